@@ -70,6 +70,7 @@ fn calls_across_midnight_lie_in_two_files() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn sixteen_processes_tear_no_line() {
     let crib = Crib::with_guests(&["empty", "echo"]);
@@ -200,6 +201,7 @@ fn what_is_to_be_redacted_is_masked_in_the_record() {
     assert_eq!(record["argv"], json!(["./tools/bin/empty", "--key=***REDACTED***", "***REDACTED***", "plainxtext"]));
 }
 
+#[cfg(unix)]
 #[test]
 fn the_log_is_its_owners_alone() {
     use std::os::unix::fs::MetadataExt;

@@ -35,6 +35,18 @@ pub(crate) fn guest(name: &str) -> PathBuf {
     target().join("guests/wasm32-wasip2/guest").join(format!("{name}.wasm"))
 }
 
+/// Creates a link to a file.
+#[cfg(unix)]
+pub(crate) fn link(target: &str, path: &Path) {
+    std::os::unix::fs::symlink(target, path).expect("a link");
+}
+
+/// Creates a link to a file.
+#[cfg(windows)]
+pub(crate) fn link(target: &str, path: &Path) {
+    std::os::windows::fs::symlink_file(target, path).expect("a link");
+}
+
 /// Folder of the shipped tools.
 pub(crate) fn toolbox() -> PathBuf {
     target().join("crib")

@@ -17,10 +17,12 @@ mod contract;
 mod crib;
 mod decisions;
 mod deferral;
+#[cfg(unix)]
 mod files;
 mod foreign;
 mod fuzz;
 mod gate;
+#[cfg(unix)]
 mod grants;
 mod hooks;
 mod hostile;
@@ -38,6 +40,7 @@ mod preview1;
 mod programs;
 mod records;
 mod registries;
+#[cfg(unix)]
 mod results;
 mod rich;
 mod run;

@@ -105,6 +105,7 @@ fn a_missing_or_broken_manifest_is_named() {
     assert!(broken.stderr.contains("parse manifest: EOF while parsing"), "{broken:?}");
 }
 
+#[cfg(unix)]
 #[test]
 fn endless_files_are_not_read() {
     let crib = Crib::with_guests(&["echo"]);

@@ -5,6 +5,7 @@ mod approvals;
 mod background;
 mod clients;
 mod conformance;
+#[cfg(unix)]
 mod doctor;
 mod hostile;
 mod http;

@@ -4,6 +4,7 @@
 mod echo;
 mod everywhere;
 mod placing;
+#[cfg(target_os = "linux")]
 mod store;
 
 use std::io::Write;

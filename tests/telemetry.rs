@@ -2,6 +2,7 @@
 //! content of calls; and no faulty collector changes the result of the work.
 
 use std::net::TcpListener;
+#[cfg(unix)]
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 

@@ -109,7 +109,7 @@ fn lay(crib: &Crib, case: &Value) {
         fs::create_dir_all(work.join(folder.as_str().unwrap())).unwrap();
     }
     for (path, to) in case["links"].as_object().into_iter().flatten() {
-        std::os::unix::fs::symlink(to.as_str().unwrap(), at(path)).unwrap();
+        crate::crib::link(to.as_str().unwrap(), &at(path));
     }
 }
 

@@ -10,12 +10,23 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
+#[cfg(unix)]
 mod driver;
+#[cfg(unix)]
 mod target;
+#[cfg(unix)]
 mod targets;
 
 use std::process::ExitCode;
 
+#[cfg(unix)]
 fn main() -> ExitCode {
     driver::main(&targets::ALL)
+}
+
+/// Reports that libFuzzer is not built on this system.
+#[cfg(not(unix))]
+fn main() -> ExitCode {
+    println!("fuzzing needs a Unix system");
+    ExitCode::FAILURE
 }

@@ -7,12 +7,23 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
+#[cfg(unix)]
 mod driver;
+#[cfg(unix)]
 mod program;
+#[cfg(unix)]
 mod target;
 
 use std::process::ExitCode;
 
+#[cfg(unix)]
 fn main() -> ExitCode {
     driver::main(&program::ALL)
+}
+
+/// Reports that libFuzzer is not built on this system.
+#[cfg(not(unix))]
+fn main() -> ExitCode {
+    println!("fuzzing needs a Unix system");
+    ExitCode::FAILURE
 }

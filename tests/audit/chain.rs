@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+#[cfg(unix)]
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -74,6 +75,7 @@ fn a_log_that_nobody_touched_is_sound() {
     );
 }
 
+#[cfg(unix)]
 #[test]
 fn the_chain_can_be_checked_with_a_shell_alone() {
     let crib = logged(&["a", "b \"quoted\" \\ ü", "c"]);

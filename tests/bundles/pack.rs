@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+#[cfg(unix)]
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::crib::{Crib, Ran, TOOLCRIB};
+use crate::crib::Crib;
+#[cfg(unix)]
+use crate::crib::{Ran, TOOLCRIB};
 
 use super::{crib, files, pack, packed};
 

@@ -1,10 +1,13 @@
 //! Limits on the requests of a call, in total and at once.
 
+#[cfg(unix)]
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+#[cfg(unix)]
+use serde_json::Value;
+use serde_json::json;
 
 use super::servers::Server;
 use super::{Gate, allow};
@@ -115,6 +118,7 @@ fn no_more_requests_are_under_way_than_may_be() {
     gate.ends_well();
 }
 
+#[cfg(unix)]
 #[test]
 fn the_connections_of_all_calls_leave_descriptors_to_the_host() {
     let gate = Gate::new();

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+#[cfg(unix)]
+use std::process::Command;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -99,6 +101,7 @@ fn a_request_body_that_nobody_takes_ends_at_the_deadline() {
     gate.ends_well();
 }
 
+#[cfg(unix)]
 #[test]
 fn an_interrupt_ends_a_request_and_its_call() {
     for (name, server, scheme) in slow() {

@@ -1,12 +1,18 @@
 //! Outside influences on the program: interrupts, kills, no terminal for questions, and a clock that jumps.
 
+#[cfg(unix)]
 use std::fs;
+#[cfg(unix)]
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+#[cfg(unix)]
+use serde_json::Value;
+use serde_json::json;
 
-use crate::crib::{Crib, Ran};
+use crate::crib::Crib;
+#[cfg(unix)]
+use crate::crib::Ran;
 
 #[cfg(unix)]
 #[test]

@@ -5,7 +5,9 @@ use std::net::TcpStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+#[cfg(unix)]
+use serde_json::Value;
+use serde_json::json;
 
 use super::http::{Answer, Server, token};
 use super::{Client, PATIENCE, modern};

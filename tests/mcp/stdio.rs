@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Client, modern, names, text};
 use crate::crib::{Crib, Ran};
+#[cfg(target_os = "linux")]
 use crate::permissions::terminal::Terminal;
 
 /// Crib with an echo and a tool that never ends.
@@ -145,6 +146,7 @@ fn a_missing_source_is_named_with_a_hint() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn only_a_person_at_a_terminal_gets_the_hint_about_clients() {
     let crib = crib();

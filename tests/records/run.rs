@@ -11,6 +11,7 @@ use toolcrib::call::Behavior;
 use toolcrib::hook::{FinishedCall, Hook, Modification, ProposedCall, Review, Verdict};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Policy, Rule};
 use toolcrib::{HandlerError, Results, ToolCall};
+#[cfg(unix)]
 use toolcrib_agent_tool::{AgentToolRecorder, Error};
 
 use super::standard::Standard;

@@ -1,10 +1,15 @@
 //! Ends of a run without an answer: at the last step, or from outside.
 
+#[cfg(unix)]
 use std::io::{BufRead, BufReader, Read};
+#[cfg(unix)]
 use std::process::{Child, Command};
+#[cfg(unix)]
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+#[cfg(unix)]
+use serde_json::Value;
+use serde_json::json;
 
 use super::place::*;
 

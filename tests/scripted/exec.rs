@@ -112,6 +112,7 @@ fn a_failure_is_an_exit_code_and_a_stop_is_an_error() {
     assert_eq!(line["receipt"]["outcome"], "failed", "the script itself ran out of nothing");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_program_sees_one_folder_of_the_scripts_where_it_is_named() {
     let crib = crib(&["env_dump", "file_io"]);

@@ -1,8 +1,8 @@
 //! Credential files and helpers: what is found, what is kept, and what is refused.
 
 use serde_json::{Value, json};
-use toolcrib_registry::limits::{MAX_CREDENTIAL_FILE_BYTES, MAX_HELPER_OUTPUT_BYTES, MAX_HELPER_TIME};
-use toolcrib_registry::{Credential, CredentialError, CredentialStore, Reference, Secret, StoredIn};
+use toolcrib_registry::limits::{MAX_CREDENTIAL_FILE_BYTES, MAX_HELPER_TIME};
+use toolcrib_registry::{Credential, CredentialError, CredentialStore, Reference, Secret};
 
 use crate::auth::Stored;
 
@@ -137,6 +137,8 @@ mod unix {
     use std::time::{Duration, Instant};
 
     use tokio::sync::{Mutex, MutexGuard};
+    use toolcrib_registry::StoredIn;
+    use toolcrib_registry::limits::MAX_HELPER_OUTPUT_BYTES;
 
     use super::*;
 

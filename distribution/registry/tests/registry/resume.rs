@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use toolcrib_registry::{Digest, Error};
+use toolcrib_registry::Error;
 
 use crate::honest::{self, Features};
 use crate::server::{Body, Reply, Server};
@@ -160,6 +160,9 @@ async fn a_partial_file_in_use_and_a_link_are_refused() {
 #[tokio::test]
 async fn a_partial_file_is_private_and_never_a_link_or_pipe() {
     use std::os::unix::fs::PermissionsExt as _;
+
+    use toolcrib_registry::Digest;
+
     let (server, registry) = honest::start(Features::default()).await;
     registry.lock().unwrap().put_blob(b"hello");
     let link = paths(None);
