@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
+use crate::tool::names::folded;
+
 use super::identity::Identity;
 use super::location::{Location, identity};
 
@@ -110,19 +112,6 @@ pub(crate) fn is_link_out(target: &Path, depth: usize) -> bool {
         up += 1;
     }
     up > depth || parts.any(|part| !matches!(part, Component::Normal(_)))
-}
-
-/// Folds a name as the least strict file system does: without case, ignorable characters, alternate streams, and
-/// trailing dots and spaces.
-fn folded(name: &str) -> String {
-    let name = name.split_once(':').map_or(name, |(name, _)| name);
-    if name.is_ascii() {
-        return name.trim_end_matches(['.', ' ']).to_ascii_lowercase();
-    }
-    let is_ignorable = |c: &char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}');
-    let visible: String = name.chars().filter(|c| !is_ignorable(c)).collect();
-    // Some letters share their upper case with another letter, such as the long s.
-    visible.to_uppercase().to_lowercase().trim_end_matches(['.', ' ']).to_owned()
 }
 
 /// Files and folders that the tools of a runtime may not change in any folder, and the host's own data.
@@ -248,8 +237,7 @@ mod system {
     use crate::policy::identity::Identity;
     use crate::policy::location::identity_of;
     use crate::policy::walk::{root, walk};
-
-    use super::folded;
+    use crate::tool::names::folded;
 
     /// Records each name on a path, and the file at its end.
     pub(super) fn record_path(path: &Path, entries: &mut HashSet<(Identity, String)>, files: &mut HashSet<Identity>) {

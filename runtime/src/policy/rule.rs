@@ -5,7 +5,8 @@
 //! empty text and `/`, and `?` matches one character; a pattern with `,` or `)` is put in double quotes. An argument is
 //! named by its key, or by a JSON pointer such as `/options/mode`. The text of an argument is compared as written and
 //! as a path: with `.` and `..` resolved, and with and without the name of the first granted folder. A deny or ask rule
-//! applies if one of these readings matches; an allow rule applies if all of them match and the text has no `..`.
+//! applies if one of these readings matches; an allow rule applies if all of them match and the text has no `..`. On
+//! systems on which several spellings are one file, a deny or ask rule also compares the text as their file systems do.
 
 mod argv;
 mod class;
@@ -19,6 +20,7 @@ use serde_json::Value;
 
 use crate::call::Behavior;
 use crate::schema::step;
+use crate::tool::names::NameRules;
 use crate::tool::{Glob, Tool};
 
 use super::Grant;
@@ -86,14 +88,15 @@ impl Rule {
         arguments: &Value,
     ) -> bool {
         let certain = self.behavior == Behavior::Allow;
-        self.pattern.arguments.iter().filter(|(name, _)| selects(name)).all(|(name, globs)| {
+        self.pattern.arguments.iter().filter(|pattern| selects(&pattern.name)).all(|pattern| {
+            let name = &pattern.name;
             let given = match name.starts_with('/') {
                 true => arguments.pointer(name),
                 false => arguments.get(name),
             };
             let default = || schema?.get("properties")?.get(name.trim_start_matches('/'))?.get("default");
             let value = if certain { given } else { given.or_else(default) };
-            value.is_some_and(|value| matches(globs, value, root, certain))
+            value.is_some_and(|value| matches(&pattern.globs, pattern.folded.as_ref(), value, root, certain))
         })
     }
 }
@@ -167,7 +170,14 @@ fn names(tool: &Tool) -> impl Iterator<Item = &str> {
 }
 
 /// Returns `true` if an argument matches. Of an array, one item is sufficient, or all are required if `certain`.
-fn matches(globs: &[Glob], value: &Value, root: Option<&str>, certain: bool) -> bool {
+/// `folded` applies to paths as the file system compares them.
+fn matches(
+    globs: &[Glob],
+    folded: Option<&(NameRules, Glob)>,
+    value: &Value,
+    root: Option<&str>,
+    certain: bool,
+) -> bool {
     let fit = |text: &str| {
         step(STEPS_PER_VALUE + text.len() / BYTES_PER_STEP) && globs.iter().any(|glob| glob.is_match(text))
     };
@@ -176,10 +186,10 @@ fn matches(globs: &[Glob], value: &Value, root: Option<&str>, certain: bool) -> 
     }
     match value {
         Value::Array(items) if certain => {
-            !items.is_empty() && items.iter().all(|item| matches(globs, item, root, certain))
+            !items.is_empty() && items.iter().all(|item| matches(globs, folded, item, root, certain))
         }
         Value::Array(items) => {
-            items.iter().take_while(|_| step(STEPS_PER_VALUE)).any(|item| matches(globs, item, root, certain))
+            items.iter().take_while(|_| step(STEPS_PER_VALUE)).any(|item| matches(globs, folded, item, root, certain))
         }
         Value::String(text) => {
             // The target of `..` depends on links, so only a pattern for everything is certain.
@@ -190,7 +200,7 @@ fn matches(globs: &[Glob], value: &Value, root: Option<&str>, certain: bool) -> 
             match certain {
                 true if has_parent => globs.iter().any(|glob| glob.is_everything()),
                 true => readings.all(fits),
-                false => readings.any(fits),
+                false => readings.any(fits) || folded.is_some_and(|folded| matches_folded(folded, text, root)),
             }
         }
         // `1.0` and `1e0` are the integer 1.
@@ -203,6 +213,18 @@ fn matches(globs: &[Glob], value: &Value, root: Option<&str>, certain: bool) -> 
         }
         other => fit(&other.to_string()),
     }
+}
+
+/// Returns `true` if a path matches a glob over paths as the file system compares them.
+fn matches_folded((names, glob): &(NameRules, Glob), text: &str, root: Option<&str>) -> bool {
+    // Folding visits the text several times.
+    if !step(STEPS_PER_VALUE + text.len()) {
+        return false;
+    }
+    let Some(path) = names.fold_path(text) else { return false };
+    let root = root.and_then(|root| names.fold_path(root));
+    let path = resolve_path(&path, &['/']);
+    spellings(&path, root.as_deref()).any(|spelling| step(spelling.len() / BYTES_PER_STEP) && glob.is_match(&spelling))
 }
 
 /// Spellings of a path: as given and, if the first granted folder has a name, with that name added or removed.
@@ -310,6 +332,42 @@ mod tests {
             let deny = rules(&[(Behavior::Deny, &format!("w(path={pattern})"))]);
             assert_eq!(decision(&deny, "w", json!({"path": "out"})), Some(Behavior::Deny), "{pattern}");
         }
+    }
+
+    #[test]
+    fn a_spelling_that_means_the_same_file_is_denied_and_never_allowed() {
+        use NameRules::{Exact, Folded, Windows};
+        let rules = |behavior: Behavior, text: &str, names: NameRules| {
+            Rules(vec![Arc::new(Rule::new(behavior, Pattern::parse(text, names).unwrap(), "test"))])
+        };
+        let given = |path: &str| json!({ "path": path });
+        for path in ["SUB/X", "Sub/./x", "y/../SUB/x", "\u{17f}ub/x"] {
+            for (names, denied) in [(Exact, None), (Folded, Some(Behavior::Deny)), (Windows, Some(Behavior::Deny))] {
+                for pattern in ["w(path=sub/*)", "w(path=SuB/*)", "w(path=/SUB//*)"] {
+                    // The rule that is written like the path applies on each system.
+                    if pattern.contains("SUB") && path.contains("SUB") {
+                        continue;
+                    }
+                    let rules = rules(Behavior::Deny, pattern, names);
+                    assert_eq!(decision(&rules, "w", given(path)), denied, "{names:?} {pattern} {path}");
+                }
+            }
+            for names in [Exact, Folded, Windows] {
+                let allow = rules(Behavior::Allow, "w(path=sub/*)", names);
+                assert_eq!(decision(&allow, "w", given(path)), None, "{names:?} {path}");
+            }
+        }
+        for path in [r"SUB\x", "sub/x::$DATA", "sub /x.", r"y\..\sub.\x", "sub:a/x"] {
+            let denied = |names| decision(&rules(Behavior::Deny, "w(path=sub/x)", names), "w", given(path));
+            assert_eq!(denied(Windows), Some(Behavior::Deny), "{path}");
+            assert_eq!(denied(Folded), None, "{path}");
+        }
+        let mut several = rules(Behavior::Deny, r"w(path=SUB\*)", Windows);
+        several.add(Rule::new(Behavior::Allow, "w".parse().unwrap(), "test"));
+        assert_eq!(decision(&several, "w", given("sub/x")), Some(Behavior::Deny));
+        assert_eq!(decision(&several, "w", json!({"path": ["other", "sub/x"]})), Some(Behavior::Deny));
+        assert_eq!(decision(&several, "w", given("other")), Some(Behavior::Allow));
+        assert_eq!(decision(&rules(Behavior::Deny, "w(path=*:*)", Windows), "w", given("a")), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod host;
 mod interface;
 mod limits;
 mod mask;
+pub(crate) mod names;
 mod resource;
 mod rich;
 mod rows;

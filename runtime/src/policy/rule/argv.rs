@@ -97,11 +97,11 @@ impl Rules {
 
 impl Rule {
     fn names_argv(&self) -> bool {
-        self.pattern.arguments.iter().any(|(name, _)| is_argv(name))
+        self.pattern.arguments.iter().any(|pattern| is_argv(&pattern.name))
     }
 
     fn names_other_than_argv(&self) -> bool {
-        self.pattern.arguments.iter().any(|(name, _)| !is_argv(name))
+        self.pattern.arguments.iter().any(|pattern| !is_argv(&pattern.name))
     }
 }
 

@@ -30,7 +30,7 @@ struct Condition<'a> {
 
 impl ValuePredicate for Condition<'_> {
     fn may_match(&self, value: &Value) -> bool {
-        matches(self.globs, value, self.root, false)
+        matches(self.globs, None, value, self.root, false)
     }
 
     fn may_match_number(&self) -> bool {
@@ -66,7 +66,7 @@ impl Rules {
     pub(crate) fn dead<'a>(&'a self, tools: &[(&Tool, Option<&str>)]) -> Option<(&'a Rule, String)> {
         self.0.iter().filter(|rule| !rule.pattern.arguments.is_empty()).find_map(|rule| {
             let about = tools.iter().filter(|(tool, _)| rule.matches_tool(tool));
-            let conditions = rule.pattern.arguments.iter().map(|(name, globs)| (name.as_str(), globs.as_slice()));
+            let conditions = rule.pattern.arguments.iter().map(|of| (of.name.as_str(), of.globs.as_slice()));
             Some((rule.as_ref(), never(about.copied(), conditions)?))
         })
     }

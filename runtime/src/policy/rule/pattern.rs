@@ -3,6 +3,7 @@
 
 use std::str::FromStr;
 
+use crate::tool::names::NameRules;
 use crate::tool::{Glob, GlobError};
 
 use super::class::ToolClass;
@@ -15,8 +16,18 @@ pub struct Pattern {
     pub(super) tool: Glob,
     /// Class of tools in place of a name.
     pub(super) class: Option<ToolClass>,
-    /// Globs for each argument: as written, and as the path that it means.
-    pub(super) arguments: Vec<(String, Vec<Glob>)>,
+    pub(super) arguments: Vec<ArgumentPattern>,
+}
+
+/// Pattern for one argument.
+#[derive(Debug, Clone)]
+pub(super) struct ArgumentPattern {
+    /// Key of the argument, or a JSON pointer to it.
+    pub(super) name: String,
+    /// Globs: as written, and as the path that it means.
+    pub(super) globs: Vec<Glob>,
+    /// Glob over folded paths, on a system on which different spellings are one file.
+    pub(super) folded: Option<(NameRules, Glob)>,
 }
 
 /// The text is not a pattern for calls.
@@ -78,12 +89,9 @@ impl Pattern {
     pub fn is_class(&self) -> bool {
         self.class.is_some()
     }
-}
 
-impl FromStr for Pattern {
-    type Err = PatternError;
-
-    fn from_str(text: &str) -> Result<Self, PatternError> {
+    /// Parses a pattern for a system with these rules for names.
+    pub(super) fn parse(text: &str, names: NameRules) -> Result<Self, PatternError> {
         let text = text.trim();
         let pattern = || text.to_owned();
         let (name, list) = match text.split_once('(') {
@@ -116,9 +124,22 @@ impl FromStr for Pattern {
             if path != glob && !path.is_empty() {
                 globs.push(parse_glob(&path)?);
             }
-            arguments.push((argument.trim().to_owned(), globs));
+            let path = names.fold_glob(glob).map(|glob| resolve_path(&glob, &['/']));
+            let folded = match path.filter(|path| !path.is_empty()) {
+                Some(path) => Some((names, parse_glob(&path)?)),
+                None => None,
+            };
+            arguments.push(ArgumentPattern { name: argument.trim().to_owned(), globs, folded });
         }
         Ok(Self { text: text.to_owned(), tool: parse_glob(name)?, class, arguments })
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        Self::parse(text, NameRules::HERE)
     }
 }
 

@@ -14,10 +14,12 @@ use crate::policy::{is_link_out, protects_names_below};
 use crate::tool::Access;
 
 use super::guard::PathGuard;
+use super::request::refuse_misread;
 use super::resolve::OpenError;
 use super::state::Files;
 
 /// Change of an entry.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "a change is checked by its names alone there"))]
 pub(super) enum Change {
     MakeFolder,
     /// Creates a link with this target.
@@ -42,6 +44,10 @@ impl Files<'_> {
         let folder = self.folder(fd)?;
         if folder.perms.write_not_permitted() {
             return Err(ErrorCode::NotPermitted.into());
+        }
+        refuse_misread(path)?;
+        if let Change::Link(other) | Change::Name(_, other) | Change::Move(_, other) = &change {
+            refuse_misread(other)?;
         }
         let (dir, path, guard) = (folder.dir.clone(), path.to_owned(), self.state.guard.clone());
         match spawn_blocking(move || apply(&dir, &path, &change, &guard)).await {

@@ -15,7 +15,7 @@ use crate::tool::Access;
 
 use super::change::Change;
 use super::quota;
-use super::request::OpenRequest;
+use super::request::{OpenRequest, refuse_misread};
 use super::state::Files;
 
 /// Maximum number of folders that one call lists at the same time.
@@ -75,12 +75,18 @@ impl HostDescriptor for Files<'_> {
     }
 
     async fn stat_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
-        let stat = self.inner.stat_at(fd, flags, path.clone()).await;
+        let stat = match refuse_misread(&path) {
+            Ok(()) => self.inner.stat_at(fd, flags, path.clone()).await,
+            Err(refused) => Err(refused.into()),
+        };
         self.record(Access::Read, &path, stat)
     }
 
     async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
-        let target = self.inner.readlink_at(fd, path.clone()).await;
+        let target = match refuse_misread(&path) {
+            Ok(()) => self.inner.readlink_at(fd, path.clone()).await,
+            Err(refused) => Err(refused.into()),
+        };
         self.record(Access::Read, &path, target)
     }
 
@@ -90,7 +96,10 @@ impl HostDescriptor for Files<'_> {
         flags: PathFlags,
         path: String,
     ) -> FsResult<MetadataHashValue> {
-        let hash = self.inner.metadata_hash_at(fd, flags, path.clone()).await;
+        let hash = match refuse_misread(&path) {
+            Ok(()) => self.inner.metadata_hash_at(fd, flags, path.clone()).await,
+            Err(refused) => Err(refused.into()),
+        };
         self.record(Access::Read, &path, hash)
     }
 
@@ -113,9 +122,10 @@ impl HostDescriptor for Files<'_> {
         modified: NewTimestamp,
     ) -> FsResult<()> {
         // The engine would open the target of a link, even a FIFO.
-        let set = match flags.contains(PathFlags::SYMLINK_FOLLOW) {
-            true => self.set_times_of(&fd, &path, accessed, modified).await,
-            false => self.inner.set_times_at(fd, flags, path.clone(), accessed, modified).await,
+        let set = match (refuse_misread(&path), flags.contains(PathFlags::SYMLINK_FOLLOW)) {
+            (Err(refused), _) => Err(refused.into()),
+            (Ok(()), true) => self.set_times_of(&fd, &path, accessed, modified).await,
+            (Ok(()), false) => self.inner.set_times_at(fd, flags, path.clone(), accessed, modified).await,
         };
         self.record(Access::Write, &path, set)
     }

@@ -3,6 +3,8 @@
 use wasmtime_wasi::filesystem::{FsPerms, OpenMode};
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorFlags, ErrorCode, OpenFlags, PathFlags};
 
+use crate::tool::names::NameRules;
+
 /// Path to open, and the mode.
 #[derive(Debug, Clone)]
 pub(super) struct OpenRequest {
@@ -12,6 +14,15 @@ pub(super) struct OpenRequest {
     pub(super) flags: DescriptorFlags,
 }
 
+/// Refuses a path that the file system of this system could read as another file than it says.
+pub(super) fn refuse_misread(path: &str) -> Result<(), ErrorCode> {
+    match NameRules::HERE.misread(path) {
+        Some(_) => Err(ErrorCode::NotPermitted),
+        None => Ok(()),
+    }
+}
+
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is opened beneath a folder there"))]
 impl OpenRequest {
     pub(super) fn follows(&self) -> bool {
         self.link.contains(PathFlags::SYMLINK_FOLLOW)
@@ -54,8 +65,9 @@ impl OpenRequest {
         mode
     }
 
-    /// Refuses a mode that folders, or this folder, do not allow.
+    /// Refuses a path with names that could be misread, and a mode that folders, or this folder, do not allow.
     pub(super) fn check(&self, perms: FsPerms) -> Result<(), ErrorCode> {
+        refuse_misread(&self.path)?;
         let synchronized = DescriptorFlags::FILE_INTEGRITY_SYNC
             | DescriptorFlags::DATA_INTEGRITY_SYNC
             | DescriptorFlags::REQUESTED_WRITE_SYNC;
