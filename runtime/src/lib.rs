@@ -71,7 +71,7 @@ pub use pipeline::{Scheduler, Session, Step};
 pub use policy::Policy;
 pub use registry::check_names;
 pub use runtime::{Builder, Runtime, WeakRuntime};
-pub use sandbox::compiler;
+pub use sandbox::{compiler, platform};
 pub use store::keyvalue::KeyValue;
 pub use store::results::Results;
 pub use store::{ListFile, cache, owner_only, results};

@@ -163,10 +163,17 @@ mod opening {
 
         use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
+        use crate::policy::open_error::OpenError;
+        use crate::policy::walk::has_openat2;
+
         /// Opens a folder below another, following links that stay below it.
-        pub(in crate::policy) fn inside(outer: &File, _: &Path, within: &Path) -> io::Result<File> {
+        pub(in crate::policy) fn inside(outer: &File, named: &Path, within: &Path) -> io::Result<File> {
             let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            // Without this operation links cannot be restricted to targets below the folder.
+            if !has_openat2() {
+                return super::below(outer, named, within).map_err(OpenError::into);
+            }
             Ok(openat2(outer, within, flags, Mode::empty(), beneath).map(File::from)?)
         }
     }

@@ -51,6 +51,8 @@ pub(crate) use scanner::{Leak, MASK, Scan, Scanner, masked};
 pub(crate) use secret::Credentials;
 pub use secret::{Secret, SecretStore, Secrets};
 pub(crate) use target::Target;
+#[cfg(target_os = "linux")]
+pub(crate) use walk::has_openat2;
 pub(crate) use withhold::withhold;
 
 /// A permission, as written by an operator.

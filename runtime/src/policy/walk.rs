@@ -48,6 +48,15 @@ impl Step<'_> {
     }
 }
 
+/// Returns `true` if the kernel resolves paths within a folder. Kernels before Linux 5.6 cannot, and some containers refuse it.
+/// The kernel is asked once.
+#[cfg(target_os = "linux")]
+pub(crate) fn has_openat2() -> bool {
+    static FOUND: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    let refused = || rustix::fs::openat2(rustix::fs::CWD, ".", ANY, Mode::empty(), rustix::fs::ResolveFlags::BENEATH);
+    *FOUND.get_or_init(|| !matches!(refused(), Err(Errno::NOSYS | Errno::PERM)))
+}
+
 /// Opens the root folder.
 pub(super) fn root() -> io::Result<File> {
     Ok(rustix::fs::open("/", ANY, Mode::empty()).map(File::from)?)

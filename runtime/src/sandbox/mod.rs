@@ -11,6 +11,7 @@ mod engine;
 mod epoch;
 mod guest_io;
 mod imports;
+pub mod platform;
 mod program;
 mod services;
 mod state;

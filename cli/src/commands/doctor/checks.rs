@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use toolcrib::cache::{Cache, EntryKind};
+use toolcrib::platform;
 use toolcrib::policy::Approvals;
 use toolcrib::source::{self, Severity};
 
@@ -41,6 +42,7 @@ const VARIABLES: [&str; 14] = [
 /// Runs all checks.
 pub(super) fn all(sources: &Sources) -> Vec<Finding> {
     let mut findings = vec![version(), target(), cache(sources.compiling.cache())];
+    findings.extend(system());
     findings.push(match sources.log.folder() {
         Ok(folder) => audit(&folder),
         Err(error) => {
@@ -65,6 +67,20 @@ fn version() -> Finding {
     let (os, architecture) = (env::consts::OS, env::consts::ARCH);
     let detail = format!("{} with {} on {os} {architecture}", env!("CARGO_PKG_VERSION"), env!("TOOLCRIB_ENGINE"));
     Finding::ok("toolcrib", detail)
+}
+
+/// Names the protections that this system lacks; nothing on a system with all of them.
+fn system() -> Option<Finding> {
+    const CHECK: &str = "system";
+    let gaps = platform::gaps();
+    let fix = "run tools that nobody has reviewed on Linux 5.6 or newer, in a container whose profile allows `openat2`; see \
+               \"Residual risks\" in the threat model";
+    if !gaps.is_empty() {
+        return Some(Finding::wrong(CHECK, Status::Warn, gaps.join("; "), fix));
+    }
+    let slower =
+        "the kernel does not list written pages (Linux 6.7 does): each call clears all memory of the call before it";
+    (!platform::lists_written_pages()).then(|| Finding::ok(CHECK, slower))
 }
 
 /// Checks that tools can be built here. Running tools needs no toolchain.

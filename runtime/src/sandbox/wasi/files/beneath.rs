@@ -3,14 +3,13 @@
 
 use std::fs::File;
 
-use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
-
 use super::guard::PathGuard;
 use super::quota::Quota;
 use super::request::OpenRequest;
 use super::resolve::OpenError;
 
 /// Opened file or folder.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is opened beneath a folder there"))]
 pub(super) enum OpenedFile {
     Regular(File),
     Folder(File),
@@ -32,12 +31,13 @@ mod linux {
     use rustix::fd::{AsFd, OwnedFd};
     use rustix::fs::{FileType, Mode, OFlags, Stat, fcntl_setfl, fstat, ftruncate, readlinkat};
     use rustix::io::Errno;
+    use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
     use crate::policy::Identity;
     use crate::sandbox::wasi::files::entry::{FolderEntry, path_of};
     use crate::sandbox::wasi::files::resolve::{ATTEMPTS, resolve};
 
-    use super::{ErrorCode, File, OpenError, OpenRequest, OpenedFile, PathGuard, Quota};
+    use super::{File, OpenError, OpenRequest, OpenedFile, PathGuard, Quota};
 
     /// Maximum number of links followed to a file that is created.
     const MAX_LINKS: usize = 40;
@@ -52,7 +52,7 @@ mod linux {
         for _ in 0..ATTEMPTS {
             // A path handle wakes no device and blocks on no FIFO.
             match open_path(folder, request, OFlags::PATH) {
-                Err(Errno::NOSYS | Errno::PERM) => return Err(OpenError::Unsupported),
+                Err(Errno::NOSYS) => return Err(OpenError::Unsupported),
                 Err(Errno::NOENT) if request.creates() => match create(folder, request, quota, guard)? {
                     Some(created) => return Ok(created),
                     None => continue,

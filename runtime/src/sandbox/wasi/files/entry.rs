@@ -37,7 +37,7 @@ impl FolderEntry {
             None => (".", whole),
         };
         let open = |path, flags| match resolve(root, path, OFlags::PATH | flags, Mode::empty()) {
-            Err(Errno::NOSYS | Errno::PERM) => Err(OpenError::Unsupported),
+            Err(Errno::NOSYS) => Err(OpenError::Unsupported),
             opened => Ok(opened?),
         };
         let folder = open(above, OFlags::DIRECTORY)?;

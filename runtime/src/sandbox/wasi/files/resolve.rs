@@ -9,6 +9,12 @@ pub(super) enum OpenError {
     Refused(ErrorCode),
 }
 
+impl From<ErrorCode> for OpenError {
+    fn from(code: ErrorCode) -> Self {
+        Self::Refused(code)
+    }
+}
+
 #[cfg(target_os = "linux")]
 pub(super) use linux::{ATTEMPTS, resolve};
 
@@ -19,16 +25,12 @@ mod linux {
     use rustix::io::Errno;
     use rustix::path::Arg;
 
+    use crate::policy::has_openat2;
+
     use super::{ErrorCode, OpenError};
 
     /// Number of attempts to resolve a path while its folders are being renamed.
     pub(in crate::sandbox::wasi::files) const ATTEMPTS: usize = 16;
-
-    impl From<ErrorCode> for OpenError {
-        fn from(code: ErrorCode) -> Self {
-            Self::Refused(code)
-        }
-    }
 
     impl From<Errno> for OpenError {
         fn from(error: Errno) -> Self {
@@ -45,6 +47,10 @@ mod linux {
     }
 
     /// Opens a path beneath a folder, without leaving it on the way.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::NOSYS`] if this system cannot, else the error of the system.
     pub(in crate::sandbox::wasi::files) fn resolve(
         folder: impl AsFd,
         path: impl Arg + Copy,
@@ -52,6 +58,9 @@ mod linux {
         mode: Mode,
     ) -> Result<OwnedFd, Errno> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        if !has_openat2() {
+            return Err(Errno::NOSYS);
+        }
         for _ in 0..ATTEMPTS {
             match openat2(&folder, path, flags | OFlags::CLOEXEC, mode, resolve) {
                 // A folder was renamed while the path was resolved.
