@@ -19,7 +19,7 @@ use toolcrib::call::{Flag, ProgramRun, Receipt};
 use terminal_lock::Stream;
 
 pub(crate) use hooks::hooks;
-pub(crate) use shell::{shell_path, shell_word};
+pub(crate) use shell::{quoted_word, shell_path, shell_word};
 pub(crate) use table::table;
 pub(crate) use terminal_lock::lock_terminal;
 

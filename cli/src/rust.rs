@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
 use anyhow::Context;
 use serde::Deserialize;
+use toolcrib::policy::canonical;
 
 use crate::render::{self, Advice};
 
@@ -30,7 +31,7 @@ pub(crate) fn has_target(folder: &Path) -> io::Result<bool> {
 /// Compiles the package in a folder and returns the components. Messages of cargo go to standard error.
 pub(crate) async fn build(folder: &Path, debug: bool) -> anyhow::Result<Vec<PathBuf>> {
     let manifest = folder.join("Cargo.toml");
-    let Ok(manifest) = manifest.canonicalize() else {
+    let Ok(manifest) = canonical(&manifest) else {
         let hint = "pass the folder of a Rust package, or create one with `toolcrib new tool NAME`";
         return Err(Advice::new(format!("`{}` not found", manifest.display()), hint).into());
     };
@@ -80,7 +81,7 @@ fn components(output: ChildStdout, manifest: &Path) -> anyhow::Result<Vec<PathBu
         let line = line.context("cannot read cargo's output")?;
         // Other messages have other fields.
         let Ok(artifact) = serde_json::from_str::<Artifact>(&line) else { continue };
-        if artifact.manifest_path.canonicalize().is_ok_and(|path| path == manifest) {
+        if canonical(&artifact.manifest_path).is_ok_and(|path| path == manifest) {
             components.extend(artifact.filenames.into_iter().filter(|file| file.extension() == Some("wasm".as_ref())));
         }
     }

@@ -7,6 +7,8 @@ mod review;
 use std::path::Path;
 use std::process::ExitCode;
 
+use toolcrib::policy::canonical;
+
 use crate::install::{BundleSource, LOCK_FILE, LockFile, Operation};
 use crate::options::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
 use crate::render::{self, Advice};
@@ -69,7 +71,7 @@ fn order(source: &str, name: Option<String>, place: &LockFile) -> anyhow::Result
     let path = Path::new(source);
     // A path is stored relative to the real folder of the lock.
     let source = match BundleSource::parse(source, &here)? {
-        BundleSource::File(_) => BundleSource::File(path.canonicalize().map_err(|error| {
+        BundleSource::File(_) => BundleSource::File(canonical(path).map_err(|error| {
             let hint = "name a bundle file, or a reference such as `oci://registry.example/acme/weather:1`";
             anyhow::Error::from(error).context(Advice::new(format!("cannot read the bundle `{source}`"), hint))
         })?),

@@ -122,11 +122,9 @@ fn name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Quotes a path for a shell.
+/// Formats a path for a shell.
 fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    render::shell_word(&path.display().to_string())
 }
 
 #[cfg(test)]

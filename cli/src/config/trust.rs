@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use toolcrib::call::Behavior;
+use toolcrib::policy::canonical;
 
 use crate::trust::Subject;
 
@@ -15,7 +16,7 @@ const REQUEST: &str = "setting:";
 impl Config {
     /// Returns the file as a subject of trust, with the settings that only count once it is trusted.
     pub(crate) fn subject(&self, path: &Path) -> Subject {
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let path = canonical(path).unwrap_or_else(|_| path.to_path_buf());
         Subject::of_settings(path, &self.text, self.restricted())
     }
 

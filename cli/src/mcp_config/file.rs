@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use toolcrib::policy::canonical;
 
 use crate::render::Advice;
 
@@ -31,7 +32,7 @@ impl SettingsFile {
     /// The path leads to anything but a file, or the file cannot be read, is too large or is not UTF-8.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
-        let real = match path.canonicalize() {
+        let real = match canonical(path) {
             Ok(real) => real,
             Err(error) if error.kind() == ErrorKind::NotFound && path.symlink_metadata().is_err() => {
                 return Ok(Self { path: path.to_owned(), text: None });

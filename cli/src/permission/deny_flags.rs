@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolcrib::policy::Permission;
+use toolcrib::policy::{Permission, canonical};
 use toolcrib::tool::Destination;
 
 /// Denials of the command line.
@@ -53,7 +53,7 @@ fn is_in(path: Option<&str>, folder: &Path) -> bool {
         return true;
     }
     let Some(path) = path.map(Path::new).filter(|path| path.is_absolute()) else { return false };
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let real = |path: &Path| canonical(path).unwrap_or_else(|_| path.to_path_buf());
     real(path).starts_with(real(folder))
 }
 

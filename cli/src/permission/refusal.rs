@@ -5,7 +5,7 @@ use toolcrib::call::{Behavior, Reason};
 use toolcrib::policy::Rule;
 use toolcrib::{Receipt, Tool};
 
-use crate::render::inert;
+use crate::render::{self, inert};
 
 /// Maximum length of a value in a suggested flag, in characters.
 const MAX_CHARS: usize = 80;
@@ -46,7 +46,7 @@ fn flag(tool: &Tool, arguments: &str) -> Option<String> {
         globs.push(format!("{argument}={glob}"));
     }
     let pattern = if globs.is_empty() { name.clone() } else { format!("{name}({})", globs.join(", ")) };
-    allows(&pattern).then(|| format!("--allow-tool='{pattern}'"))
+    allows(&pattern).then(|| format!("--allow-tool={}", render::quoted_word(&pattern)))
 }
 
 /// The arguments that identify this call: those named in the tool's definition, or else all short ones.

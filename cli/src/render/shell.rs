@@ -4,13 +4,47 @@ use std::path::Path;
 
 use super::{from_here, one_line};
 
+/// Characters with a meaning in double quotes of PowerShell or the command prompt of Windows.
+const READ_IN_QUOTES: [char; 7] = ['"', '\u{201c}', '\u{201d}', '\u{201e}', '$', '`', '%'];
+
 /// Formats a word for a command that a person pastes into a shell.
 pub(crate) fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@=,+".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
+    if cfg!(windows) { windows_word(text) } else { posix_word(text) }
+}
+
+/// Formats a word without a control character in quotes, also where it needs none.
+pub(crate) fn quoted_word(text: &str) -> String {
+    match cfg!(windows) && !text.contains(READ_IN_QUOTES) {
+        true => format!("\"{text}\""),
+        // In PowerShell a quote is doubled, which other shells read as no quote at all.
+        false => format!("'{}'", text.replace('\'', if cfg!(windows) { "''" } else { r"'\''" })),
+    }
+}
+
+fn posix_word(text: &str) -> String {
+    match is_plain(text, "_-./:@=,+") {
         true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', r"'\''")),
     }
+}
+
+/// Formats a word that both shells of Windows read alike. Characters that they would read differently are escaped, and the
+/// command then names nothing that exists.
+fn windows_word(text: &str) -> String {
+    if is_plain(text, r"_-./:=+\") {
+        return text.to_owned();
+    }
+    let escaped = |c: char| match READ_IN_QUOTES.contains(&c) || c.is_control() {
+        true => c.escape_unicode().to_string(),
+        false => c.to_string(),
+    };
+    // Programs read `\"` as a quote.
+    let end = "\\".repeat(text.len() - text.trim_end_matches('\\').len());
+    format!("\"{}{end}\"", text.chars().map(escaped).collect::<String>())
+}
+
+fn is_plain(text: &str, others: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
 }
 
 /// Formats a path of a stranger for such a command, relative to the current folder. Control characters are escaped.
@@ -24,11 +58,21 @@ mod tests {
 
     #[test]
     fn words_for_a_shell_are_quoted_where_needed() {
-        assert_eq!(shell_word("oci://a.example/b:1"), "oci://a.example/b:1");
-        assert_eq!(shell_word("it's $HOME"), r"'it'\''s $HOME'");
-        assert_eq!(shell_word(""), "''");
+        assert_eq!(posix_word("oci://a.example/b:1"), "oci://a.example/b:1");
+        assert_eq!(posix_word("it's $HOME"), r"'it'\''s $HOME'");
+        assert_eq!(posix_word(""), "''");
     }
 
+    #[test]
+    fn words_are_read_alike_by_both_shells_of_windows() {
+        assert_eq!(windows_word(r"C:\a\b-c.md"), r"C:\a\b-c.md");
+        assert_eq!(windows_word("it's & (a) "), r#""it's & (a) ""#);
+        assert_eq!(windows_word(r"C:\a b\"), r#""C:\a b\\""#);
+        assert_eq!(windows_word("$(x) %y% \u{201d}"), r#""\u{24}(x) \u{25}y\u{25} \u{201d}""#);
+        assert_eq!(windows_word(""), "\"\"");
+    }
+
+    #[cfg(unix)]
     #[test]
     fn a_path_of_a_stranger_is_one_word() {
         for (path, word) in [

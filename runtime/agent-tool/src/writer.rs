@@ -136,7 +136,8 @@ impl Losses {
 /// Opens the files in a folder that belongs to the owner alone.
 fn open(folder: &Path) -> io::Result<Vec<File>> {
     owner_only::create_folder(folder)?;
-    let open = |name| owner_only::options().read(true).append(true).create(true).open(folder.join(name));
+    // Not for appending alone: some systems cannot lock or shorten such a file. Each write is at the end, under the lock.
+    let open = |name| owner_only::options().read(true).write(true).create(true).truncate(false).open(folder.join(name));
     FILES.into_iter().map(open).collect()
 }
 

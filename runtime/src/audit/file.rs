@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use crate::store::owner_only;
 
-pub(super) use system::{length, read_at, reserve, same_file, write_at};
+pub(super) use system::{append_at, length, read_at, reserve, same_file, write_at};
 
 /// Maximum wait for a lock, so that a process that hangs does not block every call.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
 
-/// Opens a file for appending, and creates it if it is missing.
+/// Opens a file for [`append_at`], and creates it if it is missing.
 pub(super) fn open_growing(path: &Path) -> io::Result<File> {
-    owner_only::options().read(true).append(true).create(true).open(path)
+    system::growing(&mut owner_only::options()).read(true).create(true).open(path)
 }
 
 /// Opens a file for writing in place, and creates it if it is missing.
@@ -42,12 +42,22 @@ pub(super) fn read_up_to<'a>(file: &File, bytes: &'a mut [u8], mut offset: u64) 
 
 #[cfg(unix)]
 mod system {
-    use std::fs::File;
-    use std::io;
+    use std::fs::{File, OpenOptions};
+    use std::io::{self, Write};
     use std::os::unix::fs::{FileExt, MetadataExt};
     use std::path::Path;
 
     pub(in crate::audit) use self::kernel::{length, reserve};
+
+    /// Lets the system put each write at the end of the file.
+    pub(super) fn growing(options: &mut OpenOptions) -> &mut OpenOptions {
+        options.append(true)
+    }
+
+    /// Appends bytes to a file that [`growing`] opened.
+    pub(in crate::audit) fn append_at(mut file: &File, bytes: &[u8], _: u64) -> io::Result<()> {
+        file.write_all(bytes)
+    }
 
     /// Returns `true` if an open file is still the one at a path.
     pub(in crate::audit) fn same_file(file: &File, path: &Path) -> bool {
@@ -110,28 +120,58 @@ mod system {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod system {
-    use std::fs::File;
-    use std::io::{self, Read, Seek, SeekFrom, Write};
+    use std::fs::{File, OpenOptions};
+    use std::io::{self, ErrorKind};
+    use std::os::windows::fs::FileExt;
     use std::path::Path;
 
-    pub(in crate::audit) fn same_file(_: &File, path: &Path) -> bool {
-        path.exists()
+    use winapi_util::file::information;
+
+    use crate::policy::Identity;
+
+    /// A file that is only appended to can be neither locked nor shortened here, so it is written in place.
+    pub(super) fn growing(options: &mut OpenOptions) -> &mut OpenOptions {
+        options.write(true).truncate(false)
     }
 
+    /// Appends bytes to a file with this end. The holder of the lock of the log is the only writer.
+    pub(in crate::audit) fn append_at(file: &File, bytes: &[u8], end: u64) -> io::Result<()> {
+        write_at(file, bytes, end)
+    }
+
+    /// Returns `true` if an open file is still the one at a path.
+    pub(in crate::audit) fn same_file(file: &File, path: &Path) -> bool {
+        let identity = |file: &File| information(file).map(|about| Identity::of(&about));
+        match (identity(file), File::open(path).and_then(|there| identity(&there))) {
+            (Ok(open), Ok(there)) => open == there,
+            _ => false,
+        }
+    }
+
+    /// Returns the length of a file that still has a name.
     pub(in crate::audit) fn length(file: &File) -> io::Result<u64> {
-        Ok(file.metadata()?.len())
+        let about = information(file)?;
+        if about.number_of_links() == 0 { Err(ErrorKind::NotFound.into()) } else { Ok(about.file_size()) }
     }
 
-    pub(in crate::audit) fn read_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        file.seek(SeekFrom::Start(offset))?;
-        file.read(bytes)
+    pub(in crate::audit) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        match file.seek_read(bytes, offset) {
+            // An offset at the end is an error here.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(0),
+            read => read,
+        }
     }
 
-    pub(in crate::audit) fn write_at(mut file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-        file.seek(SeekFrom::Start(offset))?;
-        file.write_all(bytes)
+    pub(in crate::audit) fn write_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match file.seek_write(bytes, offset)? {
+                0 => return Err(ErrorKind::WriteZero.into()),
+                written => (bytes, offset) = (&bytes[written..], offset + written as u64),
+            }
+        }
+        Ok(())
     }
 
     pub(in crate::audit) fn reserve(_: &File, _: u64, _: u64) -> io::Result<()> {

@@ -2,7 +2,7 @@
 //! record, terminates an incomplete last line, and writes its own line completely or not at all.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -125,7 +125,11 @@ impl Writer {
     fn open(folder: &Path, day: Day) -> io::Result<Self> {
         owner_only::create_folder(folder)?;
         let sidecar = file::open_in_place(&Head::path(folder))?;
-        let known = Head::read(&sidecar)?.map(|head| head.day);
+        // Some systems let nobody else read a locked file.
+        file::lock(&sidecar)?;
+        let known = Head::read(&sidecar).map(|head| head.map(|head| head.day));
+        let _ = sidecar.unlock();
+        let known = known?;
         let newest = day::days(folder)?.last().copied();
         let day = day.max(known.unwrap_or(day)).max(newest.unwrap_or(day));
         let file = file::open_growing(&folder.join(day.file_name()))?;
@@ -238,7 +242,7 @@ impl Writer {
             return Err(io::Error::new(ErrorKind::InvalidInput, "the record exceeds the maximum length of a line"));
         }
         let next = Head { link, day: self.day, end: head.end + self.line.len() as u64 };
-        if let Err(error) = self.file.write_all(&self.line).and_then(|()| next.write(&self.sidecar)) {
+        if let Err(error) = file::append_at(&self.file, &self.line, head.end).and_then(|()| next.write(&self.sidecar)) {
             self.file.set_len(head.end)?;
             return Err(error);
         }

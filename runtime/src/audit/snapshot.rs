@@ -59,7 +59,8 @@ fn read_folder(folder: &Path) -> io::Result<Snapshot> {
         Some(sidecar) if sidecar.metadata()?.len() == 0 => Sidecar::Missing,
         Some(sidecar) => Head::read(sidecar)?.map_or(Sidecar::Invalid, Sidecar::Head),
     };
-    locked.map_or(Ok(()), File::unlock)?;
+    // A lock that cannot be released ends with the file.
+    let _ = locked.map(File::unlock);
     Ok(Snapshot { files, sidecar: head })
 }
 

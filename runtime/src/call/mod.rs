@@ -6,6 +6,7 @@ mod flag;
 mod hook_note;
 mod part;
 mod receipt;
+mod shell;
 mod trace;
 
 use std::borrow::Cow;
@@ -22,7 +23,8 @@ pub use part::{Form, Link, Media, Part};
 pub use receipt::{Denial, Exchange, Mutation, NetworkUse, Persisted, ProgramRun, Receipt, Written};
 pub use trace::TraceContext;
 
-pub(crate) use receipt::{clipped, pasted};
+pub(crate) use receipt::clipped;
+pub(crate) use shell::pasted;
 
 /// Call of a tool by a model or a person. Nothing in it is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]

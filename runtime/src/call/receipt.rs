@@ -249,18 +249,6 @@ pub struct Denial {
     pub flag: Option<String>,
 }
 
-/// Returns a flag with its value, safe to paste into a shell; `None` if no quotes can hold the value, which can be a guest's
-/// text.
-pub(crate) fn pasted(flag: &str, value: &str) -> Option<String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_./@:+,-".contains(c);
-    let held = |c: char| c != '\'' && !c.is_control();
-    match value {
-        value if value.chars().all(plain) => Some(format!("{flag}={value}")),
-        value if value.chars().all(held) => Some(format!("{flag}='{value}'")),
-        _ => None,
-    }
-}
-
 /// Kind of answer of a tool that succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -309,18 +297,4 @@ pub struct Persisted {
 /// Shortens a caller's text to the maximum length in a record.
 pub(crate) fn clipped(text: &str) -> String {
     text.chars().take(MAX_TEXT_LEN).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::pasted;
-
-    #[test]
-    fn nothing_that_a_guest_names_leaves_the_quotes_of_a_flag() {
-        assert_eq!(pasted("--allow-read", "/data/a-b_c.d").as_deref(), Some("--allow-read=/data/a-b_c.d"));
-        assert_eq!(pasted("--allow-read", "/a b/$(x)`y`;").as_deref(), Some("--allow-read='/a b/$(x)`y`;'"));
-        for value in ["/a'b", "/a\nb", "/a\u{1b}[31m", "/'`x`'"] {
-            assert_eq!(pasted("--allow-read", value), None, "{value:?}");
-        }
-    }
 }

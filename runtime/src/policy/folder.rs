@@ -135,7 +135,7 @@ mod opening {
     pub(super) fn open(path: &Path, writable: &[Identity]) -> Result<File, OpenError> {
         let here = Path::new(".");
         let path = std::path::absolute(if path.as_os_str().is_empty() { here } else { path })?;
-        let may_follow = |step: &Step<'_>| !lineage(step.folder).iter().any(|above| writable.contains(above));
+        let may_follow = |step: &Step<'_>| !lineage(step.folder, &path).iter().any(|above| writable.contains(above));
         listable(&walk(root()?, &path, |step| {
             if !step.is_link() || may_follow(step) { Ok(()) } else { Err(OpenError::Link(step.name.into())) }
         })?)
@@ -191,41 +191,6 @@ mod opening {
     }
 }
 
-#[cfg(not(unix))]
-mod opening {
-    use std::fs::File;
-    use std::io;
-    use std::path::{Component, Path};
-
-    use crate::policy::identity::Identity;
-
-    use crate::policy::open_error::OpenError;
-
-    /// Opens a folder.
-    pub(super) fn open(path: &Path, _: &[Identity]) -> Result<File, OpenError> {
-        if !path.metadata()?.is_dir() {
-            return Err(io::Error::from(io::ErrorKind::NotADirectory).into());
-        }
-        Ok(File::open(path)?)
-    }
-
-    /// Opens a folder below another, after a check of each name on the path.
-    pub(super) fn below(_: &File, named: &Path, path: &Path) -> Result<File, OpenError> {
-        let mut shown = named.to_path_buf();
-        for part in path.components() {
-            match part {
-                Component::ParentDir => drop(shown.pop()),
-                part => shown.push(part),
-            }
-            if shown.symlink_metadata()?.is_symlink() {
-                return Err(OpenError::Link(shown));
-            }
-        }
-        open(&shown, &[])
-    }
-
-    /// Opens a folder below another without following links.
-    pub(super) fn inside(outer: &File, named: &Path, within: &Path) -> io::Result<File> {
-        below(outer, named, within).map_err(OpenError::into)
-    }
-}
+#[cfg(windows)]
+#[path = "folder_windows.rs"]
+mod opening;

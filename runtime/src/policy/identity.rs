@@ -7,11 +7,19 @@ pub(crate) struct Identity {
     inode: u64,
 }
 
+#[cfg(unix)]
 impl Identity {
     /// Reads the identity from the metadata of a file.
-    #[cfg(unix)]
     #[allow(clippy::unnecessary_cast, reason = "the numbers have other types on other systems")]
     pub(crate) fn of(about: &rustix::fs::Stat) -> Self {
         Self { device: about.st_dev as u64, inode: about.st_ino as u64 }
+    }
+}
+
+#[cfg(windows)]
+impl Identity {
+    /// Reads the identity from the information of an open file: the serial number of its volume and its index there.
+    pub(crate) fn of(about: &winapi_util::file::Information) -> Self {
+        Self { device: about.volume_serial_number(), inode: about.file_index() }
     }
 }

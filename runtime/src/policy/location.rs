@@ -4,9 +4,13 @@
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 
+#[cfg(windows)]
+pub(super) use system::FILE_FLAG_BACKUP_SEMANTICS;
 #[cfg(unix)]
 pub(super) use system::identity_of;
 pub(super) use system::{identity, lineage, path_of};
+
+use crate::tool::names::canonical;
 
 use super::identity::Identity;
 
@@ -30,21 +34,26 @@ impl Location {
         let path = real_path(path);
         let own = identity(&path);
         let is_folder = own.is_some() && path.is_dir();
-        let folder = path.ancestors().skip(usize::from(!is_folder)).find_map(system::open_any);
-        let above = folder.map(|folder| lineage(&folder)).unwrap_or_default();
+        let mut folders = path.ancestors().skip(usize::from(!is_folder));
+        let above = folders.find_map(|folder| Some(lineage(&system::open_any(folder)?, folder))).unwrap_or_default();
         let lineage = own.filter(|_| !is_folder).into_iter().chain(above).collect();
         Self::at(path, own, lineage, mounts)
     }
 
     /// Finds the location of an open folder with a known path.
     pub(super) fn of_open(folder: &File, path: &Path, mounts: &Mounts) -> Self {
-        let lineage = lineage(folder);
+        let lineage = lineage(folder, path);
         Self::at(path.to_path_buf(), lineage.first().copied(), lineage, mounts)
     }
 
     fn at(path: PathBuf, own: Option<Identity>, lineage: Vec<Identity>, mounts: &Mounts) -> Self {
         let (position, mounted) = (mounts.position(&path), mounts.below(&path));
         Self { path, own, lineage, position, mounted }
+    }
+
+    /// Returns the location that contains every other.
+    pub(super) fn everywhere() -> Self {
+        Self::default()
     }
 
     /// Path of the location, without links.
@@ -152,7 +161,7 @@ pub fn real_path(path: &Path) -> PathBuf {
             }
             part => real.push(part),
         }
-        if let Ok(resolved) = real.canonicalize() {
+        if let Ok(resolved) = canonical(&real) {
             real = resolved;
         }
     }
@@ -189,7 +198,7 @@ mod system {
     }
 
     /// Finds the identities of a folder and of those above it, nearest first, by walking up from its handle.
-    pub(in crate::policy) fn lineage(folder: &File) -> Vec<Identity> {
+    pub(in crate::policy) fn lineage(folder: &File, _: &Path) -> Vec<Identity> {
         let mut all: Vec<Identity> = identity_of(folder).into_iter().collect();
         let mut above = openat(folder, "..", ANY, Mode::empty()).map(File::from);
         while let Ok(folder) = above {
@@ -231,34 +240,55 @@ mod system {
         use std::path::{Path, PathBuf};
 
         pub(super) fn path(_: &File, named: &Path) -> io::Result<PathBuf> {
-            named.canonicalize()
+            crate::tool::names::canonical(named)
         }
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod system {
-    use std::fs::File;
+    use std::fs::{File, OpenOptions};
     use std::io;
+    use std::os::windows::fs::OpenOptionsExt;
     use std::path::{Path, PathBuf};
 
     use crate::policy::identity::Identity;
+    use crate::tool::names::canonical;
 
-    /// Returns `None`, because the system provides no identities; locations are compared by their paths.
-    pub(in crate::policy) fn identity(_: &Path) -> Option<Identity> {
-        None
+    /// Opens a folder like a file.
+    pub(in crate::policy) const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
+    /// Access that no other handle can exclude.
+    const FILE_READ_ATTRIBUTES: u32 = 0x80;
+
+    /// Finds the identity of the file or folder at a path.
+    pub(in crate::policy) fn identity(path: &Path) -> Option<Identity> {
+        identity_of(&open_any(path)?)
     }
 
-    pub(super) fn open_any(_: &Path) -> Option<File> {
-        None
+    /// Finds the identity of an open file or folder.
+    pub(in crate::policy) fn identity_of(file: &File) -> Option<Identity> {
+        winapi_util::file::information(file).ok().map(|about| Identity::of(&about))
     }
 
-    pub(in crate::policy) fn lineage(_: &File) -> Vec<Identity> {
-        Vec::new()
+    pub(super) fn open_any(path: &Path) -> Option<File> {
+        let mut options = OpenOptions::new();
+        options.access_mode(FILE_READ_ATTRIBUTES).custom_flags(FILE_FLAG_BACKUP_SEMANTICS).open(path).ok()
     }
 
-    pub(in crate::policy) fn path_of(_: &File, named: &Path) -> io::Result<PathBuf> {
-        named.canonicalize()
+    /// Finds the identities of a folder and of those above it, nearest first. While a folder is open, no folder above it can
+    /// be moved.
+    pub(in crate::policy) fn lineage(folder: &File, path: &Path) -> Vec<Identity> {
+        identity_of(folder).into_iter().chain(path.ancestors().skip(1).filter_map(identity)).collect()
+    }
+
+    /// Finds the current path of an open file or folder.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::NotFound`] if the path no longer leads to it.
+    pub(in crate::policy) fn path_of(file: &File, named: &Path) -> io::Result<PathBuf> {
+        let path = canonical(named)?;
+        if identity(&path) == identity_of(file) { Ok(path) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 }
 

@@ -29,6 +29,8 @@ use std::path::{Path, PathBuf};
 
 use crate::tool::{Destination, Glob, Service};
 
+pub use crate::tool::names::canonical;
+
 pub use approval::{Approval, ApprovalAnswer, ApprovalRequest, Approver};
 pub use approvals::{Approvals, StoredApproval};
 pub(crate) use definition::definition;

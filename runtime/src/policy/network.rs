@@ -9,7 +9,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::call::Denial;
+use crate::call::{Denial, pasted};
 use crate::tool::{Destination, Host, NetworkRequest, Tool, is_method};
 
 use super::address::{Range, embedded, is_metadata};
@@ -140,10 +140,11 @@ impl Network {
             true => format!("with {method} is not granted to this tool"),
             false => format!("over {} is not granted to this tool", scheme.as_str()),
         };
-        let flag = self.hints.names_flag(target, method).then(|| match is_reachable {
-            true => format!("--allow-net='{capability}'"),
-            false => format!("--allow-net={capability}"),
-        });
+        let flag = match is_reachable {
+            true => pasted("--allow-net", &capability),
+            false => Some(format!("--allow-net={capability}")),
+        };
+        let flag = flag.filter(|_| self.hints.names_flag(target, method));
         Err(Refusal::new(capability, flag, why))
     }
 
@@ -255,8 +256,11 @@ fn granted_of(
     if is_denied || granted.is_empty() {
         // No flag overrides a denial.
         let text = asked.to_string();
-        let flag = if text.contains(' ') { format!("--allow-net='{text}'") } else { format!("--allow-net={text}") };
-        notes.push(Denial { capability: format!("net:{text}"), flag: (!is_denied).then_some(flag) });
+        let flag = match text.contains(' ') {
+            true => pasted("--allow-net", &text),
+            false => Some(format!("--allow-net={text}")),
+        };
+        notes.push(Denial { capability: format!("net:{text}"), flag: flag.filter(|_| !is_denied) });
     }
     granted
 }

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
-use crate::tool::names::folded;
+use crate::tool::names::{canonical, folded};
 
 use super::identity::Identity;
 use super::location::{Location, identity};
@@ -151,7 +151,7 @@ impl Protected {
     /// Protects a folder and everything that is or will be below it, after links on its path are resolved.
     pub(crate) fn add_below(&mut self, folder: &Path) {
         self.add(folder);
-        self.below.extend(folder.canonicalize().ok().filter(|real| !self.below.contains(real)));
+        self.below.extend(canonical(folder).ok().filter(|real| !self.below.contains(real)));
     }
 
     /// Protects the targets of links with protected names in a writable folder and in those above it.
@@ -271,14 +271,14 @@ mod system {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod system {
     use std::collections::HashSet;
     use std::path::{Path, PathBuf};
 
     use crate::policy::identity::Identity;
 
-    /// Does nothing, because entries have no identity; they are protected by their names.
+    /// Does nothing, because entries are judged by their names alone here.
     pub(super) fn record_path(_: &Path, _: &mut HashSet<(Identity, String)>, _: &mut HashSet<Identity>) {}
 
     pub(super) fn linked_files(_: &[PathBuf], _: usize) -> Option<HashSet<Identity>> {

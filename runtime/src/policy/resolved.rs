@@ -94,7 +94,9 @@ impl Allowed {
     }
 
     fn deny_folder(&mut self, path: &Path, access: Access) {
-        self.denied_folders.push((Location::of(path, &self.mounts), access));
+        let is_everywhere = path == Path::new("/");
+        let location = if is_everywhere { Location::everywhere() } else { Location::of(path, &self.mounts) };
+        self.denied_folders.push((location, access));
     }
 
     fn add_folder(&mut self, path: &Path, access: Access, writable: &[Identity]) -> Result<(), Error> {

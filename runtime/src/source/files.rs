@@ -139,7 +139,7 @@ pub(super) fn bundled_facts(path: &Path) -> Option<(String, u64)> {
 /// The file does not exist.
 pub(super) fn canonical(path: &Path) -> io::Result<PathBuf> {
     match entry(path)? {
-        Entry::Disk(_) => path.canonicalize(),
+        Entry::Disk(_) => crate::tool::names::canonical(path),
         Entry::Bundled(bundle, inner, _) => Ok(bundle.join(&inner)),
     }
 }

@@ -97,7 +97,7 @@ impl OwnerOnlyFile {
         if self.shared == SharedAccess::None {
             system::refuse_shared_target(folder)?;
         }
-        let file = options().append(true).create(true).open(self.beside("lock"))?;
+        let file = options().write(true).create(true).truncate(false).open(self.beside("lock"))?;
         lock(&file, timeout)?;
         Ok(FileLock(file))
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use toolcrib::Tool;
+use toolcrib::policy::canonical;
 use toolcrib::source::{self, SourceParts};
 use toolcrib::tool::{Format, ScriptedHook};
 use toolcrib_bundle::{BundledTool, MAX_TEXT_LENGTH, MediaType, visible};
@@ -132,7 +133,7 @@ struct Outside {
 
 impl<'a> Place<'a> {
     fn new(folder: &'a Path, prefix: &'a str) -> anyhow::Result<Self> {
-        let real = folder.canonicalize().with_context(|| format!("cannot open `{}`", folder.display()))?;
+        let real = canonical(folder).with_context(|| format!("cannot open `{}`", folder.display()))?;
         Ok(Self { folder, real, prefix })
     }
 
@@ -140,7 +141,7 @@ impl<'a> Place<'a> {
     fn of(&self, file: &Path) -> Result<String, Outside> {
         let outside = |is_link| Outside { file: file.to_path_buf(), folder: self.folder.to_path_buf(), is_link };
         let inner = file.strip_prefix(self.folder).ok().and_then(slashed).ok_or_else(|| outside(false))?;
-        match file.canonicalize() {
+        match canonical(file) {
             Ok(real) if !real.starts_with(&self.real) => Err(outside(true)),
             _ => Ok(format!("{}{inner}", self.prefix)),
         }

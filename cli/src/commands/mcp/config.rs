@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use toolcrib::policy::canonical;
 
 use crate::builtin;
 use crate::mcp_config::{Change, Client, Folders, Launch, Merge, Plan, Scope, SettingsFile, System};
@@ -100,7 +101,7 @@ pub(crate) fn settings_file(client: Client, scope: Scope) -> anyhow::Result<Opti
 
 /// Returns this program with the arguments of the server.
 fn launch(args: &Args) -> anyhow::Result<Launch> {
-    let program = std::env::current_exe().and_then(|path| path.canonicalize());
+    let program = std::env::current_exe().and_then(|path| canonical(&path));
     let command = text(&program.context("cannot find the path of this program")?)?;
     let mut arguments = vec!["mcp".to_owned()];
     for source in &args.tools {
