@@ -147,11 +147,31 @@ mod system {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod system {
+    use tokio::signal::windows::{ctrl_break, ctrl_close, ctrl_logoff, ctrl_shutdown};
+
+    /// Waits for an event, each kind of which has a type of its own. One that cannot be handled keeps its default effect.
+    macro_rules! received {
+        ($event:ident) => {
+            async {
+                match $event() {
+                    Ok(mut stream) => drop(stream.recv().await),
+                    Err(_) => std::future::pending().await,
+                }
+            }
+        };
+    }
+
     pub(super) fn ignore_file_size_signal() {}
 
+    /// Waits until the console is closed, or the user or the system asks the program to end.
     pub(super) async fn ended() -> u8 {
-        std::future::pending().await
+        tokio::select! {
+            () = received!(ctrl_break) => super::INTERRUPTED,
+            () = received!(ctrl_close) => 129,
+            () = received!(ctrl_logoff) => 129,
+            () = received!(ctrl_shutdown) => 143,
+        }
     }
 }

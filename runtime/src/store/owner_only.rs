@@ -6,7 +6,8 @@
 //! - A file is written under a temporary name and renamed once it is complete.
 //! - Locks are advisory file locks with a bounded wait. They are released when the file is closed.
 //!
-//! On systems other than Unix, files inherit the rights of their folder, and neither owner nor mode is checked.
+//! On Windows, files inherit the rights of their folder, and neither the owner nor the access list is checked; links are
+//! refused there too.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -329,20 +330,30 @@ mod system {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod system {
-    use std::fs::{Metadata, OpenOptions};
+    use std::fs::{self, Metadata, OpenOptions};
     use std::io::{self, ErrorKind};
-    use std::path::Path;
+    use std::os::windows::fs::OpenOptionsExt;
+    use std::path::{Path, PathBuf};
 
     use super::SharedAccess;
 
+    /// Opens a link itself, and not its target.
+    const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
+
     pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
-        std::fs::create_dir_all(folder)
+        fs::create_dir_all(folder)
     }
 
-    pub(crate) fn refuse_shared(_: &Path) -> io::Result<()> {
-        Ok(())
+    /// Refuses a path that is a symbolic link or a junction.
+    pub(crate) fn refuse_shared(path: &Path) -> io::Result<()> {
+        // With a separator at its end, the path of a link names the target of the link.
+        let path: PathBuf = path.components().collect();
+        match fs::symlink_metadata(path)?.is_symlink() {
+            true => Err(io::Error::other("it is a link")),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn refuse_shared_target(_: &Path) -> io::Result<()> {
@@ -352,12 +363,14 @@ mod system {
     pub(super) fn check_file(metadata: &Metadata, _: SharedAccess) -> io::Result<()> {
         match metadata.is_file() {
             true => Ok(()),
-            false => Err(io::Error::new(ErrorKind::PermissionDenied, "it is not a regular file")),
+            false => Err(io::Error::new(ErrorKind::PermissionDenied, "it is a link or not a regular file")),
         }
     }
 
     pub(super) fn options() -> OpenOptions {
-        OpenOptions::new()
+        let mut options = OpenOptions::new();
+        options.custom_flags(FILE_FLAG_OPEN_REPARSE_POINT);
+        options
     }
 }
 

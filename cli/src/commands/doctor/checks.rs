@@ -113,7 +113,8 @@ fn cache(cache: Option<Cache>) -> Finding {
         return Finding::ok(CHECK, format!("{shown}, created when the first tool is compiled"));
     }
     if !permissions::is_private(folder) {
-        let fix = format!("run `chmod 700 {shown}`: anyone who can write there controls the code that runs");
+        let advice = permissions::advice(folder);
+        let fix = format!("{advice}: anyone who can write there controls the code that runs");
         return Finding::wrong(CHECK, Status::Warn, format!("{shown} is accessible to other users"), fix);
     }
     match cache.entries() {
@@ -144,7 +145,7 @@ fn audit(folder: &Path) -> Finding {
         return Finding::ok(CHECK, format!("{shown}, created by the first call"));
     }
     if !permissions::is_private(folder) {
-        let fix = format!("run `chmod 700 {shown}`: records name folders and variables");
+        let fix = format!("{}: records name folders and variables", permissions::advice(folder));
         return Finding::wrong(CHECK, Status::Warn, format!("{shown} is accessible to other users"), fix);
     }
     let bytes = contents(folder);
@@ -267,14 +268,29 @@ mod permissions {
     pub(super) fn is_private(folder: &Path) -> bool {
         folder.metadata().is_ok_and(|about| about.permissions().mode() & 0o077 == 0)
     }
+
+    /// Advises how to make a folder private.
+    pub(super) fn advice(folder: &Path) -> String {
+        format!("run `chmod 700 {}`", folder.display())
+    }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod permissions {
     use std::path::Path;
 
-    /// Other systems keep a user's folders private through inherited permissions.
-    pub(super) fn is_private(_: &Path) -> bool {
-        true
+    use toolcrib::policy::real_path;
+
+    use crate::options::home_folder;
+
+    /// Returns `true` for a folder in the profile of the user, where other users have no rights unless the user grants them. A
+    /// folder elsewhere inherits rights that are not checked.
+    pub(super) fn is_private(folder: &Path) -> bool {
+        home_folder().is_some_and(|home| real_path(folder).starts_with(real_path(&home)))
+    }
+
+    /// Advises how to make a folder private.
+    pub(super) fn advice(_: &Path) -> String {
+        "use a folder in your profile, or take the rights of other users from its access list".to_owned()
     }
 }
