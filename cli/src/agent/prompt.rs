@@ -70,7 +70,7 @@ impl PromptOptions {
             Some(file) => Conversation::load(file)?,
             None => Conversation::new(self.before_the_prompt(script).await?),
         };
-        let piped = match stdin == StdinUse::Text && !self.from_stdin().any(|is_used| is_used) {
+        let piped = match stdin == StdinUse::Text && self.stdin_texts() == 0 {
             true => piped().await?.filter(|text| !text.trim().is_empty()),
             false => None,
         };
@@ -109,10 +109,10 @@ impl PromptOptions {
         Ok(system.into_iter().chain(developer).collect())
     }
 
-    /// Returns for each text whether it is read from standard input.
-    fn from_stdin(&self) -> impl Iterator<Item = bool> {
+    /// Counts the texts that are read from standard input.
+    fn stdin_texts(&self) -> usize {
         let sources = [self.text.as_deref().map(Path::new), self.prompt_file.as_deref(), self.system_file.as_deref()];
-        sources.into_iter().map(|source| source == Some(Path::new("-")))
+        sources.into_iter().filter(|source| *source == Some(Path::new("-"))).count()
     }
 
     fn check(&self, stdin: StdinUse) -> anyhow::Result<()> {
@@ -139,7 +139,7 @@ impl PromptOptions {
                 return Err(usage_error(format!("{first} and {second} are mutually exclusive")));
             }
         }
-        match (self.from_stdin().filter(|is_used| *is_used).count(), stdin) {
+        match (self.stdin_texts(), stdin) {
             (0, _) | (1, StdinUse::Text) => {}
             (_, StdinUse::Answers) => {
                 return Err(usage_error("standard input holds the answers (--answers): pass the text in a file"));
