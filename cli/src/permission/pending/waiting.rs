@@ -20,7 +20,7 @@ pub(crate) struct WaitingApprover {
     pending: PendingApprover,
     /// Calls that are in the file, by their ID in all records.
     recorded: Arc<Mutex<HashSet<String>>>,
-    /// Name of this run in the file. No other run has it, so an answer is for this run alone.
+    /// Name of this run in the file. No other run has it, and no other client has a name with a colon behind a space.
     client: String,
     max_wait: Duration,
 }
@@ -28,7 +28,7 @@ pub(crate) struct WaitingApprover {
 impl WaitingApprover {
     /// Creates an approver that waits at most `max_wait` for each answer. Permanent approvals are in `approvals`.
     pub(crate) fn new(calls: PendingCalls, approvals: Option<Approvals>, max_wait: Duration) -> Self {
-        let client = format!("run {}", std::process::id());
+        let client = format!("a run: process {}", std::process::id());
         let recorded = Arc::<Mutex<HashSet<String>>>::default();
         let known = recorded.clone();
         let on_waiting: WaitingCallback = Arc::new(move |invocation, id| {
