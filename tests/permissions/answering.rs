@@ -24,10 +24,10 @@ fn call(crib: &Crib, flags: &[&str]) -> Command {
     crib.toolcrib(&[&["call", "echo", "{}", "--json", "--ask-tool=echo"], flags].concat())
 }
 
-/// Result that a model gets, and the reason of the decision.
+/// Error that a model gets, and the reason of the decision.
 fn result(left: &Left) -> (Value, String) {
     let line: Value = serde_json::from_str(&left.stdout).unwrap_or_else(|error| panic!("{error}: {left:?}"));
-    (line["result"].clone(), line["receipt"]["decision"]["reason"].as_str().unwrap_or_default().to_owned())
+    (line["error"].clone(), line["receipt"]["decision"]["reason"].as_str().unwrap_or_default().to_owned())
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn the_model_gets_the_reason_of_a_no() {
         let left = terminal.end();
         let (shown, reason) = result(&left);
         assert_eq!((left.code, reason.as_str()), (Some(1), "refused"), "{typed:?}: {left:?}");
-        assert_eq!(shown["error"], message, "{typed:?}: {left:?}");
+        assert_eq!(shown, message, "{typed:?}: {left:?}");
     }
 }
 

@@ -259,8 +259,21 @@ fn tools_are_listed_sorted_without_a_key_or_a_prompt() {
 async fn a_model_without_tools_just_talks() {
     let server = server([says("hello")]).await;
     let place = Place::new();
+    std::fs::write(place.path("tools.json"), r#"{"tools": []}"#).unwrap();
+    let end = place.ask(&base(&server), &["go"]).ended(0);
+    assert_eq!(end.stdout, "hello\n", "{end:?}");
+    assert_eq!(bodies(&server).await[0].get("tools"), None);
+}
+
+#[tokio::test]
+async fn a_model_in_an_empty_folder_has_the_built_in_tools_that_need_nothing() {
+    let server = server([says("hello")]).await;
+    let place = Place::new();
     std::fs::remove_file(place.path("tools.json")).expect("a file");
     let end = place.ask(&base(&server), &["go"]).ended(0);
-    assert!(end.stdout == "hello\n" && end.stderr.contains("no tools"), "{end:?}");
-    assert_eq!(bodies(&server).await[0].get("tools"), None);
+    assert!(end.stdout == "hello\n" && end.stderr.contains("the tools are the built-in ones"), "{end:?}");
+    let bodies = bodies(&server).await;
+    let sent: Vec<&str> =
+        bodies[0]["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
+    assert!(sent.contains(&"calculate") && !sent.contains(&"fs_rm"), "{sent:?}");
 }

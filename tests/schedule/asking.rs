@@ -37,7 +37,7 @@ impl Approver for Person {
     }
 }
 
-/// Hook that holds back a call for as long as its argument `wait` states, in milliseconds.
+/// Hook that holds back a call for as long as it will take, which its argument `ms` states in milliseconds.
 struct Waits;
 
 impl Hook for Waits {
@@ -46,7 +46,7 @@ impl Hook for Waits {
     }
 
     fn before<'a>(&'a self, call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {
-        let wait = call.arguments["wait"].as_u64().unwrap_or_default();
+        let wait = call.arguments["ms"].as_u64().unwrap_or_default();
         tokio::time::sleep(Duration::from_millis(wait)).map(|()| Ok(Verdict::Pass)).boxed()
     }
 }
@@ -60,8 +60,7 @@ fn asking(crib: &Crib, person: &Arc<Person>, scheduler: Scheduler) -> Runtime {
 
 /// Calls of a step of which the first is the last to reach its question.
 fn held_back() -> Vec<ToolCall> {
-    let call =
-        |(id, tool, wait): (&str, &str, u64)| ToolCall::new(id, tool, json!({"ms": 1, "wait": wait}).to_string());
+    let call = |(id, tool, ms): (&str, &str, u64)| ToolCall::new(id, tool, json!({ "ms": ms }).to_string());
     [("one", "r", 400), ("two", "w", 200), ("three", "r", 0)].map(call).into()
 }
 
