@@ -1,4 +1,5 @@
-//! Refusals over HTTP of messages that cannot be read, and of addresses and hosts that cannot be served.
+//! Answers over HTTP to messages that cannot be read, to methods of another revision, and to the end of a conversation, and
+//! addresses and hosts that cannot be served.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -65,4 +66,36 @@ fn an_address_is_a_port_or_an_ip_address_and_a_host_has_no_wildcard() {
         let ran = crib.run(&["mcp", "--no-token", address, flag][..3 + usize::from(address != flag)]);
         assert!(ran.code == Some(2) && ran.stderr.contains(expected), "{flag}: {ran:?}");
     }
+}
+
+#[test]
+fn an_empty_event_is_sent_to_clients_that_know_it() {
+    let crib = crib();
+    let server = Server::start(&crib, &["--no-token"]);
+    for (version, knows_it) in [("2025-03-26", false), ("2025-06-18", false), ("2025-11-25", true)] {
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});
+        let answer = server.post(&hello, "");
+        assert_eq!(answer.message()["result"]["protocolVersion"], version, "{answer:?}");
+        assert_eq!(answer.body.contains("retry:"), knows_it, "{answer:?}");
+    }
+}
+
+#[test]
+fn the_later_revision_has_no_method_that_begins_a_conversation() {
+    let crib = crib();
+    let server = Server::start(&crib, &["--no-token"]);
+    for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe"] {
+        let answer = server.request(method, json!({}), "");
+        assert_eq!((answer.status, &answer.message()["error"]["code"]), (404, &json!(-32601)), "{method}: {answer:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_conversation_is_answered_without_content() {
+    let crib = crib();
+    let server = Server::start(&crib, &["--no-token"]);
+    let (session, _) = server.conversation("").unwrap();
+    let end = format!("DELETE /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{session}\r\n");
+    assert_eq!(server.exchange(end.as_bytes()).status, 204);
 }

@@ -16,6 +16,8 @@ use super::refusal::Refusal;
 
 /// Header with the identifier of a conversation.
 const SESSION: &str = "mcp-session-id";
+/// Header with the revision of a request.
+const VERSION: &str = "mcp-protocol-version";
 /// Time without a message after which a conversation ends. It is longer than every call.
 const MAX_IDLE: Duration = Duration::from_hours(24);
 /// Time without a request after which a conversation makes room for another.
@@ -168,6 +170,25 @@ pub(super) fn sessions() -> LocalSessionManager {
     sessions
 }
 
+/// Returns the revision that a request states: in its head, or in its body if it begins a conversation.
+pub(super) fn version<'a>(headers: &'a HeaderMap, body: &'a [u8]) -> Option<Cow<'a, str>> {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        params: Parameters<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Parameters<'a> {
+        #[serde(borrow)]
+        protocol_version: Cow<'a, str>,
+    }
+    match headers.get(VERSION) {
+        Some(version) => version.to_str().ok().map(Cow::Borrowed),
+        None => serde_json::from_slice::<Message<'_>>(body).ok().map(|message| message.params.protocol_version),
+    }
+}
+
 /// Returns `true` if a message may be the first of a conversation: unless it is clearly another one.
 fn may_begin(body: &[u8]) -> bool {
     #[derive(Deserialize)]
@@ -196,6 +217,20 @@ mod tests {
 
     fn named(name: &str) -> Identity {
         Identity { name: name.into(), options: Arc::new([]), has_token: true }
+    }
+
+    #[test]
+    fn a_request_states_its_revision_in_its_head_or_in_its_first_message() {
+        let of = |header: Option<&str>, body: &[u8]| {
+            let headers = header.map(|header| (VERSION.parse().unwrap(), header.parse().unwrap()));
+            version(&headers.into_iter().collect(), body).map(Cow::into_owned)
+        };
+        let first = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#;
+        assert_eq!(of(None, first).as_deref(), Some("2025-06-18"));
+        assert_eq!(of(Some("2025-11-25"), first).as_deref(), Some("2025-11-25"));
+        for body in [FIRST, b"", b"{", b"[]", br#"{"params":{"protocolVersion":1}}"#] {
+            assert_eq!(of(None, body), None, "{}", String::from_utf8_lossy(body));
+        }
     }
 
     #[test]

@@ -35,6 +35,8 @@ const MAX_READ: u64 = 4 << 20;
 const CLIENT_CHECK: Duration = Duration::from_secs(30);
 /// Maximum time in which stopped calls leave their records.
 const MAX_STOP: Duration = Duration::from_secs(2);
+/// Revision without conversations.
+pub(super) const LATER: &str = "2026-07-28";
 /// Methods that have parameters.
 const METHODS: [&str; 11] = [
     "initialize",
@@ -172,9 +174,12 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if METHODS.contains(&request.method.as_str()) {
+        // The later revision begins no conversation.
+        let is_later = context.protocol_version().is_some_and(|version| version.as_str() >= LATER);
+        let is_known = |method: &str| METHODS.contains(&method) && !(is_later && method == METHODS[0]);
+        if is_known(&request.method) {
             return Err(invalid(format!("`{}`: the parameters are not those of the method", request.method)));
         }
         let method = render::one_line(&request.method);

@@ -45,6 +45,8 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// Type of messages of the protocol.
 const JSON: &str = "application/json";
+/// First revision with empty events that state when to connect again. Clients of earlier ones read them as messages.
+const RETRY_SINCE: &str = "2025-11-25";
 /// Maximum size of the head of a request in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
@@ -75,6 +77,8 @@ pub(crate) struct Endpoint {
 struct Server {
     handler: Handler,
     service: StreamableHttpService<Handler, LocalSessionManager>,
+    /// For clients of revisions before [`RETRY_SINCE`].
+    early: StreamableHttpService<Handler, LocalSessionManager>,
     conversations: Conversations,
     connections: Connections,
     access: Access,
@@ -110,12 +114,16 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
         .with_max_request_body_bytes(limits.body)
         .with_cancellation_token(end.clone());
     let sessions = Arc::new(conversations::sessions());
-    let each = handler.clone();
-    let service = StreamableHttpService::new(move || Ok(each.for_conversation()), sessions.clone(), config);
+    let service = |config| {
+        let each = handler.clone();
+        StreamableHttpService::new(move || Ok(each.for_conversation()), sessions.clone(), config)
+    };
+    let (early, service) = (service(config.clone().with_sse_retry(None)), service(config));
     let conversations = Conversations::new(sessions, if is_stateless { usize::MAX } else { limits.sessions });
     let requests = Arc::new(Semaphore::new(limits.requests));
     let connections = Connections::new(limits.connections);
-    let server = Server { handler, service, conversations, connections, access, hosts, origins, limits, requests };
+    let server =
+        Server { handler, service, early, conversations, connections, access, hosts, origins, limits, requests };
     let (server, tasks) = (Arc::new(server), TaskTracker::new());
     loop {
         let accepted = tokio::select! {
@@ -310,7 +318,14 @@ impl Server {
         // Credentials are of no use beyond this point.
         parts.headers.remove(header::AUTHORIZATION);
         let is_json = header_starts(&parts.headers, &header::CONTENT_TYPE, JSON);
-        let response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
+        let is_end = parts.method == Method::DELETE;
+        let takes_retry = conversations::version(&parts.headers, &body).is_some_and(|version| *version >= *RETRY_SINCE);
+        let service = if takes_retry { &self.service } else { &self.early };
+        let mut response = service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
+        if is_end && response.status() == StatusCode::ACCEPTED {
+            // Nothing remains to be done, and some clients take this status for a failure.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
             return Ok(unreadable(&body));
         }

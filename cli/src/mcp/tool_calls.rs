@@ -19,7 +19,7 @@ use super::call::{self, Receiver, Stop};
 use super::caller::{Answer, Caller, Channel, OpenQuestion};
 use super::catalog::{CALL, SEARCH};
 use super::consent;
-use super::handler::{Handler, invalid};
+use super::handler::{Handler, LATER, invalid};
 use super::publication::Published;
 use super::search;
 use super::state::Questions;
@@ -123,7 +123,7 @@ fn channel(context: &RequestContext<RoleServer>, questions: &Questions, answer: 
     let elicitation = context.client_capabilities().and_then(|abilities| abilities.elicitation);
     // A client that names no kind can show forms.
     let can_ask = elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none());
-    let repeats = context.protocol_version().is_some_and(|version| version.as_str() >= "2026-07-28");
+    let repeats = context.protocol_version().is_some_and(|version| version.as_str() >= LATER);
     match (can_ask, repeats) {
         (false, _) => Channel::CommandLine,
         (true, false) => Channel::Request(Box::new(context.peer.clone())),
