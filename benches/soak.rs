@@ -160,7 +160,9 @@ fn runtime(folder: &Path, log: &Path) -> Runtime {
     fs::write(folder.join("tools.json"), manifest.to_string()).expect("a manifest");
     let deny = Rule::new(Behavior::Deny, "echo(text=forbidden)".parse().expect("a pattern"), "here");
     let limits = Limits::with_deadline(MIN_TIME);
-    let builder = Runtime::builder(Audit::off()).source(folder).policy(Policy::default().rule(deny)).limits(limits);
+    // Only a trusted source raises its time above the default.
+    let builder =
+        Runtime::builder(Audit::off()).trusted_source(folder).policy(Policy::default().rule(deny)).limits(limits);
     let cache: PathBuf = target.join("test-cache");
     builder.compile_cache(cache).concurrency(2 * AT_ONCE).audit(Audit::folder(log)).build().expect("a runtime")
 }

@@ -81,7 +81,7 @@ fn a_question_about_a_call_in_the_background_waits_for_the_command_line() {
     let pending: Value = serde_json::from_str(&crib.run(&["approvals", "pending", "--json"]).stdout).unwrap();
     assert_eq!(
         (&pending[0]["tool"], &pending[0]["client"]),
-        (&json!("slow"), &json!("a task in the background: its client no longer waits"))
+        (&json!("slow"), &json!("probe 1, in the background: it no longer waits"))
     );
     let id = pending[0]["id"].as_str().unwrap();
     assert_eq!(crib.run(&["approvals", "allow", id]).code, Some(0));

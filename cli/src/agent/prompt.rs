@@ -93,7 +93,7 @@ impl PromptOptions {
     /// Reserves the conversation file, since the next run may start from it, and protects the files that this run reads.
     pub(crate) fn keep_apart(&self, builder: Builder) -> Builder {
         let read = [&self.prompt_file, &self.system_file, &self.load_messages];
-        let builder = read.into_iter().flatten().chain(&self.attach).fold(builder, Builder::protect);
+        let builder = read.into_iter().flatten().fold(builder, Builder::protect);
         let file = self.save_messages.iter();
         file.fold(builder, |builder, file| builder.reserve("saved messages", file, Access::Write))
     }

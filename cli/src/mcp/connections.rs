@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,15 +38,25 @@ struct Idle {
 #[derive(Debug)]
 pub(super) struct Connection {
     connections: Connections,
-    /// Number in the order of idle connections while no request uses the connection.
-    idle: Mutex<Option<u64>>,
+    rest: Mutex<Rest>,
     closing: CancellationToken,
     _room: OwnedSemaphorePermit,
 }
 
+/// Time of a connection without a request.
+#[derive(Debug)]
+struct Rest {
+    /// Number in the order of idle connections.
+    number: u64,
+    since: Instant,
+}
+
 /// Use of a connection by a request, until its answer is sent.
 #[derive(Debug)]
-pub(super) struct Use(Arc<Connection>);
+pub(super) struct Use {
+    connection: Arc<Connection>,
+    is_admitted: AtomicBool,
+}
 
 impl Connections {
     pub(super) fn new(most: usize) -> Self {
@@ -83,10 +94,16 @@ impl Connections {
 
     /// Begins a connection that has sent nothing yet.
     pub(super) fn begin(&self, room: OwnedSemaphorePermit) -> Arc<Connection> {
-        let closing = CancellationToken::new();
-        let connection = Connection { connections: self.clone(), idle: Mutex::default(), closing, _room: room };
+        let (closing, rest) = (CancellationToken::new(), Mutex::new(self.next_rest()));
+        let connection = Connection { connections: self.clone(), rest, closing, _room: room };
         connection.rest();
         Arc::new(connection)
+    }
+
+    fn next_rest(&self) -> Rest {
+        let mut idle = self.idle();
+        idle.next += 1;
+        Rest { number: idle.next, since: Instant::now() }
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle> {
@@ -103,30 +120,40 @@ impl Connection {
     /// Marks the connection as used until the returned value is dropped.
     pub(super) fn used(self: &Arc<Self>) -> Use {
         self.leave();
-        Use(self.clone())
+        Use { connection: self.clone(), is_admitted: AtomicBool::new(false) }
     }
 
     /// Adds the connection to the idle ones.
     fn rest(&self) {
-        let mut idle = self.connections.idle();
-        let number = idle.next;
-        idle.next += 1;
-        idle.waiting.insert(number, (Instant::now(), self.closing.clone()));
-        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(number);
+        let Rest { number, since } = *self.present_rest();
+        self.connections.idle().waiting.insert(number, (since, self.closing.clone()));
     }
 
     /// Removes the connection from the idle ones.
     fn leave(&self) {
-        let number = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(number) = number {
-            self.connections.idle().waiting.remove(&number);
-        }
+        let number = self.present_rest().number;
+        self.connections.idle().waiting.remove(&number);
+    }
+
+    fn present_rest(&self) -> MutexGuard<'_, Rest> {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Use {
+    /// Marks the request as one of a client that may send it. Other requests do not shorten the time without a request.
+    pub(super) fn admit(&self) {
+        self.is_admitted.store(true, Relaxed);
     }
 }
 
 impl Drop for Use {
     fn drop(&mut self) {
-        self.0.rest();
+        if self.is_admitted.load(Relaxed) {
+            let next = self.connection.connections.next_rest();
+            *self.connection.present_rest() = next;
+        }
+        self.connection.rest();
     }
 }
 
@@ -153,6 +180,7 @@ mod tests {
             begun.iter().map(|one| one.makes_room().now_or_never().is_some()).collect()
         };
         let used = begun[0].used();
+        used.admit();
         let mut room = Box::pin(all.room());
         assert!(room.as_mut().now_or_never().is_none(), "the connection has not ended yet");
         assert_eq!(closing(&begun), [false, true, false]);
@@ -164,6 +192,15 @@ mod tests {
         assert_eq!(closing(&begun), [false, true, false]);
         drop(begun);
         assert!(all.idle().waiting.is_empty());
+    }
+
+    #[tokio::test]
+    async fn requests_that_are_not_admitted_do_not_keep_a_connection() {
+        let all = Connections { min_idle: Duration::ZERO, ..Connections::new(2) };
+        let (one, other) = (all.begin(all.room().await.unwrap()), all.begin(all.room().await.unwrap()));
+        drop(one.used());
+        assert!(all.room().now_or_never().is_none());
+        assert!(one.makes_room().now_or_never().is_some() && other.makes_room().now_or_never().is_none());
     }
 
     #[tokio::test]

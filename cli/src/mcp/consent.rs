@@ -19,8 +19,8 @@ use super::caller::{Answer, Caller, Channel, OpenQuestion};
 
 /// Maximum wait for the user of a client.
 const MAX_WAIT: Duration = Duration::from_secs(300);
-/// Name of the client of a task in the background. No other client has a name with a colon behind a space.
-const BACKGROUND: &str = "a task in the background: its client no longer waits";
+/// Addition to the name of a client in the name of its tasks in the background.
+const BACKGROUND: &str = "in the background: it no longer waits";
 /// Member of an answer that allows the call.
 const ALLOW: &str = "allow";
 
@@ -44,7 +44,8 @@ impl AgentApprover {
     async fn answer(&self, request: ApprovalRequest<'_>) -> ApprovalAnswer {
         let Some(caller) = Caller::present() else {
             // A task in the background: its client no longer waits.
-            return self.on_command_line(&request, BACKGROUND, BACKGROUND).await;
+            let client = format!("{}, {BACKGROUND}", request.caller.unwrap_or_default());
+            return self.on_command_line(&request, &client, &client).await;
         };
         match &caller.channel {
             Channel::CommandLine => self.on_command_line(&request, &caller.client, &caller.owner()).await,
@@ -87,10 +88,12 @@ impl AgentApprover {
             Answer::None => return ApprovalAnswer::Nobody,
         };
         caller.take_open();
-        if let Some(pending) = &self.pending {
-            pending.withdraw(request, &caller.client).await;
-        }
-        answer
+        let elsewhere = match &self.pending {
+            Some(pending) => pending.withdraw(request, &caller.client).await,
+            None => None,
+        };
+        // A denial holds, wherever it was given.
+        if elsewhere == Some(ApprovalAnswer::No) { ApprovalAnswer::No } else { answer }
     }
 
     /// Returns the answer that a person gave on the command line, if any.

@@ -28,7 +28,7 @@ use tokio_util::task::TaskTracker;
 use crate::{interrupt, render};
 
 use super::access::{Access, Identity, Limits};
-use super::connections::{Connection, Connections};
+use super::connections::{Connection, Connections, Use};
 use super::conversations::{self, Conversations};
 use super::handler::Handler;
 use super::hosts::{Hosts, ServedHost};
@@ -214,7 +214,7 @@ impl Server {
             let server = self.clone();
             async move {
                 let used = client.used();
-                let response = server.answer(request).await;
+                let response = server.answer(request, &used).await;
                 // A request runs until its answer is sent or dropped.
                 let until_sent = move |frame| {
                     let _ = &used;
@@ -239,7 +239,7 @@ impl Server {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, request: Request<Incoming>, used: &Use) -> Response<Body> {
         let metrics = self.handler.metrics();
         metrics.requests.fetch_add(1, Relaxed);
         if let Some(headers) = self.origins.preflight(request.method(), request.headers()) {
@@ -252,9 +252,9 @@ impl Server {
             _ if head_size(&request) > MAX_HEAD => Err(Refusal::Head),
             ("/healthz", &Method::GET) => Ok(text(StatusCode::OK, "ok\n")),
             ("/metrics", &Method::GET) => self
-                .admit(&request)
+                .admit(&request, used)
                 .map(|_| text(StatusCode::OK, &metrics.text(self.running(), self.connections.number()))),
-            (PROTOCOL, _) => self.protocol(request).await,
+            (PROTOCOL, _) => self.protocol(request, used).await,
             _ => Err(Refusal::UnknownPath),
         };
         let mut response = response.unwrap_or_else(|refusal| {
@@ -279,7 +279,7 @@ impl Server {
     /// # Errors
     ///
     /// The request names another host, is of a foreign page, has no valid token, or exceeds the client's rate.
-    fn admit(&self, request: &Request<Incoming>) -> Result<Identity, Refusal> {
+    fn admit(&self, request: &Request<Incoming>, used: &Use) -> Result<Identity, Refusal> {
         let headers = request.headers();
         if !self.hosts.includes(request.uri(), headers) {
             return Err(Refusal::Host);
@@ -287,12 +287,12 @@ impl Server {
         if headers.contains_key(header::ORIGIN) && self.origins.allowed(headers).is_none() {
             return Err(Refusal::Origin);
         }
-        self.access.admit(headers)
+        self.access.admit(headers).inspect(|_| used.admit())
     }
 
     /// Answers a request of the protocol.
-    async fn protocol(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
-        let identity = self.admit(&request)?;
+    async fn protocol(&self, request: Request<Incoming>, used: &Use) -> Result<Response<Body>, Refusal> {
+        let identity = self.admit(&request, used)?;
         let running = self.requests.clone().try_acquire_owned().map_err(|_| Refusal::Running)?;
         let running = Running(Arc::new(running));
         self.conversations.check(request.headers(), &identity)?;

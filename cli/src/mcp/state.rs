@@ -123,12 +123,12 @@ impl Seal {
             "the state of the call has expired: call the tool again without it"
         );
         let state = UsedState { id, expires };
-        // Also if the file is lost.
-        mark_used(&mut self.used.lock().unwrap_or_else(PoisonError::into_inner), state.clone())?;
         if let Some(file) = &self.shared {
             let unusable = || format!("cannot use the states in `{}`", file.path().display());
-            file.change(|used| mark_used(used, state)).with_context(unusable)??;
+            file.change(|used| mark_used(used, state.clone())).with_context(unusable)??;
         }
+        // Also if the file is lost.
+        mark_used(&mut self.used.lock().unwrap_or_else(PoisonError::into_inner), state)?;
         Ok(questions)
     }
 }

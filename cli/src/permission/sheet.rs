@@ -38,7 +38,8 @@ impl Sheet {
         if let Some(approval) = question.approval {
             sheet.row("Scope", &format!("\"session\" and \"always\" apply to {}", calls(approval)));
         }
-        sheet.row("Left out", LEFT_OUT);
+        let cut = if sheet.is_cut { "lines in the middle of long texts, " } else { "" };
+        sheet.row("Left out", &format!("{cut}{LEFT_OUT}"));
         sheet
     }
 

@@ -16,9 +16,15 @@ pub(crate) fn shell_word(text: &str) -> String {
 pub(crate) fn quoted_word(text: &str) -> String {
     match cfg!(windows) && !text.contains(READ_IN_QUOTES) {
         true => format!("\"{text}\""),
-        // In PowerShell a quote is doubled, which other shells read as no quote at all.
-        false => format!("'{}'", text.replace('\'', if cfg!(windows) { "''" } else { r"'\''" })),
+        false if cfg!(windows) => format!("'{}'", doubled(text)),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
     }
+}
+
+/// Doubles each character that ends a text in single quotes for PowerShell, which other shells read as no quote at all.
+fn doubled(text: &str) -> String {
+    let ends = |c: char| matches!(c, '\'' | '\u{2018}'..='\u{201b}');
+    text.chars().flat_map(|c| std::iter::repeat_n(c, if ends(c) { 2 } else { 1 })).collect()
 }
 
 fn posix_word(text: &str) -> String {

@@ -46,12 +46,10 @@ impl PendingApprover {
         self.find(request, client, "", |calls, call| calls.take(&call)).await
     }
 
-    /// Forgets a call that waits, after it was answered elsewhere.
-    pub(crate) async fn withdraw(&self, request: &ApprovalRequest<'_>, client: &str) {
-        let Ok(call) = PendingCall::new(request, client, "") else { return };
-        let calls = self.calls.clone();
+    /// Forgets a call that no longer waits; returns the answer that a person gave meanwhile, if any.
+    pub(crate) async fn withdraw(&self, request: &ApprovalRequest<'_>, client: &str) -> Option<ApprovalAnswer> {
         // A call that stays is forgotten when its time is over.
-        let _ = tokio::task::spawn_blocking(move || calls.withdraw(&call)).await;
+        self.find(request, client, "", |calls, call| calls.withdraw(&call)).await
     }
 
     async fn find(

@@ -93,15 +93,16 @@ impl PendingCalls {
         self.change(|calls| Ok(known(calls, call).filter(|known| !matches!(known, PendingOutcome::Waiting { .. }))))
     }
 
-    /// Forgets a call that waits without an answer.
+    /// Forgets a call that no longer waits; uses its answer if it has one.
     ///
     /// # Errors
     ///
     /// The file cannot be read, locked or written.
-    fn withdraw(&self, call: &PendingCall) -> anyhow::Result<()> {
+    fn withdraw(&self, call: &PendingCall) -> anyhow::Result<Option<PendingOutcome>> {
         self.change(|calls| {
-            calls.retain(|one| one.key != call.key || one.answer.is_some());
-            Ok(())
+            let known = known(calls, call).filter(|known| !matches!(known, PendingOutcome::Waiting { .. }));
+            calls.retain(|one| one.key != call.key);
+            Ok(known)
         })
     }
 

@@ -1,7 +1,7 @@
 //! An approver for runs without a terminal: a call waits until a person answers in another terminal, or until its time is over.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -19,24 +19,39 @@ const INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) struct WaitingApprover {
     pending: PendingApprover,
     /// Calls that are in the file, by their ID in all records.
-    recorded: Arc<Mutex<HashSet<String>>>,
+    recorded: Arc<Mutex<HashMap<String, Recorded>>>,
     /// Name of this run in the file. No other run has it, and no other client has a name with a colon behind a space.
     client: String,
     max_wait: Duration,
 }
 
+/// A call in the file.
+#[derive(Debug, Default)]
+struct Recorded {
+    /// Identifier that was announced.
+    id: String,
+    /// `true` if the last look found it without an answer.
+    waits: bool,
+}
+
 impl WaitingApprover {
     /// Creates an approver that waits at most `max_wait` for each answer. Permanent approvals are in `approvals`.
     pub(crate) fn new(calls: PendingCalls, approvals: Option<Approvals>, max_wait: Duration) -> Self {
-        let client = format!("a run: process {}", std::process::id());
-        let recorded = Arc::<Mutex<HashSet<String>>>::default();
+        // Processes of several containers have the same numbers.
+        let client = format!("a run: process {}, {:016x}", std::process::id(), rand::random::<u64>());
+        let recorded = Arc::<Mutex<HashMap<String, Recorded>>>::default();
         let known = recorded.clone();
         let on_waiting: WaitingCallback = Arc::new(move |invocation, id| {
-            known.lock().unwrap_or_else(PoisonError::into_inner).insert(invocation.to_owned());
-            render::hint(&format!(
-                "a call waits for approval: `toolcrib approvals pending {id}` shows it, and `toolcrib approvals allow {id}` \
-                 or `deny {id}` answers"
-            ));
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            let call = known.entry(invocation.to_owned()).or_default();
+            call.waits = true;
+            if call.id != id {
+                id.clone_into(&mut call.id);
+                render::hint(&format!(
+                    "a call waits for approval: `toolcrib approvals pending {id}` shows it, and \
+                     `toolcrib approvals allow {id}` or `deny {id}` answers"
+                ));
+            }
         });
         Self {
             pending: PendingApprover::new(calls, approvals, client.as_str(), on_waiting),
@@ -48,20 +63,31 @@ impl WaitingApprover {
 
     async fn answer(&self, request: ApprovalRequest<'_>) -> ApprovalAnswer {
         let until = Instant::now() + self.max_wait;
-        let answer = self.pending.answer(&request, &self.client, &self.client).await;
-        let is_recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner).remove(request.invocation);
-        if !is_recorded {
-            // It has an answer, or the file cannot be used, which was reported.
-            return answer;
-        }
-        while Instant::now() < until {
-            tokio::time::sleep(INTERVAL.min(until.saturating_duration_since(Instant::now()))).await;
-            if let Some(answer) = self.pending.stored(&request, &self.client).await {
+        loop {
+            // A call that another one of the same kind displaced, or the answer of which it used, waits again.
+            let answer = self.pending.answer(&request, &self.client, &self.client).await;
+            if !self.waits(request.invocation) {
+                // It has an answer, or the file cannot be used, which was reported.
+                self.recorded().remove(request.invocation);
                 return answer;
             }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            tokio::time::sleep(INTERVAL.min(left)).await;
         }
-        self.pending.withdraw(&request, &self.client).await;
-        ApprovalAnswer::Nobody
+        self.recorded().remove(request.invocation);
+        self.pending.withdraw(&request, &self.client).await.unwrap_or(ApprovalAnswer::Nobody)
+    }
+
+    /// Returns `true` if the last look found a call without an answer.
+    fn waits(&self, invocation: &str) -> bool {
+        self.recorded().get_mut(invocation).is_some_and(|call| std::mem::take(&mut call.waits))
+    }
+
+    fn recorded(&self) -> MutexGuard<'_, HashMap<String, Recorded>> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

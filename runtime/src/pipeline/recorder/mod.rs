@@ -137,6 +137,11 @@ impl<'p> CallRecorder<'p> {
         self.receipt.as_ref().map_or("", |receipt| &receipt.call_id)
     }
 
+    /// Returns the caller that the call states.
+    pub(crate) fn caller(&self) -> Option<&str> {
+        self.call.caller.as_deref()
+    }
+
     /// Returns the position of the call in a trace of the calling program.
     pub(crate) fn trace(&self) -> Option<TraceContext> {
         self.call.trace

@@ -123,10 +123,12 @@ async fn ask(
             recorder.emit(EventKind::ApprovalRequested(&question));
             let granted = prepared.grant.granted();
             let (invocation, call_id) = (recorder.invocation().to_owned(), recorder.call_id().to_owned());
+            let caller = recorder.caller().map(str::to_owned);
             let since = Instant::now();
             let answer = approver.ask(ApprovalRequest {
                 invocation: &invocation,
                 call_id: &call_id,
+                caller: caller.as_deref(),
                 tool,
                 digest: request.execution.digest(),
                 definition: prepared.definition(tool),
