@@ -60,3 +60,20 @@ fn of_text(path: &Path, text: &str) -> Subject {
     let item = Item { name: "instructions".to_owned(), definition: digest.clone(), program: None, requests };
     Subject { path: path.canonicalize().unwrap_or_else(|_| path.to_path_buf()), digest, items: vec![item] }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_in_instructions_is_no_trust_in_another_file_with_their_text() {
+        let text = "[permissions]\nallow = [\"*\"]\n";
+        let folder = tempfile::tempdir().unwrap();
+        let settings = folder.path().join("toolcrib.toml");
+        std::fs::write(&settings, text).unwrap();
+        let instructions = of_text(&settings, text);
+        let other = Subject::of_settings(settings.canonicalize().unwrap(), text, Vec::new());
+        assert_eq!(instructions.path, other.path, "a link leads from one to the other");
+        assert_ne!(instructions.digest, other.digest);
+    }
+}

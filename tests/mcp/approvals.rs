@@ -197,3 +197,32 @@ fn an_answer_does_not_cover_a_program_that_changed_meanwhile() {
     let answer = client.ask("tools/call", &repeated(&first));
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
 }
+
+#[test]
+fn a_denial_holds_wherever_it_was_given_and_no_answer_stays_for_the_next_call() {
+    let crib = crib();
+    let mut client = Client::initialized(&crib, &ASKING, &asking());
+    let accept = json!({"action": "accept", "content": {"allow": true}});
+    for (number, (there, here, is_error)) in
+        [("deny", accept.clone(), true), ("allow", json!({"action": "decline"}), true), ("allow", accept, false)]
+            .into_iter()
+            .enumerate()
+    {
+        let arguments = json!({"n": number});
+        let id = client.request("tools/call", &json!({"name": "echo", "arguments": arguments}));
+        let question = client.wait(|message| message["method"] == "elicitation/create");
+        let listed = crib.run(&["approvals", "pending", "--json"]).stdout;
+        let waiting: Value =
+            listed.lines().find_map(|line| serde_json::from_str(line).ok()).unwrap_or_else(|| panic!("{listed}"));
+        let waiting = if waiting.is_array() { &waiting[0] } else { &waiting };
+        let ran = crib.run(&["approvals", there, waiting["id"].as_str().unwrap()]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": here}));
+        let answer = client.answer(id);
+        assert_eq!(answer["result"]["isError"], is_error, "{there}, {here}: {answer}");
+        let again = client.request("tools/call", &json!({"name": "echo", "arguments": arguments}));
+        let question = client.wait(|message| message["method"] == "elicitation/create");
+        client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
+        assert_eq!(client.answer(again)["result"]["isError"], true, "{there}, {here}: it is asked again");
+    }
+}
