@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use super::http::Server;
+use super::http::{Answer, Server};
 use crate::crib::Crib;
 
 fn crib() -> Crib {
@@ -72,12 +72,20 @@ fn an_address_is_a_port_or_an_ip_address_and_a_host_has_no_wildcard() {
 fn an_empty_event_is_sent_to_clients_that_know_it() {
     let crib = crib();
     let server = Server::start(&crib, &["--no-token"]);
+    let has_empty = |answer: &Answer| answer.body.lines().any(|line| line.trim_end() == "data:");
     for (version, knows_it) in [("2025-03-26", false), ("2025-06-18", false), ("2025-11-25", true)] {
         let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});
-        let answer = server.post(&hello, "");
-        assert_eq!(answer.message()["result"]["protocolVersion"], version, "{answer:?}");
-        assert_eq!(answer.body.contains("retry:"), knows_it, "{answer:?}");
+        let begun = server.post(&hello, "");
+        assert_eq!(begun.message()["result"]["protocolVersion"], version, "{begun:?}");
+        let session = begun.head.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id")).unwrap();
+        let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}});
+        let listed = server.post(&list, &format!("{session}\r\nmcp-protocol-version: {version}\r\n"));
+        assert!(listed.message()["result"]["tools"].is_array(), "{listed:?}");
+        for answer in [begun, listed] {
+            assert_eq!(has_empty(&answer), knows_it, "{version}: {answer:?}");
+            assert!(answer.body.contains("retry:"), "{version}: {answer:?}");
+        }
     }
 }
 

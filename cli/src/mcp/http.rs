@@ -12,7 +12,7 @@ use futures::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, BodyStream, Full, LengthLimitError, Limited, StreamBody};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body as _, Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -45,8 +45,10 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// Type of messages of the protocol.
 const JSON: &str = "application/json";
-/// First revision with empty events that state when to connect again. Clients of earlier ones read them as messages.
-const RETRY_SINCE: &str = "2025-11-25";
+/// First revision with empty events, which state when to connect again. Clients of earlier ones read them as messages.
+const EMPTY_SINCE: &str = "2025-11-25";
+/// Data of an empty event, as the library writes it.
+const EMPTY_DATA: &[u8] = b"data: \n";
 /// Maximum size of the head of a request in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
@@ -77,8 +79,6 @@ pub(crate) struct Endpoint {
 struct Server {
     handler: Handler,
     service: StreamableHttpService<Handler, LocalSessionManager>,
-    /// For clients of revisions before [`RETRY_SINCE`].
-    early: StreamableHttpService<Handler, LocalSessionManager>,
     conversations: Conversations,
     connections: Connections,
     access: Access,
@@ -114,16 +114,12 @@ pub(crate) async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Resul
         .with_max_request_body_bytes(limits.body)
         .with_cancellation_token(end.clone());
     let sessions = Arc::new(conversations::sessions());
-    let service = |config| {
-        let each = handler.clone();
-        StreamableHttpService::new(move || Ok(each.for_conversation()), sessions.clone(), config)
-    };
-    let (early, service) = (service(config.clone().with_sse_retry(None)), service(config));
+    let each = handler.clone();
+    let service = StreamableHttpService::new(move || Ok(each.for_conversation()), sessions.clone(), config);
     let conversations = Conversations::new(sessions, if is_stateless { usize::MAX } else { limits.sessions });
     let requests = Arc::new(Semaphore::new(limits.requests));
     let connections = Connections::new(limits.connections);
-    let server =
-        Server { handler, service, early, conversations, connections, access, hosts, origins, limits, requests };
+    let server = Server { handler, service, conversations, connections, access, hosts, origins, limits, requests };
     let (server, tasks) = (Arc::new(server), TaskTracker::new());
     loop {
         let accepted = tokio::select! {
@@ -319,9 +315,8 @@ impl Server {
         parts.headers.remove(header::AUTHORIZATION);
         let is_json = header_starts(&parts.headers, &header::CONTENT_TYPE, JSON);
         let is_end = parts.method == Method::DELETE;
-        let takes_retry = conversations::version(&parts.headers, &body).is_some_and(|version| *version >= *RETRY_SINCE);
-        let service = if takes_retry { &self.service } else { &self.early };
-        let mut response = service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
+        let takes_empty = conversations::version(&parts.headers, &body).is_some_and(|version| *version >= *EMPTY_SINCE);
+        let mut response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
         if is_end && response.status() == StatusCode::ACCEPTED {
             // Nothing remains to be done, and some clients take this status for a failure.
             *response.status_mut() = StatusCode::NO_CONTENT;
@@ -334,9 +329,9 @@ impl Server {
         }
         let closing = self.handler.closing().clone();
         let mut response = response.map(|body| {
-            let until_sent = move |frame| {
+            let until_sent = move |frame: Frame<Bytes>| {
                 let _ = &running;
-                frame
+                if takes_empty { frame } else { frame.map_data(without_data) }
             };
             let body = body.map_frame(until_sent);
             match is_listening {
@@ -364,6 +359,11 @@ fn head_size(request: &Request<Incoming>) -> usize {
 fn header_starts(headers: &HeaderMap, name: &HeaderName, start: &str) -> bool {
     let value = headers.get(name).map(HeaderValue::as_bytes).and_then(|value| value.get(..start.len()));
     value.is_some_and(|value| value.eq_ignore_ascii_case(start.as_bytes()))
+}
+
+/// Removes the data of an empty event: what remains is no event, but states when to connect again.
+fn without_data(event: Bytes) -> Bytes {
+    if event.starts_with(EMPTY_DATA) { event.slice(EMPTY_DATA.len()..) } else { event }
 }
 
 /// Creates the answer to a message that cannot be read.
