@@ -58,13 +58,17 @@ impl CompilerProcesses {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        command.spawn().map(Running)
+        let bounds = system::Bounds::new(seconds, self.memory)?;
+        let running = Running { child: bounds.spawn(&mut command)?, bounds };
+        // A process that cannot be bound is killed here, before it gets its job.
+        running.bounds.hold(&running.child)?;
+        Ok(running)
     }
 
     /// Returns the output and exit status of a process, and `true` if it timed out.
     fn run(&self, job: &Job<'_>) -> io::Result<(Vec<u8>, ExitStatus, bool)> {
         let mut running = self.start()?;
-        let (Some(mut input), Some(output)) = (running.0.stdin.take(), running.0.stdout.take()) else {
+        let (Some(mut input), Some(output)) = (running.child.stdin.take(), running.child.stdout.take()) else {
             return Err(io::Error::other("the process has no pipes"));
         };
         let running = Mutex::new(running);
@@ -127,13 +131,17 @@ impl Drop for Permit<'_> {
 }
 
 /// A child process that is killed on drop.
-struct Running(Child);
+struct Running {
+    child: Child,
+    /// Dropped after the process was killed.
+    bounds: system::Bounds,
+}
 
 impl Running {
     /// Kills the process and returns its status; a process that has ended keeps its own status.
     fn end(&mut self) -> io::Result<ExitStatus> {
-        let _ = self.0.kill();
-        self.0.wait()
+        let _ = self.child.kill();
+        self.child.wait()
     }
 }
 
@@ -148,9 +156,26 @@ mod system {
     use std::io;
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::path::Path;
-    use std::process::{Command, ExitStatus};
+    use std::process::{Child, Command, ExitStatus};
 
     use rustix::process::Signal;
+
+    /// Bounds that the process takes by itself, before it reads its job.
+    pub(super) struct Bounds;
+
+    impl Bounds {
+        pub(super) fn new(_seconds: u64, _memory: usize) -> io::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(super) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+            command.spawn()
+        }
+
+        pub(super) fn hold(&self, _process: &Child) -> io::Result<()> {
+            Ok(())
+        }
+    }
 
     /// The running executable on Linux: the file at its path may have been replaced.
     const ITSELF: &str = "/proc/self/exe";
@@ -177,24 +202,6 @@ mod system {
     }
 }
 
-#[cfg(not(unix))]
-mod system {
-    use std::io;
-    use std::process::{Command, ExitStatus};
-
-    /// Exit code of an aborted process on Windows.
-    const FAST_FAIL: i32 = 0xC000_0409_u32.cast_signed();
-
-    pub(super) fn this_program() -> io::Result<Command> {
-        Ok(Command::new(std::env::current_exe()?))
-    }
-
-    /// Not supported here.
-    pub(super) fn was_out_of_time(_: ExitStatus) -> bool {
-        false
-    }
-
-    pub(super) fn broke_off(status: ExitStatus) -> bool {
-        status.code() == Some(FAST_FAIL)
-    }
-}
+#[cfg(windows)]
+#[path = "compiler_windows.rs"]
+mod system;

@@ -34,6 +34,8 @@ mod suggestion;
 mod telemetry;
 mod trust;
 mod watch;
+#[cfg(windows)]
+mod windows;
 
 use std::io;
 use std::panic;

@@ -39,11 +39,11 @@ pub(crate) async fn build(folder: &Path, debug: bool) -> anyhow::Result<Vec<Path
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--target", TARGET, "--message-format", "json-render-diagnostics"]);
     cargo.args((!debug).then_some("--release")).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut cargo = cargo.spawn().map(KillOnDrop).map_err(|error| missing("cargo", &error))?;
-    let output = cargo.0.stdout.take().context("cargo has no output")?;
+    let mut cargo = Running::start(&mut cargo).map_err(|error| missing("cargo", &error))?;
+    let output = cargo.child.stdout.take().context("cargo has no output")?;
     // An interruption drops the process, which ends it.
     let components = tokio::task::spawn_blocking(move || components(output, &manifest)).await??;
-    let status = cargo.0.wait().context("cannot wait for cargo")?;
+    let status = cargo.child.wait().context("cannot wait for cargo")?;
     if !status.success() {
         let hint = "see cargo's messages above";
         return Err(Advice::new(format!("building `{}` failed ({status})", folder.display()), hint).into());
@@ -95,12 +95,57 @@ fn missing(program: &str, error: &io::Error) -> anyhow::Error {
     }
 }
 
-/// A child process that is killed on drop.
-struct KillOnDrop(Child);
+/// A child process that is killed on drop; on Windows with all that it started.
+struct Running {
+    child: Child,
+    _group: system::Group,
+}
 
-impl Drop for KillOnDrop {
+impl Running {
+    fn start(command: &mut Command) -> io::Result<Self> {
+        let (child, group) = system::spawn(command)?;
+        Ok(Self { child, _group: group })
+    }
+}
+
+impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(unix)]
+mod system {
+    use std::io;
+    use std::process::{Child, Command};
+
+    /// The compilers end by themselves: a signal of the terminal reaches them too.
+    pub(super) struct Group;
+
+    pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Group)> {
+        Ok((command.spawn()?, Group))
+    }
+}
+
+#[cfg(windows)]
+mod system {
+    use std::io;
+    use std::os::windows::process::CommandExt;
+    use std::process::{Child, Command};
+
+    use crate::windows::job_object::{JobObject, SUSPENDED};
+
+    /// Job object with a process and all that it starts: the `cargo` on the path may be a program of rustup that starts another.
+    pub(super) type Group = JobObject;
+
+    pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Group)> {
+        let job = JobObject::new()?;
+        let mut child = command.creation_flags(SUSPENDED).spawn()?;
+        if let Err(error) = job.admit(&child) {
+            let _ = child.kill();
+            return Err(error);
+        }
+        Ok((child, job))
     }
 }

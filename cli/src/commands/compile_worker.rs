@@ -76,13 +76,16 @@ mod limits {
     }
 }
 
-/// Not supported elsewhere: only the parent limits the time.
-#[cfg(not(unix))]
+/// The parent has put this process into a job object with the limits of time, memory and processes.
+#[cfg(windows)]
 mod limits {
     use std::io;
 
+    use crate::windows::integrity;
+
+    /// Gives up the right to change files, settings and other processes.
     pub(super) fn take(_: &super::Args) -> io::Result<()> {
-        Ok(())
+        integrity::lower()
     }
 }
 

@@ -1,5 +1,5 @@
 //! A server that this program starts, as an MCP client does: messages over its standard streams. It is killed with every
-//! process of its group at the end of the check, or when it is dropped.
+//! process that it started, by its group or job object, at the end of the check, or when it is dropped.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -23,6 +23,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Running server.
 pub(crate) struct ServerProcess {
     child: Child,
+    group: system::Group,
     input: Option<ChildStdin>,
     output: BufReader<Take<ChildStdout>>,
     /// Reads standard error until its end.
@@ -30,7 +31,7 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts a program in its own process group, with these variables besides those of this process.
+    /// Starts a program in a group of its own, with these variables besides those of this process.
     ///
     /// # Errors
     ///
@@ -47,14 +48,13 @@ impl ServerProcess {
         if let Some(folder) = folder {
             command.current_dir(folder);
         }
-        system::own_group(&mut command);
-        let mut child = command.spawn().map_err(Fault::Start)?;
+        let (mut child, group) = system::spawn(&mut command).map_err(Fault::Start)?;
         let (Some(output), Some(errors)) = (child.stdout.take(), child.stderr.take()) else {
             return Err(Fault::Start(std::io::Error::other("the process has no pipes")));
         };
         let input = child.stdin.take();
         let output = BufReader::new(output.take(MAX_RECEIVED as u64));
-        Ok(Self { child, input, output, said: tokio::spawn(start_of(errors)) })
+        Ok(Self { child, group, input, output, said: tokio::spawn(start_of(errors)) })
     }
 
     /// Sends a request, and waits for its answer.
@@ -98,7 +98,7 @@ impl ServerProcess {
             let _ = timeout(GRACE, tokio::io::copy(&mut self.output, &mut tokio::io::sink())).await;
         }
         // Before the process is waited for: until then its number belongs to its group.
-        system::kill_group(&self.child);
+        self.group.kill(&self.child);
         let _ = self.child.start_kill();
         let _ = timeout(GRACE, self.child.wait()).await;
         let said = timeout(GRACE, &mut self.said).await;
@@ -111,7 +111,7 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        system::kill_group(&self.child);
+        self.group.kill(&self.child);
         self.said.abort();
     }
 }
@@ -127,31 +127,56 @@ async fn start_of(mut errors: impl AsyncRead + Unpin) -> Vec<u8> {
 
 #[cfg(unix)]
 mod system {
+    use std::io;
+
     use rustix::process::{Pid, Signal, kill_process_group};
     use tokio::process::{Child, Command};
 
-    /// Gives the process a group of its own, so that its children can be killed with it.
-    pub(super) fn own_group(command: &mut Command) {
-        command.process_group(0);
+    /// Process group with the number of its first process.
+    pub(super) struct Group;
+
+    /// Starts a process in a group of its own, so that its children can be killed with it.
+    pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Group)> {
+        Ok((command.process_group(0).spawn()?, Group))
     }
 
-    /// Kills the group of a process that was not waited for.
-    pub(super) fn kill_group(child: &Child) {
-        let number = child.id().and_then(|number| Pid::from_raw(number.cast_signed()));
-        if let Some(group) = number {
-            // It has ended otherwise.
-            let _ = kill_process_group(group, Signal::KILL);
+    impl Group {
+        /// Kills the group of a process that was not waited for.
+        pub(super) fn kill(&self, first: &Child) {
+            let number = first.id().and_then(|number| Pid::from_raw(number.cast_signed()));
+            if let Some(group) = number {
+                // It has ended otherwise.
+                let _ = kill_process_group(group, Signal::KILL);
+            }
         }
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod system {
+    use std::io;
+
     use tokio::process::{Child, Command};
 
-    /// There are no groups here: the process is killed alone.
-    pub(super) fn own_group(_: &mut Command) {}
+    use crate::windows::job_object::{JobObject, ProcessHandle, SUSPENDED};
 
-    /// Not supported here.
-    pub(super) fn kill_group(_: &Child) {}
+    /// Job object with a process and all that it starts.
+    pub(super) struct Group(JobObject);
+
+    /// Starts a process in a job object of its own, so that its children can be killed with it.
+    pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Group)> {
+        let job = JobObject::new()?;
+        // The child is killed when it is dropped.
+        let child = command.creation_flags(SUSPENDED).spawn()?;
+        let process = child.raw_handle().ok_or_else(|| io::Error::other("the process has no handle"))?;
+        job.admit(&ProcessHandle(process))?;
+        Ok((child, Group(job)))
+    }
+
+    impl Group {
+        /// Kills all processes.
+        pub(super) fn kill(&self, _first: &Child) {
+            self.0.end();
+        }
+    }
 }

@@ -39,10 +39,9 @@ mod system {
     pub fn gaps() -> Vec<&'static str> {
         vec![
             "changes in granted folders are checked by the names that a tool gives, and not by their targets",
-            "memory, files and child processes of a compilation are not limited, only its time",
+            "a compilation can change no file and start no process, but can read the files of its user",
             "private files have the rights of their folder, and neither their owner nor their access list is checked",
-            "the number of open files is not limited, and a listing is held in memory as a whole",
-            "the processor time of a call is its elapsed time",
+            "a listing is held in memory as a whole",
         ]
     }
 }
