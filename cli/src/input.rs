@@ -83,12 +83,13 @@ mod system {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod system {
-    use std::io::{self, IsTerminal};
+    use winapi_util::HandleRef;
+    use winapi_util::file::typ;
 
-    /// Also `true` for the null device, which is empty.
+    /// Consoles and the null device are of another kind. A socket is of the same kind as a pipe here.
     pub(super) fn is_data() -> bool {
-        !io::stdin().is_terminal()
+        typ(HandleRef::stdin()).is_ok_and(|kind| kind.is_disk() || kind.is_pipe())
     }
 }

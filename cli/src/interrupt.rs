@@ -75,8 +75,8 @@ async fn at_least(least: Shutdown) {
     let _ = SHUTDOWN.subscribe().wait_for(|state| *state >= least).await;
 }
 
-/// Waits for Ctrl-C (130), SIGHUP (129) or SIGTERM (143) and returns the exit code. A signal that cannot be handled keeps
-/// its default effect.
+/// Waits for Ctrl-C (130), SIGHUP (129) or SIGTERM (143) and returns the exit code; on Windows, for Ctrl-C or Ctrl-Break (130),
+/// the end of the console or the session (129), or of the system (143). A signal that cannot be handled keeps its default effect.
 pub(crate) async fn signal() -> u8 {
     let interrupted = async {
         if tokio::signal::ctrl_c().await.is_err() {
@@ -99,6 +99,7 @@ pub(crate) async fn shut_down<T>(code: u8, mut command: JoinHandle<T>) {
         tokio::select! {
             _ = &mut command => return,
             _ = self::signal() => {}
+            () = system::patience(code) => {}
         }
     }
     // Without this thread the wait below is still bounded.
@@ -139,6 +140,11 @@ mod system {
         }
     }
 
+    /// Waits until the system would end the process by itself: it never does.
+    pub(super) async fn patience(_code: u8) {
+        std::future::pending().await
+    }
+
     async fn received(kind: SignalKind) {
         match signal(kind) {
             Ok(mut stream) => drop(stream.recv().await),
@@ -149,7 +155,13 @@ mod system {
 
 #[cfg(windows)]
 mod system {
+    use std::time::Duration;
+
     use tokio::signal::windows::{ctrl_break, ctrl_close, ctrl_logoff, ctrl_shutdown};
+
+    /// Time for calls that must not be interrupted. Windows ends a process five seconds after its console was closed, and the
+    /// records of the calls are to be written before.
+    const PATIENCE: Duration = Duration::from_secs(2);
 
     /// Waits for an event, each kind of which has a type of its own. One that cannot be handled keeps its default effect.
     macro_rules! received {
@@ -173,5 +185,28 @@ mod system {
             () = received!(ctrl_logoff) => 129,
             () = received!(ctrl_shutdown) => 143,
         }
+    }
+
+    /// Waits until the system is about to end the process by itself; not after Ctrl-C.
+    pub(super) async fn patience(code: u8) {
+        match code {
+            super::INTERRUPTED => std::future::pending().await,
+            _ => tokio::time::sleep(PATIENCE).await,
+        }
+    }
+}
+
+/// The time for a soft and a hard end, which Windows bounds to five seconds together.
+#[cfg(all(test, windows))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_the_console_is_not_awaited_longer_than_windows_allows() {
+        let began = tokio::time::Instant::now();
+        system::patience(129).await;
+        assert!(began.elapsed() + FORCED_EXIT < Duration::from_secs(5));
+        let interrupted = tokio::time::timeout(Duration::from_secs(3), system::patience(INTERRUPTED));
+        assert!(interrupted.await.is_err(), "Ctrl-C has no such end");
     }
 }

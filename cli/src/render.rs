@@ -2,6 +2,7 @@
 //! outside is escaped so that it cannot control a terminal.
 
 mod hooks;
+mod sequences;
 mod shell;
 mod table;
 mod terminal_lock;
@@ -53,11 +54,12 @@ pub(crate) enum Tone {
 /// Colors `text` if the settings and the stream allow it.
 pub(crate) fn paint(tone: Tone, text: &str, terminal: bool) -> Cow<'_, str> {
     let wanted = match COLOR.get().copied().unwrap_or_default() {
-        Color::Always => true,
+        Color::Always => sequences::are_obeyed() || !terminal,
         Color::Never => false,
         Color::Auto => {
             let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-            terminal && !refused && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+            let is_able = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+            terminal && !refused && is_able && sequences::are_obeyed()
         }
     };
     if !wanted {

@@ -1,7 +1,6 @@
-//! Reads lines from the terminal of a person: standard input, or `/dev/tty` if standard input is data. Input typed before a
-//! prompt was shown is discarded and never answers it.
+//! Reads lines from the terminal of a person: standard input, or `/dev/tty` (on Windows, `CONIN$`) if standard input is data.
+//! Input typed before a prompt was shown is discarded and never answers it.
 
-use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 use std::thread;
@@ -17,7 +16,7 @@ const MAX_LINE: usize = 16_384;
 #[derive(Debug, Default)]
 pub(super) struct Keyboard {
     /// The terminal, if it is not standard input.
-    terminal: Option<Arc<File>>,
+    terminal: Option<Arc<system::Terminal>>,
     /// A pending read. If its prompt was dropped, the next prompt awaits it.
     reading: Option<Receiver<Option<String>>>,
 }
@@ -29,7 +28,7 @@ impl Keyboard {
         if !io::stderr().is_terminal() {
             return None;
         }
-        if io::stdin().is_terminal() {
+        if system::is_terminal(&io::stdin()) {
             return Some(Self::default());
         }
         // `/dev/null` and a closed standard input mean that nobody is to be asked.
@@ -43,7 +42,7 @@ impl Keyboard {
         if self.reading.as_mut().is_some_and(ended) {
             self.reading = None;
         }
-        system::discard(self.terminal.as_deref());
+        system::discard(self.terminal.as_deref(), self.reading.is_some());
     }
 
     /// Reads the next line; `None` at the end of input.
@@ -54,7 +53,7 @@ impl Keyboard {
     }
 }
 
-fn read(terminal: Option<Arc<File>>) -> Receiver<Option<String>> {
+fn read(terminal: Option<Arc<system::Terminal>>) -> Receiver<Option<String>> {
     let (typed, reading) = oneshot::channel();
     // Without a thread nothing is sent, which reads as the end of input.
     let _ = thread::Builder::new().name("keyboard".to_owned()).spawn(move || {
@@ -91,20 +90,27 @@ fn line_of(input: &mut dyn Read) -> Option<String> {
 #[cfg(unix)]
 mod system {
     use std::fs::{File, OpenOptions};
-    use std::io;
+    use std::io::{self, IsTerminal};
     use std::os::unix::fs::OpenOptionsExt;
 
     use rustix::fs::OFlags;
     use rustix::termios::{QueueSelector, tcflush};
 
+    pub(super) type Terminal = File;
+
+    pub(super) fn is_terminal(stdin: &io::Stdin) -> bool {
+        stdin.is_terminal()
+    }
+
     /// Opens the controlling terminal.
-    pub(super) fn terminal() -> Option<File> {
+    pub(super) fn terminal() -> Option<Terminal> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlags::NOCTTY.bits().cast_signed());
         options.open("/dev/tty").ok()
     }
 
-    pub(super) fn discard(terminal: Option<&File>) {
+    /// Discards what was typed; the system keeps no line apart for a pending read.
+    pub(super) fn discard(terminal: Option<&Terminal>, _is_pending: bool) {
         // Fails only if the file is not a terminal, and then there is no prompt.
         let _ = match terminal {
             Some(terminal) => tcflush(terminal, QueueSelector::IFlush),
@@ -113,17 +119,36 @@ mod system {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod system {
-    use std::fs::File;
+    use std::io;
+    use std::os::windows::io::AsHandle;
 
-    /// Not supported: nobody is asked if standard input is data.
-    pub(super) fn terminal() -> Option<File> {
-        None
+    use crate::windows::console::{self, ConsoleInput};
+
+    pub(super) type Terminal = ConsoleInput;
+
+    /// Returns `true` for a console. Other terminals are pipes here, from which input that was typed cannot be discarded: nobody
+    /// is asked there.
+    pub(super) fn is_terminal(stdin: &io::Stdin) -> bool {
+        console::mode(stdin.as_handle()).is_ok()
     }
 
-    /// Not supported: a line typed ahead answers the prompt.
-    pub(super) fn discard(_terminal: Option<&File>) {}
+    /// Opens the input of the console.
+    pub(super) fn terminal() -> Option<Terminal> {
+        ConsoleInput::open().ok()
+    }
+
+    /// Discards what was typed, and, with a pending read, also the line that it has received in part.
+    pub(super) fn discard(terminal: Option<&Terminal>, is_pending: bool) {
+        let stdin = io::stdin();
+        let console = terminal.map_or_else(|| stdin.as_handle(), AsHandle::as_handle);
+        // Fails only if the console is gone, and then there is no prompt.
+        let _ = console::discard_input(console);
+        if is_pending {
+            let _ = console::clear_line(console);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -273,10 +273,18 @@ fn find(program: &Program) -> Option<PathBuf> {
         true => program.command.clone(),
         false => format!("{}{}", program.command, env::consts::EXE_SUFFIX),
     };
-    let of_entry = program.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.into());
+    let of_entry = program.environment.iter().find(|(name, _)| is_search_path(name)).map(|(_, value)| value.into());
     let folders = of_entry.or_else(|| env::var_os("PATH"))?;
     let mut found = env::split_paths(&folders).filter(|folder| folder.is_absolute()).map(|folder| folder.join(&name));
     found.find(|path| path.is_file())
+}
+
+/// `true` for the name of the variable with the folders of programs; on Windows, names of variables have no case.
+fn is_search_path(name: &str) -> bool {
+    match cfg!(windows) {
+        true => name.eq_ignore_ascii_case("PATH"),
+        false => name == "PATH",
+    }
 }
 
 /// `true` for a command with the file name of this program.
