@@ -4,9 +4,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::counters::Usage;
+use super::thread_clock::thread_time;
 
 /// Future that adds the processor time of each poll, by the thread's own clock, to the usage of a call. After its deadline
 /// it is not polled again and returns `None`.
@@ -30,18 +31,4 @@ impl<F: Future> Future for Metered<'_, F> {
         self.usage.processor_nanos.fetch_add(used.as_nanos() as u64, Relaxed);
         polled.map(Some)
     }
-}
-
-/// Returns the processor time of the current thread.
-#[cfg(unix)]
-fn thread_time() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
-}
-
-/// Returns wall-clock time, on systems without a clock per thread.
-#[cfg(not(unix))]
-fn thread_time() -> Duration {
-    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
-    START.get_or_init(std::time::Instant::now).elapsed()
 }

@@ -6,6 +6,11 @@ mod memory;
 mod metered;
 mod request_error;
 mod request_log;
+#[cfg(unix)]
+mod thread_clock;
+#[cfg(windows)]
+#[path = "thread_clock_windows.rs"]
+mod thread_clock;
 
 pub(crate) use counters::Usage;
 pub(super) use memory::MemoryBudget;
