@@ -79,7 +79,9 @@ impl Client {
                 result => result?,
             }
             let failed = |source| Error::File { action: "rename the partial file to", path: target.to_owned(), source };
-            tokio::fs::rename(partial, target).await.map_err(failed)
+            let (from, to) = (partial.to_owned(), target.to_owned());
+            let renamed = tokio::task::spawn_blocking(move || files::rename(&from, &to)).await;
+            renamed.map_err(io::Error::other).and_then(|renamed| renamed).map_err(failed)
         })
         .await
     }

@@ -59,9 +59,11 @@ fn max_open() -> usize {
     limit.and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX)
 }
 
-#[cfg(not(unix))]
+/// Returns the number of files that the process may have open. The system itself ends a process at millions of handles, and
+/// each takes memory of the kernel.
+#[cfg(windows)]
 fn max_open() -> usize {
-    usize::MAX
+    16_384
 }
 
 #[cfg(test)]

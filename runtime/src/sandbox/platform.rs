@@ -38,10 +38,8 @@ mod system {
     /// Lists the protections of Linux that this system lacks, and the fallback for each.
     pub fn gaps() -> Vec<&'static str> {
         vec![
-            "changes in granted folders are checked by the names that a tool gives, and not by their targets",
             "memory, files and child processes of a compilation are not limited, only its time",
-            "private files have the rights of their folder, and neither their owner nor their access list is checked",
-            "the number of open files is not limited, and a listing is held in memory as a whole",
+            "a share of another machine decides by itself which file a name means",
             "the processor time of a call is its elapsed time",
         ]
     }
