@@ -87,6 +87,9 @@ mod tests {
 
     use super::*;
 
+    use crate::policy::folder::RealFolder;
+    use crate::policy::location::Mounts;
+
     #[test]
     fn an_open_folder_stays_where_it_is() {
         let dir = tempfile::tempdir().unwrap();
@@ -108,6 +111,20 @@ mod tests {
         assert_eq!(canonical(&upper).unwrap(), canonical(&lower).unwrap());
         assert!(!canonical(&lower).unwrap().to_string_lossy().starts_with(r"\\?\"));
         assert!(open(&dir.path().join("file"), &[]).is_err());
+    }
+
+    #[test]
+    fn a_folder_has_the_path_that_people_write_however_it_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("Sub")).unwrap();
+        let shown = canonical(&dir.path().join("Sub")).unwrap();
+        for path in [shown.canonicalize().unwrap(), dir.path().join("SUB"), dir.path().join(r"sub\..\sub\")] {
+            let opened = RealFolder::open(&path, "--allow-read", &Mounts::default(), &[]).unwrap();
+            assert_eq!(opened.path, shown, "{}", path.display());
+        }
+        for path in ["NUL", r"\\.\NUL", r"\\.\pipe\", r"\\?\Volume{0}\"] {
+            assert!(RealFolder::open(Path::new(path), "--allow-read", &Mounts::default(), &[]).is_err(), "{path}");
+        }
     }
 
     #[test]

@@ -39,7 +39,6 @@ mod system {
     pub fn gaps() -> Vec<&'static str> {
         vec![
             "memory, files and child processes of a compilation are not limited, only its time",
-            "a share of another machine decides by itself which file a name means",
             "the processor time of a call is its elapsed time",
         ]
     }

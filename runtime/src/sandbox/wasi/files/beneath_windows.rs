@@ -11,7 +11,7 @@ use winapi_util::file::typ;
 
 use crate::policy::Identity;
 use crate::sandbox::wasi::files::entry::{
-    FILE_FLAG_OPEN_REPARSE_POINT, FolderEntry, ResolvedPath, code, is_reparse_point, path_of, pinned,
+    FILE_FLAG_OPEN_REPARSE_POINT, FolderEntry, ResolvedPath, code, is_reparse_point, path_of, pinned, require_path,
 };
 
 use super::{OpenError, OpenRequest, OpenedFile, PathGuard, Quota};
@@ -67,7 +67,7 @@ fn open_unlinked(
         match options(request).open(at.path()) {
             // The file was removed in the meantime.
             Err(error) if error.kind() == ErrorKind::NotFound && request.creates() => {}
-            opened => return check_opened(opened.map_err(code)?, request, guard),
+            opened => return check_opened(opened.map_err(code)?, &at.path(), request, guard),
         }
     }
     Err(ErrorCode::Busy.into())
@@ -78,6 +78,7 @@ fn open_folder(at: &ResolvedPath, request: &OpenRequest) -> Result<OpenedFile, O
         return Err(ErrorCode::IsDirectory.into());
     }
     let folder = pinned(&at.path()).map_err(code)?;
+    require_path(&folder, &at.path())?;
     let about = folder.metadata().map_err(code)?;
     match about.is_dir() && !is_reparse_point(&about) {
         true => Ok(OpenedFile::Folder(folder)),
@@ -101,7 +102,7 @@ fn create(
     quota.entry().map_err(|_| ErrorCode::Quota)?;
     let created = options(request).write(true).create_new(true).open(entry.system_path());
     match created.inspect_err(|_| quota.uncount_entry()) {
-        Ok(created) => check_opened(created, request, guard).map(Some),
+        Ok(created) => check_opened(created, &entry.system_path(), request, guard).map(Some),
         Err(error) if error.kind() == ErrorKind::AlreadyExists && request.is_exclusive() => {
             Err(ErrorCode::Exist.into())
         }
@@ -117,12 +118,13 @@ fn options(request: &OpenRequest) -> OpenOptions {
     options
 }
 
-fn check_opened(file: File, request: &OpenRequest, guard: &PathGuard) -> Result<OpenedFile, OpenError> {
+fn check_opened(file: File, path: &Path, request: &OpenRequest, guard: &PathGuard) -> Result<OpenedFile, OpenError> {
     let about = file.metadata().map_err(code)?;
     let is_on_disk = typ(&file).is_ok_and(|kind| kind.is_disk());
     if !is_on_disk || !about.is_file() || is_reparse_point(&about) {
         return Err(ErrorCode::NotPermitted.into());
     }
+    require_path(&file, path)?;
     let (identity, is_linked) = Identity::of_linked(&file).map_err(code)?;
     // Another hard link may belong to the host's own files.
     if is_linked && guard.protected.is_own(identity) {

@@ -11,7 +11,7 @@ pub(super) use toolcrib_windows_files::is_reparse_point;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use crate::policy::Identity;
-use crate::tool::names::plain;
+use crate::tool::names::{NameRules, plain};
 
 use super::guard::PathGuard;
 use super::resolve::OpenError;
@@ -77,6 +77,7 @@ impl ResolvedPath {
         if !about.is_dir() {
             return Err(ErrorCode::NotDirectory.into());
         }
+        require_path(&folder, &path)?;
         self.pins.push(folder);
         self.folder = path;
         Ok(())
@@ -169,6 +170,17 @@ pub(super) fn pinned(path: &Path) -> io::Result<File> {
     toolcrib_windows_files::pin(path, false)
 }
 
+/// Refuses an open file or folder that is elsewhere than at this path in another spelling of case: the system has followed a
+/// link that it does not show, as Wine does.
+pub(super) fn require_path(opened: &File, path: &Path) -> Result<(), OpenError> {
+    let found = toolcrib_windows_files::final_path(opened).map_err(code)?;
+    let folded = |path: &Path| path.to_str().and_then(|path| NameRules::Windows.fold_path(path));
+    match folded(&found).is_some_and(|found| Some(found) == folded(path)) {
+        true => Ok(()),
+        false => Err(ErrorCode::NotPermitted.into()),
+    }
+}
+
 /// Returns the path of an open file on the host.
 pub(super) fn path_of(file: &File) -> Result<PathBuf, OpenError> {
     // A file without a path cannot be checked.
@@ -209,6 +221,17 @@ mod tests {
         }
         assert!(matches!(resolve("sub/file/x"), Err(OpenError::Refused(ErrorCode::NotDirectory))));
         assert!(matches!(resolve("absent/x"), Err(OpenError::Refused(ErrorCode::NoEntry))));
+    }
+
+    #[test]
+    fn an_opened_folder_that_is_elsewhere_is_refused() {
+        let (dir, root) = folder();
+        let top = toolcrib_windows_files::final_path(&root).unwrap();
+        let sub = pinned(&dir.path().join("sub")).unwrap();
+        assert!(require_path(&sub, &top.join("SUB")).is_ok());
+        for path in [top.join("sub2"), top.join("sub").join("deep"), top.clone()] {
+            assert!(require_path(&sub, &path).is_err(), "{}", path.display());
+        }
     }
 
     #[test]
