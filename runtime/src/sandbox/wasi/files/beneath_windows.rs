@@ -11,8 +11,10 @@ use winapi_util::file::typ;
 
 use crate::policy::Identity;
 use crate::sandbox::wasi::files::entry::{
-    FILE_FLAG_OPEN_REPARSE_POINT, FolderEntry, ResolvedPath, code, is_reparse_point, path_of, pinned, require_path,
+    FILE_FLAG_OPEN_REPARSE_POINT, FolderEntry, ResolvedPath, code, is_reparse_point, pinned,
 };
+
+use crate::tool::names::plain;
 
 use super::{OpenError, OpenRequest, OpenedFile, PathGuard, Quota};
 
@@ -67,7 +69,7 @@ fn open_unlinked(
         match options(request).open(at.path()) {
             // The file was removed in the meantime.
             Err(error) if error.kind() == ErrorKind::NotFound && request.creates() => {}
-            opened => return check_opened(opened.map_err(code)?, &at.path(), request, guard),
+            opened => return check_opened(opened.map_err(code)?, &at, request, guard),
         }
     }
     Err(ErrorCode::Busy.into())
@@ -78,7 +80,7 @@ fn open_folder(at: &ResolvedPath, request: &OpenRequest) -> Result<OpenedFile, O
         return Err(ErrorCode::IsDirectory.into());
     }
     let folder = pinned(&at.path()).map_err(code)?;
-    require_path(&folder, &at.path())?;
+    at.located(&folder, at.path())?;
     let about = folder.metadata().map_err(code)?;
     match about.is_dir() && !is_reparse_point(&about) {
         true => Ok(OpenedFile::Folder(folder)),
@@ -102,7 +104,7 @@ fn create(
     quota.entry().map_err(|_| ErrorCode::Quota)?;
     let created = options(request).write(true).create_new(true).open(entry.system_path());
     match created.inspect_err(|_| quota.uncount_entry()) {
-        Ok(created) => check_opened(created, &entry.system_path(), request, guard).map(Some),
+        Ok(created) => check_opened(created, entry.resolved(), request, guard).map(Some),
         Err(error) if error.kind() == ErrorKind::AlreadyExists && request.is_exclusive() => {
             Err(ErrorCode::Exist.into())
         }
@@ -118,20 +120,25 @@ fn options(request: &OpenRequest) -> OpenOptions {
     options
 }
 
-fn check_opened(file: File, path: &Path, request: &OpenRequest, guard: &PathGuard) -> Result<OpenedFile, OpenError> {
+fn check_opened(
+    file: File,
+    at: &ResolvedPath,
+    request: &OpenRequest,
+    guard: &PathGuard,
+) -> Result<OpenedFile, OpenError> {
     let about = file.metadata().map_err(code)?;
     let is_on_disk = typ(&file).is_ok_and(|kind| kind.is_disk());
     if !is_on_disk || !about.is_file() || is_reparse_point(&about) {
         return Err(ErrorCode::NotPermitted.into());
     }
-    require_path(&file, path)?;
+    let path = plain(at.located(&file, at.path())?);
     let (identity, is_linked) = Identity::of_linked(&file).map_err(code)?;
     // Another hard link may belong to the host's own files.
     if is_linked && guard.protected.is_own(identity) {
         return Err(ErrorCode::NotPermitted.into());
     }
     if request.writes() {
-        let is_protected = guard.protected.holds_file(identity, is_linked, &path_of(&file)?);
+        let is_protected = guard.protected.holds_file(identity, is_linked, &path);
         if is_protected || guard.protected.is_named(Path::new(&request.path)) {
             return Err(ErrorCode::NotPermitted.into());
         }

@@ -27,6 +27,8 @@ const FILE_READ_ATTRIBUTES: u32 = 0x80;
 pub(super) struct ResolvedPath {
     /// The outer folder, and the folders on the way to the last name.
     pins: Vec<File>,
+    /// Path of the outer folder.
+    root: PathBuf,
     /// Path of the last of them, in the form in which the system reads no name in it.
     folder: PathBuf,
     /// Last name; `None` if the path leads to the folder itself.
@@ -48,9 +50,11 @@ impl ResolvedPath {
             return Err(ErrorCode::NotPermitted.into());
         }
         let whole = path.trim_end_matches(is_separator);
+        let top = toolcrib_windows_files::final_path(root).map_err(code)?;
         let mut resolved = Self {
             pins: vec![root.try_clone().map_err(code)?],
-            folder: toolcrib_windows_files::final_path(root).map_err(code)?,
+            root: top.clone(),
+            folder: top,
             name: None,
             slash: whole.len() != path.len(),
         };
@@ -77,9 +81,8 @@ impl ResolvedPath {
         if !about.is_dir() {
             return Err(ErrorCode::NotDirectory.into());
         }
-        require_path(&folder, &path)?;
+        self.folder = self.located(&folder, path)?;
         self.pins.push(folder);
-        self.folder = path;
         Ok(())
     }
 
@@ -89,6 +92,17 @@ impl ResolvedPath {
         match self.pins.is_empty() {
             true => Err(ErrorCode::NotPermitted.into()),
             false => Ok(()),
+        }
+    }
+
+    /// Returns the path of a file or folder that was opened at `path`, and refuses one outside of the outer folder: the system
+    /// has followed a link that it does not show, as Wine does.
+    pub(super) fn located(&self, opened: &File, path: PathBuf) -> Result<PathBuf, OpenError> {
+        // A system that does not tell the path of a handle, such as Wine for a long path, opened the one that was named.
+        let Ok(found) = toolcrib_windows_files::final_path(opened) else { return Ok(path) };
+        match is_below(&found, &self.root) {
+            true => Ok(found),
+            false => Err(ErrorCode::NotPermitted.into()),
         }
     }
 
@@ -135,6 +149,10 @@ impl FolderEntry {
         Self { path: plain(at.path()), request: PathBuf::from(request), at }
     }
 
+    pub(super) fn resolved(&self) -> &ResolvedPath {
+        &self.at
+    }
+
     /// Path for calls of the system.
     pub(super) fn system_path(&self) -> PathBuf {
         self.at.path()
@@ -170,21 +188,11 @@ pub(super) fn pinned(path: &Path) -> io::Result<File> {
     toolcrib_windows_files::pin(path, false)
 }
 
-/// Refuses an open file or folder that is elsewhere than at this path in another spelling of case: the system has followed a
-/// link that it does not show, as Wine does.
-pub(super) fn require_path(opened: &File, path: &Path) -> Result<(), OpenError> {
-    let found = toolcrib_windows_files::final_path(opened).map_err(code)?;
+/// Returns `true` if a path is that of a folder or below it, in any case.
+fn is_below(path: &Path, folder: &Path) -> bool {
     let folded = |path: &Path| path.to_str().and_then(|path| NameRules::Windows.fold_path(path));
-    match folded(&found).is_some_and(|found| Some(found) == folded(path)) {
-        true => Ok(()),
-        false => Err(ErrorCode::NotPermitted.into()),
-    }
-}
-
-/// Returns the path of an open file on the host.
-pub(super) fn path_of(file: &File) -> Result<PathBuf, OpenError> {
-    // A file without a path cannot be checked.
-    toolcrib_windows_files::final_path(file).map(plain).map_err(|_| ErrorCode::NotPermitted.into())
+    let (Some(path), Some(folder)) = (folded(path), folded(folder)) else { return false };
+    path.strip_prefix(folder.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Converts an error of the system.
@@ -226,11 +234,19 @@ mod tests {
     #[test]
     fn an_opened_folder_that_is_elsewhere_is_refused() {
         let (dir, root) = folder();
-        let top = toolcrib_windows_files::final_path(&root).unwrap();
-        let sub = pinned(&dir.path().join("sub")).unwrap();
-        assert!(require_path(&sub, &top.join("SUB")).is_ok());
-        for path in [top.join("sub2"), top.join("sub").join("deep"), top.clone()] {
-            assert!(require_path(&sub, &path).is_err(), "{}", path.display());
+        let at = ResolvedPath::of(&root, "sub/deep/x").ok().unwrap();
+        let sub = pinned(&dir.path().join("SUB")).unwrap();
+        assert!(at.located(&sub, PathBuf::new()).is_ok_and(|found| found.ends_with("sub")));
+        let outside = pinned(dir.path().parent().unwrap()).unwrap();
+        assert!(at.located(&outside, PathBuf::new()).is_err());
+        for (path, folder, below) in [
+            (r"\\?\C:\a\B", r"\\?\c:\A", true),
+            (r"\\?\C:\a", r"\\?\C:\a", true),
+            (r"\\?\C:\a", r"\\?\C:\", true),
+            (r"\\?\C:\ab", r"\\?\C:\a", false),
+            (r"\\?\C:\", r"\\?\C:\a", false),
+        ] {
+            assert_eq!(is_below(Path::new(path), Path::new(folder)), below, "{path} {folder}");
         }
     }
 
