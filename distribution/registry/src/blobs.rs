@@ -1,5 +1,6 @@
 //! Fetching blobs: streamed, bounded, resumed after a failure, and never complete before the digest is right.
 
+use std::io;
 use std::path::Path;
 
 use reqwest::Method;
@@ -11,6 +12,7 @@ use crate::client::{Client, OnProgress};
 use crate::content::Descriptor;
 use crate::error::{Error, What};
 use crate::exchange::Exchange;
+use crate::files;
 use crate::intake::Intake;
 use crate::reference::Repository;
 use crate::reply::Reply;
