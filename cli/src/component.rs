@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use toolcrib::Tool;
+use toolcrib::owner_only;
 use toolcrib::source::{self, Severity};
 
 use crate::commands::validate;
@@ -40,6 +41,6 @@ pub(crate) async fn put(path: &Path, component: &[u8], compiling: &Compiling) ->
     }
     anyhow::ensure!(errors.is_empty(), errors.join("\n"));
     let tools = source::load(&fresh)?.tools;
-    fs::rename(&fresh, path).with_context(context)?;
+    owner_only::rename(&fresh, path).with_context(context)?;
     Ok(tools)
 }

@@ -84,19 +84,25 @@ mod system {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod system {
-    use std::fs::{File, OpenOptions};
+    use std::fs::File;
     use std::io;
     use std::path::Path;
 
-    /// Opens a temporary file, since folders cannot be held open here.
+    use toolcrib_windows_files::{create_in, is_reparse_point, pin};
+
+    /// Opens a folder, which stays at its path until it is closed; fails on a link.
     pub(super) fn open(path: &Path) -> io::Result<File> {
-        tempfile::tempfile_in(path)
+        let folder = pin(path, false)?;
+        match folder.metadata()? {
+            about if about.is_dir() && !is_reparse_point(&about) => Ok(folder),
+            _ => Err(io::ErrorKind::NotADirectory.into()),
+        }
     }
 
-    /// Creates a file in the folder.
-    pub(super) fn create(_: &File, path: &Path, name: &str) -> io::Result<File> {
-        OpenOptions::new().write(true).create_new(true).open(path.join(name))
+    /// Creates a file in the opened folder.
+    pub(super) fn create(folder: &File, _: &Path, name: &str) -> io::Result<File> {
+        create_in(folder, name)
     }
 }

@@ -388,7 +388,8 @@ pub(crate) fn is_maskable(secret: &str) -> bool {
 fn environment() -> impl Iterator<Item = (String, String)> {
     let all =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    all.filter(|(name, _)| name != PASSPHRASE)
+    // Some systems ignore the case of the name.
+    all.filter(|(name, _)| !name.eq_ignore_ascii_case(PASSPHRASE))
 }
 
 /// Reserves the program's own files so that no grant covers them: tools could approve their own calls or open the secret

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use super::{code, root, rust_files};
 
 /// Crates with the folder of their sources.
-const CRATES: [(&str, &str); 6] = [
+const CRATES: [(&str, &str); 7] = [
     ("toolcrib", "runtime/src"),
     ("toolcrib-agent-tool", "runtime/agent-tool/src"),
+    ("toolcrib-windows-files", "runtime/windows-files/src"),
     ("toolcrib-component", "runtime/component/src"),
     ("toolcrib-cli", "cli/src"),
     ("toolcrib-guest", "guest-sdk/src"),

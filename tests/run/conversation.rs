@@ -25,7 +25,7 @@ async fn a_saved_conversation_can_be_continued_and_nothing_is_lost() {
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name())
         .collect();
-    assert!(left.iter().all(|name| !name.to_string_lossy().ends_with(".new")), "{left:?}");
+    assert!(left.iter().all(|name| !name.to_string_lossy().starts_with(".toolcrib-")), "{left:?}");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use toolcrib::call::Payload;
+use toolcrib::owner_only;
 
 use super::reply::Reply;
 use super::turn::{Call, Turn};
@@ -282,11 +283,10 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Some(folder) => folder,
         None => return Err(io::ErrorKind::IsADirectory.into()),
     };
-    let mut file = tempfile::Builder::new().prefix(".toolcrib-").suffix(".new").tempfile_in(folder)?;
+    let mut file = owner_only::temporary_file(folder, ".toolcrib-")?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    owner_only::persist(file, path).map(drop)
 }
 
 #[cfg(test)]

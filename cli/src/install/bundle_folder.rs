@@ -53,7 +53,7 @@ impl BundleFolder {
         }
         let failed = || format!("cannot store the bundle in `{}`; nothing was changed", self.0.display());
         owner_only::create_folder(&self.0).with_context(failed)?;
-        let mut copy = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.0).with_context(failed)?;
+        let mut copy = owner_only::temporary_file(&self.0, TEMPORARY).with_context(failed)?;
         let read = io::copy(&mut File::open(file)?.take(MAX_BYTES + 1), copy.as_file_mut()).with_context(failed)?;
         if read > MAX_BYTES {
             bail!("`{}` has more than the {MAX_BYTES} bytes allowed", file.display());
@@ -64,7 +64,7 @@ impl BundleFolder {
         if bundle.digest().to_string() != digest {
             bail!("`{}` changed while it was installed; nothing was changed", file.display());
         }
-        copy.persist(&target).map_err(|error| error.error).with_context(failed)?;
+        owner_only::persist(copy, &target).with_context(failed)?;
         // A rename survives a crash once its folder is synced; some systems cannot sync folders.
         let _ = File::open(&self.0).and_then(|folder| folder.sync_all());
         Ok(target)

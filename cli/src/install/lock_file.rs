@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use toolcrib::owner_only;
 use toolcrib::policy::real_path;
 
 use crate::render;
@@ -89,7 +90,7 @@ impl LockFile {
             let mut file = builder().tempfile_in(&self.folder)?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
-            file.persist(&path)?;
+            owner_only::persist(file, &path)?;
             // A rename survives a crash once its folder is synced; some systems cannot sync folders.
             let _ = File::open(&self.folder).and_then(|folder| folder.sync_all());
             io::Result::Ok(())

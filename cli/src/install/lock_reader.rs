@@ -196,6 +196,13 @@ mod tests {
     }
 
     #[test]
+    fn line_ends_of_windows_change_no_lock() {
+        let mut lock = Lock::default();
+        lock.insert(sample("a", &["x"]));
+        assert_eq!(Lock::parse("l", &lock.text().replace('\n', "\r\n")).unwrap(), lock);
+    }
+
+    #[test]
     fn a_mistake_is_named_with_file_line_and_key() {
         let mut lock = Lock::default();
         lock.insert(sample("a", &["x"]));

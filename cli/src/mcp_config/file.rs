@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use toolcrib::owner_only;
 use toolcrib::policy::canonical;
 
 use crate::render::Advice;
@@ -101,7 +102,7 @@ impl SettingsFile {
         if Self::text_of(&self.path)? != *old {
             bail!("the file changed while it was edited; run the command again");
         }
-        new.persist(&self.path)?;
+        owner_only::persist(new, &self.path)?;
         Ok(())
     }
 }

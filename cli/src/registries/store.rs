@@ -100,8 +100,7 @@ pub(crate) fn copy_to(file: &Path, target: &Path) -> io::Result<()> {
     let mut copy = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
     io::copy(&mut File::open(file)?, copy.as_file_mut())?;
     copy.as_file().sync_all()?;
-    copy.persist(target)?;
-    Ok(())
+    owner_only::persist(copy, target).map(drop)
 }
 
 /// `true` if a file is an archive with the bundle of this digest. Its blobs are checked when they are read.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use tempfile::NamedTempFile;
+use toolcrib::owner_only;
 
 /// Reads a regular file of at most `max` bytes; `None` if there is none.
 ///
@@ -44,7 +45,7 @@ pub(crate) fn create(path: &Path, content: &[u8]) -> anyhow::Result<()> {
 /// The file cannot be written.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     let written = written(path, content)?;
-    written.persist(path).map(drop).with_context(|| format!("cannot write `{}`", path.display()))
+    owner_only::persist(written, path).map(drop).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
 /// Writes the content to a temporary file in the same folder.

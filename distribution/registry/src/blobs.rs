@@ -1,5 +1,6 @@
 //! Fetching blobs: streamed, bounded, resumed after a failure, and never complete before the digest is right.
 
+use std::io;
 use std::path::Path;
 
 use reqwest::Method;
@@ -11,6 +12,7 @@ use crate::client::{Client, OnProgress};
 use crate::content::Descriptor;
 use crate::error::{Error, What};
 use crate::exchange::Exchange;
+use crate::files;
 use crate::intake::Intake;
 use crate::reference::Repository;
 use crate::reply::Reply;
@@ -79,7 +81,9 @@ impl Client {
                 result => result?,
             }
             let failed = |source| Error::File { action: "rename the partial file to", path: target.to_owned(), source };
-            tokio::fs::rename(partial, target).await.map_err(failed)
+            let (from, to) = (partial.to_owned(), target.to_owned());
+            let renamed = tokio::task::spawn_blocking(move || files::rename(&from, &to)).await;
+            renamed.map_err(io::Error::other).and_then(|renamed| renamed).map_err(failed)
         })
         .await
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-#[cfg(not(unix))]
-#[path = "files/other.rs"]
+#[cfg(windows)]
+#[path = "files/windows.rs"]
 mod system;
 #[cfg(unix)]
 #[path = "files/unix.rs"]
@@ -66,11 +66,15 @@ pub(crate) fn replace_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     system::create_private_folder(folder)?;
     // A temporary file is created for its owner alone.
-    let mut file = tempfile::Builder::new().prefix(".toolcrib-").tempfile_in(folder)?;
+    let mut file = system::temporary(tempfile::Builder::new().prefix(".toolcrib-"), folder)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
-    file.persist(&target).map_err(|error| error.error)?;
-    Ok(())
+    system::persist(file, &target)
+}
+
+/// Renames a file over another. On Windows this waits within a bound for a program that holds one of the two open.
+pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    system::rename(from, to)
 }
 
 fn regular(file: File) -> io::Result<File> {

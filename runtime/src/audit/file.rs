@@ -122,18 +122,19 @@ mod system {
 
 #[cfg(windows)]
 mod system {
-    use std::fs::{File, OpenOptions};
+    use std::fs::File;
     use std::io::{self, ErrorKind};
     use std::os::windows::fs::FileExt;
     use std::path::Path;
 
+    use toolcrib_windows_files::PrivateOptions;
     use winapi_util::file::information;
 
     use crate::policy::Identity;
 
     /// A file that is only appended to can be neither locked nor shortened here, so it is written in place.
-    pub(super) fn growing(options: &mut OpenOptions) -> &mut OpenOptions {
-        options.write(true).truncate(false)
+    pub(super) fn growing(options: &mut PrivateOptions) -> &mut PrivateOptions {
+        options.write(true)
     }
 
     /// Appends bytes to a file with this end. The holder of the lock of the log is the only writer.
@@ -143,8 +144,7 @@ mod system {
 
     /// Returns `true` if an open file is still the one at a path.
     pub(in crate::audit) fn same_file(file: &File, path: &Path) -> bool {
-        let identity = |file: &File| information(file).map(|about| Identity::of(&about));
-        match (identity(file), File::open(path).and_then(|there| identity(&there))) {
+        match (Identity::of(file), File::open(path).and_then(|there| Identity::of(&there))) {
             (Ok(open), Ok(there)) => open == there,
             _ => false,
         }

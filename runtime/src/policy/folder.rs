@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::tool::names::NameRules;
 
 use super::identity::Identity;
 use super::location::{Location, Mounts, path_of};
@@ -90,6 +91,9 @@ impl RealFolder {
             let handle = open().map_err(|error| refuse(error.reason()))?;
             // Fails if something else is at the path by now; then the folder is opened again.
             let Ok(path) = path_of(&handle, named) else { continue };
+            if let Some(reason) = path.to_str().and_then(|path| NameRules::HERE.never_granted(path)) {
+                return Err(refuse(reason.to_owned()));
+            }
             if let Some(mount) = host_file_systems(mounts).find(|mount| overlap(mount, &path)) {
                 let mount = mount.display();
                 return Err(refuse(format!(

@@ -1,18 +1,15 @@
 //! Opening of folders on Windows, by path: an open folder is pinned, so that neither it nor a folder above it can be moved,
 //! removed or replaced until the handle is closed.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::windows::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use crate::policy::identity::Identity;
-use crate::policy::location::{FILE_FLAG_BACKUP_SEMANTICS, identity};
+use crate::policy::location::identity;
 use crate::policy::open_error::OpenError;
 use crate::tool::names::{NameRules, canonical};
 
-/// Access that other handles may have: reading and writing. Without the third kind, deletion, the folder is pinned.
-const FILE_SHARE_READ_WRITE: u32 = 0x1 | 0x2;
 /// Maximum number of links on one path.
 const MAX_LINKS: usize = 40;
 
@@ -64,9 +61,7 @@ pub(super) fn inside(outer: &File, named: &Path, within: &Path) -> io::Result<Fi
 
 /// Opens a folder that no other handle can move or remove.
 fn pinned(path: &Path) -> Result<File, OpenError> {
-    let mut options = OpenOptions::new();
-    options.read(true).share_mode(FILE_SHARE_READ_WRITE).custom_flags(FILE_FLAG_BACKUP_SEMANTICS);
-    let opened = options.open(path)?;
+    let opened = toolcrib_windows_files::pin(path, true)?;
     match opened.metadata()?.is_dir() {
         true => Ok(opened),
         false => Err(io::Error::from(io::ErrorKind::NotADirectory).into()),
@@ -92,6 +87,9 @@ mod tests {
 
     use super::*;
 
+    use crate::policy::folder::RealFolder;
+    use crate::policy::location::Mounts;
+
     #[test]
     fn an_open_folder_stays_where_it_is() {
         let dir = tempfile::tempdir().unwrap();
@@ -113,6 +111,20 @@ mod tests {
         assert_eq!(canonical(&upper).unwrap(), canonical(&lower).unwrap());
         assert!(!canonical(&lower).unwrap().to_string_lossy().starts_with(r"\\?\"));
         assert!(open(&dir.path().join("file"), &[]).is_err());
+    }
+
+    #[test]
+    fn a_folder_has_the_path_that_people_write_however_it_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("Sub")).unwrap();
+        let shown = canonical(&dir.path().join("Sub")).unwrap();
+        for path in [shown.canonicalize().unwrap(), dir.path().join("SUB"), dir.path().join(r"sub\..\sub\")] {
+            let opened = RealFolder::open(&path, "--allow-read", &Mounts::default(), &[]).unwrap();
+            assert_eq!(opened.path, shown, "{}", path.display());
+        }
+        for path in ["NUL", r"\\.\NUL", r"\\.\pipe\", r"\\?\Volume{0}\"] {
+            assert!(RealFolder::open(Path::new(path), "--allow-read", &Mounts::default(), &[]).is_err(), "{path}");
+        }
     }
 
     #[test]

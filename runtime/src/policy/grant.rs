@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::call::{Denial, pasted};
 use crate::error::Error;
+use crate::tool::names::NameRules;
 use crate::tool::{Access, FileRequest, FolderRequest, SecretRequest, Tool};
 
 use super::folder::RealFolder;
@@ -95,7 +96,7 @@ impl Grant {
                 denied.push(Denial { capability: format!("env:{name}"), flag: None });
             } else if !tool.is_request_granted() && !allowed.env.contains(name) {
                 denied.push(Denial { capability: format!("env:{name}"), flag: pasted("--allow-env", name) });
-            } else if let Some(value) = environment.get(name) {
+            } else if let Some(value) = NameRules::HERE.variable(environment, name) {
                 env.push((name.clone(), value.clone()));
             }
         }

@@ -1,10 +1,11 @@
 //! Identity of a file or folder.
 
 /// Device and inode of a file or folder, which are the same under all its names.
+/// Volumes of Windows with ReFS need all bits of the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     device: u64,
-    inode: u64,
+    inode: u128,
 }
 
 #[cfg(unix)]
@@ -12,14 +13,38 @@ impl Identity {
     /// Reads the identity from the metadata of a file.
     #[allow(clippy::unnecessary_cast, reason = "the numbers have other types on other systems")]
     pub(crate) fn of(about: &rustix::fs::Stat) -> Self {
-        Self { device: about.st_dev as u64, inode: about.st_ino as u64 }
+        Self { device: about.st_dev as u64, inode: about.st_ino as u128 }
+    }
+
+    /// Finds the identity of an open file, and returns `true` with it if the file has several names.
+    ///
+    /// # Errors
+    ///
+    /// The error of the system.
+    pub(crate) fn of_linked(file: &std::fs::File) -> std::io::Result<(Self, bool)> {
+        let about = rustix::fs::fstat(file)?;
+        Ok((Self::of(&about), about.st_nlink > 1))
     }
 }
 
 #[cfg(windows)]
 impl Identity {
-    /// Reads the identity from the information of an open file: the serial number of its volume and its index there.
-    pub(crate) fn of(about: &winapi_util::file::Information) -> Self {
-        Self { device: about.volume_serial_number(), inode: about.file_index() }
+    /// Finds the identity of an open file: the serial number of its volume and its number there.
+    ///
+    /// # Errors
+    ///
+    /// The error of the system.
+    pub(crate) fn of(file: &std::fs::File) -> std::io::Result<Self> {
+        let found = toolcrib_windows_files::identity(file)?;
+        Ok(Self { device: found.volume, inode: found.number })
+    }
+
+    /// Finds the identity of an open file, and returns `true` with it if the file has several names.
+    ///
+    /// # Errors
+    ///
+    /// The error of the system.
+    pub(crate) fn of_linked(file: &std::fs::File) -> std::io::Result<(Self, bool)> {
+        Ok((Self::of(file)?, winapi_util::file::information(file)?.number_of_links() > 1))
     }
 }

@@ -4,13 +4,11 @@
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 
-#[cfg(windows)]
-pub(super) use system::FILE_FLAG_BACKUP_SEMANTICS;
 #[cfg(unix)]
 pub(super) use system::identity_of;
 pub(super) use system::{identity, lineage, path_of};
 
-use crate::tool::names::canonical;
+use crate::tool::names::{NameRules, canonical};
 
 use super::identity::Identity;
 
@@ -47,6 +45,7 @@ impl Location {
     }
 
     fn at(path: PathBuf, own: Option<Identity>, lineage: Vec<Identity>, mounts: &Mounts) -> Self {
+        let path = NameRules::HERE.without_second_root(path);
         let (position, mounted) = (mounts.position(&path), mounts.below(&path));
         Self { path, own, lineage, position, mounted }
     }
@@ -233,7 +232,21 @@ mod system {
         }
     }
 
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(target_vendor = "apple")]
+    mod path_by_handle {
+        use std::ffi::OsString;
+        use std::fs::File;
+        use std::io;
+        use std::os::unix::ffi::OsStringExt;
+        use std::path::{Path, PathBuf};
+
+        /// Returns the path as the file system stores it, whatever spelling opened the file.
+        pub(super) fn path(file: &File, _: &Path) -> io::Result<PathBuf> {
+            Ok(OsString::from_vec(rustix::fs::getpath(file)?.into_bytes()).into())
+        }
+    }
+
+    #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
     mod path_by_handle {
         use std::fs::File;
         use std::io;
@@ -253,10 +266,10 @@ mod system {
     use std::path::{Path, PathBuf};
 
     use crate::policy::identity::Identity;
-    use crate::tool::names::canonical;
+    use crate::tool::names::{canonical, plain};
 
     /// Opens a folder like a file.
-    pub(in crate::policy) const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
+    const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
     /// Access that no other handle can exclude.
     const FILE_READ_ATTRIBUTES: u32 = 0x80;
 
@@ -267,7 +280,7 @@ mod system {
 
     /// Finds the identity of an open file or folder.
     pub(in crate::policy) fn identity_of(file: &File) -> Option<Identity> {
-        winapi_util::file::information(file).ok().map(|about| Identity::of(&about))
+        Identity::of(file).ok()
     }
 
     pub(super) fn open_any(path: &Path) -> Option<File> {
@@ -287,7 +300,11 @@ mod system {
     ///
     /// [`io::ErrorKind::NotFound`] if the path no longer leads to it.
     pub(in crate::policy) fn path_of(file: &File, named: &Path) -> io::Result<PathBuf> {
-        let path = canonical(named)?;
+        // A volume without a drive letter has no path by its handle.
+        let path = match toolcrib_windows_files::final_path(file) {
+            Ok(path) => plain(path),
+            Err(_) => canonical(named)?,
+        };
         if identity(&path) == identity_of(file) { Ok(path) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 }

@@ -41,9 +41,11 @@ pub use location::real_path;
 pub(crate) use location::{Location, Mounts};
 pub use network::Network;
 pub(crate) use network::{FlagHints, Refusal};
-pub use protected::controlled_by;
 #[cfg(target_os = "linux")]
-pub(crate) use protected::{MAX_PARENT_NAMES, lock_moves};
+pub(crate) use protected::MAX_PARENT_NAMES;
+pub use protected::controlled_by;
+#[cfg(any(target_os = "linux", windows))]
+pub(crate) use protected::lock_moves;
 pub(crate) use protected::{Protected, is_link_out, protects_names_below};
 pub(crate) use resolved::Allowed;
 pub use review::{ReviewedItem, SourceReview, named_requests, review};

@@ -274,15 +274,66 @@ mod system {
 #[cfg(windows)]
 mod system {
     use std::collections::HashSet;
-    use std::path::{Path, PathBuf};
+    use std::fs::{File, read_link, symlink_metadata};
+    use std::path::{Component, Path, PathBuf};
 
     use crate::policy::identity::Identity;
+    use crate::policy::location::identity;
+    use crate::tool::names::folded;
 
-    /// Does nothing, because entries are judged by their names alone here.
-    pub(super) fn record_path(_: &Path, _: &mut HashSet<(Identity, String)>, _: &mut HashSet<Identity>) {}
+    /// Maximum number of links on one path.
+    const MAX_LINKS: usize = 40;
 
-    pub(super) fn linked_files(_: &[PathBuf], _: usize) -> Option<HashSet<Identity>> {
-        Some(HashSet::new())
+    /// Records each name on a path, links and their targets included, and the file at its end.
+    pub(super) fn record_path(path: &Path, entries: &mut HashSet<(Identity, String)>, files: &mut HashSet<Identity>) {
+        let (mut at, mut links) = (PathBuf::new(), 0);
+        let mut left: Vec<PathBuf> = reversed(path);
+        while let Some(part) = left.pop() {
+            match part.components().next() {
+                Some(Component::ParentDir) => drop(at.pop()),
+                Some(Component::Normal(name)) => {
+                    entries.extend(identity(&at).map(|folder| (folder, folded(&name.to_string_lossy()))));
+                    let entry = at.join(name);
+                    // A missing name ends the path after it was recorded.
+                    let Ok(about) = symlink_metadata(&entry) else { return };
+                    match read_link(&entry) {
+                        Ok(target) if about.is_symlink() && links < MAX_LINKS => {
+                            links += 1;
+                            left.extend(reversed(&target));
+                        }
+                        _ if about.is_symlink() => return,
+                        _ => at = entry,
+                    }
+                }
+                _ => at.push(part),
+            }
+        }
+        files.extend(identity(&at).filter(|_| at.is_file()));
+    }
+
+    /// Lists the names of a path, last first.
+    fn reversed(path: &Path) -> Vec<PathBuf> {
+        path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
+    }
+
+    /// Finds the files with several names at and below these paths; `None` if there are more than `max` files.
+    pub(super) fn linked_files(own: &[PathBuf], max: usize) -> Option<HashSet<Identity>> {
+        let (mut left, mut linked, mut searched) = (own.to_vec(), HashSet::new(), 0);
+        while let Some(path) = left.pop() {
+            searched += 1;
+            if searched > max {
+                return None;
+            }
+            let Ok(about) = symlink_metadata(&path) else { continue };
+            if about.is_dir() {
+                left.extend(path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()));
+            } else if about.is_file()
+                && let Ok((file, true)) = File::open(&path).and_then(|file| Identity::of_linked(&file))
+            {
+                linked.insert(file);
+            }
+        }
+        Some(linked)
     }
 }
 
@@ -353,7 +404,6 @@ mod tests {
         assert_eq!(longest, Some(MAX_PARENT_NAMES + 1));
     }
 
-    #[cfg(unix)]
     #[test]
     fn of_more_files_than_are_searched_every_one_could_be_the_hosts_own() {
         let folder = tempfile::tempdir().unwrap();

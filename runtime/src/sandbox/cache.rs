@@ -105,7 +105,7 @@ fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
         let mut file = owner_only::temporary(folder, TEMPORARY_PREFIX)?;
         file.write_all(&fresh)?;
         // If another process was faster, its key is the folder's key.
-        let _ = file.persist_noclobber(&path);
+        let _ = owner_only::persist_new(file, &path);
     }
     let mut file = owner_only::open(&path, SharedAccess::Read)?.ok_or(io::ErrorKind::NotFound)?;
     let mut key = [0; blake3::KEY_LEN];

@@ -210,3 +210,34 @@ pub(crate) fn is_listed(path: &Path) -> bool {
 pub(crate) fn too_many(found: usize) -> String {
     format!("{found} tools, and at most {MAX_TOOLS} are loaded; load only those that the run needs")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::tool::Body;
+
+    const MARKDOWN: &str = "---\nparameters:\n  text:\n    type: string\nscript: |\n  def run(args):\n      return 1\n---\nCount the words.\nAll of them.\n";
+    const MANIFEST: &str = "{\n  \"tools\": [\n    {\n      \"name\": \"count\",\n      \"description\": \"Count the words.\"\n    }\n  ]\n}\n";
+
+    #[test]
+    fn line_ends_of_windows_and_a_byte_order_mark_change_no_source() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            let tool = load_usable(&path).unwrap().tools.remove(0);
+            let script = match &tool.body {
+                Body::Script(script) => Some(script.source.clone()),
+                _ => None,
+            };
+            (tool.name.clone(), tool.description.map(|text| text.replace("\r\n", "\n")), script)
+        };
+        for (name, text) in [("count.md", MARKDOWN), ("tools.json", MANIFEST)] {
+            let plain = read(name, text);
+            assert_eq!(plain.0, "count");
+            assert_eq!(read(name, &text.replace('\n', "\r\n")), plain, "{name}");
+            assert_eq!(read(name, &format!("\u{feff}{}", text.replace('\n', "\r\n"))), plain, "{name}");
+        }
+    }
+}

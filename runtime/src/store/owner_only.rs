@@ -6,17 +6,16 @@
 //! - A file is written under a temporary name and renamed once it is complete.
 //! - Locks are advisory file locks with a bounded wait. They are released when the file is closed.
 //!
-//! On Windows, files inherit the rights of their folder, and neither the owner nor the access list is checked; links are
-//! refused there too.
+//! On Windows, created files and folders have an access list for the user, the system and the administrators alone, and the
+//! owner and the access list of an existing file take the place of its mode. A rename waits within a bound for a program that
+//! holds the file open.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
-
-pub(crate) use system::refuse_shared;
 
 /// Interval between two attempts to take a lock.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(200);
@@ -117,7 +116,8 @@ impl OwnerOnlyFile {
             let mut file = options().write(true).create_new(true).open(&temporary)?;
             file.write_all(bytes)?;
             file.sync_all()?;
-            fs::rename(&temporary, &self.path)
+            drop(file);
+            system::rename(&temporary, &self.path)
         };
         write().inspect_err(|_| {
             // Frees the space of the incomplete file.
@@ -149,12 +149,12 @@ pub(crate) fn open(path: &Path, shared: SharedAccess) -> io::Result<Option<File>
         }
         opened => opened?,
     };
-    system::check_file(&file.metadata()?, shared)?;
+    system::check_file(&file, shared)?;
     Ok(Some(file))
 }
 
-/// Options that create files with mode 0600, follow no symbolic link at the path, and do not block on a FIFO.
-pub fn options() -> OpenOptions {
+/// Options that create files with mode 0600, or with the access list of this module on Windows, follow no symbolic link at the path, and do not block on a FIFO.
+pub fn options() -> system::Options {
     system::options()
 }
 
@@ -162,12 +162,12 @@ pub fn options() -> OpenOptions {
 /// can be written by someone else.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     system::create_folder(folder)?;
-    refuse_shared(folder)
+    system::refuse_shared(folder)
 }
 
 /// Returns `true` if a folder exists. A folder that [`create_folder`] would refuse is an error.
 pub(crate) fn folder_exists(folder: &Path) -> io::Result<bool> {
-    match refuse_shared(folder) {
+    match system::refuse_shared(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         checked => checked.map(|()| folder.is_dir()),
     }
@@ -210,7 +210,41 @@ fn attempt(lock: impl Fn() -> Result<(), TryLockError>, timeout: Duration) -> io
 /// files with the same prefix are removed first.
 pub(crate) fn temporary(folder: &Path, prefix: &str) -> io::Result<NamedTempFile> {
     remove_abandoned(folder, prefix);
-    tempfile::Builder::new().prefix(prefix).rand_bytes(RANDOM_CHARS).tempfile_in(folder)
+    system::temporary(tempfile::Builder::new().prefix(prefix).rand_bytes(RANDOM_CHARS), folder)
+}
+
+/// Creates a temporary file with owner-only rights in a folder, whose name starts with `prefix`. It is removed unless
+/// [`persist`] gives it another name.
+///
+/// # Errors
+///
+/// The error of the system.
+pub fn temporary_file(folder: &Path, prefix: &str) -> io::Result<NamedTempFile> {
+    system::temporary(tempfile::Builder::new().prefix(prefix), folder)
+}
+
+/// Gives a complete temporary file its final name, in place of the file that has it. On Windows the rename waits within a
+/// bound for a program that holds that file open.
+///
+/// # Errors
+///
+/// The error of the system. The temporary file is removed.
+pub fn persist(file: NamedTempFile, path: &Path) -> io::Result<File> {
+    system::persist(file, path)
+}
+
+/// Gives a complete temporary file its final name, which must be free; on failure the file is returned.
+pub(crate) fn persist_new(file: NamedTempFile, path: &Path) -> Result<File, (io::Error, NamedTempFile)> {
+    system::persist_new(file, path)
+}
+
+/// Renames a file or folder over another, as [`persist`] does.
+///
+/// # Errors
+///
+/// The error of the system.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    system::rename(from, to)
 }
 
 /// Removes the files of [`temporary`] that are older than an hour: the process that wrote them was killed.
@@ -261,118 +295,11 @@ pub(crate) fn remove(path: &Path) -> io::Result<bool> {
 }
 
 #[cfg(unix)]
-mod system {
-    use std::fs::{self, DirBuilder, Metadata, OpenOptions};
-    use std::io::{self, ErrorKind};
-    use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-    use std::path::{Path, PathBuf};
-
-    use rustix::fs::OFlags;
-
-    use super::SharedAccess;
-
-    pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(without_trailing_slash(folder))
-    }
-
-    /// Refuses a path that is a link, belongs to someone else or can be written by someone else.
-    pub(crate) fn refuse_shared(path: &Path) -> io::Result<()> {
-        let metadata = fs::symlink_metadata(without_trailing_slash(path))?;
-        match is_own(&metadata) && metadata.mode() & 0o022 == 0 && !metadata.is_symlink() {
-            true => Ok(()),
-            false => Err(io::Error::other("it is a link, or belongs to or can be written by someone else")),
-        }
-    }
-
-    /// Refuses a folder in which other users could replace files. Links to it are followed.
-    pub(super) fn refuse_shared_target(folder: &Path) -> io::Result<()> {
-        let metadata = fs::metadata(folder)?;
-        match is_own(&metadata) && metadata.mode() & 0o022 == 0 {
-            true => Ok(()),
-            false => {
-                let folder = folder.display();
-                Err(io::Error::other(format!("its folder `{folder}` belongs to or can be written by someone else")))
-            }
-        }
-    }
-
-    /// Checks the type, the owner and the mode of an open file.
-    pub(super) fn check_file(metadata: &Metadata, shared: SharedAccess) -> io::Result<()> {
-        // A refusal says nothing about the content, which may be intact.
-        let refuse = |reason: String| Err(io::Error::new(ErrorKind::PermissionDenied, reason));
-        if !metadata.is_file() || !is_own(metadata) {
-            return refuse("it is not a regular file, or it belongs to someone else".to_owned());
-        }
-        let (refused, access) = match shared {
-            SharedAccess::None => (0o077, "read or write"),
-            SharedAccess::Read => (0o022, "write"),
-        };
-        let mode = metadata.mode() & 0o777;
-        match mode & refused {
-            0 => Ok(()),
-            _ => refuse(format!("other users may {access} it (its mode is {mode:04o}): run `chmod 600` on it")),
-        }
-    }
-
-    pub(super) fn options() -> OpenOptions {
-        let mut options = OpenOptions::new();
-        options.mode(0o600).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
-        options
-    }
-
-    fn is_own(metadata: &Metadata) -> bool {
-        metadata.uid() == rustix::process::geteuid().as_raw()
-    }
-
-    /// With a slash at its end, the path of a link names the target of the link.
-    fn without_trailing_slash(path: &Path) -> PathBuf {
-        path.components().collect()
-    }
-}
-
+#[path = "owner_only/unix.rs"]
+mod system;
 #[cfg(windows)]
-mod system {
-    use std::fs::{self, Metadata, OpenOptions};
-    use std::io::{self, ErrorKind};
-    use std::os::windows::fs::OpenOptionsExt;
-    use std::path::{Path, PathBuf};
-
-    use super::SharedAccess;
-
-    /// Opens a link itself, and not its target.
-    const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
-
-    pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
-        fs::create_dir_all(folder)
-    }
-
-    /// Refuses a path that is a symbolic link or a junction.
-    pub(crate) fn refuse_shared(path: &Path) -> io::Result<()> {
-        // With a separator at its end, the path of a link names the target of the link.
-        let path: PathBuf = path.components().collect();
-        match fs::symlink_metadata(path)?.is_symlink() {
-            true => Err(io::Error::other("it is a link")),
-            false => Ok(()),
-        }
-    }
-
-    pub(super) fn refuse_shared_target(_: &Path) -> io::Result<()> {
-        Ok(())
-    }
-
-    pub(super) fn check_file(metadata: &Metadata, _: SharedAccess) -> io::Result<()> {
-        match metadata.is_file() {
-            true => Ok(()),
-            false => Err(io::Error::new(ErrorKind::PermissionDenied, "it is a link or not a regular file")),
-        }
-    }
-
-    pub(super) fn options() -> OpenOptions {
-        let mut options = OpenOptions::new();
-        options.custom_flags(FILE_FLAG_OPEN_REPARSE_POINT);
-        options
-    }
-}
+#[path = "owner_only/windows.rs"]
+mod system;
 
 #[cfg(test)]
 mod tests {

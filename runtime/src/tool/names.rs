@@ -1,6 +1,7 @@
 //! Names of files as the file systems of each operating system read them: spellings that mean the same file, and spellings
 //! that mean another file than they say. The rules are functions over text, so that each system tests those of all.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,8 @@ const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
 const MAX_SHORT: (usize, usize) = (8, 3);
 /// Prefixes of paths that Windows passes on without reading them, and the start that remains without the prefix.
 const VERBATIM: [(&str, &str); 2] = [(r"\\?\UNC\", r"\\"), (r"\\?\", "")];
+/// Folder of macOS that shows the folders of the root again: `/Users` is `/System/Volumes/Data/Users`.
+const DATA_VOLUME: &str = "/System/Volumes/Data";
 /// Length from which programs of Windows refuse a path without such a prefix.
 const MAX_PLAIN_PATH: usize = 260;
 
@@ -61,6 +64,39 @@ impl NameRules {
         };
         let parts: Vec<String> = path.split(separators).map(fold).collect();
         Some(parts.join("/"))
+    }
+
+    /// Returns the value of a variable. On Windows its name has no case.
+    pub(crate) fn variable<'a>(self, environment: &'a HashMap<String, String>, name: &str) -> Option<&'a String> {
+        let in_another_case = || environment.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        environment.get(name).or_else(|| (self == Self::Windows).then(in_another_case)?.map(|(_, value)| value))
+    }
+
+    /// Explains why a folder at such a path is never granted; `None` if its path is no reason. `path` is that of the open
+    /// folder, as [`plain`] returns it.
+    pub(crate) fn never_granted(self, path: &str) -> Option<&'static str> {
+        if self != Self::Windows {
+            return None;
+        }
+        let Some(share) = path.strip_prefix(r"\\") else { return None };
+        if share.starts_with(['.', '?']) {
+            return Some("it is the path of a device; name the folder by its drive");
+        }
+        let mut names = share.split('\\');
+        let (machine, folder) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
+        let is_loopback =
+            machine.eq_ignore_ascii_case("localhost") || machine.starts_with("127.") || machine.starts_with("--1.");
+        let is_administrative = folder.ends_with('$');
+        (is_loopback || is_administrative)
+            .then_some("a share of a whole drive or of this machine shows its folders under another name; name the folder by its drive")
+    }
+
+    /// Returns a path without the folder under which macOS shows the volume with the data of its users a second time.
+    pub(crate) fn without_second_root(self, path: PathBuf) -> PathBuf {
+        match path.strip_prefix(DATA_VOLUME) {
+            Ok(rest) if self == Self::Folded => Path::new("/").join(rest),
+            _ => path,
+        }
     }
 
     /// Explains why a path could mean another file than it says; `None` if it means what it says.
@@ -135,8 +171,12 @@ fn fold_case(text: &str) -> String {
 ///
 /// The error of the system.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
-    let path = path.canonicalize()?;
-    Ok(path.to_str().and_then(without_prefix).map_or(path, PathBuf::from))
+    path.canonicalize().map(plain)
+}
+
+/// Returns a path as people write it.
+pub(crate) fn plain(path: PathBuf) -> PathBuf {
+    path.to_str().and_then(without_prefix).map_or(path, PathBuf::from)
 }
 
 /// Returns a path of Windows as people write it, without `\\?\`; `None` if the path has no such prefix or means another file
@@ -245,6 +285,48 @@ mod tests {
             "a b.c d",
         ] {
             assert_eq!(Windows.misread(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_variable_of_windows_has_no_case() {
+        let environment = HashMap::from([("Path".to_owned(), "p".to_owned()), ("TEMP".to_owned(), "t".to_owned())]);
+        assert_eq!(Windows.variable(&environment, "PATH").map(String::as_str), Some("p"));
+        assert_eq!(Windows.variable(&environment, "TEMP").map(String::as_str), Some("t"));
+        assert_eq!(Windows.variable(&environment, "PAT"), None);
+        assert_eq!((Exact.variable(&environment, "PATH"), Folded.variable(&environment, "PATH")), (None, None));
+    }
+
+    #[test]
+    fn devices_and_shares_of_this_machine_are_never_granted() {
+        for path in [
+            r"\\.\PhysicalDrive0",
+            r"\\?\Volume{1}\x",
+            r"\\?\GLOBALROOT\Device\x",
+            r"\\localhost\share\x",
+            r"\\LOCALHOST\c",
+            r"\\127.0.0.1\share",
+            r"\\server\c$\Users",
+            r"\\--1.ipv6-literal.net\share",
+        ] {
+            assert!(Windows.never_granted(path).is_some(), "{path}");
+            assert_eq!((Exact.never_granted(path), Folded.never_granted(path)), (None, None), "{path}");
+        }
+        for path in [r"C:\Users\A", r"\\server\share\x", r"C:\", r"D:\a$"] {
+            assert_eq!(Windows.never_granted(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_second_root_of_macos_is_the_first() {
+        for (path, plain) in [
+            ("/System/Volumes/Data", "/"),
+            ("/System/Volumes/Data/Users/a", "/Users/a"),
+            ("/System/Volumes/Database/x", "/System/Volumes/Database/x"),
+            ("/private/tmp", "/private/tmp"),
+        ] {
+            assert_eq!(Folded.without_second_root(path.into()), Path::new(plain));
+            assert_eq!(Exact.without_second_root(path.into()), Path::new(path));
         }
     }
 

@@ -2,11 +2,12 @@
 //! earlier file or the whole bundle.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::Context;
+use toolcrib::owner_only;
 use toolcrib::source;
 use toolcrib_bundle::{BlobSource, BundleBuilder, MediaType, Metadata, WrittenBundle};
 
@@ -36,7 +37,7 @@ pub(super) fn write(out: &Path, metadata: Metadata, contents: &Contents, bill: &
     let written = builder.write_to(io::BufWriter::new(&mut file)).with_context(context)?;
     file.sync_all().with_context(context)?;
     check(&fresh, out, contents)?;
-    fs::rename(&fresh, out).with_context(context)?;
+    owner_only::rename(&fresh, out).with_context(context)?;
     Ok(written)
 }
 

@@ -279,18 +279,16 @@ mod permissions {
 mod permissions {
     use std::path::Path;
 
-    use toolcrib::policy::real_path;
+    use toolcrib_windows_files::access::OtherAccess;
+    use toolcrib_windows_files::check_folder;
 
-    use crate::options::home_folder;
-
-    /// Returns `true` for a folder in the profile of the user, where other users have no rights unless the user grants them. A
-    /// folder elsewhere inherits rights that are not checked.
+    /// Returns `true` for a folder of the user to which only the system and the administrators have access besides.
     pub(super) fn is_private(folder: &Path) -> bool {
-        home_folder().is_some_and(|home| real_path(folder).starts_with(real_path(&home)))
+        check_folder(folder, true, OtherAccess::None).is_ok()
     }
 
     /// Advises how to make a folder private.
-    pub(super) fn advice(_: &Path) -> String {
-        "use a folder in your profile, or take the rights of other users from its access list".to_owned()
+    pub(super) fn advice(folder: &Path) -> String {
+        format!("run `icacls \"{}\" /inheritance:r /grant:r \"%USERNAME%:(OI)(CI)F\"`", folder.display())
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use toolcrib::{Availability, Runtime, Tool};
+use toolcrib::{Availability, Runtime, Tool, owner_only};
 
 use crate::render::{self, Advice, shell_word};
 
@@ -176,7 +176,7 @@ pub(super) fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<Pat
         let mut file = tempfile::Builder::new().make_in(&folder, |path| File::create_new(path))?;
         file.as_file_mut().write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
-        file.persist(&path).map_err(|error| error.error)?;
+        owner_only::persist(file, &path)?;
         std::io::Result::Ok(())
     };
     write().with_context(|| format!("cannot write `{}`", path.display()))?;

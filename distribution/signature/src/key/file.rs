@@ -9,12 +9,11 @@ use std::{
     path::Path,
 };
 
-use tempfile::NamedTempFile;
 use zeroize::Zeroizing;
 
 use crate::error::Error;
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 #[path = "file_windows.rs"]
 mod system;
 #[cfg(unix)]
@@ -43,11 +42,11 @@ impl fmt::Debug for KeyFile {
 
 /// Reads a file with a secret key that only its owner, the current user, can access.
 ///
-/// On Windows the permissions are those of the folder and are not judged.
+/// On Windows the owner and the access list are judged: the system and the administrators may have access.
 ///
 /// # Errors
 /// [`Error::File`] when the file cannot be opened or read; [`Error::KeyFile`] when it is not a regular file, belongs to
-/// another user or gives any permission to group or others; [`Error::Limit`] over [`MAX_KEY_FILE_BYTES`].
+/// another user or gives any access to others; [`Error::Limit`] over [`MAX_KEY_FILE_BYTES`].
 pub fn read_key_file(path: &Path) -> Result<KeyFile, Error> {
     let file = system::open(path).map_err(|source| Error::File { action: "open", path: path.into(), source })?;
     system::check(&file, path)?;
@@ -76,11 +75,10 @@ pub fn write_key_file(path: &Path, content: &[u8]) -> Result<(), Error> {
     Error::limit("key file, bytes", content.len(), MAX_KEY_FILE_BYTES)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {
-        // Temporary files have mode 0600.
-        let mut file = NamedTempFile::new_in(folder)?;
+        let mut file = system::temporary(folder)?;
         file.write_all(content)?;
         file.as_file().sync_all()?;
-        file.persist_noclobber(path).map_err(|error| error.error)
+        system::persist_new(file, path)
     };
-    write().map(drop).map_err(|source| Error::File { action: "write", path: path.into(), source })
+    write().map_err(|source| Error::File { action: "write", path: path.into(), source })
 }

@@ -7,6 +7,8 @@ use std::{
     path::Path,
 };
 
+use tempfile::NamedTempFile;
+
 use crate::error::Error;
 
 /// Opens a file for reading. A pipe or a device does not block.
@@ -32,4 +34,14 @@ pub(super) fn check(file: &File, path: &Path) -> Result<(), Error> {
         return refuse("no permission for group and others (mode 0600)", format!("mode {mode:04o}"));
     }
     Ok(())
+}
+
+/// Creates a temporary file with mode 0600, as the library does by itself.
+pub(super) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
+    NamedTempFile::new_in(folder)
+}
+
+/// Gives a complete temporary file its final name, which must be free.
+pub(super) fn persist_new(file: NamedTempFile, path: &Path) -> io::Result<()> {
+    file.persist_noclobber(path).map(drop).map_err(|failed| failed.error)
 }

@@ -7,6 +7,7 @@ use crate::call::{Form, Link, Media, Part};
 use crate::error::{Outcome, ToolError};
 use crate::sandbox::{GuestFailure, GuestFailureKind, GuestLink, GuestMedia, GuestNative, GuestPart};
 use crate::schema;
+use crate::tool::names::NameRules;
 
 use super::result::FRAME;
 
@@ -134,12 +135,13 @@ pub(crate) fn part(piece: GuestPart) -> Part {
 
 fn media(GuestMedia { mime_type, name, data }: GuestMedia) -> Result<Media, String> {
     let mime_type = media_type(&mime_type)?;
-    // A name is a file name, not a path.
+    // A name is a file name on every system, not a path, a device or a stream.
     let plain = |name: &String| {
         !name.is_empty()
             && name.chars().count() <= MAX_NAME_LEN
             && !name.starts_with('.')
-            && !name.chars().any(|c| c.is_control() || "/\\:\"<>|?*".contains(c))
+            && !name.chars().any(|c| c == '/' || c == '\\')
+            && NameRules::Windows.misread(name).is_none()
     };
     Ok(Media { mime_type, name: name.filter(plain), data: data.into() })
 }
@@ -257,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_name_of_media_is_a_file_and_no_path() {
-        for name in ["../x", "a/b", "C:x", ".hidden", "a\nb", ""] {
+        for name in ["../x", "a/b", r"a\b", "C:x", ".hidden", "a\nb", "", "nul.png", "x.png.", "a?b"] {
             let content = model_content(vec![media("IMAGE/PNG", Some(name))]).unwrap();
             assert_eq!(
                 (content.media[0].name.as_deref(), content.media[0].mime_type.as_str()),

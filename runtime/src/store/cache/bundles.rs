@@ -101,10 +101,10 @@ impl NewBundle<'_> {
             let mut file = self.file;
             for _ in 0..MAX_STORE_ATTEMPTS {
                 // One that another process has stored meanwhile stays: it may be in use.
-                match file.persist_noclobber(&path) {
+                match owner_only::persist_new(file, &path) {
                     Ok(file) => return Ok(HeldFile { path, file }),
-                    Err(error) if error.error.kind() == ErrorKind::AlreadyExists => file = error.file,
-                    Err(error) => return Err(error.error),
+                    Err((error, left)) if error.kind() == ErrorKind::AlreadyExists => file = left,
+                    Err((error, _)) => return Err(error),
                 }
                 if let Some(held) = cache.hold(path.clone())? {
                     return Ok(held);

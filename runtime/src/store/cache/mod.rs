@@ -246,8 +246,7 @@ impl Cache {
         for part in parts {
             file.write_all(part)?;
         }
-        file.persist(path)?;
-        Ok(())
+        owner_only::persist(file, &path).map(drop)
     }
 
     fn fault(&self, error: io::Error) -> Error {

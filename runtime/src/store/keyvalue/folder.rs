@@ -92,7 +92,7 @@ impl Entries for LockedFolder<'_> {
         parts.iter().for_each(|part| digest.update(part));
         file.write_all(&digest.finalize())?;
         parts.iter().try_for_each(|part| file.write_all(part))?;
-        file.persist(self.file(key)).map(drop).map_err(|failed| failed.error)
+        owner_only::persist(file, &self.file(key)).map(drop)
     }
 
     fn remove(&mut self, key: &str) -> io::Result<()> {

@@ -90,7 +90,7 @@ impl LockedFolder<'_> {
         file.as_file().set_modified(now)?;
         let bytes = parts.iter().map(|part| part.len() as u64).sum();
         self.make_room(bytes, now, limits)?;
-        file.persist_noclobber(self.path.join(reference.as_str())).map(drop).map_err(|failed| failed.error)
+        owner_only::persist_new(file, &self.path.join(reference.as_str())).map(drop).map_err(|(error, _)| error)
     }
 
     /// Removes expired results, then the oldest until another of `bytes` bytes fits.

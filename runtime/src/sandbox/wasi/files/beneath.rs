@@ -9,7 +9,10 @@ use super::request::OpenRequest;
 use super::resolve::OpenError;
 
 /// Opened file or folder.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is opened beneath a folder there"))]
+#[cfg_attr(
+    not(any(target_os = "linux", windows)),
+    allow(dead_code, reason = "nothing is opened beneath a folder there")
+)]
 pub(super) enum OpenedFile {
     Regular(File),
     Folder(File),
@@ -17,9 +20,15 @@ pub(super) enum OpenedFile {
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::open;
+#[cfg(windows)]
+pub(super) use windows::open;
+
+#[cfg(windows)]
+#[path = "beneath_windows.rs"]
+mod windows;
 
 /// Reports that this system cannot open beneath a folder.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 pub(super) fn open(_: &File, _: &OpenRequest, _: &Quota, _: &PathGuard) -> Result<OpenedFile, OpenError> {
     Err(OpenError::Unsupported)
 }

@@ -19,7 +19,10 @@ use super::resolve::OpenError;
 use super::state::Files;
 
 /// Change of an entry.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "a change is checked by its names alone there"))]
+#[cfg_attr(
+    not(any(target_os = "linux", windows)),
+    allow(dead_code, reason = "a change is checked by its names alone there")
+)]
 pub(super) enum Change {
     MakeFolder,
     /// Creates a link with this target.
@@ -125,7 +128,7 @@ fn check_names(path: &str, change: &Change, guard: &PathGuard) -> Result<(), Err
 }
 
 /// Reports that this system cannot change entries by handles.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 mod system {
     use super::{Change, File, OpenError, PathGuard};
 
@@ -137,6 +140,10 @@ mod system {
         guard.protected.is_named(std::path::Path::new(path))
     }
 }
+
+#[cfg(windows)]
+#[path = "change_windows.rs"]
+mod system;
 
 #[cfg(target_os = "linux")]
 mod system {

@@ -3,14 +3,22 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, openat, statat};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::FsResult;
-use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, DirectoryEntryStream, ErrorCode};
+use wasmtime_wasi::p2::bindings::filesystem::types::{DirectoryEntry, DirectoryEntryStream, ErrorCode};
 use wasmtime_wasi::runtime::spawn_blocking;
 
 use super::state::Files;
+
+#[cfg(unix)]
+#[path = "listing_unix.rs"]
+mod system;
+#[cfg(windows)]
+#[path = "listing_windows.rs"]
+mod system;
+
+use system::OpenListing;
 
 /// Number of entries that are read at once.
 const PART: usize = 256;
@@ -21,7 +29,7 @@ type Part = VecDeque<Result<DirectoryEntry, ErrorCode>>;
 /// handle.
 struct Listing {
     /// Unread rest of the folder; `None` at its end.
-    rest: Option<Dir>,
+    rest: Option<OpenListing>,
     part: Part,
     /// Reference that keeps the descriptor of the listing taken.
     _marker: Arc<()>,
@@ -32,14 +40,12 @@ impl Files<'_> {
     pub(super) async fn list(&mut self, fd: &Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
         let dir = self.folder(fd)?.dir.clone();
         self.state.descriptors.take()?;
-        // Each listing has a handle and therefore a position of its own.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = spawn_blocking(move || openat(&*dir, ".", flags, Mode::empty()).and_then(Dir::new)).await;
+        let opened = spawn_blocking(move || OpenListing::of(&dir)).await;
         let rest = match opened {
             Ok(rest) => Some(rest),
             Err(error) => {
                 self.state.descriptors.give_back();
-                return Err(std::io::Error::from(error).into());
+                return Err(error.into());
             }
         };
         let marker = Arc::new(());
@@ -69,37 +75,36 @@ impl Files<'_> {
 }
 
 /// Reads the next part, and returns the rest of the folder.
-fn part(mut dir: Dir) -> (Option<Dir>, Part) {
+fn part(mut folder: OpenListing) -> (Option<OpenListing>, Part) {
     let mut part = Part::with_capacity(PART);
     while part.len() < PART {
-        match dir.read() {
+        match folder.next() {
             None => return (None, part),
-            Some(Ok(entry)) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
-            Some(Ok(entry)) => part.push_back(described(&dir, &entry)),
-            Some(Err(error)) => part.push_back(Err(std::io::Error::from(error).into())),
+            Some(entry) => part.push_back(entry),
         }
     }
-    (Some(dir), part)
+    (Some(folder), part)
 }
 
-fn described(dir: &Dir, entry: &DirEntry) -> Result<DirectoryEntry, ErrorCode> {
-    let name = entry.file_name();
-    let kind = match entry.file_type() {
-        // Some file systems do not report the kind in a listing.
-        FileType::Unknown => {
-            let stat = dir.fd().and_then(|dir| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW));
-            stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_read_in_parts_and_each_entry_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let names: BTreeSet<String> = (0..PART + 10).map(|number| format!("file-{number}")).collect();
+        for name in &names {
+            std::fs::write(dir.path().join(name), "").unwrap();
         }
-        kind => kind,
-    };
-    let type_ = match kind {
-        FileType::RegularFile => DescriptorType::RegularFile,
-        FileType::Directory => DescriptorType::Directory,
-        FileType::Symlink => DescriptorType::SymbolicLink,
-        FileType::BlockDevice => DescriptorType::BlockDevice,
-        FileType::CharacterDevice => DescriptorType::CharacterDevice,
-        _ => DescriptorType::Unknown,
-    };
-    let name = name.to_str().map_err(|_| ErrorCode::IllegalByteSequence)?.to_owned();
-    Ok(DirectoryEntry { type_, name })
+        let folder = system::open_for_test(dir.path());
+        let (rest, first) = part(OpenListing::of(&folder).unwrap());
+        assert_eq!(first.len(), PART, "no more is held at once");
+        let (end, second) = part(rest.unwrap());
+        assert!(end.is_none());
+        let found: BTreeSet<String> = first.into_iter().chain(second).map(|entry| entry.unwrap().name).collect();
+        assert_eq!(found, names);
+    }
 }

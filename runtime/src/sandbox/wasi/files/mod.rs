@@ -6,14 +6,16 @@ mod change;
 mod descriptors;
 #[cfg(target_os = "linux")]
 mod entry;
+#[cfg(windows)]
+#[path = "entry_windows.rs"]
+mod entry;
 mod guard;
 mod interface;
-#[cfg(unix)]
-mod listing;
-#[cfg(not(unix))]
-#[path = "listing_whole.rs"]
 mod listing;
 #[cfg(target_os = "linux")]
+mod moved;
+#[cfg(windows)]
+#[path = "moved_windows.rs"]
 mod moved;
 mod open;
 mod quota;

@@ -12,6 +12,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{FsError, FsResult};
 use wasmtime_wasi::runtime::spawn_blocking;
 
+use crate::policy::Identity;
+
 use super::beneath::{self, OpenedFile};
 use super::request::OpenRequest;
 use super::resolve::OpenError;
@@ -61,13 +63,24 @@ impl Files<'_> {
             open: OpenFlags::empty(),
             flags,
         };
-        // The owner of a file may change its times with read access alone, or with write access alone.
-        let opened = match self.open(fd, request(DescriptorFlags::READ)).await {
+        // The owner of a file may change its times with read access alone, or with write access alone. Windows requires the
+        // latter.
+        match self.set_times_through(fd, request(DescriptorFlags::READ), accessed, modified).await {
             Err(error) if matches!(error.downcast_ref(), Some(ErrorCode::Access)) => {
-                self.open(fd, request(DescriptorFlags::WRITE)).await?
+                self.set_times_through(fd, request(DescriptorFlags::WRITE), accessed, modified).await
             }
-            opened => opened?,
-        };
+            set => set,
+        }
+    }
+
+    async fn set_times_through(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        request: OpenRequest,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        let opened = self.open(fd, request).await?;
         let set = self.inner.set_times(Resource::new_borrow(opened.rep()), accessed, modified).await;
         HostDescriptor::drop(&mut self.inner, opened).map_err(FsError::trap)?;
         set
@@ -120,7 +133,14 @@ impl Files<'_> {
             }
         })?;
         let kind = self.inner.get_type(borrowed(&opened)).await?;
-        if let Err(refused) = refuse_special(kind) {
+        let is_own = match self.inner.table.get(&opened)? {
+            // Another hard link may belong to the host's own files.
+            Descriptor::File(file) => Identity::of_linked(&file.file)
+                .map_or(true, |(identity, is_linked)| is_linked && self.state.guard.protected.is_own(identity)),
+            Descriptor::Dir(_) => false,
+        };
+        let judged = if is_own { Err(ErrorCode::NotPermitted) } else { refuse_special(kind) };
+        if let Err(refused) = judged {
             HostDescriptor::drop(&mut self.inner, opened).map_err(FsError::trap)?;
             return Err(refused.into());
         }

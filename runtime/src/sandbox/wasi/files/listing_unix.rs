@@ -1,0 +1,55 @@
+//! Listing of an open folder on Unix.
+
+use std::fs::File;
+use std::io;
+
+use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, openat, statat};
+use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, ErrorCode};
+
+/// Listing with a handle and therefore a position of its own.
+pub(super) struct OpenListing(Dir);
+
+impl OpenListing {
+    pub(super) fn of(folder: &File) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(Self(openat(folder, ".", flags, Mode::empty()).and_then(Dir::new)?))
+    }
+
+    /// Returns the next entry; `None` at the end.
+    pub(super) fn next(&mut self) -> Option<Result<DirectoryEntry, ErrorCode>> {
+        loop {
+            match self.0.read()? {
+                Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
+                Ok(entry) => return Some(described(&self.0, &entry)),
+                Err(error) => return Some(Err(io::Error::from(error).into())),
+            }
+        }
+    }
+}
+
+fn described(dir: &Dir, entry: &DirEntry) -> Result<DirectoryEntry, ErrorCode> {
+    let name = entry.file_name();
+    let kind = match entry.file_type() {
+        // Some file systems do not report the kind in a listing.
+        FileType::Unknown => {
+            let stat = dir.fd().and_then(|dir| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW));
+            stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+        }
+        kind => kind,
+    };
+    let type_ = match kind {
+        FileType::RegularFile => DescriptorType::RegularFile,
+        FileType::Directory => DescriptorType::Directory,
+        FileType::Symlink => DescriptorType::SymbolicLink,
+        FileType::BlockDevice => DescriptorType::BlockDevice,
+        FileType::CharacterDevice => DescriptorType::CharacterDevice,
+        _ => DescriptorType::Unknown,
+    };
+    let name = name.to_str().map_err(|_| ErrorCode::IllegalByteSequence)?.to_owned();
+    Ok(DirectoryEntry { type_, name })
+}
+
+#[cfg(test)]
+pub(super) fn open_for_test(path: &std::path::Path) -> File {
+    File::open(path).unwrap()
+}
