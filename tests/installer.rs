@@ -50,8 +50,9 @@ impl Release {
             fs::write(top.join(format!("completions/toolcrib.{shell}")), "# completions\n").unwrap();
         }
         let archive = self.folder.path().join(Self::archive(target));
-        let tar = Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(work.path()).arg(top.file_name().unwrap());
-        assert!({ tar }.status().unwrap().success());
+        let mut tar = Command::new("tar");
+        tar.arg("-czf").arg(archive).arg("-C").arg(work.path()).arg(top.file_name().unwrap());
+        assert!(tar.status().unwrap().success());
     }
 
     /// Writes `SHA256SUMS` for the files that are there.
@@ -181,13 +182,35 @@ fn a_program_that_does_not_start_is_passed_over_for_a_static_one() {
     assert!(output.status.success() && notes.contains(&target("musl")), "{output:?}");
 }
 
+/// Creates a key in the folder and returns its public part; nothing if `minisign` is not here.
+fn new_key(folder: &Path, name: &str) -> Option<String> {
+    let mut minisign = Command::new("minisign");
+    minisign.args(["-G", "-W", "-f", "-s", name, "-p"]).arg(format!("{name}.pub")).current_dir(folder);
+    let output = minisign.output().ok()?;
+    assert!(output.status.success(), "{output:?}");
+    let public = fs::read_to_string(folder.join(format!("{name}.pub"))).unwrap();
+    Some(public.lines().last().unwrap().to_owned())
+}
+
 #[test]
-fn a_named_key_demands_a_valid_signature() {
+fn a_named_key_demands_a_valid_signature_by_it() {
     let release = Release::new(&[&target("musl")]);
-    let key = "RWQZz6Oxt5/ua33SopTlyTOHqdkt6U65kxjHsoUQwfprP95bdwN4tQSD";
-    let output = release.install(&["--libc", "musl", "--key", key]);
-    assert!(!output.status.success(), "{output:?}");
-    assert_eq!(release.files(), 0, "{output:?}");
+    let unsigned = "RWQZz6Oxt5/ua33SopTlyTOHqdkt6U65kxjHsoUQwfprP95bdwN4tQSD";
+    let output = release.install(&["--libc", "musl", "--key", unsigned]);
+    release.assert_refused(&output, "error:");
+    let keys = TempDir::new().unwrap();
+    let (Some(key), Some(other)) = (new_key(keys.path(), "key"), new_key(keys.path(), "other")) else {
+        eprintln!("skipped: no `minisign` here");
+        return;
+    };
+    let mut minisign = Command::new("minisign");
+    minisign.args(["-S", "-m"]).arg(release.folder.path().join("SHA256SUMS")).arg("-s").arg(keys.path().join("key"));
+    assert!(minisign.output().unwrap().status.success());
+    let output = release.install(&["--libc", "musl", "--key", &other]);
+    release.assert_refused(&output, "the signature of SHA256SUMS is not valid");
+    let output = release.install(&["--libc", "musl", "--key", &key]);
+    let notes = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && notes.contains("signature: valid"), "{output:?}");
 }
 
 #[test]
