@@ -4,6 +4,8 @@ import base64
 import hashlib
 import io
 import json
+import ssl
+import subprocess
 import tarfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,13 +14,20 @@ from urllib.parse import unquote
 
 
 class Server:
-    """Serves a folder under `/files/` and its npm packages under `/npm/`, until it is closed."""
+    """Serves a folder under `/files/` and its npm packages under `/npm/`, until it is closed; encrypted with the certificate
+    of [`certify`], if one is given."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, certificate: Path | None = None) -> None:
         folder = folder.absolute()
         handler = type("Handler", (Handler,), {"folder": folder})
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.address = f"http://127.0.0.1:{self.server.server_port}"
+        # A client that hangs up is not an error of the trial.
+        self.server.handle_error = lambda *_: None
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.address = f"http{'s' if certificate else ''}://127.0.0.1:{self.server.server_port}"
         handler.packages = {name: package for name, package in map(self.describe, sorted(folder.glob("*.tgz")))}
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -34,6 +43,19 @@ class Server:
 
     def close(self) -> None:
         self.server.shutdown()
+
+
+def certify(folder: Path) -> tuple[Path, Path]:
+    """Creates an authority and a certificate of it for this machine, for one trial."""
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days", "2"]
+    authority, certificate = folder / "authority.pem", folder / "server.pem"
+    options = ["-keyout", folder / "authority.key", "-out", authority, "-subj", "/CN=trial"]
+    subprocess.run(["openssl", "req", "-x509", *key, *options], check=True, capture_output=True)
+    options = ["-keyout", folder / "server.key", "-out", certificate, "-subj", "/CN=127.0.0.1", "-CA", authority, "-CAkey", folder / "authority.key"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"]
+    subprocess.run(["openssl", "req", "-x509", *key, *options, *names], check=True, capture_output=True)
+    certificate.write_bytes(certificate.read_bytes() + (folder / "server.key").read_bytes())
+    return authority, certificate
 
 
 class Handler(BaseHTTPRequestHandler):
