@@ -216,7 +216,7 @@ fn a_named_key_demands_a_valid_signature_by_it() {
 #[test]
 fn binstall_looks_for_the_archives_that_are_packed() {
     let manifest = fs::read_to_string(repository().join("cli/Cargo.toml")).unwrap();
-    let metadata: toml::Table = manifest.parse().unwrap();
+    let metadata: toml_edit::DocumentMut = manifest.parse().unwrap();
     let binstall = &metadata["package"]["metadata"]["binstall"];
     let targets =
         ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-musl", "aarch64-apple-darwin", "x86_64-pc-windows-gnu"];
@@ -243,7 +243,7 @@ fn binstall_looks_for_the_archives_that_are_packed() {
             _ => panic!("{format}"),
         };
         let end = if target.contains("windows") { ".exe" } else { "" };
-        let fill = |template: &toml::Value| {
+        let fill = |template: &toml_edit::Item| {
             let template = template.as_str().unwrap().replace("{ version }", "0.1.0").replace("{ target }", target);
             template.replace("{ archive-suffix }", suffix).replace("{ bin }", "toolcrib").replace("{ binary-ext }", end)
         };
