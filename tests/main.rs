@@ -28,6 +28,8 @@ mod hooks;
 mod hostile;
 mod inputs;
 mod inspecting;
+#[cfg(target_os = "linux")]
+mod installer;
 mod installing;
 mod interface;
 mod limits;
