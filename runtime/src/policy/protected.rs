@@ -143,9 +143,17 @@ impl Protected {
 
     /// Protects a file or folder, the folders and links on its path, and its target.
     pub(crate) fn add(&mut self, path: &Path) {
-        let Ok(path) = std::path::absolute(path) else { return };
-        system::record_path(&path, &mut self.entries, &mut self.files);
-        self.paths.push(path);
+        self.add_all([path]);
+    }
+
+    /// Protects paths like [`Protected::add`]. The folder of many files is resolved once if they follow one another.
+    pub(crate) fn add_all<'p>(&mut self, paths: impl IntoIterator<Item = &'p Path>) {
+        let mut recorded = system::RecordedPaths::new(&mut self.entries, &mut self.files);
+        for path in paths {
+            let Ok(path) = std::path::absolute(path) else { continue };
+            recorded.add(&path);
+            self.paths.push(path);
+        }
     }
 
     /// Protects a folder and everything that is or will be below it, after links on its path are resolved.
@@ -230,24 +238,60 @@ pub(crate) fn lock_moves(deadline: Instant) -> Option<MutexGuard<'static, ()>> {
 #[cfg(unix)]
 mod system {
     use std::collections::HashSet;
+    use std::fs::File;
     use std::path::{Path, PathBuf};
 
     use rustix::fs::{AtFlags, CWD, FileType, statat};
 
     use crate::policy::identity::Identity;
     use crate::policy::location::identity_of;
-    use crate::policy::walk::{root, walk};
+    use crate::policy::walk::{Step, root, walk};
     use crate::tool::names::folded;
 
-    /// Records each name on a path, and the file at its end.
-    pub(super) fn record_path(path: &Path, entries: &mut HashSet<(Identity, String)>, files: &mut HashSet<Identity>) {
-        let Ok(from) = root() else { return };
-        // A missing name ends the walk after it was recorded.
-        let _ = walk(from, path, |step| {
-            entries.extend(identity_of(step.folder).map(|folder| (folder, folded(&step.name.to_string_lossy()))));
-            files.extend(step.file());
-            Ok(())
-        });
+    /// Names on paths, and the files at their ends.
+    pub(super) struct RecordedPaths<'a> {
+        entries: &'a mut HashSet<(Identity, String)>,
+        files: &'a mut HashSet<Identity>,
+        /// Folder of the last path, after the names on its path were recorded; without a handle if it does not exist.
+        folder: Option<(PathBuf, Option<File>)>,
+    }
+
+    impl<'a> RecordedPaths<'a> {
+        pub(super) fn new(entries: &'a mut HashSet<(Identity, String)>, files: &'a mut HashSet<Identity>) -> Self {
+            Self { entries, files, folder: None }
+        }
+
+        /// Records each name on a path, and the file at its end.
+        pub(super) fn add(&mut self, path: &Path) {
+            let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return drop(self.walk(path)) };
+            if self.folder.as_ref().is_none_or(|(last, _)| last != folder) {
+                let handle = self.walk(folder);
+                self.folder = Some((folder.to_path_buf(), handle));
+            }
+            // Nothing below a folder that does not exist has an identity.
+            let Some((_, Some(handle))) = &self.folder else { return };
+            match Step::at(handle, name) {
+                Ok(step) if step.is_link() => drop(self.walk(path)),
+                Ok(step) => record(&step, self.entries, self.files),
+                Err(_) => {}
+            }
+        }
+
+        /// Records each name on a path, and returns the folder at its end.
+        fn walk(&mut self, path: &Path) -> Option<File> {
+            let from = root().ok()?;
+            // A missing name ends the walk after it was recorded.
+            let end = walk(from, path, |step| {
+                record(step, self.entries, self.files);
+                Ok(())
+            });
+            end.ok()
+        }
+    }
+
+    fn record(step: &Step<'_>, entries: &mut HashSet<(Identity, String)>, files: &mut HashSet<Identity>) {
+        entries.extend(identity_of(step.folder).map(|folder| (folder, folded(&step.name.to_string_lossy()))));
+        files.extend(step.file());
     }
 
     /// Finds the files with several names at and below these paths; `None` if there are more than `max` files.
@@ -278,8 +322,16 @@ mod system {
 
     use crate::policy::identity::Identity;
 
-    /// Does nothing, because entries are judged by their names alone here.
-    pub(super) fn record_path(_: &Path, _: &mut HashSet<(Identity, String)>, _: &mut HashSet<Identity>) {}
+    /// Records nothing, because entries are judged by their names alone here.
+    pub(super) struct RecordedPaths;
+
+    impl RecordedPaths {
+        pub(super) fn new(_: &mut HashSet<(Identity, String)>, _: &mut HashSet<Identity>) -> Self {
+            Self
+        }
+
+        pub(super) fn add(&mut self, _: &Path) {}
+    }
 
     pub(super) fn linked_files(_: &[PathBuf], _: usize) -> Option<HashSet<Identity>> {
         Some(HashSet::new())

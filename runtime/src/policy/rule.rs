@@ -154,6 +154,11 @@ impl Rules {
         self.0.iter().filter(move |rule| rule.behavior == behavior && rule.matches_tool(tool) && is_member(rule))
     }
 
+    /// Returns `true` if any rule looks at arguments.
+    pub(crate) fn have_arguments(&self) -> bool {
+        self.0.iter().any(|rule| !rule.pattern.arguments.is_empty())
+    }
+
     /// Finds a rule that denies every call of a tool.
     pub(crate) fn blocks(&self, tool: &Tool) -> Option<&Rule> {
         self.0.iter().map(AsRef::as_ref).find(|rule: &&Rule| {
