@@ -1,6 +1,7 @@
 //! Unusable tools: the others stay usable, each unusable tool is named with the reason, and every command refuses only
 //! that tool.
 
+mod called;
 mod loading;
 mod many;
 mod places;

@@ -44,7 +44,7 @@ use std::process::ExitCode;
 use std::task::Poll;
 
 use anyhow::Context;
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use tokio::runtime::{self, Runtime};
 use tokio::task::JoinError;
 
@@ -66,34 +66,59 @@ Examples:
 Exit status: 0 success, 1 failure, 2 usage error, 3 no trusted signature,
 130 interrupted, 129 or 143 terminated (SIGHUP, SIGTERM).";
 
+/// Name of the program.
+const PROGRAM: &str = "toolcrib";
+/// Name of the command for one call.
+const CALL: &str = "call";
+/// Maximum width of the help.
+const MAX_HELP_WIDTH: usize = 100;
+
 /// Run tools that nobody has to trust.
 ///
 /// Every tool is a WebAssembly component. Every call runs in a fresh sandbox without access to files, environment
 /// variables or the network unless you grant it, has a deadline, and is recorded in the audit log.
 #[derive(Parser)]
-#[command(name = "toolcrib", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = PROGRAM, version, after_help = EXAMPLES, max_term_width = MAX_HELP_WIDTH)]
 struct Cli {
+    #[command(flatten)]
+    options: GlobalOptions,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every command.
+#[derive(clap::Args)]
+struct GlobalOptions {
     /// Use of colors; `auto` means on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, help_heading = "General")]
     color: render::Color,
-    #[command(subcommand)]
-    command: Command,
 }
 
 impl Cli {
     /// Reads the command line; ends the program after help, and after a usage error with code 2.
     fn read() -> Self {
-        let command = help::brief(help::shorten(Self::command()), std::env::args_os());
-        let matches = command.try_get_matches();
         let first = std::env::args_os().nth(1).and_then(|name| name.into_string().ok());
+        let command = match first.as_deref() {
+            Some(CALL) => Self::of_calls(),
+            _ => Self::command(),
+        };
+        let command = help::brief(help::shorten(command), std::env::args_os());
+        let matches = command.try_get_matches();
         let matches = matches.unwrap_or_else(|error| help::advise(error, first.as_deref()).exit());
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Returns the definition of the command line with `call` alone: a call takes less time than the definition of all
+    /// commands.
+    fn of_calls() -> clap::Command {
+        let program = clap::Command::new(PROGRAM).max_term_width(MAX_HELP_WIDTH).subcommand_required(true);
+        GlobalOptions::augment_args(program).subcommand(commands::call::Args::augment_args(clap::Command::new(CALL)))
     }
 }
 
 fn main() -> ExitCode {
     let cli = Cli::read();
-    render::use_color(cli.color);
+    render::use_color(cli.options.color);
     if let Command::CompileWorker(args) = &cli.command {
         // The worker sets its limits before any thread starts.
         return commands::compile_worker::run(args).unwrap_or_else(|error| render::failure(&error));
@@ -108,7 +133,7 @@ fn main() -> ExitCode {
 /// delay signal handling.
 fn perform(command: Command) -> anyhow::Result<ExitCode> {
     const NO_THREADS: &str = "cannot start threads";
-    let threads = threads().context(NO_THREADS)?;
+    let threads = threads(&command).context(NO_THREADS)?;
     let signals = runtime::Builder::new_current_thread().enable_all().build().context(NO_THREADS)?;
     let end = signals.block_on(async {
         interrupt::ignore_file_size_signal();
@@ -132,11 +157,19 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
     end
 }
 
-/// Creates the threads for a command. Tokio panics if the system refuses a thread; the panic becomes an error here.
-fn threads() -> io::Result<Runtime> {
+/// Creates the threads for a command; a single call needs one. Tokio panics if the system refuses a thread; the panic becomes
+/// an error here.
+fn threads(command: &Command) -> io::Result<Runtime> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| ()));
-    let created = panic::catch_unwind(Runtime::new);
+    let is_single = matches!(command, Command::Call(_));
+    let created = panic::catch_unwind(|| {
+        let mut threads = runtime::Builder::new_multi_thread();
+        if is_single {
+            threads.worker_threads(1);
+        }
+        threads.enable_all().build()
+    });
     panic::set_hook(hook);
     created.unwrap_or_else(|_| Err(io::Error::other("the system is out of threads or memory")))
 }
@@ -154,6 +187,17 @@ fn internal_error(panicked: JoinError) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_definition_of_calls_alone_is_that_of_all_commands() {
+        let described = |mut command: clap::Command| {
+            command.build();
+            let call = command.find_subcommand_mut(CALL).expect("a command");
+            let arguments = call.get_arguments().map(|argument| format!("{argument:?}")).collect::<Vec<_>>();
+            (call.render_long_help().to_string(), call.render_usage().to_string(), arguments)
+        };
+        assert_eq!(described(Cli::of_calls()), described(Cli::command()));
+    }
 
     #[test]
     fn a_panic_of_a_command_becomes_an_error() {

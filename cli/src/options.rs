@@ -264,6 +264,14 @@ impl Sources {
         Ok(runtime)
     }
 
+    /// Prepares the runtime for calls of one tool alone, unless an option is compared with the requests of all tools.
+    pub(crate) fn only(&self, builder: Builder, tool: &str) -> Builder {
+        match self.permissions().any(|permissions| permissions.secrets.has_allowed()) {
+            true => builder,
+            false => builder.only(tool),
+        }
+    }
+
     /// Returns the store of results that are too large for a model.
     ///
     /// # Errors

@@ -115,8 +115,9 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let door = door.with_folders(&args.records, args.media.as_deref(), &args.sources, [])?;
     let media = door.media().map(Arc::as_ref);
     let deadline = args.tool_timeout.unwrap_or(args.timeout);
-    let runtime =
-        args.sources.runtime_with(deadline, [], |builder| door.attach(builder.application("call", Map::new())))?;
+    let runtime = args.sources.runtime_with(deadline, [], |builder| {
+        args.sources.only(door.attach(builder.application("call", Map::new())), &args.name)
+    })?;
     args.sources.trust.hint(&runtime, Some(&args.name));
     // Compiled ahead so that the receipt covers only the call; the call itself reports a program that cannot be compiled.
     let ready = async { (runtime.prepare(&args.name).await, runtime.prepare_hooks().await) };

@@ -56,6 +56,11 @@ impl SecretPermissions {
         self.allow_secret.iter().cloned().map(Permission::Secret)
     }
 
+    /// Returns `true` if any secret is allowed.
+    pub(super) fn has_allowed(&self) -> bool {
+        !self.allow_secret.is_empty()
+    }
+
     /// Returns the denied secrets.
     pub(super) fn denied(&self) -> impl Iterator<Item = Permission> {
         self.deny_secret.iter().cloned().map(Permission::Secret)

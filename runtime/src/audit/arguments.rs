@@ -19,6 +19,8 @@ use super::redact::Redactions;
 const MAX_ARGUMENTS_LEN: usize = 4 << 10;
 /// Maximum bytes of the beginning of longer arguments, as JSON text.
 const MAX_BEGINNING_LEN: usize = 1 << 10;
+/// Start of the object with arguments that are part of a record as JSON.
+const JSON_START: &str = r#"{"json":"#;
 /// Maximum levels of arguments that are part of a record as JSON. Many parsers refuse a record of more than 128 levels.
 const MAX_DEPTH: usize = 64;
 
@@ -103,11 +105,12 @@ impl CallArguments {
         };
         let json = value.filter(|_| has_content).and_then(|_| compact(&text));
         // A secret may extend over several values.
-        if redactions.has_secret(json.as_deref().unwrap_or(&text)) {
+        let shown = json.as_deref().map_or(&*text, |object| &object[JSON_START.len()..object.len() - 1]);
+        if redactions.has_secret(shown) {
             return self.size_alone();
         }
         match json {
-            Some(json) => LoggedArguments(format!(r#"{{"json":{json}}}"#)),
+            Some(object) => LoggedArguments(object),
             None if has_content => LoggedArguments::of_text(&text),
             None => LoggedArguments::withheld(&text),
         }
@@ -196,28 +199,52 @@ fn beginning(text: &str, most: usize) -> &str {
     text
 }
 
-/// Returns valid JSON without white space between its tokens, which are unchanged; `None` if it is longer or deeper than the
-/// JSON of a record.
+/// Returns the object of a record with valid JSON as its member `json`, without white space between its tokens, which are
+/// unchanged; `None` if the JSON is longer or deeper than that of a record.
 fn compact(json: &str) -> Option<String> {
-    let mut line = String::with_capacity(json.len().min(MAX_ARGUMENTS_LEN));
-    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
-    for c in json.chars() {
-        match c {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            '"' => in_string = !in_string,
-            _ if in_string => {}
-            '[' | '{' => depth += 1,
-            ']' | '}' => depth = depth.saturating_sub(1),
-            c if JSON_SPACE.contains(&c) => continue,
-            _ => {}
-        }
-        line.push(c);
-        if depth > MAX_DEPTH || line.len() > MAX_ARGUMENTS_LEN {
+    let bytes = json.as_bytes();
+    let mut object = String::with_capacity(JSON_START.len() + bytes.len().min(MAX_ARGUMENTS_LEN) + 1);
+    object.push_str(JSON_START);
+    // Bytes from `from` up to `at` are not copied yet.
+    let (mut depth, mut from, mut at) = (0_usize, 0, 0);
+    while let Some(byte) = bytes.get(at) {
+        at = match byte {
+            b'"' => end_of_string(bytes, at),
+            b' ' | b'\t' | b'\r' | b'\n' => {
+                object.push_str(&json[from..at]);
+                from = at + 1;
+                from
+            }
+            byte => {
+                match byte {
+                    b'[' | b'{' => depth += 1,
+                    b']' | b'}' => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+                at + 1
+            }
+        };
+        if depth > MAX_DEPTH || object.len() - JSON_START.len() + (at - from) > MAX_ARGUMENTS_LEN {
             return None;
         }
     }
-    Some(line)
+    object.push_str(&json[from..]);
+    object.push('}');
+    Some(object)
+}
+
+/// Returns the index after the string of JSON that starts at `at`; no further than the maximum length of JSON in a record.
+fn end_of_string(bytes: &[u8], at: usize) -> usize {
+    let end = bytes.len().min(at + 2 + MAX_ARGUMENTS_LEN);
+    let mut next = at + 1;
+    while next < end {
+        match bytes[next] {
+            b'\\' => next += 2,
+            b'"' => return next + 1,
+            _ => next += 1,
+        }
+    }
+    end
 }
 
 #[cfg(test)]
@@ -292,7 +319,7 @@ mod tests {
     fn white_space_outside_of_strings_is_left_out() {
         let value = json!({"a b": [" \t{", "\"] ", {"\\": [[], {}, -1.5e-7, null]}], "": "\\\" "});
         let pretty = serde_json::to_string_pretty(&value).unwrap();
-        assert_eq!(compact(&pretty), Some(value.to_string()));
+        assert_eq!(compact(&pretty), Some(format!(r#"{{"json":{value}}}"#)));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Appending to the log. Several processes may write one folder: each takes the lock of the sidecar, finds the last
-//! record, terminates an incomplete last line, and writes its own line completely or not at all.
+//! record, terminates an incomplete last line, and writes its own lines completely or not at all.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
@@ -14,6 +16,7 @@ use super::chain::{Link, MAX_LINE_LEN};
 use super::day::{self, Day};
 use super::file;
 use super::head::{self, Head};
+use super::queue::{Entry, Sink};
 
 /// Space reserved in the file after the last record, and the remaining space at which it is renewed.
 const RESERVED_LEN: u64 = 1 << 20;
@@ -21,10 +24,15 @@ const MIN_RESERVED_LEN: u64 = 256 << 10;
 /// Interval of the checks that the open files are still those at their paths.
 const PATH_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Maximum bytes of records that are written at once. A longer record is written alone.
+const MAX_BATCH_LEN: usize = 1 << 20;
+
 #[derive(Debug)]
 pub(super) struct Log {
     folder: PathBuf,
     state: Mutex<State>,
+    /// `true` if the files were open and had space after the last check or record.
+    is_ready: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -47,8 +55,8 @@ struct Writer {
     reserved: u64,
     /// Time of the last path check.
     checked: Instant,
-    /// Buffer of the line that is written, reused for its memory.
-    line: Vec<u8>,
+    /// Buffer of the lines that are written, reused for its memory.
+    lines: Vec<u8>,
 }
 
 /// End of the log: its last record, and whether an incomplete line follows.
@@ -59,7 +67,7 @@ struct LogEnd {
 
 impl Log {
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, state: Mutex::default() }
+        Self { folder, state: Mutex::default(), is_ready: AtomicBool::new(false) }
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -68,20 +76,34 @@ impl Log {
 
     /// Opens the day's file and checks that records fit on the disk.
     pub(super) fn ready(&self, day: Day) -> Result<(), Error> {
-        let mut state = self.state();
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            // The call that writes at this moment checks the space after its records.
+            Err(TryLockError::WouldBlock) if self.is_ready.load(Acquire) => return Ok(()),
+            _ => self.state(),
+        };
         let ready = self.with_writer(&mut state, day, |writer| writer.ready(&self.folder, day));
+        self.is_ready.store(ready.is_ok(), Release);
         ready.map_err(|error| self.fault(&mut state, day, error))
     }
 
-    /// Appends a record, one JSON object, as the next line. On failure no part of it stays in the file or the chain,
-    /// and the loss is counted.
-    pub(super) fn append(&self, day: Day, record: &[u8]) -> Result<(), Error> {
+    /// Appends records of one day, each one JSON object, as the next lines. On failure no part of them stays in the file or
+    /// the chain, and the loss is counted.
+    fn append_all(&self, day: Day, records: &[&[u8]]) -> Result<(), Error> {
         let mut state = self.state();
-        let appended = self.with_writer(&mut state, day, |writer| writer.append(&self.folder, day, record));
+        let appended = self.with_writer(&mut state, day, |writer| writer.append(&self.folder, day, records));
+        let has_space = |state: &mut State| state.writer.as_mut().is_some_and(|writer| writer.reserve().is_ok());
+        self.is_ready.store(appended.is_ok() && has_space(&mut state), Release);
         appended.map_err(|error| {
-            state.lost += 1;
+            state.lost += records.len() as u64;
             self.fault(&mut state, day, error)
         })
+    }
+
+    /// Appends one record.
+    #[cfg(test)]
+    pub(super) fn append(&self, day: Day, record: &[u8]) -> Result<(), Error> {
+        self.append_all(day, &[record])
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -120,6 +142,26 @@ impl Log {
     }
 }
 
+impl Sink for Log {
+    fn write(&self, entries: &[Entry]) -> Vec<Result<(), Error>> {
+        let mut results = Vec::with_capacity(entries.len());
+        let mut rest = entries;
+        while let Some(first) = rest.first() {
+            let mut len = 0;
+            let fits = |entry: &&Entry| {
+                len += entry.record.len();
+                entry.day == first.day && len <= MAX_BATCH_LEN
+            };
+            let count = rest.iter().take_while(fits).count().max(1);
+            let (batch, after) = rest.split_at(count);
+            let records: Vec<&[u8]> = batch.iter().map(|entry| entry.record.as_slice()).collect();
+            results.resize(results.len() + count, self.append_all(first.day, &records));
+            rest = after;
+        }
+        results
+    }
+}
+
 impl Writer {
     /// Opens the newest file, or that of `day` if it is newer: the log never goes back a day, whatever the clock says.
     fn open(folder: &Path, day: Day) -> io::Result<Self> {
@@ -133,7 +175,7 @@ impl Writer {
         let newest = day::days(folder)?.last().copied();
         let day = day.max(known.unwrap_or(day)).max(newest.unwrap_or(day));
         let file = file::open_growing(&folder.join(day.file_name()))?;
-        Ok(Self { sidecar, day, file, end: 0, reserved: 0, checked: Instant::now(), line: Vec::new() })
+        Ok(Self { sidecar, day, file, end: 0, reserved: 0, checked: Instant::now(), lines: Vec::new() })
     }
 
     /// Returns `true` if the files were still those at their paths at the last check. A log that was moved away is
@@ -155,6 +197,11 @@ impl Writer {
         if day > self.day {
             self.with_lock(|writer| writer.find_end(folder, day).map(|_| ()))?;
         }
+        self.reserve()
+    }
+
+    /// Renews the reserved space if little of it remains.
+    fn reserve(&mut self) -> io::Result<()> {
         if self.end + MIN_RESERVED_LEN > self.reserved {
             let end = file::length(&self.file)?;
             file::reserve(&self.file, end, RESERVED_LEN)?;
@@ -163,10 +210,10 @@ impl Writer {
         Ok(())
     }
 
-    fn append(&mut self, folder: &Path, day: Day, record: &[u8]) -> io::Result<()> {
+    fn append(&mut self, folder: &Path, day: Day, records: &[&[u8]]) -> io::Result<()> {
         self.with_lock(|writer| {
             let end = writer.find_end(folder, day)?;
-            writer.write(end, record)
+            writer.write(end, records)
         })
     }
 
@@ -231,18 +278,23 @@ impl Writer {
         Ok(found.filter(|found| found.seq > known.seq).unwrap_or(known))
     }
 
-    /// Writes the record in one piece, after a line break if the last line is incomplete, and updates the head.
-    fn write(&mut self, LogEnd { head, torn }: LogEnd, record: &[u8]) -> io::Result<()> {
-        self.line.clear();
+    /// Writes the records in one piece, after a line break if the last line is incomplete, and updates the head.
+    fn write(&mut self, LogEnd { head, torn }: LogEnd, records: &[&[u8]]) -> io::Result<()> {
+        self.lines.clear();
         if torn {
-            self.line.push(b'\n');
+            self.lines.push(b'\n');
         }
-        let link = head.link.seal(record, &mut self.line);
-        if self.line.len() > MAX_LINE_LEN {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "the record exceeds the maximum length of a line"));
+        let mut link = head.link;
+        for record in records {
+            let start = self.lines.len();
+            link = link.seal(record, &mut self.lines);
+            if self.lines.len() - start > MAX_LINE_LEN {
+                return Err(io::Error::new(ErrorKind::InvalidInput, "the record exceeds the maximum length of a line"));
+            }
         }
-        let next = Head { link, day: self.day, end: head.end + self.line.len() as u64 };
-        if let Err(error) = file::append_at(&self.file, &self.line, head.end).and_then(|()| next.write(&self.sidecar)) {
+        let next = Head { link, day: self.day, end: head.end + self.lines.len() as u64 };
+        if let Err(error) = file::append_at(&self.file, &self.lines, head.end).and_then(|()| next.write(&self.sidecar))
+        {
             self.file.set_len(head.end)?;
             return Err(error);
         }

@@ -49,8 +49,8 @@
 //! text that is not masked can be guessed. A record without the member is of an earlier version, of a hook of an event, or of
 //! a call with unreadable arguments.
 //!
-//! The modules from the bottom up: `day` and `chain` (values), `file` (system calls), `head` (the sidecar), `log`
-//! (writing), `redact` and `arguments` (content of a record), `snapshot` (reading), `records` over it, and `problem`,
+//! The modules from the bottom up: `day` and `chain` (values), `file` (system calls), `head` (the sidecar), `queue` (records
+//! that wait), `log` (writing), `redact` and `arguments` (content of a record), `snapshot` (reading), `records` over it, and `problem`,
 //! `chain_check`, `verify` for verification.
 
 mod arguments;
@@ -61,6 +61,7 @@ mod file;
 mod head;
 mod log;
 mod problem;
+mod queue;
 mod records;
 mod redact;
 mod snapshot;
@@ -87,12 +88,14 @@ pub use verify::{Summary, Verification, verify};
 
 pub(crate) use arguments::{CallArguments, LoggedArguments};
 use log::Log;
+pub(crate) use queue::Writing;
+use queue::{Entry, WriteQueue};
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// The audit log of a runtime, with the redactions of its records.
 pub struct Audit {
-    log: Option<Log>,
+    log: Option<Arc<WriteQueue<Log>>>,
     redactions: Redactions,
     /// `true` if records hold the content of arguments.
     has_arguments: bool,
@@ -141,7 +144,7 @@ struct Record<'a> {
 impl Audit {
     /// Logs to a folder, which is created with owner-only rights if it is missing.
     pub fn folder(path: impl Into<PathBuf>) -> Self {
-        Self { log: Some(Log::new(path.into())), ..Self::off() }
+        Self { log: Some(Arc::new(WriteQueue::new(Log::new(path.into())))), ..Self::off() }
     }
 
     /// Disables the log, for an embedder that writes its own from the receipts.
@@ -152,7 +155,7 @@ impl Audit {
 
     /// Folder of the log; `None` if the log is disabled.
     pub(crate) fn place(&self) -> Option<&Path> {
-        self.log.as_ref().map(Log::folder)
+        self.log.as_ref().map(|log| log.sink().folder())
     }
 
     /// Masks all matches of these patterns in the strings of a record. Each pattern is a regular expression; an invalid
@@ -212,26 +215,23 @@ impl Audit {
     ///
     /// [`Error::Audit`]; no call may run then.
     pub(crate) fn ready(&self) -> Result<(), Error> {
-        self.log.as_ref().map_or(Ok(()), |log| log.ready(Day::of_timestamp(self.now())))
+        self.log.as_ref().map_or(Ok(()), |log| log.sink().ready(Day::of_timestamp(self.now())))
     }
 
-    /// Appends the record of a call that has ended.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Audit`] if the record is lost; no part of it is in the file then.
+    /// Appends the record of a call that has ended. The result is [`Error::Audit`] if the record is lost; no part of it is in
+    /// the file then.
     pub(crate) fn write(
         &self,
         receipt: &Receipt,
         facts: &CallFacts<'_>,
         arguments: Option<&LoggedArguments>,
-    ) -> Result<(), Error> {
-        let Some(log) = &self.log else { return Ok(()) };
+    ) -> Writing {
+        let Some(log) = &self.log else { return Writing::Ended(Ok(())) };
         let now = self.now();
         // Always with milliseconds, so that records sort as text.
         let ts = format!("{now:.3}");
-        let line = self.redactions.line(&Record { ts, receipt, facts }, arguments.map(LoggedArguments::as_str));
-        log.append(Day::of_timestamp(now), &line)
+        let record = self.redactions.line(&Record { ts, receipt, facts }, arguments.map(LoggedArguments::as_str));
+        log.write(Entry { day: Day::of_timestamp(now), record })
     }
 
     fn now(&self) -> Timestamp {

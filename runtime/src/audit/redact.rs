@@ -50,7 +50,8 @@ impl Redactions {
     /// Serializes a record as one line of JSON, with its strings masked, and adds the JSON text of its arguments, which are
     /// masked already.
     pub(super) fn line(&self, record: &impl Serialize, arguments: Option<&str>) -> Vec<u8> {
-        let mut line = Vec::with_capacity(1024);
+        // The arguments, the record and the fields of the chain.
+        let mut line = Vec::with_capacity(arguments.map_or(0, str::len) + 2048);
         let written = if self.is_empty() {
             serde_json::to_writer(&mut line, record)
         } else {

@@ -56,7 +56,7 @@ impl Pipeline {
         };
         let ended = ended.or_else(|error| redact::redacted(self.secrets.as_ref(), Err(error)));
         stage::log_arguments(self, &mut recorder).await;
-        let result = recorder.close(ended);
+        let result = recorder.close(ended).await;
         // The calls that wait for this one start after its record is written.
         if let Some(turn) = scope.turn {
             turn.end(result.outcome.as_ref().is_err_and(|error| error.outcome != Outcome::Cancelled));

@@ -70,7 +70,7 @@ impl RealFolder {
         let within: PathBuf = std::iter::once(".").chain(names.iter().copied()).collect();
         let handle = opening::inside(&self.handle, &self.path, &within)?;
         let path = path_of(&handle, &self.path.join(within))?;
-        let location = Location::of_open(&handle, &path, &Mounts::default());
+        let location = Location::of_open(&handle, &path, &Mounts::none());
         Ok(Self { path, handle: Arc::new(handle), location: Arc::new(location) })
     }
 

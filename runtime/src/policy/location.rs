@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 #[cfg(unix)]
 pub(super) use system::identity_of;
@@ -96,9 +97,9 @@ impl Position {
     }
 }
 
-/// Mounts of the system; empty if it does not list them.
+/// Mounts of the system, read when a path is compared with them; empty if the system does not list them.
 #[derive(Debug, Default)]
-pub(crate) struct Mounts(Vec<Mount>);
+pub(crate) struct Mounts(OnceLock<Vec<Mount>>);
 
 #[derive(Debug)]
 struct Mount {
@@ -111,25 +112,32 @@ struct Mount {
 }
 
 impl Mounts {
-    /// Reads the mounts of this process.
-    pub(crate) fn read() -> Self {
-        Self(std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default().lines().filter_map(mount).collect())
+    /// Creates a list without mounts.
+    pub(super) fn none() -> Self {
+        Self(OnceLock::from(Vec::new()))
+    }
+
+    fn all(&self) -> &[Mount] {
+        self.0.get_or_init(|| {
+            let list = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+            list.lines().filter_map(mount).collect()
+        })
     }
 
     /// Lists the mount points of file systems of these types.
     pub(super) fn of_kinds<'a>(&'a self, kinds: &'a [&str]) -> impl Iterator<Item = &'a Path> {
-        self.0.iter().filter(|mount| kinds.contains(&mount.kind.as_str())).map(|mount| mount.on.as_path())
+        self.all().iter().filter(|mount| kinds.contains(&mount.kind.as_str())).map(|mount| mount.on.as_path())
     }
 
     fn position(&self, path: &Path) -> Option<Position> {
-        let holding = self.0.iter().filter(|mount| path.starts_with(&mount.on));
+        let holding = self.all().iter().filter(|mount| path.starts_with(&mount.on));
         let mount = holding.max_by_key(|mount| mount.on.components().count())?;
         let Position { device, path: shown } = &mount.shows;
         Some(Position { device: device.clone(), path: shown.join(path.strip_prefix(&mount.on).ok()?) })
     }
 
     fn below(&self, path: &Path) -> Vec<Position> {
-        let below = self.0.iter().filter(|mount| mount.on != path && mount.on.starts_with(path));
+        let below = self.all().iter().filter(|mount| mount.on != path && mount.on.starts_with(path));
         below.map(|mount| mount.shows.clone()).collect()
     }
 }
@@ -152,14 +160,26 @@ fn unescaped(text: &str) -> PathBuf {
 /// Resolves a path that may not exist: links in its existing part are followed, and the rest is appended.
 pub fn real_path(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    let mut real = PathBuf::new();
-    for part in path.components() {
+    // Most paths exist as a whole, or except for their last name: each is resolved once, from its longest existing part.
+    let mut parts: Vec<Component<'_>> = Vec::new();
+    let mut existing = path.components();
+    let mut real = loop {
+        match canonical(existing.as_path()) {
+            Ok(real) => break real,
+            Err(_) => match existing.next_back() {
+                Some(part) => parts.push(part),
+                None => break PathBuf::new(),
+            },
+        }
+    };
+    while let Some(part) = parts.pop() {
         match part {
             Component::ParentDir => {
                 real.pop();
             }
             part => real.push(part),
         }
+        // A part after `..` may exist again.
         if let Ok(resolved) = canonical(&real) {
             real = resolved;
         }
@@ -317,7 +337,7 @@ mod tests {
     fn a_mount_shows_the_same_place_under_another_name() {
         let text = "1 0 8:1 / / rw - ext4 d rw\n2 1 8:1 /home/u/state/sub /mnt/b\\040c rw shared:1 - ext4 d rw\n\
                     3 1 0:5 / /proc rw - proc proc rw\n";
-        let mounts = Mounts(text.lines().filter_map(mount).collect());
+        let mounts = Mounts(OnceLock::from(text.lines().filter_map(mount).collect::<Vec<_>>()));
         let at = |path: &str| Location::at(path.into(), None, Vec::new(), &mounts);
         let state = at("/home/u/state");
         for other in ["/mnt/b c", "/mnt/b c/deep", "/mnt", "/home/u/state/sub", "/home/u"] {
@@ -333,7 +353,7 @@ mod tests {
     #[test]
     fn a_location_is_in_each_folder_above_it_and_in_no_other() {
         let dir = tempfile::tempdir().unwrap();
-        let mounts = Mounts::default();
+        let mounts = Mounts::none();
         let at = |name: &str| Location::of(&dir.path().join(name), &mounts);
         std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
         std::fs::write(dir.path().join("a/file"), "").unwrap();

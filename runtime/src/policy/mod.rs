@@ -97,6 +97,11 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Returns `true` if flags allow any folder.
+    pub(crate) fn allows_folders(&self) -> bool {
+        self.allowed.iter().any(|permission| matches!(permission, Permission::Read(_) | Permission::Write(_)))
+    }
+
     /// Folders that tools may write.
     pub(crate) fn writable(&self) -> impl Iterator<Item = &Path> {
         self.allowed.iter().filter_map(|permission| match permission {

@@ -2,6 +2,13 @@
 //! files with certain names, and the sources, programs and settings of this session under any name. The sandbox checks
 //! them at each operation.
 
+#[cfg(unix)]
+#[path = "protected_unix.rs"]
+mod system;
+#[cfg(windows)]
+#[path = "protected_windows.rs"]
+mod system;
+
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
@@ -143,9 +150,17 @@ impl Protected {
 
     /// Protects a file or folder, the folders and links on its path, and its target.
     pub(crate) fn add(&mut self, path: &Path) {
-        let Ok(path) = std::path::absolute(path) else { return };
-        system::record_path(&path, &mut self.entries, &mut self.files);
-        self.paths.push(path);
+        self.add_all([path]);
+    }
+
+    /// Protects paths like [`Protected::add`]. The folder of many files is resolved once if they follow one another.
+    pub(crate) fn add_all<'p>(&mut self, paths: impl IntoIterator<Item = &'p Path>) {
+        let mut recorded = system::RecordedPaths::new(&mut self.entries, &mut self.files);
+        for path in paths {
+            let Ok(path) = std::path::absolute(path) else { continue };
+            recorded.add(&path);
+            self.paths.push(path);
+        }
     }
 
     /// Protects a folder and everything that is or will be below it, after links on its path are resolved.
@@ -224,116 +239,6 @@ pub(crate) fn lock_moves(deadline: Instant) -> Option<MutexGuard<'static, ()>> {
             Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_RETRY_INTERVAL),
         }
-    }
-}
-
-#[cfg(unix)]
-mod system {
-    use std::collections::HashSet;
-    use std::path::{Path, PathBuf};
-
-    use rustix::fs::{AtFlags, CWD, FileType, statat};
-
-    use crate::policy::identity::Identity;
-    use crate::policy::location::identity_of;
-    use crate::policy::walk::{root, walk};
-    use crate::tool::names::folded;
-
-    /// Records each name on a path, and the file at its end.
-    pub(super) fn record_path(path: &Path, entries: &mut HashSet<(Identity, String)>, files: &mut HashSet<Identity>) {
-        let Ok(from) = root() else { return };
-        // A missing name ends the walk after it was recorded.
-        let _ = walk(from, path, |step| {
-            entries.extend(identity_of(step.folder).map(|folder| (folder, folded(&step.name.to_string_lossy()))));
-            files.extend(step.file());
-            Ok(())
-        });
-    }
-
-    /// Finds the files with several names at and below these paths; `None` if there are more than `max` files.
-    pub(super) fn linked_files(own: &[PathBuf], max: usize) -> Option<HashSet<Identity>> {
-        let (mut left, mut linked, mut searched) = (own.to_vec(), HashSet::new(), 0);
-        while let Some(path) = left.pop() {
-            searched += 1;
-            if searched > max {
-                return None;
-            }
-            let Ok(stat) = statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile if stat.st_nlink > 1 => drop(linked.insert(Identity::of(&stat))),
-                FileType::Directory => {
-                    left.extend(path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()));
-                }
-                _ => {}
-            }
-        }
-        Some(linked)
-    }
-}
-
-#[cfg(windows)]
-mod system {
-    use std::collections::HashSet;
-    use std::fs::{File, read_link, symlink_metadata};
-    use std::path::{Component, Path, PathBuf};
-
-    use crate::policy::identity::Identity;
-    use crate::policy::location::identity;
-    use crate::tool::names::folded;
-
-    /// Maximum number of links on one path.
-    const MAX_LINKS: usize = 40;
-
-    /// Records each name on a path, links and their targets included, and the file at its end.
-    pub(super) fn record_path(path: &Path, entries: &mut HashSet<(Identity, String)>, files: &mut HashSet<Identity>) {
-        let (mut at, mut links) = (PathBuf::new(), 0);
-        let mut left: Vec<PathBuf> = reversed(path);
-        while let Some(part) = left.pop() {
-            match part.components().next() {
-                Some(Component::ParentDir) => drop(at.pop()),
-                Some(Component::Normal(name)) => {
-                    entries.extend(identity(&at).map(|folder| (folder, folded(&name.to_string_lossy()))));
-                    let entry = at.join(name);
-                    // A missing name ends the path after it was recorded.
-                    let Ok(about) = symlink_metadata(&entry) else { return };
-                    match read_link(&entry) {
-                        Ok(target) if about.is_symlink() && links < MAX_LINKS => {
-                            links += 1;
-                            left.extend(reversed(&target));
-                        }
-                        _ if about.is_symlink() => return,
-                        _ => at = entry,
-                    }
-                }
-                _ => at.push(part),
-            }
-        }
-        files.extend(identity(&at).filter(|_| at.is_file()));
-    }
-
-    /// Lists the names of a path, last first.
-    fn reversed(path: &Path) -> Vec<PathBuf> {
-        path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
-    }
-
-    /// Finds the files with several names at and below these paths; `None` if there are more than `max` files.
-    pub(super) fn linked_files(own: &[PathBuf], max: usize) -> Option<HashSet<Identity>> {
-        let (mut left, mut linked, mut searched) = (own.to_vec(), HashSet::new(), 0);
-        while let Some(path) = left.pop() {
-            searched += 1;
-            if searched > max {
-                return None;
-            }
-            let Ok(about) = symlink_metadata(&path) else { continue };
-            if about.is_dir() {
-                left.extend(path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()));
-            } else if about.is_file()
-                && let Ok((file, true)) = File::open(&path).and_then(|file| Identity::of_linked(&file))
-            {
-                linked.insert(file);
-            }
-        }
-        Some(linked)
     }
 }
 

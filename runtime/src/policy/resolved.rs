@@ -43,7 +43,7 @@ impl Allowed {
     ///
     /// [`Error::Permission`] if a folder is missing or is not a folder.
     pub(crate) fn resolve(policy: &Policy) -> Result<Self, Error> {
-        let mut allowed = Self { mounts: Mounts::read(), ..Self::default() };
+        let mut allowed = Self::default();
         for permission in &policy.denied {
             match permission {
                 Permission::Read(path) => allowed.deny_folder(path, Access::Read),

@@ -13,6 +13,7 @@ mod class;
 mod dead;
 mod pattern;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -154,6 +155,11 @@ impl Rules {
         self.0.iter().filter(move |rule| rule.behavior == behavior && rule.matches_tool(tool) && is_member(rule))
     }
 
+    /// Returns `true` if any rule looks at arguments.
+    pub(crate) fn have_arguments(&self) -> bool {
+        self.0.iter().any(|rule| !rule.pattern.arguments.is_empty())
+    }
+
     /// Finds a rule that denies every call of a tool.
     pub(crate) fn blocks(&self, tool: &Tool) -> Option<&Rule> {
         self.0.iter().map(AsRef::as_ref).find(|rule: &&Rule| {
@@ -194,9 +200,12 @@ fn matches(
         Value::String(text) => {
             // The target of `..` depends on links, so only a pattern for everything is certain.
             let has_parent = text.split(['/', '\\']).any(|part| part == "..");
-            let mut readings = [text.clone(), resolve_path(text, &['/']), resolve_path(text, &['/', '\\'])].into_iter();
+            let resolved =
+                || [['/'].as_slice(), &['/', '\\']].map(|separators| Cow::Owned(resolve_path(text, separators)));
+            let others = (!is_resolved(text)).then(resolved).into_iter().flatten();
+            let mut readings = std::iter::once(Cow::Borrowed(text.as_str())).chain(others);
             step(text.len() / BYTES_PER_STEP);
-            let fits = |reading: String| spellings(&reading, root).any(|spelling| fit(&spelling));
+            let fits = |reading: Cow<'_, str>| spellings(&reading, root).any(|spelling| fit(&spelling));
             match certain {
                 true if has_parent => globs.iter().any(|glob| glob.is_everything()),
                 true => readings.all(fits),
@@ -228,12 +237,17 @@ fn matches_folded((names, glob): &(NameRules, Glob), text: &str, root: Option<&s
 }
 
 /// Spellings of a path: as given and, if the first granted folder has a name, with that name added or removed.
-fn spellings(path: &str, root: Option<&str>) -> impl Iterator<Item = String> {
+fn spellings<'p>(path: &'p str, root: Option<&str>) -> impl Iterator<Item = Cow<'p, str>> {
     let other = root.map(|root| {
         let named = path.trim_start_matches('/').strip_prefix(root).and_then(|rest| rest.strip_prefix('/'));
         named.map_or_else(|| format!("{root}/{}", path.trim_start_matches('/')), str::to_owned)
     });
-    std::iter::once(path.to_owned()).chain(other)
+    std::iter::once(Cow::Borrowed(path)).chain(other.map(Cow::Owned))
+}
+
+/// Returns `true` if [`resolve_path`] leaves a path as it is, whatever its separators.
+fn is_resolved(path: &str) -> bool {
+    !path.contains('\\') && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
 /// Resolves `.`, `..` and doubled separators of a path, relative to the guest's `/`.

@@ -31,7 +31,21 @@ pub(super) struct Step<'a> {
     stat: Option<Stat>,
 }
 
-impl Step<'_> {
+impl<'a> Step<'a> {
+    /// Looks up a name in a folder.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be searched.
+    pub(super) fn at(folder: &'a File, name: &'a OsStr) -> io::Result<Self> {
+        let stat = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Some(stat),
+            Err(Errno::NOENT) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { folder, name, stat })
+    }
+
     fn kind(&self) -> Option<FileType> {
         self.stat.map(|stat| FileType::from_raw_mode(stat.st_mode))
     }
@@ -83,12 +97,7 @@ pub(super) fn walk(
             folder = enter(&folder, &name)?;
             continue;
         }
-        let stat = match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Some(stat),
-            Err(Errno::NOENT) => None,
-            Err(error) => return Err(io::Error::from(error).into()),
-        };
-        let step = Step { folder: &folder, name: &name, stat };
+        let step = Step::at(&folder, &name)?;
         visit(&step)?;
         match step.kind() {
             None => return Err(io::Error::from(Errno::NOENT).into()),

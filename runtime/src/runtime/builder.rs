@@ -19,10 +19,10 @@ use crate::pipeline::{
     CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, ProgramCompiler, Scheduler,
     builtin, session_id,
 };
-use crate::policy::{self, Allowed, Approval, Approver, HookAccess, Policy, Secrets};
+use crate::policy::{Allowed, Approval, Approver, HookAccess, Policy, Secrets};
 use crate::registry::Registry;
 use crate::sandbox::compiler::Compiler;
-use crate::sandbox::{Certificates, HttpClient, Sandbox};
+use crate::sandbox::{Certificates, HttpClient, Instances, Sandbox};
 use crate::source;
 use crate::store::cache::{self, Cache};
 use crate::store::keyvalue::KeyValue;
@@ -42,6 +42,8 @@ pub struct Builder {
     pub(super) sources: Vec<PathBuf>,
     pub(super) trusted: TrustedSources,
     pub(super) strict: bool,
+    /// Name of the only tool that is called, if the embedder calls one.
+    pub(super) only: Option<String>,
     pub(super) features: HashSet<String>,
     pub(super) audience: Audience,
     pub(super) defer_above: usize,
@@ -124,6 +126,7 @@ impl Builder {
             sources: Vec::new(),
             trusted: TrustedSources::default(),
             strict: false,
+            only: None,
             features: HashSet::new(),
             audience: Audience::default(),
             defer_above: 40,
@@ -165,14 +168,17 @@ impl Builder {
     ///
     /// The first problem of a source as a whole, of a hook, of the policy or of the engine, and, if the builder is
     /// [strict](Builder::strict), of a tool.
-    pub fn build(self) -> Result<Runtime, Error> {
+    pub fn build(mut self) -> Result<Runtime, Error> {
         let mut untrusted = Vec::new();
         let (mut tools, mut scripted, mut policies, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut sources = Vec::with_capacity(self.sources.len());
         let mut bundles = Vec::new();
-        for path in &self.sources {
-            let mut loaded = if self.strict { source::load(path)? } else { source::load_usable(path)? };
-            let id = policy::source_id(path);
+        let only = self.load_only_tool()?;
+        let mut instances = Instances::OfCalls(self.concurrency);
+        if only.is_some() {
+            (self.concurrency, instances) = (1, Instances::OfOneCall);
+        }
+        for (path, (id, mut loaded)) in self.sources.iter().zip(only.map_or_else(|| self.load_all(), Ok)?) {
             untrusted.extend(self.trusted.apply(path, &id, &mut loaded));
             let hooks = loaded.hooks.iter_mut().map(|hook| &mut hook.tool);
             loaded.tools.iter_mut().chain(hooks).for_each(|tool| tool.origin.source = Some(id.clone()));
@@ -187,8 +193,8 @@ impl Builder {
             policies.extend(loaded.policies);
         }
         let allowed = Allowed::resolve(&self.policy)?;
-        let reserved = self.reserved_places(allowed.mounts());
         let loaded: Vec<&Tool> = tools.iter().chain(scripted.iter().map(|hook: &ScriptedHook| &hook.tool)).collect();
+        let reserved = self.reserved_places(&loaded, allowed.mounts());
         let protected = self.protected_paths(&reserved, &loaded, allowed.mounts());
         let allowed = allowed.protecting(Arc::new(protected));
         let mut prepared = self.prepare_tools(&mut tools, &allowed, &reserved, &mut warnings)?;
@@ -221,7 +227,7 @@ impl Builder {
         let run = self.run.unwrap_or_else(|| format!("run_{seed:016x}"));
         let client = HttpClient::new(self.name_servers, self.roots);
         let cache = self.compile_cache.map(|folder| Cache::folder(folder).max_bytes(self.max_cache));
-        let sandbox = Arc::new(Sandbox::new(self.concurrency, cache, self.compiler, client)?);
+        let sandbox = Arc::new(Sandbox::new(instances, cache, self.compiler, client)?);
         let pipeline = Pipeline {
             registry,
             prepared,

@@ -2,6 +2,7 @@
 
 mod builder;
 mod hooks;
+mod load;
 mod options;
 mod prepare;
 mod trust;

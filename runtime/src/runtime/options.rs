@@ -80,6 +80,16 @@ impl Builder {
         self
     }
 
+    /// Prepares the runtime for calls of one tool, by its name or an alias. The programs and schemas of the other tools are
+    /// not read, their faults are not reported, and they cannot be called: a source with many tools costs no more than a
+    /// source with one. The calls of the tool run one after the other. The option has no effect where the others matter: with [`strict`](Builder::strict), hooks, rules
+    /// over arguments, a tool that calls others, a script, a reviewed source, and an unknown name.
+    #[must_use]
+    pub fn only(mut self, tool: impl Into<String>) -> Self {
+        self.only = Some(tool.into());
+        self
+    }
+
     /// Enables a feature. A tool that names features in `feature_gate_refs` can be called when all of them are enabled.
     #[must_use]
     pub fn feature(mut self, name: impl Into<String>) -> Self {

@@ -174,8 +174,11 @@ impl Builder {
     }
 
     /// Lists the places that no grant may reach. With the audit log a guest could forge records, with the compile cache
-    /// code.
-    pub(super) fn reserved_places(&self, mounts: &Mounts) -> Vec<ReservedPlace> {
+    /// code. Nothing has to be found if none of the tools can be granted a folder.
+    pub(super) fn reserved_places(&self, loaded: &[&Tool], mounts: &Mounts) -> Vec<ReservedPlace> {
+        if !self.may_grant_folders(loaded) {
+            return Vec::new();
+        }
         let own = [
             ("audit log", self.audit.place()),
             ("compile cache", self.compile_cache.as_deref()),
@@ -193,10 +196,14 @@ impl Builder {
     }
 
     /// Lists the paths that no tool may change inside its grants: sources, their programs, and paths named by
-    /// [`Builder::protect`].
+    /// [`Builder::protect`]. Nothing has to be found if none of the tools can be granted a folder for writing.
     pub(super) fn protected_paths(&self, reserved: &[ReservedPlace], loaded: &[&Tool], mounts: &Mounts) -> Protected {
         let unreadable = reserved.iter().filter(|place| place.least == Access::Read);
         let mut protected = Protected::new(unreadable.map(|place| place.location.path().to_path_buf()));
+        let writable = self.writable(loaded);
+        if writable.is_empty() {
+            return protected;
+        }
         let named = self.sources.iter().chain(&self.protected).map(PathBuf::as_path);
         let origins = loaded.iter().map(|tool| &*tool.origin.path);
         let programs: BTreeSet<&Path> = loaded.iter().filter_map(|tool| tool.body.program()).collect();
@@ -204,7 +211,8 @@ impl Builder {
         // Thousands of tools can share a file.
         let paths = named.chain(origins).chain(programs).chain(earlier.iter().map(PathBuf::as_path));
         let paths: BTreeSet<&Path> = paths.collect();
-        paths.into_iter().for_each(|path| protected.add(path));
+        // In the order of the paths, so that the files of a folder follow one another.
+        protected.add_all(paths);
         for source in &self.sources {
             source::projects(source).iter().for_each(|folder| protected.add_below(folder));
             if source::is_listed(source) {
@@ -212,8 +220,14 @@ impl Builder {
             }
         }
         source::program_folders(loaded).iter().for_each(|folder| protected.add_below(folder));
-        self.writable(loaded).into_iter().for_each(|folder| protected.add_links(folder));
+        writable.into_iter().for_each(|folder| protected.add_links(folder));
         protected
+    }
+
+    /// Returns `true` if a tool could be granted a folder: by a flag, or because it requests one by its path.
+    fn may_grant_folders(&self, loaded: &[&Tool]) -> bool {
+        self.policy.allows_folders()
+            || loaded.iter().any(|tool| matches!(&tool.requested.files, FileRequest::Folders(_)))
     }
 
     /// Lists the folders that tools could be granted for writing.

@@ -55,6 +55,11 @@ impl TrustedSources {
         self.pins.entry(source_id(path).to_path_buf()).or_default().entry(digest).or_insert(Some(granted));
     }
 
+    /// Returns `true` if the trust in a source depends on the digest of its content.
+    pub(super) fn reviews(&self, id: &Path) -> bool {
+        !self.digests.is_empty() || self.pins.contains_key(id)
+    }
+
     /// Sets the trust in the tools and hooks of a loaded source. A source that cannot be reviewed is not trusted, with a
     /// warning.
     ///

@@ -1,16 +1,22 @@
 //! Compiled code, loaded and cached between runs in a private folder. A file is used only if it carries a seal, made
 //! with the folder's own key, over its name and every byte; any other file (damaged, foreign, or of another engine) is
 //! ignored and replaced.
+//!
+//! Where the system has paths for handles, the code is mapped from the file whose seal was checked, and not copied. A mapped
+//! file must not change, and nobody changes this one: the program itself only replaces and removes files of the cache, which
+//! leaves an open one as it is; no grant of a tool reaches the folder, by any path or link; and other users cannot write it.
+//! A process of the same user can read the key beside the file, so no seal would stop it.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use toolcrib_component::Form;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Module};
 
-use crate::store::cache::{Cache, EntryKind, EntryName};
+use crate::store::cache::{Cache, EntryKind, EntryName, OpenEntry};
 use crate::store::owner_only::{self, SharedAccess, TEMPORARY_PREFIX};
 
 const KEY_FILE: &str = "key";
@@ -38,28 +44,61 @@ impl CodeCache {
     /// Returns the compiled program of this digest, if the cache contains one that it sealed itself for this engine.
     pub(super) fn get(&self, engine: &Engine, digest: &str, form: Form) -> Option<Code> {
         let name = name(engine, digest, form);
-        let entry = self.cache.read(&name)?;
-        let (seal, code) = entry.bytes.split_at_checked(SEAL_LEN)?;
-        // The comparison takes constant time.
-        if self.seal(&name, code)? != blake3::Hash::from_slice(seal).ok()? {
-            return None;
-        }
-        let code = load(engine, code, form).ok()?;
+        let entry = self.cache.open(&name)?;
+        let code = match mapping::PATHS_OF_HANDLES {
+            Some(path) => self.map(engine, &name, &entry, form, path),
+            None => None,
+        };
+        // Without such paths, or from a file system whose files cannot be executed, the code is copied.
+        let code = code.or_else(|| self.copy(engine, &name, &entry, form))?;
         entry.mark_used();
         Some(code)
+    }
+
+    /// Maps the code of an entry with a valid seal. It is hashed piece by piece, which touches less memory than a copy.
+    fn map(
+        &self,
+        engine: &Engine,
+        name: &EntryName,
+        entry: &OpenEntry,
+        form: Form,
+        path: fn(&File) -> PathBuf,
+    ) -> Option<Code> {
+        let mut file = entry.rewound()?;
+        let sealed = self.hash(name, file.take(entry.len().checked_sub(SEAL_LEN as u64)?))?;
+        let mut seal = [0; SEAL_LEN];
+        file.read_exact(&mut seal).ok()?;
+        // The comparison takes constant time.
+        if sealed != seal {
+            return None;
+        }
+        load_file(engine, &path(entry.file()), form).ok()
+    }
+
+    /// Copies the code of an entry with a valid seal.
+    fn copy(&self, engine: &Engine, name: &EntryName, entry: &OpenEntry, form: Form) -> Option<Code> {
+        let mut bytes = vec![0; usize::try_from(entry.len()).ok()?];
+        entry.rewound()?.read_exact(&mut bytes).ok()?;
+        let (code, seal) = bytes.split_last_chunk::<SEAL_LEN>()?;
+        if self.hash(name, code)? != *seal {
+            return None;
+        }
+        load(engine, code, form).ok()
     }
 
     /// Stores the code of a program, whole or not at all. A cache that cannot be written only costs time.
     pub(super) fn put(&self, engine: &Engine, digest: &str, form: Form, code: &[u8]) {
         let name = name(engine, digest, form);
-        let Some(seal) = self.seal(&name, code) else { return };
-        let _ = self.cache.put(&name, &[seal.as_bytes(), code]);
+        let Some(seal) = self.hash(&name, code) else { return };
+        let _ = self.cache.put(&name, &[code, seal.as_bytes()]);
     }
 
-    fn seal(&self, name: &EntryName, code: &[u8]) -> Option<blake3::Hash> {
+    /// Computes the seal of the code of an entry.
+    fn hash(&self, name: &EntryName, code: impl Read) -> Option<blake3::Hash> {
         let key = self.key.get_or_init(|| key(self.cache.path()).ok()).as_ref()?;
         let mut hasher = blake3::Hasher::new_keyed(key);
-        hasher.update(COMPILED_BY.as_bytes()).update(b"\0").update(name.as_str().as_bytes()).update(b"\0").update(code);
+        hasher.update(COMPILED_BY.as_bytes()).update(b"\0").update(name.as_str().as_bytes()).update(b"\0");
+        hasher.update_reader(code).ok()?;
         Some(hasher.finalize())
     }
 }
@@ -78,6 +117,40 @@ pub(super) fn load(engine: &Engine, code: &[u8], form: Form) -> wasmtime::Result
             Form::Module => Module::deserialize(engine, code).map(Code::Module),
         }
     }
+}
+
+/// Maps compiled code from a file that this program made, under the conditions of [`load`].
+#[expect(unsafe_code, reason = "machine code is mapped only where this program has made it, from a file that stays")]
+fn load_file(engine: &Engine, path: &Path, form: Form) -> wasmtime::Result<Code> {
+    // SAFETY: as in `load`, for the open file at this path, whose seal was checked. The documentation of the module explains
+    // why the file stays as it is.
+    unsafe {
+        match form {
+            Form::Component => Component::deserialize_file(engine, path).map(Code::Component),
+            Form::Module => Module::deserialize_file(engine, path).map(Code::Module),
+        }
+    }
+}
+
+/// Paths that lead to open files.
+#[cfg(target_os = "linux")]
+mod mapping {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::path::PathBuf;
+
+    /// Returns a path to an open file, whatever is at its own path now.
+    pub(super) const PATHS_OF_HANDLES: Option<fn(&File) -> PathBuf> =
+        Some(|file| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())));
+}
+
+/// Other systems have no such paths.
+#[cfg(not(target_os = "linux"))]
+mod mapping {
+    use std::fs::File;
+    use std::path::PathBuf;
+
+    pub(super) const PATHS_OF_HANDLES: Option<fn(&File) -> PathBuf> = None;
 }
 
 /// Returns the file name of a program for one engine and configuration. It contains the form, so that code that an

@@ -3,37 +3,42 @@
 
 use std::sync::OnceLock;
 
-use wasmtime::component::Linker;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use crate::error::Error;
 use crate::tool::Limits;
 
 use super::epoch::{EpochTicker, TickGuard};
-use super::state::CallState;
-use super::wasi;
 
 /// Number of bytes that a pooled slot keeps resident, if the kernel reports which pages were written.
 const KEEP_RESIDENT: usize = 256 << 10;
 
-/// Engine with the linker of all WASI imports.
+/// Engine with its clock.
 pub(super) struct GuestEngine {
     pub(super) engine: Engine,
-    pub(super) linker: Linker<CallState>,
     ticker: EpochTicker,
+}
+
+/// Instances for which an engine has room.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Instances {
+    /// Those of one call at a time that makes no other calls.
+    OfOneCall,
+    /// Those of this many concurrent calls, with the calls that they make.
+    OfCalls(u32),
 }
 
 /// Engine without fuel, and engine with fuel.
 pub(super) struct EngineSet {
     plain: GuestEngine,
     metered: OnceLock<Result<GuestEngine, String>>,
-    slots: u32,
+    instances: Instances,
 }
 
 impl EngineSet {
-    pub(super) fn new(slots: u32) -> Result<Self, Error> {
-        let plain = GuestEngine::new(slots, false).map_err(|error| Error::Engine(format!("{error:#}")))?;
-        Ok(Self { plain, metered: OnceLock::new(), slots })
+    pub(super) fn new(instances: Instances) -> Result<Self, Error> {
+        let plain = GuestEngine::new(instances, false).map_err(|error| Error::Engine(format!("{error:#}")))?;
+        Ok(Self { plain, metered: OnceLock::new(), instances })
     }
 
     /// Returns the engine that counts fuel, or the faster one that does not.
@@ -42,24 +47,22 @@ impl EngineSet {
             return Ok(&self.plain);
         }
         let created =
-            self.metered.get_or_init(|| GuestEngine::new(self.slots, true).map_err(|error| format!("{error:#}")));
+            self.metered.get_or_init(|| GuestEngine::new(self.instances, true).map_err(|error| format!("{error:#}")));
         created.as_ref().map_err(|error| Error::Engine(error.clone()))
     }
 }
 
 impl GuestEngine {
-    fn new(slots: u32, counts_fuel: bool) -> wasmtime::Result<Self> {
+    fn new(instances: Instances, counts_fuel: bool) -> wasmtime::Result<Self> {
         let mut config = config(counts_fuel);
-        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots)));
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(instances)));
         // A system without enough address space runs without a pool: slower, and equally safe.
         let engine = Engine::new(&config).or_else(|_| {
             config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
             Engine::new(&config)
         })?;
-        let mut linker = Linker::new(&engine);
-        wasi::add_to_linker(&mut linker)?;
         let ticker = EpochTicker::start(engine.clone())?;
-        Ok(Self { engine, linker, ticker })
+        Ok(Self { engine, ticker })
     }
 
     /// Advances the epoch until the guard is dropped.
@@ -92,8 +95,15 @@ fn config(counts_fuel: bool) -> Config {
 /// and agents that wait for others.
 const EXTRA_INSTANCES: u32 = 64;
 
-fn pool(slots: u32) -> PoolingAllocationConfig {
-    let instances = slots * 2 + EXTRA_INSTANCES;
+/// Number of instances of one call: those of its own check and of its run follow one another, and a second one can begin
+/// before the memory of the first is given back.
+const INSTANCES_OF_ONE_CALL: u32 = 2;
+
+fn pool(instances: Instances) -> PoolingAllocationConfig {
+    let instances = match instances {
+        Instances::OfOneCall => INSTANCES_OF_ONE_CALL,
+        Instances::OfCalls(slots) => slots * 2 + EXTRA_INSTANCES,
+    };
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(instances)
         .max_core_instances_per_component(Limits::MAX_INSTANCES)

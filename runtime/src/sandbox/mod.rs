@@ -24,6 +24,7 @@ pub(crate) use bindings::{
     GuestPart, GuestPayload, Invocation, ModelAnswer, ModelQuestion, Opinion, Presentation, ScriptProblem, ScriptText,
 };
 pub(crate) use call::{Interpreter, ScriptCall};
+pub(crate) use engine::Instances;
 pub(crate) use guest_io::{GuestInput, GuestOutput};
 pub(crate) use program::{Program, Sandbox};
 pub(crate) use services::{ExecOutcome, HostServices, Registration};

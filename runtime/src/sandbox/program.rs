@@ -16,7 +16,7 @@ use super::bindings::{self, Exports};
 use super::cache::{self, Code, CodeCache};
 use super::compiler::{self, CompileError, Compiler, Job};
 use super::descriptor_budget::DescriptorBudget;
-use super::engine::{EngineSet, GuestEngine};
+use super::engine::{EngineSet, GuestEngine, Instances};
 use super::imports::add_tool_imports;
 use super::state::CallState;
 use super::wasi::{self, HttpClient, preview1};
@@ -90,15 +90,15 @@ impl Program {
 }
 
 impl Sandbox {
-    /// Creates the engine, for this many concurrent calls.
+    /// Creates the engine.
     pub(crate) fn new(
-        slots: u32,
+        instances: Instances,
         cache: Option<Cache>,
         compiler: Option<Arc<dyn Compiler>>,
         http_client: HttpClient,
     ) -> Result<Self, Error> {
         Ok(Self {
-            engines: EngineSet::new(slots)?,
+            engines: EngineSet::new(instances)?,
             cache: cache.map(CodeCache::new),
             compiler,
             descriptors: DescriptorBudget::of_process().clone(),
@@ -106,14 +106,14 @@ impl Sandbox {
         })
     }
 
-    /// Compiles and links a program, or loads it from the cache. This blocks for as long as the compiler takes.
+    /// Compiles and links a program with this digest, or loads it from the cache. This blocks for as long as the compiler
+    /// takes.
     ///
     /// # Errors
     ///
     /// [`CompileError::Program`] if the program is at fault, [`CompileError::System`] if the system is. The text contains no
     /// host path.
-    pub(crate) fn prepare(&self, bytes: &[u8], counts_fuel: bool) -> Result<Program, CompileError> {
-        let digest = source::digest(bytes);
+    pub(crate) fn prepare(&self, bytes: &[u8], digest: String, counts_fuel: bool) -> Result<Program, CompileError> {
         let engine = self.engine(counts_fuel)?;
         let component = match self.code(engine, bytes, counts_fuel, &digest)? {
             Code::Component(component) => component,
@@ -125,8 +125,9 @@ impl Sandbox {
         let exports = Exports::of(&component);
         let is_plain = is_plain(engine, &component);
         let is_tool = exports.is_some() || is_plain;
-        let mut linker = engine.linker.clone();
         let link_error = |error: wasmtime::Error| CompileError::system(format!("{error:#}"));
+        let mut linker = Linker::new(&engine.engine);
+        wasi::add_imports(&mut linker, &engine.engine, &component).map_err(link_error)?;
         let needs_extras = wasi::add_drafts(&mut linker, &engine.engine, &component).map_err(link_error)?;
         if is_tool {
             add_tool_imports(&mut linker).map_err(link_error)?;
@@ -157,8 +158,9 @@ impl Sandbox {
         let Code::Component(component) = self.code(engine, bytes, counts_fuel, &source::digest(bytes))? else {
             return Err(CompileError::Program("a core module, but a component is required".to_owned()));
         };
-        let mut linker = engine.linker.clone();
-        let linked = add_imports(&mut linker).and_then(|()| linker.instantiate_pre(&component));
+        let mut linker = Linker::new(&engine.engine);
+        let linked = wasi::add_imports(&mut linker, &engine.engine, &component);
+        let linked = linked.and_then(|()| add_imports(&mut linker)).and_then(|()| linker.instantiate_pre(&component));
         linked.map_err(|error| CompileError::Program(format!("{error:#}")))
     }
 

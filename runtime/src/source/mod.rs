@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::tool::{Format, ScriptedHook, Tool};
+use crate::tool::{Body, Format, ScriptedHook, Tool, Unusable};
 
 pub use crate::error::Severity;
 pub(crate) use bundle::OpenBundle;
@@ -96,7 +96,7 @@ pub struct LoadedSource {
 /// Returns the first problem of the source, in the order in which its format checks them. All invalid values of Markdown
 /// files that could be parsed are reported together.
 pub fn load(path: &Path) -> Result<LoadedSource, Error> {
-    load_with(path, true)
+    load_parsed(read(path), path, true)
 }
 
 /// Reads a source like [`load`], but keeps a faulty tool as an unusable one, with a warning. Errors of a whole source and
@@ -106,11 +106,21 @@ pub fn load(path: &Path) -> Result<LoadedSource, Error> {
 ///
 /// Returns the first problem of the whole source.
 pub fn load_usable(path: &Path) -> Result<LoadedSource, Error> {
-    load_with(path, false)
+    load_parsed(read(path), path, false)
 }
 
-fn load_with(path: &Path, strict: bool) -> Result<LoadedSource, Error> {
-    let Parsed { tools, hooks, policies, problems, bundle, .. } = read(path);
+/// Reads a source like [`load_usable`], but opens only the program of the tool with this name or alias. The others keep
+/// their names and the paths of their programs, and are unusable. A source whose names come from its programs is read whole.
+///
+/// # Errors
+///
+/// Returns the first problem of the whole source.
+pub(crate) fn load_tool(path: &Path, name: &str) -> Result<LoadedSource, Error> {
+    load_parsed(read_with(path, |parsed| complete(leave_out(parsed, name))), path, false)
+}
+
+fn load_parsed(parsed: Parsed, path: &Path, strict: bool) -> Result<LoadedSource, Error> {
+    let Parsed { tools, hooks, policies, problems, bundle, .. } = parsed;
     let mut warnings = Vec::new();
     let mut invalid = Vec::new();
     for scoped in problems {
@@ -131,15 +141,19 @@ fn load_with(path: &Path, strict: bool) -> Result<LoadedSource, Error> {
 
 /// Reads a source in its dialect, and completes each tool from the bytes of its program.
 fn read(path: &Path) -> Parsed {
+    read_with(path, complete)
+}
+
+fn read_with(path: &Path, complete: impl Fn(Parsed) -> Parsed) -> Parsed {
     match bundle::at(path) {
         None => complete(DIALECTS.read(path)),
-        Some(Ok(bundle)) => read_bundle(path, bundle),
+        Some(Ok(bundle)) => read_bundle(path, bundle, complete),
         Some(Err(error)) => Parsed::failed(path, &format!("read bundle: {error}")),
     }
 }
 
 /// Reads the sources in a bundle. One part that cannot be read makes the whole bundle unusable.
-fn read_bundle(path: &Path, bundle: Arc<OpenBundle>) -> Parsed {
+fn read_bundle(path: &Path, bundle: Arc<OpenBundle>, complete: impl Fn(Parsed) -> Parsed) -> Parsed {
     let mut parsed = Parsed::default();
     for source in bundle.sources() {
         parsed.add(match bundle.is_program() {
@@ -152,6 +166,23 @@ fn read_bundle(path: &Path, bundle: Arc<OpenBundle>) -> Parsed {
         return Parsed::failed(path, &format!("read bundle: {fault}"));
     }
     parsed.bundle = Some(bundle);
+    parsed
+}
+
+/// Leaves out every tool but the one with this name or alias, unless a name could come from a program.
+fn leave_out(mut parsed: Parsed, name: &str) -> Parsed {
+    if parsed.tools.iter().any(|tool| tool.origin.format == Format::Component) {
+        return parsed;
+    }
+    for tool in parsed.tools.iter_mut().filter(|tool| tool.unusable.is_none() && !tool.is_named(name)) {
+        let reason = "another tool is called, and this one was not read".to_owned();
+        let fault =
+            Error::Source { path: tool.origin.path.to_path_buf(), message: format!("tool {:?}: {reason}", tool.name) };
+        let mut left_out = Tool::broken(&tool.name, Unusable { reason, fault }, tool.origin.clone());
+        left_out.interface.identity = tool.interface.identity.clone();
+        left_out.body = std::mem::replace(&mut tool.body, Body::Absent);
+        *tool = left_out;
+    }
     parsed
 }
 

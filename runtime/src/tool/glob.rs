@@ -48,7 +48,14 @@ impl Glob {
             return true;
         }
         // Positions up to which the pattern matches the text so far.
-        let mut reached = vec![0_u64; self.after_star.len()];
+        let (mut word, mut words) = ([0_u64], Vec::new());
+        let reached = match self.after_star.len() {
+            1 => word.as_mut_slice(),
+            many => {
+                words.resize(many, 0);
+                words.as_mut_slice()
+            }
+        };
         reached[0] = 1;
         for c in text.chars() {
             let found = self.literals.binary_search_by_key(&c, |(literal, _)| *literal).ok();
@@ -65,7 +72,7 @@ impl Glob {
                 return false;
             }
         }
-        contains(&reached, self.length)
+        contains(reached, self.length)
     }
 
     /// Returns `true` if the pattern matches every text.

@@ -122,6 +122,11 @@ impl Tool {
         package.map_or_else(|| file().to_string_lossy().into_owned(), str::to_owned)
     }
 
+    /// Returns `true` if calls of this name or alias mean the tool.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.name == name || self.interface.identity.aliases.value.iter().any(|alias| alias == name)
+    }
+
     /// Returns `true` if the request for capabilities allows the resources that it names: a person reviewed it, or the
     /// operator vouches for the entry that names them.
     pub(crate) fn is_request_granted(&self) -> bool {

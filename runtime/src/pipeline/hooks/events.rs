@@ -58,7 +58,7 @@ pub(crate) async fn run_event(
             Ok(_) => Ok(String::new()),
             Err(error) => Err(ToolError::new(Outcome::Failed, error.clone())),
         };
-        let recorded = recorder.close(ended);
+        let recorded = recorder.close(ended).await;
         let name = hook.name();
         if recorded.receipt.outcome == Outcome::Unlogged {
             return Err(format!("blocked by hook {name:?}, which cannot be logged"));

@@ -135,12 +135,12 @@ fn compile(
     if pin.is_some_and(|pin| pin != digest) {
         return Ok(Err("the program has changed since its source was reviewed or loaded".to_owned()));
     }
-    let cell = cells.cell(digest, counts_fuel);
+    let cell = cells.cell(digest.clone(), counts_fuel);
     let mut cell = cell.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(program) = cell.as_ref() {
         return Ok(Ok(program.clone()));
     }
-    match sandbox.prepare(&bytes, counts_fuel) {
+    match sandbox.prepare(&bytes, digest, counts_fuel) {
         Ok(program) => Ok(Ok(cell.insert(Arc::new(program)).clone())),
         Err(CompileError::Program(reason)) => Ok(Err(reason)),
         Err(error) => Err(error.text()),

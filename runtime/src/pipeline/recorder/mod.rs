@@ -16,7 +16,7 @@ use std::time::{Instant, SystemTime};
 
 use serde_json::Value;
 
-use crate::audit::{Audit, CallArguments, CallFacts, LoggedArguments};
+use crate::audit::{Audit, CallArguments, CallFacts, LoggedArguments, Writing};
 use crate::call::{
     Decision, Denial, Flag, HookNote, Mutation, Persisted, Receipt, ToolCall, ToolResult, TraceContext, Written,
     clipped,
@@ -76,6 +76,8 @@ pub(crate) struct CallRecorder<'p> {
     fault: Option<Error>,
     output: ToolOutput,
     parts: u64,
+    /// Receipt and end of the call while its record is written.
+    closing: Option<(Receipt, Result<String, ToolError>)>,
 }
 
 impl<'p> CallRecorder<'p> {
@@ -113,6 +115,7 @@ impl<'p> CallRecorder<'p> {
             fault: None,
             output: ToolOutput::default(),
             parts: 0,
+            closing: None,
         };
         recorder.emit(EventKind::Received(&recorder.call.arguments));
         recorder
@@ -321,18 +324,41 @@ impl<'p> CallRecorder<'p> {
         error
     }
 
-    /// Writes the record and returns the result. An answer without a record is not returned.
-    pub(crate) fn close(mut self, ended: Result<String, ToolError>) -> ToolResult {
-        let mut receipt = self.complete(ended.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok));
-        let outcome = match ended {
-            Err(error) if error.outcome == Outcome::Unlogged => Err(error),
-            ended => match self.write(&receipt) {
-                Ok(()) => ended,
-                Err(error) => {
-                    receipt.outcome = Outcome::Unlogged;
-                    Err(self.fault(error))
-                }
-            },
+    /// Writes the record and returns the result. An answer without a record is not returned. The record is written even if
+    /// the future is dropped.
+    pub(crate) async fn close(mut self, ended: Result<String, ToolError>) -> ToolResult {
+        let receipt = self.complete(ended.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok));
+        let writing = self.write_ended(&receipt, &ended);
+        self.closing = Some((receipt, ended));
+        let written = writing.ended().await;
+        self.returned(written)
+    }
+
+    /// Writes the record of a call that does not run, and returns the result.
+    pub(crate) fn close_now(mut self, ended: Result<String, ToolError>) -> ToolResult {
+        let receipt = self.complete(ended.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok));
+        let written = self.write_ended(&receipt, &ended).wait();
+        self.closing = Some((receipt, ended));
+        self.returned(written)
+    }
+
+    /// Starts to write the record of a call that has ended; the record of a call that cannot be logged does not exist.
+    fn write_ended(&mut self, receipt: &Receipt, ended: &Result<String, ToolError>) -> Writing {
+        match ended {
+            Err(error) if error.outcome == Outcome::Unlogged => Writing::Ended(Ok(())),
+            _ => self.write(receipt),
+        }
+    }
+
+    /// Returns the result of a call after its record was written.
+    fn returned(&mut self, written: Result<(), Error>) -> ToolResult {
+        let (mut receipt, ended) = self.closing.take().expect("a recorder is closed once");
+        let outcome = match written {
+            Ok(()) => ended,
+            Err(error) => {
+                receipt.outcome = Outcome::Unlogged;
+                Err(self.fault(error))
+            }
         };
         let (id, name) = (self.call.id.clone(), self.call.name.clone());
         let result = self.result(id, name, outcome, receipt);
@@ -342,7 +368,7 @@ impl<'p> CallRecorder<'p> {
         result
     }
 
-    fn write(&mut self, receipt: &Receipt) -> Result<(), Error> {
+    fn write(&mut self, receipt: &Receipt) -> Writing {
         let argv = match self.tool.map(|tool| &tool.body) {
             Some(Body::Command { argv, .. }) => argv.as_slice(),
             _ => &[],
@@ -382,11 +408,15 @@ impl<'p> CallRecorder<'p> {
 impl Drop for CallRecorder<'_> {
     /// Writes the record of a call that was dropped before its end.
     fn drop(&mut self) {
+        if self.closing.is_some() {
+            // The record of the end is being written; nobody waits for the answer.
+            let _ = self.returned(Ok(()));
+        }
         if self.receipt.is_none() {
             return;
         }
         let receipt = self.complete(Outcome::Cancelled);
-        let _ = self.write(&receipt);
+        let _ = self.write(&receipt).wait();
         if self.is_watched() {
             let (id, name) = (receipt.call_id.clone(), receipt.tool.clone());
             let gone = ToolError::new(Outcome::Cancelled, "the caller went away");

@@ -54,7 +54,7 @@ pub(super) async fn run(
 /// # Errors
 ///
 /// [`Outcome::Failed`] for a non-zero exit code, [`Outcome::BadResult`] for output that is not one line of JSON.
-fn answer(exit: i32, text: String, stderr: &str) -> Answer {
+fn answer(exit: i32, mut text: String, stderr: &str) -> Answer {
     if exit != 0 {
         return Err(failure(exit, stderr));
     }
@@ -63,11 +63,14 @@ fn answer(exit: i32, text: String, stderr: &str) -> Answer {
     if line.is_empty() {
         return Ok(None);
     }
-    if line.contains(['\n', '\r']) {
+    if line.bytes().any(|byte| matches!(byte, b'\n' | b'\r')) {
         return Err(bad("tool answered with several lines where one line of JSON is required".into()));
     }
     schema::check_line(line).map_err(|error| bad(format!("tool answered with something other than JSON: {error}")))?;
-    Ok(Some(if line.len() == text.len() { text } else { line.to_owned() }))
+    let (length, start) = (line.len(), text.len() - text.trim_start_matches(schema::JSON_SPACE).len());
+    text.truncate(start + length);
+    text.drain(..start);
+    Ok(Some(text))
 }
 
 /// Returns the error of a command that failed.

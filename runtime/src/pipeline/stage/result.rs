@@ -125,13 +125,13 @@ async fn check_line(prepared: &PreparedTool, line: String, until: Instant) -> Re
     let PreparedTool { input, masks, .. } = prepared;
     // Without a check or a mask there is one pass over the line.
     if masks.is_empty() && !input.has_output_schema() && line.len() <= MAX_PLAIN {
-        return checked_line(input, masks, &line);
+        return checked_line(input, masks, line);
     }
-    if let Some(mapped) = at_once(line.len(), || checked_line(input, masks, &line)) {
+    if let Some(mapped) = at_once(line.len(), || checked_line(input, masks, line.clone())) {
         return mapped;
     }
     let (input, masks) = (input.clone(), masks.clone());
-    let mapped = prepared.compute(until, move || checked_line(&input, &masks, &line)).await;
+    let mapped = prepared.compute(until, move || checked_line(&input, &masks, line)).await;
     let late = || ToolError::new(Outcome::Deadline, "tool timed out while its answer was checked");
     mapped.unwrap_or_else(|| Err(late()))
 }
@@ -150,14 +150,14 @@ async fn frame_error(prepared: &PreparedTool, error: ToolError, max: usize, unti
     framed.unwrap_or_else(|| ToolError::new(Outcome::Deadline, "tool timed out while its answer was masked"))
 }
 
-fn checked_line(input: &ToolValidator, masks: &Redactions, line: &str) -> Result<Mapped, ToolError> {
-    let flags = Flag::in_json(line);
-    input.check_result(line)?;
-    let masked = (!masks.is_empty()).then(|| schema::parse(line).ok()).flatten().map(|mut value| {
+fn checked_line(input: &ToolValidator, masks: &Redactions, line: String) -> Result<Mapped, ToolError> {
+    let flags = Flag::in_json(&line);
+    input.check_result(&line)?;
+    let masked = (!masks.is_empty()).then(|| schema::parse(&line).ok()).flatten().map(|mut value| {
         masks.mask(&mut value);
         value.to_string()
     });
-    let line = masked.unwrap_or_else(|| line.to_owned());
+    let line = masked.unwrap_or(line);
     let written = if is_empty(&line) { Written::Empty } else { Written::Value };
     Ok(Mapped { line: quoted(line), written, flags })
 }

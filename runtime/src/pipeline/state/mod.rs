@@ -173,7 +173,7 @@ impl Pipeline {
 
     /// Records and returns the refusal of a call.
     pub(crate) fn refuse(&self, call: ToolCall, memory: &Memory, why: ToolError) -> ToolResult {
-        self.recorder(Arc::new(call), memory).close(Err(why))
+        self.recorder(Arc::new(call), memory).close_now(Err(why))
     }
 
     /// Records a call that never started as cancelled.

@@ -22,6 +22,6 @@ pub(crate) use extras::{Settings, WasiExtras};
 pub(super) use files::{FileState, PathGuard};
 pub(crate) use http::{Certificates, HttpClient, certificates};
 pub(super) use http::{HttpAccess, HttpEgress, HttpHooks};
-pub(super) use linker::add_to_linker;
+pub(super) use linker::add_imports;
 pub(super) use state::{MAX_RANDOM_BYTES, WasiState, WasiStore};
 pub(super) use stdio::CappedStream;

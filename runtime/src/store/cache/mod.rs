@@ -24,7 +24,7 @@ mod folder;
 mod name;
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -98,14 +98,29 @@ impl Removal {
     }
 }
 
-/// Content of an entry that was read completely from its open file.
-pub(crate) struct EntryContent {
-    pub(crate) bytes: Vec<u8>,
+/// Entry that is open. It stays the same if the entry is removed or replaced at the same time.
+pub(crate) struct OpenEntry {
     file: File,
+    len: u64,
     used: Option<SystemTime>,
 }
 
-impl EntryContent {
+impl OpenEntry {
+    /// Returns the open file.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Size of the entry in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Returns a reader of the content from its beginning; `None` if the file cannot be read.
+    pub(crate) fn rewound(&self) -> Option<&File> {
+        (&self.file).rewind().ok().map(|()| &self.file)
+    }
+
     /// Records that the entry is used, if the recorded time is no longer precise. A failure only makes the entry older.
     pub(crate) fn mark_used(&self) {
         // A time in the future is corrected.
@@ -197,17 +212,14 @@ impl Cache {
         remove().map_err(|error| self.fault(error))
     }
 
-    /// Reads an entry; `None` if it does not exist or cannot be used. The whole file is read through one handle, so that it
-    /// stays the same if the entry is removed or replaced at the same time. The caller checks the content.
-    pub(crate) fn read(&self, name: &EntryName) -> Option<EntryContent> {
-        let mut file = owner_only::options().read(true).open(self.path.join(name.as_str())).ok()?;
+    /// Opens an entry; `None` if it does not exist or cannot be used. The caller checks the content.
+    pub(crate) fn open(&self, name: &EntryName) -> Option<OpenEntry> {
+        let file = owner_only::options().read(true).open(self.path.join(name.as_str())).ok()?;
         let metadata = file.metadata().ok()?;
         if !metadata.is_file() || metadata.len() > MAX_ENTRY_BYTES {
             return None;
         }
-        let mut bytes = vec![0; usize::try_from(metadata.len()).ok()?];
-        file.read_exact(&mut bytes).ok()?;
-        Some(EntryContent { bytes, file, used: metadata.modified().ok() })
+        Some(OpenEntry { file, len: metadata.len(), used: metadata.modified().ok() })
     }
 
     /// Stores an entry completely or not at all, and removes the least recently used entries that exceed the limits. An

@@ -1,6 +1,7 @@
 //! The cache in a folder of its own: its limits, the order of eviction, and the files that it never removes.
 
 use std::fs;
+use std::io::Read;
 
 use tempfile::TempDir;
 
@@ -35,6 +36,13 @@ fn numbers(cache: &Cache) -> Vec<u64> {
     (0..100).filter(|number| cache.path().join(name(*number).as_str()).exists()).collect()
 }
 
+/// Content of an open entry.
+fn content(entry: &OpenEntry) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    entry.rewound().unwrap().read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
 fn removal(entries: usize) -> Removal {
     Removal { entries, bytes: entries as u64 * ENTRY_BYTES }
 }
@@ -53,7 +61,7 @@ fn the_least_recently_used_go_first_and_the_total_is_within_the_limit() {
     put(&cache, 5);
     assert_eq!(numbers(&cache), [1, 3, 4, 5]);
     // A use makes an entry the newest.
-    cache.read(&name(3)).unwrap().mark_used();
+    cache.open(&name(3)).unwrap().mark_used();
     put(&cache, 6);
     assert_eq!(numbers(&cache), [1, 3, 5, 6]);
     let total: u64 = cache.entries().unwrap().iter().map(|entry| entry.bytes).sum();
@@ -106,9 +114,9 @@ fn an_entry_beyond_the_largest_is_neither_stored_nor_read() {
     // A file with holes takes no space.
     let file = File::options().write(true).open(cache.path().join(name(2).as_str())).unwrap();
     file.set_len(MAX_ENTRY_BYTES + 1).unwrap();
-    assert!(cache.read(&name(2)).is_none());
+    assert!(cache.open(&name(2)).is_none());
     file.set_len(0).unwrap();
-    assert!(cache.read(&name(2)).is_some_and(|content| content.bytes.is_empty()), "truncated: the caller decides");
+    assert!(cache.open(&name(2)).is_some_and(|entry| entry.len() == 0), "truncated: the caller decides");
 }
 
 #[test]
@@ -172,9 +180,9 @@ fn only_files_with_the_name_of_an_entry_are_removed() {
     {
         fs::write(folder.path().join("target"), "outside").unwrap();
         std::os::unix::fs::symlink(folder.path().join("target"), cache.path().join(name(5).as_str())).unwrap();
-        assert!(cache.read(&name(5)).is_none(), "a link is not followed");
+        assert!(cache.open(&name(5)).is_none(), "a link is not followed");
     }
-    assert!(cache.read(&name(3)).is_none(), "a folder is not read");
+    assert!(cache.open(&name(3)).is_none(), "a folder is not read");
     assert!(cache.put(&name(3), &[b"x"]).is_err(), "nor replaced");
     #[cfg(unix)]
     assert!(cache.put(&name(5), &[b"x"]).is_err(), "nor is a link");
@@ -199,11 +207,11 @@ fn a_use_is_recorded_at_most_once_an_hour() {
     let file = File::options().write(true).open(cache.path().join(name(1).as_str())).unwrap();
     file.set_modified(recent).unwrap();
     let before = used();
-    cache.read(&name(1)).unwrap().mark_used();
+    cache.open(&name(1)).unwrap().mark_used();
     assert_eq!(used(), before, "it is recent enough");
     for wrong in [SystemTime::now() - 2 * USE_PRECISION, SystemTime::now() + 100 * USE_PRECISION] {
         file.set_modified(wrong).unwrap();
-        cache.read(&name(1)).unwrap().mark_used();
+        cache.open(&name(1)).unwrap().mark_used();
         let off = match used().elapsed() {
             Ok(past) => past,
             Err(future) => future.duration(),
@@ -277,13 +285,14 @@ fn temporary_files_of_killed_processes_are_removed_after_an_hour() {
 fn a_removed_or_replaced_entry_stays_the_same_for_its_reader() {
     let (_folder, cache) = place();
     put(&cache, 1);
-    let read = cache.read(&name(1)).unwrap();
+    let read = cache.open(&name(1)).unwrap();
+    let before = content(&read);
     cache.put(&name(1), &[b"replaced"]).unwrap();
     read.mark_used();
-    assert_eq!(read.bytes.len() as u64, ENTRY_BYTES);
+    assert_eq!((content(&read), before.len() as u64), (before, ENTRY_BYTES));
     cache.clear().unwrap();
     read.mark_used();
-    assert!(cache.read(&name(1)).is_none(), "it is made again");
+    assert!(cache.open(&name(1)).is_none(), "it is made again");
     assert_eq!(cache.entries().unwrap(), []);
 }
 
@@ -297,9 +306,9 @@ fn many_threads_store_read_and_evict_at_once() {
             scope.spawn(move || {
                 for round in 0..40 {
                     let number = (thread + round) % 8;
-                    if let Some(content) = cache.read(&name(number)) {
-                        assert_eq!(content.bytes.len() as u64, ENTRY_BYTES, "whole or absent");
-                        content.mark_used();
+                    if let Some(entry) = cache.open(&name(number)) {
+                        assert_eq!(content(&entry).len() as u64, ENTRY_BYTES, "whole or absent");
+                        entry.mark_used();
                     }
                     put(cache, number);
                     if round % 10 == 0 {

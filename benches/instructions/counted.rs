@@ -1,0 +1,110 @@
+//! The work that is counted: calls of a tool that returns its arguments, with a schema, rules and the audit log.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use toolcrib::call::Behavior;
+use toolcrib::policy::{Policy, Rule};
+use toolcrib::{Audit, Runtime, ToolCall};
+
+/// First argument of the process that makes the calls; its number and its folder follow.
+pub(crate) const FLAG: &str = "--counted-calls";
+/// Name of the tool.
+const TOOL: &str = "echo";
+
+/// A folder with a manifest, a home, a cache and a log.
+pub(crate) struct Workload {
+    folder: PathBuf,
+}
+
+impl Workload {
+    /// Creates a folder with a manifest of this many tools.
+    pub(crate) fn in_folder(folder: &Path, tools: usize) -> Self {
+        let workload = Self { folder: folder.to_path_buf() };
+        let programs = folder.join("tools/bin");
+        for folder in [&programs, &workload.home()] {
+            fs::create_dir_all(folder).expect("a folder");
+        }
+        let target = Path::new(env!("CARGO_BIN_EXE_toolcrib")).ancestors().nth(2).expect("a target folder");
+        let echo = target.join("guests/wasm32-wasip2/guest/echo.wasm");
+        let names: Vec<String> =
+            (0..tools).map(|n| if n == 0 { TOOL.to_owned() } else { format!("{TOOL}_{n}") }).collect();
+        let text = json!({"type": "string", "minLength": 1});
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "path": text, "lines": {"type": "array", "items": text}, "limit": {"type": "integer"},
+                "exact": {"type": "boolean"},
+            },
+            "required": ["path", "lines"],
+            "additionalProperties": false,
+        });
+        let entries = names.iter().map(|name| {
+            fs::copy(&echo, programs.join(format!("{name}.wasm"))).expect("a program");
+            json!({
+                "name": name, "description": "Return the arguments.", "command": [format!("./tools/bin/{name}")],
+                "schema": schema,
+            })
+        });
+        let manifest = json!({"tools": entries.collect::<Vec<_>>()});
+        fs::write(workload.manifest(), manifest.to_string()).expect("a manifest");
+        workload
+    }
+
+    fn manifest(&self) -> PathBuf {
+        self.folder.join("tools.json")
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.join("home")
+    }
+
+    /// Arguments of the process that makes this many calls.
+    pub(crate) fn arguments(&self, calls: u64) -> Vec<String> {
+        vec![FLAG.to_owned(), calls.to_string(), self.folder.display().to_string()]
+    }
+
+    /// Arguments of the program for one call.
+    pub(crate) fn command(&self) -> Vec<String> {
+        let option = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
+        vec![
+            "call".to_owned(),
+            TOOL.to_owned(),
+            arguments(),
+            option("tools", self.manifest()),
+            option("cache-dir", self.folder.join("cache")),
+            option("audit-dir", self.folder.join("audit")),
+        ]
+    }
+}
+
+/// About 1 KiB of arguments.
+fn arguments() -> String {
+    let line = "The quick brown fox jumps over the lazy dog. ".repeat(4);
+    json!({"path": "notes/today.md", "lines": [line, line, line, line, line], "limit": 40, "exact": true}).to_string()
+}
+
+/// Makes the calls, on one thread so that every run does the same.
+pub(crate) fn run(numbers: &[String]) {
+    let [calls, folder] = numbers else { panic!("a number of calls and a folder") };
+    let workload = Workload { folder: folder.into() };
+    let rule = |behavior, pattern: &str| Rule::new(behavior, pattern.parse().expect("a pattern"), "benchmark");
+    let policy = Policy::default()
+        .rule(rule(Behavior::Deny, "echo(path=secrets/*)"))
+        .rule(rule(Behavior::Allow, "echo(path=notes/*)"));
+    let runtime = Runtime::builder(Audit::folder(workload.folder.join("audit")))
+        .source(workload.manifest())
+        .policy(policy)
+        .compile_cache(workload.folder.join("cache"))
+        .build()
+        .expect("a runtime");
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a thread");
+    let arguments = arguments();
+    tokio.block_on(async {
+        for _ in 0..calls.parse::<u64>().expect("a number") {
+            let result = runtime.call(ToolCall::new("call", TOOL, arguments.as_str())).await;
+            assert!(!result.is_error(), "{}", result.line());
+        }
+    });
+}

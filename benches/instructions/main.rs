@@ -1,0 +1,100 @@
+//! Check of the cost of a call in processor instructions, which hardly differ between the runs of one build: calls through
+//! the whole pipeline, and one `toolcrib call` with a manifest of few and of many tools. Each is counted by `valgrind` and
+//! compared with its figure in `recorded.txt`. The check fails if one takes 10 % more.
+//!
+//! `.ci/instructions` runs it; `.ci/instructions --record` replaces the figures after a wanted change.
+
+mod counted;
+mod figures;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use tempfile::TempDir;
+
+use counted::Workload;
+use figures::Figures;
+
+/// Calls of the two counts. Their difference leaves out what happens once.
+const CALLS: [u64; 2] = [100, 300];
+/// Numbers of tools in the manifest of the command.
+const TOOLS: [usize; 2] = [1, 101];
+/// Increase from which the check fails, in percent.
+const MAX_INCREASE: u64 = 10;
+/// Program that counts.
+const COUNTER: &str = "valgrind";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == counted::FLAG) {
+        counted::run(&arguments[at + 1..]);
+        return ExitCode::SUCCESS;
+    }
+    let Some(counter) = Counter::find() else {
+        println!("`{COUNTER}` counts the instructions and is missing; `.ci/instructions` installs it");
+        return ExitCode::FAILURE;
+    };
+    let starts = TOOLS.map(|tools| (format!("start with {tools} tools"), counter.of_command(tools)));
+    let measured = Figures::from_iter([("call".to_owned(), counter.of_call())].into_iter().chain(starts));
+    if arguments.iter().any(|argument| argument == "--record") {
+        measured.record();
+    }
+    match measured.compare(&Figures::recorded(), MAX_INCREASE) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Counts instructions of programs.
+struct Counter {
+    folder: TempDir,
+}
+
+impl Counter {
+    /// Finds the program that counts.
+    fn find() -> Option<Self> {
+        let found = Command::new(COUNTER).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        found.is_ok_and(|status| status.success()).then(|| Self { folder: TempDir::new().expect("a folder") })
+    }
+
+    /// Returns the instructions of one call in a program that makes many.
+    fn of_call(&self) -> u64 {
+        let workload = self.compiled("calls", 1);
+        let [few, many] = CALLS.map(|calls| count("callgrind", &this_program(), &workload.arguments(calls), &workload));
+        (many - few) / (CALLS[1] - CALLS[0])
+    }
+
+    /// Returns the instructions of one command, from its start to its end, with a warm cache.
+    fn of_command(&self, tools: usize) -> u64 {
+        let workload = self.compiled(&format!("start-{tools}"), tools);
+        count("callgrind", Path::new(env!("CARGO_BIN_EXE_toolcrib")), &workload.command(), &workload)
+    }
+
+    /// Creates a workload with a warm cache. The code is compiled under the counter, because the processor that it shows to
+    /// programs lacks some features of the real one.
+    fn compiled(&self, name: &str, tools: usize) -> Workload {
+        let workload = Workload::in_folder(&self.folder.path().join(name), tools);
+        count("none", &this_program(), &workload.arguments(1), &workload);
+        workload
+    }
+}
+
+fn this_program() -> PathBuf {
+    std::env::current_exe().expect("this program has a path")
+}
+
+/// Runs a program under a tool of the counter, and returns the number of its instructions; 0 if the tool counts none.
+fn count(tool: &str, program: &Path, arguments: &[String], workload: &Workload) -> u64 {
+    let mut command = Command::new(COUNTER);
+    command.arg(format!("--tool={tool}")).current_dir(workload.home());
+    if tool == "callgrind" {
+        command.arg("--callgrind-out-file=/dev/null");
+    }
+    command.arg(program).args(arguments);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", workload.home());
+    let output = command.output().expect("the counter starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {errors}", program.display());
+    let collected = errors.lines().find_map(|line| line.split_once("Collected : "));
+    collected.and_then(|(_, number)| number.trim().parse().ok()).unwrap_or_default()
+}

@@ -1,0 +1,71 @@
+//! Calls of one tool beside others: no program but its own is read, and names, hints and protection stay those of all.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, guest};
+
+use super::{entry, mixed};
+
+/// Creates the crib of [`mixed`] without trust in its manifest: the review of a trusted one reads all programs.
+fn unreviewed() -> Crib {
+    Crib { trusts: false, ..mixed() }
+}
+
+#[test]
+fn a_call_reads_no_program_but_its_own() {
+    let crib = unreviewed();
+    let listed = crib.run(&["list"]);
+    for name in ["missing", "garbage", "asynchronous", "reactor"] {
+        assert!(listed.stderr.contains(&format!("tool {name:?}")), "{name}: {listed:?}");
+    }
+    let called = crib.run(&["call", "echo", r#"{"n":1}"#]);
+    assert_eq!((called.code, called.stderr.as_str()), (Some(0), ""), "{called:?}");
+    // Faults of the manifest are found without the programs.
+    crib.manifest(&json!({"tools": [entry("echo"), entry("garbage"), {"name": "faulty", "command": []}]}));
+    let called = crib.run(&["call", "echo", r#"{"n":1}"#]);
+    assert!(called.code == Some(0) && called.stderr.contains("tool[2] \"faulty\""), "{called:?}");
+    assert!(!called.stderr.contains("garbage"), "{called:?}");
+}
+
+#[test]
+fn an_unusable_tool_that_is_called_is_refused_with_its_own_reason() {
+    let crib = unreviewed();
+    for (name, why) in super::BAD {
+        let called = crib.run(&["call", name]);
+        assert!(called.code == Some(1) && called.stderr.contains(why), "{name}: {called:?}");
+    }
+    let unknown = crib.run(&["call", "ecko"]);
+    assert!(unknown.code == Some(1) && unknown.stderr.contains("did you mean `echo`?"), "{unknown:?}");
+}
+
+#[test]
+fn names_of_tools_that_are_not_called_are_taken() {
+    for (other, why) in [("echo", "duplicate name"), ("Echo", "`echo`")] {
+        let crib = Crib { trusts: false, ..Crib::with_guests(&["echo"]) };
+        crib.manifest(&json!({"tools": [entry("echo"), entry(other)]}));
+        let called = crib.run(&["call", "echo", r#"{"n":1}"#]);
+        assert!(called.code == Some(1) && called.stderr.contains(why), "{other}: {called:?}");
+    }
+}
+
+#[test]
+fn the_programs_of_tools_that_are_not_called_are_protected() {
+    let crib = Crib { trusts: false, ..Crib::new() };
+    let writer = crib.entry("file_io");
+    let programs = ["work/other.wasm", "work/unwritten.wasm"].map(|path| crib.path(path));
+    fs::copy(guest("echo"), &programs[0]).unwrap();
+    let other = |name: &str, program: &std::path::Path| json!({"name": name, "command": [program]});
+    crib.manifest(&json!({"tools": [writer, other("other", &programs[0]), other("unwritten", &programs[1])]}));
+    let before = fs::read(&programs[0]).unwrap();
+    for path in ["other.wasm", "unwritten.wasm"] {
+        let arguments = json!({"op": "write", "path": path, "text": "x"});
+        let line = crib.call("file_io", &arguments, &["--allow-write=work"]);
+        assert_eq!(line["result"]["error"], "not-permitted", "{line}");
+    }
+    assert!(fs::read(&programs[0]).unwrap() == before && !programs[1].exists());
+    let line: Value =
+        crib.call("file_io", &json!({"op": "write", "path": "free", "text": "x"}), &["--allow-write=work"]);
+    assert!(line["result"].get("ok").is_some(), "{line}");
+}
