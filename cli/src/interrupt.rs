@@ -34,7 +34,7 @@ static GUARDS: AtomicUsize = AtomicUsize::new(0);
 /// `true` if every signal is a soft request at first, as it is for a server.
 static IS_SERVER: AtomicBool = AtomicBool::new(false);
 
-/// `true` if Ctrl-C stops an answer and not the program, as in a chat.
+/// `true` if Ctrl-C stops an answer and not the program, as in a chat at a terminal.
 static IS_CHAT: AtomicBool = AtomicBool::new(false);
 /// `true` once the program ends.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
@@ -54,10 +54,10 @@ pub(crate) fn server() -> Guard {
     guard()
 }
 
-/// Declares that the command is a chat: Ctrl-C requests [`soft_stop`] and then [`hard_stop`] until [`resume`], and only a
-/// third one ends the program.
-pub(crate) fn chat() -> Guard {
-    IS_CHAT.store(true, SeqCst);
+/// Declares that the command is a chat. At a terminal, Ctrl-C requests [`soft_stop`] and then [`hard_stop`] until [`resume`],
+/// and only a third one ends the program.
+pub(crate) fn chat(is_at_terminal: bool) -> Guard {
+    IS_CHAT.store(is_at_terminal, SeqCst);
     guard()
 }
 
@@ -75,9 +75,9 @@ pub(crate) fn is_ending() -> bool {
 
 /// Waits until the program ends, in a chat.
 pub(crate) async fn ended() {
-    // An answer is stopped by the same requests, so the reason is checked.
+    // An answer is stopped by the same requests, which mean nothing while none is given.
     loop {
-        hard_stop().await;
+        soft_stop().await;
         if is_ending() {
             return;
         }

@@ -24,7 +24,7 @@ fn a_run_stops_at_each_budget_with_its_own_code_and_can_be_resumed() {
         (&["--max-calls", "2"], "calls", "the budget of 2 calls is used up", 2),
         (&["--max-calls", "1"], "calls", "the budget of 1 calls is used up", 0),
         (&["--max-calls", "0"], "calls", "the budget of 0 calls is used up", 0),
-        (&["--max-cpu", "1ms"], "processor_time", "of processor time is used up", 2),
+        (&["--max-cpu", "0.01ms"], "processor_time", "of processor time is used up", 2),
         (&["--max-bytes", "10"], "bytes", "the budget of 10 bytes is used up", 2),
         (&["--max-cost", "0.00001", "--price", "1/2"], "cost", "of money is used up", 2),
     ] {

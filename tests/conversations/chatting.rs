@@ -31,7 +31,7 @@ fn a_chat_answers_edits_lines_and_is_kept() {
     terminal.types("/cost\r");
     terminal.until("in this process: 2 steps · 1 call · 20 + 10 tokens · 0.0000 of money at your price");
     terminal.types("/tools\r");
-    terminal.until("mark  leaves a line [write:");
+    terminal.until("mark leaves a line [write:");
     terminal.types("/nonsense\r");
     terminal.until("`/nonsense` is no command");
     terminal.types("/help\r");
@@ -40,6 +40,7 @@ fn a_chat_answers_edits_lines_and_is_kept() {
     terminal.types(&"\u{1b}[A".repeat(5));
     terminal.types("\r");
     terminal.until("It is done.");
+    terminal.until("> ");
     terminal.types("\u{4}");
     let left = terminal.end();
     assert_eq!(left.code, Some(0), "{left:?}");

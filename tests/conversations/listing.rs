@@ -36,6 +36,7 @@ fn runs_are_listed_and_found_by_their_words() {
     assert!(found(&["--search", "no such word"]).is_empty());
     assert_eq!(found(&["--last", "1"]).len(), 1);
     assert_eq!(found(&["--here"]).len(), 2);
+    std::fs::create_dir(place.path("work/work")).unwrap();
     let elsewhere = place
         .command(&model, &["run", "elsewhere", "--tools", "../tools.json", "--allow-write=."])
         .current_dir(place.path("work"))

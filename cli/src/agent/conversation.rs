@@ -25,8 +25,6 @@ pub(crate) struct Conversation {
     written: usize,
     /// Calls of the last message that have not begun.
     pending: Vec<Call>,
-    /// Message that follows the results of the pending calls.
-    queued: Option<Message>,
     /// Index of a result with what its call may have changed outside the conversation.
     changes: Vec<(usize, String)>,
 }
@@ -139,23 +137,20 @@ impl Conversation {
         self.messages.push(message);
     }
 
-    /// Appends a message of the user, after the results of calls that are still to be made.
+    /// Appends a message of the user. Calls that have not begun are then not made.
     pub(crate) fn push_user(&mut self, message: Message) {
-        match self.pending.is_empty() {
-            true => self.messages.push(message),
-            false => self.queued = Some(message),
+        let error = "not made: the run had stopped before this call, and the user has written since";
+        let not_made = json!({ "error": error }).to_string();
+        for call in self.take_pending() {
+            self.messages.push(Message::result(&call, not_made.clone().into()));
         }
+        self.messages.push(message);
     }
 
     /// Appends the result of a call, with what the call may have changed.
     pub(crate) fn push_result(&mut self, message: Message, change: Option<String>) {
         self.changes.extend(change.map(|change| (self.own_len(), change)));
         self.messages.push(message);
-    }
-
-    /// Appends the message that waited for the results of pending calls.
-    pub(crate) fn push_queued(&mut self) {
-        self.messages.extend(self.queued.take());
     }
 
     /// Sets the calls of the last message, none of which has begun.
@@ -176,7 +171,7 @@ impl Conversation {
     pub(crate) fn undo(&mut self) -> anyhow::Result<Option<DroppedExchange>> {
         let Some(at) = self.messages.iter().rposition(|message| message.role == Role::User) else { return Ok(None) };
         let own = at - (self.messages.len() - self.own_len());
-        (self.pending, self.queued) = (Vec::new(), None);
+        self.pending.clear();
         let prompt = self.messages[at].shown_text();
         self.messages.truncate(at);
         if let Some(keeper) = &self.keeper {

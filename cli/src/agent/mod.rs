@@ -208,7 +208,6 @@ impl Agent {
         {
             return Ok((ending, None));
         }
-        self.conversation.push_queued();
         self.conversation.keep()?;
         let mut last = self.totals.steps.saturating_add(self.options.max_steps);
         loop {

@@ -36,6 +36,11 @@ impl Editor {
         Self { is_terminal, history, _mode: is_terminal.then(TerminalMode::save).flatten() }
     }
 
+    /// Returns `true` if a person types the lines.
+    pub(super) fn is_at_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
     /// Returns the lines that can be recalled.
     pub(super) fn history(&self) -> &[String] {
         &self.history

@@ -54,8 +54,8 @@ impl Chat {
 
     /// Reads and answers until the person ends the chat.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
-        let _guard = interrupt::chat();
         let mut editor = Editor::new(self.history.as_ref().map(History::read).unwrap_or_default());
+        let _guard = interrupt::chat(editor.is_at_terminal());
         let end = match self.agent.begin().await {
             Ok(true) => self.converse(&mut editor).await,
             Ok(false) => Ok(()),

@@ -74,6 +74,9 @@ impl RunStore {
     /// There is no such run, another process writes it, or its file is damaged.
     pub(crate) fn open(&self, id: &str) -> anyhow::Result<(RunFile, KeptRun)> {
         let path = self.path(id);
+        if !path.is_file() {
+            return Err(unknown(id));
+        }
         let (file, bytes) = match RunFile::open(path.clone()) {
             Ok(opened) => opened,
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(unknown(id)),

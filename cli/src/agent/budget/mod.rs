@@ -1,6 +1,6 @@
 //! Budgets of a run: tokens, calls, processor time, bytes and money for the run with everything that its tools call and
-//! delegate. A budget is checked before each request and before the calls of each step; what already runs has limits of its
-//! own.
+//! delegate. Each is checked before a request, and those that calls use also before the calls of a step; what already runs has
+//! limits of its own.
 
 mod options;
 
@@ -125,11 +125,13 @@ impl Budget {
         let State { limits, spent } = &*state;
         let cost = self.price.as_ref().map_or(0.0, |price| price.of(spent));
         let after = spent.calls.saturating_add(calls as u64);
-        let tokens = limits.tokens.filter(|most| spent.total_tokens >= *most);
+        // Calls use up no tokens of this run.
+        let is_request = calls == 0;
+        let tokens = limits.tokens.filter(|most| is_request && spent.total_tokens >= *most);
         let made = limits.calls.filter(|most| after > *most);
         let processor = limits.processor.filter(|most| spent.processor >= *most);
         let bytes = limits.bytes.filter(|most| spent.bytes >= *most);
-        let money = limits.cost.filter(|most| cost >= *most);
+        let money = limits.cost.filter(|most| is_request && cost >= *most);
         let found = [
             tokens.map(|most| (BudgetKind::Tokens, format!("{most} tokens"))),
             made.map(|most| (BudgetKind::Calls, format!("{most} calls"))),
