@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 33] = [
     "run",
+    "chat",
+    "runs",
     "call",
     "list",
     "mcp",

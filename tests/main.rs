@@ -14,6 +14,7 @@ mod cli;
 mod compiling;
 mod computing;
 mod contract;
+mod conversations;
 mod crib;
 mod decisions;
 mod deferral;

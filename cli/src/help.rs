@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command, Error};
 
 /// Headings of options that only `--help` shows.
-const LONG_ONLY: [&str; 7] = [
+const LONG_ONLY: [&str; 8] = [
     "Limits",
     "HTTP limits",
     "Records",
@@ -16,6 +16,7 @@ const LONG_ONLY: [&str; 7] = [
     "Rules for calls",
     "Timeouts and retries",
     "Print instead of running",
+    "Budgets of a run, at which it pauses",
 ];
 /// Beginnings of the names of other options that only `--help` shows.
 const RARE: [&str; 18] = [
@@ -38,13 +39,13 @@ const RARE: [&str; 18] = [
     "print-messages",
     "context",
 ];
-/// Options of `run -h`, each with a text of one line: the help of a command with so many options fits a small terminal only
-/// as a short list.
+/// Options of `run -h` and `chat -h`, each with a text of one line: the help of a command with so many options fits a small
+/// terminal only as a short list.
 const BRIEF: [(&str, &str); 14] = [
     ("text", "The prompt, or `-` for standard input"),
     ("attach", "Add a text file or an image to the prompt"),
-    ("load_messages", "Continue the conversation saved in this file"),
-    ("save_messages", "Save the conversation to this file"),
+    ("latest", "Go on with the latest run of this folder"),
+    ("resume", "Go on with a run; `toolcrib runs list` lists all"),
     ("base_url", "Base URL of the server [env: OAI_BASE_URL]"),
     ("model", "Name of the model [env: OAI_MODEL]"),
     ("max_steps", "Maximum requests to the model"),
@@ -56,8 +57,8 @@ const BRIEF: [(&str, &str); 14] = [
     ("allow_net", "Allow requests to these hosts"),
     ("ask_tool", "Ask before matching calls, such as `@destructive`"),
 ];
-/// Command with a brief `-h`.
-const RUN: &str = "run";
+/// Commands with a brief `-h`.
+const WITH_BRIEF: [&str; 2] = ["run", "chat"];
 /// Number of options above which `-h` is shortened.
 const MAX_OPTIONS: usize = 20;
 const MORE: &str = "This is a selection. All options, their details and examples: --help";
@@ -73,11 +74,12 @@ pub(crate) fn shorten(command: Command) -> Command {
     })
 }
 
-/// Reduces `run -h` to [`BRIEF`], without headings, if `arguments` ask for it. The headings of `--help` stay.
+/// Reduces `run -h` and `chat -h` to [`BRIEF`], without headings, if `arguments` ask for it. The headings of `--help` stay.
 pub(crate) fn brief(command: Command, arguments: impl IntoIterator<Item = OsString>) -> Command {
     let mut arguments = arguments.into_iter().skip(1);
-    let is_asked = arguments.next().is_some_and(|name| name == RUN) && arguments.any(|argument| argument == "-h");
-    if !is_asked {
+    let name = arguments.next().unwrap_or_default();
+    let Some(name) = WITH_BRIEF.into_iter().find(|brief| name == *brief) else { return command };
+    if !arguments.any(|argument| argument == "-h") {
         return command;
     }
     let reduce = |option: Arg| match BRIEF.iter().find(|(id, _)| option.get_id() == *id) {
@@ -85,7 +87,7 @@ pub(crate) fn brief(command: Command, arguments: impl IntoIterator<Item = OsStri
         None => option.hide_short_help(true),
     };
     let command = command.mut_args(|option| option.hide_short_help(true));
-    command.mut_subcommand(RUN, |run| run.mut_args(reduce))
+    command.mut_subcommand(name, |command| command.mut_args(reduce))
 }
 
 /// Adds the command for a call to an error about an unknown command, which may be the name of a tool. `first` is the first

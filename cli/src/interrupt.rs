@@ -34,6 +34,11 @@ static GUARDS: AtomicUsize = AtomicUsize::new(0);
 /// `true` if every signal is a soft request at first, as it is for a server.
 static IS_SERVER: AtomicBool = AtomicBool::new(false);
 
+/// `true` if Ctrl-C stops an answer and not the program, as in a chat at a terminal.
+static IS_CHAT: AtomicBool = AtomicBool::new(false);
+/// `true` once the program ends.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+
 /// While it lives, the command handles shutdown requests itself instead of being dropped.
 pub(crate) struct Guard(());
 
@@ -47,6 +52,50 @@ pub(crate) fn guard() -> Guard {
 pub(crate) fn server() -> Guard {
     IS_SERVER.store(true, SeqCst);
     guard()
+}
+
+/// Declares that the command is a chat. At a terminal, Ctrl-C requests [`soft_stop`] and then [`hard_stop`] until [`resume`],
+/// and only a third one ends the program.
+pub(crate) fn chat(is_at_terminal: bool) -> Guard {
+    IS_CHAT.store(is_at_terminal, SeqCst);
+    guard()
+}
+
+/// Withdraws the requests to stop an answer. A request to end the program stays.
+pub(crate) fn resume() {
+    if !is_ending() {
+        SHUTDOWN.send_replace(Shutdown::None);
+    }
+}
+
+/// `true` once the program ends.
+pub(crate) fn is_ending() -> bool {
+    IS_ENDING.load(SeqCst)
+}
+
+/// Waits until the program ends, in a chat.
+pub(crate) async fn ended() {
+    // An answer is stopped by the same requests, which mean nothing while none is given.
+    loop {
+        soft_stop().await;
+        if is_ending() {
+            return;
+        }
+        resume();
+    }
+}
+
+/// Requests that a chat stops its answer, or stops it without waiting; `false` if both were requested.
+fn stop_answer() -> bool {
+    SHUTDOWN.send_if_modified(|state| {
+        let next = match *state {
+            Shutdown::None => Shutdown::Soft,
+            Shutdown::Soft => Shutdown::Hard,
+            Shutdown::Hard => return false,
+        };
+        *state = next;
+        true
+    })
 }
 
 impl Drop for Guard {
@@ -79,8 +128,13 @@ async fn at_least(least: Shutdown) {
 /// the end of the console or the session (129), or of the system (143). A signal that cannot be handled keeps its default effect.
 pub(crate) async fn signal() -> u8 {
     let interrupted = async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
+        loop {
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            if !IS_CHAT.load(SeqCst) || !stop_answer() {
+                break;
+            }
         }
     };
     tokio::select! {
@@ -94,7 +148,8 @@ pub(crate) async fn signal() -> u8 {
 pub(crate) async fn shut_down<T>(code: u8, mut command: JoinHandle<T>) {
     // Read once, before the request: the guard may be dropped before the command has ended.
     let guarded = GUARDS.load(SeqCst) > 0;
-    if guarded && (code == INTERRUPTED || IS_SERVER.load(SeqCst)) {
+    IS_ENDING.store(true, SeqCst);
+    if guarded && !IS_CHAT.load(SeqCst) && (code == INTERRUPTED || IS_SERVER.load(SeqCst)) {
         SHUTDOWN.send_replace(Shutdown::Soft);
         tokio::select! {
             _ = &mut command => return,

@@ -1,9 +1,10 @@
 //! The program `toolcrib`: parses the command line, runs the command and reports its result. Exit codes: 0 success,
-//! 1 failure, 2 usage error, 3 not verified, 130 interrupted, 129 or 143 terminated. It uses only the library's public types.
+//! 1 failure, 2 usage error, 3 not verified, 4 stopped at a budget, 130 interrupted, 129 or 143 terminated. It uses only the library's public types.
 
 mod agent;
 mod builtin;
 mod calls;
+mod chat;
 mod commands;
 mod compiler;
 mod component;
@@ -26,9 +27,11 @@ mod permission;
 mod progress;
 mod registries;
 mod render;
+mod runs;
 mod rust;
 mod schemas;
 mod secrets;
+mod short_id;
 mod signing;
 mod suggestion;
 mod telemetry;
@@ -58,13 +61,15 @@ Examples:
   toolcrib call get_time '{\"timezone\":\"UTC\"}'
   toolcrib run 'what changed in notes.md?' --model NAME --allow-read=.
   toolcrib call fs_read_file '{\"path\":\"notes.md\"}' --allow-read=./docs
+  toolcrib chat --model NAME --allow-read=.
+  toolcrib runs list                      kept runs, to go on with
   toolcrib validate ./tools.json          check tool sources for problems
   toolcrib new tool greet                 create a tool in Rust
   toolcrib audit verify                   verify the audit log
   toolcrib doctor                         check the installation
 
-Exit status: 0 success, 1 failure, 2 usage error, 3 no trusted signature,
-130 interrupted, 129 or 143 terminated (SIGHUP, SIGTERM).";
+Exit status: 0 success, 1 failure, 2 usage error, 3 no trusted signature, 4 stopped
+at a budget, 130 interrupted, 129 or 143 terminated (SIGHUP, SIGTERM).";
 
 /// Name of the program.
 const PROGRAM: &str = "toolcrib";

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::task::JoinHandle;
 
 /// Delay before a progress bar appears.
 const DELAY: Duration = Duration::from_secs(1);
@@ -46,6 +47,40 @@ pub(crate) async fn shown<T>(bar: &ProgressBar, work: impl Future<Output = T>) -
     };
     bar.finish_and_clear();
     end
+}
+
+/// A spinner with the time that has passed. It appears after a moment, and disappears when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Spinner {
+    bar: ProgressBar,
+    delay: JoinHandle<()>,
+}
+
+/// Creates a spinner; `None` if standard error shows none.
+pub(crate) fn spinner(what: &str) -> Option<Spinner> {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if is_dumb || !io::stderr().is_terminal() {
+        return None;
+    }
+    let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let bar = hidden(None).with_style(style).with_message(what.to_owned());
+    let late = bar.clone();
+    let delay = tokio::spawn(async move {
+        tokio::time::sleep(DELAY).await;
+        if !late.is_finished() {
+            late.set_draw_target(ProgressDrawTarget::stderr());
+            late.enable_steady_tick(TICK);
+        }
+    });
+    Some(Spinner { bar, delay })
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.delay.abort();
+        self.bar.finish_and_clear();
+    }
 }
 
 fn hidden(length: Option<u64>) -> ProgressBar {

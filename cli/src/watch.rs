@@ -6,9 +6,9 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use toolcrib::Session;
 use toolcrib::call::{HookNote, Link, Media, Part};
 use toolcrib::observe::{Event, EventKind, Observer};
+use toolcrib::{Session, ToolResult};
 
 use crate::media::MediaFolder;
 use crate::render;
@@ -30,6 +30,8 @@ pub(crate) enum CallEventKind {
     Part { number: u64, ms: f64, part: Part },
     /// Hooks that changed or blocked the call, when it ends.
     Hooks(Vec<HookNote>),
+    /// Result of a call that no other call made, when it ends.
+    Ended(Box<ToolResult>),
 }
 
 /// Receives call events.
@@ -38,8 +40,17 @@ pub(crate) struct CallEvents(UnboundedReceiver<CallEvent>);
 impl CallEvents {
     /// Subscribes to the calls of a session. The runtime bounds the number of events.
     pub(crate) fn of(session: &Session) -> Self {
+        Self::watching(session, false)
+    }
+
+    /// Subscribes to the calls of a session, with the result of each call when it ends.
+    pub(crate) fn with_results(session: &Session) -> Self {
+        Self::watching(session, true)
+    }
+
+    fn watching(session: &Session, has_results: bool) -> Self {
         let (sender, receiver) = unbounded_channel();
-        session.watched_by(Arc::new(Watcher { sender, started: Mutex::default() }));
+        session.watched_by(Arc::new(Watcher { sender, has_results, started: Mutex::default() }));
         Self(receiver)
     }
 
@@ -56,6 +67,8 @@ impl CallEvents {
 
 struct Watcher {
     sender: UnboundedSender<CallEvent>,
+    /// `true` to send results.
+    has_results: bool,
     /// Start times of running calls by invocation.
     started: Mutex<HashMap<String, SystemTime>>,
 }
@@ -63,6 +76,11 @@ struct Watcher {
 impl Observer for Watcher {
     fn observe(&self, event: &Event<'_>) {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        let send = |kind| {
+            let (call_id, name) = (event.call_id.to_owned(), event.name.to_owned());
+            // Fails only after the run has ended.
+            let _ = self.sender.send(CallEvent { call_id, name, kind });
+        };
         let kind = match &event.kind {
             EventKind::Started(_) => {
                 started.insert(event.invocation.to_owned(), event.at);
@@ -70,6 +88,9 @@ impl Observer for Watcher {
             }
             EventKind::Ended(result) => {
                 started.remove(event.invocation);
+                if self.has_results && result.receipt.parent.is_none() {
+                    send(CallEventKind::Ended(Box::new((*result).clone())));
+                }
                 let acted = result.receipt.hooks.iter().filter(|note| note.action.is_some());
                 let acted: Vec<_> = acted.cloned().collect();
                 if acted.is_empty() {
@@ -85,9 +106,7 @@ impl Observer for Watcher {
             }
             _ => return,
         };
-        let (call_id, name) = (event.call_id.to_owned(), event.name.to_owned());
-        // Fails only after the run has ended.
-        let _ = self.sender.send(CallEvent { call_id, name, kind });
+        send(kind);
     }
 }
 

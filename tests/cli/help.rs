@@ -9,7 +9,11 @@ const MAX_LINES: usize = 70;
 /// Widths of terminals, in columns.
 const WIDTHS: [usize; 2] = [80, 100];
 /// Subcommands with a help of their own.
-const SUBCOMMANDS: [[&str; 2]; 21] = [
+const SUBCOMMANDS: [[&str; 2]; 25] = [
+    ["runs", "list"],
+    ["runs", "show"],
+    ["runs", "export"],
+    ["runs", "remove"],
     ["new", "tool"],
     ["new", "hook"],
     ["key", "new"],
@@ -66,8 +70,10 @@ fn short_help_fits_a_screen_and_points_to_the_long_one() {
     for option in ["--model", "--tools", "--allow-read", "--allow-write", "--allow-net"] {
         assert!(short.contains(option), "{option} in {short}");
     }
-    let narrow = Ran::from(crib.toolcrib(&["run", "-h"]).env("COLUMNS", "80").output().unwrap()).stdout;
-    assert!(narrow.lines().count() <= 24 && narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+    for command in ["run", "chat"] {
+        let narrow = Ran::from(crib.toolcrib(&[command, "-h"]).env("COLUMNS", "80").output().unwrap()).stdout;
+        assert!(narrow.lines().count() <= 24 && narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+    }
     let long = crib.run(&["run", "--help"]).stdout;
     for heading in ["Messages:", "Model:", "Output:", "Tools:", "Limits:", "Rules for calls:", "General:"] {
         assert!(

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::ioctl::{Getter, Setter, ioctl, opcode};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 /// Maximum wait for words on the terminal: tests share the machine.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -117,6 +117,16 @@ impl Terminal {
     /// Types text.
     pub(crate) fn types(&mut self, text: &str) {
         self.person.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Identifier of the process of the program.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns `true` if the terminal shows what is typed.
+    pub(crate) fn echoes(&self) -> bool {
+        tcgetattr(&self.person).unwrap().local_modes.contains(LocalModes::ECHO)
     }
 
     /// Waits for the end of the program.

@@ -18,14 +18,14 @@ async fn a_model_that_never_stops_calling_is_stopped() {
     let server = server([calls(&[("echo", "same", "{}")])]).await;
     let place = Place::new();
     for (args, steps) in [(&["go"][..], 8), (&["go", "--max-steps", "3", "--quiet"], 3)] {
-        let end = place.ask(&base(&server), args).ended(1);
+        let end = place.ask(&base(&server), args).ended(4);
         let wanted = format!("error: stopped after {steps} steps without a final answer\n");
         assert!(end.stderr.contains(&wanted) && end.stdout.is_empty(), "{end:?}");
     }
     assert_eq!(bodies(&server).await.len(), 11);
-    let end = place.ask(&base(&server), &["go", "--max-steps", "1", "--json"]).ended(1);
+    let end = place.ask(&base(&server), &["go", "--max-steps", "1", "--json"]).ended(4);
     let last = end.events().pop().expect("an event");
-    assert_eq!((&last["type"], &last["reason"], &last["exitCode"]), (&json!("end"), &json!("max_steps"), &json!(1)));
+    assert_eq!((&last["type"], &last["reason"], &last["exitCode"]), (&json!("end"), &json!("max_steps"), &json!(4)));
     assert!(end.stderr.contains("error: stopped after 1 step without a final answer"), "{}", end.stderr);
 }
 

@@ -1,10 +1,13 @@
 //! The calls of one step with their replies to the model.
 
+use std::collections::HashMap;
+
 use serde_json::json;
 use toolcrib::call::Payload;
 use toolcrib::{Session, ToolCall, ToolResult};
 
 use super::api::Api;
+use super::message::Message;
 use super::reply::Reply;
 use super::turn::Call;
 use crate::calls::Calls;
@@ -13,7 +16,10 @@ use crate::calls::Calls;
 pub(crate) struct Batch {
     api: Api,
     calls: Vec<Call>,
-    replies: Vec<Reply>,
+    /// Replies of calls that have ended, with what these may have changed, by identifier.
+    ended: HashMap<String, (Reply, Option<String>)>,
+    /// Number of calls of which the result was returned.
+    returned: usize,
     running: Calls,
 }
 
@@ -25,7 +31,7 @@ impl Batch {
             Payload::Text => ToolCall::text(id, name, arguments),
         };
         let made = calls.iter().map(made).collect();
-        Self { api, replies: Vec::with_capacity(calls.len()), running: Calls::start(session, made), calls }
+        Self { api, ended: HashMap::new(), returned: 0, running: Calls::start(session, made), calls }
     }
 
     /// Returns the number of calls.
@@ -36,14 +42,31 @@ impl Batch {
     /// Awaits the next call in order with its result.
     pub(crate) async fn next(&mut self) -> Option<(&Call, ToolResult)> {
         let result = self.running.next().await?;
-        self.replies.push(self.api.reply(&result));
-        Some((&self.calls[self.replies.len() - 1], result))
+        self.returned += 1;
+        Some((&self.calls[self.returned - 1], result))
     }
 
-    /// Returns every call with its reply; unfinished calls get an error.
-    pub(crate) fn replies(self) -> impl Iterator<Item = (Call, Reply)> {
-        let interrupted =
-            std::iter::repeat_with(|| json!({ "error": "interrupted before the call ended" }).to_string().into());
-        self.calls.into_iter().zip(self.replies.into_iter().chain(interrupted))
+    /// Notes the result of a call, with what the call may have changed, when it ends; returns its message for the model if the
+    /// call is one of these and was not noted before.
+    pub(crate) fn note(&mut self, id: &str, result: &ToolResult, change: Option<String>) -> Option<Message> {
+        let call = self.calls.iter().find(|call| call.id == id)?;
+        if self.ended.contains_key(id) {
+            return None;
+        }
+        let reply = self.api.reply(result);
+        self.ended.insert(id.to_owned(), (reply.clone(), change));
+        Some(Message::result(call, reply))
+    }
+
+    /// Returns the message of every call for the model, with what the call may have changed; unfinished calls get an error.
+    pub(crate) fn replies(mut self) -> impl Iterator<Item = (Message, Option<String>)> {
+        self.calls.into_iter().map(move |call| {
+            let (reply, change) = self.ended.remove(&call.id).unwrap_or_else(|| {
+                let error = "interrupted before the call ended; it may or may not have happened";
+                let change = Some(format!("{} (interrupted)", call.name));
+                (json!({ "error": error }).to_string().into(), change)
+            });
+            (Message::result(&call, reply), change)
+        })
     }
 }

@@ -1,176 +1,42 @@
-//! Messages of a conversation in the strict form of the Chat Completions API, which is also the file format for both APIs.
-//! Content specific to the Responses API is stored in extra fields. Unknown fields of a loaded file are preserved; files
-//! are replaced atomically.
+//! The messages of a conversation, with the places where they are stored: the file of `--save-messages`, which is replaced
+//! atomically, and the kept run, to which each message is added as it comes.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use toolcrib::call::Payload;
+use serde_json::{Value, json};
 use toolcrib::owner_only;
 
-use super::reply::Reply;
-use super::turn::{Call, Turn};
+use super::keeper::Keeper;
+use super::message::{Message, Role};
+use super::turn::Call;
 use crate::input;
+use crate::runs::{BROKEN_OFF, KeptRun};
 
-/// Maximum length of a function name that the APIs accept, in characters.
-const MAX_NAME_LEN: usize = 64;
-
-/// A message.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Message {
-    pub(super) role: Role,
-    #[serde(default)]
-    pub(super) content: Value,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) tool_calls: Option<Vec<MessageCall>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) tool_call_id: Option<String>,
-    /// Output items besides text and calls, in order, with a [`Placeholder`] for each text and call.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) output_items: Vec<Value>,
-    /// Parts of a result that consists of more than text.
-    #[serde(rename = "output_parts", default, skip_serializing_if = "Option::is_none")]
-    pub(super) output: Option<Value>,
-    #[serde(flatten)]
-    pub(super) other: Map<String, Value>,
-}
-
-/// Position of a message's text or call among its output items.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Placeholder {
-    Text,
-    Call,
-}
-
-impl Placeholder {
-    /// Parses an item as a placeholder; `None` for an actual output item.
-    pub(super) fn of(item: &Value) -> Option<Self> {
-        match item.as_str()? {
-            "text" => Some(Self::Text),
-            "call" => Some(Self::Call),
-            _ => None,
-        }
-    }
-}
-
-impl From<Placeholder> for Value {
-    fn from(placeholder: Placeholder) -> Self {
-        match placeholder {
-            Placeholder::Text => "text".into(),
-            Placeholder::Call => "call".into(),
-        }
-    }
-}
-
-/// Author of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Role {
-    System,
-    Developer,
-    User,
-    Assistant,
-    Tool,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct MessageCall {
-    pub(super) id: String,
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) function: Option<Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) custom: Option<Value>,
-    #[serde(flatten)]
-    other: Map<String, Value>,
-}
-
-impl Message {
-    /// Creates a text message.
-    pub(crate) fn text(role: Role, text: impl Into<String>) -> Self {
-        Self::with_content(role, Value::String(text.into()))
-    }
-
-    /// Creates a message from a text or from parts.
-    pub(crate) fn with_content(role: Role, content: Value) -> Self {
-        Self {
-            role,
-            content,
-            name: None,
-            tool_calls: None,
-            tool_call_id: None,
-            output_items: Vec::new(),
-            output: None,
-            other: Map::new(),
-        }
-    }
-
-    /// Creates the message of a model's turn.
-    pub(crate) fn assistant(turn: &Turn) -> Self {
-        let calls: Vec<_> = turn.calls.iter().map(MessageCall::from).collect();
-        let mut message = Self::text(Role::Assistant, turn.text.clone());
-        message.output_items = turn.items.clone();
-        if !calls.is_empty() {
-            message.tool_calls = Some(calls);
-            if turn.text.is_empty() {
-                message.content = Value::Null;
-            }
-        }
-        message
-    }
-
-    /// Creates the message with a call's result.
-    pub(crate) fn result(call: &Call, reply: Reply) -> Self {
-        let mut message = Self::text(Role::Tool, "");
-        (message.content, message.output) = (reply.content, reply.output);
-        message.name = Some(sent_name(&call.name));
-        message.tool_call_id = Some(call.id.clone());
-        message
-    }
-
-    /// `true` if the message has content that the Chat Completions API does not support.
-    pub(super) fn has_extensions(&self) -> bool {
-        !self.output_items.is_empty() || self.output.is_some()
-    }
-
-    /// Copies the message without extensions.
-    pub(super) fn plain(&self) -> Self {
-        Self { output_items: Vec::new(), output: None, ..self.clone() }
-    }
-}
-
-impl From<&Call> for MessageCall {
-    fn from(Call { id, name, arguments, payload }: &Call) -> Self {
-        let name = sent_name(name);
-        let (kind, function, custom) = match payload {
-            Payload::Object => ("function", Some(json!({ "name": name, "arguments": arguments })), None),
-            Payload::Text => ("custom", None, Some(json!({ "name": name, "input": arguments }))),
-        };
-        Self { id: id.clone(), kind: kind.to_owned(), function, custom, other: Map::new() }
-    }
-}
-
-/// Replaces characters that servers reject: a model may call an invalid name, and a rejected name would end the
-/// conversation.
-fn sent_name(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let name: String = name.chars().take(MAX_NAME_LEN).map(|c| if plain(c) { c } else { '_' }).collect();
-    if name.is_empty() { "unnamed".to_owned() } else { name }
-}
-
-/// A conversation and its file, if any.
+/// A conversation and the places where it is stored, if any.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     messages: Vec<Message>,
     file: Option<PathBuf>,
     briefing: Briefing,
+    keeper: Option<Keeper>,
+    /// Number of the first messages that the keeper has.
+    written: usize,
+    /// Calls of the last message that have not begun.
+    pending: Vec<Call>,
+    /// Index of a result with what its call may have changed outside the conversation.
+    changes: Vec<(usize, String)>,
+}
+
+/// Last part of a conversation, from a message of the user on, after it was dropped.
+#[derive(Debug)]
+pub(crate) struct DroppedExchange {
+    /// Text of the user's message.
+    pub(crate) prompt: String,
+    /// Changes outside the conversation that its calls may have made.
+    pub(crate) changes: Vec<String>,
 }
 
 /// Place of the text that the host adds to the system message and does not save.
@@ -188,6 +54,17 @@ impl Conversation {
     /// Creates a conversation with initial messages.
     pub(crate) fn new(messages: Vec<Message>) -> Self {
         Self { messages, ..Self::default() }
+    }
+
+    /// Creates the conversation of a kept run. The keeper of that run writes what stands for interrupted parts.
+    pub(crate) fn resumed(run: &KeptRun) -> Self {
+        Self {
+            messages: run.messages.clone(),
+            written: run.messages.len(),
+            pending: run.pending.clone(),
+            changes: run.changes.clone(),
+            ..Self::default()
+        }
     }
 
     /// Loads a conversation from a file with an array of messages.
@@ -212,6 +89,15 @@ impl Conversation {
     /// Sets the file that the conversation is saved to.
     pub(crate) fn saved_to(mut self, file: Option<PathBuf>) -> Self {
         self.file = file;
+        self
+    }
+
+    /// Sets the kept run to which the messages are added. A keeper of a new file gets all messages.
+    pub(crate) fn kept_by(mut self, keeper: Option<Keeper>) -> Self {
+        if keeper.as_ref().is_some_and(Keeper::is_new) {
+            self.written = 0;
+        }
+        self.keeper = keeper;
         self
     }
 
@@ -252,9 +138,79 @@ impl Conversation {
         self.messages.push(message);
     }
 
-    /// `true` if the next message is the model's.
+    /// Appends a message of the user. Calls that have not begun are then not made.
+    pub(crate) fn push_user(&mut self, message: Message) {
+        let error = "not made: the run had stopped before this call, and the user has written since";
+        let not_made = json!({ "error": error }).to_string();
+        for call in self.take_pending() {
+            self.messages.push(Message::result(&call, not_made.clone().into()));
+        }
+        self.messages.push(message);
+    }
+
+    /// Appends the result of a call, with what the call may have changed.
+    pub(crate) fn push_result(&mut self, message: Message, change: Option<String>) {
+        self.changes.extend(change.map(|change| (self.own_len(), change)));
+        self.messages.push(message);
+    }
+
+    /// Sets the calls of the last message, none of which has begun.
+    pub(crate) fn set_pending(&mut self, calls: Vec<Call>) {
+        self.pending = calls;
+    }
+
+    /// Takes the calls of the last message that have not begun.
+    pub(crate) fn take_pending(&mut self) -> Vec<Call> {
+        std::mem::take(&mut self.pending)
+    }
+
+    /// Drops the last message of the user with everything after it; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The kept run cannot be written.
+    pub(crate) fn undo(&mut self) -> anyhow::Result<Option<DroppedExchange>> {
+        let Some(at) = self.messages.iter().rposition(|message| message.role == Role::User) else { return Ok(None) };
+        let own = at - (self.messages.len() - self.own_len());
+        self.pending.clear();
+        let prompt = self.messages[at].shown_text();
+        self.messages.truncate(at);
+        if let Some(keeper) = &self.keeper {
+            keeper.undo(own)?;
+        }
+        self.written = self.written.min(own);
+        let (kept, dropped) = std::mem::take(&mut self.changes).into_iter().partition(|(index, _)| *index < own);
+        self.changes = kept;
+        let changes = Vec::into_iter(dropped).map(|(_, change)| change).collect();
+        self.save()?;
+        Ok(Some(DroppedExchange { prompt, changes }))
+    }
+
+    /// Returns the keeper, if the run is kept.
+    pub(crate) fn keeper(&self) -> Option<&Keeper> {
+        self.keeper.as_ref()
+    }
+
+    /// Returns the number of messages without that of the host.
+    fn own_len(&self) -> usize {
+        self.messages.len() - usize::from(matches!(self.briefing, Briefing::Alone))
+    }
+
+    /// `true` if the next message is the model's, or the result of a call that is still to be made.
     pub(crate) fn awaits_model(&self) -> bool {
-        self.messages.last().is_some_and(|last| matches!(last.role, Role::User | Role::Tool))
+        let is_open = |last: &Message| matches!(last.role, Role::User | Role::Tool);
+        !self.pending.is_empty() || self.messages.last().is_some_and(is_open)
+    }
+
+    /// Returns the number of answers of the model.
+    pub(crate) fn answers(&self) -> usize {
+        self.messages.iter().filter(|message| message.role == Role::Assistant).count()
+    }
+
+    /// `true` if the last message is an answer that broke off.
+    pub(crate) fn is_broken_off(&self) -> bool {
+        let is_broken_off = |last: &Message| last.role == Role::Assistant && last.shown_text().ends_with(BROKEN_OFF);
+        self.messages.last().is_some_and(is_broken_off)
     }
 
     /// Returns the identifiers of all calls.
@@ -267,10 +223,26 @@ impl Conversation {
         self.call_ids().find(|id| !answered.contains(id))
     }
 
+    /// Adds the new messages to the kept run, and waits until they are on the disk.
+    pub(crate) fn keep(&mut self) -> anyhow::Result<()> {
+        let Some(keeper) = &self.keeper else { return Ok(()) };
+        let own = self.saved();
+        for (index, message) in own.iter().enumerate().skip(self.written) {
+            let change = self.changes.iter().find(|(changed, _)| *changed == index).map(|(_, change)| change.clone());
+            keeper.message(message, change)?;
+        }
+        keeper.sync()?;
+        self.written = own.len();
+        Ok(())
+    }
+
     /// Saves the conversation, if it has a file, by writing a new file and renaming it.
     pub(crate) fn save(&self) -> anyhow::Result<()> {
         let Some(path) = &self.file else { return Ok(()) };
-        let mut text = serde_json::to_string_pretty(&self.saved()).context("cannot write the messages as JSON")?;
+        let not_made = json!({ "error": "not made: the run stopped before this call" }).to_string();
+        let pending = self.pending.iter().map(|call| Cow::Owned(Message::result(call, not_made.clone().into())));
+        let messages: Vec<_> = self.saved().into_iter().chain(pending).collect();
+        let mut text = serde_json::to_string_pretty(&messages).context("cannot write the messages as JSON")?;
         text.push('\n');
         replace(path, text.as_bytes()).with_context(|| format!("cannot save the messages in `{}`", path.display()))
     }
@@ -292,45 +264,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_sent_is_what_the_interface_documents() {
-        let call = Call { id: "c1".into(), name: "fs_list_dir".into(), arguments: "{}".into(), ..Call::default() };
-        let turn = Turn { calls: vec![call.clone()], ..Turn::default() };
-        assert_eq!(
-            json!([Message::assistant(&turn), Message::result(&call, "[]".to_owned().into())]),
-            json!([
-                { "role": "assistant", "content": null, "tool_calls": [
-                    { "id": "c1", "type": "function", "function": { "name": "fs_list_dir", "arguments": "{}" } }] },
-                { "role": "tool", "content": "[]", "name": "fs_list_dir", "tool_call_id": "c1" },
-            ])
-        );
-    }
-
-    #[test]
-    fn what_one_api_alone_has_words_for_is_kept_and_not_told_to_the_other() {
-        let call = Call { id: "c1".into(), name: "patch".into(), arguments: "a".into(), payload: Payload::Text };
-        let items = vec![json!({ "type": "reasoning" }), Placeholder::Call.into()];
-        let said = Message::assistant(&Turn { calls: vec![call.clone()], items, ..Turn::default() });
-        let told = Message::result(&call, Reply { content: json!("b"), output: Some(json!([1])) });
-        let mut plain = json!([
-            { "role": "assistant", "content": null, "tool_calls": [
-                { "id": "c1", "type": "custom", "custom": { "name": "patch", "input": "a" } }] },
-            { "role": "tool", "content": "b", "name": "patch", "tool_call_id": "c1" },
-        ]);
-        assert_eq!(json!([said.plain(), told.plain()]), plain);
-        plain[0]["output_items"] = json!([{ "type": "reasoning" }, "call"]);
-        plain[1]["output_parts"] = json!([1]);
-        assert_eq!(json!([said, told]), plain);
-        assert!(said.has_extensions() && told.has_extensions() && !told.plain().has_extensions());
-    }
-
-    #[test]
-    fn a_name_that_servers_refuse_is_sent_as_one_that_they_take() {
-        assert_eq!(sent_name("no such.tool\n"), "no_such_tool_");
-        assert_eq!(sent_name(""), "unnamed");
-        assert_eq!(sent_name(&"ž".repeat(90)), "_".repeat(64));
-    }
+    use crate::agent::turn::Turn;
 
     #[test]
     fn a_text_of_the_host_is_sent_in_the_system_message_and_not_saved() {

@@ -10,9 +10,10 @@ use toolcrib::delegate::Task;
 use toolcrib::{Delegate, HandlerError, Runtime, Session, WeakRuntime};
 
 use super::briefing::briefing;
-use super::conversation::{Conversation, Message, Role};
+use super::conversation::Conversation;
 use super::event::{Ending, Subagent};
 use super::hooks::Blocked;
+use super::message::{Message, Role};
 use super::model::Model;
 use super::report::Report;
 use super::{Agent, RequestOptions};
@@ -72,6 +73,7 @@ impl Agents {
         match agent.run().await {
             Ok((Ending::Answer, answer)) => Ok(Value::String(answer.unwrap_or_default())),
             Ok((Ending::MaxSteps, _)) => Err(format!("the agent did not answer within {max_steps} steps").into()),
+            Ok((Ending::Budget(_), _)) => Err("the budget of the run is used up".into()),
             Ok((Ending::Interrupted, _)) => Err("the agent was interrupted".into()),
             Err(error) => Err(match error.downcast_ref::<Blocked>() {
                 Some(blocked) => blocked.to_string().into(),

@@ -17,10 +17,11 @@
 //! | `usage` | after an answer, where the server counts tokens |
 //! | `retry` | a request is repeated; the `text` of this step so far is void |
 //! | `warning` | something was not as asked for |
-//! | `end` | the run has ended: `reason` is `answer`, `max_steps` or `interrupted` |
+//! | `end` | the run has ended: `reason` is `answer`, `max_steps`, `budget` (named in `budget`) or `interrupted` |
 //! | `error` | the run has failed |
 //!
-//! `step` counts the model's answers from 1. `end` or `error` is the last line.
+//! `step` counts the model's answers from 1; calls that an earlier process left have the step 0. `end` or `error` is the last
+//! line. A kept run has its identifier as `run` in `start` and `end`.
 //!
 //! Events of a subagent carry its `depth`, 1 for subagents of the run's own agent, and its number in the run, `agent`. They
 //! include their own `start` and `end` or `error`, and come between the delegating `tool_call` and its `tool_result`.
@@ -29,7 +30,9 @@ use serde::{Serialize, Serializer};
 use toolcrib::Receipt;
 use toolcrib::call::{HookNote, Part};
 
+use super::budget::{AT_BUDGET, BudgetKind};
 use super::turn::Usage;
+use crate::interrupt;
 use crate::watch::{self, CallEvent, CallEventKind};
 
 /// One event.
@@ -41,6 +44,9 @@ pub(crate) enum Event<'a> {
         tools: Vec<&'a str>,
         max_steps: u32,
         stream: bool,
+        /// Identifier of the kept run.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run: Option<&'a str>,
     },
     Text {
         step: u32,
@@ -120,6 +126,14 @@ pub(crate) enum Event<'a> {
     End {
         reason: Ending,
         answer: Option<&'a str>,
+        /// Budget at which the run stopped.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        budget: Option<BudgetKind>,
+        /// The same in words.
+        #[serde(skip)]
+        stopped: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run: Option<&'a str>,
         #[serde(flatten)]
         totals: Totals,
         exit_code: u8,
@@ -193,15 +207,16 @@ pub(crate) struct ToolResult<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// Creates the event of a step from an event of a call.
-    pub(crate) fn of(step: u32, event: &'a CallEvent) -> Self {
+    /// Creates the event of a step from an event of a call; `None` for the end of a call, which is reported in its turn.
+    pub(crate) fn of(step: u32, event: &'a CallEvent) -> Option<Self> {
         let CallEvent { call_id: id, name, kind } = event;
         match kind {
-            CallEventKind::Preview(text) => Self::ToolPreview { step, id, name, text },
+            CallEventKind::Preview(text) => Some(Self::ToolPreview { step, id, name, text }),
             CallEventKind::Part { number, ms, part } => {
-                Self::ToolPart { step, id, name, number: *number, ms: *ms, part }
+                Some(Self::ToolPart { step, id, name, number: *number, ms: *ms, part })
             }
-            CallEventKind::Hooks(hooks) => Self::ToolHooks { step, id, name, hooks },
+            CallEventKind::Hooks(hooks) => Some(Self::ToolHooks { step, id, name, hooks }),
+            CallEventKind::Ended(_) => None,
         }
     }
 }
@@ -215,13 +230,14 @@ fn parts_as_json<S: Serializer>(parts: &[Part], serializer: S) -> Result<S::Ok, 
 }
 
 /// Reason for the end of a run without an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The model answered.
     Answer,
     /// The model still called tools at the last step.
     MaxSteps,
+    /// A budget besides that of the steps was used up.
+    Budget(BudgetKind),
     /// The run was interrupted.
     Interrupted,
 }
@@ -232,8 +248,33 @@ impl Ending {
         match self {
             Self::Answer => "answer",
             Self::MaxSteps => "max_steps",
+            Self::Budget(_) => "budget",
             Self::Interrupted => "interrupted",
         }
+    }
+
+    /// Returns the exit code of a run that ends so.
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            Self::Answer => 0,
+            Self::MaxSteps | Self::Budget(_) => AT_BUDGET,
+            Self::Interrupted => interrupt::INTERRUPTED,
+        }
+    }
+
+    /// Returns the budget at which the run stopped.
+    pub(crate) fn budget(self) -> Option<BudgetKind> {
+        match self {
+            Self::MaxSteps => Some(BudgetKind::Steps),
+            Self::Budget(kind) => Some(kind),
+            Self::Answer | Self::Interrupted => None,
+        }
+    }
+}
+
+impl Serialize for Ending {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 
@@ -265,4 +306,7 @@ pub(crate) struct Totals {
     pub(crate) ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Usage>,
+    /// Money for the tokens of the run, if a price is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cost: Option<f64>,
 }

@@ -6,12 +6,16 @@ pub(crate) mod api;
 mod attachment;
 mod batch;
 pub(crate) mod briefing;
+pub(crate) mod budget;
+mod change;
 mod chat;
 pub(crate) mod conversation;
 pub(crate) mod delegate;
 pub(crate) mod event;
 mod hooks;
+pub(crate) mod keeper;
 mod lines;
+pub(crate) mod message;
 pub(crate) mod model;
 mod model_service;
 pub(crate) mod prompt;
@@ -20,87 +24,48 @@ mod reply;
 pub(crate) mod report;
 pub(crate) mod request;
 mod request_error;
+mod request_options;
 mod response_body;
 mod responses;
 pub(crate) mod retry;
 pub(crate) mod script;
 pub(crate) mod server;
 pub(crate) mod settings;
+mod step;
 pub(crate) mod turn;
 pub(crate) mod unsent;
 
 use std::time::Instant;
 
 use anyhow::bail;
-use serde_json::Value;
-use toolcrib::call::Payload;
-use toolcrib::{Session, Tool};
+use toolcrib::Session;
 
-use api::Api;
 use batch::Batch;
-use conversation::{Conversation, Message};
-use event::{Ending, Event, ToolResult, Totals};
+use budget::UsedUp;
+use conversation::{Conversation, DroppedExchange};
+use event::{Ending, Event, Totals};
 use hooks::ReviewedText;
+use message::Message;
 use model::Model;
 use report::Report;
-use request::{Request, Sampling};
-use turn::{Call, FILTER, INCOMPLETE, Identifiers, LENGTH, Turn, Usage};
+use turn::{FILTER, INCOMPLETE, Identifiers, LENGTH, Turn, Usage};
 
 use crate::interrupt;
-use crate::permission::hint;
-use crate::render::{self, one_line, shortened};
+use crate::render::{self, counted, one_line, shortened};
+use crate::runs::broken_off;
 use crate::watch::{CallEventKind, CallEvents};
+
+pub(crate) use request_options::RequestOptions;
 
 /// Maximum characters shown of a server's reason.
 const MAX_REASON: usize = 200;
 
-/// Options of every model request in a run.
-#[derive(Debug, Clone)]
-pub(crate) struct RequestOptions {
-    pub(crate) api: Api,
-    /// `true` to offer tools that take text as custom tools if the API supports them.
-    pub(crate) custom_tools: bool,
-    pub(crate) model: String,
-    pub(crate) sampling: Sampling,
-    pub(crate) stream: bool,
-    pub(crate) max_steps: u32,
-}
+/// Result of a run or of one exchange: its end, and the answer, if any.
+type End = (Ending, Option<String>);
+/// Result of an interrupted run.
+const INTERRUPTED: End = (Ending::Interrupted, None);
 
-impl RequestOptions {
-    /// Creates the request for the next message of `conversation` with `tools`.
-    pub(crate) fn request<'a>(&'a self, conversation: &'a Conversation, tools: &'a [Value]) -> Request<'a> {
-        let RequestOptions { api, sampling, stream, .. } = *self;
-        Request {
-            api,
-            model: &self.model,
-            messages: conversation.messages(),
-            tools,
-            sampling,
-            stream,
-            reasoning: api == Api::Responses,
-            max_tokens: None,
-        }
-    }
-
-    /// Creates a request without tools for one answer of at most `tokens`.
-    pub(crate) fn question<'a>(&'a self, conversation: &'a Conversation, tokens: u32) -> Request<'a> {
-        Request { max_tokens: Some(tokens), reasoning: false, ..self.request(conversation, &[]) }
-    }
-
-    /// Returns the features of the model's API by the names that tool definitions use.
-    pub(crate) fn abilities(&self) -> impl Iterator<Item = String> {
-        let custom = self.api == Api::Responses && self.custom_tools;
-        let abilities = [("custom_tools", custom), ("media_results", self.api == Api::Responses)];
-        abilities.into_iter().filter(|(_, can)| *can).map(|(name, _)| name.to_owned())
-    }
-
-    /// Returns the current tool definitions of a session.
-    pub(crate) fn definitions(&self, session: &Session) -> Vec<Value> {
-        session.tools().into_iter().map(|tool| self.api.definition(tool, self.custom_tools)).collect()
-    }
-}
-
-/// One agent run. Dropping it early stops its calls and saves the conversation.
+/// An agent with its conversation. Dropping it early stops its calls and saves the conversation.
 pub(crate) struct Agent {
     session: Session,
     model: Model,
@@ -111,6 +76,8 @@ pub(crate) struct Agent {
     batch: Option<Batch>,
     events: CallEvents,
     totals: Totals,
+    /// Budget at which the agent stopped, if it did.
+    stopped: Option<UsedUp>,
     started: Instant,
     ended: bool,
 }
@@ -126,7 +93,8 @@ impl Agent {
     ) -> Self {
         Self {
             identifiers: Identifiers::knowing(conversation.call_ids()),
-            events: CallEvents::of(&session),
+            // The result of a call is kept when the call ends, and not when those before it have ended.
+            events: CallEvents::with_results(&session),
             session,
             model,
             options,
@@ -134,68 +102,140 @@ impl Agent {
             report,
             batch: None,
             totals: Totals::default(),
+            stopped: None,
             started: Instant::now(),
             ended: false,
         }
     }
 
     /// Runs to the end and returns the answer, if any. An error is reported and returned.
-    pub(crate) async fn run(mut self) -> anyhow::Result<(Ending, Option<String>)> {
+    pub(crate) async fn run(mut self) -> anyhow::Result<End> {
         let _guard = interrupt::guard();
+        let end = match self.begin().await {
+            Ok(true) => self.exchange().await,
+            Ok(false) => Ok(INTERRUPTED),
+            Err(error) => Err(error),
+        };
+        self.close(end).await
+    }
+
+    /// Reports the start of the run and runs its hooks; `false` if the run was interrupted.
+    pub(crate) async fn begin(&mut self) -> anyhow::Result<bool> {
+        self.conversation.keep()?;
+        let session = self.session.clone();
+        let tools: Vec<&str> = session.tools().into_iter().map(|tool| tool.name.as_str()).collect();
+        let RequestOptions { model, max_steps, stream, .. } = &self.options;
+        let run = self.conversation.keeper().map(keeper::Keeper::id);
+        let (max_steps, stream, run) = (*max_steps, *stream, run.as_deref());
+        self.report.emit(&Event::Start { model, tools: tools.clone(), max_steps, stream, run })?;
+        self.conversation.save()?;
+        let begun = hooks::begun(&session, &self.options, &self.conversation, &tools);
+        Ok(unless_interrupted(begun).await?.is_some())
+    }
+
+    /// Asks the model and makes its calls until it answers or something stops it. Text of an answer that broke off stays in the
+    /// conversation.
+    pub(crate) async fn exchange(&mut self) -> anyhow::Result<End> {
         let end = self.steps().await;
+        if !matches!(end, Ok((Ending::Answer, _))) {
+            self.break_off();
+        }
+        let saved = self.save();
+        // The first error is the one to return.
+        let end = end?;
+        saved.map(|()| end)
+    }
+
+    /// Appends a message of the user.
+    pub(crate) fn add(&mut self, message: Message) -> anyhow::Result<()> {
+        self.conversation.push_user(message);
+        self.conversation.keep()
+    }
+
+    /// Drops the last message of the user with everything after it.
+    pub(crate) fn undo(&mut self) -> anyhow::Result<Option<DroppedExchange>> {
+        self.conversation.undo()
+    }
+
+    /// Returns `true` if the next message is the model's.
+    pub(crate) fn awaits_model(&self) -> bool {
+        self.conversation.awaits_model()
+    }
+
+    /// Returns the budget at which the last exchange stopped, in words.
+    pub(crate) fn stopped_in_words(&mut self, ending: Ending) -> String {
+        match (self.stopped.take(), ending) {
+            (Some(used_up), Ending::Budget(_)) => used_up.to_string(),
+            _ => format!("{} without a final answer", counted(self.options.max_steps, "step")),
+        }
+    }
+
+    /// Returns the session with the tools.
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Ends the run: saves the conversation, ends background tasks and reports the end.
+    pub(crate) async fn close(mut self, end: anyhow::Result<End>) -> anyhow::Result<End> {
         self.ended = true;
         let saved = self.save();
         // Background tasks end with the run and are logged before it is over.
         self.session.end().await;
         while let Some(seen) = self.events.ready() {
             if let CallEventKind::Hooks(_) = seen.kind {
-                self.report.emit(&Event::of(self.totals.steps, &seen))?;
+                self.show(self.totals.steps, &seen)?;
             }
         }
         match end {
             Ok((ending, answer)) => {
                 saved?;
-                let exit_code = match ending {
-                    Ending::Answer => 0,
-                    Ending::MaxSteps => 1,
-                    Ending::Interrupted => interrupt::INTERRUPTED,
-                };
-                let event = Event::End { reason: ending, answer: answer.as_deref(), totals: self.totals(), exit_code };
-                self.report.emit(&event)?;
+                self.report_end(ending, answer.as_deref())?;
                 Ok((ending, answer))
             }
             Err(error) => {
                 // The first error is the one to return.
+                let _ = self.keep_end("failed");
                 let _ = self.report.emit(&Event::Error { message: &render::message(&error), exit_code: 1 });
                 Err(error)
             }
         }
     }
 
-    async fn steps(&mut self) -> anyhow::Result<(Ending, Option<String>)> {
-        const INTERRUPTED: (Ending, Option<String>) = (Ending::Interrupted, None);
-        let session = self.session.clone();
-        let tools: Vec<&str> = session.tools().into_iter().map(|tool| tool.name.as_str()).collect();
-        let RequestOptions { model, max_steps, stream, .. } = &self.options;
-        self.report.emit(&Event::Start { model, tools: tools.clone(), max_steps: *max_steps, stream: *stream })?;
-        self.conversation.save()?;
-        let begun = hooks::begun(&session, &self.options, &self.conversation, &tools);
-        let Some(()) = unless_interrupted(begun).await? else { return Ok(INTERRUPTED) };
-        for step in 1..=self.options.max_steps {
-            let Some(turn) = unless_interrupted(self.ask(step)).await? else { return Ok(INTERRUPTED) };
-            self.conversation.push(Message::assistant(&turn));
-            let Turn { text, calls, .. } = turn;
+    async fn steps(&mut self) -> anyhow::Result<End> {
+        let calls = self.conversation.take_pending();
+        if !calls.is_empty()
+            && let Some(ending) = self.call(0, calls).await?
+        {
+            return Ok((ending, None));
+        }
+        self.conversation.keep()?;
+        let mut last = self.totals.steps.saturating_add(self.options.max_steps);
+        loop {
+            if self.totals.steps >= last {
+                let limit = counted(self.options.max_steps, "step");
+                match self.goes_on(&UsedUp::steps(limit)).await? {
+                    None => return Ok(INTERRUPTED),
+                    Some(true) => last = last.saturating_add(self.options.max_steps),
+                    Some(false) => {
+                        let ended = unless_interrupted(hooks::ended(&self.session, Ending::MaxSteps, None)).await?;
+                        return Ok(ended.map_or(INTERRUPTED, |_| (Ending::MaxSteps, None)));
+                    }
+                }
+            }
+            if let Some(ending) = self.within_budget(0).await? {
+                return Ok((ending, None));
+            }
+            let step = self.totals.steps + 1;
+            let Some(Turn { text, calls, .. }) = unless_interrupted(self.ask(step)).await? else {
+                return Ok(INTERRUPTED);
+            };
             if calls.is_empty() {
                 return Ok((Ending::Answer, Some(text)));
             }
-            self.call(step, calls).await?;
-            if interrupt::is_requested() {
-                return Ok(INTERRUPTED);
+            if let Some(ending) = self.call(step, calls).await? {
+                return Ok((ending, None));
             }
-            self.save()?;
         }
-        let ended = unless_interrupted(hooks::ended(&session, Ending::MaxSteps, None)).await?;
-        Ok(ended.map_or(INTERRUPTED, |_| (Ending::MaxSteps, None)))
     }
 
     async fn ask(&mut self, step: u32) -> anyhow::Result<Turn> {
@@ -206,6 +246,7 @@ impl Agent {
             // Hooks may change or block the answer, so it is not streamed.
             request.stream = false;
         }
+        self.report.begin_answer(&self.options.model);
         let mut turn = self.model.answer(request, step, &mut self.report).await?;
         self.identifiers.settle(&mut turn.calls);
         self.totals.steps = step;
@@ -219,13 +260,16 @@ impl Agent {
             let answer = hooks::ended(&self.session, Ending::Answer, Some(&turn.text)).await?;
             turn.text = answer.map(|answer| self.report_hooks("run.end", answer)).transpose()?.unwrap_or_default();
         }
+        if !is_empty {
+            // Kept before it is shown, so that nothing that was shown is lost.
+            self.conversation.push(Message::assistant(&turn));
+            self.conversation.keep()?;
+            self.report.end_answer();
+        }
         if !turn.text.is_empty() {
             self.report.emit(&Event::Message { step, content: &turn.text, r#final: is_final })?;
         }
-        if let Some(usage) = turn.usage {
-            *self.totals.usage.get_or_insert(Usage::default()) += usage;
-            self.report.emit(&Event::Usage { step, usage })?;
-        }
+        self.count(step, turn.usage, is_final)?;
         match turn.finish.as_deref() {
             Some(LENGTH) => self.report.warn("the answer was cut at the server's token limit")?,
             Some(FILTER) => self.report.warn("the server's content filter withheld part of the answer")?,
@@ -242,6 +286,24 @@ impl Agent {
         Ok(turn)
     }
 
+    /// Counts the tokens of a request.
+    fn count(&mut self, step: u32, usage: Option<Usage>, is_final: bool) -> anyhow::Result<()> {
+        match usage {
+            Some(usage) => {
+                *self.totals.usage.get_or_insert(Usage::default()) += usage;
+                self.options.budget.add_tokens(usage);
+                if let Some(keeper) = self.conversation.keeper() {
+                    keeper.usage(usage)?;
+                }
+                self.report.emit(&Event::Usage { step, usage })
+            }
+            None if self.options.budget.counts_tokens() && !is_final => {
+                bail!("the server does not count tokens, so no budget of tokens or money can hold: run without them")
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Reports the hooks that changed a text, and returns the text.
     fn report_hooks(&mut self, event: &str, reviewed: ReviewedText) -> anyhow::Result<String> {
         let ReviewedText { text, hooks } = reviewed;
@@ -251,61 +313,62 @@ impl Agent {
         Ok(text)
     }
 
-    async fn call(&mut self, step: u32, calls: Vec<Call>) -> anyhow::Result<()> {
-        for Call { id, name, arguments, payload } in &calls {
-            let custom = *payload == Payload::Text;
-            self.report.emit(&Event::ToolCall { step, id, name, arguments, custom })?;
-        }
-        let batch = self.batch.insert(Batch::start(&self.session, self.options.api, calls));
-        let alone = batch.len() == 1;
-        loop {
-            let (call, result) = tokio::select! {
-                biased;
-                Some(seen) = self.events.next() => {
-                    self.report.emit(&Event::of(step, &seen))?;
-                    continue;
-                }
-                next = batch.next() => match next {
-                    Some(next) => next,
-                    None => break,
-                },
-            };
-            // Parts shown before the end are reported before it.
-            while let Some(seen) = self.events.ready() {
-                self.report.emit(&Event::of(step, &seen))?;
-            }
-            self.totals.calls += 1;
-            self.totals.failed_calls += u64::from(result.is_error());
-            let tool = self.session.tools().into_iter().find(|tool| tool.name == result.receipt.tool);
-            let hint = hint(&result.receipt, tool, &call.arguments);
-            self.report.emit(&Event::ToolResult(ToolResult {
-                step,
-                id: &call.id,
-                name: &call.name,
-                is_error: result.is_error(),
-                content: &result.content(),
-                display: result.display.as_deref(),
-                plugin: tool.map(Tool::plugin),
-                shown: &result.shown,
-                receipt: &result.receipt,
-                log: &result.log,
-                hint: hint.as_deref(),
-                alone,
-            }))?;
-        }
-        Ok(())
-    }
-
     /// Adds the results of the calls to the conversation, stops unfinished calls, and saves it.
     fn save(&mut self) -> anyhow::Result<()> {
         if let Some(batch) = self.batch.take() {
-            batch.replies().for_each(|(call, reply)| self.conversation.push(Message::result(&call, reply)));
+            batch.replies().for_each(|(message, change)| self.conversation.push_result(message, change));
         }
+        self.conversation.keep()?;
         self.conversation.save()
     }
 
-    fn totals(&self) -> Totals {
-        Totals { ms: self.started.elapsed().as_millis().try_into().unwrap_or(u64::MAX), ..self.totals }
+    /// Adds the text of an answer that broke off to the conversation.
+    fn break_off(&mut self) {
+        if let Some(text) = self.report.end_answer() {
+            self.conversation.push(broken_off(&text));
+        }
+    }
+
+    /// Asks at each budget that is used up; returns the end of the run if it does not go on.
+    async fn within_budget(&mut self, calls: usize) -> anyhow::Result<Option<Ending>> {
+        while let Some(used_up) = self.options.budget.used_up(calls) {
+            match self.goes_on(&used_up).await? {
+                None => return Ok(Some(Ending::Interrupted)),
+                Some(true) => self.options.budget.extend(used_up.kind, calls),
+                Some(false) => {
+                    let kind = used_up.kind;
+                    self.stopped = Some(used_up);
+                    return Ok(Some(Ending::Budget(kind)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Asks a person at the terminal, if there is one, whether the run goes on; `None` if the run is interrupted meanwhile.
+    async fn goes_on(&mut self, used_up: &UsedUp) -> anyhow::Result<Option<bool>> {
+        let totals = self.totals();
+        unless_interrupted(self.report.ask_to_go_on(used_up, &totals)).await
+    }
+
+    /// Returns the totals so far.
+    pub(crate) fn totals(&self) -> Totals {
+        let ms = self.started.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
+        Totals { ms, cost: self.options.budget.cost(), ..self.totals }
+    }
+
+    fn report_end(&mut self, ending: Ending, answer: Option<&str>) -> anyhow::Result<()> {
+        self.keep_end(ending.as_str())?;
+        let (budget, exit_code) = (ending.budget(), ending.exit_code());
+        let run = self.conversation.keeper().map(keeper::Keeper::id);
+        let (totals, run) = (self.totals(), run.as_deref());
+        let stopped = self.stopped.take().map(|used_up| used_up.to_string());
+        let stopped = stopped.as_deref();
+        self.report.emit(&Event::End { reason: ending, answer, budget, stopped, run, totals, exit_code })
+    }
+
+    fn keep_end(&self, reason: &str) -> anyhow::Result<()> {
+        self.conversation.keeper().map_or(Ok(()), |keeper| keeper.end(reason, &self.totals()))
     }
 }
 
@@ -327,13 +390,8 @@ impl Drop for Agent {
             return;
         }
         // An error cannot be reported any more.
+        self.break_off();
         let _ = self.save();
-        let totals = self.totals();
-        let _ = self.report.emit(&Event::End {
-            reason: Ending::Interrupted,
-            answer: None,
-            totals,
-            exit_code: interrupt::INTERRUPTED,
-        });
+        let _ = self.report_end(Ending::Interrupted, None);
     }
 }

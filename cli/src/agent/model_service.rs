@@ -6,10 +6,11 @@ use toolcrib::HandlerError;
 use toolcrib::model::{Completion, CompletionRequest};
 
 use super::RequestOptions;
-use super::conversation::{Conversation, Message, Role};
+use super::conversation::Conversation;
 use super::delegate::Agents;
 use super::event::Event;
 use super::hooks::{self, Blocked, ReviewedText};
+use super::message::{Message, Role};
 
 impl toolcrib::Model for Agents {
     fn complete(&self, question: CompletionRequest) -> BoxFuture<'_, Result<Completion, HandlerError>> {
@@ -34,6 +35,7 @@ impl Agents {
             Ok(turn) if turn.text.is_empty() => Err("the model returned no text".into()),
             Ok(turn) => {
                 let tokens = turn.usage.map_or(0, |usage| usage.total_tokens);
+                turn.usage.into_iter().for_each(|usage| options.budget.add_tokens(usage));
                 let ReviewedText { text, hooks } = hooks::answered(&session, 1, &turn).await.map_err(blocked)?;
                 if !hooks.is_empty() {
                     // A failure to report does not affect the request.

@@ -7,12 +7,16 @@ use toolcrib::tool::Access;
 
 use crate::input;
 use crate::render::usage_error;
+use crate::runs::KeptRun;
 
 use super::attachment::{self, MAX_TEXT};
-use super::conversation::{Conversation, Message, Role};
+use super::conversation::Conversation;
+use super::message::{Message, Role};
 use super::script::Script;
 
 const MESSAGES: &str = "Messages";
+/// Message of the user after an answer that broke off, if there is no prompt.
+const GO_ON: &str = "Go on.";
 
 /// Content of standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub(crate) enum StdinUse {
     Text,
     /// Answers to questions of the run, so no text.
     Answers,
+    /// Messages of a chat, so no prompt is needed.
+    Messages,
 }
 
 /// Options for the initial messages and for the conversation file.
@@ -56,19 +62,26 @@ pub(crate) struct PromptOptions {
 }
 
 impl PromptOptions {
-    /// Creates the conversation. The prompt and system message of a script replace missing ones.
-    pub(crate) async fn conversation(&self, script: Option<&Script>, stdin: StdinUse) -> anyhow::Result<Conversation> {
+    /// Creates the conversation, or goes on with that of an earlier run. The prompt and system message of a script replace
+    /// missing ones in a new conversation.
+    pub(crate) async fn conversation(
+        &self,
+        script: Option<&Script>,
+        stdin: StdinUse,
+        earlier: Option<&KeptRun>,
+    ) -> anyhow::Result<Conversation> {
         self.check(stdin)?;
         let prompt = match (&self.text, &self.prompt, &self.prompt_file) {
             (Some(dash), ..) if dash == "-" => Some(read(Path::new("-")).await?),
             (Some(text), ..) | (_, Some(text), _) => Some(text.clone()),
             (.., Some(file)) => Some(read(file).await?),
-            _ if self.load_messages.is_some() => None,
+            _ if self.load_messages.is_some() || earlier.is_some() => None,
             _ => script.and_then(|script| script.prompt.clone()),
         };
-        let mut conversation = match &self.load_messages {
-            Some(file) => Conversation::load(file)?,
-            None => Conversation::new(self.before_the_prompt(script).await?),
+        let mut conversation = match (&self.load_messages, earlier) {
+            (Some(file), _) => Conversation::load(file)?,
+            (None, Some(run)) => Conversation::resumed(run),
+            (None, None) => Conversation::new(self.before_the_prompt(script).await?),
         };
         let piped = match stdin == StdinUse::Text && self.stdin_texts() == 0 {
             true => piped().await?.filter(|text| !text.trim().is_empty()),
@@ -77,6 +90,12 @@ impl PromptOptions {
         match (prompt, piped) {
             (Some(prompt), _) if prompt.trim().is_empty() => return Err(usage_error("the prompt is empty")),
             (None, None) if conversation.awaits_model() && self.attach.is_empty() => {}
+            (None, None) if conversation.is_broken_off() && stdin != StdinUse::Messages && self.attach.is_empty() => {
+                conversation.push_user(Message::text(Role::User, GO_ON));
+            }
+            (None, None) if stdin == StdinUse::Messages && self.attach.is_empty() => {}
+            // The caller decides about a run that has its answer.
+            (None, None) if earlier.is_some() && self.attach.is_empty() => {}
             (None, None) => {
                 return Err(usage_error(
                     "no prompt: pass PROMPT, `-` for standard input, `--prompt` or `--prompt-file`",
@@ -84,7 +103,7 @@ impl PromptOptions {
             }
             (prompt, piped) => {
                 let content = attachment::content(prompt.as_deref(), piped.as_deref(), &self.attach)?;
-                conversation.push(Message::with_content(Role::User, content));
+                conversation.push_user(Message::with_content(Role::User, content));
             }
         }
         Ok(conversation.saved_to(self.save_messages.clone()))
@@ -141,6 +160,9 @@ impl PromptOptions {
         }
         match (self.stdin_texts(), stdin) {
             (0, _) | (1, StdinUse::Text) => {}
+            (_, StdinUse::Messages) => {
+                return Err(usage_error("standard input holds the messages of the chat: pass the text in a file"));
+            }
             (_, StdinUse::Answers) => {
                 return Err(usage_error("standard input holds the answers (--answers): pass the text in a file"));
             }

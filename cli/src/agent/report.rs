@@ -8,11 +8,14 @@ use std::sync::Arc;
 use anyhow::Context;
 use reqwest::Url;
 
+use super::budget::UsedUp;
 use super::event::{Ending, Event, EventLine, Subagent, ToolResult, Totals};
+use super::keeper::Keeper;
 use super::turn::Turn;
 use crate::media::MediaFolder;
 use crate::options::is_maskable;
-use crate::permission::{DenyFlags, denial_hints};
+use crate::permission::{DenyFlags, ask_person, denial_hints};
+use crate::progress::{self, Spinner};
 use crate::render::{self, Tone, counted, legible, one_line, ours, paint, shortened};
 use crate::telemetry::AgentSpan;
 use crate::watch;
@@ -56,6 +59,14 @@ pub(crate) struct Report {
     span: Option<AgentSpan>,
     /// Flags that hints about denials name.
     deny_flags: DenyFlags,
+    /// Keeper of the run, which gets the text of an answer while it arrives.
+    keeper: Option<Keeper>,
+    /// Command that goes on with a kept run.
+    command: &'static str,
+    /// Text of the current answer so far.
+    unfinished: String,
+    /// Spinner while the model has not begun to answer.
+    spinner: Option<Spinner>,
     /// `true` if text of the current answer was streamed.
     streamed: bool,
     /// `true` if the last streamed line has no line break yet.
@@ -76,9 +87,18 @@ impl Report {
             media: None,
             span: None,
             deny_flags: DenyFlags::default(),
+            keeper: None,
+            command: "run",
+            unfinished: String::new(),
+            spinner: None,
             streamed: false,
             line_open: false,
         }
+    }
+
+    /// Sets the keeper of the run, and the command that goes on with it.
+    pub(crate) fn kept(self, keeper: Option<Keeper>, command: &'static str) -> Self {
+        Self { keeper, command, ..self }
     }
 
     /// Sets the flags that hints about denials name.
@@ -104,6 +124,9 @@ impl Report {
             media: self.media.clone(),
             span: self.span.as_ref().map(AgentSpan::below),
             deny_flags: self.deny_flags.clone(),
+            keeper: None,
+            unfinished: String::new(),
+            spinner: None,
             streamed: false,
             line_open: false,
             ..*self
@@ -112,6 +135,8 @@ impl Report {
 
     /// Reports one event.
     pub(crate) fn emit(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        self.spinner = None;
+        self.follow(event)?;
         if let Some(span) = &mut self.span {
             span.observe(event);
         }
@@ -122,12 +147,81 @@ impl Report {
                 if self.below.is_some() {
                     return Ok(());
                 }
-                if let Event::End { reason: Ending::MaxSteps, totals, .. } = event {
-                    render::aside(&out_of_steps(totals));
+                if let Event::End { reason: Ending::MaxSteps | Ending::Budget(_), totals, stopped, .. } = event {
+                    self.explain_stop(totals, *stopped);
                 }
                 Ok(())
             }
             Audience::Person(detail) => self.print(event, detail),
+        }
+    }
+
+    /// Prepares for the next answer of a model: shows a spinner until it begins.
+    pub(crate) fn begin_answer(&mut self, model: &str) {
+        self.unfinished.clear();
+        let is_traced = matches!(self.audience, Audience::Person(detail) if detail >= Detail::Trace);
+        self.spinner = None;
+        if is_traced && self.below.is_none() && !self.debug {
+            self.spinner = progress::spinner(&format!("waiting for {}", one_line(&shortened(model, MAX_NAME))));
+        }
+    }
+
+    /// Ends the current answer; returns its text so far if it is not empty.
+    pub(crate) fn end_answer(&mut self) -> Option<String> {
+        self.spinner = None;
+        Some(std::mem::take(&mut self.unfinished)).filter(|text| !text.trim().is_empty())
+    }
+
+    /// Asks a person at the terminal whether to go on although a budget is used up; `false` if there is nobody.
+    pub(crate) async fn ask_to_go_on(&mut self, used_up: &UsedUp, totals: &Totals) -> anyhow::Result<bool> {
+        self.spinner = None;
+        if self.audience == Audience::Program || self.below.is_some() {
+            return Ok(false);
+        }
+        self.close_line()?;
+        let so_far = format!("\n{}: {used_up}.\n", summary(totals));
+        let question = format!("Go on with {} more [y], or stop [N]? ", used_up.limit());
+        for lead in [so_far.as_str(), "Type `y` or `n` and press Enter. ", "Type `y` or `n` and press Enter. "] {
+            let Some(answer) = ask_person(&format!("{lead}{question}")).await else { return Ok(false) };
+            match answer.to_lowercase().as_str() {
+                "y" | "yes" => return Ok(true),
+                "" | "n" | "no" => return Ok(false),
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// Follows the text of the current answer for the kept run.
+    fn follow(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        match event {
+            Event::Text { delta, .. } => {
+                self.unfinished += delta;
+                self.keeper.iter().for_each(|keeper| keeper.text(delta));
+                Ok(())
+            }
+            Event::Retry { .. } => {
+                self.unfinished.clear();
+                self.keeper.as_ref().map_or(Ok(()), Keeper::void_text)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says why a run stopped without an answer, and how to go on.
+    fn explain_stop(&self, totals: &Totals, stopped: Option<&str>) {
+        match stopped {
+            Some(stopped) => render::aside(&format!("error: stopped: {stopped}")),
+            None => render::aside(&out_of_steps(totals)),
+        }
+        self.explain_resume();
+    }
+
+    /// Says how to go on with a kept run.
+    fn explain_resume(&self) {
+        if let Some(keeper) = &self.keeper {
+            let (command, id) = (self.command, keeper.id());
+            render::hint(&format!("the run is kept: go on with `toolcrib {command} --resume {id}` and its options"));
         }
     }
 
@@ -153,6 +247,7 @@ impl Report {
     /// Reports request and response data if `debug` is set.
     pub(crate) fn debug(&mut self, what: impl FnOnce() -> String) -> anyhow::Result<()> {
         if self.debug {
+            self.spinner = None;
             self.close_line()?;
             render::aside(&format!("debug: {}", self.masked(&what())));
         }
@@ -217,7 +312,7 @@ impl Report {
                 }
             }
             Event::Warning { message } => render::warning(message),
-            Event::End { reason, totals, .. } => {
+            Event::End { reason, totals, stopped, .. } => {
                 if traced {
                     ours(&quiet(&format!("{margin}{}", summary(totals))));
                 }
@@ -225,13 +320,17 @@ impl Report {
                     // The result of the delegating call reports the outcome.
                     _ if is_below => {}
                     Ending::Answer => {}
-                    Ending::MaxSteps => render::aside(&out_of_steps(totals)),
-                    Ending::Interrupted => render::aside("info: interrupted"),
+                    Ending::MaxSteps | Ending::Budget(_) => self.explain_stop(totals, *stopped),
+                    Ending::Interrupted => {
+                        render::aside("info: interrupted");
+                        self.explain_resume();
+                    }
                 }
             }
             Event::Error { message, .. } if is_below => {
                 render::warning(&format!("a delegated agent failed: {message}"));
             }
+            Event::Error { .. } => self.explain_resume(),
             _ => {}
         }
         Ok(())
@@ -267,7 +366,10 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flag
     let tone = if result.is_error { Tone::Bad } else { Tone::Good };
     let painted = paint(tone, outcome, io::stderr().is_terminal());
     let width = outcome.len() + took.len() + name.chars().count() + 4;
-    let content = fitting(width, result.content, detail);
+    let content = match result.display {
+        Some(display) => fitting(width, &format!("{} · {}", one_line(display), result.content), detail),
+        None => fitting(width, result.content, detail),
+    };
     ours(&format!("{} {painted}{took}  {name}{}", quiet(&format!("{margin}←")), quiet(&content)));
     render::executed(&result.receipt.executed);
     if detail == Detail::Verbose && !result.log.is_empty() {
@@ -308,6 +410,9 @@ fn summary(totals: &Totals) -> String {
     }
     if let Some(usage) = totals.usage {
         parts.push(format!("{} + {} tokens", usage.prompt_tokens, usage.completion_tokens));
+    }
+    if let Some(cost) = totals.cost {
+        parts.push(format!("{cost:.4} of money"));
     }
     parts.push(milliseconds(totals.ms as f64));
     parts.join(" · ")

@@ -83,6 +83,11 @@ impl Script {
         })
     }
 
+    /// Returns the script after its first turns, which an earlier process played.
+    pub(crate) fn after(self, turns: usize) -> Self {
+        Self { next: self.next + turns, ..self }
+    }
+
     /// The part of the next agent to which a task is handed.
     pub(crate) fn next_agent(&self) -> Option<Self> {
         let turns = self.agents.lock().unwrap_or_else(PoisonError::into_inner).next()?;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::AddAssign;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolcrib::call::Payload;
 
@@ -28,7 +28,7 @@ pub(crate) struct Turn {
     /// Token usage, if reported.
     pub(crate) usage: Option<Usage>,
     /// Other items of the answer, which are sent back unchanged, with the positions of its text and calls; see
-    /// [`super::conversation::Message`].
+    /// [`super::message::Message`].
     pub(crate) items: Vec<Value>,
 }
 
@@ -56,7 +56,7 @@ impl Call {
 }
 
 /// Tokens used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Usage {
     pub(crate) prompt_tokens: u64,

@@ -203,7 +203,7 @@ impl Args {
     fn show(&self, event: &CallEvent, media: Option<&MediaFolder>) -> anyhow::Result<()> {
         match &event.kind {
             CallEventKind::Preview(text) if self.verbose && !self.json => render::quoted("»", text),
-            CallEventKind::Preview(_) => {}
+            CallEventKind::Preview(_) | CallEventKind::Ended(_) => {}
             CallEventKind::Hooks(hooks) => render::hooks("", &event.name, hooks),
             CallEventKind::Part { number, ms, part } if self.stream => {
                 let part = watch::json_of(part);

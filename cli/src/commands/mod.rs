@@ -6,6 +6,7 @@ pub(crate) mod build;
 pub(crate) mod bundle;
 pub(crate) mod cache;
 pub(crate) mod call;
+pub(crate) mod chat;
 pub(crate) mod compile_worker;
 pub(crate) mod completions;
 pub(crate) mod describe;
@@ -25,6 +26,7 @@ pub(crate) mod push;
 pub(crate) mod remove;
 pub(crate) mod result;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod secret;
 pub(crate) mod sign;
@@ -40,6 +42,8 @@ use std::process::ExitCode;
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Run(run::Args),
+    Chat(chat::Args),
+    Runs(runs::Args),
     Call(call::Args),
     List(list::Args),
     Inspect(inspect::Args),
@@ -81,6 +85,8 @@ impl Command {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Command::Run(args) => run::run(args).await,
+            Command::Chat(args) => chat::run(args).await,
+            Command::Runs(args) => runs::run(&args),
             Command::Call(args) => call::run(args).await,
             Command::List(args) => list::run(args).await,
             Command::Mcp(args) => mcp::run(args).await,

@@ -1,34 +1,31 @@
 //! `toolcrib run`: runs an agent loop with a model and prints the answer.
 
-use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+mod shared;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolcrib::policy::Approver;
 use toolcrib::{Availability, Builder, Runtime, Tool};
 
 use crate::agent::briefing::briefing;
 use crate::agent::conversation::Conversation;
-use crate::agent::delegate::Agents;
-use crate::agent::event::{Ending, Event};
-use crate::agent::model::Model;
+use crate::agent::event::{Ending, Event, Totals};
 use crate::agent::prompt::{PromptOptions, StdinUse};
 use crate::agent::questions::ProgramApprover;
-use crate::agent::report::{Audience, Detail, Report};
-use crate::agent::script::Script;
-use crate::agent::settings::{ModelOptions, Settings};
+use crate::agent::report::{Audience, Report};
 use crate::agent::unsent::unsent_hint;
 use crate::agent::{Agent, RequestOptions};
-use crate::door::Door;
 use crate::instructions::trusted_instructions;
-use crate::options::{RecordsFolder, Sources, duration};
+use crate::options::duration;
 use crate::permission::WaitingApprover;
-use crate::render::{self, Advice};
-use crate::telemetry::{Root, TelemetryOptions};
+use crate::render::{self, Advice, usage_error};
+use crate::runs::{KeptRun, RunState};
+
+pub(crate) use shared::{AgentOptions, OpenedAgent};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,8 +52,8 @@ With --answers a call that needs approval is an event `permission_asked`, and st
 its answer:
   {\"type\": \"permission_answer\", \"id\": \"q1\", \"answer\": \"once\"}
 
-Exit status: 0 the model answered, 1 it did not, 2 usage error, 130 interrupted, 129 or 143 \
-terminated.";
+Exit status: 0 the model answered, 1 it did not, 2 usage error, 4 stopped at --max-steps or another \
+budget, 130 interrupted, 129 or 143 terminated. After 1, 4 and a signal, `--resume ID` goes on.";
 
 const OUTPUT: &str = "Output";
 const APPROVALS: &str = "Approvals";
@@ -74,29 +71,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     opening: Box<PromptOptions>,
     #[command(flatten)]
-    model: Box<ModelOptions>,
+    shared: Box<AgentOptions>,
 
-    /// Print text as it arrives (the default on a terminal)
-    #[arg(long, overrides_with = "no_stream", help_heading = OUTPUT)]
-    stream: bool,
-    /// Print text only when it is complete
-    #[arg(long, overrides_with = "stream", help_heading = OUTPUT)]
-    no_stream: bool,
     /// Print one JSON event per line instead of the answer
     #[arg(long, help_heading = OUTPUT)]
     json: bool,
-    /// Also show the standard error of tools, and do not truncate
-    #[arg(long, short, conflicts_with = "quiet", help_heading = OUTPUT)]
-    verbose: bool,
-    /// Do not print a trace
-    #[arg(long, short, help_heading = OUTPUT)]
-    quiet: bool,
-    /// Save media that tools show to this directory
-    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
-    media: Option<PathBuf>,
-    /// Print requests and responses, with the key masked
-    #[arg(long, help_heading = OUTPUT)]
-    debug: bool,
     /// Print the first messages before they are sent
     #[arg(long, help_heading = OUTPUT)]
     print_messages: bool,
@@ -118,13 +97,6 @@ pub(crate) struct Args {
     /// terminal
     #[arg(long, value_name = "TIME", value_parser = approval_wait, conflicts_with = "answers", help_heading = APPROVALS)]
     wait_approval: Option<Duration>,
-
-    #[command(flatten)]
-    records: RecordsFolder,
-    #[command(flatten)]
-    telemetry: TelemetryOptions,
-    #[command(flatten)]
-    sources: Sources,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -141,38 +113,40 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Performs the run; sets `begun` once the run reports its own end.
 async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
-    let settings = args.model.resolve(|name| std::env::var(name).ok())?;
+    let settings = args.shared.settings()?;
     if args.print_config {
         render::print_json(&serde_json::to_string_pretty(&settings.shown())?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    args.sources.fetch().await?;
+    args.shared.sources.fetch().await?;
     if args.capabilities {
-        print_capabilities(&runtime(&args.sources, &settings, |builder| builder)?, args.json)?;
+        print_capabilities(&args.shared.runtime(&settings, |builder| builder)?, args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let script = args.model.script.as_deref().map(Script::load).transpose()?;
+    let script = args.shared.script()?;
+    let earlier = args.shared.keep.earlier(&args.shared.sources)?;
     let stdin = if args.answers { StdinUse::Answers } else { StdinUse::Text };
-    let conversation = args.opening.conversation(script.as_ref(), stdin).await?;
-    let options = args.options(&settings, script.is_some())?;
-    let door = args.door(&settings)?;
+    let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);
+    let conversation = args.opening.conversation(script.as_ref(), stdin, earlier_run).await?;
+    if let Some(run) = earlier_run.filter(|_| !conversation.awaits_model()) {
+        return args.repeat_answer(run);
+    }
+    // A script goes on where it was, unless a prompt begins anew.
+    let is_same = earlier_run.is_some_and(|run| conversation.messages().len() == run.messages.len());
+    let script = script.map(|script| script.after(if is_same { conversation.answers() } else { 0 }));
     let approver = args.approver()?;
-    let agents = Arc::new(Agents::default());
-    let (model, abilities) = (options.model.clone(), options.abilities());
     let with = |builder: Builder| {
-        let builder = builder.application("run", Map::from_iter([("model".to_owned(), json!(model))]));
-        let builder = args.opening.keep_apart(door.attach(builder));
-        let builder = args.model.script.iter().fold(builder, Builder::protect);
-        let builder = approver.into_iter().fold(builder, Builder::approver);
-        builder.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities)
+        let builder = args.opening.keep_apart(builder);
+        approver.into_iter().fold(builder, Builder::approver)
     };
-    let runtime = runtime(&args.sources, &settings, with)?;
-    let instructions = trusted_instructions(&args.sources.trust.trusted()?);
+    let opened = args.shared.open("run", &settings, (script.is_some(), args.json), !args.dry_run, with)?;
+    let OpenedAgent { runtime, door, options, agents } = opened;
+    let instructions = trusted_instructions(&args.shared.sources.trust.trusted()?);
     let conversation = conversation.with_briefing(briefing(&runtime, &runtime.session(), instructions.as_deref()));
     if args.print_messages {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
-    let mut report = args.report(&settings).traced(door.span()).saving(door.media().cloned());
+    let mut report = args.shared.report(&settings, args.json).traced(door.span()).saving(door.media().cloned());
     if let Some(warning) = settings.warning {
         report.warn(warning)?;
     }
@@ -180,37 +154,46 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         print_request(&options, &conversation, &options.definitions(&runtime.session()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let model = match script {
-        Some(script) => Model::Script(script),
-        None => Model::Server(Box::new(settings.server()?)),
-    };
-    args.sources.prepare(&runtime).await?;
-    if let (false, false, Some(hint)) = (args.json, args.quiet, unsent_hint(&runtime)) {
+    let model = args.shared.model(&settings, script)?;
+    args.shared.sources.prepare(&runtime).await?;
+    if let (false, false, Some(hint)) = (args.json, args.shared.quiet, unsent_hint(&runtime)) {
         render::hint(&hint);
     }
+    let keeper = args.shared.keeper(earlier, &settings, &runtime, ("run", &options.model))?;
+    let report = report.kept(keeper.clone(), "run");
     *begun = true;
     agents.begin(&runtime, &model, &options, &report);
+    let conversation = conversation.kept_by(keeper);
     let end = Agent::new(runtime.session(), model, options, conversation, report).run().await;
     let written = door.close().await;
     let end = end?;
     written?;
-    match end.0 {
-        Ending::Answer => Ok(ExitCode::SUCCESS),
-        Ending::MaxSteps | Ending::Interrupted => Ok(ExitCode::FAILURE),
-    }
+    Ok(shared::exit_code(end.0))
 }
 
 impl Args {
-    fn options(&self, settings: &Settings, scripted: bool) -> anyhow::Result<RequestOptions> {
-        let model = if scripted { "script".to_owned() } else { settings.model()? };
-        let stream = self.stream || (!self.no_stream && !self.json && io::stdout().is_terminal());
-        let (api, custom_tools, sampling) = (settings.api.value, settings.custom_tools, settings.sampling);
-        Ok(RequestOptions { api, custom_tools, model, sampling, stream, max_steps: self.model.max_steps })
+    /// Prints the kept answer of a run that was killed after it; any other run with an answer needs a prompt.
+    fn repeat_answer(&self, run: &KeptRun) -> anyhow::Result<ExitCode> {
+        let Some(answer) = run.answer().filter(|_| run.state == RunState::Open) else {
+            return Err(usage_error("the run has ended with an answer: pass a PROMPT to go on with it"));
+        };
+        match self.json {
+            true => {
+                let mut report = Report::new(Audience::Program, false, Vec::new());
+                report.emit(&Event::Message { step: run.steps, content: &answer, r#final: true })?;
+                let (reason, id, totals) = (Ending::Answer, run.header.id.as_str(), Totals::default());
+                let (answer, run) = (Some(answer.as_str()), Some(id));
+                report.emit(&Event::End { reason, answer, budget: None, stopped: None, run, totals, exit_code: 0 })?;
+            }
+            false => render::print(render::legible(&answer).trim_end_matches('\n'))?,
+        }
+        render::hint("the run had ended with this answer; a PROMPT goes on with it");
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Returns the approver that takes the place of the terminal, if any. A dry run asks nothing.
     fn approver(&self) -> anyhow::Result<Option<Arc<dyn Approver>>> {
-        let approvals = || self.sources.rules.kept.file();
+        let approvals = || self.shared.sources.rules.kept.file();
         match (self.answers, self.wait_approval) {
             _ if self.dry_run => Ok(None),
             (true, _) => {
@@ -219,7 +202,7 @@ impl Args {
                 Ok(Some(Arc::new(approver)))
             }
             (false, Some(max_wait)) => {
-                let calls = self.sources.rules.kept.pending().ok_or_else(|| {
+                let calls = self.shared.sources.rules.kept.pending().ok_or_else(|| {
                     let message = "no file for the calls that wait: no home directory was found";
                     Advice::new(message, "set one with `--pending FILE`")
                 })?;
@@ -227,25 +210,6 @@ impl Args {
             }
             (false, None) => Ok(None),
         }
-    }
-
-    /// Opens traces, records and media. A dry run opens no folder.
-    fn door(&self, settings: &Settings) -> anyhow::Result<Door> {
-        let door = Door::open(&self.telemetry, Root::Agent)?;
-        match self.dry_run {
-            true => Ok(door),
-            false => door.with_folders(&self.records, self.media.as_deref(), &self.sources, settings.secrets()),
-        }
-    }
-
-    fn report(&self, settings: &Settings) -> Report {
-        let audience = match (self.json, self.quiet, self.verbose) {
-            (true, ..) => Audience::Program,
-            (_, true, _) => Audience::Person(Detail::Quiet),
-            (_, _, true) => Audience::Person(Detail::Verbose),
-            _ => Audience::Person(Detail::Trace),
-        };
-        Report::new(audience, self.debug, settings.secrets()).naming(self.sources.deny_flags())
     }
 }
 
@@ -255,18 +219,6 @@ fn approval_wait(text: &str) -> Result<Duration, String> {
         wait if wait <= MAX_APPROVAL_WAIT => Ok(wait),
         _ => Err(format!("`{text}` is too long: a call waits at most `1h`")),
     }
-}
-
-/// Builds the runtime with the tools of the sources, or none: a model can run without tools.
-fn runtime(sources: &Sources, settings: &Settings, with: impl FnOnce(Builder) -> Builder) -> anyhow::Result<Runtime> {
-    if let (true, Err(error)) = (sources.tools.is_empty(), sources.paths()) {
-        render::warning(&format!("{}; the model runs without tools", render::message(&error)));
-        let builder = Runtime::builder(sources.audit(settings.secrets())?);
-        return with(builder).build().context("cannot run without tools");
-    }
-    let runtime = sources.runtime_with(settings.tool_timeout.value, settings.secrets(), with)?;
-    sources.trust.hint(&runtime, None);
-    Ok(runtime)
 }
 
 fn print_request(options: &RequestOptions, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {

@@ -30,7 +30,15 @@ use crate::render::lock_terminal;
 /// Prints a question and reads one line at the terminal; `None` at the end of input. Input typed before the question is
 /// discarded.
 pub(crate) async fn ask(question: &str) -> Option<String> {
-    let mut keyboard = Keyboard::default();
+    ask_at(Keyboard::default(), question).await
+}
+
+/// Asks a person at the terminal, which need not be standard input; `None` if nobody can answer there.
+pub(crate) async fn ask_person(question: &str) -> Option<String> {
+    ask_at(Keyboard::open()?, question).await
+}
+
+async fn ask_at(mut keyboard: Keyboard, question: &str) -> Option<String> {
     keyboard.discard();
     {
         let _lock = lock_terminal();

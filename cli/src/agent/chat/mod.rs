@@ -10,7 +10,7 @@ use toolcrib::ToolResult;
 
 pub(super) use answer::Answer;
 
-use super::conversation::Message;
+use super::message::Message;
 use super::reply::{self, Reply, Shape};
 use super::request::{Request, Sampling};
 

@@ -7,7 +7,7 @@ use toolcrib::call::Payload;
 
 use super::item::{Item, What};
 use crate::agent::answer::{AnswerBuilder, AnswerError, MAX_CALLS, arguments, error_in, scalar, usage};
-use crate::agent::conversation::Placeholder;
+use crate::agent::message::Placeholder;
 use crate::agent::turn::{Call, FILTER, INCOMPLETE, LENGTH, Turn, Usage};
 
 const COMPLETED: &str = "completed";

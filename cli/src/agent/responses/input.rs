@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use crate::agent::answer::push_text;
-use crate::agent::conversation::{Message, MessageCall, Placeholder, Role};
+use crate::agent::message::{Message, MessageCall, Placeholder, Role};
 
 /// Every message, in its order.
 pub(super) fn items(messages: &[Message]) -> Vec<Value> {

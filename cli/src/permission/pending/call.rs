@@ -10,8 +10,7 @@ use toolcrib::source::digest;
 use crate::permission::RequestDetails;
 use crate::permission::sheet::{Sheet, pretty, scope};
 use crate::render::{inert_json, one_line, shortened};
-
-use super::id;
+use crate::short_id;
 
 /// Maximum time for which a call waits for an answer.
 pub(super) const MAX_WAIT: SignedDuration = SignedDuration::from_secs(60 * 60);
@@ -104,7 +103,7 @@ impl PendingCall {
         let RequestDetails { source, fixed, properties } = RequestDetails::new(request);
         let length = request.arguments.chars().count();
         Ok(Self {
-            id: id::random()?,
+            id: short_id::random()?,
             tool: short(&tool.name),
             client: shortened(client, MAX_CLIENT).into_owned(),
             owner: shortened(owner, MAX_CLIENT).into_owned(),
@@ -234,7 +233,7 @@ pub(super) mod tests {
     /// Creates a waiting call of a client; calls with one key are the same call.
     pub(in crate::permission::pending) fn call(key: &str, client: &str) -> PendingCall {
         PendingCall {
-            id: id::random().unwrap(),
+            id: short_id::random().unwrap(),
             tool: "fs_rm".into(),
             client: client.into(),
             owner: client.into(),

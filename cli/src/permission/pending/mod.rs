@@ -8,7 +8,6 @@
 
 mod approver;
 mod call;
-mod id;
 mod waiting;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +17,7 @@ use jiff::Timestamp;
 use toolcrib::ListFile;
 
 use crate::render::{Advice, one_line};
+use crate::short_id;
 
 use call::PendingAnswer;
 
@@ -76,7 +76,7 @@ impl PendingCalls {
             }
             make_room(calls, &call.owner)?;
             while calls.iter().any(|one| one.id == call.id) {
-                call.id = id::random()?;
+                call.id = short_id::random()?;
             }
             let id = call.id.clone();
             calls.push(call);
@@ -198,8 +198,8 @@ fn make_room(calls: &mut Vec<PendingCall>, owner: &str) -> anyhow::Result<()> {
 
 /// Returns the place of the call with an identifier as a person typed it.
 fn place(calls: &[PendingCall], typed: &str, now: Timestamp) -> anyhow::Result<usize> {
-    let shown = || one_line(typed).chars().take(id::MAX_SHOWN).collect::<String>();
-    let Some(id) = id::parse(typed) else {
+    let shown = || one_line(typed).chars().take(short_id::MAX_SHOWN).collect::<String>();
+    let Some(id) = short_id::parse(typed) else {
         let message = format!("`{}` is not the identifier of a call, which is like `7k3md-x0q9a`", shown());
         return Err(Advice::new(message, LIST_HINT).into());
     };

@@ -1,5 +1,4 @@
-//! Identifiers of pending calls, such as `7k3md-x0q9a`: random, short enough to type, and without letters that look like
-//! others.
+//! Identifiers that people type, such as `7k3md-x0q9a`: random, short, and without letters that look like others.
 
 use anyhow::anyhow;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -9,12 +8,12 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Length of an identifier without its hyphen: 50 bits.
 const LEN: usize = 10;
 /// Maximum length of a wrong identifier in a message, in characters.
-pub(super) const MAX_SHOWN: usize = 40;
+pub(crate) const MAX_SHOWN: usize = 40;
 /// Length of each half.
 const HALF: usize = LEN / 2;
 
 /// Creates an identifier from random bytes of the system.
-pub(super) fn random() -> anyhow::Result<String> {
+pub(crate) fn random() -> anyhow::Result<String> {
     let mut bytes = [0; LEN];
     SystemRandom::new().fill(&mut bytes).map_err(|_| anyhow!("the system has no random numbers"))?;
     let characters = bytes.map(|byte| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()]));
@@ -22,7 +21,7 @@ pub(super) fn random() -> anyhow::Result<String> {
 }
 
 /// Returns the identifier that a person typed, with hyphens and capitals as they are stored; `None` if it is none.
-pub(super) fn parse(typed: &str) -> Option<String> {
+pub(crate) fn parse(typed: &str) -> Option<String> {
     let mut characters = Vec::with_capacity(LEN);
     for c in typed.trim().chars().filter(|c| *c != '-') {
         let c = match c.to_ascii_lowercase() {

@@ -1,0 +1,176 @@
+//! Writes a run to its file as it happens: each message, the beginning of calls before they begin, each result when its call
+//! ends, and the text of an answer while it arrives.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use jiff::Timestamp;
+
+use super::event::Totals;
+use super::message::Message;
+use super::turn::{Call, Usage};
+use crate::render::Advice;
+use crate::runs::{Header, KeptRun, Line, RunFile, RunMasks};
+
+/// Minimum time between two lines with text of an answer that still arrives.
+const TEXT_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Keeper of one run. Clones share the file.
+#[derive(Debug, Clone)]
+pub(crate) struct Keeper(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    id: Arc<str>,
+    file: RunFile,
+    masks: RunMasks,
+    is_new: bool,
+    /// Calls of which the file has the result.
+    answered: HashSet<String>,
+    /// Text of the answer so far.
+    text: String,
+    /// Its beginning in the file, masked.
+    written_text: String,
+    text_at: Option<Instant>,
+}
+
+impl Keeper {
+    /// Begins a new file with its header.
+    pub(crate) fn begin(file: RunFile, header: Header, masks: RunMasks) -> anyhow::Result<Self> {
+        let keeper = Self::new(file, &header.id, masks, true, HashSet::new());
+        keeper.lock().write(&Line::Run(header))?;
+        Ok(keeper)
+    }
+
+    /// Goes on with the file of a run.
+    pub(crate) fn resume(file: RunFile, run: &KeptRun, masks: RunMasks, model: &str) -> anyhow::Result<Self> {
+        let keeper = Self::new(file, &run.header.id, masks, false, run.answered.iter().cloned().collect());
+        // What stands for interrupted parts comes first: it belongs to the lines before.
+        for (index, message) in run.messages.iter().enumerate().skip(run.written) {
+            let change = run.changes.iter().find(|(changed, _)| *changed == index).map(|(_, change)| change.clone());
+            keeper.message(message, change)?;
+        }
+        keeper.lock().write(&Line::Resumed { at: Timestamp::now(), model: model.to_owned() })?;
+        Ok(keeper)
+    }
+
+    fn new(file: RunFile, id: &str, masks: RunMasks, is_new: bool, answered: HashSet<String>) -> Self {
+        let (text, written_text) = (String::new(), String::new());
+        let id = id.into();
+        Self(Arc::new(Mutex::new(State { id, file, masks, is_new, answered, text, written_text, text_at: None })))
+    }
+
+    /// Identifier of the run.
+    pub(crate) fn id(&self) -> Arc<str> {
+        self.lock().id.clone()
+    }
+
+    /// Returns `true` if the file was begun by this process.
+    pub(crate) fn is_new(&self) -> bool {
+        self.lock().is_new
+    }
+
+    /// Returns a text with the masks of the run.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        self.lock().masks.mask_text(text)
+    }
+
+    /// Writes a message, unless it is a result that the file has.
+    pub(crate) fn message(&self, message: &Message, change: Option<String>) -> anyhow::Result<()> {
+        let mut state = self.lock();
+        if let Some(id) = message.answered_call()
+            && !state.answered.insert(id.to_owned())
+        {
+            return Ok(());
+        }
+        let mut message = serde_json::to_value(message).context("cannot write a message as JSON")?;
+        let masked = state.masks.mask_message(&mut message);
+        let change = change.map(|change| state.masks.mask_text(&change));
+        state.forget_text();
+        state.write(&Line::Message { message, masked, change })
+    }
+
+    /// Writes that calls begin, and waits until this is on the disk: from here on they are never repeated.
+    pub(crate) fn calls(&self, calls: &[Call]) -> anyhow::Result<()> {
+        let mut state = self.lock();
+        state.write(&Line::Calls { ids: calls.iter().map(|call| call.id.clone()).collect() })?;
+        state.sync()
+    }
+
+    /// Adds text of an answer that still arrives. It is written now and then; a failure shows when the message is written.
+    pub(crate) fn text(&self, delta: &str) {
+        let mut state = self.lock();
+        state.text += delta;
+        if state.text_at.is_some_and(|at| at.elapsed() < TEXT_INTERVAL) {
+            return;
+        }
+        state.text_at = Some(Instant::now());
+        let beginning = state.masks.mask_beginning(&state.text);
+        let Some(new) = beginning.strip_prefix(&state.written_text).filter(|new| !new.is_empty()) else { return };
+        if state.write(&Line::Text { text: new.to_owned() }).is_ok() {
+            state.written_text = beginning;
+        }
+    }
+
+    /// Drops the text of an answer that is requested again.
+    pub(crate) fn void_text(&self) -> anyhow::Result<()> {
+        let mut state = self.lock();
+        let is_written = !state.written_text.is_empty();
+        state.forget_text();
+        if is_written { state.write(&Line::Void) } else { Ok(()) }
+    }
+
+    /// Writes the tokens of a request.
+    pub(crate) fn usage(&self, usage: Usage) -> anyhow::Result<()> {
+        self.lock().write(&Line::Usage(usage))
+    }
+
+    /// Writes that the conversation is cut to its first `messages`.
+    pub(crate) fn undo(&self, messages: usize) -> anyhow::Result<()> {
+        let mut state = self.lock();
+        state.forget_text();
+        state.write(&Line::Undo { messages })?;
+        state.sync()
+    }
+
+    /// Writes the end of the run in this process.
+    pub(crate) fn end(&self, reason: &str, totals: &Totals) -> anyhow::Result<()> {
+        let mut state = self.lock();
+        let (at, reason) = (Timestamp::now(), reason.to_owned());
+        state.write(&Line::End { at, reason, steps: totals.steps, calls: totals.calls })?;
+        state.sync()
+    }
+
+    /// Waits until everything is on the disk.
+    pub(crate) fn sync(&self) -> anyhow::Result<()> {
+        self.lock().sync()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn write(&mut self, line: &Line) -> anyhow::Result<()> {
+        let line = serde_json::to_vec(line).context("cannot write a line of the run as JSON")?;
+        self.file.append(&line).map_err(|error| self.failed(&error))
+    }
+
+    fn sync(&self) -> anyhow::Result<()> {
+        self.file.sync().map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &std::io::Error) -> anyhow::Error {
+        let message = format!("cannot keep the run in `{}`: {error}", self.file.path().display());
+        Advice::new(message, "`--no-keep` runs without keeping anything; `toolcrib runs remove` makes room").into()
+    }
+
+    fn forget_text(&mut self) {
+        self.text.clear();
+        self.written_text.clear();
+        self.text_at = None;
+    }
+}

@@ -1,0 +1,59 @@
+//! Options of every model request in a run.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolcrib::Session;
+
+use super::api::Api;
+use super::budget::Budget;
+use super::conversation::Conversation;
+use super::request::{Request, Sampling};
+
+/// Options of every model request in a run.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestOptions {
+    pub(crate) api: Api,
+    /// `true` to offer tools that take text as custom tools if the API supports them.
+    pub(crate) custom_tools: bool,
+    pub(crate) model: String,
+    pub(crate) sampling: Sampling,
+    pub(crate) stream: bool,
+    pub(crate) max_steps: u32,
+    /// Budgets of the run, shared with its subagents.
+    pub(crate) budget: Arc<Budget>,
+}
+
+impl RequestOptions {
+    /// Creates the request for the next message of `conversation` with `tools`.
+    pub(crate) fn request<'a>(&'a self, conversation: &'a Conversation, tools: &'a [Value]) -> Request<'a> {
+        let RequestOptions { api, sampling, stream, .. } = *self;
+        Request {
+            api,
+            model: &self.model,
+            messages: conversation.messages(),
+            tools,
+            sampling,
+            stream,
+            reasoning: api == Api::Responses,
+            max_tokens: None,
+        }
+    }
+
+    /// Creates a request without tools for one answer of at most `tokens`.
+    pub(crate) fn question<'a>(&'a self, conversation: &'a Conversation, tokens: u32) -> Request<'a> {
+        Request { max_tokens: Some(tokens), reasoning: false, ..self.request(conversation, &[]) }
+    }
+
+    /// Returns the features of the model's API by the names that tool definitions use.
+    pub(crate) fn abilities(&self) -> impl Iterator<Item = String> {
+        let custom = self.api == Api::Responses && self.custom_tools;
+        let abilities = [("custom_tools", custom), ("media_results", self.api == Api::Responses)];
+        abilities.into_iter().filter(|(_, can)| *can).map(|(name, _)| name.to_owned())
+    }
+
+    /// Returns the current tool definitions of a session.
+    pub(crate) fn definitions(&self, session: &Session) -> Vec<Value> {
+        session.tools().into_iter().map(|tool| self.api.definition(tool, self.custom_tools)).collect()
+    }
+}

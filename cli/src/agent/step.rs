@@ -1,0 +1,95 @@
+//! The calls of one step: begun within the budgets, kept when each of them ends, and reported in their order.
+
+use toolcrib::call::Payload;
+use toolcrib::{Tool, ToolResult};
+
+use super::Agent;
+use super::batch::Batch;
+use super::change::change_of;
+use super::event::{Ending, Event, ToolResult as CallEnd};
+use super::turn::Call;
+use crate::interrupt;
+use crate::permission::hint;
+use crate::watch::{CallEvent, CallEventKind};
+
+impl Agent {
+    /// Makes the calls of the last message; returns the end of the run if something stops it.
+    pub(super) async fn call(&mut self, step: u32, calls: Vec<Call>) -> anyhow::Result<Option<Ending>> {
+        if let Some(ending) = self.within_budget(calls.len()).await? {
+            self.conversation.set_pending(calls);
+            return Ok(Some(ending));
+        }
+        for Call { id, name, arguments, payload } in &calls {
+            let custom = *payload == Payload::Text;
+            self.report.emit(&Event::ToolCall { step, id, name, arguments, custom })?;
+        }
+        if let Some(keeper) = self.conversation.keeper() {
+            keeper.calls(&calls)?;
+        }
+        self.batch = Some(Batch::start(&self.session, self.options.api, calls));
+        while self.next_result(step).await? {}
+        self.save()?;
+        Ok(interrupt::is_requested().then_some(Ending::Interrupted))
+    }
+
+    /// Awaits the next event of the running calls and reports it; `false` if all have ended.
+    async fn next_result(&mut self, step: u32) -> anyhow::Result<bool> {
+        let Some(batch) = &mut self.batch else { return Ok(false) };
+        let alone = batch.len() == 1;
+        let (call, result) = tokio::select! {
+            biased;
+            Some(seen) = self.events.next() => {
+                self.show(step, &seen)?;
+                return Ok(true);
+            }
+            next = batch.next() => match next {
+                Some((call, result)) => (call.clone(), result),
+                None => return Ok(false),
+            },
+        };
+        // Parts shown before the end are reported before it.
+        while let Some(seen) = self.events.ready() {
+            self.show(step, &seen)?;
+        }
+        self.note(&call.id, &result)?;
+        self.totals.calls += 1;
+        self.totals.failed_calls += u64::from(result.is_error());
+        let tool = self.session.tools().into_iter().find(|tool| tool.name == result.receipt.tool);
+        let hint = hint(&result.receipt, tool, &call.arguments);
+        self.report.emit(&Event::ToolResult(CallEnd {
+            step,
+            id: &call.id,
+            name: &call.name,
+            is_error: result.is_error(),
+            content: &result.content(),
+            display: result.display.as_deref(),
+            plugin: tool.map(Tool::plugin),
+            shown: &result.shown,
+            receipt: &result.receipt,
+            log: &result.log,
+            hint: hint.as_deref(),
+            alone,
+        }))?;
+        Ok(true)
+    }
+
+    /// Reports an event of a call; the result of one that has ended is kept at once.
+    pub(super) fn show(&mut self, step: u32, seen: &CallEvent) -> anyhow::Result<()> {
+        match (&seen.kind, Event::of(step, seen)) {
+            (CallEventKind::Ended(result), _) => self.note(&seen.call_id, result),
+            (_, Some(event)) => self.report.emit(&event),
+            (_, None) => Ok(()),
+        }
+    }
+
+    /// Keeps the result of a call of this step, once.
+    fn note(&mut self, id: &str, result: &ToolResult) -> anyhow::Result<()> {
+        let Some(batch) = &mut self.batch else { return Ok(()) };
+        let tool = self.session.tools().into_iter().find(|tool| tool.name == result.receipt.tool);
+        let change = change_of(tool, result);
+        match (batch.note(id, result, change.clone()), self.conversation.keeper()) {
+            (Some(message), Some(keeper)) => keeper.message(&message, change),
+            _ => Ok(()),
+        }
+    }
+}

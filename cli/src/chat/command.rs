@@ -1,0 +1,92 @@
+//! Commands of a chat: lines that begin with `/`.
+
+use toolcrib::policy::Pattern;
+
+/// A line that a person typed.
+#[derive(Debug)]
+pub(super) enum Typed {
+    /// A message for the model.
+    Message(String),
+    /// Nothing.
+    Empty,
+    /// The model is asked again, without a new message.
+    Go,
+    Tools,
+    /// Approvals that are given ahead; without a pattern they are listed.
+    Allow(Option<Pattern>),
+    Undo,
+    Cost,
+    Help,
+    Quit,
+}
+
+/// Help of a chat.
+pub(super) const HELP: &str = "\
+/tools          the tools that the model may call, with their permissions
+/allow PATTERN  do not ask about calls of these tools in this chat, such as fs_rm or fs_*; alone: what is allowed
+/undo           drop your last message and everything after it from the conversation
+/cost           tokens and calls so far, and money if --price is set
+/go             let the model go on without a new message, after an interruption, an error or a budget
+/help           this list
+/quit           end the chat, which is kept; Ctrl-D does the same
+Ctrl-C stops an answer, and its text stays. A line that ends with `\\` goes on in the next one.
+A message that begins with `/` needs a space before it.";
+
+impl Typed {
+    /// Parses a line.
+    ///
+    /// # Errors
+    ///
+    /// Explains what is wrong with a command.
+    pub(super) fn parse(line: &str) -> Result<Self, String> {
+        if line.trim().is_empty() {
+            return Ok(Self::Empty);
+        }
+        let Some(command) = line.strip_prefix('/') else { return Ok(Self::Message(line.trim().to_owned())) };
+        let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        let argument = argument.trim();
+        let parsed = match name {
+            "tools" => Self::Tools,
+            "allow" => Self::Allow(pattern(argument)?),
+            "undo" => Self::Undo,
+            "cost" => Self::Cost,
+            "go" => Self::Go,
+            "help" | "?" => Self::Help,
+            "quit" | "exit" | "q" => Self::Quit,
+            _ => return Err(format!("`/{name}` is no command: `/help` lists them; begin a message with a space")),
+        };
+        match argument.is_empty() || matches!(parsed, Self::Allow(_)) {
+            true => Ok(parsed),
+            false => Err(format!("`/{name}` takes no argument")),
+        }
+    }
+}
+
+fn pattern(text: &str) -> Result<Option<Pattern>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let pattern: Pattern = text.parse().map_err(|error| format!("{error}"))?;
+    match pattern.is_class() || text.contains('(') {
+        true => Err(format!("`{text}`: name tools here, such as `fs_rm` or `fs_*`; rules with arguments are options")),
+        false => Ok(Some(pattern)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_messages_or_commands() {
+        assert!(matches!(Typed::parse(" "), Ok(Typed::Empty)));
+        assert!(matches!(Typed::parse("/quit"), Ok(Typed::Quit)) && matches!(Typed::parse("/undo "), Ok(Typed::Undo)));
+        assert!(matches!(Typed::parse("hello /quit"), Ok(Typed::Message(text)) if text == "hello /quit"));
+        assert!(matches!(Typed::parse(" /etc/hosts?"), Ok(Typed::Message(text)) if text == "/etc/hosts?"));
+        assert!(matches!(Typed::parse("/allow"), Ok(Typed::Allow(None))));
+        assert!(matches!(Typed::parse("/allow fs_*"), Ok(Typed::Allow(Some(pattern))) if pattern.as_str() == "fs_*"));
+        for wrong in ["/etc/hosts", "/", "/undo 3", "/allow fs_rm(path=a)", "/allow @writes", "/allow a b"] {
+            assert!(Typed::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

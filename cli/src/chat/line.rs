@@ -1,0 +1,157 @@
+//! A line that a person edits, independent of any terminal: its text, the cursor, and the earlier lines.
+
+use console::Key;
+
+/// Result of a key.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Edit {
+    /// The line may have changed.
+    Changed,
+    /// The line is complete.
+    Complete,
+    /// The person gave up the line.
+    Dropped,
+    /// End of the input.
+    End,
+    /// The screen is to be cleared.
+    Clear,
+}
+
+/// Maximum length of a line, in characters.
+const MAX_LINE: usize = 65_536;
+
+/// A line with its cursor, and a place in the earlier lines.
+#[derive(Debug, Default)]
+pub(super) struct EditedLine {
+    text: Vec<char>,
+    cursor: usize,
+    /// Place in the history; its length means the new line.
+    place: usize,
+    /// The new line, while an earlier one is shown.
+    new: Vec<char>,
+}
+
+impl EditedLine {
+    /// Starts an empty line after this many earlier ones.
+    pub(super) fn after(history: &[String]) -> Self {
+        Self { place: history.len(), ..Self::default() }
+    }
+
+    /// Returns the text.
+    pub(super) fn text(&self) -> String {
+        self.text.iter().collect()
+    }
+
+    /// Returns the text before the cursor.
+    pub(super) fn before_cursor(&self) -> String {
+        self.text[..self.cursor].iter().collect()
+    }
+
+    /// Applies a key. Control characters have their usual meaning at a shell.
+    pub(super) fn press(&mut self, key: &Key, history: &[String]) -> Edit {
+        match key {
+            Key::Enter => return Edit::Complete,
+            Key::CtrlC | Key::Char('\u{3}') => return Edit::Dropped,
+            Key::Char('\u{4}') if self.text.is_empty() => return Edit::End,
+            Key::Char('\u{c}') => return Edit::Clear,
+            Key::ArrowLeft | Key::Char('\u{2}') => self.cursor = self.cursor.saturating_sub(1),
+            Key::ArrowRight | Key::Char('\u{6}') => self.cursor = self.text.len().min(self.cursor + 1),
+            Key::Home | Key::Char('\u{1}') => self.cursor = 0,
+            Key::End | Key::Char('\u{5}') => self.cursor = self.text.len(),
+            Key::Backspace | Key::Char('\u{8}' | '\u{7f}') => self.remove(self.cursor.saturating_sub(1), self.cursor),
+            Key::Del | Key::Char('\u{4}') => self.remove(self.cursor, self.text.len().min(self.cursor + 1)),
+            Key::Char('\u{15}') => self.remove(0, self.cursor),
+            Key::Char('\u{b}') => self.remove(self.cursor, self.text.len()),
+            Key::Char('\u{17}') => self.remove(self.word_start(), self.cursor),
+            Key::ArrowUp | Key::Char('\u{10}') => self.recall(history, self.place.saturating_sub(1)),
+            Key::ArrowDown | Key::Char('\u{e}') => self.recall(history, self.place + 1),
+            Key::UnknownEscSeq(sequence) if sequence == &['b'] => self.cursor = self.word_start(),
+            Key::UnknownEscSeq(sequence) if sequence == &['f'] => self.cursor = self.word_end(),
+            Key::Char(c) if !c.is_control() && self.text.len() < MAX_LINE => {
+                self.text.insert(self.cursor, *c);
+                self.cursor += 1;
+            }
+            _ => {}
+        }
+        Edit::Changed
+    }
+
+    fn remove(&mut self, from: usize, to: usize) {
+        self.text.drain(from..to);
+        self.cursor = from;
+    }
+
+    fn word_start(&self) -> usize {
+        let before = &self.text[..self.cursor];
+        let end = before.iter().rposition(|c| !c.is_whitespace()).map_or(0, |at| at + 1);
+        before[..end].iter().rposition(|c| c.is_whitespace()).map_or(0, |at| at + 1)
+    }
+
+    fn word_end(&self) -> usize {
+        let after = &self.text[self.cursor..];
+        let start = after.iter().position(|c| !c.is_whitespace()).unwrap_or(after.len());
+        let end = after[start..].iter().position(|c| c.is_whitespace()).unwrap_or(after.len() - start);
+        self.cursor + start + end
+    }
+
+    /// Shows an earlier line, or the new one.
+    fn recall(&mut self, history: &[String], place: usize) {
+        let place = place.min(history.len());
+        if self.place == history.len() && place < history.len() {
+            self.new = std::mem::take(&mut self.text);
+        }
+        if place != self.place {
+            self.text = history.get(place).map_or_else(|| std::mem::take(&mut self.new), |line| line.chars().collect());
+            self.cursor = self.text.len();
+            self.place = place;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(keys: &[Key], history: &[&str]) -> (String, usize) {
+        let history: Vec<String> = history.iter().map(|line| (*line).to_owned()).collect();
+        let mut line = EditedLine::after(&history);
+        keys.iter().for_each(|key| assert_eq!(line.press(key, &history), Edit::Changed));
+        (line.text(), line.cursor)
+    }
+
+    fn text(text: &str) -> Vec<Key> {
+        text.chars().map(Key::Char).collect()
+    }
+
+    #[test]
+    fn a_line_is_edited_as_at_a_shell() {
+        let with = |before: &str, keys: &[Key]| typed(&[text(before), keys.to_vec()].concat(), &[]);
+        assert_eq!(with("žlutý", &[]), ("žlutý".to_owned(), 5));
+        assert_eq!(with("ab", &[Key::ArrowLeft, Key::Char('x')]), ("axb".to_owned(), 2));
+        assert_eq!(with("ab", &[Key::Home, Key::Del, Key::End, Key::Backspace]), (String::new(), 0));
+        assert_eq!(with("one two  ", &[Key::Char('\u{17}')]), ("one ".to_owned(), 4));
+        assert_eq!(with("one two", &[Key::ArrowLeft, Key::Char('\u{15}')]), ("o".to_owned(), 0));
+        assert_eq!(with("one two", &[Key::UnknownEscSeq(vec!['b']), Key::Char('\u{b}')]), ("one ".to_owned(), 4));
+        assert_eq!(with("one two", &[Key::Home, Key::UnknownEscSeq(vec!['f'])]), ("one two".to_owned(), 3));
+        assert_eq!(with("", &[Key::Backspace, Key::ArrowLeft, Key::Del, Key::Char('\u{0}')]), (String::new(), 0));
+    }
+
+    #[test]
+    fn earlier_lines_are_recalled_and_the_new_one_comes_back() {
+        let history = ["first", "second"];
+        let up = |count| [text("new"), vec![Key::ArrowUp; count]].concat();
+        assert_eq!(typed(&up(1), &history).0, "second");
+        assert_eq!(typed(&up(5), &history).0, "first");
+        assert_eq!(typed(&[up(2), vec![Key::ArrowDown; 5]].concat(), &history).0, "new");
+    }
+
+    #[test]
+    fn enter_ends_a_line_and_an_empty_one_ends_the_input() {
+        let mut line = EditedLine::default();
+        assert_eq!(line.press(&Key::Char('\u{4}'), &[]), Edit::End);
+        line.press(&Key::Char('a'), &[]);
+        assert_eq!(line.press(&Key::Char('\u{4}'), &[]), Edit::Changed, "with a text it deletes");
+        assert_eq!(line.press(&Key::CtrlC, &[]), Edit::Dropped);
+        assert_eq!((line.press(&Key::Enter, &[]), line.text().as_str()), (Edit::Complete, "a"));
+    }
+}

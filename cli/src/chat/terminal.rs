@@ -1,0 +1,52 @@
+//! Mode of the terminal while a line is edited. It is restored after the line, and at the end of the chat even if a key is
+//! still awaited.
+
+pub(super) use system::TerminalMode;
+
+#[cfg(unix)]
+mod system {
+    use std::io;
+
+    use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+    /// Mode of the terminal at standard input, restored on drop.
+    pub(in crate::chat) struct TerminalMode(Termios);
+
+    impl TerminalMode {
+        /// Notes the mode; `None` if standard input is no terminal.
+        pub(in crate::chat) fn save() -> Option<Self> {
+            tcgetattr(io::stdin()).ok().map(Self)
+        }
+
+        /// Lets each key arrive at once, unseen, until it is dropped. Ctrl-C is a key like others.
+        pub(in crate::chat) fn keys() -> Option<Self> {
+            let before = Self::save()?;
+            let mut mode = before.0.clone();
+            mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN);
+            tcsetattr(io::stdin(), OptionalActions::Now, &mode).ok().map(|()| before)
+        }
+    }
+
+    impl Drop for TerminalMode {
+        fn drop(&mut self) {
+            // Fails if standard input is no longer a terminal.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    /// Nothing to restore: keys arrive at once here.
+    pub(in crate::chat) struct TerminalMode;
+
+    impl TerminalMode {
+        pub(in crate::chat) fn save() -> Option<Self> {
+            None
+        }
+
+        pub(in crate::chat) fn keys() -> Option<Self> {
+            None
+        }
+    }
+}

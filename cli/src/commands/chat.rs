@@ -1,0 +1,94 @@
+//! `toolcrib chat`: a conversation with a model at the terminal, with the tools and permissions of `run`.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use toolcrib::Builder;
+use toolcrib::policy::{Approvals, Approver};
+
+use crate::agent::Agent;
+use crate::agent::briefing::briefing;
+use crate::agent::keeper::Keeper;
+use crate::agent::prompt::{PromptOptions, StdinUse};
+use crate::agent::unsent::unsent_hint;
+use crate::chat::{AllowedAhead, Chat, ChatApprover};
+use crate::instructions::trusted_instructions;
+use crate::permission::TerminalApprover;
+use crate::render;
+
+use super::run::{AgentOptions, OpenedAgent};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib chat --model gpt-5-mini --allow-read=.
+  toolcrib chat \"what is in this folder?\" --model gpt-5-mini --allow-read=.
+  toolcrib chat --continue --model gpt-5-mini      the latest run or chat of this folder
+  toolcrib chat --resume 7k3md-x0q9a --model gpt-5-mini
+
+Type a message and press Enter. `/help` lists the commands: /tools, /allow, /undo, /cost, /go, /quit. \
+Ctrl-C stops an answer, and its text stays.
+
+Exit status: 0 the chat was ended, 1 failure, 2 usage error, 129 or 143 terminated.";
+
+/// Chat with a model that calls the tools, at the terminal.
+///
+/// Every message is answered by the same loop as in `run`, with the same permissions. The chat is kept: `--continue` and
+/// `--resume` go on with it, also in `run`.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    opening: Box<PromptOptions>,
+    #[command(flatten)]
+    shared: Box<AgentOptions>,
+}
+
+pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    let shared = &mut args.shared;
+    let settings = shared.settings()?;
+    shared.sources.fetch().await?;
+    let script = shared.script()?;
+    let earlier = shared.keep.earlier(&shared.sources)?;
+    let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);
+    let conversation = args.opening.conversation(script.as_ref(), StdinUse::Messages, earlier_run).await?;
+    let allowed = AllowedAhead::default();
+    let approver: Arc<dyn Approver> = Arc::new(ChatApprover::new(allowed.clone(), terminal(shared)?));
+    let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver);
+    let opened = shared.open("chat", &settings, (script.is_some(), false), true, with)?;
+    let OpenedAgent { runtime, door, options, agents } = opened;
+    let instructions = trusted_instructions(&shared.sources.trust.trusted()?);
+    let conversation = conversation.with_briefing(briefing(&runtime, &runtime.session(), instructions.as_deref()));
+    let mut report = shared.report(&settings, false).traced(door.span()).saving(door.media().cloned());
+    if let Some(warning) = settings.warning {
+        report.warn(warning)?;
+    }
+    let model = shared.model(&settings, script)?;
+    shared.sources.prepare(&runtime).await?;
+    if let (false, Some(hint)) = (shared.quiet, unsent_hint(&runtime)) {
+        render::hint(&hint);
+    }
+    let keeper = shared.keeper(earlier, &settings, &runtime, ("chat", &options.model))?;
+    let report = report.kept(keeper.clone(), "chat");
+    if let (false, Some(keeper)) = (shared.quiet, &keeper) {
+        render::aside(&format!("chat {} with {}; `/help` lists the commands", keeper.id(), options.model));
+    }
+    agents.begin(&runtime, &model, &options, &report);
+    let id = keeper.as_ref().map(Keeper::id);
+    let folder = keeper.is_some().then(|| shared.keep.folder()).transpose()?;
+    let agent = Agent::new(runtime.session(), model, options, conversation.kept_by(keeper.clone()), report);
+    let end = Chat::new(agent, runtime, allowed, keeper, folder.as_deref()).run().await;
+    let written = door.close().await;
+    end?;
+    written?;
+    if let (false, Some(id)) = (shared.quiet, id) {
+        render::hint(&format!("the chat is kept: go on with `toolcrib chat --resume {id}` and its options"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the approver that asks at the terminal.
+fn terminal(shared: &AgentOptions) -> anyhow::Result<TerminalApprover> {
+    let approvals = shared.sources.rules.kept.file();
+    let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
+    Ok(TerminalApprover::new(approvals, agreed))
+}

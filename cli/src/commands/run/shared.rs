@@ -1,0 +1,174 @@
+//! Options and opening that `run` and `chat` share: the same loop with the same permissions.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use serde_json::{Map, json};
+use toolcrib::{Builder, Runtime};
+
+use crate::agent::RequestOptions;
+use crate::agent::budget::BudgetOptions;
+use crate::agent::delegate::Agents;
+use crate::agent::event::Ending;
+use crate::agent::keeper::Keeper;
+use crate::agent::model::Model;
+use crate::agent::report::{Audience, Detail, Report};
+use crate::agent::script::Script;
+use crate::agent::settings::{ModelOptions, Settings};
+use crate::door::Door;
+use crate::options::{EarlierRun, KeepOptions, RecordsFolder, Sources};
+use crate::render;
+use crate::telemetry::{Root, TelemetryOptions};
+
+use super::OUTPUT;
+
+/// Options of an agent: its model, its budgets, its output, its tools, and the run to go on with.
+#[derive(clap::Args)]
+pub(crate) struct AgentOptions {
+    #[command(flatten)]
+    pub(crate) keep: Box<KeepOptions>,
+    #[command(flatten)]
+    model: Box<ModelOptions>,
+    #[command(flatten)]
+    budgets: Box<BudgetOptions>,
+
+    /// Print text as it arrives (the default on a terminal)
+    #[arg(long, overrides_with = "no_stream", help_heading = OUTPUT)]
+    stream: bool,
+    /// Print text only when it is complete
+    #[arg(long, overrides_with = "stream", help_heading = OUTPUT)]
+    no_stream: bool,
+    /// Also show the standard error of tools, and do not truncate
+    #[arg(long, short, conflicts_with = "quiet", help_heading = OUTPUT)]
+    verbose: bool,
+    /// Do not print a trace
+    #[arg(long, short, help_heading = OUTPUT)]
+    pub(crate) quiet: bool,
+    /// Save media that tools show to this directory
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
+    media: Option<PathBuf>,
+    /// Print requests and responses, with the key masked
+    #[arg(long, help_heading = OUTPUT)]
+    debug: bool,
+
+    #[command(flatten)]
+    records: RecordsFolder,
+    #[command(flatten)]
+    telemetry: TelemetryOptions,
+    #[command(flatten)]
+    pub(crate) sources: Sources,
+}
+
+/// An agent's tools, model options and outputs, opened for a run.
+pub(crate) struct OpenedAgent {
+    pub(crate) runtime: Runtime,
+    pub(crate) door: Door,
+    pub(crate) options: RequestOptions,
+    pub(crate) agents: Arc<Agents>,
+}
+
+impl AgentOptions {
+    /// Resolves the settings of the model.
+    pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
+        self.model.resolve(|name| std::env::var(name).ok())
+    }
+
+    /// Loads the script that replaces the model, if one is named.
+    pub(crate) fn script(&self) -> anyhow::Result<Option<Script>> {
+        self.model.script.as_deref().map(Script::load).transpose()
+    }
+
+    /// Creates the model.
+    pub(crate) fn model(&self, settings: &Settings, script: Option<Script>) -> anyhow::Result<Model> {
+        match script {
+            Some(script) => Ok(Model::Script(script)),
+            None => Ok(Model::Server(Box::new(settings.server()?))),
+        }
+    }
+
+    /// Opens the tools for the command `name`, and with `has_folders` the folders of records and media.
+    pub(crate) fn open(
+        &self,
+        name: &str,
+        settings: &Settings,
+        (is_scripted, is_json): (bool, bool),
+        has_folders: bool,
+        with: impl FnOnce(Builder) -> Builder,
+    ) -> anyhow::Result<OpenedAgent> {
+        let options = self.request_options(settings, is_scripted, is_json)?;
+        let door = Door::open(&self.telemetry, Root::Agent)?;
+        let door = match has_folders {
+            false => door,
+            true => door.with_folders(&self.records, self.media.as_deref(), &self.sources, settings.secrets())?,
+        };
+        let agents = Arc::new(Agents::default());
+        let (model, abilities) = (options.model.clone(), options.abilities());
+        let budget = options.budget.clone();
+        let all = |builder: Builder| {
+            let builder = builder.application(name, Map::from_iter([("model".to_owned(), json!(model))]));
+            let builder = with(self.keep.keep_apart(door.attach(builder)));
+            let builder = self.model.script.iter().fold(builder, Builder::protect).observer(budget);
+            builder.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities)
+        };
+        let runtime = self.runtime(settings, all)?;
+        Ok(OpenedAgent { runtime, door, options, agents })
+    }
+
+    /// Builds the runtime with the tools of the sources, or none: a model can run without tools.
+    pub(super) fn runtime(
+        &self,
+        settings: &Settings,
+        with: impl FnOnce(Builder) -> Builder,
+    ) -> anyhow::Result<Runtime> {
+        let sources = &self.sources;
+        if let (true, Err(error)) = (sources.tools.is_empty(), sources.paths()) {
+            render::warning(&format!("{}; the model runs without tools", render::message(&error)));
+            let builder = Runtime::builder(sources.audit(settings.secrets())?);
+            return with(builder).build().context("cannot run without tools");
+        }
+        let runtime = sources.runtime_with(settings.tool_timeout.value, settings.secrets(), with)?;
+        sources.trust.hint(&runtime, None);
+        Ok(runtime)
+    }
+
+    /// Creates the keeper of the run, if it is kept.
+    pub(crate) fn keeper(
+        &self,
+        earlier: Option<EarlierRun>,
+        settings: &Settings,
+        runtime: &Runtime,
+        names: (&str, &str),
+    ) -> anyhow::Result<Option<Keeper>> {
+        self.keep.keeper(earlier, &self.sources, settings.secrets(), runtime, names)
+    }
+
+    fn request_options(&self, settings: &Settings, is_scripted: bool, is_json: bool) -> anyhow::Result<RequestOptions> {
+        let model = if is_scripted { "script".to_owned() } else { settings.model()? };
+        let stream = self.stream || (!self.no_stream && !is_json && io::stdout().is_terminal());
+        let (api, custom_tools, sampling) = (settings.api.value, settings.custom_tools, settings.sampling);
+        let budget = Arc::new(self.budgets.budget(|name| std::env::var(name).ok())?);
+        Ok(RequestOptions { api, custom_tools, model, sampling, stream, max_steps: self.model.max_steps, budget })
+    }
+
+    /// Creates the report for a person, or with `is_json` for a program.
+    pub(crate) fn report(&self, settings: &Settings, is_json: bool) -> Report {
+        let audience = match (is_json, self.quiet, self.verbose) {
+            (true, ..) => Audience::Program,
+            (_, true, _) => Audience::Person(Detail::Quiet),
+            (_, _, true) => Audience::Person(Detail::Verbose),
+            _ => Audience::Person(Detail::Trace),
+        };
+        Report::new(audience, self.debug, settings.secrets()).naming(self.sources.deny_flags())
+    }
+}
+
+/// Returns the exit code of a run. A signal that interrupted it decides about the code of the program.
+pub(super) fn exit_code(ending: Ending) -> ExitCode {
+    match ending {
+        Ending::Interrupted => ExitCode::FAILURE,
+        ending => ending.exit_code().into(),
+    }
+}

@@ -1,0 +1,133 @@
+//! `toolcrib runs`: lists, shows, exports and removes kept runs.
+
+mod list;
+mod show;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context;
+use serde_json::json;
+
+use crate::agent::message::Message;
+use crate::options::{RunsFolder, duration};
+use crate::render::{self, Advice, counted};
+use crate::runs::{KeptRun, RunStore};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib runs list                      the kept runs, last changed first
+  toolcrib runs list --search invoice     those in which a word occurs
+  toolcrib runs show 7k3md-x0q9a          the conversation
+  toolcrib runs export 7k3md-x0q9a -o talk.json
+  toolcrib runs remove 7k3md-x0q9a
+  toolcrib runs remove --older-than 7d
+
+`toolcrib run --resume ID`, `--continue` and `--fork ID` go on with a run. At most 500 runs of 512 MiB \
+are kept, each for 90 days after its last change; the oldest are removed first.";
+
+/// List, show, export and remove kept runs.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// List the kept runs, last changed first
+    List(list::Args),
+    /// Show the conversation of a run
+    Show(show::Args),
+    /// Write the messages of a run as JSON, for `run --load-messages` and other programs
+    Export {
+        /// Identifier of the run
+        #[arg(value_name = "ID")]
+        id: String,
+        /// File to write instead of standard output; it must not exist
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        #[command(flatten)]
+        folder: RunsFolder,
+    },
+    /// Remove runs for good
+    Remove {
+        /// Identifiers of the runs
+        #[arg(value_name = "ID", required_unless_present_any = ["all", "older_than"])]
+        ids: Vec<String>,
+        /// Remove all runs that have not changed for this time, such as `12h` or `30d`
+        #[arg(long, value_name = "TIME", value_parser = age, conflicts_with_all = ["ids", "all"])]
+        older_than: Option<Duration>,
+        /// Remove every run
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+        #[command(flatten)]
+        folder: RunsFolder,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.action {
+        Action::List(args) => list::run(args)?,
+        Action::Show(args) => show::run(args)?,
+        Action::Export { id, output, folder } => export(&read(folder, id)?, output.as_ref())?,
+        Action::Remove { ids, older_than, folder, .. } => return remove(&folder.store()?, ids, *older_than),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the run of an identifier that a person typed.
+fn read(folder: &RunsFolder, id: &str) -> anyhow::Result<KeptRun> {
+    folder.store()?.read(&RunStore::parse(id)?)
+}
+
+fn export(run: &KeptRun, output: Option<&PathBuf>) -> anyhow::Result<()> {
+    // Calls that were never made have no result, which every API requires.
+    let not_made = json!({ "error": "not made: the run stopped before this call" }).to_string();
+    let pending = run.pending.iter().map(|call| Message::result(call, not_made.clone().into()));
+    let messages: Vec<Message> = run.messages.iter().cloned().chain(pending).collect();
+    let text = serde_json::to_string_pretty(&messages).context("cannot write the messages as JSON")?;
+    let Some(path) = output else { return text.lines().try_for_each(render::print_json) };
+    let place = || format!("cannot write `{}`", path.display());
+    let mut file = File::create_new(path).with_context(place)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).with_context(place)
+}
+
+/// Removes runs: those named, those that have not changed for a time, or all. Reports those that cannot be removed.
+fn remove(store: &RunStore, ids: &[String], older_than: Option<Duration>) -> anyhow::Result<ExitCode> {
+    let now = SystemTime::now();
+    let is_old = |modified: SystemTime| now.duration_since(modified).is_ok_and(|age| Some(age) >= older_than);
+    let ids: Vec<String> = match ids {
+        [] => store.files()?.into_iter().filter(|stored| is_old(stored.modified)).map(|stored| stored.id).collect(),
+        ids => ids.iter().map(|id| RunStore::parse(id)).collect::<anyhow::Result<_>>()?,
+    };
+    let (mut removed, mut code) = (0_usize, ExitCode::SUCCESS);
+    for id in ids {
+        let failure = match store.remove(&id) {
+            Ok(true) => {
+                removed += 1;
+                continue;
+            }
+            Ok(false) => {
+                Advice::new(format!("no run `{id}` is kept"), "`toolcrib runs list` lists the kept runs").into()
+            }
+            Err(error) => error,
+        };
+        code = ExitCode::FAILURE;
+        render::explain(&failure);
+    }
+    render::aside(&format!("removed {}", counted(removed, "run")));
+    Ok(code)
+}
+
+/// Parses an age, also in days.
+fn age(text: &str) -> Result<Duration, String> {
+    match text.trim().strip_suffix('d').map(str::parse::<u32>) {
+        Some(Ok(days)) => Ok(Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
+        _ => duration(text).map_err(|_| format!("`{text}` is not a time such as `12h` or `30d`")),
+    }
+}

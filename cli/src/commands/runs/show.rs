@@ -1,0 +1,91 @@
+//! `toolcrib runs show`: the conversation of a run, for people or as JSON.
+
+use serde_json::json;
+
+use crate::agent::message::{Message, Role};
+use crate::options::RunsFolder;
+use crate::render::{self, counted, one_line, shortened};
+use crate::runs::{KeptRun, RunStore};
+
+use super::list::state;
+
+/// Maximum characters shown of a result without `--full`.
+const MAX_RESULT: usize = 400;
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  toolcrib runs show 7k3md-x0q9a
+  toolcrib runs show 7k3md-x0q9a --json | jq -r '.messages[-1].content'";
+
+/// Show the conversation of a run.
+#[derive(clap::Args)]
+#[command(after_long_help = SHOW_EXAMPLES)]
+pub(super) struct Args {
+    /// Identifier of the run
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Show arguments and results in full
+    #[arg(long)]
+    full: bool,
+    /// Print one JSON object: the run with its messages
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    folder: RunsFolder,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    let store = args.folder.store()?;
+    let run = store.read(&RunStore::parse(&args.id)?)?;
+    let state = state(&store, &run);
+    let KeptRun { header, messages, pending, changes, steps, calls, usage, .. } = &run;
+    if args.json {
+        let pending: Vec<&str> = pending.iter().map(|call| call.id.as_str()).collect();
+        let changes: Vec<&str> = changes.iter().map(|(_, change)| change.as_str()).collect();
+        let shown = json!({
+            "id": header.id, "created": header.created, "state": state, "door": header.door, "model": header.model,
+            "folder": header.folder, "parent": header.parent, "steps": steps, "calls": calls, "usage": usage,
+            "pending": pending, "changes": changes, "messages": messages,
+        });
+        return render::print_json(&serde_json::to_string(&shown)?);
+    }
+    let tokens =
+        usage.map_or(String::new(), |usage| format!(" · {} + {} tokens", usage.prompt_tokens, usage.completion_tokens));
+    let (steps, calls) = (counted(*steps, "step"), counted(*calls, "call"));
+    render::print(&format!("{}  {:.0}  {state}  {steps} · {calls}{tokens}", header.id, header.created))?;
+    render::print(&format!("model {}, folder {}", one_line(&header.model), one_line(&header.folder)))?;
+    if let Some(parent) = &header.parent {
+        render::print(&format!("forked from {}", one_line(parent)))?;
+    }
+    for message in messages {
+        show(message, args.full)?;
+    }
+    for call in pending {
+        render::print(&format!("\n(not made yet: {})", one_line(&call.name)))?;
+    }
+    Ok(())
+}
+
+/// Prints a message with its author, and each further line indented, so that no text can pass for another message.
+fn show(message: &Message, full: bool) -> anyhow::Result<()> {
+    let cut = |text: &str| match full {
+        true => text.to_owned(),
+        false => shortened(text, MAX_RESULT).into_owned(),
+    };
+    let text = message.shown_text();
+    let (author, text) = match message.role {
+        Role::System | Role::Developer => ("system", cut(&text)),
+        Role::User => ("user", text),
+        Role::Assistant => ("model", text),
+        Role::Tool => ("  ←", cut(&text)),
+    };
+    if !text.is_empty() {
+        let text = render::legible(text.trim_end()).replace('\n', "\n    ");
+        let gap = if message.role == Role::Tool { "" } else { "\n" };
+        render::print(&format!("{gap}{author}: {text}"))?;
+    }
+    for call in message.calls() {
+        let arguments = one_line(&cut(&call.arguments));
+        render::print(&format!("  → {} {arguments}", one_line(&call.name)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Options for kept runs: their folder, and the run to go on with.
+
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+use toolcrib::audit::Redactions;
+use toolcrib::tool::Access;
+use toolcrib::{Builder, Runtime};
+
+use crate::agent::keeper::Keeper;
+use crate::render::{Advice, usage_error};
+use crate::runs::{KeptRun, RunFile, RunMasks, RunStore};
+
+use super::{RECORDS, Sources, state_folder};
+
+const RUNS: &str = "Kept runs";
+
+/// Folder of kept runs.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct RunsFolder {
+    /// Directory for kept runs [default: `toolcrib/runs` in your state directory]
+    #[arg(long, value_name = "DIR", env = "TOOLCRIB_RUNS_DIR", hide_env_values = true, help_heading = RECORDS)]
+    runs_dir: Option<PathBuf>,
+}
+
+/// The run to go on with, and whether this one is kept.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct KeepOptions {
+    /// Go on with the latest run of this folder
+    #[arg(long = "continue", conflicts_with_all = ["resume", "fork", "no_keep", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
+    latest: bool,
+    /// Go on with a run, such as `7k3md-x0q9a`; without a prompt, from where it was interrupted
+    #[arg(long, value_name = "ID", conflicts_with_all = ["fork", "no_keep", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
+    resume: Option<String>,
+    /// Begin a new run with a copy of the conversation of another
+    #[arg(long, value_name = "ID", conflicts_with_all = ["load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
+    fork: Option<String>,
+    /// Do not keep the run
+    #[arg(long, env = "TOOLCRIB_NO_KEEP", hide_env_values = true, value_parser = FalseyValueParser::new(), help_heading = RUNS)]
+    no_keep: bool,
+    #[command(flatten)]
+    folder: RunsFolder,
+}
+
+/// An earlier run to go on with; a copy has no file.
+#[derive(Debug)]
+pub(crate) struct EarlierRun {
+    pub(crate) run: KeptRun,
+    file: Option<RunFile>,
+}
+
+impl RunsFolder {
+    /// Returns the store in the named or default folder.
+    pub(crate) fn store(&self) -> anyhow::Result<RunStore> {
+        let folder = self.runs_dir.clone().or_else(|| state_folder("runs"));
+        folder.map(RunStore::new).ok_or_else(|| {
+            Advice::new("no folder for kept runs: no home directory was found", "set one with `--runs-dir DIR`").into()
+        })
+    }
+}
+
+impl KeepOptions {
+    /// Opens the earlier run to go on with, if one is named. From then on no other process writes it.
+    pub(crate) fn earlier(&self, sources: &Sources) -> anyhow::Result<Option<EarlierRun>> {
+        let named = self.resume.as_deref().or(self.fork.as_deref()).map(RunStore::parse).transpose()?;
+        if named.is_none() && !self.latest {
+            return Ok(None);
+        }
+        let store = self.folder.store()?;
+        if self.fork.is_some() {
+            let run = store.read(&named.unwrap_or_default())?;
+            return Ok(Some(EarlierRun { run, file: None }));
+        }
+        if sources.no_log_arguments {
+            return Err(usage_error(
+                "--no-log-arguments keeps no run, so none can go on in its file: use --fork, which copies the conversation",
+            ));
+        }
+        let id = named.map_or_else(|| store.latest_here(), Ok)?;
+        let (file, run) = store.open(&id)?;
+        Ok(Some(EarlierRun { run, file: Some(file) }))
+    }
+
+    /// Returns the keeper of a run by the command `door`; `None` if the run is not kept. Creates the file of a new run.
+    pub(crate) fn keeper(
+        &self,
+        earlier: Option<EarlierRun>,
+        sources: &Sources,
+        secrets: impl IntoIterator<Item = String>,
+        runtime: &Runtime,
+        (door, model): (&str, &str),
+    ) -> anyhow::Result<Option<Keeper>> {
+        if self.no_keep || sources.no_log_arguments {
+            return Ok(None);
+        }
+        let mut masks = sources.run_masks(secrets);
+        runtime.tools().for_each(|tool| masks.add_tool(&tool.name, tool.sensitive_names()));
+        match earlier {
+            Some(EarlierRun { run, file: Some(file) }) => Keeper::resume(file, &run, masks, model).map(Some),
+            earlier => {
+                let parent = earlier.map(|earlier| earlier.run.header.id);
+                let (file, header) = self.folder.store()?.create(door, model, parent)?;
+                Keeper::begin(file, header, masks).map(Some)
+            }
+        }
+    }
+
+    /// Returns the folder of kept runs.
+    pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
+        Ok(self.folder.store()?.folder().to_path_buf())
+    }
+
+    /// Reserves the folder of kept runs, so that no grant covers it.
+    pub(crate) fn keep_apart(&self, builder: Builder) -> Builder {
+        let store = self.folder.store().ok();
+        store.iter().fold(builder, |builder, store| builder.reserve("kept runs", store.folder(), Access::Read))
+    }
+}
+
+impl Sources {
+    /// Returns the masks of the audit log for a kept run.
+    fn run_masks(&self, secrets: impl IntoIterator<Item = String>) -> RunMasks {
+        let (patterns, texts) = self.masks(secrets);
+        let mut redactions = Redactions::default();
+        redactions.add(patterns);
+        redactions.add_literal(texts);
+        self.secrets.secrets().into_iter().for_each(|secrets| redactions.add_secrets(secrets));
+        RunMasks::new(redactions)
+    }
+}

@@ -1,0 +1,17 @@
+//! Kept runs: the conversation of each run in a file of its own, written as it happens, so that another process can go on
+//! with it after an interruption, a kill or a crash.
+//!
+//! A file has one JSON object a line and only grows. A line that was not completed is cut off before the next one is written.
+//! Nothing that the audit log masks is written.
+
+mod file;
+mod line;
+mod masks;
+mod reading;
+mod store;
+
+pub(crate) use file::RunFile;
+pub(crate) use line::{Header, Line};
+pub(crate) use masks::RunMasks;
+pub(crate) use reading::{BROKEN_OFF, KeptRun, RunState, broken_off};
+pub(crate) use store::RunStore;

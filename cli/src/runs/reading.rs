@@ -1,0 +1,327 @@
+//! State of a run from the lines of its file: its conversation, the calls that have not begun, and its end.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, anyhow, bail};
+use serde_json::{Value, json};
+
+use crate::agent::message::{Message, Role};
+use crate::agent::turn::{Call, Usage};
+
+use super::line::{Header, Line, RUN_VERSION};
+
+/// A run as it was kept.
+#[derive(Debug)]
+pub(crate) struct KeptRun {
+    pub(crate) header: Header,
+    /// The conversation. Every call but the `pending` ones is answered.
+    pub(crate) messages: Vec<Message>,
+    /// Number of the first messages that the file holds. The others are results of the last step, of which the file has those
+    /// of the `answered` calls, and what stands for the parts that an interruption left open.
+    pub(crate) written: usize,
+    /// Identifiers of the calls of the last step with a recorded end.
+    pub(crate) answered: Vec<String>,
+    /// Changes outside the conversation: the index of a message with what its call may have changed.
+    pub(crate) changes: Vec<(usize, String)>,
+    /// Calls of the last message, none of which has begun.
+    pub(crate) pending: Vec<Call>,
+    pub(crate) usage: Option<Usage>,
+    /// Requests that the model answered.
+    pub(crate) steps: u32,
+    pub(crate) calls: u64,
+    pub(crate) state: RunState,
+}
+
+/// End of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RunState {
+    /// The process ended it for this reason.
+    Ended(String),
+    /// The process has not ended it: it runs, or was killed.
+    Open,
+}
+
+/// Calls of the last message, while not all of them are answered.
+#[derive(Debug, Default)]
+struct OpenStep {
+    calls: Vec<Call>,
+    begun: bool,
+    masked: bool,
+    results: HashMap<String, (Message, Option<String>)>,
+}
+
+/// Result of a call that began and has no recorded end.
+fn interrupted_result() -> String {
+    let error = "interrupted: the program ended while this call ran, so it may or may not have happened; it is not repeated. \
+                 Find out before you make it again";
+    json!({ "error": error }).to_string()
+}
+
+/// Result of a call that never began and of which some arguments were not kept.
+fn masked_result() -> String {
+    json!({ "error": "not made: the program ended before this call, and its arguments held a secret that is not kept" })
+        .to_string()
+}
+
+/// Mark at the end of a text that broke off.
+pub(crate) const BROKEN_OFF: &str = "\n[The answer was interrupted here.]";
+
+/// Creates the message of an answer that broke off.
+pub(crate) fn broken_off(text: &str) -> Message {
+    Message::text(Role::Assistant, format!("{}{BROKEN_OFF}", text.trim_end()))
+}
+
+impl KeptRun {
+    /// Reads the complete lines of a file; `name` is its name in messages.
+    ///
+    /// # Errors
+    ///
+    /// The first line that is damaged, with its number.
+    pub(super) fn read(bytes: &[u8], name: &str) -> anyhow::Result<Self> {
+        let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate();
+        let header = match lines.next().map(|(_, line)| serde_json::from_slice(line)) {
+            Some(Ok(Line::Run(header))) => header,
+            _ => bail!("`{name}`: line 1 is not the beginning of a run"),
+        };
+        if header.version != RUN_VERSION {
+            bail!("`{name}`: format {} of a later version; this one reads {RUN_VERSION}", header.version);
+        }
+        let mut reading = Reading::new(header);
+        for (at, line) in lines {
+            let place = || format!("`{name}`: line {}", at + 1);
+            let line = serde_json::from_slice(line).map_err(|error| anyhow!("{}: {error}", place()))?;
+            reading.add(line).with_context(place)?;
+        }
+        Ok(reading.end())
+    }
+
+    /// Returns the beginning of the first prompt.
+    pub(crate) fn title(&self) -> String {
+        let first = self.messages.iter().find(|message| message.role == Role::User);
+        first.map(Message::shown_text).unwrap_or_default()
+    }
+
+    /// Returns the last answer, if the conversation ends with one.
+    pub(crate) fn answer(&self) -> Option<String> {
+        let last = self.messages.last().filter(|last| last.role == Role::Assistant && self.pending.is_empty())?;
+        Some(last.shown_text()).filter(|text| !text.ends_with(BROKEN_OFF))
+    }
+
+    /// Returns `true` if a text occurs in a message, in any spelling of its letters.
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        self.messages.iter().any(|message| message.searched_text().to_lowercase().contains(&text))
+    }
+}
+
+/// A run while its lines are read.
+struct Reading {
+    run: KeptRun,
+    step: Option<OpenStep>,
+    /// Text of the answer that still arrives.
+    text: String,
+}
+
+impl Reading {
+    fn new(header: Header) -> Self {
+        let run = KeptRun {
+            header,
+            messages: Vec::new(),
+            written: 0,
+            answered: Vec::new(),
+            changes: Vec::new(),
+            pending: Vec::new(),
+            usage: None,
+            steps: 0,
+            calls: 0,
+            state: RunState::Open,
+        };
+        Self { run, step: None, text: String::new() }
+    }
+
+    fn add(&mut self, line: Line) -> anyhow::Result<()> {
+        self.run.state = match &line {
+            Line::End { reason, .. } => RunState::Ended(reason.clone()),
+            _ => RunState::Open,
+        };
+        match line {
+            Line::Run(_) => bail!("the beginning of another run"),
+            Line::Message { message, masked, change } => self.message(message, masked, change)?,
+            Line::Calls { ids } => {
+                let Some(step) = self.step.as_mut().filter(|step| step.calls.iter().all(|call| ids.contains(&call.id)))
+                else {
+                    bail!("calls of no message");
+                };
+                step.begun = true;
+            }
+            Line::Text { text } => self.text += &text,
+            Line::Void => self.text.clear(),
+            Line::Usage(usage) => *self.run.usage.get_or_insert_default() += usage,
+            Line::Undo { messages } => {
+                self.close();
+                self.text.clear();
+                self.run.messages.truncate(messages);
+                self.run.changes.retain(|(index, _)| *index < messages);
+            }
+            Line::Resumed { .. } | Line::End { .. } => self.text.clear(),
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, message: Value, masked: bool, change: Option<String>) -> anyhow::Result<()> {
+        let message: Message = serde_json::from_value(message)?;
+        if let Some(id) = message.answered_call() {
+            let Some(step) = self.step.as_mut().filter(|step| step.calls.iter().any(|call| call.id == id)) else {
+                bail!("a result of no call");
+            };
+            self.run.calls += 1;
+            step.results.insert(id.to_owned(), (message, change));
+            return Ok(());
+        }
+        self.close();
+        self.text.clear();
+        let calls = message.calls();
+        self.run.steps += u32::from(message.role == Role::Assistant);
+        self.run.messages.push(message);
+        if !calls.is_empty() {
+            self.step = Some(OpenStep { calls, masked, ..OpenStep::default() });
+        }
+        Ok(())
+    }
+
+    /// Adds the results of the last step, in the order of its calls, and those that stand for missing ones.
+    fn close(&mut self) {
+        let Some(OpenStep { calls, begun, masked, mut results }) = self.step.take() else { return };
+        for call in calls {
+            let (message, change) = results.remove(&call.id).unwrap_or_else(|| {
+                let missing = if begun || !masked { interrupted_result() } else { masked_result() };
+                let change = begun.then(|| format!("{} (interrupted)", call.name));
+                (Message::result(&call, missing.into()), change)
+            });
+            self.run.changes.extend(change.map(|change| (self.run.messages.len(), change)));
+            self.run.messages.push(message);
+        }
+    }
+
+    fn end(mut self) -> KeptRun {
+        self.run.written = self.run.messages.len();
+        match &mut self.step {
+            Some(step) if !step.begun && !step.masked && step.results.is_empty() => {
+                self.run.pending = std::mem::take(&mut step.calls);
+                self.step = None;
+            }
+            Some(step) => {
+                self.run.answered = step.results.keys().cloned().collect();
+                self.close();
+            }
+            None => {}
+        }
+        if !self.text.trim().is_empty() {
+            self.run.messages.push(broken_off(&self.text));
+        }
+        self.run
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Value {
+        json!({ "type": "run", "version": 1, "id": "7k3md-x0q9a", "created": "2026-01-31T12:00:00Z", "door": "run",
+            "model": "m", "folder": "/work" })
+    }
+
+    fn read(lines: &[Value]) -> anyhow::Result<KeptRun> {
+        let text: String = [&[header()], lines].concat().iter().map(|line| format!("{line}\n")).collect();
+        KeptRun::read(text.as_bytes(), "a")
+    }
+
+    fn message(message: Value) -> Value {
+        json!({ "type": "message", "message": message })
+    }
+
+    fn two_calls() -> Value {
+        let call = |id: &str| json!({ "id": id, "type": "function", "function": { "name": "t", "arguments": "{}" } });
+        message(json!({ "role": "assistant", "content": null, "tool_calls": [call("a"), call("b")] }))
+    }
+
+    fn result(id: &str) -> Value {
+        message(json!({ "role": "tool", "content": "done", "tool_call_id": id }))
+    }
+
+    fn roles(run: &KeptRun) -> Vec<String> {
+        run.messages.iter().map(Message::shown_text).collect()
+    }
+
+    #[test]
+    fn calls_that_have_not_begun_are_made_and_begun_ones_are_never_repeated() {
+        let begun = json!({ "type": "calls", "ids": ["a", "b"] });
+        let pending =
+            |lines: &[Value]| read(lines).unwrap().pending.into_iter().map(|call| call.id).collect::<Vec<_>>();
+        assert_eq!(pending(&[two_calls()]), ["a", "b"]);
+        let run = read(&[two_calls(), begun.clone()]).unwrap();
+        assert_eq!((run.pending.len(), run.written, run.messages.len()), (0, 1, 3));
+        assert!(roles(&run)[1].contains("may or may not have happened"), "{run:?}");
+        let run = read(&[two_calls(), begun.clone(), result("b")]).unwrap();
+        assert_eq!((run.pending.len(), run.written, run.answered.as_slice()), (0, 1, ["b".to_owned()].as_slice()));
+        assert!(roles(&run)[1].contains("may or may not") && roles(&run)[2] == "done", "in the order of the calls");
+        let run =
+            read(&[two_calls(), begun, result("b"), result("a"), message(json!({ "role": "user", "content": "c" }))]);
+        assert_eq!(roles(&run.unwrap()), ["", "done", "done", "c"]);
+        let mut masked = two_calls();
+        masked["masked"] = json!(true);
+        let run = read(&[masked]).unwrap();
+        assert!(run.pending.is_empty() && roles(&run)[1].contains("not made"), "{run:?}");
+    }
+
+    #[test]
+    fn a_text_that_broke_off_stays_and_a_void_one_does_not() {
+        let user = message(json!({ "role": "user", "content": "go" }));
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        let run = read(&[user.clone(), text("one "), text("two")]).unwrap();
+        assert_eq!(roles(&run), ["go".to_owned(), format!("one two{BROKEN_OFF}")]);
+        assert_eq!((run.written, run.answer()), (1, None));
+        let run = read(&[user.clone(), text("one"), json!({ "type": "void" }), text("two")]).unwrap();
+        assert_eq!(roles(&run)[1], format!("two{BROKEN_OFF}"));
+        let run = read(&[user, text("one"), message(json!({ "role": "assistant", "content": "one two" }))]).unwrap();
+        assert_eq!(
+            (roles(&run), run.answer().as_deref()),
+            (vec!["go".to_owned(), "one two".to_owned()], Some("one two"))
+        );
+    }
+
+    #[test]
+    fn a_cut_conversation_and_its_end_are_read_back() {
+        let turn = |text: &str| {
+            [
+                message(json!({ "role": "user", "content": text })),
+                message(json!({ "role": "assistant", "content": text })),
+            ]
+        };
+        let mut lines = [turn("one"), turn("two")].concat();
+        lines.push(json!({ "type": "undo", "messages": 2 }));
+        lines.push(json!({ "type": "end", "at": "2026-01-31T12:00:00Z", "reason": "answer", "steps": 2, "calls": 0 }));
+        let run = read(&lines).unwrap();
+        assert_eq!(
+            (roles(&run), run.state),
+            (vec!["one".to_owned(), "one".to_owned()], RunState::Ended("answer".into()))
+        );
+    }
+
+    #[test]
+    fn a_damaged_line_is_named() {
+        for (line, wanted) in [
+            (json!({ "type": "later" }), "`a`: line 3"),
+            (result("x"), "a result of no call"),
+            (json!({ "type": "calls", "ids": ["x"] }), "calls of no message"),
+            (header(), "the beginning of another run"),
+        ] {
+            let user = message(json!({ "role": "user", "content": "go" }));
+            let error = format!("{:#}", read(&[user, line]).unwrap_err());
+            assert!(error.contains(wanted) && error.contains("line 3"), "{error}");
+        }
+        let later = header().to_string().replace("\"version\":1", "\"version\":2");
+        assert!(KeptRun::read(later.as_bytes(), "a").unwrap_err().to_string().contains("later version"));
+    }
+}

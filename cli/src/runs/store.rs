@@ -1,0 +1,259 @@
+//! The folder of kept runs, within limits on their number, their age and their bytes.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context;
+use jiff::Timestamp;
+
+use crate::render::{Advice, one_line, shortened};
+use crate::short_id;
+
+use super::file::{self, RunFile, complete};
+use super::line::{Header, RUN_VERSION};
+use super::reading::KeptRun;
+
+/// Maximum number of kept runs.
+pub(crate) const MAX_RUNS: usize = 500;
+/// Maximum bytes of all kept runs together.
+pub(crate) const MAX_BYTES: u64 = 512 << 20;
+/// Age of the last change at which a run is removed.
+pub(crate) const MAX_AGE: Duration = Duration::from_hours(90 * 24);
+/// Extension of the file of a run.
+const EXTENSION: &str = "ndjson";
+const LIST_HINT: &str = "`toolcrib runs list` lists the kept runs";
+
+/// Folder of kept runs. It may be missing, and is then empty.
+#[derive(Debug, Clone)]
+pub(crate) struct RunStore {
+    folder: PathBuf,
+}
+
+/// File of a run with the facts that the limits judge.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredRun {
+    pub(crate) id: String,
+    pub(crate) bytes: u64,
+    pub(crate) modified: SystemTime,
+}
+
+impl RunStore {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Path of the folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Creates the file of a new run, and removes the runs that exceed the limits.
+    pub(crate) fn create(&self, door: &str, model: &str, parent: Option<String>) -> anyhow::Result<(RunFile, Header)> {
+        let header = Header {
+            version: RUN_VERSION,
+            id: short_id::random()?,
+            created: Timestamp::now(),
+            door: door.to_owned(),
+            model: model.to_owned(),
+            folder: std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default(),
+            parent,
+        };
+        self.prune();
+        let path = self.path(&header.id);
+        let file =
+            RunFile::create(path.clone()).with_context(|| format!("cannot keep the run in `{}`", path.display()))?;
+        Ok((file, header))
+    }
+
+    /// Opens a run to go on with it.
+    ///
+    /// # Errors
+    ///
+    /// There is no such run, another process writes it, or its file is damaged.
+    pub(crate) fn open(&self, id: &str) -> anyhow::Result<(RunFile, KeptRun)> {
+        let path = self.path(id);
+        if !path.is_file() {
+            return Err(unknown(id));
+        }
+        let (file, bytes) = match RunFile::open(path.clone()) {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(unknown(id)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                let hint = "wait for its end, or go on with a copy by `--fork`";
+                return Err(Advice::new(format!("the run `{id}` goes on in another process"), hint).into());
+            }
+            Err(error) => return Err(error).with_context(|| format!("cannot open the run `{}`", path.display())),
+        };
+        let run = KeptRun::read(&bytes, &path.display().to_string())?;
+        Ok((file, run))
+    }
+
+    /// Reads a run, which another process may write at the same time.
+    ///
+    /// # Errors
+    ///
+    /// There is no such run, or its file is damaged.
+    pub(crate) fn read(&self, id: &str) -> anyhow::Result<KeptRun> {
+        let path = self.path(id);
+        let bytes = file::named(&path).read().with_context(|| format!("cannot read the run `{}`", path.display()))?;
+        let bytes = bytes.ok_or_else(|| unknown(id))?;
+        KeptRun::read(&bytes[..complete(&bytes)], &path.display().to_string())
+    }
+
+    /// Returns `true` if a process writes the run now.
+    pub(crate) fn is_running(&self, id: &str) -> bool {
+        matches!(file::lock(&self.path(id), Duration::ZERO), Err(error) if error.kind() == ErrorKind::WouldBlock)
+    }
+
+    /// Returns the identifier of the run that a person typed.
+    pub(crate) fn parse(typed: &str) -> anyhow::Result<String> {
+        short_id::parse(typed).ok_or_else(|| {
+            let shown = shortened(&one_line(typed), short_id::MAX_SHOWN).into_owned();
+            Advice::new(format!("`{shown}` is not the identifier of a run, which is like `7k3md-x0q9a`"), LIST_HINT)
+                .into()
+        })
+    }
+
+    /// Lists the files, last changed first.
+    pub(crate) fn files(&self) -> anyhow::Result<Vec<StoredRun>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.with_context(|| format!("cannot read the folder `{}`", self.folder.display()))?,
+        };
+        let stored = |entry: fs::DirEntry| {
+            let path = entry.path();
+            let id = path.file_stem()?.to_str()?;
+            let is_run = path.extension()? == EXTENSION && short_id::parse(id).as_deref() == Some(id);
+            let about = entry.metadata().ok().filter(|about| is_run && about.is_file())?;
+            Some(StoredRun { id: id.to_owned(), bytes: about.len(), modified: about.modified().ok()? })
+        };
+        let mut files: Vec<StoredRun> = entries.flatten().filter_map(stored).collect();
+        files.sort_by(|one, other| (other.modified, &other.id).cmp(&(one.modified, &one.id)));
+        Ok(files)
+    }
+
+    /// Returns the run of the current folder that was changed last.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub(crate) fn latest_here(&self) -> anyhow::Result<String> {
+        let here = std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default();
+        let is_here = |stored: &StoredRun| self.read(&stored.id).is_ok_and(|run| run.header.folder == here);
+        let found = self.files()?.into_iter().find(is_here);
+        found.map(|stored| stored.id).ok_or_else(|| {
+            Advice::new("no run of this folder is kept", "`toolcrib runs list` lists the runs of all folders").into()
+        })
+    }
+
+    /// Removes a run; `false` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// A process writes it, or the file cannot be removed.
+    pub(crate) fn remove(&self, id: &str) -> anyhow::Result<bool> {
+        let path = self.path(id);
+        if !path.is_file() {
+            return Ok(false);
+        }
+        let lock = match file::lock(&path, Duration::ZERO) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                return Err(Advice::new(format!("the run `{id}` goes on in another process"), "end it first").into());
+            }
+            lock => lock.with_context(|| format!("cannot lock the run `{}`", path.display()))?,
+        };
+        fs::remove_file(&path).with_context(|| format!("cannot remove the run `{}`", path.display()))?;
+        drop(lock);
+        // Without its run, a lock file only takes space.
+        let _ = fs::remove_file(path.with_added_extension("lock"));
+        Ok(true)
+    }
+
+    /// Removes the runs that exceed the limits, except those that a process writes.
+    fn prune(&self) {
+        let now = SystemTime::now();
+        let (mut count, mut bytes) = (1, 0_u64);
+        for stored in self.files().unwrap_or_default() {
+            count += 1;
+            bytes += stored.bytes;
+            let is_old = now.duration_since(stored.modified).is_ok_and(|age| age > MAX_AGE);
+            if is_old || count > MAX_RUNS || bytes > MAX_BYTES {
+                // A run that stays only takes space.
+                let _ = self.remove(&stored.id);
+            }
+        }
+    }
+
+    fn path(&self, id: &str) -> PathBuf {
+        self.folder.join(id).with_added_extension(EXTENSION)
+    }
+}
+
+fn unknown(id: &str) -> anyhow::Error {
+    let message = format!("no run `{id}` is kept: it was removed, made room for newer ones, or never existed");
+    Advice::new(message, LIST_HINT).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, RunStore) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RunStore::new(folder.path().join("runs"));
+        (folder, store)
+    }
+
+    /// Creates a run of this size that was changed before this time.
+    fn add(store: &RunStore, bytes: u64, age: Duration) -> String {
+        let (file, header) = store.create("run", "m", None).unwrap();
+        let handle = File::options().write(true).open(file.path()).unwrap();
+        handle.set_len(bytes).unwrap();
+        handle.set_modified(SystemTime::now() - age).unwrap();
+        header.id
+    }
+
+    fn left(store: &RunStore) -> Vec<String> {
+        store.files().unwrap().into_iter().map(|stored| stored.id).collect()
+    }
+
+    #[test]
+    fn the_oldest_runs_make_room() {
+        let (_folder, store) = store();
+        let ids: Vec<String> = (0..MAX_RUNS as u64).map(|age| add(&store, 1, Duration::from_secs(age * 60))).collect();
+        assert_eq!(left(&store).len(), MAX_RUNS);
+        let newest = add(&store, 1, Duration::ZERO);
+        let left = left(&store);
+        assert_eq!(left.len(), MAX_RUNS);
+        assert!(left.contains(&newest) && left.contains(&ids[0]) && !left.contains(&ids[MAX_RUNS - 1]));
+    }
+
+    #[test]
+    fn old_runs_and_too_many_bytes_are_removed() {
+        let (_folder, store) = store();
+        let old = add(&store, 1, MAX_AGE + Duration::from_secs(60));
+        let young = add(&store, 1, MAX_AGE - Duration::from_secs(60));
+        assert!(!left(&store).contains(&old) && left(&store).contains(&young));
+        let large = add(&store, MAX_BYTES - 1, Duration::from_secs(60));
+        let small = add(&store, 1, Duration::ZERO);
+        add(&store, 1, Duration::ZERO);
+        assert!(left(&store).contains(&small) && left(&store).contains(&large) && !left(&store).contains(&young));
+    }
+
+    #[test]
+    fn a_run_that_is_written_is_neither_removed_nor_opened_again() {
+        let (_folder, store) = store();
+        let (file, header) = store.create("run", "m", None).unwrap();
+        assert!(store.is_running(&header.id));
+        assert!(store.remove(&header.id).unwrap_err().to_string().contains("another process"));
+        assert!(store.open(&header.id).unwrap_err().to_string().contains("another process"));
+        drop(file);
+        assert!(store.remove(&header.id).unwrap() && !store.remove(&header.id).unwrap());
+        assert!(store.open(&header.id).unwrap_err().to_string().contains("no run"));
+        assert_eq!(fs::read_dir(store.folder()).unwrap().count(), 0, "no lock file stays");
+    }
+}

@@ -1,0 +1,15 @@
+//! Conversations that last, through the built program: kept runs, their continuation after a kill at any place, budgets, and
+//! the chat. The model is a local server that answers by the conversation it is sent.
+
+mod budgets;
+#[cfg(target_os = "linux")]
+mod chatting;
+mod keeping;
+#[cfg(unix)]
+mod killing;
+mod listing;
+mod long;
+mod model;
+mod place;
+#[cfg(unix)]
+mod prefixes;

@@ -1,0 +1,140 @@
+//! Budgets of a run: at each of them it stops, is kept, and goes on with another one.
+
+use serde_json::{Value, json};
+
+use super::model::{Model, Turn};
+use super::place::*;
+use crate::crib::Ran;
+
+fn turns() -> Vec<Turn> {
+    vec![calls("First.", "note", &["a", "b"]), calls("Then.", "note", &["c"]), says("It is done.")]
+}
+
+/// Last event of a run.
+fn end(ran: &Ran) -> Value {
+    let last = ran.stdout.lines().last().unwrap_or_else(|| panic!("{ran:?}"));
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+#[test]
+fn a_run_stops_at_each_budget_with_its_own_code_and_can_be_resumed() {
+    for (flags, budget, words, made) in [
+        (&["--max-steps", "1"][..], "steps", "stopped after 1 step without a final answer", 2),
+        (&["--max-tokens", "15"], "tokens", "the budget of 15 tokens is used up", 2),
+        (&["--max-calls", "2"], "calls", "the budget of 2 calls is used up", 2),
+        (&["--max-calls", "1"], "calls", "the budget of 1 calls is used up", 0),
+        (&["--max-calls", "0"], "calls", "the budget of 0 calls is used up", 0),
+        (&["--max-cpu", "0.01ms"], "processor_time", "of processor time is used up", 2),
+        (&["--max-bytes", "10"], "bytes", "the budget of 10 bytes is used up", 2),
+        (&["--max-cost", "0.00001", "--price", "1/2"], "cost", "of money is used up", 2),
+    ] {
+        let place = Place::new();
+        let model = Model::start(turns(), None);
+        let ran = place.run(&model, &[&["run", "go", "--json"], flags].concat());
+        assert_eq!(ran.code, Some(4), "{flags:?}: {ran:?}");
+        let (last, id) = (end(&ran), place.id());
+        assert_eq!(
+            (&last["type"], &last["budget"], &last["exitCode"]),
+            (&json!("end"), &json!(budget), &json!(4)),
+            "{last}"
+        );
+        assert_eq!(last["run"], json!(id), "{last}");
+        assert!(ran.stderr.contains(words), "{flags:?}: {ran:?}");
+        assert!(ran.stderr.contains(&format!("`toolcrib run --resume {id}`")), "{ran:?}");
+        assert_eq!(place.made().len(), made, "{flags:?}: {:?}", place.made());
+        let resumed = place.run(&model, &["run", "--resume", &id]);
+        assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "It is done.\n"), "{flags:?}: {resumed:?}");
+        assert_eq!(place.made().len(), 3, "each call once: {:?}", place.made());
+        let messages = place.messages(&id);
+        assert_whole(&messages);
+        assert!(["a", "b", "c"].iter().all(|call| result_of(&messages, call) == "{}"), "{messages:#?}");
+    }
+}
+
+#[test]
+fn a_budget_that_suffices_changes_nothing() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    let flags = [
+        "--max-steps=3",
+        "--max-tokens=45",
+        "--max-calls=3",
+        "--max-cpu=10m",
+        "--max-bytes=1MiB",
+        "--max-cost=1",
+        "--price=1/2",
+    ];
+    let ran = place.run(&model, &[&["run", "go", "--json"], &flags[..]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let cost = end(&ran)["cost"].as_f64().expect("a cost");
+    assert!((cost - 3.0 * (10.0 + 2.0 * 5.0) / 1e6).abs() < 1e-12, "{cost}");
+}
+
+#[test]
+fn money_needs_a_price() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    let ran = place.run(&model, &["run", "go", "--max-cost", "1"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("`--price`"), "{ran:?}");
+    assert!(
+        end(&place.run(&model, &["run", "go", "--json"])).get("cost").is_none(),
+        "without a price no money is stated"
+    );
+    let ran = Ran::from(place.command(&model, &["run", "go", "--json"]).env("TOOLCRIB_PRICE", "1/2").output().unwrap());
+    assert!(end(&ran)["cost"].is_number(), "{ran:?}");
+}
+
+#[cfg(target_os = "linux")]
+mod at_a_terminal {
+    use super::*;
+    use crate::permissions::terminal::Terminal;
+
+    #[test]
+    fn a_person_is_asked_to_go_on_at_a_budget() {
+        let place = Place::new();
+        let model = Model::start(turns(), None);
+        let mut terminal = Terminal::start(place.command(&model, &["run", "go", "--max-calls", "2"]));
+        terminal.until("the budget of 2 calls is used up.");
+        terminal.until("Go on with 2 calls more [y], or stop [N]? ");
+        terminal.types("maybe\n");
+        terminal.until("Type `y` or `n` and press Enter. ");
+        terminal.types("y\n");
+        let left = terminal.end();
+        assert_eq!((left.code, left.stdout.as_str()), (Some(0), "It is done.\n"), "{left:?}");
+        assert_eq!(place.made().len(), 3);
+    }
+
+    #[test]
+    fn a_person_who_stops_at_a_budget_is_told_how_to_go_on() {
+        let place = Place::new();
+        let model = Model::start(turns(), None);
+        let mut terminal = Terminal::start(place.command(&model, &["run", "go", "--max-steps", "1"]));
+        terminal.until("Go on with 1 step more [y], or stop [N]? ");
+        terminal.types("n\n");
+        let left = terminal.end();
+        assert_eq!(left.code, Some(4), "{left:?}");
+        assert!(left.terminal.contains(&format!("go on with `toolcrib run --resume {}`", place.id())), "{left:?}");
+    }
+
+    #[test]
+    fn an_interrupted_answer_keeps_its_text() {
+        use crate::conversations::model::Pause;
+        let place = Place::new();
+        let turn = Turn { parts: vec!["Half of ", "an answer"], calls: Vec::new() };
+        let model = Model::start(vec![turn], Some(Pause::AfterText(0)));
+        let mut command = place.command(&model, &["run", "go", "--stream"]);
+        command.stdin(std::process::Stdio::null());
+        let mut terminal = Terminal::start_whole(command);
+        terminal.until("an answer");
+        model.until_paused();
+        terminal.types("\u{3}");
+        let left = terminal.end();
+        assert_eq!(left.code, Some(130), "{left:?}");
+        let id = place.id();
+        assert!(left.terminal.contains(&format!("`toolcrib run --resume {id}`")), "{left:?}");
+        let messages = place.messages(&id);
+        assert_eq!(messages[1]["content"], "Half of an answer\n[The answer was interrupted here.]", "{messages:#?}");
+        assert_eq!(place.run(&model, &["run", "--resume", &id]).code, Some(0));
+        assert_eq!(place.messages(&id)[2], json!({ "role": "user", "content": "Go on." }));
+    }
+}

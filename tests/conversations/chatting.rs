@@ -1,0 +1,157 @@
+//! The chat at a terminal: messages, commands, interruptions and approvals.
+
+use std::fs;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::model::{Model, Pause, Turn};
+use super::place::*;
+use crate::permissions::terminal::Terminal;
+
+fn chat(place: &Place, model: &Model, args: &[&str]) -> Terminal {
+    let mut command = place.command(model, &[&["chat"], args].concat());
+    command.env("TERM", "xterm").env("NO_COLOR", "1");
+    Terminal::start_whole(command)
+}
+
+#[test]
+fn a_chat_answers_edits_lines_and_is_kept() {
+    let place = Place::new();
+    let model = Model::start(vec![calls("I look.", "mark", &["a"]), says("It is done.")], None);
+    let mut terminal = chat(&place, &model, &["--price", "1/2"]);
+    terminal.until("`/help` lists the commands");
+    terminal.until("> ");
+    // Typed with a mistake that is corrected: backspace, the beginning of the line, and its end.
+    terminal.types("ellp\u{7f}o\u{1}h\u{5}!\r");
+    terminal.until("It is done.");
+    assert_eq!(model.last_messages()[0]["content"], "hello!");
+    terminal.types("/cost\r");
+    terminal.until("in this process: 2 steps · 1 call · 20 + 10 tokens · 0.0000 of money at your price");
+    terminal.types("/tools\r");
+    terminal.until("mark leaves a line [write:");
+    terminal.types("/nonsense\r");
+    terminal.until("`/nonsense` is no command");
+    terminal.types("/help\r");
+    terminal.until("/undo           drop your last message");
+    // The first line of this chat comes back.
+    terminal.types(&"\u{1b}[A".repeat(5));
+    terminal.types("\r");
+    terminal.until("It is done.");
+    terminal.until("> ");
+    terminal.types("\u{4}");
+    let left = terminal.end();
+    assert_eq!(left.code, Some(0), "{left:?}");
+    let id = place.id();
+    let users = place.messages(&id).into_iter().filter(|message| message["role"] == "user");
+    assert_eq!(users.map(|message| message["content"].clone()).collect::<Vec<_>>(), ["hello!", "hello!"]);
+
+    let mut terminal = chat(&place, &model, &["--resume", &id]);
+    terminal.until("> ");
+    // The lines of the earlier chat are there too.
+    terminal.types("\u{1b}[A\u{1b}[A\r");
+    terminal.until("/undo           drop");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.end().code, Some(0));
+}
+
+#[test]
+fn an_interrupt_stops_the_answer_and_not_the_chat() {
+    let place = Place::new();
+    let turn = Turn { parts: vec!["Half of ", "an answer"], calls: Vec::new() };
+    let model = Model::start(vec![turn], Some(Pause::AfterText(0)));
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.until("> ");
+    terminal.types("go\r");
+    terminal.until("an answer");
+    model.until_paused();
+    terminal.types("\u{3}");
+    terminal.until("info: interrupted; `/go` goes on");
+    terminal.until("> ");
+    terminal.types("and now?\r");
+    terminal.until("an answer");
+    terminal.until("> ");
+    terminal.types("\u{3}");
+    terminal.until("> ");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.end().code, Some(0));
+    let messages = model.last_messages();
+    assert_eq!(messages[1]["content"], "Half of an answer\n[The answer was interrupted here.]", "{messages:#?}");
+    assert_eq!(messages[2]["content"], "and now?");
+}
+
+#[test]
+fn undo_drops_the_last_exchange_and_names_what_stays() {
+    let place = Place::new();
+    let model = Model::start(vec![calls("I write.", "mark", &["a"]), says("It is done.")], None);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.until("> ");
+    terminal.types("write it\r");
+    terminal.until("It is done.");
+    terminal.types("/undo\r");
+    terminal.until("dropped from `write it` on");
+    terminal.until("not undone, since files and other systems stay as the calls left them");
+    terminal.until("  mark");
+    terminal.types("/undo\r");
+    terminal.until("nothing to undo");
+    terminal.types("again\r");
+    terminal.until("It is done.");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.end().code, Some(0));
+    let messages = place.messages(&place.id());
+    assert_eq!(messages[0], json!({ "role": "user", "content": "again" }), "{messages:#?}");
+    assert!(messages.iter().all(|message| message["content"] != "write it"));
+    assert_eq!(place.made().len(), 2, "the file keeps both lines");
+}
+
+#[test]
+fn a_tool_that_is_allowed_ahead_is_not_asked_about() {
+    let place = Place::new();
+    let model =
+        Model::start(vec![calls("One.", "mark", &["a"]), calls("Two.", "mark", &["b"]), says("It is done.")], None);
+    let mut terminal = chat(&place, &model, &["--ask-tool=mark"]);
+    terminal.until("> ");
+    terminal.types("/allow\r");
+    terminal.until("nothing is allowed ahead");
+    terminal.types("go\r");
+    terminal.question();
+    terminal.types("n\n");
+    terminal.question();
+    terminal.types("n\n");
+    terminal.until("It is done.");
+    assert!(place.made().is_empty());
+    terminal.types("/undo\r");
+    terminal.until("no dropped call can have changed anything");
+    terminal.types("/allow ma*\r");
+    terminal.until("calls of `ma*` are not asked about in this chat");
+    terminal.types("go\r");
+    terminal.until("It is done.");
+    terminal.types("/quit\r");
+    let left = terminal.end();
+    assert_eq!((left.code, place.made().len()), (Some(0), 2), "{left:?}");
+}
+
+#[test]
+fn a_chat_that_is_terminated_leaves_the_terminal_as_it_was() {
+    let place = Place::new();
+    let model = Model::start(vec![says("It is done.")], None);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.until("> ");
+    terminal.types("hello\r");
+    terminal.until("It is done.");
+    terminal.until("> ");
+    assert!(!terminal.echoes(), "a line is edited");
+    let process = terminal.process().to_string();
+    assert!(Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
+    let started = Instant::now();
+    while !terminal.echoes() {
+        assert!(started.elapsed() < Duration::from_secs(10), "the terminal is not restored");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let left = terminal.end();
+    assert_eq!(left.code, Some(143), "{left:?}");
+    assert_eq!(place.listed()[0]["state"], "interrupted");
+    assert!(fs::metadata(place.runs().join("chat-history")).is_ok());
+}

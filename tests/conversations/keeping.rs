@@ -1,0 +1,139 @@
+//! Kept runs: what is kept and how, what is not, and how others go on with them.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::model::{Model, Turn};
+use super::place::*;
+
+fn turns() -> Vec<Turn> {
+    vec![calls("I look.", "mark", &["a"]), says("It is done.")]
+}
+
+#[test]
+fn a_run_is_continued_resumed_and_forked() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    place.run(&model, &["run", "first", "--system", "be kind"]);
+    let id = place.id();
+    let before = place.messages(&id);
+    let continued = place.run(&model, &["run", "second", "--continue"]);
+    assert_eq!((continued.code, continued.stdout.as_str()), (Some(0), "It is done.\n"), "{continued:?}");
+    let resumed = place.run(&model, &["run", "third", "--resume", &id.to_uppercase().replace('-', "")]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let messages = place.messages(&id);
+    assert_eq!(messages[..before.len()], before[..]);
+    let users: Vec<&Value> =
+        messages.iter().filter(|message| message["role"] == "user").map(|one| &one["content"]).collect();
+    assert_eq!(users, ["first", "second", "third"]);
+
+    let forked = place.run(&model, &["run", "aside", "--fork", &id]);
+    assert_eq!(forked.code, Some(0), "{forked:?}");
+    assert_eq!(place.messages(&id), messages, "the first run stays as it was");
+    let listed = place.listed();
+    let fork = listed.iter().find(|run| run["parent"] == json!(id)).expect("a fork");
+    let copy = place.messages(fork["id"].as_str().unwrap());
+    assert_eq!(copy[..messages.len()], messages[..]);
+    assert_eq!(copy.len(), messages.len() + 2);
+}
+
+#[test]
+fn a_run_that_has_its_answer_needs_a_prompt_and_the_wrong_use_is_explained() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    place.run(&model, &["run", "go"]);
+    let id = place.id();
+    for (args, code, words) in [
+        (&["run", "--resume", &id][..], 2, "pass a PROMPT"),
+        (&["run", "go", "--resume", "nonsense"], 1, "is not the identifier of a run"),
+        (&["run", "go", "--resume", "00000-00000"], 1, "no run `00000-00000` is kept"),
+        (&["run", "go", "--resume", &id, "--system", "x"], 2, "cannot be used with"),
+        (&["run", "go", "--resume", &id, "--no-keep"], 2, "cannot be used with"),
+        (&["run", "go", "--resume", &id, "--no-log-arguments"], 2, "--fork"),
+    ] {
+        let ran = place.run(&model, args);
+        assert_eq!(ran.code, Some(code), "{args:?}: {ran:?}");
+        assert!(ran.stderr.contains(words), "{args:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn no_file_is_written_where_nothing_may_be_kept() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    for args in [&["run", "go", "--no-keep"][..], &["run", "go", "--no-log-arguments"], &["run", "go", "--dry-run"]] {
+        assert_eq!(place.run(&model, args).code, Some(0), "{args:?}");
+    }
+    assert!(!place.runs().exists());
+    let ran =
+        crate::crib::Ran::from(place.command(&model, &["run", "go"]).env("TOOLCRIB_NO_KEEP", "1").output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!place.runs().exists());
+}
+
+#[test]
+fn nothing_that_the_audit_log_masks_is_kept() {
+    let place = Place::new();
+    let key = "sk-canary-0123456789";
+    let word = "patterned-4711";
+    let turn = Turn {
+        parts: vec!["The key is sk-canary-0123456789 and the word ", "patterned-4711 ", "too."],
+        calls: vec![("mark", "a", json!({ "key": key, "word": word }))],
+    };
+    let model = Model::start(vec![turn, says("patterned-4711 and sk-canary-0123456789")], None);
+    let prompt = format!("use {key} and {word}");
+    let mut command = place.command(&model, &["run", &prompt, "--stream", "--redact", "patterned-[0-9]+"]);
+    let ran = crate::crib::Ran::from(command.env("OAI_API_KEY", key).output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(place.made()[0].contains(key), "the tool gets the argument as the model wrote it");
+    let kept = place.file(&place.id());
+    assert!(!kept.contains(key) && !kept.contains(word), "{kept}");
+    assert!(kept.contains("***REDACTED***"), "{kept}");
+    let arguments = &place.messages(&place.id())[1]["tool_calls"][0]["function"]["arguments"];
+    serde_json::from_str::<Value>(arguments.as_str().unwrap()).expect("masked arguments stay JSON");
+}
+
+#[test]
+fn sensitive_arguments_are_not_kept_and_a_masked_call_is_never_made() {
+    let place = Place::new();
+    let schema = json!({ "type": "object", "properties": { "password": { "type": "string", "writeOnly": true } } });
+    place.crib.manifest(&json!({ "tools": [{ "name": "mark", "description": "d", "schema": schema,
+        "command": ["./tools/bin/mark"], "capabilities": { "files": "write" } }] }));
+    let turn = Turn { parts: vec![], calls: vec![("mark", "a", json!({ "password": "hunter22" }))] };
+    let model = Model::start(vec![turn, says("logged in with hunter22")], None);
+    assert_eq!(place.run(&model, &["run", "go"]).code, Some(0));
+    let id = place.id();
+    let kept = place.file(&id);
+    assert!(!kept.contains("hunter22") && kept.contains("logged in with ***"), "{kept}");
+    // As a kill leaves it between the answer and the beginning of its call.
+    let lines: Vec<&str> = kept.split_inclusive('\n').collect();
+    let begun = lines.iter().position(|line| line.contains("\"calls\",")).expect("a beginning of calls");
+    fs::write(place.runs().join(format!("{id}.ndjson")), lines[..begun].concat()).unwrap();
+    fs::remove_file(place.path("work/log.txt")).unwrap();
+    assert_eq!(place.run(&model, &["run", "--resume", &id]).code, Some(0));
+    assert!(result_of(&place.messages(&id), "a").contains("not made"), "{}", place.file(&id));
+    assert!(place.made().is_empty(), "{:?}", place.made());
+}
+
+#[test]
+fn a_run_that_cannot_be_kept_says_so_and_makes_no_call() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    fs::create_dir_all(place.runs().parent().unwrap()).unwrap();
+    fs::write(place.runs(), "not a folder").unwrap();
+    let ran = place.run(&model, &["run", "go"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("cannot keep the run") && place.made().is_empty(), "{ran:?}");
+    assert_eq!(place.run(&model, &["run", "go", "--no-keep"]).code, Some(0));
+}
+
+#[test]
+fn no_tool_reaches_the_kept_runs() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    let runs = place.path("work/runs").display().to_string();
+    let ran = place.run(&model, &["run", "go", "--runs-dir", &runs]);
+    assert_ne!(ran.code, Some(0), "a granted folder cannot hold the runs: {ran:?}");
+    assert!(ran.stderr.contains("kept runs"), "{ran:?}");
+}

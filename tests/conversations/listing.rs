@@ -1,0 +1,81 @@
+//! `runs list`, `show`, `export` and `remove`.
+
+use serde_json::{Value, json};
+
+use super::model::Model;
+use super::place::*;
+
+fn place() -> (Place, Model) {
+    let place = Place::new();
+    let model = Model::start(vec![calls("I look.", "mark", &["a"]), says("It is done.")], None);
+    for prompt in ["find the invoice", "count \u{1b}[2J files"] {
+        assert_eq!(place.run(&model, &["run", prompt]).code, Some(0));
+    }
+    (place, model)
+}
+
+#[test]
+fn runs_are_listed_and_found_by_their_words() {
+    let (place, model) = place();
+    let listed = place.crib.run(&["runs", "list"]);
+    let lines: Vec<&str> = listed.stdout.lines().collect();
+    assert!(lines[0].starts_with("ID") && lines[0].contains("STATE"), "{listed:?}");
+    assert!(
+        lines[1].contains("count \\u{1b}[2J files") && lines[1].contains("answer"),
+        "newest first, inert: {listed:?}"
+    );
+    assert!(lines[2].contains("find the invoice"), "{listed:?}");
+    let found = |args: &[&str]| -> Vec<String> {
+        let ran = place.crib.run(&[&["runs", "list", "--json"], args].concat());
+        let runs: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+        runs.iter().map(|run| run["prompt"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(found(&["--search", "INVOICE"]), ["find the invoice"]);
+    assert_eq!(found(&["--search", "it is done"]).len(), 2, "in answers too");
+    assert_eq!(found(&["--search", "mark"]).len(), 2, "and in calls");
+    assert!(found(&["--search", "no such word"]).is_empty());
+    assert_eq!(found(&["--last", "1"]).len(), 1);
+    assert_eq!(found(&["--here"]).len(), 2);
+    std::fs::create_dir(place.path("work/work")).unwrap();
+    let elsewhere = place
+        .command(&model, &["run", "elsewhere", "--tools", "../tools.json", "--allow-write=."])
+        .current_dir(place.path("work"))
+        .output();
+    assert!(elsewhere.unwrap().status.success());
+    assert_eq!((found(&[]).len(), found(&["--here"]).len()), (3, 2));
+}
+
+#[test]
+fn a_run_is_shown_exported_and_loaded() {
+    let (place, model) = place();
+    let id = place.listed()[1]["id"].as_str().unwrap().to_owned();
+    let shown = place.crib.run(&["runs", "show", &id]);
+    for words in
+        ["user: find the invoice", "model: I look.", "→ mark", "←: {}", "model: It is done.", "2 steps · 1 call"]
+    {
+        assert!(shown.stdout.contains(words), "{words}: {}", shown.stdout);
+    }
+    let json: Value = serde_json::from_str(&place.crib.run(&["runs", "show", &id, "--json"]).stdout).unwrap();
+    assert_eq!((&json["id"], &json["state"], &json["changes"]), (&json!(id), &json!("answer"), &json!(["mark"])));
+    let exported = place.crib.run(&["runs", "export", &id, "-o", "talk.json"]);
+    assert_eq!((exported.code, exported.stdout.as_str()), (Some(0), ""), "{exported:?}");
+    assert_ne!(place.crib.run(&["runs", "export", &id, "-o", "talk.json"]).code, Some(0), "a file is not replaced");
+    let loaded = place.run(&model, &["run", "and now?", "--load-messages", "talk.json"]);
+    assert_eq!((loaded.code, loaded.stdout.as_str()), (Some(0), "It is done.\n"), "{loaded:?}");
+}
+
+#[test]
+fn runs_are_removed_by_name_by_age_and_all() {
+    let (place, _model) = place();
+    let ids: Vec<String> = place.listed().iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect();
+    let removed = place.crib.run(&["runs", "remove", &ids[0]]);
+    assert!(removed.code == Some(0) && removed.stderr.contains("removed 1 run\n"), "{removed:?}");
+    let again = place.crib.run(&["runs", "remove", &ids[0]]);
+    assert!(again.code == Some(1) && again.stderr.contains("no run"), "{again:?}");
+    let young = place.crib.run(&["runs", "remove", "--older-than", "1d"]);
+    assert!(young.stderr.contains("removed 0 runs"), "{young:?}");
+    assert_eq!(place.crib.run(&["runs", "remove", "--older-than", "soon"]).code, Some(2));
+    assert_eq!(place.crib.run(&["runs", "remove"]).code, Some(2));
+    assert!(place.crib.run(&["runs", "remove", "--all"]).stderr.contains("removed 1 run\n"));
+    assert!(place.listed().is_empty());
+}

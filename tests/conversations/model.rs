@@ -1,0 +1,190 @@
+//! A scripted model: a server whose next answer depends on the number of steps with calls in the conversation that it is
+//! sent. A request that is repeated after a kill so gets the same answer.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// Maximum wait for a request.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// One answer of the model.
+#[derive(Debug, Clone)]
+pub(super) struct Turn {
+    /// Text, in the parts in which it is streamed.
+    pub(super) parts: Vec<&'static str>,
+    /// Calls: name, identifier and arguments.
+    pub(super) calls: Vec<(&'static str, &'static str, Value)>,
+}
+
+/// Interruption of an answer, once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// The request of this turn gets no answer.
+    BeforeTurn(usize),
+    /// The stream of this turn stops after its text.
+    AfterText(usize),
+    /// The request of this turn is refused for the moment.
+    Busy(usize),
+}
+
+/// The server.
+pub(super) struct Model {
+    pub(super) address: String,
+    bodies: Arc<Mutex<Vec<Value>>>,
+    paused: Receiver<()>,
+}
+
+impl Model {
+    /// Starts a server with these turns; the last one is repeated.
+    pub(super) fn start(turns: Vec<Turn>, pause: Option<Pause>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}/v1", listener.local_addr().expect("an address"));
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let (sender, paused) = mpsc::channel();
+        let (log, pause) = (bodies.clone(), Arc::new(Mutex::new(pause)));
+        thread::spawn(move || {
+            for connection in listener.incoming() {
+                let Ok(connection) = connection else { return };
+                let (turns, log, pause, sender) = (turns.clone(), log.clone(), pause.clone(), sender.clone());
+                thread::spawn(move || serve(connection, &turns, &log, &pause, &sender));
+            }
+        });
+        Self { address, bodies, paused }
+    }
+
+    /// Waits until the server has paused.
+    pub(super) fn until_paused(&self) {
+        self.paused.recv_timeout(MAX_WAIT).expect("a pause");
+    }
+
+    /// Bodies of the requests so far.
+    pub(super) fn bodies(&self) -> Vec<Value> {
+        self.bodies.lock().unwrap().clone()
+    }
+
+    /// Messages of the last request.
+    pub(super) fn last_messages(&self) -> Vec<Value> {
+        self.bodies().pop().expect("a request")["messages"].as_array().expect("messages").clone()
+    }
+}
+
+fn serve(
+    mut connection: TcpStream,
+    turns: &[Turn],
+    log: &Mutex<Vec<Value>>,
+    pause: &Mutex<Option<Pause>>,
+    paused: &Sender<()>,
+) {
+    let Some(body) = request(&mut connection) else { return };
+    let steps = body["messages"]
+        .as_array()
+        .map_or(0, |messages| messages.iter().filter(|message| message["tool_calls"].is_array()).count());
+    let at = steps.min(turns.len() - 1);
+    log.lock().unwrap().push(body.clone());
+    let is_now = |wanted: Pause| {
+        let mut pause = pause.lock().unwrap();
+        let found = *pause == Some(wanted);
+        if found {
+            *pause = None;
+        }
+        found
+    };
+    if is_now(Pause::BeforeTurn(at)) {
+        let _ = paused.send(());
+        return hang(&connection);
+    }
+    if is_now(Pause::Busy(at)) {
+        let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        let _ = connection.write_all(head.as_bytes());
+        return;
+    }
+    let turn = &turns[at];
+    if body["stream"] == true {
+        stream(&mut connection, turn, is_now(Pause::AfterText(at)), paused)
+    } else {
+        whole(&mut connection, turn)
+    }
+}
+
+/// Keeps a connection open until the other side closes it.
+fn hang(mut connection: &TcpStream) {
+    let _ = connection.set_read_timeout(Some(MAX_WAIT));
+    let _ = connection.read(&mut [0; 64]);
+}
+
+fn request(connection: &mut TcpStream) -> Option<Value> {
+    connection.set_read_timeout(Some(MAX_WAIT)).ok()?;
+    let mut reader = BufReader::new(connection);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    serde_json::from_slice(&body).ok()
+}
+
+fn calls(turn: &Turn) -> Vec<Value> {
+    let call = |(index, (name, id, arguments)): (usize, &(&str, &str, Value))| {
+        json!({ "index": index, "id": id, "type": "function",
+            "function": { "name": name, "arguments": arguments.to_string() } })
+    };
+    turn.calls.iter().enumerate().map(call).collect()
+}
+
+fn usage() -> Value {
+    json!({ "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 })
+}
+
+fn whole(connection: &mut TcpStream, turn: &Turn) {
+    let mut message = json!({ "role": "assistant", "content": turn.parts.concat() });
+    if !turn.calls.is_empty() {
+        message["tool_calls"] = json!(calls(turn));
+    }
+    let body = json!({ "choices": [{ "message": message, "finish_reason": "stop" }], "usage": usage() }).to_string();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    let _ = connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(body.as_bytes()));
+}
+
+fn stream(connection: &mut TcpStream, turn: &Turn, pauses: bool, paused: &Sender<()>) {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let _ = connection.write_all(head.as_bytes());
+    let send = |mut connection: &TcpStream, data: &Value| {
+        let text = match data {
+            Value::String(text) => format!("data: {text}\n\n"),
+            data => format!("data: {data}\n\n"),
+        };
+        let _ = connection.write_all(text.as_bytes()).and_then(|()| connection.flush());
+    };
+    let part = |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] });
+    for text in &turn.parts {
+        send(connection, &part(json!({ "content": text })));
+        // Longer than the time between two lines with text in the file of the run.
+        thread::sleep(Duration::from_millis(if pauses { 300 } else { 5 }));
+    }
+    if pauses {
+        let _ = paused.send(());
+        return hang(connection);
+    }
+    if !turn.calls.is_empty() {
+        send(connection, &part(json!({ "tool_calls": calls(turn) })));
+    }
+    send(connection, &json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }], "usage": usage() }));
+    send(connection, &json!("[DONE]"));
+}
