@@ -30,6 +30,8 @@ mod inputs;
 mod inspecting;
 mod installing;
 mod interface;
+#[cfg(target_os = "linux")]
+mod kernels;
 mod limits;
 mod manifest;
 mod markdown;
