@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use seccompiler::{SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran, TOOLCRIB};
@@ -35,7 +37,8 @@ fn a_process_on_an_older_kernel() {
             SeccompAction::Errno(error),
             std::env::consts::ARCH.try_into().unwrap(),
         );
-        seccompiler::apply_filter(&filter.unwrap().try_into().unwrap()).unwrap();
+        let program: BpfProgram = filter.unwrap().try_into().unwrap();
+        seccompiler::apply_filter(&program).unwrap();
     }
     panic!("{}", Command::new(TOOLCRIB).args(words).exec());
 }

@@ -10,18 +10,22 @@ use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 /// Times, and identifiers of calls, of runs and of stored results.
-static MASKED: LazyLock<[(Regex, &str); 4]> = LazyLock::new(|| {
+static MASKED: LazyLock<[(Regex, &str); 5]> = LazyLock::new(|| {
     [
         (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "$$TIME"),
         (r"\b\d+(\.\d+)? (ms|s)\b", "$$DURATION"),
-        (r"\b(call|inv|run|session|res)_[0-9a-f]{12,32}(_\d+)?\b", "${1}_$$ID"),
+        (r"\b(call|inv|run|ses|res)_[0-9a-f]{12,32}(_\d+)?\b", "${1}_$$ID"),
+        // The head of the chain covers the times in its records.
+        (r"\bhead [0-9a-f]{64}\b", "head $$DIGEST"),
         (r"\.toolcrib-[0-9A-Za-z]+\.tmp", ".toolcrib-$$ID.tmp"),
     ]
     .map(|(pattern, with)| (Regex::new(pattern).expect("a pattern"), with))
 });
 
-/// Members of audit records and receipts that hold times, identifiers, or digests over those.
-const MASKED_MEMBERS: [&str; 9] = ["ts", "callId", "invocation", "waitedMs", "ms", "cpuMs", "chain", "session", "run"];
+/// Members of audit records and receipts that hold times, identifiers, or digests over those; `source` is a digest of the path
+/// of the source.
+const MASKED_MEMBERS: [&str; 10] =
+    ["ts", "callId", "invocation", "waitedMs", "ms", "cpuMs", "chain", "session", "run", "source"];
 /// Members of results that hold the time of the call, or of the files that the case created.
 const TIMES: [&str; 6] = ["iso", "utc", "unix", "modified", "accessed", "created"];
 
@@ -79,22 +83,33 @@ fn list(folder: &Path, below: &str, lines: &mut Vec<String>) {
     }
 }
 
-/// Masks of one folder.
+/// Masks of the folders of a case.
 pub(crate) struct Masks {
-    /// Spellings of the folder, the longest first.
-    folder: Vec<String>,
+    /// Spellings of the folders, each with its mask, the longest first.
+    folders: Vec<(String, &'static str)>,
 }
 
 impl Masks {
-    pub(crate) fn of(folder: Vec<String>) -> Self {
-        Self { folder }
+    pub(crate) fn of(folders: Vec<(String, &'static str)>) -> Self {
+        Self { folders }
+    }
+
+    /// Masks an output of the program: a line with a record or a receipt by its members.
+    pub(crate) fn output(&self, bytes: &[u8]) -> String {
+        let text = String::from_utf8_lossy(bytes);
+        let masked = |line: &str| match serde_json::from_str::<Value>(line) {
+            Ok(value) if value.get("receipt").is_some() || value.get("chain").is_some() => self.record(&value),
+            _ => self.text(line.as_bytes()),
+        };
+        // Whole lines, so that an end of a line that differs is seen.
+        text.split('\n').map(masked).collect::<Vec<_>>().join("\n")
     }
 
     /// Masks the folder, times and identifiers in a text.
     pub(crate) fn text(&self, bytes: &[u8]) -> String {
         let mut text = String::from_utf8_lossy(bytes).into_owned();
-        for spelling in &self.folder {
-            text = text.replace(spelling.as_str(), "$FOLDER");
+        for (spelling, mask) in &self.folders {
+            text = text.replace(spelling.as_str(), mask);
         }
         for (pattern, with) in MASKED.iter() {
             text = pattern.replace_all(&text, *with).into_owned();

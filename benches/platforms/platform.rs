@@ -1,6 +1,5 @@
 //! A platform: how its program is started here, its folders, and one run of it.
 
-use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,22 +81,31 @@ impl Platform {
         let masks = self.masks(folder);
         let code = ended.status.code().map_or_else(|| ended.status.to_string(), |code| code.to_string());
         answer.add(&format!("{line}: exit code"), code);
-        answer.add(&format!("{line}: standard output"), masks.text(&ended.stdout));
+        answer.add(&format!("{line}: standard output"), masks.output(&ended.stdout));
         answer.add(&format!("{line}: standard error"), masks.text(&ended.stderr));
         Ok(())
     }
 
-    /// Masks of the folder of a case, in the spellings of this platform.
+    /// Masks of the folder of a case, and of the folder around it, in the spellings of this platform.
     pub(crate) fn masks(&self, folder: &Path) -> Masks {
-        let shown = folder.display().to_string();
-        let mut spellings = VecDeque::from([shown.clone()]);
-        if self.is_windows() {
-            // The file system of this machine is the drive `Z:` there.
-            let backwards = format!("Z:{}", shown.replace('/', "\\"));
-            for spelling in [format!("Z:{shown}"), backwards.clone(), format!(r"\\?\{backwards}")] {
-                spellings.push_front(spelling);
-            }
+        let around = folder.parent().unwrap_or(folder);
+        let spelled = [(folder, "$FOLDER"), (around, "$AROUND")];
+        Masks::of(
+            spelled
+                .into_iter()
+                .flat_map(|(path, mask)| self.spellings(path).into_iter().map(move |it| (it, mask)))
+                .collect(),
+        )
+    }
+
+    /// Spellings of a path, the longest first.
+    fn spellings(&self, path: &Path) -> Vec<String> {
+        let shown = path.display().to_string();
+        if !self.is_windows() {
+            return vec![shown];
         }
-        Masks::of(spellings.into())
+        // The file system of this machine is the drive `Z:` there.
+        let backwards = format!("Z:{}", shown.replace('/', "\\"));
+        vec![format!(r"\\?\{backwards}"), backwards.replace('\\', r"\\"), backwards, format!("Z:{shown}"), shown]
     }
 }
