@@ -74,10 +74,10 @@ fn with_addresses(crib: &Crib, kibibytes: u32, args: &[&str]) -> Ran {
     Ran::from(command.output().unwrap())
 }
 
-/// Last line of the output, after those of the test program.
+/// Object at the end of the output, after the words of the test program.
 fn answer(ran: &Ran) -> Value {
     let line = ran.stdout.lines().last().unwrap_or_default();
-    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+    serde_json::from_str(&line[line.find('{').unwrap_or(0)..]).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
 }
 
 fn files(crib: &Crib) {

@@ -113,13 +113,15 @@ fn config(settings: CodeSettings) -> Config {
         .wasm_component_model_map(true)
         .relaxed_simd_deterministic(true);
     if settings.checks_accesses {
-        config.memory_reservation(0).memory_guard_size(0).memory_reservation_for_growth(GROWTH);
+        config.memory_reservation(RESERVATION).memory_guard_size(0).memory_reservation_for_growth(GROWTH);
     }
     config
 }
 
-/// Number of bytes that a memory without reserved addresses may grow before it moves.
-const GROWTH: u64 = 1 << 20;
+/// Number of bytes that a memory without a pool may have before it moves: the default limit of a call.
+const RESERVATION: u64 = 128 << 20;
+/// Number of bytes that it may then grow before it moves again.
+const GROWTH: u64 = 64 << 20;
 
 /// Number of instances beyond one per call and one per program that its script runs: hooks that judge such a program,
 /// and agents that wait for others.
@@ -172,9 +174,11 @@ mod tests {
             assert_eq!(read.call(&mut store, 65_532).unwrap(), 0);
             assert!(read.call(&mut store, 65_533).is_err() && read.call(&mut store, -4).is_err());
             // More than the reserve, so that the memory moves.
-            assert_eq!(grow.call(&mut store, 40).unwrap(), 1);
-            assert_eq!(read.call(&mut store, 41 * 65_536 - 4).unwrap(), 0);
-            assert!(read.call(&mut store, 41 * 65_536 - 3).is_err());
+            let pages = (RESERVATION >> 16) as i32;
+            assert_eq!(grow.call(&mut store, pages).unwrap(), 1);
+            let size = (pages + 1) << 16;
+            assert_eq!(read.call(&mut store, size - 4).unwrap(), 0);
+            assert!(read.call(&mut store, size - 3).is_err());
         }
     }
 }
