@@ -33,6 +33,8 @@ mod inspecting;
 mod installer;
 mod installing;
 mod interface;
+#[cfg(target_os = "linux")]
+mod kernels;
 mod limits;
 mod manifest;
 mod markdown;

@@ -9,7 +9,9 @@ use toolcrib::{Runtime, ToolCall};
 
 use crate::crib::{Crib, target, toolbox};
 
-const OUTSIDE: &str = "canary outside the grant";
+pub(crate) mod layout;
+
+use layout::{OUTSIDE, lay, repeated};
 
 #[test]
 fn every_case_holds() {
@@ -46,7 +48,7 @@ fn every_case_holds() {
 async fn hold(tool: &str, case: &Value) -> Result<(), String> {
     let crib = Crib::new();
     let work = crib.path("work");
-    lay(&crib, case);
+    lay(crib.dir.path(), case);
     let policy = match case["grant"].as_str() {
         Some("read") => Policy::default().allow(Permission::Read(work.clone())),
         Some("write") => Policy::default().allow(Permission::Write(work.clone())),
@@ -88,44 +90,6 @@ async fn hold(tool: &str, case: &Value) -> Result<(), String> {
     expect(!leftovers(&work), "a temporary file was left behind")
 }
 
-/// Creates the files, folders and links of a case.
-fn lay(crib: &Crib, case: &Value) {
-    let work = crib.path("work");
-    fs::write(crib.path("outside.txt"), OUTSIDE).unwrap();
-    let at = |path: &str| {
-        let path = work.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        path
-    };
-    for (path, content) in case["files"].as_object().into_iter().flatten() {
-        let bytes = match content {
-            Value::String(text) => text.clone().into_bytes(),
-            Value::Object(_) if content["base64"].is_string() => base64(content["base64"].as_str().unwrap()),
-            content => repeated(content).as_str().expect("a text").as_bytes().to_vec(),
-        };
-        fs::write(at(path), bytes).unwrap();
-    }
-    for folder in case["folders"].as_array().into_iter().flatten() {
-        fs::create_dir_all(work.join(folder.as_str().unwrap())).unwrap();
-    }
-    for (path, to) in case["links"].as_object().into_iter().flatten() {
-        crate::crib::link(to.as_str().unwrap(), &at(path));
-    }
-}
-
-/// Expands each `{"text": …, "times": N}` in a value.
-fn repeated(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) if fields.len() == 2 && value["times"].is_u64() && value["text"].is_string() => {
-            let times = usize::try_from(value["times"].as_u64().unwrap()).unwrap();
-            value["text"].as_str().unwrap().repeat(times).into()
-        }
-        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), repeated(value))).collect(),
-        Value::Array(items) => items.iter().map(repeated).collect(),
-        other => other.clone(),
-    }
-}
-
 /// `true` if `whole` contains all of `part`: an object may hold more keys, at any depth.
 fn has(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
@@ -145,11 +109,4 @@ fn leftovers(folder: &Path) -> bool {
         let folder = entry.file_type().unwrap().is_dir();
         entry.file_name().to_string_lossy().starts_with(".toolcrib-") || folder && leftovers(&entry.path())
     })
-}
-
-fn base64(text: &str) -> Vec<u8> {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let sextets = text.bytes().filter_map(|byte| ALPHABET.iter().position(|known| *known == byte));
-    let bits: Vec<u8> = sextets.flat_map(|sextet| (0..6).rev().map(move |bit| (sextet >> bit & 1) as u8)).collect();
-    bits.chunks_exact(8).map(|byte| byte.iter().fold(0, |sum, bit| sum << 1 | bit)).collect()
 }

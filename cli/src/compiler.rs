@@ -2,7 +2,10 @@
 //! at its limit or when its job is dropped.
 
 use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -22,13 +25,22 @@ pub(crate) struct CompilerProcesses {
     cores: usize,
     free: Mutex<usize>,
     freed: Condvar,
+    /// Names by which this program can be started, best first.
+    programs: Vec<PathBuf>,
+    /// Position of the first name that may work.
+    first: AtomicUsize,
 }
 
 impl CompilerProcesses {
     /// Limits each process to this wall-clock time and this many bytes of memory.
     pub(crate) fn new(time: Duration, memory: usize) -> Self {
+        Self::of(system::programs(), time, memory)
+    }
+
+    fn of(programs: Vec<PathBuf>, time: Duration, memory: usize) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self { time, memory, cores, free: Mutex::new(cores), freed: Condvar::new() }
+        let (free, freed) = (Mutex::new(cores), Condvar::new());
+        Self { time, memory, cores, free, freed, programs, first: AtomicUsize::new(0) }
     }
 
     fn free(&self) -> MutexGuard<'_, usize> {
@@ -45,11 +57,11 @@ impl CompilerProcesses {
         Permit(self)
     }
 
-    fn start(&self) -> io::Result<Running> {
+    fn start(&self, program: &Path) -> io::Result<Running> {
         let threads = self.cores.min(MAX_THREADS);
         // Processor time of all threads; wall-clock time is watched here.
         let seconds = (self.time.as_secs() + 1).saturating_mul(threads as u64);
-        let mut command = system::this_program()?;
+        let mut command = system::command(program);
         command
             .args(["compile-worker", "--seconds", &seconds.to_string(), "--memory", &self.memory.to_string()])
             .env_clear()
@@ -65,9 +77,22 @@ impl CompilerProcesses {
         Ok(running)
     }
 
-    /// Returns the output and exit status of a process, and `true` if it timed out.
+    /// Runs this program by the first of its names that works, and returns the output and exit status of the process, and
+    /// `true` if it timed out.
     fn run(&self, job: &Job<'_>) -> io::Result<(Vec<u8>, ExitStatus, bool)> {
-        let mut running = self.start()?;
+        let mut failed = Err(io::Error::other("the path of this program is unknown"));
+        for (at, program) in self.programs.iter().enumerate().skip(self.first.load(Relaxed)) {
+            failed = self.run_as(program, job);
+            if !failed.as_ref().map_or(true, |(answer, status, late)| is_foreign(answer, *status, *late)) {
+                self.first.store(at, Relaxed);
+                break;
+            }
+        }
+        failed
+    }
+
+    fn run_as(&self, program: &Path, job: &Job<'_>) -> io::Result<(Vec<u8>, ExitStatus, bool)> {
+        let mut running = self.start(program)?;
         let (Some(mut input), Some(output)) = (running.child.stdin.take(), running.child.stdout.take()) else {
             return Err(io::Error::other("the process has no pipes"));
         };
@@ -120,6 +145,11 @@ impl Compiler for CompilerProcesses {
     }
 }
 
+/// Returns `true` if a process ended like another program than this one: by itself, and without an answer.
+fn is_foreign(answer: &[u8], status: ExitStatus, late: bool) -> bool {
+    answer.is_empty() && !late && status.code().is_some_and(|code| code != 0 && !system::broke_off(status))
+}
+
 /// Permission to run one process.
 struct Permit<'a>(&'a CompilerProcesses);
 
@@ -155,7 +185,7 @@ impl Drop for Running {
 mod system {
     use std::io;
     use std::os::unix::process::{CommandExt, ExitStatusExt};
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
     use std::process::{Child, Command, ExitStatus};
 
     use rustix::process::Signal;
@@ -180,13 +210,16 @@ mod system {
     /// The running executable on Linux: the file at its path may have been replaced.
     const ITSELF: &str = "/proc/self/exe";
 
-    pub(super) fn this_program() -> io::Result<Command> {
-        let mut command = match Path::new(ITSELF).exists() {
-            true => Command::new(ITSELF),
-            false => Command::new(std::env::current_exe()?),
-        };
+    /// Names of this program. Under an emulator of another processor, [`ITSELF`] may be the emulator.
+    pub(super) fn programs() -> Vec<PathBuf> {
+        let itself = Some(PathBuf::from(ITSELF)).filter(|path| path.exists());
+        itself.into_iter().chain(std::env::current_exe()).collect()
+    }
+
+    pub(super) fn command(program: &Path) -> Command {
+        let mut command = Command::new(program);
         command.arg0("toolcrib");
-        Ok(command)
+        command
     }
 
     /// `true` if the process exceeded its processor time.
@@ -205,3 +238,39 @@ mod system {
 #[cfg(windows)]
 #[path = "compiler_windows.rs"]
 mod system;
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// Names of programs, of which the first is another program and the second does not exist.
+    fn processes(last: &str) -> CompilerProcesses {
+        let programs = ["/bin/false", "/no/such/program", last].map(PathBuf::from).to_vec();
+        CompilerProcesses::of(programs, Duration::from_secs(20), 1 << 30)
+    }
+
+    fn job() -> Job<'static> {
+        let mut sent = b"toolcrib ".to_vec();
+        sent.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
+        sent.extend_from_slice(b" compiles\n\0\x08\0\0\0\0\0\0\0\0asm\x0d\0\x01\0");
+        Job::receive(sent.as_slice()).expect("a job")
+    }
+
+    #[test]
+    fn a_name_that_starts_another_program_or_none_is_passed_over_and_not_tried_again() {
+        // It ends as if it had answered.
+        let processes = processes("/bin/true");
+        for _ in 0..2 {
+            assert!(processes.compile(&job()).expect("a status of success").is_empty());
+            assert_eq!(processes.first.load(Relaxed), 2);
+        }
+    }
+
+    #[test]
+    fn the_last_failure_is_reported_if_no_name_works() {
+        let Err(CompileError::System { message, .. }) = processes("/bin/false").compile(&job()) else {
+            panic!("failed")
+        };
+        assert!(message.starts_with("the compiler process ended early: exit status: 1"), "{message}");
+    }
+}

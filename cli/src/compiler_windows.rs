@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::windows::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 use crate::windows::job_object::{JobObject, SUSPENDED};
@@ -51,8 +52,13 @@ impl Bounds {
     }
 }
 
-pub(super) fn this_program() -> io::Result<Command> {
-    Ok(Command::new(std::env::current_exe()?))
+/// Names of this program.
+pub(super) fn programs() -> Vec<PathBuf> {
+    std::env::current_exe().into_iter().collect()
+}
+
+pub(super) fn command(program: &Path) -> Command {
+    Command::new(program)
 }
 
 /// `true` if the process exceeded its processor time.

@@ -2,6 +2,7 @@
 //! 1 failure, 2 usage error, 3 not verified, 4 stopped at a budget, 130 interrupted, 129 or 143 terminated. It uses only the library's public types.
 
 mod agent;
+mod allocator;
 mod builtin;
 mod calls;
 mod chat;

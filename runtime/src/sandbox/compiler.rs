@@ -63,7 +63,7 @@ use wasmtime::Engine;
 
 use crate::source::MAX_PROGRAM_BYTES;
 
-use super::engine;
+use super::engine::{self, CodeSettings};
 
 /// First bytes of a job and of an answer. They contain the version, because another version may have another protocol.
 const GREETING: &[u8] = concat!("toolcrib ", env!("CARGO_PKG_VERSION"), " compiles\n").as_bytes();
@@ -139,8 +139,23 @@ impl CompileError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job<'a> {
     pub(super) program: Cow<'a, [u8]>,
-    /// `true` if the code counts fuel, which changes the generated code.
-    pub(super) counts_fuel: bool,
+    pub(super) settings: CodeSettings,
+}
+
+/// Bits of the byte with the settings of a job.
+const COUNTS_FUEL: u8 = 1;
+const CHECKS_ACCESSES: u8 = 2;
+
+impl CodeSettings {
+    fn to_byte(self) -> u8 {
+        COUNTS_FUEL * u8::from(self.counts_fuel) | CHECKS_ACCESSES * u8::from(self.checks_accesses)
+    }
+
+    /// Returns the settings in a byte; `None` if it has other bits.
+    fn from_byte(byte: u8) -> Option<Self> {
+        let settings = Self { counts_fuel: byte & COUNTS_FUEL != 0, checks_accesses: byte & CHECKS_ACCESSES != 0 };
+        (settings.to_byte() == byte).then_some(settings)
+    }
 }
 
 impl Job<'_> {
@@ -162,7 +177,7 @@ impl Job<'_> {
     /// The error of the writer.
     pub fn send(&self, mut to: impl Write) -> io::Result<()> {
         to.write_all(GREETING)?;
-        to.write_all(&[u8::from(self.counts_fuel)])?;
+        to.write_all(&[self.settings.to_byte()])?;
         to.write_all(&(self.program.len() as u64).to_le_bytes())?;
         to.write_all(&self.program)?;
         to.flush()
@@ -176,13 +191,13 @@ impl Job<'_> {
     pub fn receive(mut from: impl Read) -> io::Result<Job<'static>> {
         let mut head = [0; ANSWER_HEAD_LEN];
         from.read_exact(&mut head)?;
-        let (counts_fuel, size) = match parse_head(&head) {
-            Some((fuel @ (0 | 1), size)) if size <= MAX_PROGRAM_BYTES => (fuel == 1, size),
-            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "not a compile job of this version")),
+        let job = parse_head(&head).and_then(|(byte, size)| Some((CodeSettings::from_byte(byte)?, size)));
+        let Some((settings, size)) = job.filter(|(_, size)| *size <= MAX_PROGRAM_BYTES) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a compile job of this version"));
         };
         let mut program = vec![0; size];
         from.read_exact(&mut program)?;
-        Ok(Job { program: program.into(), counts_fuel })
+        Ok(Job { program: program.into(), settings })
     }
 
     /// Compiles the program, and writes its code, or the reason for a failure.
@@ -193,7 +208,7 @@ impl Job<'_> {
     pub fn perform(&self, mut to: impl Write) -> io::Result<()> {
         // A panic of the compiler is caused by the program, and reported as its error.
         let code = catch_unwind(AssertUnwindSafe(|| {
-            let engine = engine::for_compiling(self.counts_fuel).map_err(|error| format!("{error:#}"))?;
+            let engine = engine::for_compiling(self.settings).map_err(|error| format!("{error:#}"))?;
             compiled(&engine, &self.program).and_then(|code| self.check_size(code))
         }));
         let code = code.unwrap_or_else(|_| Err("the compiler crashed on it".to_owned()));
@@ -267,43 +282,49 @@ mod tests {
     /// The text of a component that does nothing, in bytes: its header alone.
     const NOTHING: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
 
-    fn answered(program: &[u8], counts_fuel: bool) -> Vec<u8> {
+    const PLAIN: CodeSettings = CodeSettings { counts_fuel: false, checks_accesses: false };
+
+    fn answered(program: &[u8], settings: CodeSettings) -> Vec<u8> {
         let (mut sent, mut answer) = (Vec::new(), Vec::new());
-        Job { program: program.into(), counts_fuel }.send(&mut sent).unwrap();
+        Job { program: program.into(), settings }.send(&mut sent).unwrap();
         serve(sent.as_slice(), &mut answer).unwrap();
         answer
     }
 
     #[test]
-    fn code_comes_back_as_it_was_made_and_counts_fuel_where_that_was_asked() {
-        for counts_fuel in [false, true] {
-            let made = code(answered(&NOTHING, counts_fuel)).unwrap();
-            let engine = engine::for_compiling(counts_fuel).unwrap();
-            assert_eq!(made, engine.precompile_component(&NOTHING).unwrap());
+    fn code_comes_back_as_it_was_made_with_the_settings_of_the_job() {
+        let mut answers = Vec::new();
+        for byte in 0..4 {
+            let settings = CodeSettings::from_byte(byte).unwrap();
+            let answer = answered(&NOTHING, settings);
+            let made = code(answer.clone()).unwrap();
+            assert_eq!(made, engine::for_compiling(settings).unwrap().precompile_component(&NOTHING).unwrap());
+            assert!(!answers.contains(&answer), "each setting changes the code");
+            answers.push(answer);
         }
-        assert_ne!(answered(&NOTHING, true), answered(&NOTHING, false));
+        assert!((4..=255).all(|byte| CodeSettings::from_byte(byte).is_none()), "bits of another version are refused");
     }
 
     #[test]
     fn what_is_no_program_is_refused_in_words() {
-        let Err(CompileError::Program(reason)) = code(answered(b"\0asm\x0d\0\x01\0nonsense", false)) else { panic!() };
+        let Err(CompileError::Program(reason)) = code(answered(b"\0asm\x0d\0\x01\0nonsense", PLAIN)) else { panic!() };
         assert!(!reason.is_empty(), "{reason}");
     }
 
     #[test]
     fn an_answer_may_be_as_long_as_the_program_lets_expect() {
-        let max = |bytes: usize| Job { program: vec![0; bytes].into(), counts_fuel: false }.max_answer_bytes();
+        let max = |bytes: usize| Job { program: vec![0; bytes].into(), settings: PLAIN }.max_answer_bytes();
         assert_eq!(max(0), ANSWER_HEAD_LEN + (16 << 20));
         assert_eq!(max(1 << 20), ANSWER_HEAD_LEN + (80 << 20));
         assert_eq!(max(MAX_PROGRAM_BYTES), ANSWER_HEAD_LEN + MAX_CODE_BYTES);
-        let job = Job { program: NOTHING[..].into(), counts_fuel: false };
+        let job = Job { program: NOTHING[..].into(), settings: PLAIN };
         assert!(job.check_size(vec![0; job.max_code_bytes()]).is_ok());
         assert!(job.check_size(vec![0; job.max_code_bytes() + 1]).unwrap_err().contains("for a program of 8 bytes"));
     }
 
     #[test]
     fn no_part_and_no_foreign_answer_is_taken() {
-        let whole = answered(&NOTHING, false);
+        let whole = answered(&NOTHING, PLAIN);
         for cut in 0..whole.len() {
             assert!(matches!(code(whole[..cut].to_vec()), Err(CompileError::System { .. })), "{cut}");
         }
@@ -320,7 +341,7 @@ mod tests {
     #[test]
     fn no_part_of_a_job_is_done() {
         let mut sent = Vec::new();
-        Job { program: NOTHING[..].into(), counts_fuel: false }.send(&mut sent).unwrap();
+        Job { program: NOTHING[..].into(), settings: PLAIN }.send(&mut sent).unwrap();
         for cut in 0..sent.len() {
             assert!(Job::receive(&sent[..cut]).is_err(), "{cut}");
         }

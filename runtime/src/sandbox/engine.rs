@@ -1,5 +1,6 @@
 //! The engine and its configuration: epochs for deadlines, a pool of instances if the system has the address space, and
-//! a second engine that counts fuel, created for the first tool that needs it.
+//! a second engine that counts fuel, created for the first tool that needs it. Without the address space, memories take what
+//! they use, and the code of programs checks each access.
 
 use std::sync::OnceLock;
 
@@ -8,14 +9,25 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 use crate::error::Error;
 use crate::tool::Limits;
 
+use super::address_space;
 use super::epoch::{EpochTicker, TickGuard};
 
 /// Number of bytes that a pooled slot keeps resident, if the kernel reports which pages were written.
 const KEEP_RESIDENT: usize = 256 << 10;
 
+/// Settings that change the generated code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CodeSettings {
+    /// `true` if the code counts fuel.
+    pub(super) counts_fuel: bool,
+    /// `true` if the code checks each access to memory, because no addresses are reserved behind a memory.
+    pub(super) checks_accesses: bool,
+}
+
 /// Engine with its clock.
 pub(super) struct GuestEngine {
     pub(super) engine: Engine,
+    pub(super) settings: CodeSettings,
     ticker: EpochTicker,
 }
 
@@ -54,15 +66,15 @@ impl EngineSet {
 
 impl GuestEngine {
     fn new(instances: Instances, counts_fuel: bool) -> wasmtime::Result<Self> {
-        let mut config = config(counts_fuel);
-        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(instances)));
-        // A system without enough address space runs without a pool: slower, and equally safe.
-        let engine = Engine::new(&config).or_else(|_| {
-            config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
-            Engine::new(&config)
-        })?;
+        let pooled = pooled(instances, counts_fuel).map(|engine| (engine, false));
+        // Without enough address space there is no pool: slower, and equally safe.
+        let (engine, checks_accesses) = match pooled {
+            Some(pooled) => pooled,
+            None => (for_compiling(CodeSettings { counts_fuel, checks_accesses: true })?, true),
+        };
+        let settings = CodeSettings { counts_fuel, checks_accesses };
         let ticker = EpochTicker::start(engine.clone())?;
-        Ok(Self { engine, ticker })
+        Ok(Self { engine, settings, ticker })
     }
 
     /// Advances the epoch until the guard is dropped.
@@ -71,16 +83,31 @@ impl GuestEngine {
     }
 }
 
-/// Creates an engine that only compiles. It generates the same code, and reserves no address space for instances.
-pub(super) fn for_compiling(counts_fuel: bool) -> wasmtime::Result<Engine> {
-    Engine::new(&config(counts_fuel))
+/// Creates an engine with a pool; `None` if there is no address space for it.
+fn pooled(instances: Instances, counts_fuel: bool) -> Option<Engine> {
+    if !address_space::is_free() {
+        return None;
+    }
+    let mut config = config(CodeSettings { counts_fuel, checks_accesses: false });
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(instances)));
+    Engine::new(&config).ok()
 }
 
-fn config(counts_fuel: bool) -> Config {
+/// Returns `true` if this process has the address space for the pool of this many concurrent calls.
+pub(super) fn has_pool(slots: u32) -> bool {
+    pooled(Instances::OfCalls(slots), false).is_some()
+}
+
+/// Creates an engine without a pool. It generates the same code as the one with these settings.
+pub(super) fn for_compiling(settings: CodeSettings) -> wasmtime::Result<Engine> {
+    Engine::new(&config(settings))
+}
+
+fn config(settings: CodeSettings) -> Config {
     let mut config = Config::new();
     config
         .epoch_interruption(true)
-        .consume_fuel(counts_fuel)
+        .consume_fuel(settings.counts_fuel)
         .concurrency_support(false)
         .max_wasm_stack(Limits::MAX_STACK)
         .async_stack_size(Limits::MAX_STACK + (1 << 20))
@@ -88,8 +115,16 @@ fn config(counts_fuel: bool) -> Config {
         .wasm_gc(false)
         .wasm_component_model_map(true)
         .relaxed_simd_deterministic(true);
+    if settings.checks_accesses {
+        config.memory_reservation(RESERVATION).memory_guard_size(0).memory_reservation_for_growth(GROWTH);
+    }
     config
 }
+
+/// Number of bytes that a memory without a pool may have before it moves: the default limit of a call.
+const RESERVATION: u64 = 128 << 20;
+/// Number of bytes that it may then grow before it moves again.
+const GROWTH: u64 = 64 << 20;
 
 /// Number of instances beyond one per call and one per program that its script runs: hooks that judge such a program,
 /// and agents that wait for others.
@@ -113,7 +148,7 @@ fn pool(instances: Instances) -> PoolingAllocationConfig {
         .total_memories(instances * Limits::MAX_MEMORIES)
         .total_tables(instances * Limits::MAX_TABLES)
         .total_stacks(instances)
-        .table_elements(1 << 16)
+        .table_elements(Limits::MAX_TABLE_ELEMENTS)
         .max_memory_size(1 << 32);
     if PoolingAllocationConfig::is_pagemap_scan_available() {
         pool.pagemap_scan(Enabled::Yes)
@@ -122,4 +157,38 @@ fn pool(instances: Instances) -> PoolingAllocationConfig {
             .async_stack_keep_resident(KEEP_RESIDENT);
     }
     pool
+}
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::{Instance, Module, Store};
+
+    use super::*;
+
+    #[test]
+    fn code_that_checks_accesses_stays_in_its_memory_and_grows_it() {
+        for counts_fuel in [false, true] {
+            let engine = for_compiling(CodeSettings { counts_fuel, checks_accesses: true }).unwrap();
+            let text = r#"(module (memory (export "memory") 1)
+                (func (export "read") (param i32) (result i32) (i32.load (local.get 0)))
+                (func (export "grow") (param i32) (result i32) (memory.grow (local.get 0))))"#;
+            let module = Module::new(&engine, wat::parse_str(text).unwrap()).unwrap();
+            let mut store = Store::new(&engine, ());
+            store.set_epoch_deadline(1);
+            if counts_fuel {
+                store.set_fuel(1_000_000).unwrap();
+            }
+            let instance = Instance::new(&mut store, &module, &[]).unwrap();
+            let read = instance.get_typed_func::<i32, i32>(&mut store, "read").unwrap();
+            let grow = instance.get_typed_func::<i32, i32>(&mut store, "grow").unwrap();
+            assert_eq!(read.call(&mut store, 65_532).unwrap(), 0);
+            assert!(read.call(&mut store, 65_533).is_err() && read.call(&mut store, -4).is_err());
+            // More than the reserve, so that the memory moves.
+            let pages = (RESERVATION >> 16) as i32;
+            assert_eq!(grow.call(&mut store, pages).unwrap(), 1);
+            let size = (pages + 1) << 16;
+            assert_eq!(read.call(&mut store, size - 4).unwrap(), 0);
+            assert!(read.call(&mut store, size - 3).is_err());
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Guests in the engine. A program is compiled once; every call gets a fresh store with its limits and its grant, and the
 //! store is dropped with the call. Only this module names the engine. It knows no dialect of a tool source.
 
+mod address_space;
 mod bindings;
 mod cache;
 mod call;

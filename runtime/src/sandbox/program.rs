@@ -115,7 +115,7 @@ impl Sandbox {
     /// host path.
     pub(crate) fn prepare(&self, bytes: &[u8], digest: String, counts_fuel: bool) -> Result<Program, CompileError> {
         let engine = self.engine(counts_fuel)?;
-        let component = match self.code(engine, bytes, counts_fuel, &digest)? {
+        let component = match self.code(engine, bytes, &digest)? {
             Code::Component(component) => component,
             Code::Module(module) => {
                 let pre = preview1::link(&engine.engine, &module).map_err(CompileError::Program)?;
@@ -155,7 +155,7 @@ impl Sandbox {
         add_imports: impl FnOnce(&mut Linker<CallState>) -> wasmtime::Result<()>,
     ) -> Result<InstancePre<CallState>, CompileError> {
         let engine = self.engine(counts_fuel)?;
-        let Code::Component(component) = self.code(engine, bytes, counts_fuel, &source::digest(bytes))? else {
+        let Code::Component(component) = self.code(engine, bytes, &source::digest(bytes))? else {
             return Err(CompileError::Program("a core module, but a component is required".to_owned()));
         };
         let mut linker = Linker::new(&engine.engine);
@@ -169,7 +169,7 @@ impl Sandbox {
     }
 
     /// Returns the compiled code of a component or a core module.
-    fn code(&self, engine: &GuestEngine, bytes: &[u8], counts_fuel: bool, digest: &str) -> Result<Code, CompileError> {
+    fn code(&self, engine: &GuestEngine, bytes: &[u8], digest: &str) -> Result<Code, CompileError> {
         let form = Form::of(bytes);
         if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&engine.engine, digest, form)) {
             return Ok(known);
@@ -178,7 +178,9 @@ impl Sandbox {
             .map_err(|error| CompileError::Program(error.to_string()))?;
         let code = match &self.compiler {
             None => compiler::compiled(&engine.engine, bytes).map_err(CompileError::Program)?,
-            Some(compiler) => compiler::code(compiler.compile(&Job { program: bytes.into(), counts_fuel })?)?,
+            Some(compiler) => {
+                compiler::code(compiler.compile(&Job { program: bytes.into(), settings: engine.settings })?)?
+            }
         };
         let loaded = cache::load(&engine.engine, &code, form).map_err(|error| {
             let reason = format!("the compiled program cannot be loaded: {error:#}");

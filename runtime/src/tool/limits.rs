@@ -49,6 +49,8 @@ impl Limits {
     pub const MAX_MEMORIES: u32 = 4;
     /// Maximum number of tables of one component.
     pub const MAX_TABLES: u32 = 32;
+    /// Maximum number of elements of one table.
+    pub const MAX_TABLE_ELEMENTS: usize = 1 << 16;
 
     /// Returns the default limits with another deadline.
     pub fn with_deadline(deadline: Duration) -> Self {

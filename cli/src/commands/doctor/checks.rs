@@ -69,18 +69,25 @@ fn version() -> Finding {
     Finding::ok("toolcrib", detail)
 }
 
-/// Names the protections that this system lacks; nothing on a system with all of them.
-fn system() -> Option<Finding> {
+/// Names the protections that this system lacks, and what makes calls slower on it; nothing on a system with everything.
+fn system() -> Vec<Finding> {
     const CHECK: &str = "system";
-    let gaps = platform::gaps();
+    let (gaps, slower) = (platform::gaps(), slower().collect::<Vec<_>>());
     let fix = "run tools that nobody has reviewed on Linux 5.6 or newer, in a container whose profile allows `openat2`; see \
                \"Residual risks\" in the threat model";
-    if !gaps.is_empty() {
-        return Some(Finding::wrong(CHECK, Status::Warn, gaps.join("; "), fix));
-    }
-    let slower =
-        "the kernel does not list written pages (Linux 6.7 does): each call clears all memory of the call before it";
-    (!platform::lists_written_pages()).then(|| Finding::ok(CHECK, slower))
+    let gaps = (!gaps.is_empty()).then(|| Finding::wrong(CHECK, Status::Warn, gaps.join("; "), fix));
+    gaps.into_iter().chain((!slower.is_empty()).then(|| Finding::ok("speed", slower.join("; ")))).collect()
+}
+
+/// Names what makes calls slower on this system, and the fallback for each.
+fn slower() -> impl Iterator<Item = &'static str> {
+    let addresses = "address space is limited or costs memory here (`ulimit -v`, emulation): programs check each access to \
+                     their memory, which takes longer";
+    let pages =
+        "the system does not list written pages (Linux 6.7 does): each call clears all memory of the call before it";
+    [(platform::reserves_memory(), addresses), (platform::lists_written_pages(), pages)]
+        .into_iter()
+        .filter_map(|(has, otherwise)| (!has).then_some(otherwise))
 }
 
 /// Checks that tools can be built here. Running tools needs no toolchain.

@@ -9,6 +9,9 @@ use crate::tool::Limits;
 
 use super::counters::Usage;
 
+/// Maximum number of elements of a table.
+const MAX_TABLE: usize = Limits::MAX_TABLE_ELEMENTS;
+
 /// Budget that all memories and tables of one call share. A growth that the engine then could not perform stays counted:
 /// the engine also reports failures of growths that it never asked about, and subtracting those would raise the cap.
 #[derive(Debug)]
@@ -52,7 +55,9 @@ impl ResourceLimiter for MemoryBudget {
     }
 
     fn table_growing(&mut self, now: usize, wanted: usize, max: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(self.grows(now, wanted, max, size_of::<usize>()))
+        // The limit of a slot of the pool, which holds without a pool as well.
+        let max = max.map_or(MAX_TABLE, |max| max.min(MAX_TABLE));
+        Ok(self.grows(now, wanted, Some(max), size_of::<usize>()))
     }
 
     fn table_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {

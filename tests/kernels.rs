@@ -1,0 +1,130 @@
+//! Linux without the calls of newer kernels, as old kernels and some containers refuse them, and with little address space:
+//! each has a fallback that `doctor` names.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
+use serde_json::{Value, json};
+
+use crate::crib::{Crib, Ran, TOOLCRIB};
+
+/// Variable with the command line of the separate process, as a JSON array.
+const COMMAND: &str = "TOOLCRIB_KERNEL_COMMAND";
+/// Number of `openat2`, the same on every processor.
+const OPENAT2: i64 = 437;
+/// Number of the request of `ioctl` that lists written pages.
+const PAGEMAP_SCAN: u64 = 0xc060_6610;
+#[cfg(target_arch = "x86_64")]
+const IOCTL: i64 = 16;
+#[cfg(not(target_arch = "x86_64"))]
+const IOCTL: i64 = 29;
+
+/// Entry of the separate process: refuses the calls of newer kernels for ever, and becomes the program.
+#[test]
+#[ignore = "it is started by the tests of this module, in a process of its own"]
+fn a_process_on_an_older_kernel() {
+    let Ok(command) = std::env::var(COMMAND) else { return };
+    let words: Vec<String> = serde_json::from_str(&command).unwrap();
+    // An older kernel does not know the first; it knows `ioctl`, and not this request.
+    for (number, rules, error) in [(OPENAT2, vec![], 38), (IOCTL, vec![scan()], 25)] {
+        let filter = SeccompFilter::new(
+            [(number, rules)].into(),
+            SeccompAction::Allow,
+            SeccompAction::Errno(error),
+            std::env::consts::ARCH.try_into().unwrap(),
+        );
+        let program: BpfProgram = filter.unwrap().try_into().unwrap();
+        seccompiler::apply_filter(&program).unwrap();
+    }
+    panic!("{}", Command::new(TOOLCRIB).args(words).exec());
+}
+
+fn scan() -> SeccompRule {
+    let request = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, PAGEMAP_SCAN).unwrap();
+    SeccompRule::new(vec![request]).unwrap()
+}
+
+/// Runs the program in a crib as on an older kernel.
+fn on_an_older_kernel(crib: &Crib, args: &[&str]) -> Ran {
+    let like = crib.toolcrib(&[]);
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "kernels::a_process_on_an_older_kernel", "--ignored", "--nocapture", "--test-threads=1"])
+        .current_dir(crib.dir.path())
+        .env_clear()
+        .envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .env(COMMAND, json!(args).to_string());
+    Ran::from(command.output().unwrap())
+}
+
+/// Runs the program in a crib with at most this much address space, in KiB.
+fn with_addresses(crib: &Crib, kibibytes: u32, args: &[&str]) -> Ran {
+    let like = crib.toolcrib(&[]);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &format!("ulimit -v {kibibytes} && exec \"$0\" \"$@\""), TOOLCRIB])
+        .args(args)
+        .current_dir(crib.dir.path())
+        .env_clear()
+        .envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    Ran::from(command.output().unwrap())
+}
+
+/// Object at the end of the output, after the words of the test program.
+fn answer(ran: &Ran) -> Value {
+    let line = ran.stdout.lines().last().unwrap_or_default();
+    serde_json::from_str(&line[line.find('{').unwrap_or(0)..]).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+fn files(crib: &Crib) {
+    fs::write(crib.path("work/a.txt"), "inside").unwrap();
+    fs::write(crib.path("secret.txt"), "outside").unwrap();
+    crate::crib::link("a.txt", &crib.path("work/near"));
+    crate::crib::link("../secret.txt", &crib.path("work/far"));
+    crate::crib::link(crib.path("secret.txt").to_str().unwrap(), &crib.path("work/absolute"));
+}
+
+#[test]
+fn an_older_kernel_gives_the_same_access_to_files_and_no_more() {
+    let crib = Crib::with_guests(&["file_io"]);
+    files(&crib);
+    for path in ["a.txt", "near", "far", "absolute", "../secret.txt", "no/such"] {
+        let arguments = json!({"op": "read", "path": path}).to_string();
+        let args = ["call", "file_io", &arguments, "--allow-write=work"];
+        let (newer, older) = (crib.run(&args), on_an_older_kernel(&crib, &args));
+        assert_eq!((answer(&newer), newer.code), (answer(&older), older.code), "{path}: {older:?}");
+        assert!(!older.stdout.contains("outside"), "{path}: {older:?}");
+    }
+}
+
+#[test]
+fn doctor_names_what_an_older_kernel_lacks_and_the_fallback() {
+    let crib = Crib::with_guests(&["echo"]);
+    let found = on_an_older_kernel(&crib, &["doctor"]).stdout;
+    assert!(found.contains("`openat2` is refused: changes in granted folders are checked by the names"), "{found}");
+    assert!(found.contains("the system does not list written pages"), "{found}");
+    let newer = crib.run(&["doctor"]).stdout;
+    assert!(!newer.contains("`openat2` is refused"), "{newer}");
+}
+
+#[test]
+fn little_address_space_is_enough_for_calls_and_their_limits() {
+    let crib = Crib::with_guests(&["echo", "grow", "recurse", "spin"]);
+    // Less than one memory of the pool needs, and more than one compiler may use.
+    let call = |name: &str, flags: &[&str]| {
+        let ran = with_addresses(&crib, 4 << 20, &[&["call", name, r#"{"a":1}"#, "--json"], flags].concat());
+        answer(&ran)["receipt"]["outcome"].as_str().map(str::to_owned).unwrap_or_else(|| panic!("{ran:?}"))
+    };
+    assert_eq!(call("echo", &[]), "ok");
+    assert_eq!(call("grow", &[]), "memory");
+    assert_eq!(call("recurse", &[]), "stack");
+    assert_eq!(call("spin", &["--tool-timeout=200ms"]), "deadline");
+    assert_eq!(call("spin", &["--fuel=1000000"]), "fuel");
+    let found = with_addresses(&crib, 4 << 20, &["doctor"]).stdout;
+    assert!(found.contains("address space is limited"), "{found}");
+    assert!(!crib.run(&["doctor"]).stdout.contains("address space is limited"));
+}
