@@ -4,6 +4,8 @@
 //!
 //! `.ci/instructions` runs it; `.ci/instructions --record` replaces the figures after a wanted change.
 
+#![allow(clippy::print_stdout, reason = "it reports to a terminal")]
+
 mod counted;
 mod figures;
 

@@ -27,7 +27,7 @@ impl HasData for HasTable {
 /// Function that links one interface.
 type AddToLinker<T> = fn(&mut Linker<T>) -> wasmtime::Result<()>;
 
-/// Every interface of the table with [`Link::All`](toolcrib_component::interfaces::Link::All).
+/// Lists every interface of the table with [`Link::All`](toolcrib_component::interfaces::Link::All).
 fn links<T: WasiStore>() -> [(&'static str, AddToLinker<T>); 22] {
     [
         ("wasi:io/error", |l| io::error::add_to_linker::<T, HasStreamErrors>(l, |store| store.wasi().stream_errors())),
