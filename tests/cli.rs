@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 32] = [
     "run",
     "call",
     "list",
@@ -40,6 +40,7 @@ const COMMANDS: [&str; 31] = [
     "logout",
     "approvals",
     "secret",
+    "config",
     "cache",
     "audit",
     "doctor",

@@ -2,8 +2,10 @@
 //! 1 failure, 2 usage error, 3 not verified, 130 interrupted, 129 or 143 terminated. It uses only the library's public types.
 
 mod agent;
+mod build_folder;
 mod builtin;
 mod calls;
+mod changes;
 mod commands;
 mod compiler;
 mod component;
@@ -28,11 +30,13 @@ mod registries;
 mod render;
 mod rust;
 mod schemas;
+mod sdk;
 mod secrets;
 mod signing;
 mod suggestion;
 mod telemetry;
 mod trust;
+mod unrequested;
 mod watch;
 
 use std::io;
@@ -42,6 +46,7 @@ use std::process::ExitCode;
 use std::task::Poll;
 
 use anyhow::Context;
+use clap::builder::FalseyValueParser;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use tokio::runtime::{self, Runtime};
 use tokio::task::JoinError;
@@ -76,15 +81,37 @@ struct Cli {
     color: render::Color,
     #[command(subcommand)]
     command: Command,
+    /// Add the settings of this profile of your settings file
+    #[arg(long, global = true, value_name = "NAME", env = PROFILE_VARIABLE, hide_env_values = true)]
+    #[arg(help_heading = "General", hide_short_help = true)]
+    profile: Option<String>,
+    /// Print plain lines for screen readers, without progress bars and symbols
+    #[arg(long, global = true, env = "TOOLCRIB_PLAIN", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = "General", hide_short_help = true)]
+    plain: bool,
 }
+
+/// Variable with the name of the profile.
+const PROFILE_VARIABLE: &str = "TOOLCRIB_PROFILE";
 
 impl Cli {
     /// Reads the command line; ends the program after help, and after a usage error with code 2.
     fn read() -> Self {
-        let command = help::brief(help::shorten(Self::command()), std::env::args_os());
-        let matches = command.try_get_matches();
+        let command = help::prepare(Self::command(), std::env::args_os());
         let first = std::env::args_os().nth(1).and_then(|name| name.into_string().ok());
-        let matches = matches.unwrap_or_else(|error| help::advise(error, first.as_deref()).exit());
+        let parse = |command: clap::Command| {
+            command.try_get_matches().unwrap_or_else(|error| help::advise(error, first.as_deref()).exit())
+        };
+        let given = parse(command.clone());
+        config::use_profile(given.get_one::<String>("profile").cloned());
+        let matches = match config::with_defaults(command, &given) {
+            Ok(command) => parse(command),
+            Err(error) => {
+                let cli = Self::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+                cli.command.refuse(&error);
+                std::process::exit(1);
+            }
+        };
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 }
@@ -92,6 +119,7 @@ impl Cli {
 fn main() -> ExitCode {
     let cli = Cli::read();
     render::use_color(cli.color);
+    render::use_plain(cli.plain);
     if let Command::CompileWorker(args) = &cli.command {
         // The worker sets its limits before any thread starts.
         return commands::compile_worker::run(args).unwrap_or_else(|error| render::failure(&error));
