@@ -27,7 +27,8 @@ fn write_user(crib: &Crib, text: &str) {
 }
 
 fn write_system(crib: &Crib, text: &str) {
-    fs::write(crib.path("system.toml"), text).unwrap();
+    fs::create_dir_all(crib.path("home/etc")).unwrap();
+    fs::write(crib.path("home/etc/config.toml"), text).unwrap();
 }
 
 fn write_project(crib: &Crib, text: &str) {

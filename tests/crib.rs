@@ -138,7 +138,7 @@ impl Crib {
             .env_clear()
             .env("HOME", self.path("home"))
             // The machine may have settings of its own.
-            .env("TOOLCRIB_SYSTEM_CONFIG", self.path("system.toml"))
+            .env("TOOLCRIB_SYSTEM_CONFIG", self.path("home/etc/config.toml"))
             .env("TOOLCRIB_CACHE_DIR", target().join("test-cache"))
             .env("TOOLCRIB_AUDIT_DIR", self.path("audit"))
             .env("TOOLCRIB_RESULTS_DIR", self.path("results"))

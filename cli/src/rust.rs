@@ -18,6 +18,8 @@ pub(crate) const TARGET: &str = "wasm32-wasip2";
 const INSTALL: &str = "install Rust from https://rustup.rs; for other languages, use their own compilers and \
                        add tool metadata with `toolcrib describe`";
 
+/// Script of projects in other languages, as `toolcrib new tool --lang` creates it.
+const SCRIPT: &str = "build";
 /// Variable of cargo with the author's own target folder.
 const TARGET_VARIABLE: &str = "CARGO_TARGET_DIR";
 
@@ -41,15 +43,21 @@ pub(crate) async fn build(
 ) -> anyhow::Result<Vec<PathBuf>> {
     let manifest = folder.join("Cargo.toml");
     let Ok(manifest) = canonical(&manifest) else {
-        let hint = "pass the folder of a Rust package, or create one with `toolcrib new tool NAME`";
+        let script = folder.join(SCRIPT);
+        let hint = match script.is_file() {
+            true => format!("`toolcrib build` builds Rust; the script of this project is `{}`", script.display()),
+            false => "pass the folder of a Rust package, or create one with `toolcrib new tool NAME`".to_owned(),
+        };
         return Err(Advice::new(format!("`{}` not found", manifest.display()), hint).into());
     };
     add_target(folder)?;
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--target", TARGET, "--message-format", "json-render-diagnostics"]);
-    if let (Some(shared), None) = (shared, std::env::var_os(TARGET_VARIABLE)) {
-        cargo.arg("--target-dir").arg(shared.path());
+    if let Some(shared) = shared {
         shared.override_sdk(folder, &mut cargo)?;
+        if std::env::var_os(TARGET_VARIABLE).is_none() {
+            cargo.arg("--target-dir").arg(shared.path());
+        }
     }
     cargo.args((!debug).then_some("--release")).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut cargo = cargo.spawn().map(KillOnDrop).map_err(|error| missing("cargo", &error))?;

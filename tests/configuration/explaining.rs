@@ -19,7 +19,7 @@ fn each_value_is_shown_with_its_layer_file_line_and_state() {
     assert_eq!(row(1), ("project", "not trusted, ignored"));
     assert_eq!((row(2), row(3), row(4)), (("profile", "overridden"), ("user", "overridden"), ("system", "overridden")));
     assert_eq!((&rows[2]["line"], &rows[2]["column"]), (&json!(5), &json!(8)));
-    assert!(rows[4]["file"].as_str().unwrap().ends_with("system.toml"), "{setting}");
+    assert!(rows[4]["file"].as_str().unwrap().ends_with("etc/config.toml"), "{setting}");
     assert_eq!(explained["files"][0]["state"], "not trusted, ignored except what asks or denies");
     let text = crib.run(&["config", "explain", "--profile=ci"]).stdout;
     for words in ["project  toolcrib.toml: not trusted, ignored", "[profile.ci]: used", "from-profile  profile", "overridden"] {

@@ -29,7 +29,7 @@ fn the_strongest_layer_that_has_a_value_decides() {
     }
     fs::remove_dir_all(super::user_file(&crib).parent().unwrap()).unwrap();
     let (model, origin) = model(&crib, &[], &[]);
-    assert!(model == "from-system" && origin.ends_with("system.toml:3"), "{model} {origin}");
+    assert!(model == "from-system" && origin.ends_with("etc/config.toml:3"), "{model} {origin}");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_denial_of_any_layer_holds_and_names_its_file() {
     write_system(&crib, "[permissions]\ndeny = [\"echo(n=1)\"]\n");
     write_user(&crib, "[permissions]\nallow = [\"echo\"]\n");
     let ran = crib.run(&["call", "echo", "{\"n\":1}", "--allow-tool=echo"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("deny echo(n=1)") && ran.stderr.contains("system.toml"), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("deny echo(n=1)") && ran.stderr.contains("etc/config.toml"), "{ran:?}");
     assert_eq!(crib.outcome("echo", &json!({"n": 2}), &[]), "ok");
 }
 
