@@ -248,7 +248,7 @@ fn the_engine_is_at_or_above_the_release_that_fixed_its_advisories() {
 }
 
 #[test]
-fn a_process_is_started_only_to_compile_to_build_what_an_author_names_and_to_check_a_server() {
+fn a_process_is_started_only_to_compile_to_build_to_edit_settings_and_to_check_a_server() {
     let sources = rust_files(&root().join("cli/src"));
     let named = |is_meant: &dyn Fn(&str) -> bool| {
         let files = sources.iter().filter(|(_, text)| is_meant(text));
@@ -257,7 +257,7 @@ fn a_process_is_started_only_to_compile_to_build_what_an_author_names_and_to_che
         files
     };
     let starts = |text: &str| code(text).any(|line| line.contains("Command::new("));
-    assert_eq!(named(&starts), ["compiler.rs", "rust.rs", "server_process.rs"]);
+    assert_eq!(named(&starts), ["compiler.rs", "editor.rs", "rust.rs", "server_process.rs"]);
     // Only the author's commands reach the code that builds, and no call of a tool.
     let builds =
         |text: &str| code(text).any(|line| line.replace("trust::", "").replace("Trust::", "").contains("rust::"));

@@ -2,6 +2,8 @@
 //! on failures.
 
 mod building;
+mod languages;
+mod sharing;
 mod testing;
 
 use std::env;

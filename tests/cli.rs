@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
 
-const COMMANDS: [&str; 33] = [
+const COMMANDS: [&str; 34] = [
     "run",
     "chat",
     "runs",
@@ -42,6 +42,7 @@ const COMMANDS: [&str; 33] = [
     "logout",
     "approvals",
     "secret",
+    "config",
     "cache",
     "audit",
     "doctor",

@@ -137,6 +137,8 @@ impl Crib {
             .current_dir(self.dir.path())
             .env_clear()
             .env("HOME", self.path("home"))
+            // The machine may have settings of its own.
+            .env("TOOLCRIB_SYSTEM_CONFIG", self.path("home/etc/config.toml"))
             .env("TOOLCRIB_CACHE_DIR", target().join("test-cache"))
             .env("TOOLCRIB_AUDIT_DIR", self.path("audit"))
             .env("TOOLCRIB_RESULTS_DIR", self.path("results"))

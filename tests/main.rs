@@ -13,6 +13,7 @@ mod bundles;
 mod cli;
 mod compiling;
 mod computing;
+mod configuration;
 mod contract;
 mod conversations;
 mod crib;

@@ -3,8 +3,10 @@
 
 mod agent;
 mod allocator;
+mod build_folder;
 mod builtin;
 mod calls;
+mod changes;
 mod chat;
 mod commands;
 mod compiler;
@@ -31,12 +33,14 @@ mod render;
 mod runs;
 mod rust;
 mod schemas;
+mod sdk;
 mod secrets;
 mod short_id;
 mod signing;
 mod suggestion;
 mod telemetry;
 mod trust;
+mod unrequested;
 mod watch;
 #[cfg(windows)]
 mod windows;
@@ -48,6 +52,7 @@ use std::process::ExitCode;
 use std::task::Poll;
 
 use anyhow::Context;
+use clap::builder::FalseyValueParser;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use tokio::runtime::{self, Runtime};
 use tokio::task::JoinError;
@@ -98,7 +103,18 @@ struct GlobalOptions {
     /// Use of colors; `auto` means on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, help_heading = "General")]
     color: render::Color,
+    /// Add the settings of this profile of your settings file
+    #[arg(long, global = true, value_name = "NAME", env = PROFILE_VARIABLE, hide_env_values = true)]
+    #[arg(help_heading = "General", hide_short_help = true)]
+    profile: Option<String>,
+    /// Print plain lines for screen readers, without progress bars and symbols
+    #[arg(long, global = true, env = "TOOLCRIB_PLAIN", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = "General", hide_short_help = true)]
+    plain: bool,
 }
+
+/// Variable with the name of the profile.
+const PROFILE_VARIABLE: &str = "TOOLCRIB_PROFILE";
 
 impl Cli {
     /// Reads the command line; ends the program after help, and after a usage error with code 2.
@@ -108,9 +124,20 @@ impl Cli {
             Some(CALL) => Self::of_calls(),
             _ => Self::command(),
         };
-        let command = help::brief(help::shorten(command), std::env::args_os());
-        let matches = command.try_get_matches();
-        let matches = matches.unwrap_or_else(|error| help::advise(error, first.as_deref()).exit());
+        let command = help::prepare(command, std::env::args_os());
+        let parse = |command: clap::Command| {
+            command.try_get_matches().unwrap_or_else(|error| help::advise(error, first.as_deref()).exit())
+        };
+        let given = parse(command.clone());
+        config::use_profile(given.get_one::<String>("profile").cloned());
+        let matches = match config::with_defaults(command, &given) {
+            Ok(command) => parse(command),
+            Err(error) => {
+                let cli = Self::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+                cli.command.refuse(&error);
+                std::process::exit(1);
+            }
+        };
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 
@@ -125,6 +152,7 @@ impl Cli {
 fn main() -> ExitCode {
     let cli = Cli::read();
     render::use_color(cli.options.color);
+    render::use_plain(cli.options.plain);
     if let Command::CompileWorker(args) = &cli.command {
         // The worker sets its limits before any thread starts.
         return commands::compile_worker::run(args).unwrap_or_else(|error| render::failure(&error));

@@ -3,6 +3,7 @@
 
 mod client;
 mod compiling;
+mod denials;
 mod folders;
 mod hooks;
 mod installation;
@@ -19,7 +20,7 @@ mod services;
 mod sources;
 mod trust;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,9 +31,9 @@ use toolcrib::policy::{Approvals, Policy, StoredApproval};
 use toolcrib::tool::{Access, LimitRequest, Limits};
 use toolcrib::{Audit, Availability, Builder, KeyValue, Results, Runtime};
 
-use crate::config::{Config, Mask};
+use crate::config::{Config, Mask, system_file, user_file};
 use crate::permission::{DenyFlags, PendingCalls, TerminalApprover};
-use crate::progress;
+use crate::progress::{self, Underway};
 use crate::registries::{HeldBundles, localize};
 use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
@@ -40,8 +41,10 @@ use crate::secrets::{PASSPHRASE, Vault};
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
 pub(crate) use client::ClientOptions;
 pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
+use denials::denials;
+use folders::state_folder;
+pub(crate) use folders::user_folders;
 pub(crate) use folders::{bundles_folder, home_folder, mcp_tokens};
-use folders::{state_folder, user_folders};
 pub(crate) use installation::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
 use permissions::Permissions;
 pub(crate) use records::{Recording, RecordsFolder};
@@ -199,13 +202,13 @@ impl Sources {
         with: impl FnOnce(Builder) -> Builder,
     ) -> anyhow::Result<Runtime> {
         let trusted = self.trust.trusted()?;
-        let config = self.rules.config(&trusted)?;
+        let config = self.rules.config(&trusted, true)?;
         let approvals = self.rules.kept.file();
         let vault = self.secrets.vault().ok();
         let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
         let mut builder = Runtime::builder(self.audit(secrets)?)
             .strict(self.strict)
-            .policy(self.policy(&config))
+            .policy(self.policy(&config)?)
             .approvals(agreed.iter().map(StoredApproval::approval))
             .approver(Arc::new(TerminalApprover::new(approvals.clone(), agreed)))
             .limits(Limits::with_deadline(default_deadline))
@@ -216,7 +219,7 @@ impl Sources {
         if let Some(secrets) = self.secrets.secrets() {
             builder = builder.secrets(&secrets);
         }
-        builder = self.network.configure(builder, &config)?;
+        builder = self.network.configure(builder)?;
         for Mask { name, pattern } in &config.masks {
             builder = builder.mask(name, pattern);
         }
@@ -239,7 +242,7 @@ impl Sources {
             builder = builder.trust_part_at(bundle.file, bundle.review, bundle.granted);
         }
         builder = self.compiling.settle(builder);
-        if let Some(characters) = self.max_inline.map(|characters| characters as usize).or(config.max_inline) {
+        if let Some(characters) = self.max_inline.map(|characters| characters as usize) {
             builder = builder.max_inline(characters);
         }
         if let Some(folder) = &self.keyvalue_dir {
@@ -252,7 +255,7 @@ impl Sources {
             builder = builder.concurrency(calls.into());
         }
         builder = keep_apart(builder, approvals.as_ref(), self.rules.kept.pending().as_ref(), vault.as_ref());
-        builder = config.path.iter().fold(builder, Builder::protect);
+        builder = config.files.iter().fold(builder, Builder::protect);
         let runtime = with(builder).build()?;
         // The options of one client change nothing about the sources.
         let warnings = if self.client.is_none() { runtime.warnings() } else { &[] };
@@ -301,11 +304,13 @@ impl Sources {
         let names: Vec<String> = usable.map(|tool| tool.name.clone()).collect();
         let at_once = std::thread::available_parallelism().map_or(1, usize::from);
         let bar = progress::counted("preparing tools", names.len());
+        let underway = Underway::on(&bar);
         let prepared = futures::stream::iter(names)
             .map(|name| {
-                let (runtime, bar) = (runtime.clone(), bar.clone());
+                let (runtime, bar, underway) = (runtime.clone(), bar.clone(), underway.clone());
                 tokio::spawn(async move {
-                    let prepared = runtime.prepare(&name).await.inspect(|()| bar.inc(1));
+                    let work = underway.during(render::one_line(&name), runtime.prepare(&name));
+                    let prepared = work.await.inspect(|()| bar.inc(1));
                     prepared.map_err(|error| (name, error))
                 })
             })
@@ -318,7 +323,7 @@ impl Sources {
             .try_collect::<Vec<_>>();
         let all = async {
             let failed = prepared.await?;
-            runtime.prepare_hooks().await?;
+            underway.during("the interpreter of scripts".to_owned(), runtime.prepare_hooks()).await?;
             anyhow::Ok(failed)
         };
         let failed = progress::shown(&bar, all).await?;
@@ -343,16 +348,22 @@ impl Sources {
         [&self.permissions].into_iter().chain(self.client.iter().map(|client| &client.permissions))
     }
 
-    /// Returns the `--deny-*` flags, for hints.
+    /// Returns the denials of flags and of settings files, for hints.
     pub(crate) fn deny_flags(&self) -> DenyFlags {
-        DenyFlags::new(self.permissions().flat_map(Permissions::denied))
+        let flags = DenyFlags::new(self.permissions().flat_map(Permissions::denied));
+        // A mistake in the settings has stopped the command already.
+        let trusted = self.trust.trusted().unwrap_or_default();
+        let config = self.rules.config(&trusted, false).unwrap_or_default();
+        flags.with_settings(denials(&config).unwrap_or_default())
     }
 
-    fn policy(&self, config: &Config) -> Policy {
+    fn policy(&self, config: &Config) -> anyhow::Result<Policy> {
         let allowed = self.permissions().flat_map(Permissions::allowed).fold(Policy::default(), Policy::allow);
-        let policy = self.permissions().flat_map(Permissions::denied).fold(allowed, Policy::deny);
+        let configured = denials(config)?.into_iter().map(|(permission, _)| permission);
+        let denied = self.permissions().flat_map(Permissions::denied).chain(configured);
+        let policy = denied.fold(allowed, Policy::deny);
         let client = self.client.iter().flat_map(|client| client.rules.rules());
-        self.rules.rules(config).chain(client).fold(policy, Policy::rule)
+        Ok(self.rules.rules(config).chain(client).fold(policy, Policy::rule))
     }
 
     fn ceiling(&self) -> LimitRequest {
@@ -417,6 +428,9 @@ fn keep_apart(
     let state = state_folder("").map(|folder| ("state of earlier sessions", folder, Access::Read));
     let cache = user_folders().map(|user| ("default compile cache", user.cache_dir().to_path_buf(), Access::Read));
     let installed = bundles_folder().map(|folder| ("installed bundles", folder, Access::Write));
-    let all = [approvals, secrets, key, state, cache, installed, pending].into_iter().flatten();
+    let settings =
+        [user_file(), system_file()].into_iter().flatten().filter_map(|file| file.parent().map(Path::to_path_buf));
+    let settings = settings.map(|folder| ("settings of all folders", folder, Access::Write));
+    let all = [approvals, secrets, key, state, cache, installed, pending].into_iter().flatten().chain(settings);
     all.fold(builder, |builder, (what, path, least)| builder.reserve(what, path, least))
 }

@@ -7,6 +7,8 @@ use toolcrib::policy::Pattern;
 
 /// Default port of a name server.
 const DNS_PORT: u16 = 53;
+/// Maximum time for which a call waits for approval elsewhere: calls in the file of pending calls expire after an hour.
+pub(crate) const MAX_APPROVAL_WAIT: Duration = Duration::from_secs(60 * 60);
 /// Maximum of a 32-bit count.
 pub(crate) const MAX_COUNT: u64 = u32::MAX as u64;
 

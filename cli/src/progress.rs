@@ -1,33 +1,40 @@
-//! Progress bars on the terminal for work that takes longer than a moment.
+//! Progress on the terminal of work that takes longer than a moment: its name, a bar or a spinner, and the elapsed time. In
+//! plain mode, one line says what is going on.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::task::JoinHandle;
 
-/// Delay before a progress bar appears.
+use crate::render;
+
+/// Delay before progress appears.
 const DELAY: Duration = Duration::from_secs(1);
 /// Interval at which a spinner moves.
 const TICK: Duration = Duration::from_millis(100);
+/// Template of work without a known size; `msg` is its name.
+const SPINNER: &str = "{spinner} {wide_msg} {elapsed}";
 
-/// Creates a bar that counts `things`.
+/// Creates progress of `things` that [`ProgressBar::set_message`] names while they are worked on.
 pub(crate) fn counted(what: &str, things: usize) -> ProgressBar {
-    let bar = hidden(Some(things as u64));
-    let template = format!("{what} {{bar:24}} {{pos}}/{{len}}");
-    bar.with_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()))
+    let bar = hidden(Some(things as u64)).with_message(what.to_owned());
+    // Nothing is counted of nothing: other work may follow.
+    let template = if things == 0 { SPINNER } else { "{spinner} {pos}/{len} {wide_msg} {elapsed}" };
+    styled(bar, template)
 }
 
 /// Creates a bar for the transfer of `total` bytes.
 pub(crate) fn bytes(what: &str, total: u64) -> ProgressBar {
-    let bar = hidden(Some(total));
-    let template = format!("{what} {{bar:24}} {{binary_bytes}}/{{binary_total_bytes}}");
-    bar.with_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()))
+    let bar = hidden(Some(total)).with_message(what.to_owned());
+    styled(bar, "{msg} {bar:24} {binary_bytes}/{binary_total_bytes}")
 }
 
 /// Awaits `work` and shows a spinner if it takes longer than a moment.
-pub(crate) async fn during<T>(what: &'static str, work: impl Future<Output = T>) -> T {
-    let bar = hidden(None).with_message(what);
+pub(crate) async fn during<T>(what: impl Into<Cow<'static, str>>, work: impl Future<Output = T>) -> T {
+    let bar = styled(hidden(None).with_message(what), SPINNER);
     shown(&bar, work).await
 }
 
@@ -36,8 +43,13 @@ pub(crate) async fn shown<T>(bar: &ProgressBar, work: impl Future<Output = T>) -
     let late = async {
         tokio::time::sleep(DELAY).await;
         if io::stderr().is_terminal() {
-            bar.set_draw_target(ProgressDrawTarget::stderr());
-            bar.enable_steady_tick(TICK);
+            match render::is_plain() {
+                true => render::aside(&format!("{}…", bar.message())),
+                false => {
+                    bar.set_draw_target(ProgressDrawTarget::stderr());
+                    bar.enable_steady_tick(TICK);
+                }
+            }
         }
         std::future::pending::<T>().await
     };
@@ -59,12 +71,10 @@ pub(crate) struct Spinner {
 /// Creates a spinner; `None` if standard error shows none.
 pub(crate) fn spinner(what: &str) -> Option<Spinner> {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    if is_dumb || !io::stderr().is_terminal() {
+    if is_dumb || render::is_plain() || !io::stderr().is_terminal() {
         return None;
     }
-    let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
-    let bar = hidden(None).with_style(style).with_message(what.to_owned());
+    let bar = styled(hidden(None).with_message(what.to_owned()), SPINNER);
     let late = bar.clone();
     let delay = tokio::spawn(async move {
         tokio::time::sleep(DELAY).await;
@@ -81,6 +91,39 @@ impl Drop for Spinner {
         self.delay.abort();
         self.bar.finish_and_clear();
     }
+}
+
+/// Parts of some work that are under way, named by its progress.
+#[derive(Clone)]
+pub(crate) struct Underway {
+    bar: ProgressBar,
+    names: Arc<Mutex<Vec<String>>>,
+}
+
+impl Underway {
+    pub(crate) fn on(bar: &ProgressBar) -> Self {
+        Self { bar: bar.clone(), names: Arc::default() }
+    }
+
+    /// Names a part until `work` on it ends.
+    pub(crate) async fn during<T>(&self, name: String, work: impl Future<Output = T>) -> T {
+        self.change(|names| names.push(name.clone()));
+        let end = work.await;
+        self.change(|names| names.retain(|other| *other != name));
+        end
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<String>)) {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut names);
+        if !names.is_empty() {
+            self.bar.set_message(format!("compiling {}", names.join(", ")));
+        }
+    }
+}
+
+fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()))
 }
 
 fn hidden(length: Option<u64>) -> ProgressBar {

@@ -41,6 +41,27 @@ pub(crate) fn use_color(choice: Color) {
     let _ = COLOR.set(choice);
 }
 
+static PLAIN: OnceLock<bool> = OnceLock::new();
+
+/// Chooses plain lines for the whole program; only the first call has an effect.
+pub(crate) fn use_plain(plain: bool) {
+    // Fails only on a second call; `main` makes the only one.
+    let _ = PLAIN.set(plain);
+}
+
+/// Returns `true` if output is for a screen reader: no progress bars, no symbols and no drawings.
+pub(crate) fn is_plain() -> bool {
+    PLAIN.get().copied().unwrap_or_default()
+}
+
+/// Returns a mark as a word if output is for a screen reader, which spells drawings out.
+pub(crate) fn spoken(mark: &str) -> Cow<'_, str> {
+    if !is_plain() {
+        return Cow::Borrowed(mark);
+    }
+    Cow::Owned(mark.replace("│ ", "").replace('┊', "part").replace('»', "preview:").replace('→', "call"))
+}
+
 /// Text colors by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
@@ -219,6 +240,7 @@ pub(crate) fn hint(text: &str) {
 
 /// Writes text from outside with a mark on each line, so that it cannot imitate a line of the program.
 pub(crate) fn quoted(mark: &str, text: &str) {
+    let mark = spoken(mark);
     let text = format!("{mark} {}", text.trim_matches('\n'));
     aside(&text.replace('\n', "\n  "));
 }

@@ -9,6 +9,7 @@ use anyhow::Context;
 use serde::Deserialize;
 use toolcrib::policy::canonical;
 
+use crate::build_folder::BuildFolder;
 use crate::render::{self, Advice};
 
 /// Compilation target of tools.
@@ -16,6 +17,11 @@ pub(crate) const TARGET: &str = "wasm32-wasip2";
 /// Hint if Rust is not installed.
 const INSTALL: &str = "install Rust from https://rustup.rs; for other languages, use their own compilers and \
                        add tool metadata with `toolcrib describe`";
+
+/// Script of projects in other languages, as `toolcrib new tool --lang` creates it.
+const SCRIPT: &str = "build";
+/// Variable of cargo with the author's own target folder.
+const TARGET_VARIABLE: &str = "CARGO_TARGET_DIR";
 
 /// `true` if the toolchain of a folder has the standard library for [`TARGET`].
 ///
@@ -28,16 +34,27 @@ pub(crate) fn has_target(folder: &Path) -> io::Result<bool> {
     Ok(output.status.success() && Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir())
 }
 
-/// Compiles the package in a folder and returns the components. Messages of cargo go to standard error.
-pub(crate) async fn build(folder: &Path, debug: bool) -> anyhow::Result<Vec<PathBuf>> {
+/// Compiles the package in a folder and returns the components. Messages of cargo go to standard error. Without a target
+/// folder of the author's, `shared` takes what is compiled.
+pub(crate) async fn build(folder: &Path, debug: bool, shared: Option<&BuildFolder>) -> anyhow::Result<Vec<PathBuf>> {
     let manifest = folder.join("Cargo.toml");
     let Ok(manifest) = canonical(&manifest) else {
-        let hint = "pass the folder of a Rust package, or create one with `toolcrib new tool NAME`";
+        let script = folder.join(SCRIPT);
+        let hint = match script.is_file() {
+            true => format!("`toolcrib build` builds Rust; the script of this project is `{}`", script.display()),
+            false => "pass the folder of a Rust package, or create one with `toolcrib new tool NAME`".to_owned(),
+        };
         return Err(Advice::new(format!("`{}` not found", manifest.display()), hint).into());
     };
     add_target(folder)?;
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--target", TARGET, "--message-format", "json-render-diagnostics"]);
+    if let Some(shared) = shared {
+        shared.override_sdk(folder, &mut cargo)?;
+        if std::env::var_os(TARGET_VARIABLE).is_none() {
+            cargo.arg("--target-dir").arg(shared.path());
+        }
+    }
     cargo.args((!debug).then_some("--release")).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut cargo = Running::start(&mut cargo).map_err(|error| missing("cargo", &error))?;
     let output = cargo.child.stdout.take().context("cargo has no output")?;

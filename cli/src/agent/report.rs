@@ -285,7 +285,7 @@ impl Report {
             Event::ToolCall { name, arguments, .. } if traced => {
                 let name = one_line(&shortened(name, MAX_NAME));
                 let arguments = fitting(name.chars().count() + 3, arguments, detail);
-                ours(&format!("{} {name} {arguments}", quiet(&format!("{margin}→"))));
+                ours(&format!("{} {name} {arguments}", quiet(&render::spoken(&format!("{margin}→")))));
             }
             Event::ToolPreview { text, .. } if traced => render::quoted(&format!("{margin}»"), text),
             Event::ToolPart { name, ms, part, .. } if traced => {

@@ -13,6 +13,7 @@ use super::api::Api;
 use super::request::Sampling;
 use super::retry::Retries;
 use super::server::Server;
+use crate::config;
 use crate::http::{self, secrets_in, shown};
 use crate::options::{MAX_COUNT, count, duration};
 use crate::render::usage_error;
@@ -35,13 +36,16 @@ pub(crate) struct ModelOptions {
     /// Offer tools that take text as functions with one field, for servers with a Responses API without custom tools [env: OAI_NO_CUSTOM_TOOLS]
     #[arg(long, help_heading = MODEL)]
     no_custom_tools: bool,
-    /// Base URL of the server; `/chat/completions` or `/responses` is appended [env: OAI_BASE_URL] [default: https://api.openai.com/v1]
+    /// Base URL of the server; `/chat/completions` or `/responses` is appended [env: OAI_BASE_URL, then OPENAI_BASE_URL] [default: https://api.openai.com/v1]
     #[arg(long, value_name = "URL", help_heading = MODEL)]
     base_url: Option<String>,
     /// API key of the server; an environment variable is safer [env: OAI_API_KEY, then OPENAI_API_KEY]
     #[arg(long, value_name = "KEY", help_heading = MODEL)]
     api_key: Option<String>,
-    /// Name of the model [env: OAI_MODEL]
+    /// Name of the environment variable with the API key of the server
+    #[arg(long, value_name = "NAME", help_heading = MODEL, conflicts_with = "api_key")]
+    api_key_env: Option<String>,
+    /// Name of the model [env: OAI_MODEL, then OPENAI_MODEL]
     #[arg(long, value_name = "NAME", help_heading = MODEL)]
     model: Option<String>,
     /// Replay a scripted model from a file instead of using a server
@@ -103,8 +107,9 @@ pub(crate) struct Sourced<T> {
 }
 
 impl<T> Sourced<T> {
+    /// Creates a value of a flag, a variable or a default. The value of a flag may be from a settings file.
     fn from(source: &'static str, value: T) -> Self {
-        Self { value, source }
+        Self { value, source: config::origin_of(source).unwrap_or(source) }
     }
 
     fn map<U>(self, with: impl FnOnce(T) -> U) -> Sourced<U> {
@@ -124,13 +129,21 @@ impl ModelOptions {
             let found = from_flag.or_else(|| variables.iter().find_map(from_variable))?;
             Some(found.map(|value| value.trim().to_owned())).filter(|found| !found.value.is_empty())
         };
-        let base_url = text(&self.base_url, "--base-url", &["OAI_BASE_URL"]);
+        let base_url = text(&self.base_url, "--base-url", &["OAI_BASE_URL", "OPENAI_BASE_URL"]);
         let base_url = base_url.unwrap_or_else(|| Sourced::from("default", DEFAULT_URL.to_owned()));
         let base_url = Sourced {
             value: http::address(base_url.source, &base_url.value, DEFAULT_URL).map_err(usage_error)?,
             source: base_url.source,
         };
 
+        let api_key = match (&self.api_key, &self.api_key_env) {
+            (None, Some(name)) => {
+                let value = variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+                let missing = || usage_error(format!("the variable `{name}` with the API key is not set"));
+                Some(Sourced::from("--api-key-env", value.ok_or_else(missing)?))
+            }
+            _ => text(&self.api_key, "--api-key", &["OAI_API_KEY", "OPENAI_API_KEY"]),
+        };
         let api = match (self.api, text(&None, "", &["OAI_API"])) {
             (Some(api), _) => Sourced::from("--api", api),
             (None, Some(word)) => {
@@ -163,8 +176,8 @@ impl ModelOptions {
             api,
             custom_tools: !no_custom_tools,
             base_url,
-            api_key: text(&self.api_key, "--api-key", &["OAI_API_KEY", "OPENAI_API_KEY"]),
-            model: text(&self.model, "--model", &["OAI_MODEL"]),
+            api_key,
+            model: text(&self.model, "--model", &["OAI_MODEL", "OPENAI_MODEL"]),
             tool_timeout: tool_timeout.unwrap_or(Sourced::from("default", TIMEOUT)),
             http_timeout: http_timeout.unwrap_or(Sourced::from("default", HTTP_TIMEOUT)),
             retries: Retries { times: self.http_retries, backoff: self.http_retry_backoff },
@@ -179,7 +192,8 @@ impl ModelOptions {
 impl Settings {
     /// Returns the name of the model.
     pub(crate) fn model(&self) -> anyhow::Result<String> {
-        let none = || usage_error("no model: set one with `--model` or `OAI_MODEL`");
+        let none =
+            || usage_error("no model: set one with `--model`, `OAI_MODEL` or `toolcrib config set model.name NAME`");
         Ok(self.model.as_ref().ok_or_else(none)?.value.clone())
     }
 

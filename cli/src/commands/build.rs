@@ -9,8 +9,11 @@ use serde_json::json;
 use toolcrib::Tool;
 use toolcrib::source::descriptor;
 
+use crate::build_folder::BuildFolder;
+use crate::changes::Changes;
 use crate::options::{Compiling, size_in_words};
 use crate::render::{self, Advice};
+use crate::unrequested::{Unrequested, unrequested};
 use crate::{component, rust};
 
 const EXAMPLES: &str = "\
@@ -18,11 +21,15 @@ Examples:
   toolcrib new tool greet && toolcrib build greet  creates greet/greet.wasm
   toolcrib build                                   the package in this folder
   toolcrib build --debug                           builds faster, runs slower
+  toolcrib build greet --watch                     builds again after each change
   toolcrib build --json | jq -r '.[].path'
 
 The component is written to the package's folder under the name of its crate, and replaced only if \
 every tool of the new one can be loaded. This runs cargo and the package's build scripts: build \
 only packages you trust.
+
+All tools are compiled in one folder of the cache, so that a second tool builds in seconds; \
+CARGO_TARGET_DIR names another.
 
 If the Rust target wasm32-wasip2 is missing, `rustup` installs it first.";
 
@@ -39,6 +46,9 @@ pub(crate) struct Args {
     /// Print a JSON array, one object per component
     #[arg(long)]
     json: bool,
+    /// Build again after each change of the sources, until interrupted
+    #[arg(long)]
+    watch: bool,
     #[command(flatten)]
     compiling: Compiling,
 }
@@ -51,7 +61,27 @@ struct BuiltComponent {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let artifacts = rust::build(&args.dir, args.debug).await?;
+    if !args.watch {
+        return build(&args).await;
+    }
+    let mut changes = Changes::below(&args.dir, false);
+    loop {
+        if let Err(error) = build(&args).await {
+            render::explain(&error);
+        }
+        render::aside(&format!("watching {}; Ctrl-C ends", render::one_line(&args.dir.to_string_lossy())));
+        let changed = changes.next().await;
+        render::aside(&format!("{} changed", render::one_line(&changed.to_string_lossy())));
+    }
+}
+
+async fn build(args: &Args) -> anyhow::Result<ExitCode> {
+    // Locked until the components are installed: packages of one name share their file in the folder.
+    let shared = match args.compiling.folder() {
+        Some(cache) => Some(tokio::task::spawn_blocking(move || BuildFolder::open(&cache)).await??),
+        None => None,
+    };
+    let artifacts = rust::build(&args.dir, args.debug, shared.as_ref()).await?;
     if artifacts.is_empty() {
         let hint =
             "a tool is a library with `crate-type = [\"cdylib\", \"rlib\"]` under `[lib]`, or a program with `fn main`";
@@ -59,7 +89,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut all = Vec::new();
     for artifact in &artifacts {
-        all.push(install(artifact, &args).await?);
+        all.push(install(artifact, args).await?);
     }
     if args.json {
         render::print_json(&json!(all.iter().map(record).collect::<Vec<_>>()).to_string())?;
@@ -78,6 +108,14 @@ async fn install(artifact: &Path, args: &Args) -> anyhow::Result<BuiltComponent>
         .and_then(|tools| descriptor::described(&program, &tools))
         .map_err(|reason| anyhow::anyhow!("{}: {reason}", path.display()))?;
     let tools = component::put(&path, &component, &args.compiling).await?;
+    for missing in unrequested(&tools) {
+        let Unrequested { import, capability, .. } = &missing;
+        let shown = render::one_line(import);
+        render::warning(&format!(
+            "the program imports `{shown}`, but no tool requests `{capability}`: every use is refused"
+        ));
+        render::hint(&missing.advice());
+    }
     Ok(BuiltComponent { path: render::from_here(&path).to_path_buf(), bytes: component.len(), tools })
 }
 

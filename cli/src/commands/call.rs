@@ -100,10 +100,21 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (json, mut begun) = (args.json, false);
     let end = perform(args, &mut begun).await;
     if let (Err(error), true, false) = (&end, json, begun) {
-        // Standard output may be closed; the error is printed to standard error in any case.
-        let _ = render::print_json(&json!({ "error": render::message(error) }).to_string());
+        print_error(error);
     }
     end
+}
+
+/// Reports an error that prevents the call from starting, as an object if the output is JSON.
+pub(super) fn refuse(args: &Args, error: &anyhow::Error) {
+    if args.json {
+        print_error(error);
+    }
+}
+
+fn print_error(error: &anyhow::Error) {
+    // Standard output may be closed; the error is printed to standard error in any case.
+    let _ = render::print_json(&json!({ "error": render::message(error) }).to_string());
 }
 
 /// Performs the call; sets `begun` once the call has a result of its own.
@@ -121,7 +132,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     args.sources.trust.hint(&runtime, Some(&args.name));
     // Compiled ahead so that the receipt covers only the call; the call itself reports a program that cannot be compiled.
     let ready = async { (runtime.prepare(&args.name).await, runtime.prepare_hooks().await) };
-    let _ = progress::during("preparing the tool", ready).await;
+    let _ = progress::during(format!("compiling {}", render::one_line(&args.name)), ready).await;
     let _guard = interrupt::guard();
     let session = runtime.open_session();
     let mut events = CallEvents::of(&session);

@@ -9,6 +9,7 @@ pub(crate) mod call;
 pub(crate) mod chat;
 pub(crate) mod compile_worker;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod export;
@@ -71,6 +72,7 @@ pub(crate) enum Command {
     Verify(verify::Args),
     Approvals(approvals::Args),
     Secret(secret::Args),
+    Config(config::Args),
     Cache(cache::Args),
     Audit(audit::Args),
     Export(export::Args),
@@ -81,6 +83,16 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Reports an error that prevents the command from starting, in the form of its output.
+    pub(crate) fn refuse(&self, error: &anyhow::Error) -> ExitCode {
+        match self {
+            Command::Run(args) => run::refuse(args, error),
+            Command::Call(args) => call::refuse(args, error),
+            _ => {}
+        }
+        crate::render::failure(error)
+    }
+
     /// Runs the command.
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
@@ -114,6 +126,7 @@ impl Command {
             Command::Verify(args) => verify::run(args).await,
             Command::Approvals(args) => approvals::run(args),
             Command::Secret(args) => secret::run(args).await,
+            Command::Config(args) => config::run(args).await,
             Command::Cache(args) => cache::run(args),
             Command::Audit(args) => audit::run(args),
             Command::Export(args) => export::run(args).await,

@@ -1,5 +1,6 @@
 //! `toolcrib new`: creates working templates of tools and hooks. Existing files are never overwritten.
 
+mod language;
 mod package;
 
 use std::fs::{self, OpenOptions};
@@ -13,7 +14,13 @@ use crate::options::{TrustOptions, default_source};
 use crate::render::{self, Advice};
 use crate::trust::keeping;
 
+use language::Language;
+
 const TOOL: &str = include_str!("new/tool.md");
+/// Test cases of the tool in [`TOOL`].
+const CASES: &str = include_str!("new/tool.tests.json");
+/// Extension of the test cases of a Markdown tool.
+const CASES_EXTENSION: &str = "tests.json";
 const HOOK: &str = include_str!("new/hook.md");
 const TOOLS: &str = ".harness/tools";
 const HOOKS: &str = ".harness/hooks";
@@ -27,6 +34,7 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib new tool greet                     greet/, a package in Rust
   toolcrib new tool count --markdown          .harness/tools/count.md
+  toolcrib new tool greet --lang python       greet/, also javascript, go or c
   toolcrib new tool count --markdown --dir .  ./count.md
   toolcrib new hook guard                     .harness/hooks/guard.md
 
@@ -42,15 +50,18 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Template {
-    /// Create a tool: a Rust package, or a Markdown file
+    /// Create a tool: a project in Rust or another language, or a Markdown file
     #[command(after_long_help = EXAMPLES)]
     Tool {
         /// Name of the tool for models: letters, digits, `_` and `-`
         #[arg(value_parser = name)]
         name: String,
         /// Create a Markdown file with a Starlark script, which needs no compiler
-        #[arg(long)]
+        #[arg(long, conflicts_with = "lang")]
         markdown: bool,
+        /// Language of the project
+        #[arg(long, value_name = "LANGUAGE", value_enum, default_value_t = Language::Rust)]
+        lang: Language,
         /// Parent directory [default: the current one, or `.harness/tools` for a Markdown file]
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
@@ -69,7 +80,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // A folder without tools has nothing of somebody else.
     let is_new = default_source().is_err();
     let (file, next) = match args.template {
-        Template::Tool { name, markdown: false, dir } => {
+        Template::Tool { name, markdown: false, lang, dir } if lang != Language::Rust => {
+            let folder = language::write(&dir.unwrap_or_default(), &name, lang)?;
+            let source = quoted(&lang.source(&folder, &name));
+            let call = format!("call {} '{}' --tools {source}", language::snake(&name), language::EXAMPLE);
+            let test = format!("test {}", quoted(&folder));
+            render::print_path(&folder)?;
+            let script = quoted(&folder.join("build"));
+            let readme = quoted(&folder.join("README.md"));
+            render::aside(&format!(
+                "Next: install the compiler ({readme}), then\n  {script}\n  toolcrib {test}\n  toolcrib {call}"
+            ));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Template::Tool { name, markdown: false, dir, .. } => {
             let folder = package::write(&dir.unwrap_or_default(), &name)?;
             let (shown, component) = (quoted(&folder), format!("{}.wasm", name.replace('-', "_")));
             let call = format!("call {name} '{}' --tools {}", package::EXAMPLE, quoted(&folder.join(component)));
@@ -79,9 +103,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             let dir = dir.unwrap_or_else(|| TOOLS.into());
             let is_new = is_new && dir == Path::new(TOOLS);
             let file = keeping(Path::new("."), records.as_ref(), is_new, || write(&dir, &name, TOOL))?;
+            let cases = write_file(&file.with_extension(CASES_EXTENSION), CASES);
             // A project also applies its hooks and its policy.
             let source = if dir == Path::new(TOOLS) { ".".to_owned() } else { quoted(&file) };
-            (file, vec![format!("validate {source}"), format!("call {name} '{EXAMPLE}' --tools {source}")])
+            let test = format!("test {}", quoted(&file));
+            if let Err(error) = cases {
+                render::warning(&format!("{error:#}"));
+            }
+            (file, vec![format!("validate {source}"), test, format!("call {name} '{EXAMPLE}' --tools {source}")])
         }
         Template::Hook { name } => {
             let file = keeping(Path::new("."), records.as_ref(), is_new, || write(Path::new(HOOKS), &name, HOOK))?;
@@ -94,12 +123,18 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Creates a file that must not exist yet.
+/// Creates a Markdown file that must not exist yet.
 fn write(folder: &Path, name: &str, content: &str) -> anyhow::Result<PathBuf> {
     let file = folder.join(format!("{name}.md"));
+    fs::create_dir_all(folder).with_context(|| format!("cannot write `{}`", file.display()))?;
+    write_file(&file, content)?;
+    Ok(file)
+}
+
+/// Creates a file that must not exist yet.
+fn write_file(file: &Path, content: &str) -> anyhow::Result<()> {
     let told = || format!("cannot write `{}`", file.display());
-    fs::create_dir_all(folder).with_context(told)?;
-    match OpenOptions::new().write(true).create_new(true).open(&file) {
+    match OpenOptions::new().write(true).create_new(true).open(file) {
         Ok(mut open) => open.write_all(content.as_bytes()).with_context(told)?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let hint = "existing files are never overwritten: choose another name, or remove the file first";
@@ -107,7 +142,7 @@ fn write(folder: &Path, name: &str, content: &str) -> anyhow::Result<PathBuf> {
         }
         Err(error) => return Err(error).with_context(told),
     }
-    Ok(file)
+    Ok(())
 }
 
 /// Parses a name that all model servers accept and all file systems distinguish.

@@ -21,6 +21,7 @@ use crate::agent::unsent::unsent_hint;
 use crate::agent::{Agent, RequestOptions};
 use crate::instructions::trusted_instructions;
 use crate::options::duration;
+use crate::parse::MAX_APPROVAL_WAIT;
 use crate::permission::WaitingApprover;
 use crate::render::{self, Advice, usage_error};
 use crate::runs::{KeptRun, RunState};
@@ -58,8 +59,6 @@ budget, 130 interrupted, 129 or 143 terminated. After 1, 4 and a signal, `--resu
 const OUTPUT: &str = "Output";
 const APPROVALS: &str = "Approvals";
 const INSTEAD: &str = "Print instead of running";
-/// Maximum time for which a call waits for an answer.
-const MAX_APPROVAL_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// Run an agent: a model that calls the tools until it answers.
 ///
@@ -103,12 +102,23 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (json, mut begun) = (args.json, false);
     let end = perform(args, &mut begun).await;
     if let (Err(error), true, false) = (&end, json, begun) {
-        let exit_code = if error.is::<clap::Error>() { 2 } else { 1 };
-        // Standard output may be closed; the error is printed to standard error in any case.
-        let event = Event::Error { message: &render::message(error), exit_code };
-        let _ = Report::new(Audience::Program, false, Vec::new()).emit(&event);
+        emit_error(error);
     }
     end
+}
+
+/// Reports an error that prevents the run from starting, as an event if the output is JSON.
+pub(super) fn refuse(args: &Args, error: &anyhow::Error) {
+    if args.json {
+        emit_error(error);
+    }
+}
+
+fn emit_error(error: &anyhow::Error) {
+    let exit_code = if error.is::<clap::Error>() { 2 } else { 1 };
+    // Standard output may be closed; the error is printed to standard error in any case.
+    let event = Event::Error { message: &render::message(error), exit_code };
+    let _ = Report::new(Audience::Program, false, Vec::new()).emit(&event);
 }
 
 /// Performs the run; sets `begun` once the run reports its own end.
@@ -213,7 +223,7 @@ impl Args {
     }
 }
 
-/// Parses the time for which a call waits for an answer: calls in the file of pending calls expire after an hour.
+/// Parses the time for which a call waits for an answer.
 fn approval_wait(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         wait if wait <= MAX_APPROVAL_WAIT => Ok(wait),

@@ -16,6 +16,7 @@ use toolcrib::tool::Limits;
 use toolcrib::{Builder, ToolResult};
 
 use crate::calls::Calls;
+use crate::changes::Changes;
 use crate::options::Sources;
 use crate::permission::{DenyFlags, denial_hints};
 use crate::render::{self, Advice, Tone, paint};
@@ -24,12 +25,11 @@ use crate::{input, interrupt, progress};
 use cases::Case;
 use subject::Subject;
 
-/// Default file of test cases, next to the component.
-const CASES: &str = "tests.json";
-
 const EXAMPLES: &str = "\
 Examples:
   toolcrib build greet && toolcrib test greet  the cases in greet/tests.json
+  toolcrib test .harness/tools/count.md        the cases in count.tests.json beside it
+  toolcrib test greet --watch                  again after each change
   toolcrib test target/crib/tools/bin/get_time.wasm --cases time.json
   toolcrib test greet --json | jq -r '.cases[] | select(.ok | not) | .name'
 
@@ -51,15 +51,18 @@ tool gets a fresh folder that it may read and write; `after` gives the expected 
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A component, or the folder that contains it
-    #[arg(value_name = "DIR or COMPONENT", default_value = ".")]
+    /// A component, a Markdown tool, or the folder that contains them
+    #[arg(value_name = "PATH", default_value = ".")]
     path: PathBuf,
-    /// File with the test cases [default: `tests.json` beside the component]
+    /// File with the test cases [default: `NAME.tests.json` beside NAME.md or NAME.wasm, else `tests.json`]
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Test again after each change, until interrupted
+    #[arg(long)]
+    watch: bool,
     #[command(flatten)]
     sources: Sources,
 }
@@ -75,8 +78,25 @@ struct CaseResult {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if !args.watch {
+        return test(&args).await;
+    }
+    let mut changes = Changes::below(&args.path, true);
+    loop {
+        match test(&args).await {
+            Ok(_) if interrupt::is_requested() => return Ok(interrupt::INTERRUPTED.into()),
+            Ok(_) => {}
+            Err(error) => render::explain(&error),
+        }
+        render::aside(&format!("watching {}; Ctrl-C ends", render::one_line(&args.path.to_string_lossy())));
+        let changed = changes.next().await;
+        render::aside(&format!("{} changed", render::one_line(&changed.to_string_lossy())));
+    }
+}
+
+async fn test(args: &Args) -> anyhow::Result<ExitCode> {
     let subject = Subject::find(&args.path)?;
-    let file = args.cases.unwrap_or_else(|| subject.folder().join(CASES));
+    let file = args.cases.clone().unwrap_or_else(|| subject.cases());
     let text = input::file(&file).map_err(|error| {
         let hint = "write cases as shown in `toolcrib test --help`, or pass a file with `--cases FILE`";
         Advice::new(format!("cannot read the cases in `{}`: {error}", file.display()), hint)
@@ -84,7 +104,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let cases = cases::parse(&text).map_err(|error| in_file(&file, error))?;
     let chosen: Vec<&str> =
         cases.iter().map(|case| subject.tool(case)).collect::<Result<_, _>>().map_err(|error| in_file(&file, error))?;
-    let mut sources = args.sources;
+    let mut sources = args.sources.clone();
     sources.tools.insert(0, subject.path.clone());
     sources.fetch().await?;
     let _guard = interrupt::guard();
@@ -119,7 +139,7 @@ async fn run_case(case: &Case, tool: &str, sources: &Sources, run: &str) -> anyh
     let granted = folder.as_ref().map(|folder| sources.also_writing(folder.path().to_path_buf()));
     let named = |builder: Builder| builder.application("test", Map::new()).run_id(run);
     let runtime = granted.as_ref().unwrap_or(sources).runtime_with(Limits::default().deadline, [], named)?;
-    progress::during("preparing the tool", runtime.prepare(tool)).await?;
+    progress::during(format!("compiling {}", render::one_line(tool)), runtime.prepare(tool)).await?;
     runtime.prepare_hooks().await?;
     let id = format!("case_{:016x}", rand::random::<u64>());
     let began = Instant::now();

@@ -24,8 +24,15 @@ struct File<'a> {
 impl File<'_> {
     /// Formats a message about a place in the file.
     fn at(&self, place: &Range<usize>, message: &str) -> String {
+        let (line, column) = self.position(place);
+        format!("{}:{line}:{column}: {message}", self.name)
+    }
+
+    /// Line and column of a place, both from 1; columns count characters.
+    fn position(&self, place: &Range<usize>) -> (usize, usize) {
         let above = self.text.get(..place.start).unwrap_or(self.text);
-        format!("{}:{}: {message}", self.name, above.matches('\n').count() + 1)
+        let line_start = above.rfind('\n').map_or(0, |end| end + 1);
+        (above.matches('\n').count() + 1, above[line_start..].chars().count() + 1)
     }
 }
 
@@ -90,21 +97,19 @@ impl<'a> Table<'a> {
     }
 
     /// The value of a key that is a positive whole number.
-    pub(crate) fn count(&mut self, key: &'static str) -> anyhow::Result<Option<usize>> {
-        let Some(field) = self.take(key) else { return Ok(None) };
-        let count = match field.value.get_ref() {
-            DeValue::Integer(number) => usize::from_str_radix(number.as_str(), number.radix()).ok(),
-            _ => None,
-        };
-        match count {
-            Some(count) if count > 0 => Ok(Some(count)),
-            _ => Err(field.wrong("a positive whole number")),
-        }
+    pub(crate) fn count(&mut self, key: &'static str) -> anyhow::Result<Option<u64>> {
+        self.take(key).map(|field| field.count(1, u64::MAX)).transpose()
     }
 
     /// The value of a key that is a table.
     pub(crate) fn table(&mut self, key: &'static str) -> anyhow::Result<Option<Table<'a>>> {
         self.take(key).map(Field::table).transpose()
+    }
+
+    /// The place of a key that the table has and should not have.
+    pub(super) fn place(&self, key: &str) -> Option<Place<'a>> {
+        let value = self.entries.get(key)?;
+        Some(Place { file: self.file, name: inside(&self.name, key), span: value.span() })
     }
 
     /// Fails with a message about a key that the table needs and does not have.
@@ -132,11 +137,6 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The name of its file.
-    pub(crate) fn file(&self) -> &'a str {
-        self.file.name
-    }
-
     /// The table that it is.
     pub(crate) fn table(self) -> anyhow::Result<Table<'a>> {
         if !matches!(self.value.get_ref(), DeValue::Table(_)) {
@@ -150,6 +150,44 @@ impl<'a> Field<'a> {
     /// The place of the value, for an error that is found later.
     pub(crate) fn place(&self) -> Place<'a> {
         Place { file: self.file, name: self.name.clone(), span: self.value.span() }
+    }
+
+    /// Line and column of the value, both from 1.
+    pub(super) fn position(&self) -> (usize, usize) {
+        self.file.position(&self.value.span())
+    }
+
+    /// The whole number from `min` to `max` that it is.
+    pub(super) fn count(&self, min: u64, max: u64) -> anyhow::Result<u64> {
+        let count = match self.value.get_ref() {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        count.filter(|count| (min..=max).contains(count)).ok_or_else(|| match (min, max) {
+            (1, u64::MAX) => self.wrong("a positive whole number"),
+            (min, u64::MAX) => self.wrong(&format!("a whole number, at least {min}")),
+            (min, max) => self.wrong(&format!("a whole number from {min} to {max}")),
+        })
+    }
+
+    /// The number from 0 to `max` that it is.
+    pub(super) fn number(&self, max: f64) -> anyhow::Result<f64> {
+        let number = match self.value.get_ref() {
+            DeValue::Integer(number) => number.as_str().parse().ok(),
+            DeValue::Float(number) => number.as_str().parse().ok(),
+            _ => None,
+        };
+        number
+            .filter(|number| (0.0..=max).contains(number))
+            .ok_or_else(|| self.wrong(&format!("a number from 0 to {max}")))
+    }
+
+    /// The truth value that it is.
+    pub(super) fn boolean(&self) -> anyhow::Result<bool> {
+        match self.value.get_ref() {
+            DeValue::Boolean(value) => Ok(*value),
+            _ => Err(self.wrong("`true` or `false`")),
+        }
     }
 
     /// The table that it is, as a JSON object.

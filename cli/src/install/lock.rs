@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 
 /// Version of the format.
-pub(crate) const FORMAT: usize = 1;
+pub(crate) const FORMAT: u64 = 1;
 
 /// Installed bundles of a folder or of the user, sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -79,6 +79,11 @@ impl Compiling {
         Some(Cache::folder(self.folder.path()?).max_bytes(self.limit.bytes()))
     }
 
+    /// Returns the folder of the cache; `None` as for [`Compiling::cache`].
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        self.folder.path()
+    }
+
     /// Configures the compiler, the interpreter and the cache of a runtime.
     pub(crate) fn settle(&self, builder: Builder) -> Builder {
         let builder = builder.compiler(Arc::new(CompilerProcesses::new(self.compile_timeout, self.compile_memory)));

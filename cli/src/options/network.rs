@@ -9,7 +9,6 @@ use toolcrib::Builder;
 use toolcrib::policy::Permission;
 use toolcrib::tool::{Destination, DestinationError};
 
-use crate::config::Config;
 use crate::parse::name_server;
 use crate::{input, render};
 
@@ -59,9 +58,8 @@ impl Destinations {
 
 impl Network {
     /// Adds the name servers and root certificates to a runtime.
-    pub(super) fn configure(&self, builder: Builder, config: &Config) -> anyhow::Result<Builder> {
-        let servers = if self.dns.is_empty() { &config.name_servers } else { &self.dns };
-        let mut builder = builder.name_servers(servers.iter().copied());
+    pub(super) fn configure(&self, builder: Builder) -> anyhow::Result<Builder> {
+        let mut builder = builder.name_servers(self.dns.iter().copied());
         for path in &self.net_ca {
             let name = render::from_here(path).display().to_string();
             let told = || format!("cannot load the certificates in `{name}`");

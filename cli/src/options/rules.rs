@@ -35,8 +35,8 @@ pub(crate) struct RuleFlags {
 pub(crate) struct Rules {
     #[command(flatten)]
     flags: RuleFlags,
-    /// File with rules and settings; without this option ./toolcrib.toml, of which only rules that ask or deny apply
-    /// until it is trusted
+    /// Settings file of the project; without this option ./toolcrib.toml, of which only what asks or denies applies until
+    /// it is trusted
     #[arg(long, value_name = "FILE", env = "TOOLCRIB_CONFIG", hide_env_values = true, help_heading = RULES)]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -56,9 +56,9 @@ pub(crate) struct Kept {
 }
 
 impl Rules {
-    /// Loads the `toolcrib.toml`, as far as it is trusted.
-    pub(crate) fn config(&self, trusted: &Trusted) -> anyhow::Result<Config> {
-        Config::load(self.config.as_deref(), trusted)
+    /// Loads the settings files, the project's as far as it is trusted. A hint names one that is not if `announces`.
+    pub(crate) fn config(&self, trusted: &Trusted, announces: bool) -> anyhow::Result<Config> {
+        Config::load(self.config.as_deref(), trusted, announces)
     }
 
     /// Returns the rules of the command line and of `config`.

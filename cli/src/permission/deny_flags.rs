@@ -1,4 +1,4 @@
-//! `--deny-*` flags of the command line, to name the one that overrides an allowance.
+//! Denials of the command line and of settings files, to name the one that overrides an allowance.
 
 use std::path::Path;
 
@@ -7,17 +7,24 @@ use toolcrib::tool::Destination;
 
 /// Denials of the command line.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct DenyFlags(Vec<Permission>);
+pub(crate) struct DenyFlags(Vec<(Permission, Option<String>)>);
 
 impl DenyFlags {
     /// Collects the denials of the command line.
     pub(crate) fn new(denied: impl IntoIterator<Item = Permission>) -> Self {
-        Self(denied.into_iter().collect())
+        Self(denied.into_iter().map(|denied| (denied, None)).collect())
     }
 
-    /// Returns the first flag that denies a capability or a part of it, as it was given.
+    /// Adds denials of settings files, each with its key and its file.
+    pub(crate) fn with_settings(mut self, denied: impl IntoIterator<Item = (Permission, String)>) -> Self {
+        self.0.extend(denied.into_iter().map(|(denied, origin)| (denied, Some(origin))));
+        self
+    }
+
+    /// Returns the first flag that denies a capability or a part of it, as it was given, or the place of the setting.
     pub(super) fn overriding(&self, capability: &str) -> Option<String> {
-        self.0.iter().find(|denied| covers(denied, capability)).map(flag)
+        let (denied, origin) = self.0.iter().find(|(denied, _)| covers(denied, capability))?;
+        Some(origin.clone().unwrap_or_else(|| flag(denied)))
     }
 }
 

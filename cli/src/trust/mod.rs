@@ -75,10 +75,10 @@ impl Trusted {
 
     /// Returns `true` if a subject is trusted or requests nothing; otherwise prints a hint with the command that reviews it.
     pub(crate) fn admits(&self, subject: &Subject, path: &Path) -> bool {
-        let state = self.state(subject);
-        if state == State::Trusted || !subject.has_requests() {
+        if self.trusts(subject) {
             return true;
         }
+        let state = self.state(subject);
         let word = render::shell_path(path);
         let path = render::one_line(&render::from_here(path).to_string_lossy());
         let requests = subject.items.iter().flat_map(|item| &item.requests).map(String::as_str);
@@ -89,6 +89,11 @@ impl Trusted {
         };
         render::hint(&format!("`{path}` {reason}: {requests} ignored; review it with `toolcrib trust {word}`"));
         false
+    }
+
+    /// Returns `true` if a subject is trusted or requests nothing.
+    pub(crate) fn trusts(&self, subject: &Subject) -> bool {
+        self.state(subject) == State::Trusted || !subject.has_requests()
     }
 
     /// Returns `true` if some content of a path was trusted.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use toolcrib::policy::{ReviewedItem, SourceReview, review};
 use toolcrib::source::digest;
 
-use crate::config::Config;
+use crate::config;
 use crate::instructions;
 use crate::render::{counted, one_line};
 
@@ -55,7 +55,7 @@ impl Subject {
             return instructions::subject(path);
         }
         match path.extension().is_some_and(|extension| extension == SETTINGS) {
-            true => Ok(Config::read(path)?.subject(path)),
+            true => config::subject(path),
             false => Ok(review(path)?.into()),
         }
     }

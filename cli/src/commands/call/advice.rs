@@ -4,10 +4,14 @@ use serde_json::{Map, Value};
 use toolcrib::{Error, Outcome, Runtime, Tool, ToolResult};
 
 use crate::permission::{DenyFlags, denial_hints, hint};
+use crate::unrequested::unrequested;
 use crate::{render, suggestion};
 
 /// Error of the host's model function where the program provides no model.
 const NO_MODEL: &str = "no model is configured";
+/// Capabilities of a descriptor.
+const FILES: &str = "files";
+const NETWORK: &str = "network";
 /// Maximum number of misspelt arguments that are named.
 const MAX_MISSPELT: usize = 3;
 /// Maximum number of unknown arguments that are compared with the known ones.
@@ -33,6 +37,9 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
     let tool = runtime.tool(&result.receipt.tool);
     render::hints(&denial_hints(&result.receipt, result.is_error() || verbose, deny_flags));
     let Err(error) = &result.outcome else { return };
+    if let Some(tool) = tool {
+        render::hints(&unrequested_hints(result, tool));
+    }
     match (&result.fault, tool) {
         (Some(fault), _) => {
             // The model sees a short message; the operator sees the full error.
@@ -60,6 +67,26 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
     if let Some(hint) = hint(&result.receipt, tool, arguments) {
         render::hint(&hint);
     }
+}
+
+/// Returns a hint for each capability that the program tried to use and its descriptor does not request.
+fn unrequested_hints(result: &ToolResult, tool: &Tool) -> Vec<String> {
+    let receipt = &result.receipt;
+    let tried = |capability: &str| match capability {
+        FILES => receipt.missed_folders,
+        NETWORK => {
+            receipt.denied.iter().any(|denial| denial.capability.starts_with("connect:") || denial.capability == "net")
+        }
+        _ => false,
+    };
+    let missing = unrequested(std::slice::from_ref(tool));
+    let missing = missing.iter().filter(|missing| tried(missing.capability));
+    missing
+        .map(|missing| {
+            let (name, capability) = (render::one_line(&tool.name), missing.capability);
+            format!("`{name}` uses `{capability}` and does not request it, so no flag grants it; {}", missing.advice())
+        })
+        .collect()
 }
 
 /// Returns hints about arguments that the schema refuses or that are no JSON.

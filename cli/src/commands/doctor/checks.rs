@@ -163,11 +163,14 @@ fn audit(folder: &Path) -> Finding {
 
 fn config(sources: &Sources) -> Finding {
     const CHECK: &str = "config";
-    match sources.trust.trusted().and_then(|trusted| sources.rules.config(&trusted)) {
-        Ok(Config { path: None, .. }) => Finding::ok(CHECK, format!("none: no `{DEFAULT_FILE}` in this folder")),
-        Ok(Config { path: Some(path), rules, masks, .. }) => {
+    match sources.trust.trusted().and_then(|trusted| sources.rules.config(&trusted, true)) {
+        Ok(Config { files, .. }) if files.is_empty() => {
+            Finding::ok(CHECK, format!("none: no `{DEFAULT_FILE}` in this folder, and no settings of your own"))
+        }
+        Ok(Config { files, rules, masks, .. }) => {
             let (rules, masks) = (counted(rules.len(), "rule"), counted(masks.len(), "mask"));
-            Finding::ok(CHECK, format!("{}: {rules}, {masks}", path.display()))
+            let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            Finding::ok(CHECK, format!("{}: {rules}, {masks}", files.join(", ")))
         }
         Err(error) => Finding::wrong(
             CHECK,

@@ -8,11 +8,7 @@ use anyhow::Context;
 
 use crate::component::UNFINISHED;
 use crate::render::Advice;
-
-/// Files of the SDK as paths and texts; empty in a build without the guests' workspace.
-static SDK: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/sdk.rs"));
-/// Lock file of the SDK, used as the package's initial lock file.
-const LOCK: &str = "Cargo.lock";
+use crate::sdk;
 
 const MANIFEST: &str = include_str!("tool/Cargo.toml");
 const SOURCE: &str = include_str!("tool/lib.rs");
@@ -78,7 +74,7 @@ const RESERVED: [&str; 49] = [
 /// Creates the package folder inside `dir`. The folder appears only when it is complete.
 pub(super) fn write(dir: &Path, name: &str) -> anyhow::Result<PathBuf> {
     check(name)?;
-    if SDK.is_empty() {
+    if sdk::is_empty() {
         let hint = "use a build from the repository, or create a tool with `--markdown`";
         return Err(Advice::new("this build does not include the Rust SDK", hint).into());
     }
@@ -106,15 +102,12 @@ fn fill(folder: &Path, name: &str) -> io::Result<()> {
     let manifest = MANIFEST.replace("NAME", name);
     let own = [("Cargo.toml", &*manifest), ("src/lib.rs", &source), ("tests.json", CASES), (".gitignore", IGNORED)];
     let own = own.into_iter().map(|(path, text)| (folder.join(path), text));
-    let sdk = SDK.iter().map(|(path, text)| {
-        let folder = if *path == LOCK { folder.to_path_buf() } else { folder.join("sdk") };
-        (folder.join(path), *text)
-    });
-    for (path, text) in own.chain(sdk) {
+    let lock = sdk::lock_file().map(|(path, text)| (folder.join(path), text));
+    for (path, text) in own.chain(lock) {
         fs::create_dir_all(path.parent().unwrap_or(folder))?;
         fs::write(path, text)?;
     }
-    Ok(())
+    sdk::write(&folder.join(sdk::FOLDER))
 }
 
 /// Rejects names that are not valid for a crate and a function.
@@ -136,19 +129,5 @@ mod tests {
     fn a_name_is_one_of_a_crate_and_a_function() {
         assert!(["greet", "my-tool", "fs_read2"].iter().all(|name| check(name).is_ok()));
         assert!(["Greet", "2x", "_x", "fn", "proc-macro", "std"].iter().all(|name| check(name).is_err()));
-    }
-
-    #[test]
-    fn the_sdk_stands_alone() {
-        let text = |path: &str| SDK.iter().find(|(name, _)| *name == path).expect(path).1;
-        for (path, text) in SDK.iter().filter(|(path, _)| path.ends_with("Cargo.toml")) {
-            assert!(text.contains("version = \"") && !text.contains("workspace"), "{path}: {text}");
-        }
-        assert!(
-            text("guest-sdk/src/lib.rs").starts_with("//!") && text("wit/tool/tool.wit").contains("interface call")
-        );
-        let lock = text("Cargo.lock");
-        assert!(lock.contains("name = \"toolcrib-guest\"") && lock.contains("name = \"serde_json\""), "{lock}");
-        assert!(!lock.contains("name = \"starlark\""), "only what the SDK needs");
     }
 }

@@ -8,12 +8,17 @@ use std::time::SystemTime;
 use anyhow::Context;
 use toolcrib::source;
 
+use crate::options::project_file;
 use crate::render::Advice;
 
 use super::cases::Case;
 
 /// Sources of a component in the folder of its package.
 const SOURCES: [&str; 3] = ["Cargo.toml", "src", "sdk"];
+/// Default file of test cases in a folder; beside a file, the name of the file comes before it.
+const CASES: &str = "tests.json";
+/// Extension of Markdown tools.
+const MARKDOWN: &str = "md";
 /// Maximum depth of source folders searched.
 const MAX_DEPTH: usize = 16;
 
@@ -24,17 +29,23 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Resolves a path: the path itself or, for a folder, its `tools.json` or its only component.
+    /// Resolves a path: the path itself or, for a folder, its `tools.json`, its project of Markdown tools or its only
+    /// component.
     pub(super) fn find(path: &Path) -> anyhow::Result<Self> {
-        let is_package = path.is_dir() && !path.join(source::MANIFEST).is_file();
+        let is_package = path.is_dir() && project_file(path).is_none();
         let path = if is_package { component(path)? } else { path.to_path_buf() };
         let tools = source::load(&path)?.tools.into_iter().map(|tool| tool.name).collect();
         Ok(Self { path, tools })
     }
 
-    /// Returns the folder of the source.
-    pub(super) fn folder(&self) -> &Path {
-        if self.path.is_dir() { &self.path } else { self.path.parent().unwrap_or(Path::new("")) }
+    /// Returns the default file of cases: that of the file's own name beside it, if there is one, or that of the folder.
+    pub(super) fn cases(&self) -> PathBuf {
+        if self.path.is_dir() {
+            return self.path.join(CASES);
+        }
+        let (own, shared) = (self.path.with_extension(CASES), self.path.with_file_name(CASES));
+        let is_markdown = self.path.extension().is_some_and(|extension| extension == MARKDOWN);
+        if own.exists() || is_markdown && !shared.exists() { own } else { shared }
     }
 
     /// Returns the name of the tool that a case calls.

@@ -1,0 +1,130 @@
+//! Changes of the files below a folder, for commands that repeat their work: a change counts once the files are at rest.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Time between two looks at the files.
+const INTERVAL: Duration = Duration::from_millis(300);
+/// Maximum number of files that are looked at.
+const MAX_FILES: usize = 10_000;
+/// Maximum depth of folders.
+const MAX_DEPTH: usize = 16;
+/// Folders with output, which changes with every build.
+const OUTPUT_FOLDERS: [&str; 3] = ["target", "node_modules", "__pycache__"];
+/// Extension of built components.
+const COMPONENT: &str = "wasm";
+
+/// Time of change and size of each file.
+type Files = BTreeMap<PathBuf, (SystemTime, u64)>;
+
+/// Source files below a folder, or one file.
+pub(crate) struct Changes {
+    root: PathBuf,
+    /// `true` if components count as sources.
+    with_components: bool,
+    seen: Files,
+}
+
+impl Changes {
+    /// Looks at the files at and below `root` for the first time.
+    pub(crate) fn below(root: &Path, with_components: bool) -> Self {
+        let seen = files(root, with_components);
+        Self { root: root.to_path_buf(), with_components, seen }
+    }
+
+    /// Waits until files have changed since the last look, and no more change within one interval. Returns one of them.
+    pub(crate) async fn next(&mut self) -> PathBuf {
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            let mut now = self.look();
+            let Some(changed) = changed(&self.seen, &now) else { continue };
+            loop {
+                tokio::time::sleep(INTERVAL).await;
+                let later = self.look();
+                if later == now {
+                    break;
+                }
+                now = later;
+            }
+            self.seen = now;
+            return changed;
+        }
+    }
+
+    fn look(&self) -> Files {
+        files(&self.root, self.with_components)
+    }
+}
+
+/// Returns a file that is new, changed or gone.
+fn changed(before: &Files, now: &Files) -> Option<PathBuf> {
+    let other = now.iter().find(|(path, state)| before.get(*path) != Some(state)).map(|(path, _)| path);
+    other.or_else(|| before.keys().find(|path| !now.contains_key(*path))).cloned()
+}
+
+fn files(root: &Path, with_components: bool) -> Files {
+    let mut files = Files::new();
+    collect(root, with_components, MAX_DEPTH, &mut files);
+    files
+}
+
+/// Adds the files at and below a path. Links are not followed, and hidden folders are passed over except those of projects.
+fn collect(path: &Path, with_components: bool, depth: usize, files: &mut Files) {
+    let Ok(about) = path.symlink_metadata() else { return };
+    if about.is_file() {
+        let is_component = path.extension().is_some_and(|extension| extension == COMPONENT);
+        if files.len() < MAX_FILES && (with_components || !is_component) {
+            let modified = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            files.insert(path.to_path_buf(), (modified, about.len()));
+        }
+        return;
+    }
+    let (true, true, Ok(entries)) = (about.is_dir(), depth > 0, fs::read_dir(path)) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_passed = OUTPUT_FOLDERS.contains(&&*name) || name.starts_with('.') && name != ".harness";
+        if !is_passed {
+            collect(&entry.path(), with_components, depth - 1, files);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_a_source_counts_and_one_of_an_output_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        };
+        write("src/lib.rs");
+        let before = files(folder.path(), false);
+        for name in ["target/x", "greet.wasm", ".git/index", "node_modules/a.js"] {
+            write(name);
+        }
+        assert_eq!(changed(&before, &files(folder.path(), false)), None);
+        assert!(changed(&before, &files(folder.path(), true)).is_some_and(|path| path.ends_with("greet.wasm")));
+        write("src/new.rs");
+        assert!(changed(&before, &files(folder.path(), false)).is_some_and(|path| path.ends_with("src/new.rs")));
+        fs::remove_file(folder.path().join("src/new.rs")).unwrap();
+        fs::remove_file(folder.path().join("src/lib.rs")).unwrap();
+        assert!(changed(&before, &files(folder.path(), false)).is_some_and(|path| path.ends_with("src/lib.rs")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_is_reported_once_the_files_are_at_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut changes = Changes::below(folder.path(), false);
+        fs::write(folder.path().join("a.md"), "x").unwrap();
+        assert!(changes.next().await.ends_with("a.md"));
+        let more = tokio::time::timeout(INTERVAL * 10, changes.next()).await;
+        assert!(more.is_err(), "each change is reported once");
+    }
+}

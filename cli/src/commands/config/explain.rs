@@ -1,0 +1,258 @@
+//! `toolcrib config explain` and `get`: values with the layer, the file and the line that they come from.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use crate::config::{
+    Key, Layer, LayerKind, Layers, Merge, Setting, default_file, path_of, profile, shown, system_file, user_file,
+};
+use crate::options::TrustOptions;
+use crate::render::{self, Advice, one_line};
+use crate::trust::Trusted;
+
+use super::View;
+
+const HEADINGS: [&str; 5] = ["KEY", "VALUE", "LAYER", "FROM", "STATE"];
+/// Layer of environment variables.
+const ENVIRONMENT: &str = "environment";
+
+/// State of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Used,
+    /// A stronger layer has the key.
+    Overridden,
+    Untrusted,
+}
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            State::Used => "used",
+            State::Overridden => "overridden",
+            State::Untrusted => "not trusted, ignored",
+        }
+    }
+}
+
+/// A value of a key in one layer.
+#[derive(Debug)]
+struct Stated {
+    layer: &'static str,
+    /// Variable, or file with line and column.
+    from: String,
+    file: Option<PathBuf>,
+    place: Option<(usize, usize)>,
+    value: Value,
+    state: State,
+}
+
+/// A key with its values, the strongest first.
+#[derive(Debug)]
+struct Explanation {
+    name: String,
+    merge: Merge,
+    stated: Vec<Stated>,
+}
+
+pub(super) fn explain(key: Option<&str>, view: &View) -> anyhow::Result<ExitCode> {
+    let layers = load(view)?;
+    let names = match key {
+        Some(name) => vec![checked(name)?],
+        None => all_names(&layers),
+    };
+    let all: Vec<Explanation> = names.iter().filter_map(|name| of(&layers, name)).collect();
+    if view.json {
+        let settings: Vec<Value> = all.iter().map(Explanation::json).collect();
+        render::print_json(&json!({ "files": files_json(&layers, view), "settings": settings }).to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if key.is_none() {
+        for line in files(&layers, view) {
+            render::print(&line)?;
+        }
+        if !all.is_empty() {
+            render::print("")?;
+        }
+    }
+    let rows = all.iter().flat_map(|explanation| {
+        explanation.stated.iter().map(move |stated| {
+            let value = one_line(&shown(&stated.value));
+            [
+                one_line(&explanation.name),
+                value,
+                stated.layer.to_owned(),
+                one_line(&stated.from),
+                stated.state.as_str().to_owned(),
+            ]
+        })
+    });
+    if !all.is_empty() {
+        render::print(&render::table(HEADINGS, rows))?;
+    } else if let Some(name) = key {
+        render::print(&format!("{name} is not set in any layer; the default of its option applies"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn get(key: &str, view: &View) -> anyhow::Result<ExitCode> {
+    let layers = load(view)?;
+    let explanation = of(&layers, &checked(key)?).filter(|explanation| explanation.value().is_some());
+    let Some(explanation) = explanation else {
+        let hint =
+            format!("`toolcrib config set {key} VALUE` sets it; `toolcrib config explain {key}` lists its layers");
+        return Err(Advice::new(format!("`{key}` is not set"), hint).into());
+    };
+    let value = explanation.value().unwrap_or_default();
+    match view.json {
+        true => render::print_json(&explanation.json().to_string())?,
+        false => match value {
+            Value::Array(items) => items.iter().try_for_each(|item| render::print(&one_line(&shown(item))))?,
+            value => render::print(&one_line(&shown(&value)))?,
+        },
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn load(view: &View) -> anyhow::Result<Layers> {
+    let trusted = Trusted::read(&[], TrustOptions::records().as_ref())?;
+    Layers::load(view.config.as_deref(), &trusted, false)
+}
+
+/// Returns the name of the setting that holds a key; below `config.TOOL`, that of the tool.
+fn checked(dotted: &str) -> anyhow::Result<String> {
+    let (_, parts) = path_of(dotted)?;
+    Ok(parts.iter().take(2).copied().collect::<Vec<_>>().join("."))
+}
+
+/// Names of all keys that are set, in the order of the table.
+fn all_names(layers: &Layers) -> Vec<String> {
+    let mut names = Vec::new();
+    for key in Key::all_keys() {
+        let named = layers.names(key.section).into_iter().filter(|name| key.is_named(name)).map(str::to_owned);
+        let before = names.len();
+        names.extend(named);
+        if names.len() == before && variable(key).is_some() {
+            names.push(key.to_string());
+        }
+    }
+    names
+}
+
+/// The strongest environment variable of a key that is set, with its value.
+fn variable(key: &Key) -> Option<(&'static str, String)> {
+    key.variables.iter().find_map(|name| {
+        let value = std::env::var(name).ok()?;
+        Some((*name, value.trim().to_owned())).filter(|(_, value)| !value.is_empty())
+    })
+}
+
+fn of(layers: &Layers, name: &str) -> Option<Explanation> {
+    let key = crate::config::find(name)?;
+    let mut stated = Vec::new();
+    if let Some((variable, value)) = variable(key) {
+        let layer = ENVIRONMENT;
+        stated.push(Stated {
+            layer,
+            from: variable.to_owned(),
+            file: None,
+            place: None,
+            value: value.into(),
+            state: State::Used,
+        });
+    }
+    for (layer, setting) in layers.stated(name) {
+        let is_overridden = key.merge == Merge::Strongest && stated.iter().any(|other| other.state == State::Used);
+        let state = match () {
+            () if !layer.acts(setting) => State::Untrusted,
+            () if is_overridden => State::Overridden,
+            () => State::Used,
+        };
+        stated.push(Stated::new(layer, setting, state));
+    }
+    (!stated.is_empty()).then(|| Explanation { name: name.to_owned(), merge: key.merge, stated })
+}
+
+impl Stated {
+    fn new(layer: &Layer, setting: &Setting, state: State) -> Self {
+        let from = format!("{}:{}:{}", layer.file, setting.line, setting.column);
+        let (file, place) = (Some(layer.path.clone()), Some((setting.line, setting.column)));
+        Self { layer: layer.kind.as_str(), from, file, place, value: setting.value.clone(), state }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "layer": self.layer,
+            "file": self.file,
+            "line": self.place.map(|(line, _)| line),
+            "column": self.place.map(|(_, column)| column),
+            "variable": self.file.is_none().then_some(&self.from),
+            "value": self.value,
+            "state": self.state.as_str(),
+        })
+    }
+}
+
+impl Explanation {
+    /// The value that counts; the lists of a key whose values add up are joined.
+    fn value(&self) -> Option<Value> {
+        let mut used = self.stated.iter().filter(|stated| stated.state == State::Used).map(|stated| &stated.value);
+        if self.merge == Merge::Strongest {
+            return used.next().cloned();
+        }
+        used.cloned().reduce(|all, other| match (all, other) {
+            (Value::Array(all), Value::Array(other)) => all.into_iter().chain(other).collect(),
+            (Value::Bool(one), Value::Bool(other)) => Value::Bool(one || other),
+            (all, _) => all,
+        })
+    }
+
+    fn json(&self) -> Value {
+        let from: Vec<Value> = self.stated.iter().map(Stated::json).collect();
+        json!({ "key": self.name, "value": self.value(), "from": from })
+    }
+}
+
+/// The file of each layer, and its state.
+fn layer_files(layers: &Layers, view: &View) -> Vec<(LayerKind, Option<PathBuf>, &'static str)> {
+    let project = view.config.clone().or_else(default_file);
+    let profile_file = profile().and_then(|_| user_file());
+    let paths = [
+        (LayerKind::Project, project),
+        (LayerKind::Profile, profile_file),
+        (LayerKind::User, user_file()),
+        (LayerKind::System, system_file()),
+    ];
+    let file = |(kind, path): (LayerKind, Option<PathBuf>)| {
+        let state = match layers.all().iter().find(|layer| layer.kind == kind) {
+            Some(layer) if layer.is_trusted => "used",
+            Some(_) => "not trusted, ignored except what asks or denies",
+            None => "none",
+        };
+        (kind, path, state)
+    };
+    paths.into_iter().map(file).collect()
+}
+
+fn files(layers: &Layers, view: &View) -> Vec<String> {
+    let line = |(kind, path, state): (LayerKind, Option<PathBuf>, &str)| {
+        let path = path.map(|path| one_line(&render::from_here(&path).to_string_lossy()));
+        let path = path.unwrap_or_else(|| "no file".to_owned());
+        let name = match (kind, profile()) {
+            (LayerKind::Profile, Some(name)) => format!(" [profile.{}]", one_line(name)),
+            _ => String::new(),
+        };
+        format!("{:8} {path}{name}: {state}", kind.as_str())
+    };
+    layer_files(layers, view).into_iter().map(line).collect()
+}
+
+fn files_json(layers: &Layers, view: &View) -> Vec<Value> {
+    let record = |(kind, path, state): (LayerKind, Option<PathBuf>, &str)| {
+        let profile = if kind == LayerKind::Profile { profile() } else { None };
+        json!({ "layer": kind.as_str(), "file": path, "profile": profile, "state": state })
+    };
+    layer_files(layers, view).into_iter().map(record).collect()
+}

@@ -1,0 +1,3 @@
+module tool
+
+go 1.24

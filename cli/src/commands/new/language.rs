@@ -1,0 +1,194 @@
+//! Templates of tools in other languages: a project with its contract, its code, test cases, and a script and a README with the
+//! commands to build it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::component::UNFINISHED;
+use crate::render::Advice;
+
+const CONTRACT: (&str, &str) = ("wit/tool.wit", include_str!("lang/tool.wit"));
+const CASES: (&str, &str) = ("tests.json", include_str!("lang/tests.json"));
+const IGNORED: (&str, &str) = (".gitignore", "/target\n/.venv\n/node_modules\n__pycache__\n/*.wasm\n");
+/// Name of the script that builds.
+const SCRIPT: &str = "build";
+/// Example arguments for the tool.
+pub(super) const EXAMPLE: &str = r#"{"name":"Ada"}"#;
+/// Words that no method of a class in Python may be named.
+const PYTHON_WORDS: [&str; 33] = [
+    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except",
+    "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise",
+    "return", "try", "while", "with", "yield", "print",
+];
+
+/// Languages of templates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Language {
+    Rust,
+    Python,
+    #[value(alias = "js")]
+    Javascript,
+    Go,
+    C,
+}
+
+impl Language {
+    /// Files of the template; none for Rust, which has a template of its own.
+    fn files(self) -> Vec<(&'static str, &'static str)> {
+        let own: &[(&str, &str)] = match self {
+            Language::Rust => return Vec::new(),
+            Language::Python => &[
+                CONTRACT,
+                (SCRIPT, include_str!("lang/python/build")),
+                ("app.py", include_str!("lang/python/app.py")),
+                ("README.md", include_str!("lang/python/README.md")),
+            ],
+            Language::Javascript => &[
+                CONTRACT,
+                (SCRIPT, include_str!("lang/javascript/build")),
+                ("app.js", include_str!("lang/javascript/app.js")),
+                ("package.json", include_str!("lang/javascript/package.json")),
+                ("README.md", include_str!("lang/javascript/README.md")),
+            ],
+            Language::Go => &[
+                (SCRIPT, include_str!("lang/go/build")),
+                ("main.go", include_str!("lang/go/main.go")),
+                ("go.mod", include_str!("lang/go/go.mod")),
+                ("tools.json", include_str!("lang/go/tools.json")),
+                ("README.md", include_str!("lang/go/README.md")),
+            ],
+            Language::C => &[
+                CONTRACT,
+                (SCRIPT, include_str!("lang/c/build")),
+                ("app.c", include_str!("lang/c/app.c")),
+                ("component.c", include_str!("lang/c/component.c")),
+                ("tool.h", include_str!("lang/c/tool.h")),
+                ("README.md", include_str!("lang/c/README.md")),
+            ],
+        };
+        own.iter().copied().chain([CASES, IGNORED]).collect()
+    }
+
+    /// Source of the tool, for `toolcrib call`.
+    pub(super) fn source(self, folder: &Path, name: &str) -> PathBuf {
+        match self {
+            Language::Go => folder.join("tools.json"),
+            _ => folder.join(format!("{}.wasm", snake(name))),
+        }
+    }
+}
+
+/// Name of the tool for a model: that of the function.
+pub(super) fn snake(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// Creates the project inside `dir`. The folder appears only when it is complete.
+pub(super) fn write(dir: &Path, name: &str, language: Language) -> anyhow::Result<PathBuf> {
+    check(name)?;
+    let folder = dir.join(name);
+    let told = || format!("cannot write `{}`", folder.display());
+    match fs::symlink_metadata(&folder) {
+        Ok(_) => {
+            let hint = "existing files are never overwritten: choose another name, or remove it first";
+            return Err(Advice::new(format!("`{}` already exists", folder.display()), hint).into());
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(told),
+    }
+    fs::create_dir_all(dir).with_context(told)?;
+    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(dir).with_context(told)?;
+    let fresh = unfinished.path().join(name);
+    fill(&fresh, name, language).and_then(|()| fs::rename(&fresh, &folder)).with_context(told)?;
+    Ok(folder)
+}
+
+fn fill(folder: &Path, name: &str, language: Language) -> io::Result<()> {
+    let (snake, kebab) = (snake(name), name.replace('_', "-"));
+    for (path, text) in language.files() {
+        let path = folder.join(path);
+        let text = text.replace("SNAKE", &snake).replace("KEBAB", &kebab).replace("CAMEL", &camel(&kebab));
+        let text = text.replace("FILE", &snake).replace("NAME", name);
+        fs::create_dir_all(path.parent().unwrap_or(folder))?;
+        fs::write(&path, text)?;
+    }
+    executable::allow(&folder.join(SCRIPT))
+}
+
+/// Name of a function in JavaScript.
+fn camel(kebab: &str) -> String {
+    let mut parts = kebab.split('-');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |name, part| {
+        let (start, rest) = part.split_at(part.len().min(1));
+        name + &start.to_uppercase() + rest
+    })
+}
+
+/// Rejects names that are not valid for a function in every contract.
+fn check(name: &str) -> anyhow::Result<()> {
+    let is_word = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_lowercase())
+            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+    };
+    if name.split(['-', '_']).all(is_word) && !PYTHON_WORDS.contains(&name) {
+        return Ok(());
+    }
+    let hint = "choose another name: words of lowercase letters and digits, each beginning with a letter, with `_` or `-` \
+                between them";
+    Err(Advice::new(format!("`{name}` is not a valid function name"), hint).into())
+}
+
+#[cfg(unix)]
+mod executable {
+    use std::fs::{self, Permissions};
+    use std::io;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    pub(super) fn allow(script: &Path) -> io::Result<()> {
+        fs::set_permissions(script, Permissions::from_mode(0o755))
+    }
+}
+
+#[cfg(not(unix))]
+mod executable {
+    use std::io;
+    use std::path::Path;
+
+    /// Permissions to execute are a matter of the file's name.
+    #[expect(clippy::unnecessary_wraps, reason = "the other systems write")]
+    pub(super) fn allow(_: &Path) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_of_a_function_in_every_language() {
+        assert!(["greet", "most-frequent", "fs_read2"].iter().all(|name| check(name).is_ok()));
+        assert!(["Greet", "my-2x", "a--b", "lambda", "_x"].iter().all(|name| check(name).is_err()));
+        assert_eq!(camel("most-frequent"), "mostFrequent");
+    }
+
+    #[test]
+    fn every_project_says_how_it_is_built() {
+        for language in [Language::Python, Language::Javascript, Language::Go, Language::C] {
+            let folder = write(tempfile::tempdir().unwrap().path(), "most-frequent", language).unwrap();
+            let name = folder.file_name().unwrap().to_owned();
+            assert_eq!(name, "most-frequent");
+            let files = language.files();
+            let text = |name: &str| files.iter().find(|(path, _)| *path == name).expect(name).1;
+            assert!(
+                text("README.md").contains("./build\n") && text(SCRIPT).contains("is missing; install"),
+                "{language:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Values of settings files as the defaults of options: an option that is given, or whose environment variable is set, keeps
+//! its value.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command};
+use serde_json::Value;
+
+use super::key::{ANY, KEYS, Key, OptionOf};
+use super::layer::{Layer, Setting};
+use super::layers::Layers;
+use crate::options::TrustOptions;
+use crate::trust::Trusted;
+
+/// Commands that work without settings, such as those that repair or review them.
+const WITHOUT: [&str; 5] = ["config", "completions", "trust", "compile-worker", "help"];
+/// Command that reports mistakes in the settings itself.
+const DOCTOR: &str = "doctor";
+
+/// Places of the values that became defaults in this process, by the option.
+static ORIGINS: OnceLock<BTreeMap<&'static str, String>> = OnceLock::new();
+
+/// Returns the layer and the place of the value of an option, if a settings file gave it.
+pub(crate) fn origin_of(option: &str) -> Option<&'static str> {
+    Some(ORIGINS.get()?.get(option.trim_start_matches("--"))?)
+}
+
+/// Returns the command with the values of the settings files as defaults of its options, given what the command line has.
+///
+/// # Errors
+///
+/// A mistake in a settings file.
+pub(crate) fn with_defaults(command: Command, given: &ArgMatches) -> anyhow::Result<Command> {
+    let path = path_of(given);
+    if path.first().is_none_or(|name| WITHOUT.contains(name)) {
+        return Ok(command);
+    }
+    let leaf = leaf_of(given);
+    let digests = leaf.try_get_many::<String>("digests").ok().flatten().into_iter().flatten().cloned();
+    let named = leaf.try_get_one::<PathBuf>("config").ok().flatten();
+    let records = TrustOptions::records();
+    let layers = Trusted::read(&digests.collect::<Vec<_>>(), records.as_ref())
+        .and_then(|trusted| Layers::load(named.map(PathBuf::as_path), &trusted, false));
+    let layers = match layers {
+        Err(_) if path.first() == Some(&DOCTOR) => return Ok(command),
+        layers => layers?,
+    };
+    let mut origins = BTreeMap::new();
+    let command = apply(command, &path, given, leaf, &layers, &mut origins);
+    // Fails only on a second call; `main` makes the only one.
+    let _ = ORIGINS.set(origins);
+    Ok(command)
+}
+
+/// Names of the command and of the commands below it that are given.
+fn path_of(given: &ArgMatches) -> Vec<&str> {
+    let mut path = Vec::new();
+    let mut at = given;
+    while let Some((name, below)) = at.subcommand() {
+        path.push(name);
+        at = below;
+    }
+    path
+}
+
+fn leaf_of(given: &ArgMatches) -> &ArgMatches {
+    given.subcommand().map_or(given, |(_, below)| leaf_of(below))
+}
+
+/// Sets the defaults of the options of the whole program, and of those of the command at `path`.
+fn apply(
+    command: Command,
+    path: &[&str],
+    given: &ArgMatches,
+    leaf: &ArgMatches,
+    layers: &Layers,
+    origins: &mut BTreeMap<&'static str, String>,
+) -> Command {
+    let command = set_defaults(command, given, layers, origins);
+    below(command, path, &mut |command| set_defaults(command, leaf, layers, origins))
+}
+
+fn below(command: Command, path: &[&str], change: &mut dyn FnMut(Command) -> Command) -> Command {
+    match path {
+        [] => command,
+        [last] => command.mut_subcommand(last.to_string(), |command| change(command)),
+        [first, rest @ ..] => command.mut_subcommand(first.to_string(), |command| below(command, rest, change)),
+    }
+}
+
+fn set_defaults(
+    mut command: Command,
+    given: &ArgMatches,
+    layers: &Layers,
+    origins: &mut BTreeMap<&'static str, String>,
+) -> Command {
+    let options: Vec<(String, clap::Id)> = command
+        .get_arguments()
+        .filter_map(|option| Some((option.get_long()?.to_owned(), option.get_id().clone())))
+        .collect();
+    let id = |name: &str| options.iter().find(|(long, _)| long == name).map(|(_, id)| id.clone());
+    let is_given = |name: &str| {
+        let source = id(name).and_then(|id| given.value_source(id.as_str()));
+        source.is_some_and(|source| source != ValueSource::DefaultValue)
+    };
+    for key in KEYS.iter().filter(|key| key.name != ANY) {
+        let flags: Vec<&'static str> = match key.option {
+            OptionOf::None => continue,
+            OptionOf::Value(name) => vec![name],
+            OptionOf::Flags(flags) => flags.iter().map(|(_, flag)| *flag).collect(),
+        };
+        let name = key.to_string();
+        let Some((layer, setting)) = layers.effective(&name).into_iter().next() else { continue };
+        if flags.iter().chain(key.unless).any(|name| is_given(name)) || is_overridden(key) {
+            continue;
+        }
+        let Some((option, values)) = default_of(key, layer, setting) else { continue };
+        let Some(id) = id(option) else { continue };
+        origins.insert(option, format!("{} settings, {}", layer.kind.as_str(), layer.place(setting)));
+        command = command.mut_arg(id, |option| option.default_values(values));
+    }
+    command
+}
+
+/// Returns `true` if an environment variable overrides a key.
+fn is_overridden(key: &Key) -> bool {
+    key.variables
+        .iter()
+        .any(|name| std::env::var_os(name).is_some_and(|value| !value.to_string_lossy().trim().is_empty()))
+}
+
+/// Returns the option of a setting with its values, which live as long as the program, like all defaults.
+fn default_of(key: &Key, layer: &Layer, setting: &Setting) -> Option<(&'static str, Vec<&'static str>)> {
+    match key.option {
+        OptionOf::None => None,
+        OptionOf::Value(name) => {
+            let values: Vec<&'static str> = layer.texts(setting).into_iter().map(|text| &*text.leak()).collect();
+            (!values.is_empty()).then_some((name, values))
+        }
+        OptionOf::Flags(flags) => {
+            let value = match &setting.value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let (_, flag) = flags.iter().find(|(of, _)| *of == value)?;
+            Some((flag, vec!["true"]))
+        }
+    }
+}

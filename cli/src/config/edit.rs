@@ -1,0 +1,183 @@
+//! Edits of a settings file that keep its comments and its order.
+
+use anyhow::{Context, anyhow};
+use toml_edit::{Array, DocumentMut, Item, Table, Value};
+
+use super::key::{KEYS, Key, Kind, find, sections};
+use crate::render::Advice;
+use crate::suggestion;
+
+/// Section in which a path may lead below the name.
+const NESTED: &str = "config";
+
+/// Change of one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change<'a> {
+    /// Sets the value.
+    Set(&'a str),
+    /// Adds an item to a list.
+    Add(&'a str),
+    /// Removes the key.
+    Remove,
+}
+
+/// Splits a dotted name into the parts of its path, with the key.
+///
+/// # Errors
+///
+/// The key is unknown.
+pub(crate) fn path_of(dotted: &str) -> anyhow::Result<(&'static Key, Vec<&str>)> {
+    let Some(key) = find(dotted) else {
+        let message = format!("unknown key `{}`", crate::render::one_line(dotted));
+        return Err(Advice::new(message, nearest(dotted)).into());
+    };
+    let (section, name) = dotted.split_once('.').context("a key has a section")?;
+    let parts = match section {
+        NESTED => std::iter::once(section).chain(name.split('.')).collect(),
+        _ => vec![section, name],
+    };
+    Ok((key, parts))
+}
+
+/// Returns a hint about an unknown key: the nearest one, or the keys of its section.
+fn nearest(dotted: &str) -> String {
+    let all: Vec<String> = KEYS.iter().map(ToString::to_string).collect();
+    if let Some(nearest) = suggestion::nearest(dotted, all.iter().map(String::as_str)) {
+        return format!("did you mean `{nearest}`?");
+    }
+    let section = dotted.split('.').next().unwrap_or_default();
+    let named: Vec<&str> = KEYS.iter().filter(|key| key.section == section).map(|key| key.name).collect();
+    match named.is_empty() {
+        true => suggestion::hint(section, &sections()),
+        false => suggestion::hint(dotted.split_once('.').map_or("", |(_, name)| name), &named),
+    }
+}
+
+impl Change<'_> {
+    /// Makes the change in a text, below the tables `above`; `None` if there is nothing to remove.
+    ///
+    /// # Errors
+    ///
+    /// The text is not TOML, a part of the path is not a table, or an item is added to something else than a list.
+    pub(crate) fn make(self, text: &str, above: &[&str], dotted: &str) -> anyhow::Result<Option<String>> {
+        let (key, parts) = path_of(dotted)?;
+        let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| anyhow!("{error}"))?;
+        let path: Vec<&str> = above.iter().copied().chain(parts.iter().copied()).collect();
+        let (last, tables) = path.split_last().context("the path is not empty")?;
+        let kind = if parts.len() > 2 { None } else { Some(&key.kind) };
+        if self == Change::Remove {
+            let removed = below(document.as_table_mut(), tables).and_then(|table| table.remove(last));
+            return Ok(removed.map(|_| document.to_string()));
+        }
+        let mut table: &mut dyn toml_edit::TableLike = document.as_table_mut();
+        for (depth, name) in tables.iter().enumerate() {
+            let item = table.entry(name).or_insert_with(|| {
+                let mut new = Table::new();
+                new.set_implicit(depth + 1 < tables.len());
+                Item::Table(new)
+            });
+            table = item.as_table_like_mut().ok_or_else(|| anyhow!("`{}` is not a table", path[..=depth].join(".")))?;
+        }
+        let old = table.get(last).and_then(Item::as_value).cloned();
+        let decor = old.as_ref().map(|old| old.decor().clone());
+        let mut new = match self {
+            Change::Add(item) => with_item(old, kind, item).ok_or_else(|| anyhow!("`{dotted}` is not a list"))?,
+            Change::Set(text) => value_of(kind, text),
+            Change::Remove => return Ok(None),
+        };
+        match decor {
+            Some(decor) => {
+                *new.decor_mut() = decor;
+                if let Some(item) = table.get_mut(last) {
+                    *item = Item::Value(new);
+                }
+            }
+            None => {
+                table.insert(last, Item::Value(new));
+            }
+        }
+        Ok(Some(document.to_string()))
+    }
+}
+
+fn below<'a>(table: &'a mut Table, path: &[&str]) -> Option<&'a mut dyn toml_edit::TableLike> {
+    let mut at: &mut dyn toml_edit::TableLike = table;
+    for name in path {
+        at = at.get_mut(name)?.as_table_like_mut()?;
+    }
+    Some(at)
+}
+
+/// Converts a text of the command line: a list may be one item, and text needs no quotes.
+fn value_of(kind: Option<&Kind>, text: &str) -> Value {
+    let written = || text.trim().parse::<Value>().ok();
+    match kind {
+        Some(Kind::List(of)) => match written() {
+            Some(value @ Value::Array(_)) => value,
+            _ => Value::Array(Array::from_iter([value_of(Some(of), text)])),
+        },
+        Some(Kind::Text { .. } | Kind::Path(_) | Kind::Word(_)) => Value::from(text),
+        _ => written().unwrap_or_else(|| Value::from(text)),
+    }
+}
+
+/// Adds an item to a list, or begins one; `None` if the key holds no list.
+fn with_item(old: Option<Value>, kind: Option<&Kind>, item: &str) -> Option<Value> {
+    let Some(Kind::List(of)) = kind else { return None };
+    let mut list = match old {
+        Some(Value::Array(list)) => list,
+        Some(_) => return None,
+        None => Array::new(),
+    };
+    list.push(value_of(Some(of), item));
+    Some(Value::Array(list))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_keeps_comments_and_order() {
+        let text = "# mine\n[model]\nname = \"a\" # for now\n\n[permissions]\ndeny = [\n  \"x\", # never\n]\n";
+        let set = Change::Set("b").make(text, &[], "model.name").unwrap().unwrap();
+        assert_eq!(set, text.replace("\"a\"", "\"b\""));
+        let added = Change::Add("y").make(text, &[], "permissions.deny").unwrap().unwrap();
+        assert!(added.contains("\"x\"") && added.contains("# never") && added.contains("\"y\""), "{added}");
+        let new = Change::Set("64MiB").make(text, &["profile", "ci"], "limits.max_memory").unwrap().unwrap();
+        assert_eq!(new, format!("{text}\n[profile.ci.limits]\nmax_memory = \"64MiB\"\n"));
+        let removed = Change::Remove.make(&new, &["profile", "ci"], "limits.max_memory").unwrap().unwrap();
+        assert!(removed.starts_with(text) && !removed.contains("64MiB"), "{removed}");
+        assert_eq!(Change::Remove.make(text, &[], "model.api").unwrap(), None);
+    }
+
+    #[test]
+    fn a_value_is_written_as_its_kind() {
+        for (key, text, line) in [
+            ("limits.concurrency", "4", "concurrency = 4"),
+            ("model.temperature", "0.5", "temperature = 0.5"),
+            ("allow.model", "true", "model = true"),
+            ("allow.read", "~/notes", "read = [\"~/notes\"]"),
+            ("allow.read", "[\"a\", \"b\"]", "read = [\"a\", \"b\"]"),
+            ("model.name", "7", "name = \"7\""),
+            ("masks.keys", "sk-[a-z]+", "keys = \"sk-[a-z]+\""),
+            ("config.summarize.style", "brief", "style = \"brief\""),
+        ] {
+            let text = Change::Set(text).make("", &[], key).unwrap().unwrap();
+            assert!(text.contains(line), "{key}: {text}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest() {
+        for (key, hint) in [
+            ("model.nam", "did you mean `model.name`?"),
+            ("limit.max_memory", "did you mean `limits.max_memory`?"),
+            ("permissions.dney", "did you mean `permissions.deny`?"),
+            ("cache.x", "expected one of `dir`, `max`"),
+        ] {
+            let error = path_of(key).unwrap_err();
+            assert_eq!(error.downcast_ref::<Advice>().map(Advice::hint), Some(hint), "{key}");
+        }
+    }
+}

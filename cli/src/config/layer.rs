@@ -1,0 +1,227 @@
+//! Layer of the configuration: the settings of one file, or of one profile of the user's file, each with its place.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use toolcrib::policy::canonical;
+
+use super::key::{ANY, KEYS, Key, Kind, sections};
+use super::path;
+use super::table::{Field, Table};
+use crate::input;
+use crate::render;
+use crate::trust::Subject;
+
+/// Table of the profiles.
+const PROFILE: &str = "profile";
+/// Prefix of the requests of a settings file.
+const REQUEST: &str = "setting:";
+
+/// Kinds of layers, the strongest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LayerKind {
+    Project,
+    Profile,
+    User,
+    System,
+}
+
+impl LayerKind {
+    /// Name of the layer.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            LayerKind::Project => "project",
+            LayerKind::Profile => "profile",
+            LayerKind::User => "user",
+            LayerKind::System => "system",
+        }
+    }
+}
+
+/// Value of a key with its place.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    pub(crate) key: &'static Key,
+    /// Dotted name.
+    pub(crate) name: String,
+    pub(crate) value: Value,
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+/// Settings of one file or profile.
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    pub(crate) kind: LayerKind,
+    pub(crate) path: PathBuf,
+    /// Name of the file in messages.
+    pub(crate) file: String,
+    pub(crate) settings: Vec<Setting>,
+    /// `false` for a file that nobody trusts: only what restricts counts.
+    pub(crate) is_trusted: bool,
+}
+
+impl Layer {
+    /// Returns `true` if a setting of the layer counts.
+    pub(crate) fn acts(&self, setting: &Setting) -> bool {
+        self.is_trusted || setting.key.restricts()
+    }
+
+    /// Values of a setting as texts: the items of a list, with paths resolved.
+    pub(crate) fn texts(&self, setting: &Setting) -> Vec<String> {
+        let resolve = |kind: &Kind, value: &Value| match (kind, value) {
+            (Kind::Path(rule), Value::String(text)) => {
+                path::resolve(*rule, self.kind, &self.path, text).to_string_lossy().into_owned()
+            }
+            (_, Value::String(text)) => text.clone(),
+            (_, other) => other.to_string(),
+        };
+        match (&setting.key.kind, &setting.value) {
+            (Kind::List(kind), Value::Array(items)) => items.iter().map(|item| resolve(kind, item)).collect(),
+            (kind, value) => vec![resolve(kind, value)],
+        }
+    }
+
+    /// File and line of a setting, for messages.
+    pub(crate) fn place(&self, setting: &Setting) -> String {
+        format!("{}:{}", self.file, setting.line)
+    }
+}
+
+/// A parsed file.
+#[derive(Debug)]
+pub(crate) struct SettingsText {
+    pub(crate) path: PathBuf,
+    /// Name of the file in messages.
+    pub(crate) file: String,
+    text: String,
+    pub(crate) settings: Vec<Setting>,
+    /// Profiles by name.
+    pub(crate) profiles: Vec<(String, Vec<Setting>)>,
+}
+
+impl SettingsText {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake in the file, with its line, its column and its key.
+    pub(crate) fn read(path: &Path, kind: LayerKind) -> anyhow::Result<Self> {
+        let name = render::from_here(path).display().to_string();
+        if path.metadata().is_ok_and(|file| !file.is_file()) {
+            bail!("cannot read the settings in `{name}`: not a regular file");
+        }
+        let text = input::file(path).with_context(|| format!("cannot read the settings in `{name}`"))?;
+        Self::parse(path, &name, text, kind)
+    }
+
+    /// Parses `text`; `file` is its name in messages.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SettingsText::read`].
+    pub(crate) fn parse(path: &Path, file: &str, text: String, kind: LayerKind) -> anyhow::Result<Self> {
+        let mut top = Table::parse(file, &text)?;
+        let mut profiles = Vec::new();
+        if kind == LayerKind::User {
+            if let Some(table) = top.table(PROFILE)? {
+                for (name, field) in table.fields() {
+                    profiles.push((name, settings(field.table()?, kind)?));
+                }
+            }
+        } else if let Some(place) = top.place(PROFILE) {
+            return Err(place.error("profiles belong into the user's file; `toolcrib config explain` names it"));
+        }
+        let settings = settings(top, kind)?;
+        Ok(Self { path: path.to_path_buf(), file: file.to_owned(), text, settings, profiles })
+    }
+
+    /// Returns the file as a subject of trust, with the settings that only count once it is trusted.
+    pub(crate) fn subject(&self) -> Subject {
+        let path = canonical(&self.path).unwrap_or_else(|_| self.path.clone());
+        let item = |setting: &Setting| {
+            let values: Vec<String> = match &setting.value {
+                Value::Array(items) => items.iter().map(shown).collect(),
+                value => vec![shown(value)],
+            };
+            let requests = values.iter().map(|value| format!("{REQUEST}{} = {value}", setting.name)).collect();
+            (setting.name.clone(), requests)
+        };
+        let restricted = self.settings.iter().filter(|setting| !setting.key.restricts() && !is_empty(&setting.value));
+        Subject::of_settings(path, &self.text, restricted.map(item).collect())
+    }
+
+    /// Returns the settings outside of profiles as a layer.
+    pub(crate) fn layer(self, kind: LayerKind, is_trusted: bool) -> Layer {
+        Layer { kind, path: self.path, file: self.file, settings: self.settings, is_trusted }
+    }
+}
+
+/// Formats a value; text has no quotes.
+pub(crate) fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Reads the settings of a table with all sections.
+fn settings(mut top: Table<'_>, kind: LayerKind) -> anyhow::Result<Vec<Setting>> {
+    let mut all = Vec::new();
+    for section in sections() {
+        let Some(mut table) = top.table(section)? else { continue };
+        let (open, named): (Vec<&'static Key>, Vec<&'static Key>) =
+            KEYS.iter().filter(|key| key.section == section).partition(|key| key.name == ANY);
+        for key in named {
+            if let Some(field) = table.take(key.name) {
+                all.push(setting(key, key.name, field, kind)?);
+            }
+        }
+        match open.first() {
+            Some(&key) => {
+                for (name, field) in table.fields() {
+                    all.push(setting(key, &name, field, kind)?);
+                }
+            }
+            None => table.end()?,
+        }
+    }
+    top.end()?;
+    all.sort_by_key(|setting| (setting.line, setting.column));
+    Ok(all)
+}
+
+fn setting(key: &'static Key, name: &str, field: Field<'_>, kind: LayerKind) -> anyhow::Result<Setting> {
+    let (line, column) = field.position();
+    let name = format!("{}.{name}", key.section);
+    Ok(Setting { key, name, value: value(&key.kind, field, kind)?, line, column })
+}
+
+/// Reads a value of a kind.
+fn value(of: &Kind, field: Field<'_>, kind: LayerKind) -> anyhow::Result<Value> {
+    let own = |text: &str| Value::from(text);
+    match of {
+        Kind::Text { wanted, check, .. } => field.read(wanted, |text| check(text).map(|()| own(text))),
+        Kind::Path(rule) => field.read("a path as text", |text| path::check(*rule, kind, text).map(|()| own(text))),
+        Kind::Word(words) => {
+            field.read(&one_of(words), |text| if words.contains(&text) { Ok(own(text)) } else { Err(String::new()) })
+        }
+        Kind::Count(min, max) => Ok(field.count(*min, *max)?.into()),
+        Kind::Number(max) => Ok(field.number(*max)?.into()),
+        Kind::Bool => Ok(field.boolean()?.into()),
+        Kind::List(of) => field.items()?.into_iter().map(|item| value(of, item, kind)).collect(),
+        Kind::Object => field.object(),
+    }
+}
+
+/// Formats words as "`a`, `b` or `c`".
+fn one_of(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}

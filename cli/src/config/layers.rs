@@ -1,0 +1,164 @@
+//! Layers of the configuration, the strongest first: the project's file, the profile, the user's file, the system's file.
+//! Options of the command line and environment variables are above all of them.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::options::user_folders;
+use crate::render::{self, Advice};
+use crate::suggestion;
+use crate::trust::Trusted;
+
+use super::key::Merge;
+use super::layer::{Layer, LayerKind, Setting, SettingsText};
+use super::place;
+
+/// Settings file of a project.
+pub(crate) const DEFAULT_FILE: &str = "./toolcrib.toml";
+/// Name of the user's and of the system's file.
+const FILE_NAME: &str = "config.toml";
+/// Variable that names another system file; empty for none.
+const SYSTEM_VARIABLE: &str = "TOOLCRIB_SYSTEM_CONFIG";
+
+/// Name of the profile of this process.
+static PROFILE: OnceLock<String> = OnceLock::new();
+
+/// Chooses the profile for the whole program; only the first call has an effect.
+pub(crate) fn use_profile(name: Option<String>) {
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
+        // Fails only on a second call; `main` makes the only one.
+        let _ = PROFILE.set(name);
+    }
+}
+
+/// Returns the chosen profile.
+pub(crate) fn profile() -> Option<&'static str> {
+    PROFILE.get().map(String::as_str)
+}
+
+/// Returns the user's file, which need not exist; `None` without a home directory.
+pub(crate) fn user_file() -> Option<PathBuf> {
+    Some(user_folders()?.config_dir().join(FILE_NAME))
+}
+
+/// Returns the system's file, which need not exist; `None` if the system has no place for it.
+pub(crate) fn system_file() -> Option<PathBuf> {
+    match std::env::var_os(SYSTEM_VARIABLE) {
+        Some(path) => Some(PathBuf::from(path)).filter(|path| !path.as_os_str().is_empty()),
+        None => Some(place::system_folder()?.join(FILE_NAME)),
+    }
+}
+
+/// Path of the default settings file, if it exists.
+pub(crate) fn default_file() -> Option<PathBuf> {
+    let path = Path::new(DEFAULT_FILE);
+    // An inaccessible file is read, which reports the error.
+    path.try_exists().unwrap_or(true).then(|| path.to_path_buf())
+}
+
+/// Layers that exist, the strongest first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layers(Vec<Layer>);
+
+impl Layers {
+    /// Loads all files: `named` is the user's own in the place of the project's. Prints a hint about a project's file that is
+    /// not trusted if `announces`.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake in a file, a file that others may change, or a profile that does not exist.
+    pub(crate) fn load(named: Option<&Path>, trusted: &Trusted, announces: bool) -> anyhow::Result<Self> {
+        let mut layers = Vec::new();
+        if let Some(path) = named {
+            layers.push(SettingsText::read(path, LayerKind::Project)?.layer(LayerKind::Project, true));
+        } else if let Some(path) = default_file() {
+            let text = SettingsText::read(&path, LayerKind::Project)?;
+            let subject = text.subject();
+            let is_trusted = match announces {
+                true => trusted.admits(&subject, &path),
+                false => trusted.trusts(&subject),
+            };
+            layers.push(text.layer(LayerKind::Project, is_trusted));
+        }
+        let user = match user_file() {
+            Some(path) => own(&path, LayerKind::User)?,
+            None => None,
+        };
+        if let Some(name) = profile() {
+            layers.push(profile_layer(name, user.as_ref())?);
+        }
+        layers.extend(user.map(|user| user.layer(LayerKind::User, true)));
+        if let Some(path) = system_file() {
+            layers.extend(own(&path, LayerKind::System)?.map(|system| system.layer(LayerKind::System, true)));
+        }
+        Ok(Self(layers))
+    }
+
+    /// Combines layers, the strongest first.
+    #[cfg(test)]
+    pub(super) fn from_layers(layers: Vec<Layer>) -> Self {
+        Self(layers)
+    }
+
+    /// Returns the layers, the strongest first.
+    pub(crate) fn all(&self) -> &[Layer] {
+        &self.0
+    }
+
+    /// Every setting of a name, with its layer, the strongest first.
+    pub(crate) fn stated<'a>(&'a self, name: &str) -> impl Iterator<Item = (&'a Layer, &'a Setting)> {
+        let name = name.to_owned();
+        let of = move |layer: &'a Layer| {
+            let name = name.clone();
+            layer.settings.iter().filter(move |setting| setting.name == name).map(move |setting| (layer, setting))
+        };
+        self.0.iter().flat_map(of)
+    }
+
+    /// The settings of a name that count: the strongest, or all of a key whose values add up.
+    pub(crate) fn effective<'a>(&'a self, name: &str) -> Vec<(&'a Layer, &'a Setting)> {
+        let mut acting: Vec<_> = self.stated(name).filter(|(layer, setting)| layer.acts(setting)).collect();
+        if acting.first().is_some_and(|(_, setting)| setting.key.merge == Merge::Strongest) {
+            acting.truncate(1);
+        }
+        acting
+    }
+
+    /// Names of all settings of a section, sorted.
+    pub(crate) fn names(&self, section: &str) -> Vec<&str> {
+        let settings = self.0.iter().flat_map(|layer| &layer.settings);
+        let mut names: Vec<&str> =
+            settings.filter(|setting| setting.key.section == section).map(|setting| setting.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+/// Reads a file that belongs to the user or to the system, if it exists.
+fn own(path: &Path, kind: LayerKind) -> anyhow::Result<Option<SettingsText>> {
+    if !path.try_exists().unwrap_or(true) {
+        return Ok(None);
+    }
+    if let Err(reason) = place::check_owner(path) {
+        let message = format!("the settings in `{}` are not used: {reason}", path.display());
+        return Err(Advice::new(message, place::OWNER_HINT).into());
+    }
+    SettingsText::read(path, kind).map(Some)
+}
+
+fn profile_layer(name: &str, user: Option<&SettingsText>) -> anyhow::Result<Layer> {
+    let profiles = user.map_or(&[][..], |user| &user.profiles);
+    if let (Some(user), Some((_, settings))) = (user, profiles.iter().find(|(known, _)| known == name)) {
+        let (path, file) = (user.path.clone(), user.file.clone());
+        return Ok(Layer { kind: LayerKind::Profile, path, file, settings: settings.clone(), is_trusted: true });
+    }
+    let file = user_file().map_or_else(|| "the user's file".to_owned(), |path| format!("`{}`", path.display()));
+    let message = format!("profile `{}` not found in {file}", render::one_line(name));
+    let known: Vec<&str> = profiles.iter().map(|(name, _)| name.as_str()).collect();
+    let hint = match known.is_empty() {
+        true => format!("add a table `[profile.{}.model]` or another section to the file", render::one_line(name)),
+        false => suggestion::hint(name, &known),
+    };
+    Err(Advice::new(message, hint).into())
+}

@@ -1,0 +1,172 @@
+//! `-h`: as many options as fit on a screen of 24 lines, those that most calls need first, each with a short text and without
+//! headings.
+
+use clap::builder::StyledStr;
+use clap::{Arg, Command};
+
+use super::groups;
+
+/// Lines of a screen.
+const MAX_LINES: usize = 24;
+/// Options that only `--help` shows if there is no room for all: those under these headings.
+const LATE_HEADINGS: [&str; 9] = [
+    "Limits",
+    "HTTP limits",
+    "Records",
+    "Registries",
+    "Rules for calls",
+    "Timeouts and retries",
+    "Print instead of running",
+    "Budgets of a run, at which it pauses",
+    "General",
+];
+/// Beginnings of the names of other such options.
+const LATE: [&str; 20] = [
+    "deny-",
+    "allow-exec",
+    "allow-delegate",
+    "allow-meta",
+    "allow-call",
+    "allow-model",
+    "allow-hooks",
+    "allow-secret",
+    "allow-env",
+    "api-key",
+    "dns",
+    "net-ca",
+    "strict",
+    "tag",
+    "top-p",
+    "temp",
+    "no-custom-tools",
+    "debug",
+    "print-messages",
+    "context",
+];
+/// Options that most calls need, by their names.
+const EARLY: [&str; 14] = [
+    "attach",
+    "continue",
+    "resume",
+    "model",
+    "base-url",
+    "max-steps",
+    "json",
+    "quiet",
+    "tools",
+    "allow-read",
+    "allow-write",
+    "allow-net",
+    "ask-tool",
+    "trust",
+];
+/// Texts of options that are too long for one line.
+const TEXTS: [(&str, &str); 18] = [
+    ("text", "The prompt, or `-` for standard input"),
+    ("attach", "Add a text file or an image to the prompt"),
+    ("continue", "Go on with the latest run of this folder"),
+    ("resume", "Go on with a run; `toolcrib runs list` lists all"),
+    ("load-messages", "Continue the conversation in this file"),
+    ("save-messages", "Save the conversation to this file"),
+    ("base-url", "Base URL of the server [env: OAI_BASE_URL]"),
+    ("model", "Name of the model [env: OAI_MODEL]"),
+    ("max-steps", "Maximum requests to the model"),
+    ("json", "Print JSON"),
+    ("tools", "Source of tools [default: ./tools.json]"),
+    ("trust", "Trust the source with this digest"),
+    ("allow-read", "Let tools read these folders"),
+    ("allow-write", "Let tools read and write these folders"),
+    ("allow-net", "Let tools send requests to these hosts"),
+    ("allow-tool", "Allow matching calls"),
+    ("ask-tool", "Ask before matching calls"),
+    ("deny-tool", "Deny matching calls"),
+];
+/// Ends of the part of a help text that `-h` shows.
+const ENDS: [&str; 4] = ["; ", ". ", ", such as", " ("];
+const MORE: &str = "More options, details and examples: --help";
+
+/// Shortens the help of the command at `path` until it fits. Words of the path that are no commands are passed over.
+pub(super) fn fit(command: Command, path: &[&str]) -> Command {
+    let mut names: Vec<String> = Vec::new();
+    let mut at = &command;
+    for word in path {
+        let Some(below) = at.find_subcommand(word) else { continue };
+        names.push(below.get_name().to_owned());
+        at = below;
+    }
+    if names.is_empty() {
+        return groups::brief(command);
+    }
+    let ranked = ranked(at);
+    let change = |shown: usize| change(command.clone(), &names, &ranked[..shown], shown < ranked.len());
+    // The number of lines grows with the number of options.
+    let (mut fits, mut high) = (0, ranked.len());
+    while fits < high {
+        let middle = (fits + high).div_ceil(2);
+        if lines(change(middle), &names) <= MAX_LINES { fits = middle } else { high = middle - 1 }
+    }
+    change(fits)
+}
+
+/// Names of the options that may be shown, the most needed first.
+fn ranked(command: &Command) -> Vec<String> {
+    let options = command.get_arguments().filter(|option| !option.is_hide_set() && !option.is_positional());
+    let mut ranked: Vec<(usize, String)> = options.map(|option| (rank(option), option.get_id().to_string())).collect();
+    // Stable: options of one rank keep their order.
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, id)| id).collect()
+}
+
+fn rank(option: &Arg) -> usize {
+    let name = option.get_long().unwrap_or_default();
+    let heading = option.get_help_heading();
+    if let Some(place) = EARLY.iter().position(|early| *early == name) {
+        return place;
+    }
+    let is_late = heading.is_some_and(|heading| LATE_HEADINGS.contains(&heading))
+        || LATE.iter().any(|late| name.starts_with(late));
+    EARLY.len() + if is_late { 2 } else { usize::from(heading.is_some()) }
+}
+
+/// Shows only the options `shown` of the command at `path`, and a hint about the others if there are any.
+fn change(command: Command, path: &[String], shown: &[String], has_more: bool) -> Command {
+    let Some((first, rest)) = path.split_first() else {
+        let reduce = |option: Arg| {
+            let is_shown = option.is_positional() || shown.iter().any(|id| option.get_id() == id.as_str());
+            if !is_shown {
+                return option.hide_short_help(true);
+            }
+            let text = short(&option);
+            option.help(text).hide_short_help(false).help_heading(None::<&'static str>)
+        };
+        let command = command.mut_args(reduce);
+        return if has_more { command.after_help(MORE) } else { command };
+    };
+    let global = |option: Arg| if option.is_global_set() { option.hide_short_help(true) } else { option };
+    let command = command.mut_args(global);
+    command.mut_subcommand(first.clone(), |below| change(below, rest, shown, has_more))
+}
+
+/// The first part of the help of an option.
+fn short(option: &Arg) -> StyledStr {
+    let id = option.get_long().unwrap_or(option.get_id().as_str());
+    if let Some((_, text)) = TEXTS.iter().find(|(name, _)| *name == id) {
+        return (*text).into();
+    }
+    let text = option.get_help().map(ToString::to_string).unwrap_or_default();
+    let default = text.find(" [").map_or("", |at| &text[at..]);
+    let start = &text[..text.len() - default.len()];
+    let end = ENDS.iter().filter_map(|end| start.find(end)).min().unwrap_or(start.len());
+    start[..end].to_owned().into()
+}
+
+/// Lines of the short help of the command at `path`.
+fn lines(mut command: Command, path: &[String]) -> usize {
+    command.build();
+    let mut at = &mut command;
+    for name in path {
+        let Some(below) = at.find_subcommand_mut(name) else { return 0 };
+        at = below;
+    }
+    at.render_help().to_string().trim_end().lines().count()
+}

@@ -1,0 +1,172 @@
+//! The order of the layers, and the effect of their values.
+
+use std::fs;
+
+use serde_json::json;
+use toolcrib::source;
+
+use super::{disagreeing, model, write_project, write_system, write_user};
+use crate::crib::{Crib, Ran};
+
+#[test]
+fn the_strongest_layer_that_has_a_value_decides() {
+    let crib = disagreeing();
+    let digest = source::digest(&fs::read(crib.path("toolcrib.toml")).unwrap());
+    let trust = format!("--trust={digest}");
+    let all = [("OAI_MODEL", "from-oai"), ("OPENAI_MODEL", "from-openai")];
+    for (flags, variables, name, from) in [
+        (&["--model=from-flag", &trust][..], &all[..], "from-flag", "--model"),
+        (&[&trust], &all, "from-oai", "OAI_MODEL"),
+        (&[&trust], &all[1..], "from-openai", "OPENAI_MODEL"),
+        (&[&trust, "--profile=ci"], &[], "from-project", "project settings, toolcrib.toml:2"),
+        (&["--profile=ci"], &[], "from-profile", "profile settings, "),
+        (&[], &[("TOOLCRIB_PROFILE", "ci")], "from-profile", "profile settings, "),
+        (&[], &[], "from-user", "user settings, "),
+    ] {
+        let (model, origin) = model(&crib, flags, variables);
+        assert_eq!(model, name, "{flags:?} {variables:?}");
+        assert!(origin.starts_with(from), "{flags:?} {variables:?}: {origin}");
+    }
+    fs::remove_dir_all(super::user_file(&crib).parent().unwrap()).unwrap();
+    let (model, origin) = model(&crib, &[], &[]);
+    assert!(model == "from-system" && origin.ends_with("etc/config.toml:3"), "{model} {origin}");
+}
+
+#[test]
+fn the_environment_names_a_server_by_either_variable() {
+    let crib = Crib::new();
+    write_user(&crib, "[model]\nbase_url = \"http://127.0.0.1:1/user\"\n");
+    let url = |variables: &[(&str, &str)]| {
+        let mut command = crib.toolcrib(&["run", "--print-config"]);
+        let ran = Ran::from(command.envs(variables.iter().copied()).output().unwrap());
+        super::json(&ran)["baseUrl"].as_str().unwrap().to_owned()
+    };
+    let openai = ("OPENAI_BASE_URL", "http://127.0.0.1:1/openai");
+    assert!(url(&[("OAI_BASE_URL", "http://127.0.0.1:1/oai"), openai]).ends_with("/oai"));
+    assert!(url(&[openai]).ends_with("/openai"));
+    assert!(url(&[("OPENAI_BASE_URL", " ")]).ends_with("/user"), "an empty variable is none");
+}
+
+#[test]
+fn a_denial_of_any_layer_holds_and_names_its_file() {
+    let crib = Crib::with_guests(&["echo"]);
+    write_system(&crib, "[permissions]\ndeny = [\"echo(n=1)\"]\n");
+    write_user(&crib, "[permissions]\nallow = [\"echo\"]\n");
+    let ran = crib.run(&["call", "echo", "{\"n\":1}", "--allow-tool=echo"]);
+    assert!(
+        ran.code == Some(1) && ran.stderr.contains("deny echo(n=1)") && ran.stderr.contains("etc/config.toml"),
+        "{ran:?}"
+    );
+    assert_eq!(crib.outcome("echo", &json!({"n": 2}), &[]), "ok");
+}
+
+#[test]
+fn denied_folders_of_the_system_cannot_be_granted() {
+    let crib = Crib::with_guests(&["echo"]);
+    fs::write(crib.path("work/note.txt"), "hello").unwrap();
+    let granted = |flags: &[&str]| {
+        let ran = crib.run(&[&["list", "--json"], flags].concat());
+        let tools = super::json(&ran);
+        tools[0]["granted"].to_string()
+    };
+    assert!(granted(&["--allow-read=work"]).contains("work"));
+    write_system(&crib, &format!("[deny]\nread = [{:?}]\n", crib.path("work")));
+    assert!(!granted(&["--allow-read=work"]).contains("work"));
+}
+
+#[test]
+fn grants_and_limits_of_a_file_are_those_of_their_options() {
+    let crib = Crib::with_guests(&["echo"]);
+    let granted = |flags: &[&str]| {
+        let ran = crib.run(&[&["list", "--json"], flags].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        super::json(&ran)[0]["granted"].to_string()
+    };
+    write_user(&crib, "[allow]\nread = [\"./work\"]\nenv = [\"A\"]\n");
+    assert!(granted(&[]).contains("work") && granted(&[]).contains('A'), "{}", granted(&[]));
+    let narrowed = granted(&["--allow-read=audit-not-here", "--deny-env"]);
+    assert!(!narrowed.contains("work"), "a flag replaces the list of its key: {narrowed}");
+    let crib = Crib::with_guests(&["spin"]);
+    write_user(&crib, "[limits]\nmax_timeout = \"300ms\"\n");
+    assert_eq!(crib.outcome("spin", &json!({}), &[]), "deadline");
+}
+
+#[test]
+fn a_strangers_file_acts_only_once_it_is_trusted() {
+    let mut crib = Crib::with_guests(&["echo"]);
+    crib.trusts = false;
+    write_project(
+        &crib,
+        "[model]\nbase_url = \"http://127.0.0.1:9\"\nname = \"x\"\n[allow]\nread = [\".\"]\n[sources]\ntools = [\"builtin\"]\n\
+         [display]\ncolor = \"always\"\n[records]\naudit_dir = \"elsewhere\"\n",
+    );
+    let ran = crib.run(&["list", "--json"]);
+    assert!(ran.stdout.contains("\"echo\"") && !ran.stdout.contains("fs_read_file"), "{ran:?}");
+    assert!(ran.stderr.contains("`toolcrib.toml` is not trusted"), "{ran:?}");
+    let tools = super::json(&ran);
+    assert_eq!(tools[0]["granted"], json!([]), "{tools}");
+    assert_eq!(crib.run(&["call", "echo", "{}"]).code, Some(0));
+    assert!(!crib.path("elsewhere").exists() && crib.records().len() == 1);
+    let shown = super::json(&crib.run(&["run", "--print-config"]));
+    assert!(shown["baseUrl"] != "http://127.0.0.1:9" && shown["model"].is_null(), "{shown}");
+    crib.trusts = true;
+    let shown = super::json(&crib.run(&["run", "--print-config"]));
+    assert_eq!(shown["model"], "x", "{shown}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_others_can_write_stops_every_command() {
+    use std::os::unix::fs::PermissionsExt;
+    let crib = Crib::with_guests(&["echo"]);
+    write_user(&crib, "[allow]\nmodel = true\n");
+    fs::set_permissions(super::user_file(&crib), fs::Permissions::from_mode(0o666)).unwrap();
+    let ran = crib.run(&["call", "echo", "{}"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("every user can write the file"), "{ran:?}");
+    assert_eq!(crib.records(), [] as [serde_json::Value; 0]);
+}
+
+#[test]
+fn no_tool_gets_the_settings_of_all_folders() {
+    let crib = Crib::with_guests(&["echo"]);
+    let folder = super::user_file(&crib).parent().unwrap().to_owned();
+    fs::create_dir_all(&folder).unwrap();
+    let ran = crib.run(&["call", "echo", "{}", &format!("--allow-write={}", folder.display())]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("settings of all folders"), "{ran:?}");
+}
+
+#[test]
+fn a_profile_that_does_not_exist_is_an_error_with_the_nearest() {
+    let crib = disagreeing();
+    let ran = crib.run(&["list", "--profile=cii"]);
+    assert!(ran.code == Some(1) && ran.stderr.starts_with("error: profile `cii` not found in "), "{ran:?}");
+    let ran = crib.run(&["list", "--profile=other"]);
+    assert!(ran.stderr.contains("hint: expected one of `ci`"), "{ran:?}");
+}
+
+#[test]
+fn a_mistake_in_any_layer_is_told_with_its_place_also_as_json() {
+    let crib = Crib::with_guests(&["echo"]);
+    write_user(&crib, "[limits]\nmax_memry = \"1MiB\"\n");
+    let ran = crib.run(&["call", "echo", "{}", "--json"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("config.toml:2:1: unknown key `limits.max_memry`"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: did you mean `max_memory`?"), "{ran:?}");
+    assert!(super::json(&ran)["error"].as_str().unwrap().contains("config.toml:2:1: unknown key"), "{ran:?}");
+    let doctor = crib.run(&["doctor"]);
+    assert!(doctor.stdout.contains("fail config"), "{doctor:?}");
+}
+
+#[test]
+fn a_misspelt_argument_in_a_rule_of_any_layer_is_refused() {
+    let crib = Crib::new();
+    crib.install(&crate::crib::guest("echo"), "rm");
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "additionalProperties": false});
+    crib.manifest(&json!({"tools": [{"name": "rm", "command": ["./tools/bin/rm"], "schema": schema}]}));
+    for write in [write_user, write_system] {
+        write(&crib, "[permissions]\ndeny = [\"rm(pth=*)\"]\n");
+        let ran = crib.run(&["call", "rm", "{\"path\":\"x\"}"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains("it can never match"), "{ran:?}");
+        assert!(ran.stderr.contains("did you mean `path`?"), "{ran:?}");
+    }
+    assert_eq!(crib.records(), [] as [serde_json::Value; 0], "nothing has run");
+}
