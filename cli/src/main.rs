@@ -70,7 +70,7 @@ Exit status: 0 success, 1 failure, 2 usage error, 3 no trusted signature,
 /// Every tool is a WebAssembly component. Every call runs in a fresh sandbox without access to files, environment
 /// variables or the network unless you grant it, has a deadline, and is recorded in the audit log.
 #[derive(Parser)]
-#[command(name = "toolcrib", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "toolcrib", bin_name = "toolcrib", version, after_help = EXAMPLES, max_term_width = 100)]
 struct Cli {
     /// Use of colors; `auto` means on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, help_heading = "General")]
