@@ -5,16 +5,18 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 /// Times, and identifiers of calls, of runs and of stored results.
-static MASKED: LazyLock<[(Regex, &str); 5]> = LazyLock::new(|| {
+static MASKED: LazyLock<[(Regex, &str); 6]> = LazyLock::new(|| {
     [
         (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "$$TIME"),
         (r"\b\d+(\.\d+)? (ms|s)\b", "$$DURATION"),
         (r"\b(call|inv|run|ses|res)_[0-9a-f]{12,32}(_\d+)?\b", "${1}_$$ID"),
+        // The system's own words for an error.
+        (r"[A-Z][^:\n]*\(os error \d+\)", "$$SYSTEM_ERROR"),
         // The head of the chain covers the times in its records.
         (r"\bhead [0-9a-f]{64}\b", "head $$DIGEST"),
         (r"\.toolcrib-[0-9A-Za-z]+\.tmp", ".toolcrib-$$ID.tmp"),
@@ -41,6 +43,27 @@ impl Answer {
     /// All parts: name and text.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, text)| (name.as_str(), text.as_str()))
+    }
+
+    /// Sorts the lines of each part and the parts of each name, for calls that run at once. Records lose their number.
+    pub(crate) fn sort(&mut self) {
+        let number = Regex::new(r#""seq":\d+,"#).expect("a pattern");
+        for (_, text) in &mut self.0 {
+            *text = number.replace_all(text, "").into_owned();
+            let mut lines: Vec<_> = text.lines().collect();
+            lines.sort_unstable();
+            *text = lines.join("\n");
+        }
+        self.0.sort();
+    }
+
+    /// Answer of a case that is left out on a platform.
+    pub(crate) fn left_out() -> Self {
+        Self(vec![("left out".to_owned(), String::new())])
+    }
+
+    pub(crate) fn is_left_out(&self) -> bool {
+        self.0.first().is_some_and(|(name, _)| name == "left out")
     }
 
     /// Adds the names and the digests of all files below a folder, if there are any.
@@ -87,11 +110,16 @@ fn list(folder: &Path, below: &str, lines: &mut Vec<String>) {
 pub(crate) struct Masks {
     /// Spellings of the folders, each with its mask, the longest first.
     folders: Vec<(String, &'static str)>,
+    /// `true` if the platform separates names by backslashes: they become slashes in paths below the folders.
+    has_backslashes: bool,
+    /// Path below a masked folder.
+    paths: Regex,
 }
 
 impl Masks {
-    pub(crate) fn of(folders: Vec<(String, &'static str)>) -> Self {
-        Self { folders }
+    pub(crate) fn of(folders: Vec<(String, &'static str)>, has_backslashes: bool) -> Self {
+        let paths = Regex::new(r"\$(FOLDER|AROUND)([/\\]+[\w.-]+)+").expect("a pattern");
+        Self { folders, has_backslashes, paths }
     }
 
     /// Masks an output of the program: a line with a record or a receipt by its members.
@@ -110,6 +138,12 @@ impl Masks {
         let mut text = String::from_utf8_lossy(bytes).into_owned();
         for (spelling, mask) in &self.folders {
             text = text.replace(spelling.as_str(), mask);
+        }
+        if self.has_backslashes {
+            text = self
+                .paths
+                .replace_all(&text, |path: &Captures<'_>| path[0].replace('\\', "/").replace("//", "/"))
+                .into_owned();
         }
         for (pattern, with) in MASKED.iter() {
             text = pattern.replace_all(&text, *with).into_owned();

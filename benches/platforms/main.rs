@@ -159,5 +159,8 @@ fn answered(platform: &Platform, number: usize, case: &Case) -> io::Result<Answe
     }
     add_records(&mut answer, &folder, &platform.masks(&folder));
     answer.add_files("files", &folder.join("work"));
+    if case.is_unordered {
+        answer.sort();
+    }
     Ok(answer)
 }

@@ -63,6 +63,8 @@ impl Platform {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
         command
+            // Wine reads arguments and names of files by it.
+            .env("LC_ALL", "C.UTF-8")
             .env("HOME", folder.join("home"))
             .env("TOOLCRIB_CACHE_DIR", "../../cache")
             .env("TOOLCRIB_AUDIT_DIR", "audit")
@@ -90,12 +92,9 @@ impl Platform {
     pub(crate) fn masks(&self, folder: &Path) -> Masks {
         let around = folder.parent().unwrap_or(folder);
         let spelled = [(folder, "$FOLDER"), (around, "$AROUND")];
-        Masks::of(
-            spelled
-                .into_iter()
-                .flat_map(|(path, mask)| self.spellings(path).into_iter().map(move |it| (it, mask)))
-                .collect(),
-        )
+        let folders =
+            spelled.into_iter().flat_map(|(path, mask)| self.spellings(path).into_iter().map(move |it| (it, mask)));
+        Masks::of(folders.collect(), self.is_windows())
     }
 
     /// Spellings of a path, the longest first.

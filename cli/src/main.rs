@@ -89,7 +89,7 @@ const MAX_HELP_WIDTH: usize = 100;
 /// Every tool is a WebAssembly component. Every call runs in a fresh sandbox without access to files, environment
 /// variables or the network unless you grant it, has a deadline, and is recorded in the audit log.
 #[derive(Parser)]
-#[command(name = PROGRAM, version, after_help = EXAMPLES, max_term_width = MAX_HELP_WIDTH)]
+#[command(name = PROGRAM, bin_name = PROGRAM, version, after_help = EXAMPLES, max_term_width = MAX_HELP_WIDTH)]
 struct Cli {
     #[command(flatten)]
     options: GlobalOptions,
@@ -144,7 +144,8 @@ impl Cli {
     /// Returns the definition of the command line with `call` alone: a call takes less time than the definition of all
     /// commands.
     fn of_calls() -> clap::Command {
-        let program = clap::Command::new(PROGRAM).max_term_width(MAX_HELP_WIDTH).subcommand_required(true);
+        let program =
+            clap::Command::new(PROGRAM).bin_name(PROGRAM).max_term_width(MAX_HELP_WIDTH).subcommand_required(true);
         GlobalOptions::augment_args(program).subcommand(commands::call::Args::augment_args(clap::Command::new(CALL)))
     }
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::crib::guest;
+use crate::crib::{guest, toolbox};
 
 /// Path of the shipped tools from the folder of a case.
 const CRIB: &str = "../../../../crib";
@@ -28,6 +28,8 @@ pub(crate) struct Case {
     pub(crate) runs: Vec<Vec<String>>,
     /// `true` if it takes minutes under emulation.
     pub(crate) is_long: bool,
+    /// `true` if its calls run at once, so that their order is not compared.
+    pub(crate) is_unordered: bool,
 }
 
 /// Returns all cases.
@@ -45,10 +47,22 @@ fn case(
     runs: &[&[&str]],
 ) -> Case {
     let runs = runs.iter().map(|run| run.iter().map(|word| (*word).to_owned()).collect()).collect();
-    Case { group, name: name.into(), prepare: Box::new(prepare), runs, is_long: false }
+    Case { group, name: name.into(), prepare: Box::new(prepare), runs, is_long: false, is_unordered: false }
 }
 
 fn nothing(_: &Path) {}
+
+/// Copies the shipped tools, so that their path has no `..`, which Windows resolves before it is shown.
+fn copy_crib(folder: &Path) {
+    for path in ["tools.json", "tools/bin"] {
+        let from = toolbox().join(path);
+        let names = fs::read_dir(&from).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
+        for file in names.unwrap_or_else(|_| vec![from]) {
+            let below = file.strip_prefix(toolbox()).expect("below it").to_owned();
+            write(folder, &format!("crib/{}", below.display()), fs::read(&file).expect("a file"));
+        }
+    }
+}
 
 fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
     let path = folder.join(name);

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::crib::{guest, toolbox};
+use crate::crib::{guest, target, toolbox};
 
-use super::{CRIB, Case, case, install, install_wat, manifest, nothing, write};
+use super::{CRIB, Case, case, copy_crib, install, install_wat, manifest, nothing, write};
 
 /// Component with one function, as in the book.
 const AREA: &str = r#"(component
@@ -65,7 +65,7 @@ fn tools_json() -> Vec<Case> {
     let broken = r#"{ "tools": [
         { "name": "clock", "command": ["./tools/bin/clock"], "timeoutSecs": 5 },
         { "name": "wall", "command": ["../wall"] } ] }"#;
-    let tools = format!("--tools={CRIB}");
+    let tools = "--tools=crib";
     let mut cases = vec![
         case(
             "tools.json",
@@ -97,8 +97,8 @@ fn tools_json() -> Vec<Case> {
         case(
             "tools.json",
             "the shipped tools",
-            nothing,
-            &[&["validate", CRIB], &["list", &tools], &["list", "--json", &tools], &["schema", &tools]],
+            copy_crib,
+            &[&["validate", "crib"], &["list", tools], &["list", "--json", tools], &["schema", tools]],
         ),
         case(
             "tools.json",
@@ -108,7 +108,7 @@ fn tools_json() -> Vec<Case> {
         ),
     ];
     for tool in ["fs_edit_range", "fetch_page", "chart", "apply_patch"] {
-        cases.push(case("tools.json", format!("inspection of {tool}"), nothing, &[&["inspect", tool, &tools]]));
+        cases.push(case("tools.json", format!("inspection of {tool}"), copy_crib, &[&["inspect", tool, tools]]));
     }
     cases
 }
@@ -243,7 +243,11 @@ fn bundles() -> Vec<Case> {
     // Packed by each platform: the digest is printed, and the file is compared.
     let pack: &[&str] = &["bundle", "pack", CRIB, "-o", "work/tools.tar", "--name", "acme/tools", "--version", "1.0.0"];
     // Packed once, by the first platform.
-    let packed = "../../../packed.tar";
+    let packed = "packed.tar";
+    let copy = |folder: &Path| {
+        let packed = fs::read(target().join("platforms/packed.tar")).expect("it was packed before");
+        write(folder, "packed.tar", packed);
+    };
     let source = format!("--tools={packed}");
     vec![
         case(
@@ -255,7 +259,7 @@ fn bundles() -> Vec<Case> {
         case(
             "bundle",
             "packed by the first platform",
-            nothing,
+            copy,
             &[
                 &["bundle", "inspect", packed],
                 &["validate", packed],
