@@ -113,12 +113,13 @@ def results(text):
 
 
 class Lines:
-    """A program that is still running, with its output as JSON, a line at a time."""
+    """A program that is still running, with its output as JSON, a line at a time. It is talked to, or has no input."""
 
-    def __init__(self, *arguments):
-        pipe = subprocess.PIPE
+    def __init__(self, *arguments, is_talked_to=True):
+        pipe, none = subprocess.PIPE, subprocess.DEVNULL
+        given = pipe if is_talked_to else none
         self.process = subprocess.Popen(
-            command(*arguments), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=ENVIRONMENT, cwd=WORK
+            command(*arguments), stdin=given, stdout=pipe, stderr=none, env=ENVIRONMENT, cwd=WORK
         )
         self.seen, self.lines = [], queue.Queue()
         threading.Thread(target=self.read, daemon=True).start()
@@ -147,7 +148,8 @@ class Lines:
         self.process.stdin.flush()
 
     def end(self):
-        self.process.stdin.close()
+        if self.process.stdin:
+            self.process.stdin.close()
         return self.process.wait(PATIENCE)
 
 
@@ -232,9 +234,11 @@ def names():
         text = json.dumps(result)
         outcome = (result or {}).get("receipt", {}).get("outcome")
         shows = [canary for canary in CANARIES if canary in text]
-        is_right = outcome == "ok" if wanted == "ok" else outcome in ("denied", "failed", "invalid-arguments")
+        allowed = {"ok": ["ok"], "refused": ["denied", "failed"], "link": ["denied", "failed", "ok"]}[wanted]
+        is_right = outcome in allowed
         is_right = is_right and not shows and all(part in text for part in holds)
-        case(f"{tool} {json.dumps(path)}: {wanted}", is_right, text if result else ran)
+        end = f"link, {outcome}" if wanted == "link" else wanted
+        case(f"{tool} {json.dumps(path)}: {end}", is_right, text if result else ran)
     created = sorted(path.name for path in (WORK / "outside").iterdir())
     case("nothing was created or removed outside", created == ["secret.txt"], created)
     inside = sorted(path.name for path in (WORK / "granted").iterdir())
@@ -319,7 +323,8 @@ def approvals():
     done = [(WORK / "granted" / name).exists() for name in ("yes.txt", "no.txt")]
     case("a program approves one call and refuses another", (code, done) == (0, [True, False]), program.seen)
     case("the reason of a refusal reaches the model", "not this one" in json.dumps(program.seen), program.seen)
-    waiting = Lines("run", "--script", script("wait.json", [write("waited.txt")]), "--json", "--wait-approval", "60s", *flags)
+    waiting = Lines("run", "--script", script("wait.json", [write("waited.txt")]), "--json", "--wait-approval", "60s", *flags,
+                    is_talked_to=False)
     pending, end = [], time.monotonic() + PATIENCE
     while not pending and time.monotonic() < end:
         time.sleep(0.5)
@@ -384,16 +389,17 @@ def compilation():
 
 
 def interrupt():
-    """A request that nobody answers keeps a call running until Ctrl-C, which is a signal for Wine."""
+    """A request that nobody answers keeps a call running. The first Ctrl-C, a signal for Wine, lets it finish; not the second."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(PATIENCE)
     place = f"http://127.0.0.1:{listener.getsockname()[1]}"
     turns = script("page.json", [("fetch_page", {"url": place + "/"})])
     before = len(records())
-    program = Lines("run", "--script", turns, "--json", *TOOLS, f"--allow-net={place}")
+    program = Lines("run", "--script", turns, "--json", *TOOLS, f"--allow-net={place}", is_talked_to=False)
     connection = listener.accept()
-    time.sleep(0.5)
-    os.kill(program.process.pid, signal.SIGINT)
+    for _ in range(2):
+        time.sleep(1)
+        os.kill(program.process.pid, signal.SIGINT)
     code = program.process.wait(PATIENCE)
     connection[0].close()
     listener.close()
@@ -404,14 +410,14 @@ def interrupt():
 
 def main():
     began = time.monotonic()
-    for folder in ["granted/sub", "granted/other", "outside", "state"]:
+    for folder in ["granted/sub", "granted/other", "outside", "linked", "state"]:
         (WORK / folder).mkdir(parents=True)
     for path, text in [("granted/a.txt", "GRANTED"), ("granted/other/y.txt", "GRANTED"), ("granted/sub/x.txt", CANARIES[1]),
-                       ("granted/name with blanks and \u00fc.txt", "GRANTED"), ("outside/secret.txt", CANARIES[0])]:
+                       ("granted/name with blanks and \u00fc.txt", "GRANTED"), ("outside/secret.txt", CANARIES[0]), ("linked/secret.txt", "LINKED")]:
         (WORK / path).write_text(text + "\n" + " " * 60)
     (WORK / "granted/link-inside.txt").symlink_to("a.txt")
-    (WORK / "granted/link-outside.txt").symlink_to("../outside/secret.txt")
-    (WORK / "granted/folder-outside").symlink_to("../outside")
+    (WORK / "granted/link-outside.txt").symlink_to("../linked/secret.txt")
+    (WORK / "granted/folder-outside").symlink_to("../linked")
     for group in [grants, demo, names, audit, moved_log, secrets, approvals, stored_results, projects, compilation, interrupt]:
         if len(sys.argv) <= 5 or group.__name__ in sys.argv[5:]:
             try:
