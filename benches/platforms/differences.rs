@@ -56,7 +56,7 @@ pub(crate) const NAMED: &[Difference] = &[
 /// Returns the entry for a difference.
 pub(crate) fn find(platform: &str, group: &str, case: &str, part: &str) -> Option<usize> {
     NAMED.iter().position(|named| {
-        named.platform == platform
+        (named.platform.is_empty() || named.platform == platform)
             && named.group == group
             && case.starts_with(named.case)
             && part.starts_with(named.part)
