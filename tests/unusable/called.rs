@@ -3,7 +3,7 @@
 #[cfg(target_os = "linux")]
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::crib::Crib;
 #[cfg(target_os = "linux")]
