@@ -14,8 +14,13 @@ use clap::{Command, Error};
 /// Prepares the help of all commands; `arguments` are those of the program.
 pub(crate) fn prepare(command: Command, arguments: impl IntoIterator<Item = OsString>) -> Command {
     let arguments: Vec<OsString> = arguments.into_iter().skip(1).collect();
+    let has = |flag: &str| arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == flag);
+    let (is_brief, is_long) = (has("-h"), has("--help") || arguments.first().is_none_or(|first| first == "help"));
+    // Any other command does not wait for the layout of a help.
+    if !is_brief && !is_long {
+        return command;
+    }
     let command = groups::arrange(inert::hide(command));
-    let is_brief = arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "-h");
     if is_brief { brief::fit(command, &path(&arguments)) } else { command }
 }
 

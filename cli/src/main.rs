@@ -120,18 +120,21 @@ impl Cli {
     /// Reads the command line; ends the program after help, and after a usage error with code 2.
     fn read() -> Self {
         let first = std::env::args_os().nth(1).and_then(|name| name.into_string().ok());
-        let command = match first.as_deref() {
-            Some(CALL) => Self::of_calls(),
-            _ => Self::command(),
+        let define = || {
+            let command = match first.as_deref() {
+                Some(CALL) => Self::of_calls(),
+                _ => Self::command(),
+            };
+            help::prepare(command, std::env::args_os())
         };
-        let command = help::prepare(command, std::env::args_os());
         let parse = |command: clap::Command| {
             command.try_get_matches().unwrap_or_else(|error| help::advise(error, first.as_deref()).exit())
         };
-        let given = parse(command.clone());
+        let given = parse(define());
         config::use_profile(given.get_one::<String>("profile").cloned());
-        let matches = match config::with_defaults(command, &given) {
-            Ok(command) => parse(command),
+        let matches = match config::with_defaults(define, &given) {
+            Ok(Some(command)) => parse(command),
+            Ok(None) => given,
             Err(error) => {
                 let cli = Self::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
                 cli.command.refuse(&error);

@@ -46,7 +46,7 @@ const USAGE: &str = "\
 toolcrib call [OPTIONS] TOOL [ARGUMENTS]
 
 OPTIONS have the form --name=value.
-ARGUMENTS are one JSON object, such as '{\"path\":\"notes.md\"}'.";
+ARGUMENTS are one JSON object, as in '{\"path\":\"notes.md\"}'.";
 
 /// Maximum characters of a wrong value in an error.
 const MAX_SHOWN: usize = 80;

@@ -28,15 +28,16 @@ pub(crate) fn origin_of(option: &str) -> Option<&'static str> {
     Some(ORIGINS.get()?.get(option.trim_start_matches("--"))?)
 }
 
-/// Returns the command with the values of the settings files as defaults of its options, given what the command line has.
+/// Returns the command with the values of the settings files as defaults of its options, given what the command line has;
+/// `None` without settings.
 ///
 /// # Errors
 ///
 /// A mistake in a settings file.
-pub(crate) fn with_defaults(command: Command, given: &ArgMatches) -> anyhow::Result<Command> {
+pub(crate) fn with_defaults(define: impl FnOnce() -> Command, given: &ArgMatches) -> anyhow::Result<Option<Command>> {
     let path = path_of(given);
     if path.first().is_none_or(|name| WITHOUT.contains(name)) {
-        return Ok(command);
+        return Ok(None);
     }
     let leaf = leaf_of(given);
     let digests = leaf.try_get_many::<String>("digests").ok().flatten().into_iter().flatten().cloned();
@@ -45,14 +46,17 @@ pub(crate) fn with_defaults(command: Command, given: &ArgMatches) -> anyhow::Res
     let layers = Trusted::read(&digests.collect::<Vec<_>>(), records.as_ref())
         .and_then(|trusted| Layers::load(named.map(PathBuf::as_path), &trusted, false));
     let layers = match layers {
-        Err(_) if path.first() == Some(&DOCTOR) => return Ok(command),
+        Err(_) if path.first() == Some(&DOCTOR) => return Ok(None),
         layers => layers?,
     };
+    if layers.all().is_empty() {
+        return Ok(None);
+    }
     let mut origins = BTreeMap::new();
-    let command = apply(command, &path, given, leaf, &layers, &mut origins);
+    let command = apply(define(), &path, given, leaf, &layers, &mut origins);
     // Fails only on a second call; `main` makes the only one.
     let _ = ORIGINS.set(origins);
-    Ok(command)
+    Ok(Some(command))
 }
 
 /// Names of the command and of the commands below it that are given.

@@ -2,6 +2,8 @@
 
 use clap::Command;
 
+use crate::render::shortened;
+
 /// Groups with their commands, in the order of the help.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run tools", &["run", "chat", "runs", "call", "list", "mcp", "result"]),
@@ -48,7 +50,7 @@ pub(super) fn brief(command: Command) -> Command {
     lines.extend([String::new(), USAGE.to_owned(), String::new()]);
     for name in FIRST {
         let text = about(&command, name);
-        let text = wrapped(&text, width.saturating_sub(10)).into_iter().next().unwrap_or_default();
+        let text = shortened(&text, width.saturating_sub(10));
         lines.push(format!("  {name:6}  {text}"));
     }
     lines.push(String::new());

@@ -8,6 +8,7 @@ use syn::{Error, Expr, ExprLit, Lit, Meta, MetaList, Path, Result, Token};
 
 use crate::literal;
 use crate::node::{self, Members};
+use crate::tool::all;
 
 /// Steps of a call that a tool can implement.
 pub(crate) const HOOKS: [&str; 5] = ["validate", "preview", "prepare", "route", "present"];
@@ -60,14 +61,15 @@ impl Options {
     pub(crate) fn read(tokens: TokenStream) -> Result<Self> {
         let mut options = Self::default();
         let mut seen: Vec<String> = Vec::new();
-        for meta in Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens)? {
+        all(Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens)?.iter().map(|meta| {
             let word = meta.path().to_token_stream().to_string();
             if seen.contains(&word) && word != "secret" {
-                return Err(Error::new_spanned(&meta, format!("`{word}` occurs twice: take one away")));
+                return Err(Error::new_spanned(meta, format!("`{word}` occurs twice: take one away")));
             }
-            options.take(&word, &meta)?;
+            options.take(&word, meta)?;
             seen.push(word);
-        }
+            Ok(())
+        }))?;
         if !options.secrets.is_empty() {
             options.capabilities.push(("secrets".into(), node::list(std::mem::take(&mut options.secrets))));
         }

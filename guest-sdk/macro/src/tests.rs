@@ -248,3 +248,21 @@ fn tools_are_listed_by_their_paths() {
     assert_eq!(["tool", "preview", "route", "validate"].map(exported), [1, 1, 1, 0]);
     begins!(tools::begin(quote!()).expect_err("refused").to_string(), "a component has at least one tool");
 }
+
+#[test]
+fn each_mistake_is_one_error_and_the_list_passes_over_the_tool() {
+    let function = quote!(
+        /// Greets.
+        fn greet(name: String) -> String {
+            name
+        }
+    );
+    let text = tool::expand(quote!(nme = "x", tmeout = "1s"), function).to_string();
+    assert_eq!(text.matches("compile_error").count(), 2, "{text}");
+    assert!(text.contains("unknown word `nme`") && text.contains("unknown word `tmeout`"), "{text}");
+    assert!(text.contains("[broken]") || text.contains("[broken ]"), "{text}");
+    let alone = tools::advance(quote!([] [greet] [broken] [])).expect("no other tool");
+    assert_eq!(alone.to_string(), "");
+    let others = tools::advance(quote!([[part] []] [greet] [broken] [])).expect("another tool").to_string();
+    assert!(others.contains("part") && !others.contains("greet"), "{others}");
+}

@@ -9,11 +9,13 @@ use crate::options::{HOOKS, Options};
 use crate::parameter::{self, One, Parameter};
 use crate::{descriptor, node};
 
+/// Word that the macro of a tool with a mistake passes to `tools!` in place of its steps.
+pub(crate) const BROKEN: &str = "broken";
 /// Maximum characters of a name that providers accept.
 const MAX_CHARS: usize = 64;
 
-/// Expands a function into itself and its tool. On an error the function stays, so that the compiler reports nothing
-/// else as missing.
+/// Expands a function into itself and its tool. On an error the function stays, and `tools!` passes over it, so that the
+/// compiler reports nothing else as missing.
 pub(crate) fn expand(options: TokenStream, function: TokenStream) -> TokenStream {
     let mut function: ItemFn = match syn::parse2(function) {
         Ok(function) => function,
@@ -27,7 +29,10 @@ pub(crate) fn expand(options: TokenStream, function: TokenStream) -> TokenStream
             typed.attrs.retain(|attribute| !["arg", "args", "doc"].iter().any(|name| attribute.path().is_ident(name)));
         }
     }
-    let made = made.unwrap_or_else(Error::into_compile_error);
+    let made = made.unwrap_or_else(|error| {
+        let (error, stand_in) = (error.into_compile_error(), stand_in(&function.sig.ident));
+        quote!(#error #stand_in)
+    });
     quote!(#function #made)
 }
 
@@ -49,8 +54,7 @@ fn tool(options: TokenStream, function: &mut ItemFn) -> Result<TokenStream> {
         return Err(Error::new_spanned(&signature.ident, message));
     }
     let takes_text = options.text.is_some();
-    let parameters =
-        signature.inputs.iter_mut().map(|input| parameter::read(input, takes_text)).collect::<Result<Vec<_>>>()?;
+    let parameters = all(signature.inputs.iter_mut().map(|input| parameter::read(input, takes_text)))?;
     agree(&options, &parameters, &signature.ident)?;
     let name = name(&options, &signature.ident)?;
     let descriptor = descriptor::node(&name, &description, &options, &parameters, &signature.output);
@@ -79,6 +83,19 @@ fn tool(options: TokenStream, function: &mut ItemFn) -> Result<TokenStream> {
             }
         };
     })
+}
+
+/// Collects all values, or one error for each mistake.
+pub(crate) fn all<T>(results: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
+    let (mut values, mut mistakes) = (Vec::new(), None::<Error>);
+    for result in results {
+        match (result, &mut mistakes) {
+            (Ok(value), _) => values.push(value),
+            (Err(error), Some(mistakes)) => mistakes.combine(error),
+            (Err(error), none) => *none = Some(error),
+        }
+    }
+    mistakes.map_or(Ok(values), Err)
 }
 
 /// Checks that the parameters fit each other and the options.
@@ -221,18 +238,28 @@ fn hook_of(hook: &str, path: &Path) -> TokenStream {
     }
 }
 
+/// Generates the macro of a tool with a mistake, which `tools!` passes over.
+fn stand_in(ident: &Ident) -> TokenStream {
+    let word = Ident::new(BROKEN, Span::call_site());
+    macro_of(ident, &quote!(#word))
+}
+
 /// Generates a macro with the name of the tool, which passes the implemented steps to `tools!`.
 fn steps(function: &ItemFn, options: &Options) -> TokenStream {
-    let ident = &function.sig.ident;
-    let own = format_ident!("__tool_{}", ident.unraw(), span = Span::call_site());
     let hooks = HOOKS.iter().filter(|hook| options.hooks.iter().any(|(own, _)| own == *hook));
     let hooks = hooks.map(|hook| Ident::new(hook, Span::call_site()));
+    macro_of(&function.sig.ident, &quote!(#(#hooks)*))
+}
+
+/// Generates the macro of a tool, which passes `words` to `tools!`.
+fn macro_of(ident: &Ident, words: &TokenStream) -> TokenStream {
+    let own = format_ident!("__tool_{}", ident.unraw(), span = Span::call_site());
     quote! {
         #[doc(hidden)]
         #[allow(unused_macros)]
         macro_rules! #own {
             ($listed:tt $tool:tt $rest:tt) => {
-                ::toolcrib_guest::__private::__tools! { $listed $tool [#(#hooks)*] $rest }
+                ::toolcrib_guest::__private::__tools! { $listed $tool [#words] $rest }
             };
         }
         #[doc(hidden)]

@@ -8,6 +8,7 @@ use syn::punctuated::Punctuated;
 use syn::{Error, Ident, Path, Result, Token, bracketed};
 
 use crate::options::HOOKS;
+use crate::tool::BROKEN;
 
 /// Reads the list, and expands the macro of the first tool.
 pub(crate) fn begin(list: TokenStream) -> Result<TokenStream> {
@@ -18,8 +19,12 @@ pub(crate) fn begin(list: TokenStream) -> Result<TokenStream> {
 /// Adds the steps of one tool, and expands the macro of the next.
 pub(crate) fn advance(state: TokenStream) -> Result<TokenStream> {
     let State { mut listed, tool, hooks, rest } = syn::parse2(state)?;
-    listed.push((tool, hooks));
+    if !hooks.iter().any(|word| word == BROKEN) {
+        listed.push((tool, hooks));
+    }
     match rest.is_empty() {
+        // The compiler has reported the mistakes of all tools.
+        true if listed.is_empty() => Ok(TokenStream::new()),
         true => Ok(export(&listed)),
         false => next(&listed, rest),
     }

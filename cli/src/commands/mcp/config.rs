@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Options of `toolcrib mcp`
-    #[arg(last = true, value_name = "ARGUMENT")]
+    #[arg(last = true, value_name = "ARG")]
     arguments: Vec<String>,
 }
 

@@ -12,7 +12,7 @@ use crate::render::Advice;
 
 const CONTRACT: (&str, &str) = ("wit/tool.wit", include_str!("lang/tool.wit"));
 const CASES: (&str, &str) = ("tests.json", include_str!("lang/tests.json"));
-const IGNORED: (&str, &str) = (".gitignore", "/target\n/.venv\n/node_modules\n__pycache__\n/*.wasm\n");
+const IGNORED: (&str, &str) = (".gitignore", "/target\n/.venv\n/node_modules\n__pycache__\n*.wasm\n");
 /// Name of the script that builds.
 const SCRIPT: &str = "build";
 /// Example arguments for the tool.

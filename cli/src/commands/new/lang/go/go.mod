@@ -1,3 +1,3 @@
-module tool
+module local/tool
 
 go 1.24
