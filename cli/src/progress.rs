@@ -11,10 +11,13 @@ const DELAY: Duration = Duration::from_secs(1);
 /// Interval at which a spinner moves.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Creates a bar that counts `things`.
+/// Creates a bar that counts `things`, with the time that has passed; without things it is a spinner.
 pub(crate) fn counted(what: &str, things: usize) -> ProgressBar {
     let bar = hidden(Some(things as u64));
-    let template = format!("{what} {{bar:24}} {{pos}}/{{len}}");
+    let template = match things {
+        0 => format!("{{spinner}} {what} {{elapsed}}"),
+        _ => format!("{what} {{bar:24}} {{pos}}/{{len}} {{elapsed}}"),
+    };
     bar.with_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
