@@ -29,7 +29,7 @@ fn a_chat_answers_edits_lines_and_is_kept() {
     terminal.until("It is done.");
     assert_eq!(model.last_messages()[0]["content"], "hello!");
     terminal.types("/cost\r");
-    terminal.until("in this process: 2 steps · 1 call · 20 + 10 tokens · 0.0000 of money at your price");
+    terminal.until("in this process: 2 steps · 1 call · 20 + 10 tokens · cost 0.000040 at your price");
     terminal.types("/tools\r");
     terminal.until("mark leaves a line [write:");
     terminal.types("/nonsense\r");

@@ -155,9 +155,8 @@ fn check(Kill { name, pause, args, sign, wait }: Kill) {
         assert_eq!(json!(result_of(&messages, id)), event["content"], "{name}: the result of {id} is kept");
     }
     let texts: String = messages.iter().filter_map(|message| message["content"].as_str()).collect();
-    let streamed: String =
-        seen.iter().filter(|event| is(event, "text")).filter_map(|event| event["delta"].as_str()).collect();
-    for word in streamed.split_whitespace() {
+    let deltas = seen.iter().filter(|event| is(event, "text")).filter_map(|event| event["delta"].as_str());
+    for word in deltas.flat_map(str::split_whitespace) {
         assert!(texts.contains(word), "{name}: `{word}` was shown and is lost: {texts}");
     }
     if matches!(pause, Some(Pause::AfterText(_))) {
@@ -190,12 +189,14 @@ fn a_run_can_be_killed_again_and_again() {
     let place = Place::new();
     let model = Model::start(turns(), None);
     let mut child = place.start(&model, &["run", "go", "--json"]);
+    drop(child.stdin.take());
     let mut lines = BufReader::new(child.stdout.take().expect("standard output"));
     read(&mut lines, |event| is(event, "tool_result") && event["id"] == "a");
     kill(child, lines);
     let id = place.id();
     // Call `b` is under way or about to begin; both ways it has begun.
     let mut child = place.start(&model, &["run", "--resume", &id, "--json"]);
+    drop(child.stdin.take());
     let mut lines = BufReader::new(child.stdout.take().expect("standard output"));
     read(&mut lines, |event| is(event, "tool_call") && event["id"] == "c");
     thread::sleep(UNDER_WAY);
@@ -215,7 +216,8 @@ fn a_run_can_be_killed_again_and_again() {
 fn a_run_that_is_written_by_another_process_is_not_resumed() {
     let place = Place::new();
     let model = Model::start(turns(), Some(Pause::BeforeTurn(0)));
-    let child = place.start(&model, &["run", "go"]);
+    let mut child = place.start(&model, &["run", "go"]);
+    drop(child.stdin.take());
     model.until_paused();
     let id = place.id();
     assert_eq!(place.listed()[0]["state"], "running");
@@ -224,7 +226,6 @@ fn a_run_that_is_written_by_another_process_is_not_resumed() {
     assert!(refused.stderr.contains("goes on in another process") && refused.stderr.contains("--fork"), "{refused:?}");
     let refused = place.crib.run(&["runs", "remove", &id]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    let mut child = child;
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(place.run(&model, &["run", "--resume", &id]).code, Some(0));

@@ -68,9 +68,11 @@ impl Model {
         self.bodies.lock().unwrap().clone()
     }
 
-    /// Messages of the last request.
+    /// Messages of the last request, without the text of the host about the tools.
     pub(super) fn last_messages(&self) -> Vec<Value> {
-        self.bodies().pop().expect("a request")["messages"].as_array().expect("messages").clone()
+        let body = self.bodies().pop().expect("a request");
+        let messages = body["messages"].as_array().expect("messages").iter();
+        messages.filter(|message| message["role"] != "system").cloned().collect()
     }
 }
 

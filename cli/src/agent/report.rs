@@ -169,6 +169,8 @@ impl Report {
     /// Ends the current answer; returns its text so far if it is not empty.
     pub(crate) fn end_answer(&mut self) -> Option<String> {
         self.spinner = None;
+        // A closed output shows when more is printed.
+        let _ = self.close_line();
         Some(std::mem::take(&mut self.unfinished)).filter(|text| !text.trim().is_empty())
     }
 
@@ -412,7 +414,7 @@ fn summary(totals: &Totals) -> String {
         parts.push(format!("{} + {} tokens", usage.prompt_tokens, usage.completion_tokens));
     }
     if let Some(cost) = totals.cost {
-        parts.push(format!("{cost:.4} of money"));
+        parts.push(format!("cost {cost:.6}"));
     }
     parts.push(milliseconds(totals.ms as f64));
     parts.join(" · ")

@@ -193,7 +193,7 @@ impl Chat {
         };
         let (steps, calls) = (counted(totals.steps, "step"), counted(totals.calls, "call"));
         let money = match totals.cost {
-            Some(cost) => format!("{cost:.4} of money at your price"),
+            Some(cost) => format!("cost {cost:.6} at your price"),
             None => "no price is set (`--price`), so no money is counted".to_owned(),
         };
         render::aside(&format!("in this process: {steps} · {calls} · {tokens} · {money}"));

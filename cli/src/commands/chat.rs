@@ -22,7 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib chat --model gpt-5-mini --allow-read=.
   toolcrib chat \"what is in this folder?\" --model gpt-5-mini --allow-read=.
-  toolcrib chat --continue --model gpt-5-mini      the latest run or chat of this folder
+  toolcrib chat --continue --model gpt-5-mini
   toolcrib chat --resume 7k3md-x0q9a --model gpt-5-mini
 
 Type a message and press Enter. `/help` lists the commands: /tools, /allow, /undo, /cost, /go, /quit. \

@@ -96,8 +96,9 @@ impl Command {
     /// Runs the command.
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
-            Command::Run(args) => run::run(args).await,
-            Command::Chat(args) => chat::run(args).await,
+            // The largest futures, apart from those of all other commands.
+            Command::Run(args) => Box::pin(run::run(args)).await,
+            Command::Chat(args) => Box::pin(chat::run(args)).await,
             Command::Runs(args) => runs::run(&args),
             Command::Call(args) => call::run(args).await,
             Command::List(args) => list::run(args).await,
