@@ -124,7 +124,7 @@ mod tests {
         let mut changes = Changes::below(folder.path(), false);
         fs::write(folder.path().join("a.md"), "x").unwrap();
         assert!(changes.next().await.ends_with("a.md"));
-        let more = tokio::time::timeout(INTERVAL * 3, changes.next()).await;
+        let more = tokio::time::timeout(INTERVAL * 4, changes.next()).await;
         assert!(more.is_err(), "each change is reported once");
     }
 }

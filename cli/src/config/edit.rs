@@ -174,7 +174,7 @@ mod tests {
             ("model.nam", "did you mean `model.name`?"),
             ("limit.max_memory", "did you mean `limits.max_memory`?"),
             ("permissions.dney", "did you mean `permissions.deny`?"),
-            ("cache.x", "expected one of `dir`, `max`"),
+            ("cache.unheard_of", "expected one of `dir`, `max`"),
         ] {
             let error = path_of(key).unwrap_err();
             assert_eq!(error.downcast_ref::<Advice>().map(Advice::hint), Some(hint), "{key}");

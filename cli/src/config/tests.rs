@@ -62,7 +62,7 @@ fn every_section_is_read() {
     assert_eq!(config.tools, [("summarize".into(), json!({"style": "brief", "most": 3}))]);
     let denials: Vec<&String> = config.denials.iter().flat_map(|denial| &denial.options).collect();
     assert_eq!(denials, ["--deny-model", "--deny-net=*"]);
-    assert_eq!(config.denials[0].origin, "`deny.model` in `t:21`");
+    assert_eq!(config.denials[0].origin, "`deny.model` in `t:20`");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_mistake_is_told_with_file_line_column_key_and_what_was_found() {
     for (text, start) in [
         ("[permissions]\nallow = [", "t:2:"),
         ("[permissions]\nallow = []\nallow = []", "t:3:"),
-        ("[profile.ci.model]\nname = 'x'", "t:1:10: `profile`: profiles belong into the user's file"),
+        ("[profile.ci.model]\nname = 'x'", "t:1:2: `profile`: profiles belong into the user's file"),
     ] {
         let error = parse(text, LayerKind::Project).unwrap_err().to_string();
         assert!(error.starts_with(start), "{error}");
