@@ -49,11 +49,14 @@ pub(crate) async fn build(folder: &Path, debug: bool, shared: Option<&BuildFolde
     add_target(folder)?;
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--target", TARGET, "--message-format", "json-render-diagnostics"]);
+    let package = manifest.parent().unwrap_or(folder).to_path_buf();
+    let target = shared.filter(|_| std::env::var_os(TARGET_VARIABLE).is_none());
     if let Some(shared) = shared {
         shared.override_sdk(folder, &mut cargo)?;
-        if std::env::var_os(TARGET_VARIABLE).is_none() {
-            cargo.arg("--target-dir").arg(shared.path());
-        }
+    }
+    if let Some(target) = target {
+        target.enter(&package)?;
+        cargo.arg("--target-dir").arg(target.path());
     }
     cargo.args((!debug).then_some("--release")).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut cargo = Running::start(&mut cargo).map_err(|error| missing("cargo", &error))?;
@@ -61,6 +64,9 @@ pub(crate) async fn build(folder: &Path, debug: bool, shared: Option<&BuildFolde
     // An interruption drops the process, which ends it.
     let components = tokio::task::spawn_blocking(move || components(output, &manifest)).await??;
     let status = cargo.child.wait().context("cannot wait for cargo")?;
+    if let Some(target) = target {
+        target.leave(&package);
+    }
     if !status.success() {
         let hint = "see cargo's messages above";
         return Err(Advice::new(format!("building `{}` failed ({status})", folder.display()), hint).into());

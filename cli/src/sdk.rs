@@ -12,6 +12,8 @@ const LOCK: &str = "Cargo.lock";
 pub(crate) const FOLDER: &str = "sdk";
 /// Folder of the crate that tools depend on, in that of the SDK.
 pub(crate) const CRATE: &str = "guest-sdk";
+/// Names of the packages of the SDK.
+pub(crate) const PACKAGES: [&str; 2] = ["toolcrib-guest", "toolcrib-guest-macro"];
 
 /// Returns `true` if the program has no SDK.
 pub(crate) fn is_empty() -> bool {

@@ -45,6 +45,8 @@ fn two_builds_at_a_time_give_each_its_own_component() {
     }
     let start = |folder: &str| {
         let mut command = give_rust(crib.toolcrib(&["build", &format!("{folder}/same-name")]));
+        // In the folder that all tools share.
+        command.env_remove("CARGO_TARGET_DIR");
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     for (folder, child) in folders.map(|folder| (folder, start(folder))) {

@@ -84,7 +84,9 @@ fn every_short_help_fits_a_small_terminal_at_every_width() {
             let ran = Ran::from(crib.toolcrib(&arguments).env("COLUMNS", width.to_string()).output().unwrap());
             assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{command:?}");
             let lines = ran.stdout.lines().count();
-            let widest = ran.stdout.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+            // A usage line is not broken.
+            let wrapped = ran.stdout.lines().filter(|line| !line.starts_with("Usage: "));
+            let widest = wrapped.map(|line| line.chars().count()).max().unwrap_or_default();
             if lines > MAX_LINES || widest > width {
                 wrong.push(format!("{command:?} at {width}: {lines} lines, {widest} columns"));
             }

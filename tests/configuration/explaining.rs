@@ -22,9 +22,7 @@ fn each_value_is_shown_with_its_layer_file_line_and_state() {
     assert!(rows[4]["file"].as_str().unwrap().ends_with("etc/config.toml"), "{setting}");
     assert_eq!(explained["files"][0]["state"], "not trusted, ignored except what asks or denies");
     let text = crib.run(&["config", "explain", "--profile=ci"]).stdout;
-    for words in
-        ["project  toolcrib.toml: not trusted, ignored", "[profile.ci]: used", "from-profile  profile", "overridden"]
-    {
+    for words in ["project  toolcrib.toml: not trusted, ignored", "[profile.ci]: used", "from-profile ", "overridden"] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }

@@ -82,9 +82,10 @@ fn grants_and_limits_of_a_file_are_those_of_their_options() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         super::json(&ran)[0]["granted"].to_string()
     };
-    write_user(&crib, "[allow]\nread = [\"./work\"]\nenv = [\"A\"]\n");
-    assert!(granted(&[]).contains("work") && granted(&[]).contains('A'), "{}", granted(&[]));
-    let narrowed = granted(&["--allow-read=audit-not-here", "--deny-env"]);
+    write_user(&crib, "[allow]\nread = [\"./work\"]\n");
+    assert!(granted(&[]).contains("work"), "{}", granted(&[]));
+    fs::create_dir(crib.path("other")).unwrap();
+    let narrowed = granted(&["--allow-read=other"]);
     assert!(!narrowed.contains("work"), "a flag replaces the list of its key: {narrowed}");
     let crib = Crib::with_guests(&["spin"]);
     write_user(&crib, "[limits]\nmax_timeout = \"300ms\"\n");
@@ -131,7 +132,9 @@ fn no_tool_gets_the_settings_of_all_folders() {
     let crib = Crib::with_guests(&["echo"]);
     let folder = super::user_file(&crib).parent().unwrap().to_owned();
     fs::create_dir_all(&folder).unwrap();
-    let ran = crib.run(&["call", "echo", "{}", &format!("--allow-write={}", folder.display())]);
+    let write = format!("--allow-write={}", folder.display());
+    let arguments = r#"{"path":"config.toml","content":"[allow]"}"#;
+    let ran = crib.run(&["call", "fs_write_file", arguments, "--tools=builtin", &write]);
     assert!(ran.code == Some(1) && ran.stderr.contains("settings of all folders"), "{ran:?}");
 }
 

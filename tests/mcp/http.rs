@@ -187,7 +187,8 @@ fn a_page_that_rebinds_and_a_foreign_origin_are_refused() {
     {
         let answer = call(host);
         assert!(answer.status == 403 && answer.body.contains("`--host`"), "{host}: {answer:?}");
-        let metrics = server.exchange(format!("GET /metrics HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes());
+        let metrics =
+            server.exchange(format!("GET /metrics HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").as_bytes());
         assert_eq!(metrics.status, 403, "{host}: {metrics:?}");
     }
     assert_eq!(server.get("/metrics", "origin: https://attacker.example\r\n").status, 403);

@@ -13,12 +13,14 @@ fn a_new_tool_is_sound_and_works_at_once() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ".harness/tools/count.md\n"), "{ran:?}");
     // The suggested next commands are run.
     let next: Vec<&str> = ran.stderr.lines().filter_map(|line| line.strip_prefix("  toolcrib ")).collect();
-    assert_eq!(next.len(), 2, "{}", ran.stderr);
+    assert_eq!(next.len(), 3, "{}", ran.stderr);
     let words = |line: &str| line.split_whitespace().map(|word| word.trim_matches('\'').to_owned()).collect::<Vec<_>>();
     let validate = words(next[0]);
     let sound = crib.run(&validate.iter().map(String::as_str).chain(["--strict"]).collect::<Vec<_>>());
     assert_eq!((sound.code, sound.stdout.as_str()), (Some(0), ""), "{sound:?}");
-    let (before, after) = next[1].split_once('\'').expect("arguments");
+    let tested = crib.run(&words(next[1]).iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(tested.code, Some(0), "{tested:?}");
+    let (before, after) = next[2].split_once('\'').expect("arguments");
     let (arguments, after) = after.split_once('\'').expect("arguments");
     let call: Vec<&str> = before.split_whitespace().chain([arguments]).chain(after.split_whitespace()).collect();
     let called = crib.run(&call);

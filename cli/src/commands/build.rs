@@ -21,7 +21,7 @@ Examples:
   toolcrib new tool greet && toolcrib build greet  creates greet/greet.wasm
   toolcrib build                                   the package in this folder
   toolcrib build --debug                           builds faster, runs slower
-  toolcrib build greet --watch                     builds again after each change
+  toolcrib build greet --watch                     builds after each change
   toolcrib build --json | jq -r '.[].path'
 
 The component is written to the package's folder under the name of its crate, and replaced only if \

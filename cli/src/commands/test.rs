@@ -28,7 +28,7 @@ use subject::Subject;
 const EXAMPLES: &str = "\
 Examples:
   toolcrib build greet && toolcrib test greet  the cases in greet/tests.json
-  toolcrib test .harness/tools/count.md        the cases in count.tests.json beside it
+  toolcrib test .harness/tools/count.md        the cases in count.tests.json
   toolcrib test greet --watch                  again after each change
   toolcrib test target/crib/tools/bin/get_time.wasm --cases time.json
   toolcrib test greet --json | jq -r '.cases[] | select(.ok | not) | .name'

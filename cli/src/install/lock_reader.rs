@@ -211,10 +211,10 @@ mod tests {
         let changes: [(&str, &str, &str); 12] = [
             ("version = 1\n", "", "l: `version` is missing"),
             ("version = 1\n", "version = 2\n", "l: `version` is 2"),
-            ("version = 1\n", "version = 1\nextra = 1\n", "l:3: unknown key `extra`"),
-            ("name = \"a\"", "name = \"A b\"", "l:5: `bundle[0].name`: a name has up to 128"),
+            ("version = 1\n", "version = 1\nextra = 1\n", "l:3:1: unknown key `extra`"),
+            ("name = \"a\"", "name = \"A b\"", "l:5:8: `bundle[0].name`: a name has up to 128"),
             ("name = \"a\"", "name = \"a\"\nname = \"b\"", "duplicate key"),
-            ("name = \"a\"", "grants = []\nname = \"a\"", "l:5: unknown key `bundle[0].grants`"),
+            ("name = \"a\"", "grants = []\nname = \"a\"", "l:5:1: unknown key `bundle[0].grants`"),
             ("name = \"a\"\n", "", "l: `bundle[0].name` is missing"),
             ("granted = [\n", "granted = [\n  7,\n", "`bundle[0].granted[0]` must be a text, found `7`"),
             ("declined = [\n  \"env:TOKEN\",\n]", "declined = \"\"", "`bundle[0].declined` must be an array"),
