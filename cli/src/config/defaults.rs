@@ -90,8 +90,8 @@ fn apply(
 fn below(command: Command, path: &[&str], change: &mut dyn FnMut(Command) -> Command) -> Command {
     match path {
         [] => command,
-        [last] => command.mut_subcommand(last.to_string(), |command| change(command)),
-        [first, rest @ ..] => command.mut_subcommand(first.to_string(), |command| below(command, rest, change)),
+        [last] => command.mut_subcommand(last, change),
+        [first, rest @ ..] => command.mut_subcommand(first, |command| below(command, rest, change)),
     }
 }
 

@@ -148,7 +148,7 @@ const CHECKS_ACCESSES: u8 = 2;
 
 impl CodeSettings {
     fn to_byte(self) -> u8 {
-        COUNTS_FUEL * u8::from(self.counts_fuel) | CHECKS_ACCESSES * u8::from(self.checks_accesses)
+        (COUNTS_FUEL * u8::from(self.counts_fuel)) | (CHECKS_ACCESSES * u8::from(self.checks_accesses))
     }
 
     /// Returns the settings in a byte; `None` if it has other bits.

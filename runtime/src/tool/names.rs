@@ -78,7 +78,7 @@ impl NameRules {
         if self != Self::Windows {
             return None;
         }
-        let Some(share) = path.strip_prefix(r"\\") else { return None };
+        let share = path.strip_prefix(r"\\")?;
         if share.starts_with(['.', '?']) {
             return Some("it is the path of a device; name the folder by its drive");
         }
