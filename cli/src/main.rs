@@ -74,8 +74,8 @@ Examples:
   toolcrib audit verify                   verify the audit log
   toolcrib doctor                         check the installation
 
-Exit status: 0 success, 1 failure, 2 usage error, 3 no trusted signature, 4 at a
-budget, 130 interrupted, 129 or 143 terminated (SIGHUP, SIGTERM).";
+Exit status: 0 success, 1 failure, 2 usage error, 3 no trusted signature,
+4 at a budget, 130 interrupted, 129 or 143 terminated (SIGHUP, SIGTERM).";
 
 /// Name of the program.
 const PROGRAM: &str = "toolcrib";
