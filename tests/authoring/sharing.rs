@@ -1,4 +1,4 @@
-//! What tools share when they are built, and work that is repeated after each change.
+//! The build folder that tools share, and commands that repeat their work after each change.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

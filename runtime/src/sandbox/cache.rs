@@ -2,8 +2,8 @@
 //! with the folder's own key, over its name and every byte; any other file (damaged, foreign, or of another engine) is
 //! ignored and replaced.
 //!
-//! Where the system has paths for handles, the code is mapped from the file whose seal was checked, and not copied. A mapped
-//! file must not change, and nobody changes this one: the program itself only replaces and removes files of the cache, which
+//! The code is mapped from the file with the checked seal, and not copied, on systems that have paths for handles. A mapped file
+//! must not change, and nobody changes this one: the program itself only replaces and removes files of the cache, which
 //! leaves an open one as it is; no grant of a tool reaches the folder, by any path or link; and other users cannot write it.
 //! A process of the same user can read the key beside the file, so no seal would stop it.
 
