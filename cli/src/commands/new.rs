@@ -1,5 +1,6 @@
 //! `toolcrib new`: creates working templates of tools and hooks. Existing files are never overwritten.
 
+mod folder;
 mod language;
 mod package;
 

@@ -5,9 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-
-use crate::component::UNFINISHED;
+use super::folder::create;
 use crate::render::Advice;
 
 const CONTRACT: (&str, &str) = ("wit/tool.wit", include_str!("lang/tool.wit"));
@@ -89,21 +87,7 @@ pub(super) fn snake(name: &str) -> String {
 /// Creates the project inside `dir`. The folder appears only when it is complete.
 pub(super) fn write(dir: &Path, name: &str, language: Language) -> anyhow::Result<PathBuf> {
     check(name)?;
-    let folder = dir.join(name);
-    let told = || format!("cannot write `{}`", folder.display());
-    match fs::symlink_metadata(&folder) {
-        Ok(_) => {
-            let hint = "existing files are never overwritten: choose another name, or remove it first";
-            return Err(Advice::new(format!("`{}` already exists", folder.display()), hint).into());
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error).with_context(told),
-    }
-    fs::create_dir_all(dir).with_context(told)?;
-    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(dir).with_context(told)?;
-    let fresh = unfinished.path().join(name);
-    fill(&fresh, name, language).and_then(|()| fs::rename(&fresh, &folder)).with_context(told)?;
-    Ok(folder)
+    create(dir, name, |folder| fill(folder, name, language))
 }
 
 fn fill(folder: &Path, name: &str, language: Language) -> io::Result<()> {

@@ -4,9 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-
-use crate::component::UNFINISHED;
+use super::folder::create;
 use crate::render::Advice;
 use crate::sdk;
 
@@ -78,21 +76,7 @@ pub(super) fn write(dir: &Path, name: &str) -> anyhow::Result<PathBuf> {
         let hint = "use a build from the repository, or create a tool with `--markdown`";
         return Err(Advice::new("this build does not include the Rust SDK", hint).into());
     }
-    let folder = dir.join(name);
-    let told = || format!("cannot write `{}`", folder.display());
-    match fs::symlink_metadata(&folder) {
-        Ok(_) => {
-            let hint = "existing files are never overwritten: choose another name, or remove it first";
-            return Err(Advice::new(format!("`{}` already exists", folder.display()), hint).into());
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error).with_context(told),
-    }
-    fs::create_dir_all(dir).with_context(told)?;
-    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(dir).with_context(told)?;
-    let fresh = unfinished.path().join(name);
-    fill(&fresh, name).and_then(|()| fs::rename(&fresh, &folder)).with_context(told)?;
-    Ok(folder)
+    create(dir, name, |folder| fill(folder, name))
 }
 
 fn fill(folder: &Path, name: &str) -> io::Result<()> {
