@@ -1,6 +1,7 @@
 //! The Rust toolchain: checks its target and builds tool packages. Processes started here run with the user's own rights;
 //! no tool call starts one.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -20,8 +21,8 @@ const INSTALL: &str = "install Rust from https://rustup.rs; for other languages,
 
 /// Script of projects in other languages, as `toolcrib new tool --lang` creates it.
 const SCRIPT: &str = "build";
-/// Variable of cargo with the author's own target folder.
-const TARGET_VARIABLE: &str = "CARGO_TARGET_DIR";
+/// Variables of cargo with the author's own target folder.
+const TARGET_VARIABLES: [&str; 2] = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"];
 
 /// `true` if the toolchain of a folder has the standard library for [`TARGET`].
 ///
@@ -49,29 +50,29 @@ pub(crate) async fn build(folder: &Path, debug: bool, shared: Option<&BuildFolde
     add_target(folder)?;
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--target", TARGET, "--message-format", "json-render-diagnostics"]);
-    let package = manifest.parent().unwrap_or(folder).to_path_buf();
-    let target = shared.filter(|_| std::env::var_os(TARGET_VARIABLE).is_none());
+    let target = shared.filter(|_| TARGET_VARIABLES.iter().all(|name| std::env::var_os(name).is_none()));
     if let Some(shared) = shared {
         shared.override_sdk(folder, &mut cargo)?;
     }
     if let Some(target) = target {
-        target.enter(&package)?;
+        target.enter(manifest.parent().unwrap_or(folder))?;
         cargo.arg("--target-dir").arg(target.path());
     }
     cargo.args((!debug).then_some("--release")).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut cargo = Running::start(&mut cargo).map_err(|error| missing("cargo", &error))?;
     let output = cargo.child.stdout.take().context("cargo has no output")?;
     // An interruption drops the process, which ends it.
-    let components = tokio::task::spawn_blocking(move || components(output, &manifest)).await??;
+    let sdk = shared.map(|shared| shared.path().to_path_buf());
+    let built = tokio::task::spawn_blocking(move || Built::read(output, &manifest, sdk.as_deref())).await??;
     let status = cargo.child.wait().context("cannot wait for cargo")?;
     if let Some(target) = target {
-        target.leave(&package);
+        target.leave(&built.packages);
     }
     if !status.success() {
         let hint = "see cargo's messages above";
         return Err(Advice::new(format!("building `{}` failed ({status})", folder.display()), hint).into());
     }
-    Ok(components)
+    Ok(built.components)
 }
 
 /// Installs the standard library for [`TARGET`] if it is missing.
@@ -92,23 +93,48 @@ fn add_target(folder: &Path) -> anyhow::Result<()> {
         .into())
 }
 
-/// Returns the components among cargo's artifacts that belong to the package of `manifest`.
-fn components(output: ChildStdout, manifest: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    #[derive(Deserialize)]
-    struct Artifact {
-        manifest_path: PathBuf,
-        filenames: Vec<PathBuf>,
-    }
-    let mut components = Vec::new();
-    for line in BufReader::new(output).lines() {
-        let line = line.context("cannot read cargo's output")?;
-        // Other messages have other fields.
-        let Ok(artifact) = serde_json::from_str::<Artifact>(&line) else { continue };
-        if canonical(&artifact.manifest_path).is_ok_and(|path| path == manifest) {
-            components.extend(artifact.filenames.into_iter().filter(|file| file.extension() == Some("wasm".as_ref())));
+/// Result of a build, from the messages of cargo.
+#[derive(Default)]
+struct Built {
+    /// Components of the package.
+    components: Vec<PathBuf>,
+    /// Names of the package and of all others in folders of the author.
+    packages: BTreeSet<String>,
+}
+
+impl Built {
+    /// Reads the messages about the package of `manifest`. Packages in the folder `shared` are not the author's.
+    fn read(output: ChildStdout, manifest: &Path, shared: Option<&Path>) -> anyhow::Result<Self> {
+        #[derive(Deserialize)]
+        struct Artifact {
+            package_id: String,
+            manifest_path: PathBuf,
+            filenames: Vec<PathBuf>,
         }
+        let mut built = Self::default();
+        for line in BufReader::new(output).lines() {
+            let line = line.context("cannot read cargo's output")?;
+            // Other messages have other fields.
+            let Ok(artifact) = serde_json::from_str::<Artifact>(&line) else { continue };
+            let is_shared = shared.is_some_and(|shared| artifact.manifest_path.starts_with(shared));
+            built.packages.extend(name_in_folder(&artifact.package_id).filter(|_| !is_shared).map(str::to_owned));
+            if canonical(&artifact.manifest_path).is_ok_and(|path| path == manifest) {
+                let files = artifact.filenames.into_iter();
+                built.components.extend(files.filter(|file| file.extension() == Some("wasm".as_ref())));
+            }
+        }
+        Ok(built)
     }
-    Ok(components)
+}
+
+/// Returns the name of a package in a folder from its identifier: `path+file:///FOLDER/NAME#VERSION` or
+/// `path+file:///FOLDER#NAME@VERSION`; `None` for a package from a registry or a repository.
+fn name_in_folder(id: &str) -> Option<&str> {
+    let (folder, version) = id.strip_prefix("path+file://")?.rsplit_once('#')?;
+    match version.split_once('@') {
+        Some((name, _)) => Some(name),
+        None => folder.rsplit('/').next(),
+    }
 }
 
 fn missing(program: &str, error: &io::Error) -> anyhow::Error {
@@ -170,5 +196,23 @@ mod system {
             return Err(error);
         }
         Ok((child, job))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_package_in_a_folder_is_the_authors() {
+        for (id, name) in [
+            ("path+file:///home/ada/left/same-name#0.1.0", Some("same-name")),
+            ("path+file:///home/ada/left#same-name@0.1.0", Some("same-name")),
+            ("path+file:///C:/ada/left#same-name@0.1.0", Some("same-name")),
+            ("registry+https://example.com/index#serde@1.0.0", None),
+            ("git+https://example.com/part#0.1.0", None),
+        ] {
+            assert_eq!(name_in_folder(id), name, "{id}");
+        }
     }
 }

@@ -8,12 +8,12 @@ use std::path::Path;
 static FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/sdk.rs"));
 /// Lock file of the SDK, used as the initial lock file of a package.
 const LOCK: &str = "Cargo.lock";
+/// Folder with the output of builds, and nothing that they read.
+const OUTPUT: &str = "target";
 /// Folder of the SDK in a package.
 pub(crate) const FOLDER: &str = "sdk";
 /// Folder of the crate that tools depend on, in that of the SDK.
 pub(crate) const CRATE: &str = "guest-sdk";
-/// Names of the packages of the SDK.
-pub(crate) const PACKAGES: [&str; 2] = ["toolcrib-guest", "toolcrib-guest-macro"];
 
 /// Returns `true` if the program has no SDK.
 pub(crate) fn is_empty() -> bool {
@@ -33,7 +33,20 @@ pub(crate) fn sources() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// Returns `true` if a folder holds the sources of this version, unchanged and without others in the folders of the crates.
 pub(crate) fn is_unchanged(folder: &Path) -> bool {
     let is_same = |(path, text): (&str, &str)| fs::read_to_string(folder.join(path)).is_ok_and(|own| own == text);
-    !is_empty() && sources().all(is_same)
+    !is_empty() && sources().all(is_same) && has_no_others(folder, Path::new(""))
+}
+
+/// Returns `true` if all files below a folder of the SDK are sources of this version, except for the output of builds.
+fn has_no_others(folder: &Path, below: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder.join(below)) else { return false };
+    entries.flatten().all(|entry| {
+        let path = below.join(entry.file_name());
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => entry.file_name() == OUTPUT || has_no_others(folder, &path),
+            Ok(_) => path == Path::new(LOCK) || sources().any(|(source, _)| Path::new(source) == path),
+            Err(_) => false,
+        }
+    })
 }
 
 /// Writes the sources to a folder.
@@ -76,5 +89,11 @@ mod tests {
         assert!(is_unchanged(folder.path()));
         fs::write(folder.path().join("guest-sdk/src/lib.rs"), "//! mine").unwrap();
         assert!(!is_unchanged(folder.path()));
+        write(folder.path()).unwrap();
+        fs::create_dir_all(folder.path().join("guest-sdk/target/debug")).unwrap();
+        fs::write(folder.path().join("guest-sdk/target/debug/x"), "").unwrap();
+        assert!(is_unchanged(folder.path()));
+        fs::write(folder.path().join("guest-sdk/build.rs"), "fn main() {}").unwrap();
+        assert!(!is_unchanged(folder.path()), "a file of the author");
     }
 }

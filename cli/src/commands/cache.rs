@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use toolcrib::cache::{CacheEntry, Removal};
 
+use crate::build_folder::BuildFolder;
 use crate::options::{CacheFolder, CacheLimit, DEFAULT_MAX_CACHE, LIMIT_VARIABLE, rounded_size, size, size_in_words};
 use crate::render;
 
@@ -81,7 +83,7 @@ struct Prune {
     folder: CacheFolder,
 }
 
-/// Remove all entries.
+/// Remove all entries, and the folder in which `build` compiles tools.
 #[derive(clap::Args)]
 #[command(after_long_help = CLEAR_EXAMPLES)]
 struct Clear {
@@ -93,7 +95,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::List(args) => list(&args)?,
         Action::Prune(args) => report(args.folder.cache()?.prune(args.max as u64)?),
-        Action::Clear(args) => report(args.folder.cache()?.clear()?),
+        Action::Clear(args) => {
+            let cache = args.folder.cache()?;
+            BuildFolder::clear(cache.path()).context("cannot remove the folder in which tools are built")?;
+            report(cache.clear()?);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
