@@ -129,6 +129,19 @@ fn each_shell_installs_a_program_for_the_user_and_removes_exactly_its_files() {
 }
 
 #[test]
+fn an_installation_in_another_folder_keeps_the_first_one_removable() {
+    let release = Release::new(&[&target("gnu"), &target("musl")]);
+    let other = release.home.path().join("other");
+    for arguments in [&[][..], &["--dir", other.to_str().unwrap()], &[]] {
+        let installed = release.install(arguments);
+        assert!(installed.status.success(), "{installed:?}");
+    }
+    assert!(release.program().exists() && other.join("toolcrib").exists());
+    let removed = release.run_with(&["sh"], &["uninstall"]);
+    assert!(removed.status.success() && release.files() == 0, "{removed:?}");
+}
+
+#[test]
 fn a_changed_archive_is_refused() {
     let release = Release::new(&[&target("musl")]);
     let archive = release.folder.path().join(Release::archive(&target("musl")));

@@ -74,6 +74,7 @@ function Get-Processor {
 # Copies a file of the release into the work folder.
 function Get-ReleaseFile([string]$Source, [string]$Name, [string]$Work) {
     $target = Join-Path $Work $Name
+    if ($Source -match '^[a-z]+://[^/]*@') { Stop-Install "``$Source`` holds a user name" }
     if ($Source -match '^(https://|http://(127\.0\.0\.1|localhost)[:/])') {
         [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
         Invoke-WebRequest -UseBasicParsing -Uri "$Source/$Name" -OutFile $target

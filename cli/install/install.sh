@@ -191,6 +191,11 @@ install_release() {
   put "$unpacked/completions/toolcrib.bash" "$data/bash-completion/completions/toolcrib" 644
   put "$unpacked/completions/toolcrib.zsh" "$data/zsh/site-functions/_toolcrib" 644
   put "$unpacked/completions/toolcrib.fish" "${XDG_CONFIG_HOME:-$HOME/.config}/fish/completions/toolcrib.fish" 644
+  # Files of an earlier installation stay in the list, so that `uninstall` removes them too.
+  if [ -f "$list" ]; then
+    grep -Fvx -f "$work/installed" "$list" >"$work/earlier" || true
+    cat "$work/earlier" >>"$work/installed"
+  fi
   put "$work/installed" "$list" 644
   echo "installed $(cat "$work/started") ($target) in $dir" >&2
   case :$PATH: in
