@@ -74,17 +74,28 @@ impl Answer {
         self.add(part, lines.join("\n"));
     }
 
-    /// Returns each part that differs, with both texts.
-    pub(crate) fn differences<'a>(&'a self, other: &'a Self) -> Vec<(&'a str, &'a str, &'a str)> {
+    /// Returns each part that differs, with both texts. With `has_backslashes`, the other platform joins the names of a path by
+    /// backslashes, which equal slashes.
+    pub(crate) fn differences<'a>(
+        &'a self,
+        other: &'a Self,
+        has_backslashes: bool,
+    ) -> Vec<(&'a str, &'a str, &'a str)> {
+        let differ = |one: &str, two: &str| one != two && !(has_backslashes && with_slashes(one) == with_slashes(two));
         let missing =
             |at: usize, answer: &'a Self| answer.0.get(at).map_or("(no such part)", |(_, text)| text.as_str());
         let longest = if self.0.len() < other.0.len() { other } else { self };
         let names = longest.0.iter().map(|(name, _)| name.as_str()).enumerate();
         names
             .map(|(at, name)| (name, missing(at, self), missing(at, other)))
-            .filter(|(_, one, two)| one != two)
+            .filter(|(_, one, two)| differ(one, two))
             .collect()
     }
+}
+
+/// Replaces each backslash, and each pair, which JSON needs for one, by a slash.
+fn with_slashes(text: &str) -> String {
+    text.replace(r"\\", "/").replace('\\', "/")
 }
 
 fn list(folder: &Path, below: &str, lines: &mut Vec<String>) {

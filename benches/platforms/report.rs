@@ -33,7 +33,10 @@ pub(crate) fn table(platforms: &[Platform], answers: &Answers, is_complete: bool
                 count.left_out += 1;
                 continue;
             }
-            let parts = found.map_or_else(|| vec![("case", "", "(did not run)")], |found| expected.differences(found));
+            let parts = found.map_or_else(
+                || vec![("case", "", "(did not run)")],
+                |found| expected.differences(found, platform.is_windows()),
+            );
             let mut named = 0;
             for (part, expected, found) in &parts {
                 match find(&platform.name, group, case, part) {

@@ -90,7 +90,11 @@ download() {
   if has curl; then
     curl --proto '=https,http' --proto-redir '=https' --fail --silent --show-error --location --retry 3 --output "$2" "$1"
   elif has wget; then
-    wget -q -O "$2" "$1"
+    # `wget` cannot refuse to be redirected to an address without encryption: such requests go to a proxy that does not exist.
+    case $1 in
+      https://*) http_proxy=http://127.0.0.1:9 HTTP_PROXY=http://127.0.0.1:9 no_proxy='' NO_PROXY='' wget -q -O "$2" "$1" ;;
+      *) wget -q -O "$2" "$1" ;;
+    esac
   else
     fail 'neither `curl` nor `wget` was found' 'install one of them, or download the files and use --from FOLDER'
   fi

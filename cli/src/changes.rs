@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 
 /// Time between two looks at the files.
 const INTERVAL: Duration = Duration::from_millis(300);
-/// Maximum number of files that are looked at.
-const MAX_FILES: usize = 10_000;
-/// Maximum depth of folders.
+/// Maximum number of files and folders that are looked at; changes of others are not seen.
+const MAX_ENTRIES: usize = 10_000;
+/// Maximum depth of folders; changes of files in deeper ones are not seen.
 const MAX_DEPTH: usize = 16;
 /// Folders with output, which changes with every build.
 const OUTPUT_FOLDERS: [&str; 3] = ["target", "node_modules", "__pycache__"];
@@ -65,17 +65,20 @@ fn changed(before: &Files, now: &Files) -> Option<PathBuf> {
 }
 
 fn files(root: &Path, with_components: bool) -> Files {
-    let mut files = Files::new();
-    collect(root, with_components, MAX_DEPTH, &mut files);
+    let (mut files, mut entries) = (Files::new(), MAX_ENTRIES);
+    collect(root, with_components, MAX_DEPTH, &mut entries, &mut files);
     files
 }
 
-/// Adds the files at and below a path. Links are not followed, and hidden folders are passed over except those of projects.
-fn collect(path: &Path, with_components: bool, depth: usize, files: &mut Files) {
+/// Adds the files at and below a path, while entries are left to be looked at. Links are not followed, and hidden folders are
+/// passed over except those of projects.
+fn collect(path: &Path, with_components: bool, depth: usize, left: &mut usize, files: &mut Files) {
+    let Some(fewer) = left.checked_sub(1) else { return };
+    *left = fewer;
     let Ok(about) = path.symlink_metadata() else { return };
     if about.is_file() {
         let is_component = path.extension().is_some_and(|extension| extension == COMPONENT);
-        if files.len() < MAX_FILES && (with_components || !is_component) {
+        if with_components || !is_component {
             let modified = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             files.insert(path.to_path_buf(), (modified, about.len()));
         }
@@ -87,7 +90,7 @@ fn collect(path: &Path, with_components: bool, depth: usize, files: &mut Files) 
         let name = name.to_string_lossy();
         let is_passed = OUTPUT_FOLDERS.contains(&&*name) || name.starts_with('.') && name != ".harness";
         if !is_passed {
-            collect(&entry.path(), with_components, depth - 1, files);
+            collect(&entry.path(), with_components, depth - 1, left, files);
         }
     }
 }
@@ -116,6 +119,20 @@ mod tests {
         fs::remove_file(folder.path().join("src/new.rs")).unwrap();
         fs::remove_file(folder.path().join("src/lib.rs")).unwrap();
         assert!(changed(&before, &files(folder.path(), false)).is_some_and(|path| path.ends_with("src/lib.rs")));
+    }
+
+    #[test]
+    fn a_folder_with_more_entries_or_more_depth_is_looked_at_in_part() {
+        let folder = tempfile::tempdir().unwrap();
+        (0..MAX_ENTRIES + 50).for_each(|at| fs::write(folder.path().join(at.to_string()), "").unwrap());
+        // The folder itself is an entry.
+        assert_eq!(files(folder.path(), false).len(), MAX_ENTRIES - 1);
+        let folder = tempfile::tempdir().unwrap();
+        let deepest = (1..MAX_DEPTH).fold(folder.path().to_path_buf(), |path, _| path.join("d"));
+        fs::create_dir_all(deepest.join("d")).unwrap();
+        fs::write(deepest.join("seen"), "").unwrap();
+        fs::write(deepest.join("d/unseen"), "").unwrap();
+        assert_eq!(files(folder.path(), false).into_keys().collect::<Vec<_>>(), [deepest.join("seen")]);
     }
 
     #[tokio::test]
