@@ -4,6 +4,7 @@
 mod changing;
 mod explaining;
 mod layers;
+mod projects;
 
 use std::fs;
 use std::path::PathBuf;

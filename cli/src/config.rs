@@ -30,7 +30,7 @@ use crate::trust::{Subject, Trusted};
 pub(crate) use defaults::{origin_of, with_defaults};
 pub(crate) use edit::{Change, path_of};
 pub(crate) use key::{Key, Merge, find};
-pub(crate) use layer::{Layer, LayerKind, Setting, SettingsText, shown};
+pub(crate) use layer::{HOST_LAYERS, Layer, LayerKind, Setting, SettingsText, shown};
 pub(crate) use layers::{DEFAULT_FILE, Layers, default_file, profile, system_file, use_profile, user_file};
 pub(crate) use schema::schema;
 pub(crate) use table::{Field, Place, Table};

@@ -17,10 +17,16 @@ use crate::trust::Subject;
 const PROFILE: &str = "profile";
 /// Prefix of the requests of a settings file.
 const REQUEST: &str = "setting:";
+/// Places of the keys of the host.
+pub(crate) const HOST_LAYERS: &str = "the profile, user and system layers, whose files `toolcrib config explain` names, and in \
+                                      a file of `--config`";
 
 /// Kinds of layers, the strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LayerKind {
+    /// The file that the user names in the place of the project's: it is their own.
+    Named,
+    /// `./toolcrib.toml`, which others may have written.
     Project,
     Profile,
     User,
@@ -31,11 +37,17 @@ impl LayerKind {
     /// Name of the layer.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            LayerKind::Project => "project",
+            LayerKind::Named | LayerKind::Project => "project",
             LayerKind::Profile => "profile",
             LayerKind::User => "user",
             LayerKind::System => "system",
         }
+    }
+
+    /// Returns the layers whose files may have a key, the strongest first.
+    pub(crate) fn of(key: &Key) -> &'static [Self] {
+        const ALL: &[LayerKind] = &[LayerKind::Project, LayerKind::Profile, LayerKind::User, LayerKind::System];
+        if key.is_of_host { &ALL[1..] } else { ALL }
     }
 }
 
@@ -194,6 +206,9 @@ fn settings(mut top: Table<'_>, kind: LayerKind) -> anyhow::Result<Vec<Setting>>
 }
 
 fn setting(key: &'static Key, name: &str, field: Field<'_>, kind: LayerKind) -> anyhow::Result<Setting> {
+    if kind == LayerKind::Project && !LayerKind::of(key).contains(&kind) {
+        return Err(field.place().error(&format!("a project cannot decide this; it may stand in {HOST_LAYERS}")));
+    }
     let (line, column) = field.position();
     let name = format!("{}.{name}", key.section);
     Ok(Setting { key, name, value: value(&key.kind, field, kind)?, line, column })

@@ -70,7 +70,7 @@ impl Layers {
     pub(crate) fn load(named: Option<&Path>, trusted: &Trusted, announces: bool) -> anyhow::Result<Self> {
         let mut layers = Vec::new();
         if let Some(path) = named {
-            layers.push(SettingsText::read(path, LayerKind::Project)?.layer(LayerKind::Project, true));
+            layers.push(SettingsText::read(path, LayerKind::Named)?.layer(LayerKind::Named, true));
         } else if let Some(path) = default_file() {
             let text = SettingsText::read(&path, LayerKind::Project)?;
             let subject = text.subject();

@@ -1,4 +1,4 @@
-//! Paths in settings files. A project's paths start at its file. The user's and the system's files hold for every folder:
+//! Paths in settings files. The paths of a project, and of a file in its place, start at that file. The user's and the system's files hold for every folder:
 //! a path in them is absolute or below the home folder, or names the current folder by a leading `.`.
 
 use std::path::{Component, Path, PathBuf};
@@ -34,7 +34,7 @@ pub(super) fn check(rule: PathRule, kind: LayerKind, text: &str) -> Result<(), S
     let is_here = || matches!(path.components().next(), Some(Component::CurDir));
     match kind {
         _ if is_no_path(rule, text) || path.is_absolute() || below_home(text).is_some() || is_here() => Ok(()),
-        LayerKind::Project => Ok(()),
+        LayerKind::Named | LayerKind::Project => Ok(()),
         _ => Err(format!(
             "`{text}`: this file holds for every folder: write an absolute path, `~/{text}`, or `./{text}` for the current \
              folder"
@@ -54,7 +54,7 @@ pub(super) fn resolve(rule: PathRule, kind: LayerKind, file: &Path, text: &str) 
     let folder = file.parent().filter(|folder| ![Path::new(""), Path::new(".")].contains(folder));
     match (kind, folder) {
         // An absolute path takes the place of the folder.
-        (LayerKind::Project, Some(folder)) => folder.join(text),
+        (LayerKind::Named | LayerKind::Project, Some(folder)) => folder.join(text),
         _ => text.into(),
     }
 }

@@ -151,6 +151,22 @@ fn all_that_trust_grants_is_requested_and_denials_are_not() {
     assert!(!names.iter().any(|name| name.starts_with("deny") || name.ends_with("ask")), "{names:?}");
 }
 
+#[test]
+fn the_keys_of_the_host_are_refused_in_a_project_and_listed_in_the_book() {
+    let book = include_str!("../../docs/src/configuration.md");
+    let (_, listed) = book.split_once("The file of a project cannot have these keys").unwrap();
+    let listed = listed.split("\n\n").next().unwrap();
+    for key in KEYS.iter().filter(|key| key.name != ANY) {
+        let text = format!("[{}]\n{} = {}\n", key.section, key.name, samples(&key.kind).0);
+        let of_project = parse(&text, LayerKind::Project).map(drop).map_err(|error| error.to_string());
+        match key.is_of_host {
+            true => assert!(of_project.is_err_and(|error| error.contains("a project cannot decide this")), "{key}"),
+            false => assert_eq!(of_project, Ok(()), "{key}"),
+        }
+        assert_eq!(listed.contains(&format!("`{key}`")), key.is_of_host, "{key} in the book");
+    }
+}
+
 /// A value that a kind accepts, and one that it refuses.
 fn samples(kind: &Kind) -> (String, String) {
     match kind {
@@ -184,14 +200,14 @@ fn the_schema_accepts_and_refuses_what_the_parser_does() {
         let name = if key.name == ANY { "any" } else { key.name };
         let (good, bad) = samples(&key.kind);
         for (value, fits) in [(good, true), (bad, false)] {
-            for (table, kind) in [("", LayerKind::Project), ("profile.ci.", LayerKind::User)] {
+            for (table, kind) in [("", LayerKind::Named), ("profile.ci.", LayerKind::User)] {
                 let text = format!("[{table}{}]\n{name} = {value}\n", key.section);
                 assert_eq!(parse(&text, kind).is_ok(), fits, "{text}");
                 assert_eq!(validator.is_valid(&as_json(&text)), fits, "{text}");
             }
         }
         let text = format!("[{}]\nunheard_of = 'x'\n", key.section);
-        assert_eq!(parse(&text, LayerKind::Project).is_ok(), validator.is_valid(&as_json(&text)), "{text}");
+        assert_eq!(parse(&text, LayerKind::Named).is_ok(), validator.is_valid(&as_json(&text)), "{text}");
     }
     assert!(!validator.is_valid(&json!({"unheard_of": {}})));
 }

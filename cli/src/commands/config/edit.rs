@@ -27,7 +27,7 @@ impl Target {
 
     fn path(&self) -> anyhow::Result<PathBuf> {
         let path = match self.kind() {
-            LayerKind::Project => Some(PathBuf::from(DEFAULT_FILE)),
+            LayerKind::Named | LayerKind::Project => Some(PathBuf::from(DEFAULT_FILE)),
             LayerKind::System => system_file(),
             LayerKind::User | LayerKind::Profile => user_file(),
         };

@@ -1,0 +1,73 @@
+//! The file of a project: keys that it cannot have.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{json as parsed, write_project, write_user};
+use crate::crib::Crib;
+
+/// Keys of the host, each with a value.
+const OF_THE_HOST: [(&str, &str); 11] = [
+    ("model.api_key_env", "\"PATH\""),
+    ("approvals.file", "\"elsewhere\""),
+    ("approvals.pending", "\"elsewhere\""),
+    ("network.ca", "[\"elsewhere\"]"),
+    ("records.audit_dir", "\"elsewhere\""),
+    ("records.results_dir", "\"elsewhere\""),
+    ("records.keyvalue_dir", "\"elsewhere\""),
+    ("cache.dir", "\"elsewhere\""),
+    ("cache.max", "\"1MiB\""),
+    ("secrets.store", "\"file\""),
+    ("secrets.file", "\"elsewhere\""),
+];
+
+fn line(key: &str, value: &str) -> String {
+    let (section, name) = key.split_once('.').unwrap();
+    format!("[{section}]\n{name} = {value}\n")
+}
+
+#[test]
+fn a_project_decides_on_no_place_of_the_host_no_credential_and_no_approval() {
+    for trusts in [false, true] {
+        let mut crib = Crib::with_guests(&["echo"]);
+        crib.trusts = trusts;
+        for (key, value) in OF_THE_HOST {
+            write_project(&crib, &line(key, value));
+            let ran = crib.run(&["call", "echo", "{}"]);
+            let wanted =
+                format!("`{key}`: a project cannot decide this; it may stand in the profile, user and system layers");
+            assert!(
+                ran.code == Some(1) && ran.stderr.contains("toolcrib.toml:2:") && ran.stderr.contains(&wanted),
+                "{ran:?}"
+            );
+        }
+        assert!(!crib.path("elsewhere").exists() && crib.records().is_empty());
+    }
+}
+
+#[test]
+fn a_key_of_the_host_is_refused_by_set_and_named_by_explain_and_schema() {
+    let crib = Crib::new();
+    let schema = parsed(&crib.run(&["config", "schema"]));
+    for (key, value) in OF_THE_HOST {
+        let ran = crib.run(&["config", "set", "--project", key, value.trim_matches('"')]);
+        assert!(ran.code == Some(1) && ran.stderr.contains("a project cannot decide this"), "{ran:?}");
+        let explained = crib.run(&["config", "explain", key]).stdout;
+        assert!(explained.contains("It may stand in the profile, user and system layers"), "{explained}");
+        let (section, name) = key.split_once('.').unwrap();
+        let described = schema["$defs"][section]["properties"][name]["description"].as_str().unwrap();
+        assert!(described.contains("not in a project's file"), "{described}");
+    }
+    assert!(!crib.path("toolcrib.toml").exists());
+    write_user(&crib, "[cache]\nmax = \"2GiB\"\n");
+    let explained = parsed(&crib.run(&["config", "explain", "cache.max", "--json"]));
+    assert_eq!(explained["settings"][0]["layers"], json!(["profile", "user", "system"]));
+}
+
+#[test]
+fn a_file_that_the_user_names_may_have_keys_of_the_host() {
+    let crib = Crib::with_guests(&["echo"]);
+    fs::write(crib.path("mine.toml"), "[records]\nkeyvalue_dir = \"kept\"\n[cache]\nmax = \"2GiB\"\n").unwrap();
+    assert_eq!(crib.run(&["call", "echo", "{}", "--config", "mine.toml"]).code, Some(0));
+}
