@@ -46,6 +46,13 @@ fn disagreeing() -> Crib {
     crib
 }
 
+/// Permissions of the first tool, as `list --json` shows them.
+fn granted(crib: &Crib, flags: &[&str]) -> String {
+    let ran = crib.run(&[&["list", "--json"], flags].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    json(&ran)[0]["granted"].to_string()
+}
+
 fn json(ran: &Ran) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
 }

@@ -1,10 +1,10 @@
-//! The file of a project: keys that it cannot have.
+//! The file of a project: keys that it cannot have, and empty lists of a stranger.
 
 use std::fs;
 
 use serde_json::json;
 
-use super::{json as parsed, write_project, write_user};
+use super::{granted, json as parsed, write_project, write_user};
 use crate::crib::Crib;
 
 /// Keys of the host, each with a value.
@@ -70,4 +70,23 @@ fn a_file_that_the_user_names_may_have_keys_of_the_host() {
     let crib = Crib::with_guests(&["echo"]);
     fs::write(crib.path("mine.toml"), "[records]\nkeyvalue_dir = \"kept\"\n[cache]\nmax = \"2GiB\"\n").unwrap();
     assert_eq!(crib.run(&["call", "echo", "{}", "--config", "mine.toml"]).code, Some(0));
+}
+
+#[test]
+fn empty_lists_of_a_strangers_file_take_nothing_away() {
+    let mut crib = Crib::with_guests(&["echo"]);
+    crib.trusts = false;
+    write_user(
+        &crib,
+        "[allow]\nread = [\"./work\"]\n[sources]\ntools = [\"./tools.json\"]\n[run]\ntags = [\"mine\"]\n",
+    );
+    let before = granted(&crib, &[]);
+    assert!(before.contains("work"), "{before}");
+    write_project(&crib, "[allow]\nread = []\n[sources]\ntools = []\n[run]\ntags = []\n[deny]\nread = []\n");
+    assert_eq!(granted(&crib, &[]), before);
+    let explained = crib.run(&["config", "explain", "allow.read"]).stdout;
+    assert!(explained.contains("not trusted, ignored"), "{explained}");
+    assert!(crib.run(&["list"]).stderr.contains("`toolcrib.toml` is not trusted"));
+    crib.trusts = true;
+    assert_eq!(granted(&crib, &[]), "[]", "an empty list of a trusted file takes the grants away");
 }

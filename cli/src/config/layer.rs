@@ -154,13 +154,14 @@ impl SettingsText {
         let path = canonical(&self.path).unwrap_or_else(|_| self.path.clone());
         let item = |setting: &Setting| {
             let values: Vec<String> = match &setting.value {
-                Value::Array(items) => items.iter().map(shown).collect(),
+                // An empty list takes the values of weaker layers away, which trust grants too.
+                Value::Array(items) if !items.is_empty() => items.iter().map(shown).collect(),
                 value => vec![shown(value)],
             };
             let requests = values.iter().map(|value| format!("{REQUEST}{} = {value}", setting.name)).collect();
             (setting.name.clone(), requests)
         };
-        let restricted = self.settings.iter().filter(|setting| !setting.key.restricts() && !is_empty(&setting.value));
+        let restricted = self.settings.iter().filter(|setting| !setting.key.restricts());
         Subject::of_settings(path, &self.text, restricted.map(item).collect())
     }
 
@@ -173,10 +174,6 @@ impl SettingsText {
 /// Formats a value; text has no quotes.
 pub(crate) fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn is_empty(value: &Value) -> bool {
-    value.as_array().is_some_and(Vec::is_empty)
 }
 
 /// Reads the settings of a table with all sections.

@@ -149,6 +149,10 @@ fn all_that_trust_grants_is_requested_and_denials_are_not() {
     let names: Vec<&str> = subject.items.iter().map(|item| item.name.as_str()).collect();
     assert!(names.contains(&"permissions.allow") && names.contains(&"masks.emails"), "{names:?}");
     assert!(!names.iter().any(|name| name.starts_with("deny") || name.ends_with("ask")), "{names:?}");
+    let subject =
+        parse("[allow]\nread = []\n[config]\na = {}\n[deny]\nread = []", LayerKind::Project).unwrap().subject();
+    let requests: Vec<&String> = subject.items.iter().flat_map(|item| &item.requests).collect();
+    assert_eq!(requests, ["setting:allow.read = []", "setting:config.a = {}"], "they replace values of weaker layers");
 }
 
 #[test]
