@@ -65,11 +65,13 @@ pub(crate) struct Mask {
     pub(crate) pattern: String,
 }
 
-/// Denial of a settings file as options.
+/// Denial of a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConfiguredDenial {
-    /// Options such as `--deny-read=/srv`.
-    pub(crate) options: Vec<String>,
+    /// Name of the key in `[deny]`, that of its option after `--deny-`.
+    pub(crate) name: &'static str,
+    /// Values, with paths resolved; `true` for a key without names.
+    pub(crate) values: Vec<String>,
     /// Key and file.
     pub(crate) origin: String,
 }
@@ -135,13 +137,9 @@ fn rules(layers: &Layers) -> anyhow::Result<Vec<Rule>> {
 fn denials(layers: &Layers) -> Vec<ConfiguredDenial> {
     let settings = layers.names("deny").into_iter().flat_map(|name| layers.effective(name));
     let denial = |(layer, setting): (&Layer, &Setting)| {
-        let flag = format!("--deny-{}", setting.key.name);
-        let options = match &setting.value {
-            Value::Bool(true) => vec![flag],
-            Value::Bool(false) => Vec::new(),
-            _ => layer.texts(setting).into_iter().map(|value| format!("{flag}={value}")).collect(),
-        };
-        ConfiguredDenial { options, origin: format!("`{}` in `{}`", setting.name, layer.place(setting)) }
+        let values = if setting.value == Value::Bool(false) { Vec::new() } else { layer.texts(setting) };
+        let origin = format!("`{}` in `{}`", setting.name, layer.place(setting));
+        ConfiguredDenial { name: setting.key.name, values, origin }
     };
     settings.map(denial).collect()
 }

@@ -1,4 +1,4 @@
-//! The file of a project: keys that it cannot have, and empty lists of a stranger.
+//! The file of a project: keys that it cannot have, empty lists of a stranger, and commas in paths.
 
 use std::fs;
 
@@ -89,4 +89,18 @@ fn empty_lists_of_a_strangers_file_take_nothing_away() {
     assert!(crib.run(&["list"]).stderr.contains("`toolcrib.toml` is not trusted"));
     crib.trusts = true;
     assert_eq!(granted(&crib, &[]), "[]", "an empty list of a trusted file takes the grants away");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_folder_with_a_comma_is_granted_and_denied_whole() {
+    let crib = Crib::with_guests(&["echo"]);
+    fs::create_dir_all(crib.path("a,b/docs")).unwrap();
+    crate::crib::link("a,b/docs", &crib.path("plain"));
+    fs::write(crib.path("a,b/grants.toml"), "[allow]\nread = [\"docs\"]\n").unwrap();
+    let shown = granted(&crib, &["--config=a,b/grants.toml"]);
+    assert!(shown.contains("a,b/docs"), "{shown}");
+    fs::write(crib.path("a,b/denials.toml"), "[deny]\nread = [\"docs\"]\n").unwrap();
+    let shown = granted(&crib, &["--config=a,b/denials.toml", "--allow-read=plain"]);
+    assert_eq!(shown, "[]");
 }

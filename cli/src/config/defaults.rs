@@ -124,7 +124,8 @@ fn set_defaults(
         let Some((option, values)) = default_of(key, layer, setting) else { continue };
         let Some(id) = id(option) else { continue };
         origins.insert(option, format!("{} settings, {}", layer.kind.as_str(), layer.place(setting)));
-        command = command.mut_arg(id, |option| option.default_values(values));
+        // Each value is one of a list: a comma in a folder separates nothing.
+        command = command.mut_arg(id, |option| option.default_values(values).value_delimiter(None));
     }
     command
 }

@@ -60,8 +60,8 @@ fn every_section_is_read() {
     assert_eq!(config.defer_above, Some(40));
     assert_eq!((config.tags, config.routes), (vec!["ci".into()], vec![("patch".into(), "apply_patch".into())]));
     assert_eq!(config.tools, [("summarize".into(), json!({"style": "brief", "most": 3}))]);
-    let denials: Vec<&String> = config.denials.iter().flat_map(|denial| &denial.options).collect();
-    assert_eq!(denials, ["--deny-model", "--deny-net=*"]);
+    let denials: Vec<_> = config.denials.iter().map(|denial| (denial.name, denial.values.join(" "))).collect();
+    assert_eq!(denials, [("model", "true".to_owned()), ("net", "*".to_owned())]);
     assert_eq!(config.denials[0].origin, "`deny.model` in `t:20`");
 }
 
