@@ -4,10 +4,12 @@
 mod changing;
 mod explaining;
 mod layers;
+#[cfg(unix)]
+mod owners;
 mod projects;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -30,7 +32,19 @@ fn write_user(crib: &Crib, text: &str) {
 fn write_system(crib: &Crib, text: &str) {
     fs::create_dir_all(crib.path("home/etc")).unwrap();
     fs::write(crib.path("home/etc/config.toml"), text).unwrap();
+    // The machine may let the group write new files.
+    set_mode(&crib.path("home/etc"), 0o755);
+    set_mode(&crib.path("home/etc/config.toml"), 0o644);
 }
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[cfg(not(unix))]
+fn set_mode(_: &Path, _: u32) {}
 
 fn write_project(crib: &Crib, text: &str) {
     fs::write(crib.path("toolcrib.toml"), text).unwrap();

@@ -1,5 +1,6 @@
 //! Layer of the configuration: the settings of one file, or of one profile of the user's file, each with its place.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -7,10 +8,10 @@ use serde_json::Value;
 use toolcrib::policy::canonical;
 
 use super::key::{ANY, KEYS, Key, Kind, sections};
-use super::path;
 use super::table::{Field, Table};
+use super::{path, place};
 use crate::input;
-use crate::render;
+use crate::render::{self, Advice};
 use crate::trust::Subject;
 
 /// Table of the profiles.
@@ -114,17 +115,25 @@ pub(crate) struct SettingsText {
 }
 
 impl SettingsText {
-    /// Reads a file.
+    /// Reads a file. One of the user or of the system, which nobody reviews, is read only if nobody else can change it.
     ///
     /// # Errors
     ///
-    /// The first mistake in the file, with its line, its column and its key.
+    /// A file that others may change, or the first mistake in the file, with its line, its column and its key.
     pub(crate) fn read(path: &Path, kind: LayerKind) -> anyhow::Result<Self> {
         let name = render::from_here(path).display().to_string();
         if path.metadata().is_ok_and(|file| !file.is_file()) {
             bail!("cannot read the settings in `{name}`: not a regular file");
         }
-        let text = input::file(path).with_context(|| format!("cannot read the settings in `{name}`"))?;
+        let told = || format!("cannot read the settings in `{name}`");
+        let file = File::open(path).with_context(told)?;
+        if matches!(kind, LayerKind::User | LayerKind::System) {
+            place::check(&file, path, kind).map_err(|reason| {
+                let message = format!("the settings in `{}` are not used: {reason}", path.display());
+                Advice::new(message, place::OWNER_HINT)
+            })?;
+        }
+        let text = input::open_file(file).with_context(told)?;
         Self::parse(path, &name, text, kind)
     }
 

@@ -140,10 +140,6 @@ fn own(path: &Path, kind: LayerKind) -> anyhow::Result<Option<SettingsText>> {
     if !path.try_exists().unwrap_or(true) {
         return Ok(None);
     }
-    if let Err(reason) = place::check_owner(path) {
-        let message = format!("the settings in `{}` are not used: {reason}", path.display());
-        return Err(Advice::new(message, place::OWNER_HINT).into());
-    }
     SettingsText::read(path, kind).map(Some)
 }
 
