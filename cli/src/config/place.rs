@@ -60,25 +60,39 @@ mod system {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod system {
     use std::fs::File;
     use std::path::{Path, PathBuf};
 
+    use toolcrib_windows_files::access::OtherAccess;
+    use toolcrib_windows_files::is_reparse_point;
+
     use crate::config::LayerKind;
 
     /// Advice about a file that others may change.
-    pub(in crate::config) const OWNER_HINT: &str = "let the file belong to you or to the administrators";
+    pub(in crate::config) const OWNER_HINT: &str = "let the file belong to you or to the administrators, and let nobody else write it: \
+         `icacls FILE /inheritance:r /grant:r Administrators:F Users:R`";
 
-    /// Folder of the settings of all users; only administrators write there.
+    /// Folder of the settings of all users. Every user can create it, and files in it, if it does not exist.
     pub(in crate::config) fn system_folder() -> Option<PathBuf> {
         let folder = std::env::var_os("ProgramData").map(PathBuf::from)?;
         Some(folder.join("toolcrib"))
     }
 
-    /// Access lists of Windows are not read.
-    #[expect(clippy::unnecessary_wraps, reason = "the other systems refuse files")]
-    pub(in crate::config) fn check(_: &File, _: &Path, _: LayerKind) -> Result<(), String> {
-        Ok(())
+    /// Checks that an open file belongs to the user, the system or the administrators, and that nobody else can write it.
+    /// The path of the system's file has no link, which any user could have created.
+    pub(in crate::config) fn check(file: &File, path: &Path, kind: LayerKind) -> Result<(), String> {
+        let unreadable = |error: std::io::Error| format!("its owner cannot be read: {error}");
+        if kind == LayerKind::System {
+            for part in
+                [Some(path), path.parent().filter(|folder| !folder.as_os_str().is_empty())].into_iter().flatten()
+            {
+                if is_reparse_point(&part.symlink_metadata().map_err(unreadable)?) {
+                    return Err(format!("`{}` is a link", part.display()));
+                }
+            }
+        }
+        toolcrib_windows_files::check(file, OtherAccess::Read).map_err(|error| error.to_string())
     }
 }
