@@ -2,9 +2,30 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use super::{set_mode, user_file, write_system, write_user};
-use crate::crib::Crib;
+use crate::crib::{Crib, Ran};
+
+/// Runs `toolcrib config` with a umask that takes all access of others away.
+fn config_of_a_private_umask(crib: &Crib, arguments: &str) -> Ran {
+    let program = crib.toolcrib(&[]);
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(format!("umask 077; exec \"$0\" config {arguments}")).arg(program.get_program());
+    shell.env_clear().current_dir(crib.path(""));
+    let variables = program.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    Ran::from(shell.envs(variables).output().unwrap())
+}
+
+#[test]
+fn a_new_file_of_the_system_can_be_read_by_every_user_and_one_of_the_user_by_nobody_else() {
+    let crib = Crib::new();
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(config_of_a_private_umask(&crib, "set --system model.name x").code, Some(0));
+    assert_eq!((mode(&crib.path("home/etc/config.toml")), mode(&crib.path("home/etc"))), (0o644, 0o755));
+    assert_eq!(config_of_a_private_umask(&crib, "set model.name x").code, Some(0));
+    assert_eq!(mode(&user_file(&crib)), 0o600);
+}
 
 #[test]
 fn a_file_of_the_system_that_a_group_can_replace_or_write_is_refused() {

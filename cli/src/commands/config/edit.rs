@@ -37,6 +37,12 @@ impl Target {
         })
     }
 
+    /// Reads the file; that of the system is created for all users.
+    fn file(&self, path: &Path) -> anyhow::Result<SettingsFile> {
+        let file = SettingsFile::read(path)?;
+        Ok(if self.kind() == LayerKind::System { file.for_all() } else { file })
+    }
+
     /// Tables above the sections: those of the profile in the user's file.
     fn above(&self) -> Vec<&'static str> {
         match (self.kind(), profile()) {
@@ -57,7 +63,7 @@ pub(super) fn unset(target: &Target, key: &str) -> anyhow::Result<ExitCode> {
 
 fn change_key(target: &Target, key: &str, change: Change<'_>, done: &str) -> anyhow::Result<ExitCode> {
     let path = target.path()?;
-    let file = SettingsFile::read(&path)?;
+    let file = target.file(&path)?;
     let shown = one_line(&render::from_here(&path).to_string_lossy());
     // Checked first, so that a mistake in the file is told as that of the file.
     SettingsText::parse(&path, &shown, file.text().to_owned(), target.kind())?;
@@ -75,7 +81,7 @@ fn change_key(target: &Target, key: &str, change: Change<'_>, done: &str) -> any
 
 pub(super) fn edit(target: &Target) -> anyhow::Result<ExitCode> {
     let path = target.path()?;
-    let file = SettingsFile::read(&path)?;
+    let file = target.file(&path)?;
     let shown = one_line(&render::from_here(&path).to_string_lossy());
     let edited = editor::edit(file.text())?;
     let text = edited.text()?;
