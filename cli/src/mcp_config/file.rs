@@ -72,6 +72,11 @@ impl SettingsFile {
         &self.path
     }
 
+    /// Returns `true` if the file existed when it was read.
+    pub(crate) fn exists(&self) -> bool {
+        self.text.is_some()
+    }
+
     /// Text of the file; empty if it does not exist.
     pub(crate) fn text(&self) -> &str {
         self.text.as_deref().unwrap_or_default()

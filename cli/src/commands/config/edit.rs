@@ -9,7 +9,7 @@ use crate::config::{Change, DEFAULT_FILE, LayerKind, SettingsText, profile, syst
 use crate::mcp_config::SettingsFile;
 use crate::options::TrustOptions;
 use crate::render::{self, Advice, one_line};
-use crate::trust::keeping;
+use crate::trust::{Subject, keeping_settings};
 
 use super::{Target, editor};
 
@@ -100,11 +100,15 @@ pub(super) fn edit(target: &Target) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Replaces the file. A project's file that is trusted stays so with the user's own change.
+/// Replaces the file. A project's file that is trusted stays so with the user's own change, and no other becomes so.
 fn replace(target: &Target, path: &Path, file: &SettingsFile, text: &str) -> anyhow::Result<()> {
     if target.kind() != LayerKind::Project {
         return file.replace(text);
     }
-    let is_new = !path.exists();
-    keeping(path, TrustOptions::records().as_ref(), is_new, || file.replace(text))
+    // The path and the text decide on trust, also in a text with a mistake that `edit` mends.
+    let before = file.exists().then(|| Subject::of_settings(file.path().to_owned(), file.text(), Vec::new()));
+    keeping_settings(TrustOptions::records().as_ref(), before.as_ref(), || {
+        file.replace(text)?;
+        Ok(SettingsText::parse(path, "", text.to_owned(), LayerKind::Project)?.subject())
+    })
 }
