@@ -3,6 +3,7 @@
 
 mod changing;
 mod explaining;
+mod keys;
 mod layers;
 #[cfg(unix)]
 mod owners;
