@@ -1,4 +1,5 @@
-//! The file of a project: keys that it cannot have, empty lists of a stranger, and commas in paths.
+//! The file of a project: keys that it cannot have, empty lists of a stranger, folders outside of the project, and commas in
+//! paths.
 
 use std::fs;
 
@@ -103,4 +104,30 @@ fn a_folder_with_a_comma_is_granted_and_denied_whole() {
     fs::write(crib.path("a,b/denials.toml"), "[deny]\nread = [\"docs\"]\n").unwrap();
     let shown = granted(&crib, &["--config=a,b/denials.toml", "--allow-read=plain"]);
     assert_eq!(shown, "[]");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_grant_of_a_project_never_leads_out_of_its_folder() {
+    let crib = Crib::with_guests(&["echo"]);
+    let outside = tempfile::tempdir().unwrap();
+    fs::create_dir(crib.path("docs")).unwrap();
+    write_project(&crib, "[allow]\nread = [\"docs\"]\nwrite = [\"link\"]\n");
+    crate::crib::link("work", &crib.path("link"));
+    let shown = granted(&crib, &[]);
+    assert!(shown.contains("docs") && shown.contains("work"), "a link inside of the project: {shown}");
+    // The file and its digest stay as they were trusted.
+    fs::remove_dir(crib.path("docs")).unwrap();
+    crate::crib::link(outside.path().to_str().unwrap(), &crib.path("docs"));
+    let ran = crib.run(&["call", "echo", "{}"]);
+    let wanted = "toolcrib.toml:2:8: `allow.read`: `docs` leads out of the project's folder";
+    assert!(ran.code == Some(1) && ran.stderr.contains(wanted), "{ran:?}");
+    for path in ["..", "./work/../..", outside.path().to_str().unwrap(), "docs/missing"] {
+        write_project(&crib, &format!("[allow]\nwrite = [{path:?}]\n"));
+        let ran = crib.run(&["call", "echo", "{}"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains("leads out of the project's folder"), "{path}: {ran:?}");
+    }
+    assert_eq!(crib.records(), [] as [serde_json::Value; 0]);
+    fs::write(crib.path("mine.toml"), format!("[allow]\nread = [{:?}]\n", outside.path())).unwrap();
+    assert_eq!(crib.run(&["call", "echo", "{}", "--config=mine.toml"]).code, Some(0), "a file of the user's own");
 }

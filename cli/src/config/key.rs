@@ -115,6 +115,11 @@ impl Key {
         self.section == "deny" || self.section == "permissions" && self.name != "allow"
     }
 
+    /// Returns `true` for a list of paths that tools are granted.
+    pub(super) fn grants_paths(&self) -> bool {
+        self.section == "allow" && matches!(self.kind, Kind::List(Kind::Path(_)))
+    }
+
     /// Returns `true` if the key has this dotted name.
     pub(crate) fn is_named(&self, dotted: &str) -> bool {
         let Some((section, name)) = dotted.split_once('.') else { return false };

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 use toolcrib::policy::canonical;
 
@@ -61,6 +61,8 @@ pub(crate) struct Setting {
     pub(crate) value: Value,
     pub(crate) line: usize,
     pub(crate) column: usize,
+    /// Values with paths resolved, of a grant of a project.
+    confined: Option<Vec<String>>,
 }
 
 /// Settings of one file or profile.
@@ -81,8 +83,33 @@ impl Layer {
         self.is_trusted || setting.key.restricts()
     }
 
+    /// Resolves the paths that a project's file grants.
+    ///
+    /// # Errors
+    ///
+    /// A path leads out of the project's folder.
+    pub(super) fn confine(&mut self) -> anyhow::Result<()> {
+        for setting in &mut self.settings {
+            let Value::Array(items) = &setting.value else { continue };
+            if !setting.key.grants_paths() {
+                continue;
+            }
+            let real = |item: &Value| match item.as_str().unwrap_or_default() {
+                all if all == path::ALL && setting.key.name == "hooks" => Ok(all.to_owned()),
+                text => path::confined(&self.path, text).map(|path| path.to_string_lossy().into_owned()),
+            };
+            let paths = items.iter().map(real).collect::<Result<Vec<_>, _>>();
+            let place = || format!("{}:{}:{}: `{}`", self.file, setting.line, setting.column, setting.name);
+            setting.confined = Some(paths.map_err(|reason| anyhow!("{}: {reason}", place()))?);
+        }
+        Ok(())
+    }
+
     /// Values of a setting as texts: the items of a list, with paths resolved.
     pub(crate) fn texts(&self, setting: &Setting) -> Vec<String> {
+        if let Some(paths) = &setting.confined {
+            return paths.clone();
+        }
         let resolve = |kind: &Kind, value: &Value| match (kind, value) {
             (Kind::Path(rule), Value::String(text)) => {
                 path::resolve(*rule, self.kind, &self.path, text).to_string_lossy().into_owned()
@@ -217,7 +244,7 @@ fn setting(key: &'static Key, name: &str, field: Field<'_>, kind: LayerKind) -> 
     }
     let (line, column) = field.position();
     let name = format!("{}.{name}", key.section);
-    Ok(Setting { key, name, value: value(&key.kind, field, kind)?, line, column })
+    Ok(Setting { key, name, value: value(&key.kind, field, kind)?, line, column, confined: None })
 }
 
 /// Reads a value of a kind.

@@ -66,7 +66,8 @@ impl Layers {
     ///
     /// # Errors
     ///
-    /// The first mistake in a file, a file that others may change, or a profile that does not exist.
+    /// The first mistake in a file, a file that others may change, a grant of a project that leads out of its folder, or a
+    /// profile that does not exist.
     pub(crate) fn load(named: Option<&Path>, trusted: &Trusted, announces: bool) -> anyhow::Result<Self> {
         let mut layers = Vec::new();
         if let Some(path) = named {
@@ -78,7 +79,11 @@ impl Layers {
                 true => trusted.admits(&subject, &path),
                 false => trusted.trusts(&subject),
             };
-            layers.push(text.layer(LayerKind::Project, is_trusted));
+            let mut layer = text.layer(LayerKind::Project, is_trusted);
+            if is_trusted {
+                layer.confine()?;
+            }
+            layers.push(layer);
         }
         let user = match user_file() {
             Some(path) => own(&path, LayerKind::User)?,
