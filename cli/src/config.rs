@@ -15,6 +15,7 @@ mod place;
 mod schema;
 mod table;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -77,13 +78,21 @@ pub(crate) struct ConfiguredDenial {
 }
 
 impl Config {
-    /// Loads all layers; without trust, only the part of the project's file that restricts.
+    /// Collects the settings of the layers that this process has loaded for its options, or loads them; without trust, only
+    /// the part of the project's file that restricts. Prints a hint about such a file if `announces`.
     ///
     /// # Errors
     ///
     /// As for [`Layers::load`].
     pub(crate) fn load(named: Option<&Path>, trusted: &Trusted, announces: bool) -> anyhow::Result<Self> {
-        Self::of(&Layers::load(named, trusted, announces)?)
+        let layers = match defaults::loaded(named) {
+            Some(layers) => Cow::Borrowed(layers),
+            None => Cow::Owned(Layers::load(named, trusted)?),
+        };
+        if announces {
+            layers.announce(trusted);
+        }
+        Self::of(&layers)
     }
 
     /// Collects the settings of layers.

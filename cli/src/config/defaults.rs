@@ -2,7 +2,7 @@
 //! its value.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use clap::parser::ValueSource;
@@ -30,6 +30,16 @@ struct Origin {
 
 /// Origins of the values that became defaults in this process, by the option.
 static ORIGINS: OnceLock<BTreeMap<&'static str, Origin>> = OnceLock::new();
+
+/// Layers that were loaded for the defaults, and the file that the user named in the place of the project's.
+static LOADED: OnceLock<(Option<PathBuf>, Layers)> = OnceLock::new();
+
+/// Returns the layers that the defaults are from, if they are those of this file. Each process loads its settings once, and
+/// all that it does has the same ones.
+pub(super) fn loaded(named: Option<&Path>) -> Option<&'static Layers> {
+    let (of, layers) = LOADED.get()?;
+    (of.as_deref() == named).then_some(layers)
+}
 
 /// Returns the layer and the place of the value of an option, if a settings file gave it.
 pub(crate) fn origin_of(option: &str) -> Option<&'static str> {
@@ -61,16 +71,18 @@ pub(crate) fn with_defaults(define: impl FnOnce() -> Command, given: &ArgMatches
     let named = leaf.try_get_one::<PathBuf>("config").ok().flatten();
     let records = TrustOptions::records();
     let layers = Trusted::read(&digests.collect::<Vec<_>>(), records.as_ref())
-        .and_then(|trusted| Layers::load(named.map(PathBuf::as_path), &trusted, false));
+        .and_then(|trusted| Layers::load(named.map(PathBuf::as_path), &trusted));
     let layers = match layers {
         Err(_) if path.first() == Some(&DOCTOR) => return Ok(None),
         layers => layers?,
     };
+    // Set once, like the origins: `main` makes the only call.
+    let (_, layers) = LOADED.get_or_init(|| (named.cloned(), layers));
     if layers.all().is_empty() {
         return Ok(None);
     }
     let mut origins = BTreeMap::new();
-    let command = apply(define(), &path, given, leaf, &layers, &mut origins);
+    let command = apply(define(), &path, given, leaf, layers, &mut origins);
     // Fails only on a second call; `main` makes the only one.
     let _ = ORIGINS.set(origins);
     Ok(Some(command))

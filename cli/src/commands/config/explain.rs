@@ -122,7 +122,7 @@ pub(super) fn get(key: &str, view: &View) -> anyhow::Result<ExitCode> {
 
 fn load(view: &View) -> anyhow::Result<Layers> {
     let trusted = Trusted::read(&[], TrustOptions::records().as_ref())?;
-    Layers::load(view.config.as_deref(), &trusted, false)
+    Layers::load(view.config.as_deref(), &trusted)
 }
 
 /// Returns the name of the setting that holds a key; below `config.TOOL`, that of the tool.
