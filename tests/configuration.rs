@@ -3,10 +3,14 @@
 
 mod changing;
 mod explaining;
+mod keys;
 mod layers;
+#[cfg(unix)]
+mod owners;
+mod projects;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -29,7 +33,19 @@ fn write_user(crib: &Crib, text: &str) {
 fn write_system(crib: &Crib, text: &str) {
     fs::create_dir_all(crib.path("home/etc")).unwrap();
     fs::write(crib.path("home/etc/config.toml"), text).unwrap();
+    // The machine may let the group write new files.
+    set_mode(&crib.path("home/etc"), 0o755);
+    set_mode(&crib.path("home/etc/config.toml"), 0o644);
 }
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[cfg(not(unix))]
+fn set_mode(_: &Path, _: u32) {}
 
 fn write_project(crib: &Crib, text: &str) {
     fs::write(crib.path("toolcrib.toml"), text).unwrap();
@@ -43,6 +59,13 @@ fn disagreeing() -> Crib {
     write_user(&crib, "[model]\nname = \"from-user\"\n\n[profile.ci.model]\nname = \"from-profile\"\n");
     write_system(&crib, "# system\n[model]\nname = \"from-system\"\n");
     crib
+}
+
+/// Permissions of the first tool, as `list --json` shows them.
+fn granted(crib: &Crib, flags: &[&str]) -> String {
+    let ran = crib.run(&[&["list", "--json"], flags].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    json(&ran)[0]["granted"].to_string()
 }
 
 fn json(ran: &Ran) -> Value {

@@ -15,6 +15,7 @@ mod place;
 mod schema;
 mod table;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -27,10 +28,10 @@ use toolcrib::tool::SiblingFailure;
 use crate::parse::{duration, size};
 use crate::trust::{Subject, Trusted};
 
-pub(crate) use defaults::{origin_of, with_defaults};
+pub(crate) use defaults::{is_of_project, origin_of, with_defaults};
 pub(crate) use edit::{Change, path_of};
 pub(crate) use key::{Key, Merge, find};
-pub(crate) use layer::{Layer, LayerKind, Setting, SettingsText, shown};
+pub(crate) use layer::{HOST_LAYERS, Layer, LayerKind, Setting, SettingsText, shown};
 pub(crate) use layers::{DEFAULT_FILE, Layers, default_file, profile, system_file, use_profile, user_file};
 pub(crate) use schema::schema;
 pub(crate) use table::{Field, Place, Table};
@@ -65,23 +66,33 @@ pub(crate) struct Mask {
     pub(crate) pattern: String,
 }
 
-/// Denial of a settings file as options.
+/// Denial of a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConfiguredDenial {
-    /// Options such as `--deny-read=/srv`.
-    pub(crate) options: Vec<String>,
+    /// Name of the key in `[deny]`, that of its option after `--deny-`.
+    pub(crate) name: &'static str,
+    /// Values, with paths resolved; `true` for a key without names.
+    pub(crate) values: Vec<String>,
     /// Key and file.
     pub(crate) origin: String,
 }
 
 impl Config {
-    /// Loads all layers; without trust, only the part of the project's file that restricts.
+    /// Collects the settings of the layers that this process has loaded for its options, or loads them; without trust, only
+    /// the part of the project's file that restricts. Prints a hint about such a file if `announces`.
     ///
     /// # Errors
     ///
     /// As for [`Layers::load`].
     pub(crate) fn load(named: Option<&Path>, trusted: &Trusted, announces: bool) -> anyhow::Result<Self> {
-        Self::of(&Layers::load(named, trusted, announces)?)
+        let layers = match defaults::loaded(named) {
+            Some(layers) => Cow::Borrowed(layers),
+            None => Cow::Owned(Layers::load(named, trusted)?),
+        };
+        if announces {
+            layers.announce(trusted);
+        }
+        Self::of(&layers)
     }
 
     /// Collects the settings of layers.
@@ -135,13 +146,9 @@ fn rules(layers: &Layers) -> anyhow::Result<Vec<Rule>> {
 fn denials(layers: &Layers) -> Vec<ConfiguredDenial> {
     let settings = layers.names("deny").into_iter().flat_map(|name| layers.effective(name));
     let denial = |(layer, setting): (&Layer, &Setting)| {
-        let flag = format!("--deny-{}", setting.key.name);
-        let options = match &setting.value {
-            Value::Bool(true) => vec![flag],
-            Value::Bool(false) => Vec::new(),
-            _ => layer.texts(setting).into_iter().map(|value| format!("{flag}={value}")).collect(),
-        };
-        ConfiguredDenial { options, origin: format!("`{}` in `{}`", setting.name, layer.place(setting)) }
+        let values = if setting.value == Value::Bool(false) { Vec::new() } else { layer.texts(setting) };
+        let origin = format!("`{}` in `{}`", setting.name, layer.place(setting));
+        ConfiguredDenial { name: setting.key.name, values, origin }
     };
     settings.map(denial).collect()
 }

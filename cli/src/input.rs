@@ -16,13 +16,22 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Reads the text of a file.
 pub(crate) fn file(path: impl AsRef<Path>) -> io::Result<String> {
-    text(bytes(path, MAX_BYTES)?, MAX_BYTES)
+    open_file(File::open(path)?)
+}
+
+/// Reads the text of an open file.
+pub(crate) fn open_file(file: File) -> io::Result<String> {
+    text(bytes_of(file, MAX_BYTES)?, MAX_BYTES)
 }
 
 /// Reads the content of a file of at most `max` bytes.
 pub(crate) fn bytes(path: impl AsRef<Path>, max: u64) -> io::Result<Vec<u8>> {
+    bytes_of(File::open(path)?, max)
+}
+
+fn bytes_of(file: File, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
+    file.take(max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max { Err(too_large(max)) } else { Ok(bytes) }
 }
 

@@ -46,10 +46,43 @@ fn the_users_own_change_keeps_the_trust_in_a_project_and_gives_none() {
     assert_eq!(state(), "project  toolcrib.toml: used", "a file that the user made");
     assert_eq!(crib.run(&["config", "set", "--project", "model.name", "x"]).code, Some(0));
     assert_eq!(state(), "project  toolcrib.toml: used");
+    for change in [
+        &["set", "--project", "model.name", "y"][..],
+        &["set", "--project", "--add", "run.tags", "more"],
+        &["set", "--project", "limits.fuel", "7"],
+        &["unset", "--project", "limits.fuel"],
+        &["set", "--project", "run.tags", "[]"],
+    ] {
+        assert_eq!(crib.run(&[&["config"], change].concat()).code, Some(0), "{change:?}");
+        assert_eq!(state(), "project  toolcrib.toml: used", "{change:?}");
+    }
     write_project(&crib, "[run]\ntags = [\"other\"]\n");
     assert!(state().contains("not trusted"), "{}", state());
     assert_eq!(crib.run(&["config", "set", "--project", "model.name", "x"]).code, Some(0));
     assert!(state().contains("not trusted"), "a change gives no trust: {}", state());
+}
+
+#[cfg(unix)]
+#[test]
+fn the_users_own_edit_keeps_the_trust_in_a_project_and_gives_none() {
+    let mut crib = Crib::with_guests(&["echo"]);
+    crib.trusts = false;
+    let edit = |script: &str| {
+        fs::write(crib.path("editor.sh"), format!("#!/bin/sh\n{script}\n")).unwrap();
+        let editor = format!("/bin/sh {}", crib.path("editor.sh").display());
+        let mut command = crib.toolcrib(&["config", "edit", "--project"]);
+        let ran = Ran::from(command.env("EDITOR", editor).env("PATH", "/usr/bin:/bin").output().unwrap());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        crib.run(&["config", "explain"]).stdout.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(edit("printf '[run]\\ntags = [\"a\"]\\n' > \"$1\""), "project  toolcrib.toml: used");
+    let two = "printf '[model]\\nname = \"x\"\\napi = \"chat\"\\n' > \"$1\"";
+    assert_eq!(edit(two), "project  toolcrib.toml: used", "other settings, and more of them");
+    write_project(&crib, "[run]\ntags = [\"other\"]\n");
+    assert!(
+        edit("echo '[model]' > \"$1\"; echo 'name = \"y\"' >> \"$1\"").contains("not trusted"),
+        "an edit gives no trust"
+    );
 }
 
 #[cfg(unix)]

@@ -99,7 +99,7 @@ fn a_strangers_file_acts_only_once_it_is_trusted() {
     write_project(
         &crib,
         "[model]\nbase_url = \"http://127.0.0.1:9\"\nname = \"x\"\n[allow]\nread = [\".\"]\n[sources]\ntools = [\"builtin\"]\n\
-         [display]\ncolor = \"always\"\n[records]\naudit_dir = \"elsewhere\"\n",
+         [display]\ncolor = \"always\"\n[records]\nlog_arguments = false\n",
     );
     let ran = crib.run(&["list", "--json"]);
     assert!(ran.stdout.contains("\"echo\"") && !ran.stdout.contains("fs_read_file"), "{ran:?}");
@@ -107,7 +107,8 @@ fn a_strangers_file_acts_only_once_it_is_trusted() {
     let tools = super::json(&ran);
     assert_eq!(tools[0]["granted"], json!([]), "{tools}");
     assert_eq!(crib.run(&["call", "echo", "{}"]).code, Some(0));
-    assert!(!crib.path("elsewhere").exists() && crib.records().len() == 1);
+    let records = crib.records();
+    assert!(records.len() == 1 && records[0]["arguments"]["json"].is_object(), "{records:?}");
     let shown = super::json(&crib.run(&["run", "--print-config"]));
     assert!(shown["baseUrl"] != "http://127.0.0.1:9" && shown["model"].is_null(), "{shown}");
     crib.trusts = true;

@@ -24,6 +24,15 @@ const HTTP_TIMEOUT: Duration = Duration::from_secs(120);
 /// Default time limit of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Flag of the address of the server.
+const BASE_URL: &str = "--base-url";
+/// Flag of the variable with the key.
+const API_KEY_ENV: &str = "--api-key-env";
+/// Variables with the key, the strongest first.
+const API_KEYS: [&str; 2] = ["OAI_API_KEY", "OPENAI_API_KEY"];
+const WITHHELD: &str = "the API key is not sent to this server, which the project settings name; to send it, name the server \
+                        with `--base-url`, OAI_BASE_URL or `toolcrib config set model.base_url URL` in place of the project";
+
 const MODEL: &str = "Model";
 const TIMES: &str = "Timeouts and retries";
 
@@ -87,13 +96,16 @@ pub(crate) struct Settings {
     pub(crate) api: Sourced<Api>,
     pub(crate) custom_tools: bool,
     base_url: Sourced<Url>,
+    /// Key, which is masked also where it is withheld.
     api_key: Option<Sourced<String>>,
+    /// `true` if a project's file names the server: no key of the user's goes there.
+    withholds_key: bool,
     model: Option<Sourced<String>>,
     pub(crate) tool_timeout: Sourced<Duration>,
     http_timeout: Sourced<Duration>,
     retries: Retries,
-    /// Warning about conflicting settings.
-    pub(crate) warning: Option<&'static str>,
+    /// Warnings about conflicting settings.
+    pub(crate) warnings: Vec<&'static str>,
     pub(crate) sampling: Sampling,
     max_steps: u32,
     script: Option<PathBuf>,
@@ -129,7 +141,9 @@ impl ModelOptions {
             let found = from_flag.or_else(|| variables.iter().find_map(from_variable))?;
             Some(found.map(|value| value.trim().to_owned())).filter(|found| !found.value.is_empty())
         };
-        let base_url = text(&self.base_url, "--base-url", &["OAI_BASE_URL", "OPENAI_BASE_URL"]);
+        let base_url = text(&self.base_url, BASE_URL, &["OAI_BASE_URL", "OPENAI_BASE_URL"]);
+        let is_named_above_files = base_url.is_some() && config::origin_of(BASE_URL).is_none();
+        let is_named_by_project = base_url.is_some() && config::is_of_project(BASE_URL);
         let base_url = base_url.unwrap_or_else(|| Sourced::from("default", DEFAULT_URL.to_owned()));
         let base_url = Sourced {
             value: http::address(base_url.source, &base_url.value, DEFAULT_URL).map_err(usage_error)?,
@@ -139,11 +153,22 @@ impl ModelOptions {
         let api_key = match (&self.api_key, &self.api_key_env) {
             (None, Some(name)) => {
                 let value = variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+                let value = value.map(|value| Sourced::from(API_KEY_ENV, value));
+                // The key of a file belongs to the server of a file, not to one that the command line or the environment
+                // names beside a key of its own.
+                let of_environment = match is_named_above_files && config::origin_of(API_KEY_ENV).is_some() {
+                    true => text(&None, "", &API_KEYS),
+                    false => None,
+                };
                 let missing = || usage_error(format!("the variable `{name}` with the API key is not set"));
-                Some(Sourced::from("--api-key-env", value.ok_or_else(missing)?))
+                match of_environment.or(value) {
+                    None if !is_named_by_project => return Err(missing()),
+                    key => key,
+                }
             }
-            _ => text(&self.api_key, "--api-key", &["OAI_API_KEY", "OPENAI_API_KEY"]),
+            _ => text(&self.api_key, "--api-key", &API_KEYS),
         };
+        let withholds_key = api_key.is_some() && is_named_by_project;
         let api = match (self.api, text(&None, "", &["OAI_API"])) {
             (Some(api), _) => Sourced::from("--api", api),
             (None, Some(word)) => {
@@ -177,11 +202,14 @@ impl ModelOptions {
             custom_tools: !no_custom_tools,
             base_url,
             api_key,
+            withholds_key,
             model: text(&self.model, "--model", &["OAI_MODEL", "OPENAI_MODEL"]),
             tool_timeout: tool_timeout.unwrap_or(Sourced::from("default", TIMEOUT)),
             http_timeout: http_timeout.unwrap_or(Sourced::from("default", HTTP_TIMEOUT)),
             retries: Retries { times: self.http_retries, backoff: self.http_retry_backoff },
-            warning: both.then_some("--top-p overrides --temp: no temperature is sent"),
+            warnings: (both.then_some("--top-p overrides --temp: no temperature is sent").into_iter())
+                .chain(withholds_key.then_some(WITHHELD))
+                .collect(),
             sampling: Sampling { temperature: self.temp.filter(|_| !both), top_p: self.top_p },
             max_steps: self.max_steps,
             script: self.script.clone(),
@@ -199,9 +227,14 @@ impl Settings {
 
     /// Creates the server.
     pub(crate) fn server(&self) -> anyhow::Result<Server> {
-        let key = self.api_key.as_ref().map(|key| key.value.clone());
+        let key = self.sent_key().map(|key| key.value.clone());
         Server::new(self.api.value, &self.base_url.value, key, self.http_timeout.value, self.retries)
             .context("cannot set up the model's server")
+    }
+
+    /// Returns the key, if the server gets it.
+    fn sent_key(&self) -> Option<&Sourced<String>> {
+        self.api_key.as_ref().filter(|_| !self.withholds_key)
     }
 
     /// Returns the values that must never be shown.
@@ -216,7 +249,7 @@ impl Settings {
             "api": self.api.value.as_str(),
             "customTools": self.custom_tools,
             "baseUrl": shown(&self.base_url.value),
-            "apiKey": self.api_key.as_ref().map(|_| "***"),
+            "apiKey": self.sent_key().map(|_| "***"),
             "model": self.model.as_ref().map(|model| &model.value),
             "script": self.script,
             "maxSteps": self.max_steps,
@@ -229,7 +262,7 @@ impl Settings {
             "from": {
                 "api": self.api.source,
                 "baseUrl": self.base_url.source,
-                "apiKey": source(self.api_key.as_ref().map(|key| key.source)),
+                "apiKey": source(self.sent_key().map(|key| key.source)),
                 "model": source(self.model.as_ref().map(|model| model.source)),
                 "toolTimeout": self.tool_timeout.source,
                 "httpTimeout": self.http_timeout.source,

@@ -59,9 +59,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let instructions = trusted_instructions(&shared.sources.trust.trusted()?);
     let conversation = conversation.with_briefing(briefing(&runtime, &runtime.session(), instructions.as_deref()));
     let mut report = shared.report(&settings, false).traced(door.span()).saving(door.media().cloned());
-    if let Some(warning) = settings.warning {
-        report.warn(warning)?;
-    }
+    settings.warnings.iter().try_for_each(|warning| report.warn(warning))?;
     let model = shared.model(&settings, script)?;
     shared.sources.prepare(&runtime).await?;
     if let (false, Some(hint)) = (shared.quiet, unsent_hint(&runtime)) {

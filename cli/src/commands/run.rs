@@ -157,9 +157,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
     let mut report = args.shared.report(&settings, args.json).traced(door.span()).saving(door.media().cloned());
-    if let Some(warning) = settings.warning {
-        report.warn(warning)?;
-    }
+    settings.warnings.iter().try_for_each(|warning| report.warn(warning))?;
     if args.dry_run {
         print_request(&options, &conversation, &options.definitions(&runtime.session()))?;
         return Ok(ExitCode::SUCCESS);

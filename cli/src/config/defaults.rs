@@ -2,7 +2,7 @@
 //! its value.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use clap::parser::ValueSource;
@@ -10,7 +10,7 @@ use clap::{ArgMatches, Command};
 use serde_json::Value;
 
 use super::key::{ANY, KEYS, Key, OptionOf};
-use super::layer::{Layer, Setting};
+use super::layer::{Layer, LayerKind, Setting};
 use super::layers::Layers;
 use crate::options::TrustOptions;
 use crate::trust::Trusted;
@@ -20,12 +20,39 @@ const WITHOUT: [&str; 5] = ["config", "completions", "trust", "compile-worker", 
 /// Command that reports mistakes in the settings itself.
 const DOCTOR: &str = "doctor";
 
-/// Places of the values that became defaults in this process, by the option.
-static ORIGINS: OnceLock<BTreeMap<&'static str, String>> = OnceLock::new();
+/// Origin of the value of an option in a settings file.
+#[derive(Debug)]
+struct Origin {
+    kind: LayerKind,
+    /// Layer and place, for people.
+    shown: String,
+}
+
+/// Origins of the values that became defaults in this process, by the option.
+static ORIGINS: OnceLock<BTreeMap<&'static str, Origin>> = OnceLock::new();
+
+/// Layers that were loaded for the defaults, and the file that the user named in the place of the project's.
+static LOADED: OnceLock<(Option<PathBuf>, Layers)> = OnceLock::new();
+
+/// Returns the layers that the defaults are from, if they are those of this file. Each process loads its settings once, and
+/// all that it does has the same ones.
+pub(super) fn loaded(named: Option<&Path>) -> Option<&'static Layers> {
+    let (of, layers) = LOADED.get()?;
+    (of.as_deref() == named).then_some(layers)
+}
 
 /// Returns the layer and the place of the value of an option, if a settings file gave it.
 pub(crate) fn origin_of(option: &str) -> Option<&'static str> {
-    Some(ORIGINS.get()?.get(option.trim_start_matches("--"))?)
+    origin(option).map(|origin| origin.shown.as_str())
+}
+
+/// Returns `true` if the file of a project, which others may have written, gave the value of an option.
+pub(crate) fn is_of_project(option: &str) -> bool {
+    origin(option).is_some_and(|origin| origin.kind == LayerKind::Project)
+}
+
+fn origin(option: &str) -> Option<&'static Origin> {
+    ORIGINS.get()?.get(option.trim_start_matches("--"))
 }
 
 /// Returns the command with the values of the settings files as defaults of its options, given what the command line has;
@@ -44,16 +71,18 @@ pub(crate) fn with_defaults(define: impl FnOnce() -> Command, given: &ArgMatches
     let named = leaf.try_get_one::<PathBuf>("config").ok().flatten();
     let records = TrustOptions::records();
     let layers = Trusted::read(&digests.collect::<Vec<_>>(), records.as_ref())
-        .and_then(|trusted| Layers::load(named.map(PathBuf::as_path), &trusted, false));
+        .and_then(|trusted| Layers::load(named.map(PathBuf::as_path), &trusted));
     let layers = match layers {
         Err(_) if path.first() == Some(&DOCTOR) => return Ok(None),
         layers => layers?,
     };
+    // Set once, like the origins: `main` makes the only call.
+    let (_, layers) = LOADED.get_or_init(|| (named.cloned(), layers));
     if layers.all().is_empty() {
         return Ok(None);
     }
     let mut origins = BTreeMap::new();
-    let command = apply(define(), &path, given, leaf, &layers, &mut origins);
+    let command = apply(define(), &path, given, leaf, layers, &mut origins);
     // Fails only on a second call; `main` makes the only one.
     let _ = ORIGINS.set(origins);
     Ok(Some(command))
@@ -81,7 +110,7 @@ fn apply(
     given: &ArgMatches,
     leaf: &ArgMatches,
     layers: &Layers,
-    origins: &mut BTreeMap<&'static str, String>,
+    origins: &mut BTreeMap<&'static str, Origin>,
 ) -> Command {
     let command = set_defaults(command, given, layers, origins);
     below(command, path, &mut |command| set_defaults(command, leaf, layers, origins))
@@ -99,7 +128,7 @@ fn set_defaults(
     mut command: Command,
     given: &ArgMatches,
     layers: &Layers,
-    origins: &mut BTreeMap<&'static str, String>,
+    origins: &mut BTreeMap<&'static str, Origin>,
 ) -> Command {
     let options: Vec<(String, clap::Id)> = command
         .get_arguments()
@@ -123,8 +152,10 @@ fn set_defaults(
         }
         let Some((option, values)) = default_of(key, layer, setting) else { continue };
         let Some(id) = id(option) else { continue };
-        origins.insert(option, format!("{} settings, {}", layer.kind.as_str(), layer.place(setting)));
-        command = command.mut_arg(id, |option| option.default_values(values));
+        let shown = format!("{} settings, {}", layer.kind.as_str(), layer.place(setting));
+        origins.insert(option, Origin { kind: layer.kind, shown });
+        // Each value is one of a list: a comma in a folder separates nothing.
+        command = command.mut_arg(id, |option| option.default_values(values).value_delimiter(None));
     }
     command
 }

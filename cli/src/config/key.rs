@@ -69,6 +69,9 @@ pub(crate) struct Key {
     pub(crate) unless: &'static [&'static str],
     /// Environment variables that override the value, the strongest first.
     pub(crate) variables: &'static [&'static str],
+    /// `true` for a key of the host: a place outside of the project, a credential, or the approvals. The file of a project
+    /// cannot have it, even if it is trusted.
+    pub(crate) is_of_host: bool,
     pub(crate) about: &'static str,
 }
 
@@ -80,7 +83,7 @@ impl Key {
 
     const fn new(section: &'static str, name: &'static str, kind: Kind, about: &'static str) -> Self {
         let (merge, option) = (Merge::Strongest, OptionOf::None);
-        Self { section, name, kind, merge, option, unless: &[], variables: &[], about }
+        Self { section, name, kind, merge, option, unless: &[], variables: &[], is_of_host: false, about }
     }
 
     const fn all(self) -> Self {
@@ -103,9 +106,18 @@ impl Key {
         Self { variables, ..self }
     }
 
+    const fn of_host(self) -> Self {
+        Self { is_of_host: true, ..self }
+    }
+
     /// Returns `true` if the value can only restrict, so that it counts in a file that nobody trusts.
     pub(crate) fn restricts(&self) -> bool {
         self.section == "deny" || self.section == "permissions" && self.name != "allow"
+    }
+
+    /// Returns `true` for a list of paths that tools are granted.
+    pub(super) fn grants_paths(&self) -> bool {
+        self.section == "allow" && matches!(self.kind, Kind::List(Kind::Path(_)))
     }
 
     /// Returns `true` if the key has this dotted name.
@@ -211,7 +223,8 @@ pub(crate) static KEYS: &[Key] = &[
         .variables(&["OAI_BASE_URL", "OPENAI_BASE_URL"]),
     Key::new("model", "api", Kind::Word(&["chat", "responses"]), "Model API").option("api").variables(&["OAI_API"]),
     Key::new("model", "api_key_env", NAME, "Environment variable that holds the API key of the server")
-        .option("api-key-env"),
+        .option("api-key-env")
+        .of_host(),
     Key::new("model", "custom_tools", Kind::Bool, "Offer tools that take text as custom tools, with the Responses API")
         .flags(&[("false", "no-custom-tools")])
         .variables(&["OAI_NO_CUSTOM_TOOLS"]),
@@ -254,10 +267,12 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("permissions", "deny", Kind::List(&RULE), "Calls that are denied").all(),
     Key::new("approvals", "file", DIR, "File of permanent approvals")
         .option("approvals")
-        .variables(&["TOOLCRIB_APPROVALS"]),
+        .variables(&["TOOLCRIB_APPROVALS"])
+        .of_host(),
     Key::new("approvals", "pending", DIR, "File of the calls that wait for approval in another terminal")
         .option("pending")
-        .variables(&["TOOLCRIB_PENDING"]),
+        .variables(&["TOOLCRIB_PENDING"])
+        .of_host(),
     Key::new("approvals", "wait", WAIT, "Time for which a call of a run waits for approval in another terminal")
         .option("wait-approval")
         .unless(&["answers"]),
@@ -291,32 +306,42 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("network", "nameservers", Kind::List(&ADDRESS), "Name servers instead of those of the system")
         .option("dns"),
     Key::new("network", "ca", PATHS, "PEM files with root certificates to trust besides those of the system")
-        .option("net-ca"),
+        .option("net-ca")
+        .of_host(),
     Key::new("run", "tags", Kind::List(&TAG), "Tags of the run").all(),
     Key::new("routes", ANY, TOOL, "Tool that answers to a name, before claims and names"),
     Key::new("config", ANY, Kind::Object, "Settings of one tool"),
     Key::new("records", "audit_dir", DIR, "Directory of the audit log")
         .option("audit-dir")
-        .variables(&["TOOLCRIB_AUDIT_DIR"]),
+        .variables(&["TOOLCRIB_AUDIT_DIR"])
+        .of_host(),
     Key::new("records", "results_dir", DIR, "Directory of results that are too large for a model")
         .option("results-dir")
-        .variables(&["TOOLCRIB_RESULTS_DIR"]),
+        .variables(&["TOOLCRIB_RESULTS_DIR"])
+        .of_host(),
     Key::new("records", "keyvalue_dir", DIR, "Directory of values that tools store")
         .option("keyvalue-dir")
-        .variables(&["TOOLCRIB_KEYVALUE_DIR"]),
+        .variables(&["TOOLCRIB_KEYVALUE_DIR"])
+        .of_host(),
     Key::new("records", "log_arguments", Kind::Bool, "Log the arguments of calls, not only their size and digest")
         .flags(&[("false", "no-log-arguments")])
         .variables(&["TOOLCRIB_NO_LOG_ARGUMENTS"]),
     Key::new("cache", "dir", DIR, "Directory of compiled tools and pulled bundles")
         .option("cache-dir")
-        .variables(&["TOOLCRIB_CACHE_DIR"]),
-    Key::new("cache", "max", SIZE, "Maximum size of the cache").option("max-cache").variables(&["TOOLCRIB_MAX_CACHE"]),
+        .variables(&["TOOLCRIB_CACHE_DIR"])
+        .of_host(),
+    Key::new("cache", "max", SIZE, "Maximum size of the cache")
+        .option("max-cache")
+        .variables(&["TOOLCRIB_MAX_CACHE"])
+        .of_host(),
     Key::new("secrets", "store", Kind::Word(&["auto", "keyring", "file"]), "Store of secrets")
         .option("secrets-store")
-        .variables(&["TOOLCRIB_SECRETS_STORE"]),
+        .variables(&["TOOLCRIB_SECRETS_STORE"])
+        .of_host(),
     Key::new("secrets", "file", DIR, "Encrypted file of secrets")
         .option("secrets-file")
-        .variables(&["TOOLCRIB_SECRETS_FILE"]),
+        .variables(&["TOOLCRIB_SECRETS_FILE"])
+        .of_host(),
     Key::new("display", "color", Kind::Word(&["auto", "always", "never"]), "Use of colors").option("color"),
     Key::new("display", "plain", Kind::Bool, "Plain lines for screen readers: no progress bars and no symbols")
         .option("plain")

@@ -1,26 +1,33 @@
 //! Layer of the configuration: the settings of one file, or of one profile of the user's file, each with its place.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 use toolcrib::policy::canonical;
 
 use super::key::{ANY, KEYS, Key, Kind, sections};
-use super::path;
 use super::table::{Field, Table};
+use super::{path, place};
 use crate::input;
-use crate::render;
+use crate::render::{self, Advice};
 use crate::trust::Subject;
 
 /// Table of the profiles.
 const PROFILE: &str = "profile";
 /// Prefix of the requests of a settings file.
 const REQUEST: &str = "setting:";
+/// Places of the keys of the host.
+pub(crate) const HOST_LAYERS: &str = "the profile, user and system layers, whose files `toolcrib config explain` names, and in \
+                                      a file of `--config`";
 
 /// Kinds of layers, the strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LayerKind {
+    /// The file that the user names in the place of the project's: it is their own.
+    Named,
+    /// `./toolcrib.toml`, which others may have written.
     Project,
     Profile,
     User,
@@ -31,11 +38,17 @@ impl LayerKind {
     /// Name of the layer.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            LayerKind::Project => "project",
+            LayerKind::Named | LayerKind::Project => "project",
             LayerKind::Profile => "profile",
             LayerKind::User => "user",
             LayerKind::System => "system",
         }
+    }
+
+    /// Returns the layers whose files may have a key, the strongest first.
+    pub(crate) fn of(key: &Key) -> &'static [Self] {
+        const ALL: &[LayerKind] = &[LayerKind::Project, LayerKind::Profile, LayerKind::User, LayerKind::System];
+        if key.is_of_host { &ALL[1..] } else { ALL }
     }
 }
 
@@ -48,6 +61,8 @@ pub(crate) struct Setting {
     pub(crate) value: Value,
     pub(crate) line: usize,
     pub(crate) column: usize,
+    /// Values with paths resolved, of a grant of a project.
+    confined: Option<Vec<String>>,
 }
 
 /// Settings of one file or profile.
@@ -68,8 +83,33 @@ impl Layer {
         self.is_trusted || setting.key.restricts()
     }
 
+    /// Resolves the paths that a project's file grants.
+    ///
+    /// # Errors
+    ///
+    /// A path leads out of the project's folder.
+    pub(super) fn confine(&mut self) -> anyhow::Result<()> {
+        for setting in &mut self.settings {
+            let Value::Array(items) = &setting.value else { continue };
+            if !setting.key.grants_paths() {
+                continue;
+            }
+            let real = |item: &Value| match item.as_str().unwrap_or_default() {
+                all if all == path::ALL && setting.key.name == "hooks" => Ok(all.to_owned()),
+                text => path::confined(&self.path, text).map(|path| path.to_string_lossy().into_owned()),
+            };
+            let paths = items.iter().map(real).collect::<Result<Vec<_>, _>>();
+            let place = || format!("{}:{}:{}: `{}`", self.file, setting.line, setting.column, setting.name);
+            setting.confined = Some(paths.map_err(|reason| anyhow!("{}: {reason}", place()))?);
+        }
+        Ok(())
+    }
+
     /// Values of a setting as texts: the items of a list, with paths resolved.
     pub(crate) fn texts(&self, setting: &Setting) -> Vec<String> {
+        if let Some(paths) = &setting.confined {
+            return paths.clone();
+        }
         let resolve = |kind: &Kind, value: &Value| match (kind, value) {
             (Kind::Path(rule), Value::String(text)) => {
                 path::resolve(*rule, self.kind, &self.path, text).to_string_lossy().into_owned()
@@ -102,17 +142,25 @@ pub(crate) struct SettingsText {
 }
 
 impl SettingsText {
-    /// Reads a file.
+    /// Reads a file. One of the user or of the system, which nobody reviews, is read only if nobody else can change it.
     ///
     /// # Errors
     ///
-    /// The first mistake in the file, with its line, its column and its key.
+    /// A file that others may change, or the first mistake in the file, with its line, its column and its key.
     pub(crate) fn read(path: &Path, kind: LayerKind) -> anyhow::Result<Self> {
         let name = render::from_here(path).display().to_string();
         if path.metadata().is_ok_and(|file| !file.is_file()) {
             bail!("cannot read the settings in `{name}`: not a regular file");
         }
-        let text = input::file(path).with_context(|| format!("cannot read the settings in `{name}`"))?;
+        let told = || format!("cannot read the settings in `{name}`");
+        let file = File::open(path).with_context(told)?;
+        if matches!(kind, LayerKind::User | LayerKind::System) {
+            place::check(&file, path, kind).map_err(|reason| {
+                let message = format!("the settings in `{}` are not used: {reason}", path.display());
+                Advice::new(message, place::OWNER_HINT)
+            })?;
+        }
+        let text = input::open_file(file).with_context(told)?;
         Self::parse(path, &name, text, kind)
     }
 
@@ -142,13 +190,14 @@ impl SettingsText {
         let path = canonical(&self.path).unwrap_or_else(|_| self.path.clone());
         let item = |setting: &Setting| {
             let values: Vec<String> = match &setting.value {
-                Value::Array(items) => items.iter().map(shown).collect(),
+                // An empty list takes the values of weaker layers away, which trust grants too.
+                Value::Array(items) if !items.is_empty() => items.iter().map(shown).collect(),
                 value => vec![shown(value)],
             };
             let requests = values.iter().map(|value| format!("{REQUEST}{} = {value}", setting.name)).collect();
             (setting.name.clone(), requests)
         };
-        let restricted = self.settings.iter().filter(|setting| !setting.key.restricts() && !is_empty(&setting.value));
+        let restricted = self.settings.iter().filter(|setting| !setting.key.restricts());
         Subject::of_settings(path, &self.text, restricted.map(item).collect())
     }
 
@@ -161,10 +210,6 @@ impl SettingsText {
 /// Formats a value; text has no quotes.
 pub(crate) fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn is_empty(value: &Value) -> bool {
-    value.as_array().is_some_and(Vec::is_empty)
 }
 
 /// Reads the settings of a table with all sections.
@@ -194,9 +239,12 @@ fn settings(mut top: Table<'_>, kind: LayerKind) -> anyhow::Result<Vec<Setting>>
 }
 
 fn setting(key: &'static Key, name: &str, field: Field<'_>, kind: LayerKind) -> anyhow::Result<Setting> {
+    if kind == LayerKind::Project && !LayerKind::of(key).contains(&kind) {
+        return Err(field.place().error(&format!("a project cannot decide this; it may stand in {HOST_LAYERS}")));
+    }
     let (line, column) = field.position();
     let name = format!("{}.{name}", key.section);
-    Ok(Setting { key, name, value: value(&key.kind, field, kind)?, line, column })
+    Ok(Setting { key, name, value: value(&key.kind, field, kind)?, line, column, confined: None })
 }
 
 /// Reads a value of a kind.

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use crate::options::user_folders;
 use crate::render::{self, Advice};
 use crate::suggestion;
-use crate::trust::Trusted;
+use crate::trust::{Subject, Trusted};
 
 use super::key::Merge;
 use super::layer::{Layer, LayerKind, Setting, SettingsText};
@@ -58,27 +58,33 @@ pub(crate) fn default_file() -> Option<PathBuf> {
 
 /// Layers that exist, the strongest first.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Layers(Vec<Layer>);
+pub(crate) struct Layers {
+    all: Vec<Layer>,
+    /// The project's file, if it is not trusted.
+    untrusted: Option<(Subject, PathBuf)>,
+}
 
 impl Layers {
-    /// Loads all files: `named` is the user's own in the place of the project's. Prints a hint about a project's file that is
-    /// not trusted if `announces`.
+    /// Loads all files: `named` is the user's own in the place of the project's.
     ///
     /// # Errors
     ///
-    /// The first mistake in a file, a file that others may change, or a profile that does not exist.
-    pub(crate) fn load(named: Option<&Path>, trusted: &Trusted, announces: bool) -> anyhow::Result<Self> {
-        let mut layers = Vec::new();
+    /// The first mistake in a file, a file that others may change, a grant of a project that leads out of its folder, or a
+    /// profile that does not exist.
+    pub(crate) fn load(named: Option<&Path>, trusted: &Trusted) -> anyhow::Result<Self> {
+        let (mut layers, mut untrusted) = (Vec::new(), None);
         if let Some(path) = named {
-            layers.push(SettingsText::read(path, LayerKind::Project)?.layer(LayerKind::Project, true));
+            layers.push(SettingsText::read(path, LayerKind::Named)?.layer(LayerKind::Named, true));
         } else if let Some(path) = default_file() {
             let text = SettingsText::read(&path, LayerKind::Project)?;
             let subject = text.subject();
-            let is_trusted = match announces {
-                true => trusted.admits(&subject, &path),
-                false => trusted.trusts(&subject),
-            };
-            layers.push(text.layer(LayerKind::Project, is_trusted));
+            let is_trusted = trusted.trusts(&subject);
+            let mut layer = text.layer(LayerKind::Project, is_trusted);
+            match is_trusted {
+                true => layer.confine()?,
+                false => untrusted = Some((subject, path)),
+            }
+            layers.push(layer);
         }
         let user = match user_file() {
             Some(path) => own(&path, LayerKind::User)?,
@@ -91,18 +97,25 @@ impl Layers {
         if let Some(path) = system_file() {
             layers.extend(own(&path, LayerKind::System)?.map(|system| system.layer(LayerKind::System, true)));
         }
-        Ok(Self(layers))
+        Ok(Self { all: layers, untrusted })
+    }
+
+    /// Prints a hint about a project's file that is not trusted.
+    pub(super) fn announce(&self, trusted: &Trusted) {
+        if let Some((subject, path)) = &self.untrusted {
+            trusted.admits(subject, path);
+        }
     }
 
     /// Combines layers, the strongest first.
     #[cfg(test)]
-    pub(super) fn from_layers(layers: Vec<Layer>) -> Self {
-        Self(layers)
+    pub(super) fn from_layers(all: Vec<Layer>) -> Self {
+        Self { all, untrusted: None }
     }
 
     /// Returns the layers, the strongest first.
     pub(crate) fn all(&self) -> &[Layer] {
-        &self.0
+        &self.all
     }
 
     /// Every setting of a name, with its layer, the strongest first.
@@ -112,7 +125,7 @@ impl Layers {
             let name = name.clone();
             layer.settings.iter().filter(move |setting| setting.name == name).map(move |setting| (layer, setting))
         };
-        self.0.iter().flat_map(of)
+        self.all.iter().flat_map(of)
     }
 
     /// The settings of a name that count: the strongest, or all of a key whose values add up.
@@ -126,7 +139,7 @@ impl Layers {
 
     /// Names of all settings of a section, sorted.
     pub(crate) fn names(&self, section: &str) -> Vec<&str> {
-        let settings = self.0.iter().flat_map(|layer| &layer.settings);
+        let settings = self.all.iter().flat_map(|layer| &layer.settings);
         let mut names: Vec<&str> =
             settings.filter(|setting| setting.key.section == section).map(|setting| setting.name.as_str()).collect();
         names.sort_unstable();
@@ -139,10 +152,6 @@ impl Layers {
 fn own(path: &Path, kind: LayerKind) -> anyhow::Result<Option<SettingsText>> {
     if !path.try_exists().unwrap_or(true) {
         return Ok(None);
-    }
-    if let Err(reason) = place::check_owner(path) {
-        let message = format!("the settings in `{}` are not used: {reason}", path.display());
-        return Err(Advice::new(message, place::OWNER_HINT).into());
     }
     SettingsText::read(path, kind).map(Some)
 }

@@ -1,15 +1,18 @@
-//! Paths in settings files. A project's paths start at its file. The user's and the system's files hold for every folder:
+//! Paths in settings files. The paths of a project, and of a file in its place, start at that file. The user's and the system's files hold for every folder:
 //! a path in them is absolute or below the home folder, or names the current folder by a leading `.`.
 
+use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
 use directories::BaseDirs;
+use toolcrib::policy::canonical;
 
 use super::layer::LayerKind;
 
 /// Sources that are no paths.
 const BUILTIN: &str = "builtin";
-const ALL: &str = "*";
+/// Value of all paths.
+pub(super) const ALL: &str = "*";
 
 /// Rules of the paths of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +37,7 @@ pub(super) fn check(rule: PathRule, kind: LayerKind, text: &str) -> Result<(), S
     let is_here = || matches!(path.components().next(), Some(Component::CurDir));
     match kind {
         _ if is_no_path(rule, text) || path.is_absolute() || below_home(text).is_some() || is_here() => Ok(()),
-        LayerKind::Project => Ok(()),
+        LayerKind::Named | LayerKind::Project => Ok(()),
         _ => Err(format!(
             "`{text}`: this file holds for every folder: write an absolute path, `~/{text}`, or `./{text}` for the current \
              folder"
@@ -54,8 +57,37 @@ pub(super) fn resolve(rule: PathRule, kind: LayerKind, file: &Path, text: &str) 
     let folder = file.parent().filter(|folder| ![Path::new(""), Path::new(".")].contains(folder));
     match (kind, folder) {
         // An absolute path takes the place of the folder.
-        (LayerKind::Project, Some(folder)) => folder.join(text),
+        (LayerKind::Named | LayerKind::Project, Some(folder)) => folder.join(text),
         _ => text.into(),
+    }
+}
+
+/// Resolves a path that a project's `file` grants, now and without links: a link may be another than when the file was
+/// trusted, and its target is the project's or is not granted.
+pub(super) fn confined(file: &Path, text: &str) -> Result<PathBuf, String> {
+    let unknown = |error: io::Error| format!("`{text}` cannot be resolved: {error}");
+    let project = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let project = canonical(project).map_err(unknown)?;
+    let real = real(&resolve(PathRule::Any, LayerKind::Project, file, text)).map_err(unknown)?;
+    match real.starts_with(project) {
+        true => Ok(real),
+        false => Err(format!(
+            "`{text}` leads out of the project's folder: only an option, a file of your own or a file of `--config` grants it"
+        )),
+    }
+}
+
+/// Returns the path without links; missing parts at its end stay as they are.
+fn real(path: &Path) -> io::Result<PathBuf> {
+    match (canonical(path), path.parent(), path.file_name()) {
+        // A link to nothing is not missing.
+        (Err(error), Some(above), Some(name))
+            if error.kind() == ErrorKind::NotFound && path.symlink_metadata().is_err() =>
+        {
+            let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+            Ok(real(above)?.join(name))
+        }
+        (real, ..) => real,
     }
 }
 
@@ -86,6 +118,23 @@ mod tests {
         assert!(user("").is_err() && user("./a,b").is_err_and(|reason| reason.contains("with `,`")));
         assert_eq!(check(PathRule::Folder, LayerKind::Project, "notes"), Ok(()));
         assert_eq!(check(PathRule::Source, LayerKind::System, "builtin"), Ok(()));
+    }
+
+    #[test]
+    fn a_grant_of_a_project_is_a_real_path_in_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path().join("project");
+        std::fs::create_dir_all(project.join("docs")).unwrap();
+        let confined = |text: &str| confined(&project.join("toolcrib.toml"), text);
+        let real = canonical(&project).unwrap();
+        for (text, path) in [(".", ""), ("docs", "docs"), ("./docs/../docs", "docs"), ("docs/a/b", "docs/a/b")] {
+            assert_eq!(confined(text), Ok(real.join(path)), "{text}");
+        }
+        assert_eq!(confined(project.join("docs").to_str().unwrap()), Ok(real.join("docs")));
+        for text in ["..", "docs/../..", "~", "/", folder.path().to_str().unwrap()] {
+            assert!(confined(text).is_err_and(|reason| reason.contains("leads out of the project's folder")), "{text}");
+        }
+        assert!(confined("missing/..").is_err_and(|reason| reason.contains("cannot be resolved")));
     }
 
     #[test]

@@ -1,49 +1,98 @@
-//! Place of the system's settings file, and the owner of settings files that nobody reviews.
+//! Place of the system's settings file, and the owner and writers of settings files that nobody reviews.
 
-/// Advice about a file that others may change.
-pub(super) const OWNER_HINT: &str = "let the file belong to you or to the administrator, and let nobody else write it: \
-                                     `chmod go-w FILE`";
-
-pub(super) use system::{check_owner, system_folder};
+pub(super) use system::{OWNER_HINT, check, system_folder};
 
 #[cfg(unix)]
 mod system {
+    use std::fs::{File, Metadata};
+    use std::io;
     use std::os::unix::fs::MetadataExt;
     use std::path::{Path, PathBuf};
 
-    /// Permission of everybody to write.
+    use toolcrib::policy::canonical;
+
+    use crate::config::LayerKind;
+
+    /// Advice about a file that others may change.
+    pub(in crate::config) const OWNER_HINT: &str = "let the file, and the folder of a file of the system, belong to you or to the administrator, and let nobody else \
+         write them: `chmod go-w PATH`";
+
     const OTHERS_WRITE: u32 = 0o002;
+    const GROUP_WRITES: u32 = 0o020;
+    /// Files of a folder with this bit can be replaced only by their owners.
+    const STICKY: u32 = 0o1000;
     const ROOT: u32 = 0;
 
     pub(in crate::config) fn system_folder() -> Option<PathBuf> {
         Some("/etc/toolcrib".into())
     }
 
-    /// Returns the reason why others may change a file. An unreadable file has none: reading it reports the error.
-    pub(in crate::config) fn check_owner(path: &Path) -> Result<(), String> {
-        let Ok(file) = path.metadata() else { return Ok(()) };
+    /// Checks that only the user and the administrator can change an open file. The group of a user's own file is mostly
+    /// the user's own; that of the system's file is not, and nobody else may replace the file either.
+    pub(in crate::config) fn check(file: &File, path: &Path, kind: LayerKind) -> Result<(), String> {
+        let unreadable = |error: io::Error| format!("its owner cannot be read: {error}");
+        let about = file.metadata().map_err(unreadable)?;
+        if kind != LayerKind::System {
+            return judge(&about, OTHERS_WRITE, "file");
+        }
+        judge(&about, OTHERS_WRITE | GROUP_WRITES, "file")?;
+        let here = || PathBuf::from(".");
+        let folder =
+            |path: &Path| path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(here, Into::into);
+        let (named, real) = (folder(path), folder(&canonical(path).map_err(unreadable)?));
+        for (folder, exempt) in [(named, 0), (real, STICKY)] {
+            let about = folder.metadata().map_err(unreadable)?;
+            let writers = if about.mode() & exempt == 0 { OTHERS_WRITE | GROUP_WRITES } else { 0 };
+            judge(&about, writers, &format!("folder `{}`", folder.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Refuses what `writers` can change, or what belongs to neither the user nor the administrator.
+    fn judge(about: &Metadata, writers: u32, what: &str) -> Result<(), String> {
         let user = rustix::process::geteuid().as_raw();
-        match file.uid() {
-            _ if file.mode() & OTHERS_WRITE != 0 => Err("every user can write the file".to_owned()),
-            owner if owner == user || owner == ROOT => Ok(()),
-            owner => Err(format!("the file belongs to another user ({owner})")),
+        match (about.mode() & writers, about.uid()) {
+            (mode, _) if mode & OTHERS_WRITE != 0 => Err(format!("every user can write the {what}")),
+            (mode, _) if mode & GROUP_WRITES != 0 => Err(format!("its group can write the {what}")),
+            (_, owner) if owner == user || owner == ROOT => Ok(()),
+            (_, owner) => Err(format!("the {what} belongs to another user ({owner})")),
         }
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod system {
+    use std::fs::File;
     use std::path::{Path, PathBuf};
 
-    /// Folder of the settings of all users; only administrators write there.
+    use toolcrib_windows_files::access::OtherAccess;
+    use toolcrib_windows_files::is_reparse_point;
+
+    use crate::config::LayerKind;
+
+    /// Advice about a file that others may change.
+    pub(in crate::config) const OWNER_HINT: &str = "let the file belong to you or to the administrators, and let nobody else write it: \
+         `icacls FILE /inheritance:r /grant:r Administrators:F Users:R`";
+
+    /// Folder of the settings of all users. Every user can create it, and files in it, if it does not exist.
     pub(in crate::config) fn system_folder() -> Option<PathBuf> {
         let folder = std::env::var_os("ProgramData").map(PathBuf::from)?;
         Some(folder.join("toolcrib"))
     }
 
-    /// Access lists of Windows are not read.
-    #[expect(clippy::unnecessary_wraps, reason = "the other systems refuse files")]
-    pub(in crate::config) fn check_owner(_: &Path) -> Result<(), String> {
-        Ok(())
+    /// Checks that an open file belongs to the user, the system or the administrators, and that nobody else can write it.
+    /// The path of the system's file has no link, which any user could have created.
+    pub(in crate::config) fn check(file: &File, path: &Path, kind: LayerKind) -> Result<(), String> {
+        let unreadable = |error: std::io::Error| format!("its owner cannot be read: {error}");
+        if kind == LayerKind::System {
+            for part in
+                [Some(path), path.parent().filter(|folder| !folder.as_os_str().is_empty())].into_iter().flatten()
+            {
+                if is_reparse_point(&part.symlink_metadata().map_err(unreadable)?) {
+                    return Err(format!("`{}` is a link", part.display()));
+                }
+            }
+        }
+        toolcrib_windows_files::check(file, OtherAccess::Read).map_err(|error| error.to_string())
     }
 }

@@ -42,7 +42,8 @@ fn table(section: &str) -> Value {
     }
     let properties = keys.iter().map(|key| {
         let mut schema = value(&key.kind);
-        schema["description"] = Value::from(key.about);
+        let not_all = if key.is_of_host { "; not in a project's file" } else { "" };
+        schema["description"] = format!("{}{not_all}", key.about).into();
         (key.name.to_owned(), schema)
     });
     json!({ "type": "object", "properties": properties.collect::<Map<_, _>>(), "additionalProperties": false })

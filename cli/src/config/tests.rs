@@ -60,8 +60,8 @@ fn every_section_is_read() {
     assert_eq!(config.defer_above, Some(40));
     assert_eq!((config.tags, config.routes), (vec!["ci".into()], vec![("patch".into(), "apply_patch".into())]));
     assert_eq!(config.tools, [("summarize".into(), json!({"style": "brief", "most": 3}))]);
-    let denials: Vec<&String> = config.denials.iter().flat_map(|denial| &denial.options).collect();
-    assert_eq!(denials, ["--deny-model", "--deny-net=*"]);
+    let denials: Vec<_> = config.denials.iter().map(|denial| (denial.name, denial.values.join(" "))).collect();
+    assert_eq!(denials, [("model", "true".to_owned()), ("net", "*".to_owned())]);
     assert_eq!(config.denials[0].origin, "`deny.model` in `t:20`");
 }
 
@@ -149,6 +149,26 @@ fn all_that_trust_grants_is_requested_and_denials_are_not() {
     let names: Vec<&str> = subject.items.iter().map(|item| item.name.as_str()).collect();
     assert!(names.contains(&"permissions.allow") && names.contains(&"masks.emails"), "{names:?}");
     assert!(!names.iter().any(|name| name.starts_with("deny") || name.ends_with("ask")), "{names:?}");
+    let subject =
+        parse("[allow]\nread = []\n[config]\na = {}\n[deny]\nread = []", LayerKind::Project).unwrap().subject();
+    let requests: Vec<&String> = subject.items.iter().flat_map(|item| &item.requests).collect();
+    assert_eq!(requests, ["setting:allow.read = []", "setting:config.a = {}"], "they replace values of weaker layers");
+}
+
+#[test]
+fn the_keys_of_the_host_are_refused_in_a_project_and_listed_in_the_book() {
+    let book = include_str!("../../docs/src/configuration.md");
+    let (_, listed) = book.split_once("The file of a project cannot have these keys").unwrap();
+    let listed = listed.split("\n\n").next().unwrap();
+    for key in KEYS.iter().filter(|key| key.name != ANY) {
+        let text = format!("[{}]\n{} = {}\n", key.section, key.name, samples(&key.kind).0);
+        let of_project = parse(&text, LayerKind::Project).map(drop).map_err(|error| error.to_string());
+        match key.is_of_host {
+            true => assert!(of_project.is_err_and(|error| error.contains("a project cannot decide this")), "{key}"),
+            false => assert_eq!(of_project, Ok(()), "{key}"),
+        }
+        assert_eq!(listed.contains(&format!("`{key}`")), key.is_of_host, "{key} in the book");
+    }
 }
 
 /// A value that a kind accepts, and one that it refuses.
@@ -184,14 +204,14 @@ fn the_schema_accepts_and_refuses_what_the_parser_does() {
         let name = if key.name == ANY { "any" } else { key.name };
         let (good, bad) = samples(&key.kind);
         for (value, fits) in [(good, true), (bad, false)] {
-            for (table, kind) in [("", LayerKind::Project), ("profile.ci.", LayerKind::User)] {
+            for (table, kind) in [("", LayerKind::Named), ("profile.ci.", LayerKind::User)] {
                 let text = format!("[{table}{}]\n{name} = {value}\n", key.section);
                 assert_eq!(parse(&text, kind).is_ok(), fits, "{text}");
                 assert_eq!(validator.is_valid(&as_json(&text)), fits, "{text}");
             }
         }
         let text = format!("[{}]\nunheard_of = 'x'\n", key.section);
-        assert_eq!(parse(&text, LayerKind::Project).is_ok(), validator.is_valid(&as_json(&text)), "{text}");
+        assert_eq!(parse(&text, LayerKind::Named).is_ok(), validator.is_valid(&as_json(&text)), "{text}");
     }
     assert!(!validator.is_valid(&json!({"unheard_of": {}})));
 }

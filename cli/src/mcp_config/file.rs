@@ -23,6 +23,8 @@ pub(crate) struct SettingsFile {
     path: PathBuf,
     /// Text, if the file exists.
     text: Option<String>,
+    /// `true` if a new file is for all users to read.
+    is_for_all: bool,
 }
 
 impl SettingsFile {
@@ -36,7 +38,7 @@ impl SettingsFile {
         let real = match canonical(path) {
             Ok(real) => real,
             Err(error) if error.kind() == ErrorKind::NotFound && path.symlink_metadata().is_err() => {
-                return Ok(Self { path: path.to_owned(), text: None });
+                return Ok(Self { path: path.to_owned(), text: None, is_for_all: false });
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let hint = "create the file or remove the link";
@@ -45,7 +47,12 @@ impl SettingsFile {
             Err(error) => return Err(error).with_context(|| format!("cannot read `{shown}`")),
         };
         let text = Self::text_of(&real).with_context(|| format!("cannot read `{shown}`"))?;
-        Ok(Self { path: real, text: Some(text) })
+        Ok(Self { path: real, text: Some(text), is_for_all: false })
+    }
+
+    /// Lets all users read the file and its folder if they are created.
+    pub(crate) fn for_all(self) -> Self {
+        Self { is_for_all: true, ..self }
     }
 
     fn text_of(path: &Path) -> anyhow::Result<String> {
@@ -65,12 +72,18 @@ impl SettingsFile {
         &self.path
     }
 
+    /// Returns `true` if the file existed when it was read.
+    pub(crate) fn exists(&self) -> bool {
+        self.text.is_some()
+    }
+
     /// Text of the file; empty if it does not exist.
     pub(crate) fn text(&self) -> &str {
         self.text.as_deref().unwrap_or_default()
     }
 
-    /// Replaces the file by one with this text and the same mode. A new file belongs to the user alone.
+    /// Replaces the file by one with this text and the same mode. A new file belongs to the user alone, unless it is
+    /// [`SettingsFile::for_all`].
     ///
     /// # Errors
     ///
@@ -82,12 +95,18 @@ impl SettingsFile {
     }
 
     fn write(&self, folder: &Path, text: &str) -> anyhow::Result<()> {
-        if self.text.is_none() {
+        if self.text.is_none() && !folder.is_dir() {
             fs::create_dir_all(folder)?;
+            if self.is_for_all {
+                mode::let_all_read(folder)?;
+            }
         }
         let mut new = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
         new.write_all(text.as_bytes())?;
         let Some(old) = &self.text else {
+            if self.is_for_all {
+                mode::let_all_read(new.path())?;
+            }
             new.as_file().sync_all()?;
             new.persist_noclobber(&self.path)?;
             return Ok(());
@@ -103,6 +122,32 @@ impl SettingsFile {
             bail!("the file changed while it was edited; run the command again");
         }
         owner_only::persist(new, &self.path)?;
+        Ok(())
+    }
+}
+
+#[cfg(unix)]
+mod mode {
+    use std::fs::{self, Permissions};
+    use std::io;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    /// Lets all users read a new file, or list a new folder, whatever the umask is.
+    pub(super) fn let_all_read(path: &Path) -> io::Result<()> {
+        let mode = if path.is_dir() { 0o755 } else { 0o644 };
+        fs::set_permissions(path, Permissions::from_mode(mode))
+    }
+}
+
+#[cfg(not(unix))]
+mod mode {
+    use std::io;
+    use std::path::Path;
+
+    /// A new file has the access list of its folder.
+    #[expect(clippy::unnecessary_wraps, reason = "the other systems may fail")]
+    pub(super) fn let_all_read(_: &Path) -> io::Result<()> {
         Ok(())
     }
 }

@@ -1,48 +1,97 @@
-//! Denials of settings files, parsed as the options that they stand for.
+//! Denials of settings files: each value is the permission that the same value of its option denies.
 
-use anyhow::Context;
-use clap::Parser;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
 use toolcrib::policy::Permission;
+use toolcrib::tool::{Destination, Glob, Service, ServiceKind};
 
 use crate::config::{Config, ConfiguredDenial};
 
-use super::permissions::Permissions;
-
-/// Permissions without the rest of a command line.
-#[derive(Debug, Parser)]
-#[command(no_binary_name = true, disable_help_flag = true)]
-struct Denials {
-    #[command(flatten)]
-    permissions: Permissions,
-}
+use super::{hooks, permissions};
 
 /// Returns the denials of settings files, each with its key and its file.
 ///
 /// # Errors
 ///
-/// An option refuses a value that the settings accept.
+/// A value that the settings accept is no permission.
 pub(super) fn denials(config: &Config) -> anyhow::Result<Vec<(Permission, String)>> {
     let mut all = Vec::new();
-    for ConfiguredDenial { options, origin } in &config.denials {
-        let parsed = Denials::try_parse_from(options).with_context(|| format!("cannot apply {origin}"))?;
-        all.extend(parsed.permissions.denied().map(|permission| (permission, origin.clone())));
+    for ConfiguredDenial { name, values, origin } in &config.denials {
+        for value in values {
+            let denied = denied(name, value).with_context(|| format!("cannot apply {origin}"))?;
+            all.extend(denied.into_iter().map(|permission| (permission, origin.clone())));
+        }
     }
     Ok(all)
 }
 
+/// Returns the permissions that a value of a key denies.
+fn denied(name: &str, value: &str) -> anyhow::Result<Vec<Permission>> {
+    let path = Path::new(value);
+    Ok(vec![match name {
+        "read" => Permission::Read(permissions::denied_folder(path)),
+        "write" => Permission::Write(permissions::denied_folder(path)),
+        "env" => Permission::Env(value.to_owned()),
+        "secret" => Permission::Secret(value.to_owned()),
+        "hooks" => hooks::permission(path),
+        "net" => return Ok(Destination::parse_list(value)?.into_iter().map(Permission::Net).collect()),
+        service => {
+            let known = Service::ALL.into_iter().find(|known| known.as_str() == service);
+            let service = known.ok_or_else(|| anyhow!("unknown permission `{service}`"))?;
+            match service.kind() {
+                ServiceKind::Switch => Permission::service(service),
+                ServiceKind::Names => Permission::Service(service, value.parse::<Glob>()?),
+            }
+        }
+    }])
+}
+
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
+    use crate::config::Key;
+    use crate::options::permissions::Permissions;
+
     use super::*;
+
+    /// Permissions without the rest of a command line.
+    #[derive(Debug, Parser)]
+    #[command(no_binary_name = true, disable_help_flag = true)]
+    struct Denials {
+        #[command(flatten)]
+        permissions: Permissions,
+    }
+
+    fn of_settings(name: &'static str, value: &str) -> Vec<Permission> {
+        let denial = ConfiguredDenial { name, values: vec![value.to_owned()], origin: "`deny` in `t:1`".to_owned() };
+        let config = Config { denials: vec![denial], ..Config::default() };
+        let denied = denials(&config).unwrap().into_iter();
+        denied.inspect(|(_, origin)| assert!(origin.ends_with("`t:1`"))).map(|(permission, _)| permission).collect()
+    }
 
     #[test]
     fn a_denial_of_a_file_is_that_of_its_option() {
-        let options = ["--deny-read=*", "--deny-net=*", "--deny-exec=fs_*", "--deny-model"].map(str::to_owned).to_vec();
-        let denial = ConfiguredDenial { options, origin: "`deny` in `t:1`".to_owned() };
-        let config = Config { denials: vec![denial], ..Config::default() };
-        let all = denials(&config).unwrap();
-        assert_eq!(all.len(), 4);
-        assert!(
-            matches!(&all[0], (Permission::Read(folder), origin) if folder.as_os_str() == "/" && origin.ends_with("`t:1`"))
-        );
+        for key in Key::all_keys().filter(|key| key.section == "deny") {
+            let values: &[&str] = match key.name {
+                "delegate" | "meta" | "model" => &["true"],
+                "net" => &["*", "api.example.com", "GET,HEAD one.example", "10.0.0.0/8:443"],
+                "exec" | "call" => &["*", "fs_*"],
+                "secret" => &["*", "maps@maps.example.com#query:key"],
+                _ => &["*", "one", "/srv"],
+            };
+            for value in values {
+                let option = match *value {
+                    "true" => format!("--deny-{}", key.name),
+                    value => format!("--deny-{}={value}", key.name),
+                };
+                let by_option = Denials::try_parse_from([&option]).unwrap();
+                let by_option: Vec<Permission> = by_option.permissions.denied().collect();
+                assert!(!by_option.is_empty(), "{option}");
+                assert_eq!(of_settings(key.name, value), by_option, "{option}");
+            }
+        }
+        assert_eq!(of_settings("read", "/srv/a,b"), [Permission::Read("/srv/a,b".into())], "one folder");
     }
 }

@@ -35,6 +35,7 @@ impl HookOptions {
     }
 }
 
-fn permission(path: &Path) -> Permission {
+/// Returns the permission of one value, a path or `*`.
+pub(super) fn permission(path: &Path) -> Permission {
     Permission::Hooks((path.as_os_str() != ALL).then(|| path.to_path_buf()))
 }

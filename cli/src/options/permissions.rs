@@ -1,6 +1,6 @@
 //! Options for permissions of tools. They are given for all clients on the command line, and for one with its token.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use toolcrib::policy::Permission;
 
@@ -58,9 +58,8 @@ impl Permissions {
 
     /// Returns the permissions of the `--deny-*` flags.
     pub(super) fn denied(&self) -> impl Iterator<Item = Permission> {
-        let everywhere = |path: &PathBuf| if path.as_os_str() == ALL { PathBuf::from("/") } else { path.clone() };
-        (self.deny_read.iter().map(everywhere).map(Permission::Read))
-            .chain(self.deny_write.iter().map(everywhere).map(Permission::Write))
+        (self.deny_read.iter().map(|path| denied_folder(path)).map(Permission::Read))
+            .chain(self.deny_write.iter().map(|path| denied_folder(path)).map(Permission::Write))
             .chain(self.deny_env.iter().cloned().map(Permission::Env))
             .chain(self.destinations.denied())
             .chain(self.services.denied())
@@ -72,4 +71,9 @@ impl Permissions {
     pub(super) fn also_write(&mut self, folder: PathBuf) {
         self.allow_write.insert(0, folder);
     }
+}
+
+/// Returns the folder of a denial; `*` means every folder.
+pub(super) fn denied_folder(path: &Path) -> PathBuf {
+    if path.as_os_str() == ALL { PathBuf::from("/") } else { path.to_path_buf() }
 }

@@ -43,6 +43,27 @@ pub(crate) fn keeping<T>(
     Ok(changed)
 }
 
+/// Makes the user's own change of a settings file: from `before`, `None` for a file that the change creates, to `after`,
+/// which the change returns. The file stays trusted if `before` is trusted, and a new file is trusted.
+///
+/// # Errors
+///
+/// Those of the change, and records that cannot be read or written.
+pub(crate) fn keeping_settings(
+    records: Option<&TrustRecords>,
+    before: Option<&Subject>,
+    change: impl FnOnce() -> anyhow::Result<Subject>,
+) -> anyhow::Result<()> {
+    let trusted = Trusted::read(&[], records)?;
+    let is_kept = before.is_none_or(|before| trusted.state(before) == State::Trusted);
+    // The subject is of the text that was written, whatever another process writes then.
+    let after = change()?;
+    match records {
+        Some(records) if is_kept => records.add(&after),
+        _ => Ok(()),
+    }
+}
+
 /// State of a subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum State {

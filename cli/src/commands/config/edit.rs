@@ -9,7 +9,7 @@ use crate::config::{Change, DEFAULT_FILE, LayerKind, SettingsText, profile, syst
 use crate::mcp_config::SettingsFile;
 use crate::options::TrustOptions;
 use crate::render::{self, Advice, one_line};
-use crate::trust::keeping;
+use crate::trust::{Subject, keeping_settings};
 
 use super::{Target, editor};
 
@@ -27,7 +27,7 @@ impl Target {
 
     fn path(&self) -> anyhow::Result<PathBuf> {
         let path = match self.kind() {
-            LayerKind::Project => Some(PathBuf::from(DEFAULT_FILE)),
+            LayerKind::Named | LayerKind::Project => Some(PathBuf::from(DEFAULT_FILE)),
             LayerKind::System => system_file(),
             LayerKind::User | LayerKind::Profile => user_file(),
         };
@@ -35,6 +35,12 @@ impl Target {
             Advice::new("no settings file: no home directory was found", "use `--project` for the file of this folder")
                 .into()
         })
+    }
+
+    /// Reads the file; that of the system is created for all users.
+    fn file(&self, path: &Path) -> anyhow::Result<SettingsFile> {
+        let file = SettingsFile::read(path)?;
+        Ok(if self.kind() == LayerKind::System { file.for_all() } else { file })
     }
 
     /// Tables above the sections: those of the profile in the user's file.
@@ -57,7 +63,7 @@ pub(super) fn unset(target: &Target, key: &str) -> anyhow::Result<ExitCode> {
 
 fn change_key(target: &Target, key: &str, change: Change<'_>, done: &str) -> anyhow::Result<ExitCode> {
     let path = target.path()?;
-    let file = SettingsFile::read(&path)?;
+    let file = target.file(&path)?;
     let shown = one_line(&render::from_here(&path).to_string_lossy());
     // Checked first, so that a mistake in the file is told as that of the file.
     SettingsText::parse(&path, &shown, file.text().to_owned(), target.kind())?;
@@ -75,7 +81,7 @@ fn change_key(target: &Target, key: &str, change: Change<'_>, done: &str) -> any
 
 pub(super) fn edit(target: &Target) -> anyhow::Result<ExitCode> {
     let path = target.path()?;
-    let file = SettingsFile::read(&path)?;
+    let file = target.file(&path)?;
     let shown = one_line(&render::from_here(&path).to_string_lossy());
     let edited = editor::edit(file.text())?;
     let text = edited.text()?;
@@ -94,11 +100,15 @@ pub(super) fn edit(target: &Target) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Replaces the file. A project's file that is trusted stays so with the user's own change.
+/// Replaces the file. A project's file that is trusted stays so with the user's own change, and no other becomes so.
 fn replace(target: &Target, path: &Path, file: &SettingsFile, text: &str) -> anyhow::Result<()> {
     if target.kind() != LayerKind::Project {
         return file.replace(text);
     }
-    let is_new = !path.exists();
-    keeping(path, TrustOptions::records().as_ref(), is_new, || file.replace(text))
+    // The path and the text decide on trust, also in a text with a mistake that `edit` mends.
+    let before = file.exists().then(|| Subject::of_settings(file.path().to_owned(), file.text(), Vec::new()));
+    keeping_settings(TrustOptions::records().as_ref(), before.as_ref(), || {
+        file.replace(text)?;
+        Ok(SettingsText::parse(path, "", text.to_owned(), LayerKind::Project)?.subject())
+    })
 }

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use crate::config::{
-    Key, Layer, LayerKind, Layers, Merge, Setting, default_file, path_of, profile, shown, system_file, user_file,
+    HOST_LAYERS, Key, Layer, LayerKind, Layers, Merge, Setting, default_file, path_of, profile, shown, system_file,
+    user_file,
 };
 use crate::options::TrustOptions;
 use crate::render::{self, Advice, one_line};
@@ -53,7 +54,7 @@ struct Stated {
 #[derive(Debug)]
 struct Explanation {
     name: String,
-    merge: Merge,
+    key: &'static Key,
     stated: Vec<Stated>,
 }
 
@@ -94,6 +95,9 @@ pub(super) fn explain(key: Option<&str>, view: &View) -> anyhow::Result<ExitCode
     } else if let Some(name) = key {
         render::print(&format!("{name} is not set in any layer; the default of its option applies"))?;
     }
+    if key.and_then(crate::config::find).is_some_and(|key| key.is_of_host) {
+        render::print(&format!("It may stand in {HOST_LAYERS}, not in the file of a project."))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -118,7 +122,7 @@ pub(super) fn get(key: &str, view: &View) -> anyhow::Result<ExitCode> {
 
 fn load(view: &View) -> anyhow::Result<Layers> {
     let trusted = Trusted::read(&[], TrustOptions::records().as_ref())?;
-    Layers::load(view.config.as_deref(), &trusted, false)
+    Layers::load(view.config.as_deref(), &trusted)
 }
 
 /// Returns the name of the setting that holds a key; below `config.TOOL`, that of the tool.
@@ -172,7 +176,7 @@ fn of(layers: &Layers, name: &str) -> Option<Explanation> {
         };
         stated.push(Stated::new(layer, setting, state));
     }
-    (!stated.is_empty()).then(|| Explanation { name: name.to_owned(), merge: key.merge, stated })
+    (!stated.is_empty()).then(|| Explanation { name: name.to_owned(), key, stated })
 }
 
 impl Stated {
@@ -199,7 +203,7 @@ impl Explanation {
     /// The value that counts; the lists of a key whose values add up are joined.
     fn value(&self) -> Option<Value> {
         let mut used = self.stated.iter().filter(|stated| stated.state == State::Used).map(|stated| &stated.value);
-        if self.merge == Merge::Strongest {
+        if self.key.merge == Merge::Strongest {
             return used.next().cloned();
         }
         used.cloned().reduce(|all, other| match (all, other) {
@@ -211,7 +215,8 @@ impl Explanation {
 
     fn json(&self) -> Value {
         let from: Vec<Value> = self.stated.iter().map(Stated::json).collect();
-        json!({ "key": self.name, "value": self.value(), "from": from })
+        let layers: Vec<&str> = LayerKind::of(self.key).iter().map(|kind| kind.as_str()).collect();
+        json!({ "key": self.name, "value": self.value(), "layers": layers, "from": from })
     }
 }
 
@@ -219,8 +224,9 @@ impl Explanation {
 fn layer_files(layers: &Layers, view: &View) -> Vec<(LayerKind, Option<PathBuf>, &'static str)> {
     let project = view.config.clone().or_else(default_file);
     let profile_file = profile().and_then(|_| user_file());
+    let of_project = if view.config.is_some() { LayerKind::Named } else { LayerKind::Project };
     let paths = [
-        (LayerKind::Project, project),
+        (of_project, project),
         (LayerKind::Profile, profile_file),
         (LayerKind::User, user_file()),
         (LayerKind::System, system_file()),

@@ -1,0 +1,133 @@
+//! The file of a project: keys that it cannot have, empty lists of a stranger, folders outside of the project, and commas in
+//! paths.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{granted, json as parsed, write_project, write_user};
+use crate::crib::Crib;
+
+/// Keys of the host, each with a value.
+const OF_THE_HOST: [(&str, &str); 11] = [
+    ("model.api_key_env", "\"PATH\""),
+    ("approvals.file", "\"elsewhere\""),
+    ("approvals.pending", "\"elsewhere\""),
+    ("network.ca", "[\"elsewhere\"]"),
+    ("records.audit_dir", "\"elsewhere\""),
+    ("records.results_dir", "\"elsewhere\""),
+    ("records.keyvalue_dir", "\"elsewhere\""),
+    ("cache.dir", "\"elsewhere\""),
+    ("cache.max", "\"1MiB\""),
+    ("secrets.store", "\"file\""),
+    ("secrets.file", "\"elsewhere\""),
+];
+
+fn line(key: &str, value: &str) -> String {
+    let (section, name) = key.split_once('.').unwrap();
+    format!("[{section}]\n{name} = {value}\n")
+}
+
+#[test]
+fn a_project_decides_on_no_place_of_the_host_no_credential_and_no_approval() {
+    for trusts in [false, true] {
+        let mut crib = Crib::with_guests(&["echo"]);
+        crib.trusts = trusts;
+        for (key, value) in OF_THE_HOST {
+            write_project(&crib, &line(key, value));
+            let ran = crib.run(&["call", "echo", "{}"]);
+            let wanted =
+                format!("`{key}`: a project cannot decide this; it may stand in the profile, user and system layers");
+            assert!(
+                ran.code == Some(1) && ran.stderr.contains("toolcrib.toml:2:") && ran.stderr.contains(&wanted),
+                "{ran:?}"
+            );
+        }
+        assert!(!crib.path("elsewhere").exists() && crib.records().is_empty());
+    }
+}
+
+#[test]
+fn a_key_of_the_host_is_refused_by_set_and_named_by_explain_and_schema() {
+    let crib = Crib::new();
+    let schema = parsed(&crib.run(&["config", "schema"]));
+    for (key, value) in OF_THE_HOST {
+        let ran = crib.run(&["config", "set", "--project", key, value.trim_matches('"')]);
+        assert!(ran.code == Some(1) && ran.stderr.contains("a project cannot decide this"), "{ran:?}");
+        let explained = crib.run(&["config", "explain", key]).stdout;
+        assert!(explained.contains("It may stand in the profile, user and system layers"), "{explained}");
+        let (section, name) = key.split_once('.').unwrap();
+        let described = schema["$defs"][section]["properties"][name]["description"].as_str().unwrap();
+        assert!(described.contains("not in a project's file"), "{described}");
+    }
+    assert!(!crib.path("toolcrib.toml").exists());
+    write_user(&crib, "[cache]\nmax = \"2GiB\"\n");
+    let explained = parsed(&crib.run(&["config", "explain", "cache.max", "--json"]));
+    assert_eq!(explained["settings"][0]["layers"], json!(["profile", "user", "system"]));
+}
+
+#[test]
+fn a_file_that_the_user_names_may_have_keys_of_the_host() {
+    let crib = Crib::with_guests(&["echo"]);
+    fs::write(crib.path("mine.toml"), "[records]\nkeyvalue_dir = \"kept\"\n[cache]\nmax = \"2GiB\"\n").unwrap();
+    assert_eq!(crib.run(&["call", "echo", "{}", "--config", "mine.toml"]).code, Some(0));
+}
+
+#[test]
+fn empty_lists_of_a_strangers_file_take_nothing_away() {
+    let mut crib = Crib::with_guests(&["echo"]);
+    crib.trusts = false;
+    write_user(
+        &crib,
+        "[allow]\nread = [\"./work\"]\n[sources]\ntools = [\"./tools.json\"]\n[run]\ntags = [\"mine\"]\n",
+    );
+    let before = granted(&crib, &[]);
+    assert!(before.contains("work"), "{before}");
+    write_project(&crib, "[allow]\nread = []\n[sources]\ntools = []\n[run]\ntags = []\n[deny]\nread = []\n");
+    assert_eq!(granted(&crib, &[]), before);
+    let explained = crib.run(&["config", "explain", "allow.read"]).stdout;
+    assert!(explained.contains("not trusted, ignored"), "{explained}");
+    assert!(crib.run(&["list"]).stderr.contains("`toolcrib.toml` is not trusted"));
+    crib.trusts = true;
+    assert_eq!(granted(&crib, &[]), "[]", "an empty list of a trusted file takes the grants away");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_folder_with_a_comma_is_granted_and_denied_whole() {
+    let crib = Crib::with_guests(&["echo"]);
+    fs::create_dir_all(crib.path("a,b/docs")).unwrap();
+    crate::crib::link("a,b/docs", &crib.path("plain"));
+    fs::write(crib.path("a,b/grants.toml"), "[allow]\nread = [\"docs\"]\n").unwrap();
+    let shown = granted(&crib, &["--config=a,b/grants.toml"]);
+    assert!(shown.contains("a,b/docs"), "{shown}");
+    fs::write(crib.path("a,b/denials.toml"), "[deny]\nread = [\"docs\"]\n").unwrap();
+    let shown = granted(&crib, &["--config=a,b/denials.toml", "--allow-read=plain"]);
+    assert_eq!(shown, "[]");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_grant_of_a_project_never_leads_out_of_its_folder() {
+    let crib = Crib::with_guests(&["echo"]);
+    let outside = tempfile::tempdir().unwrap();
+    fs::create_dir(crib.path("docs")).unwrap();
+    write_project(&crib, "[allow]\nread = [\"docs\"]\nwrite = [\"link\"]\n");
+    crate::crib::link("work", &crib.path("link"));
+    let shown = granted(&crib, &[]);
+    assert!(shown.contains("docs") && shown.contains("work"), "a link inside of the project: {shown}");
+    // The file and its digest stay as they were trusted.
+    fs::remove_dir(crib.path("docs")).unwrap();
+    crate::crib::link(outside.path().to_str().unwrap(), &crib.path("docs"));
+    let ran = crib.run(&["call", "echo", "{}"]);
+    let wanted = "toolcrib.toml:2:8: `allow.read`: `docs` leads out of the project's folder";
+    assert!(ran.code == Some(1) && ran.stderr.contains(wanted), "{ran:?}");
+    for path in ["..", "./work/../..", outside.path().to_str().unwrap(), "docs/missing"] {
+        write_project(&crib, &format!("[allow]\nwrite = [{path:?}]\n"));
+        let ran = crib.run(&["call", "echo", "{}"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains("leads out of the project's folder"), "{path}: {ran:?}");
+    }
+    assert_eq!(crib.records(), [] as [serde_json::Value; 0]);
+    fs::write(crib.path("mine.toml"), format!("[allow]\nread = [{:?}]\n", outside.path())).unwrap();
+    assert_eq!(crib.run(&["call", "echo", "{}", "--config=mine.toml"]).code, Some(0), "a file of the user's own");
+}
