@@ -239,6 +239,7 @@ impl Agent {
     }
 
     async fn ask(&mut self, step: u32) -> anyhow::Result<Turn> {
+        self.options.budget.check_counted()?;
         hooks::asking(&self.session, &self.options, &self.conversation, step).await?;
         let tools = self.options.definitions(&self.session);
         let mut request = self.options.request(&self.conversation, &tools);
@@ -288,19 +289,17 @@ impl Agent {
 
     /// Counts the tokens of a request.
     fn count(&mut self, step: u32, usage: Option<Usage>, is_final: bool) -> anyhow::Result<()> {
+        self.options.budget.add_tokens(usage);
         match usage {
             Some(usage) => {
                 *self.totals.usage.get_or_insert(Usage::default()) += usage;
-                self.options.budget.add_tokens(usage);
                 if let Some(keeper) = self.conversation.keeper() {
                     keeper.usage(usage)?;
                 }
                 self.report.emit(&Event::Usage { step, usage })
             }
-            None if self.options.budget.counts_tokens() && !is_final => {
-                bail!("the server does not count tokens, so no budget of tokens or money can hold: run without them")
-            }
-            None => Ok(()),
+            None if is_final => Ok(()),
+            None => self.options.budget.check_counted().map_err(Into::into),
         }
     }
 
