@@ -124,6 +124,23 @@ fn an_answer_whose_tokens_are_not_counted_is_the_last_one_within_a_budget_of_tok
     assert_eq!((ran.stdout.as_str(), model.bodies().len()), ("yes\n", 1), "{ran:?}");
     assert!(ran.stderr.contains(words), "{ran:?}");
 }
+
+#[test]
+fn calls_that_an_error_prevents_stay_answered_or_pending() {
+    let place = Place::new();
+    let model = Model::counting(turns(), None, Counted::None);
+    let ran = place.run(&model, &["run", "go", "--max-tokens", "400", "--save-messages", "talk.json"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("does not count tokens"), "{ran:?}");
+    assert!(place.made().is_empty());
+    let saved = std::fs::read_to_string(place.path("talk.json")).unwrap();
+    assert_whole(&serde_json::from_str::<Vec<Value>>(&saved).unwrap());
+    let loaded = place.run(&model, &["run", "and now?", "--load-messages", "talk.json", "--no-keep"]);
+    assert_eq!(loaded.code, Some(0), "{loaded:?}");
+    let resumed = place.run(&model, &["run", "--resume", &place.id()]);
+    assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "It is done.\n"), "{resumed:?}");
+    assert_whole(&place.messages(&place.id()));
+}
+
 #[cfg(target_os = "linux")]
 mod at_a_terminal {
     use super::*;

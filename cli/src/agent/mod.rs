@@ -202,9 +202,8 @@ impl Agent {
     }
 
     async fn steps(&mut self) -> anyhow::Result<End> {
-        let calls = self.conversation.take_pending();
-        if !calls.is_empty()
-            && let Some(ending) = self.call(0, calls).await?
+        if !self.conversation.pending().is_empty()
+            && let Some(ending) = self.call(0).await?
         {
             return Ok((ending, None));
         }
@@ -232,7 +231,7 @@ impl Agent {
             if calls.is_empty() {
                 return Ok((Ending::Answer, Some(text)));
             }
-            if let Some(ending) = self.call(step, calls).await? {
+            if let Some(ending) = self.call(step).await? {
                 return Ok((ending, None));
             }
         }
@@ -264,6 +263,8 @@ impl Agent {
         if !is_empty {
             // Kept before it is shown, so that nothing that was shown is lost.
             self.conversation.push(Message::assistant(&turn));
+            // Until they begin: whatever fails before leaves no call without a result.
+            self.conversation.set_pending(turn.calls.clone());
             self.conversation.keep()?;
             self.report.end_answer();
         }
