@@ -137,3 +137,20 @@ fn no_tool_reaches_the_kept_runs() {
     assert_ne!(ran.code, Some(0), "a granted folder cannot hold the runs: {ran:?}");
     assert!(ran.stderr.contains("kept runs"), "{ran:?}");
 }
+
+#[test]
+fn a_copy_never_makes_the_calls_of_its_origin() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    assert_eq!(place.run(&model, &["run", "go", "--max-calls", "0"]).code, Some(4));
+    let id = place.id();
+    let forked = place.run(&model, &["run", "--fork", &id]);
+    assert_eq!((forked.code, forked.stdout.as_str()), (Some(0), "It is done.\n"), "{forked:?}");
+    assert!(place.made().is_empty(), "{:?}", place.made());
+    let copy = place.listed()[0]["id"].as_str().unwrap().to_owned();
+    let messages = place.messages(&copy);
+    assert_whole(&messages);
+    assert!(result_of(&messages, "a").contains("not made"), "{messages:#?}");
+    assert_eq!(place.run(&model, &["run", "--resume", &id]).code, Some(0));
+    assert_eq!((place.made().len(), result_of(&place.messages(&id), "a").as_str()), (1, "{}"), "by its own run");
+}

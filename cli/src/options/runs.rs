@@ -68,7 +68,7 @@ impl KeepOptions {
         }
         let store = self.folder.store()?;
         if self.fork.is_some() {
-            let run = store.read(&named.unwrap_or_default())?;
+            let run = store.read(&named.unwrap_or_default())?.copied();
             return Ok(Some(EarlierRun { run, file: None }));
         }
         if sources.no_log_arguments {

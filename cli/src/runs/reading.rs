@@ -63,6 +63,13 @@ fn masked_result() -> String {
         .to_string()
 }
 
+/// Result of a call that a copy of its run does not make.
+fn copied_result() -> String {
+    let error = "not made: this conversation is a copy, and the call belongs to the run that it was copied from, which may \
+                 have made it since. Find out before you make it again";
+    json!({ "error": error }).to_string()
+}
+
 /// Mark at the end of a text that broke off.
 pub(crate) const BROKEN_OFF: &str = "\n[The answer was interrupted here.]";
 
@@ -93,6 +100,13 @@ impl KeptRun {
             reading.add(line).with_context(place)?;
         }
         Ok(reading.end())
+    }
+
+    /// Returns the conversation for a run of its own, which makes none of the calls that have not begun here.
+    pub(crate) fn copied(mut self) -> Self {
+        let pending = std::mem::take(&mut self.pending);
+        self.messages.extend(pending.iter().map(|call| Message::result(call, copied_result().into())));
+        self
     }
 
     /// Returns the beginning of the first prompt.
