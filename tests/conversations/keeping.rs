@@ -154,3 +154,19 @@ fn a_copy_never_makes_the_calls_of_its_origin() {
     assert_eq!(place.run(&model, &["run", "--resume", &id]).code, Some(0));
     assert_eq!((place.made().len(), result_of(&place.messages(&id), "a").as_str()), (1, "{}"), "by its own run");
 }
+
+#[test]
+fn a_variable_that_keeps_runs_allows_to_go_on_with_one() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    place.run(&model, &["run", "first"]);
+    let run = |value: &str, args: &[&str]| {
+        crate::crib::Ran::from(place.command(&model, args).env("TOOLCRIB_NO_KEEP", value).output().unwrap())
+    };
+    let id = place.id();
+    for args in [["run", "more", "--resume", &id].as_slice(), &["run", "more", "--continue"]] {
+        assert_eq!(run("0", args).code, Some(0), "{args:?}");
+        let refused = run("1", args);
+        assert!(refused.code == Some(2) && refused.stderr.contains("cannot be used with"), "{args:?}: {refused:?}");
+    }
+}

@@ -27,10 +27,10 @@ pub(crate) struct RunsFolder {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct KeepOptions {
     /// Go on with the latest run of this folder
-    #[arg(long = "continue", conflicts_with_all = ["resume", "fork", "no_keep", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
+    #[arg(long = "continue", conflicts_with_all = ["resume", "fork", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
     latest: bool,
     /// Go on with a run, such as `7k3md-x0q9a`; without a prompt, from where it was interrupted
-    #[arg(long, value_name = "ID", conflicts_with_all = ["fork", "no_keep", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["fork", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
     resume: Option<String>,
     /// Begin a new run with a copy of the conversation of another
     #[arg(long, value_name = "ID", conflicts_with_all = ["load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
@@ -70,6 +70,13 @@ impl KeepOptions {
         if self.fork.is_some() {
             let run = store.read(&named.unwrap_or_default())?.copied();
             return Ok(Some(EarlierRun { run, file: None }));
+        }
+        // The parser takes a variable for a given option, whatever its value.
+        if self.no_keep {
+            let option = if self.latest { "--continue" } else { "--resume <ID>" };
+            return Err(usage_error(format!(
+                "the argument '{option}' cannot be used with '--no-keep' (`TOOLCRIB_NO_KEEP`)"
+            )));
         }
         if sources.no_log_arguments {
             return Err(usage_error(
