@@ -170,3 +170,14 @@ fn a_variable_that_keeps_runs_allows_to_go_on_with_one() {
         assert!(refused.code == Some(2) && refused.stderr.contains("cannot be used with"), "{args:?}: {refused:?}");
     }
 }
+
+#[test]
+fn nothing_of_a_masked_text_is_kept_while_it_arrives() {
+    let place = Place::new();
+    let long = "BEGIN canary one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen";
+    let model = Model::start(vec![Turn { parts: vec![long, " sixteen END, ", "done."], calls: Vec::new() }], None);
+    let ran = place.run(&model, &["run", "go", "--stream", "--redact", "BEGIN[^.]*END"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let kept = place.file(&place.id());
+    assert!(!kept.contains("canary") && kept.contains("***REDACTED***, done."), "{kept}");
+}

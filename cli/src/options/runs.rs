@@ -14,6 +14,8 @@ use crate::runs::{KeptRun, RunFile, RunMasks, RunStore};
 use super::{RECORDS, Sources, state_folder};
 
 const RUNS: &str = "Kept runs";
+/// Characters with a meaning in a pattern. A pattern without them matches its own text alone.
+const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$'];
 
 /// Folder of kept runs.
 #[derive(Debug, Clone, clap::Args)]
@@ -128,10 +130,13 @@ impl Sources {
     /// Returns the masks of the audit log for a kept run.
     fn run_masks(&self, secrets: impl IntoIterator<Item = String>) -> RunMasks {
         let (patterns, texts) = self.masks(secrets);
+        // How much a pattern matches is not known here, unless it matches its own text alone.
+        let is_known = patterns.iter().all(|pattern| !pattern.contains(META));
+        let longest = patterns.iter().chain(&texts).map(String::len).max().unwrap_or_default();
         let mut redactions = Redactions::default();
         redactions.add(patterns);
         redactions.add_literal(texts);
-        self.secrets.secrets().into_iter().for_each(|secrets| redactions.add_secrets(secrets));
-        RunMasks::new(redactions)
+        let masks = RunMasks::new(redactions, is_known.then_some(longest));
+        self.secrets.secrets().into_iter().fold(masks, RunMasks::with_stored)
     }
 }
