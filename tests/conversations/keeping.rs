@@ -172,6 +172,28 @@ fn a_variable_that_keeps_runs_allows_to_go_on_with_one() {
 }
 
 #[test]
+fn the_latest_run_is_named_if_it_is_damaged_and_no_other_takes_its_place() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    place.run(&model, &["run", "first"]);
+    let first = place.id();
+    place.run(&model, &["run", "second"]);
+    let second = place.listed()[0]["id"].as_str().unwrap().to_owned();
+    let file = place.runs().join(format!("{second}.ndjson"));
+    let whole = place.file(&second);
+    for damaged in [whole.replacen("\"type\"", "\"kind\"", 1), whole.replacen("\"message\"", "\"massage\"", 2)] {
+        fs::write(&file, &damaged).unwrap();
+        let ran = place.run(&model, &["run", "more", "--continue"]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("{second}.ndjson`: line ")) && ran.stderr.contains("--resume"), "{ran:?}");
+    }
+    // Killed before its first line was complete: a run without a conversation.
+    fs::write(&file, "").unwrap();
+    assert_eq!(place.run(&model, &["run", "more", "--continue"]).code, Some(0));
+    assert_eq!(place.messages(&first).len(), 6);
+}
+
+#[test]
 fn nothing_of_a_masked_text_is_kept_while_it_arrives() {
     let place = Place::new();
     let long = "BEGIN canary one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen";

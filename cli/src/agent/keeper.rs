@@ -9,10 +9,10 @@ use anyhow::Context;
 use jiff::Timestamp;
 
 use super::event::Totals;
-use super::message::Message;
+use super::message::{Message, Role};
 use super::turn::{Call, Usage};
 use crate::render::Advice;
-use crate::runs::{Header, KeptRun, Line, RunFile, RunMasks};
+use crate::runs::{Header, KeptRun, Line, RunFigures, RunFile, RunMasks};
 
 /// Minimum time between two lines with text of an answer that still arrives.
 const TEXT_INTERVAL: Duration = Duration::from_millis(200);
@@ -27,6 +27,8 @@ struct State {
     file: RunFile,
     masks: RunMasks,
     is_new: bool,
+    /// Figures of the lines in the file.
+    figures: RunFigures,
     /// Calls of which the file has the result.
     answered: HashSet<String>,
     /// Text of the answer so far.
@@ -39,14 +41,14 @@ struct State {
 impl Keeper {
     /// Begins a new file with its header.
     pub(crate) fn begin(file: RunFile, header: Header, masks: RunMasks) -> anyhow::Result<Self> {
-        let keeper = Self::new(file, &header.id, masks, true, HashSet::new());
+        let keeper = Self::new(file, &header.id, masks, None);
         keeper.lock().write(&Line::Run(header))?;
         Ok(keeper)
     }
 
     /// Goes on with the file of a run.
     pub(crate) fn resume(file: RunFile, run: &KeptRun, masks: RunMasks, model: &str) -> anyhow::Result<Self> {
-        let keeper = Self::new(file, &run.header.id, masks, false, run.answered.iter().cloned().collect());
+        let keeper = Self::new(file, &run.header.id, masks, Some(run));
         // What stands for interrupted parts comes first: it belongs to the lines before.
         for (index, message) in run.messages.iter().enumerate().skip(run.written) {
             let change = run.changes.iter().find(|(changed, _)| *changed == index).map(|(_, change)| change.clone());
@@ -56,10 +58,18 @@ impl Keeper {
         Ok(keeper)
     }
 
-    fn new(file: RunFile, id: &str, masks: RunMasks, is_new: bool, answered: HashSet<String>) -> Self {
-        let (text, written_text) = (String::new(), String::new());
-        let id = id.into();
-        Self(Arc::new(Mutex::new(State { id, file, masks, is_new, answered, text, written_text, text_at: None })))
+    fn new(file: RunFile, id: &str, masks: RunMasks, earlier: Option<&KeptRun>) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            id: id.into(),
+            file,
+            masks,
+            is_new: earlier.is_none(),
+            figures: earlier.map(KeptRun::figures).unwrap_or_default(),
+            answered: earlier.into_iter().flat_map(|run| run.answered.iter().cloned()).collect(),
+            text: String::new(),
+            written_text: String::new(),
+            text_at: None,
+        })))
     }
 
     /// Identifier of the run.
@@ -84,6 +94,11 @@ impl Keeper {
             && !state.answered.insert(id.to_owned())
         {
             return Ok(());
+        }
+        match message.role {
+            Role::Assistant => state.figures.steps += 1,
+            Role::Tool => state.figures.calls += 1,
+            _ => {}
         }
         let mut message = serde_json::to_value(message).context("cannot write a message as JSON")?;
         let masked = state.masks.mask_message(&mut message);
@@ -124,7 +139,9 @@ impl Keeper {
 
     /// Writes the tokens of a request.
     pub(crate) fn usage(&self, usage: Usage) -> anyhow::Result<()> {
-        self.lock().write(&Line::Usage(usage))
+        let mut state = self.lock();
+        *state.figures.usage.get_or_insert_default() += usage;
+        state.write(&Line::Usage(usage))
     }
 
     /// Writes that the conversation is cut to its first `messages`.
@@ -139,7 +156,8 @@ impl Keeper {
     pub(crate) fn end(&self, reason: &str, totals: &Totals) -> anyhow::Result<()> {
         let mut state = self.lock();
         let (at, reason) = (Timestamp::now(), reason.to_owned());
-        state.write(&Line::End { at, reason, steps: totals.steps, calls: totals.calls })?;
+        let whole = Some(state.figures);
+        state.write(&Line::End { at, reason, steps: totals.steps, calls: totals.calls, whole })?;
         state.sync()
     }
 

@@ -8,7 +8,7 @@ use toolcrib::tool::Access;
 use toolcrib::{Builder, Runtime};
 
 use crate::agent::keeper::Keeper;
-use crate::render::{Advice, usage_error};
+use crate::render::{self, Advice, usage_error};
 use crate::runs::{KeptRun, RunFile, RunMasks, RunStore};
 
 use super::{RECORDS, Sources, state_folder};
@@ -85,8 +85,8 @@ impl KeepOptions {
                 "--no-log-arguments keeps no run, so none can go on in its file: use --fork, which copies the conversation",
             ));
         }
-        let id = named.map_or_else(|| store.latest_here(), Ok)?;
-        let (file, run) = store.open(&id)?;
+        let open = || store.open(&named.map_or_else(|| store.latest_here(), Ok)?);
+        let (file, run) = if self.latest { open().map_err(latest_is_damaged) } else { open() }?;
         Ok(Some(EarlierRun { run, file: Some(file) }))
     }
 
@@ -124,6 +124,19 @@ impl KeepOptions {
         let store = self.folder.store().ok();
         store.iter().fold(builder, |builder, store| builder.reserve("kept runs", store.folder(), Access::Read))
     }
+}
+
+/// Explains that the latest run is not continued, and that no other takes its place.
+fn latest_is_damaged(error: anyhow::Error) -> anyhow::Error {
+    if error.is::<Advice>() {
+        return error;
+    }
+    let message = format!("the latest run cannot be continued: {}", render::message(&error));
+    Advice::new(
+        message,
+        "go on with another by `--resume ID`, or remove this one: `toolcrib runs list` lists the kept runs",
+    )
+    .into()
 }
 
 impl Sources {

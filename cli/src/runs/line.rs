@@ -72,5 +72,19 @@ pub(crate) enum Line {
         reason: String,
         steps: u32,
         calls: u64,
+        /// Figures of the run in all its processes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        whole: Option<RunFigures>,
     },
+}
+
+/// Figures of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunFigures {
+    /// Requests that the model answered.
+    pub(crate) steps: u32,
+    /// Calls with a result.
+    pub(crate) calls: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<Usage>,
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::agent::message::{Message, Role};
 use crate::agent::turn::{Call, Usage};
 
-use super::line::{Header, Line, RUN_VERSION};
+use super::line::{Header, Line, RUN_VERSION, RunFigures};
 
 /// A run as it was kept.
 #[derive(Debug)]
@@ -86,10 +86,7 @@ impl KeptRun {
     /// The first line that is damaged, with its number.
     pub(super) fn read(bytes: &[u8], name: &str) -> anyhow::Result<Self> {
         let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate();
-        let header = match lines.next().map(|(_, line)| serde_json::from_slice(line)) {
-            Some(Ok(Line::Run(header))) => header,
-            _ => bail!("`{name}`: line 1 is not the beginning of a run"),
-        };
+        let header = header_of(lines.next().map_or(&[][..], |(_, line)| line), name)?;
         if header.version != RUN_VERSION {
             bail!("`{name}`: format {} of a later version; this one reads {RUN_VERSION}", header.version);
         }
@@ -115,6 +112,11 @@ impl KeptRun {
         first.map(Message::shown_text).unwrap_or_default()
     }
 
+    /// Returns the figures of the run so far.
+    pub(crate) fn figures(&self) -> RunFigures {
+        RunFigures { steps: self.steps, calls: self.calls, usage: self.usage }
+    }
+
     /// Returns the last answer, if the conversation ends with one.
     pub(crate) fn answer(&self) -> Option<String> {
         let last = self.messages.last().filter(|last| last.role == Role::Assistant && self.pending.is_empty())?;
@@ -125,6 +127,18 @@ impl KeptRun {
     pub(crate) fn contains(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         self.messages.iter().any(|message| message.searched_text().to_lowercase().contains(&text))
+    }
+}
+
+/// Parses the first line of a file; `name` is its name in messages.
+///
+/// # Errors
+///
+/// It is not the beginning of a run.
+pub(super) fn header_of(line: &[u8], name: &str) -> anyhow::Result<Header> {
+    match serde_json::from_slice(line) {
+        Ok(Line::Run(header)) => Ok(header),
+        _ => bail!("`{name}`: line 1 is not the beginning of a run"),
     }
 }
 
