@@ -1,7 +1,7 @@
 //! Writes a run to its file as it happens: each message, the beginning of calls before they begin, each result when its call
 //! ends, and the text of an answer while it arrives.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,10 @@ struct State {
     figures: RunFigures,
     /// Calls of which the file has the result.
     answered: HashSet<String>,
+    /// Calls of the last step that have begun and were not received yet.
+    begun: HashSet<String>,
+    /// Identifiers of received calls of the last step by invocation.
+    invocations: HashMap<String, String>,
     /// Text of the answer so far.
     text: String,
     /// Its beginning in the file, masked.
@@ -66,6 +70,8 @@ impl Keeper {
             is_new: earlier.is_none(),
             figures: earlier.map(KeptRun::figures).unwrap_or_default(),
             answered: earlier.into_iter().flat_map(|run| run.answered.iter().cloned()).collect(),
+            begun: HashSet::new(),
+            invocations: HashMap::new(),
             text: String::new(),
             written_text: String::new(),
             text_at: None,
@@ -111,6 +117,32 @@ impl Keeper {
     pub(crate) fn calls(&self, calls: &[Call]) -> anyhow::Result<()> {
         let mut state = self.lock();
         state.write(&Line::Calls { ids: calls.iter().map(|call| call.id.clone()).collect() })?;
+        state.begun = calls.iter().map(|call| call.id.clone()).collect();
+        state.invocations.clear();
+        state.sync()
+    }
+
+    /// Notes the invocation of a call of the last step. Calls of its tools and of other agents have invocations of their own.
+    pub(crate) fn received(&self, invocation: &str, id: &str) {
+        let mut state = self.lock();
+        if let Some(id) = state.begun.take(id) {
+            state.invocations.insert(invocation.to_owned(), id);
+        }
+    }
+
+    /// Writes that a call of the last step waits for an approval, and so has not begun. `false` if it is another call, or if
+    /// the line cannot be written: the call then counts as begun.
+    pub(crate) fn asked(&self, invocation: &str) -> bool {
+        let mut state = self.lock();
+        let Some(id) = state.invocations.get(invocation).cloned() else { return false };
+        state.write(&Line::Asked { id }).is_ok()
+    }
+
+    /// Writes that a call begins which was asked about, and waits until this is on the disk.
+    pub(crate) fn begun(&self, invocation: &str) -> anyhow::Result<()> {
+        let mut state = self.lock();
+        let Some(id) = state.invocations.get(invocation).cloned() else { return Ok(()) };
+        state.write(&Line::Begun { id })?;
         state.sync()
     }
 

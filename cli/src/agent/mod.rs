@@ -3,6 +3,7 @@
 
 mod answer;
 pub(crate) mod api;
+pub(crate) mod approval;
 mod attachment;
 mod batch;
 pub(crate) mod briefing;
@@ -94,7 +95,7 @@ impl Agent {
         Self {
             identifiers: Identifiers::knowing(conversation.call_ids()),
             // The result of a call is kept when the call ends, and not when those before it have ended.
-            events: CallEvents::with_results(&session),
+            events: CallEvents::with_results(&session, conversation.keeper()),
             session,
             model,
             options,

@@ -5,6 +5,8 @@
 //! | `run` | the first line: identifier, time, model and folder of the run |
 //! | `message` | a message of the conversation; results of one step in the order in which the calls ended |
 //! | `calls` | the calls of the last message begin now; without this line none of them has begun |
+//! | `asked` | a call of them waits for an approval, and so has not begun |
+//! | `begun` | this call was approved and begins now |
 //! | `text` | more text of an answer that still arrives |
 //! | `void` | the text of the answer so far is void, since the request is repeated |
 //! | `usage` | tokens of a request |
@@ -53,6 +55,12 @@ pub(crate) enum Line {
     },
     Calls {
         ids: Vec<String>,
+    },
+    Asked {
+        id: String,
+    },
+    Begun {
+        id: String,
     },
     Text {
         text: String,
