@@ -155,3 +155,24 @@ fn a_chat_that_is_terminated_leaves_the_terminal_as_it_was() {
     assert_eq!(place.listed()[0]["state"], "interrupted");
     assert!(fs::metadata(place.runs().join("chat-history")).is_ok());
 }
+
+#[test]
+fn a_recalled_line_does_not_control_the_terminal() {
+    let place = Place::new();
+    let model = Model::start(vec![says("It is done.")], None);
+    assert_eq!(place.run(&model, &["run", "go"]).code, Some(0));
+    let lines = "\"one\\ntwo \\u001b[31mred\\u009b2J\"\n";
+    let mut history = fs::OpenOptions::new();
+    std::os::unix::fs::OpenOptionsExt::mode(history.write(true).create_new(true), 0o600);
+    std::io::Write::write_all(&mut history.open(place.runs().join("chat-history")).unwrap(), lines.as_bytes()).unwrap();
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.until("> ");
+    terminal.types("\u{1b}[A");
+    terminal.until("one↵two \\u{1b}[31mred\\u{9b}2J");
+    terminal.types("\r");
+    terminal.until("It is done.");
+    terminal.types("/quit\r");
+    let left = terminal.end();
+    assert!(!left.terminal.contains("\u{1b}[31m") && !left.terminal.contains('\u{9b}'), "{left:?}");
+    assert_eq!(model.last_messages()[0]["content"], "one\ntwo \u{1b}[31mred\u{9b}2J", "the text itself stays");
+}

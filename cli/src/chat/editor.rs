@@ -142,11 +142,12 @@ impl Screen<'_> {
         let term = self.term;
         let columns = usize::from(term.size().1).max(1);
         let width = |text: &str| measure_text_width(self.prompt) + measure_text_width(text);
-        let (end, cursor) = (width(&line.text()), width(&line.before_cursor()));
+        let shown = line.shown();
+        let (end, cursor) = (width(&shown), width(&line.shown_before_cursor()));
         term.move_cursor_up(self.row)?;
         term.clear_line()?;
         term.clear_to_end_of_screen()?;
-        term.write_str(&format!("{}{}", self.prompt, line.text()))?;
+        term.write_str(&format!("{}{shown}", self.prompt))?;
         if end.is_multiple_of(columns) {
             // The cursor is after the last column, where it does not wrap by itself.
             term.write_line("")?;

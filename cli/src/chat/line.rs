@@ -2,6 +2,8 @@
 
 use console::Key;
 
+use crate::render;
+
 /// Result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Edit {
@@ -42,9 +44,14 @@ impl EditedLine {
         self.text.iter().collect()
     }
 
-    /// Returns the text before the cursor.
-    pub(super) fn before_cursor(&self) -> String {
-        self.text[..self.cursor].iter().collect()
+    /// Returns the text as a terminal shows it: on one line, without control characters.
+    pub(super) fn shown(&self) -> String {
+        shown(&self.text)
+    }
+
+    /// Returns the text before the cursor as a terminal shows it.
+    pub(super) fn shown_before_cursor(&self) -> String {
+        shown(&self.text[..self.cursor])
     }
 
     /// Applies a key. Control characters have their usual meaning at a shell.
@@ -101,11 +108,19 @@ impl EditedLine {
             self.new = std::mem::take(&mut self.text);
         }
         if place != self.place {
-            self.text = history.get(place).map_or_else(|| std::mem::take(&mut self.new), |line| line.chars().collect());
+            let earlier = history.get(place).map(|line| line.replace("\r\n", "\n").chars().collect());
+            self.text = earlier.unwrap_or_else(|| std::mem::take(&mut self.new));
             self.cursor = self.text.len();
             self.place = place;
         }
     }
+}
+
+/// Returns a text as a terminal shows it: on one line, without control characters.
+fn shown(text: &[char]) -> String {
+    let text: String = text.iter().collect();
+    let line_break = if render::is_plain() { "\\n" } else { "↵" };
+    render::legible(&text).replace('\n', line_break).replace('\t', "\\t")
 }
 
 #[cfg(test)]
@@ -153,5 +168,14 @@ mod tests {
         assert_eq!(line.press(&Key::Char('\u{4}'), &[]), Edit::Changed, "with a text it deletes");
         assert_eq!(line.press(&Key::CtrlC, &[]), Edit::Dropped);
         assert_eq!((line.press(&Key::Enter, &[]), line.text().as_str()), (Edit::Complete, "a"));
+    }
+
+    #[test]
+    fn an_earlier_line_is_shown_without_control_characters() {
+        let history = ["a\u{1b}[2J\r\nb\u{9b}c\u{202e}".to_owned()];
+        let mut line = EditedLine::after(&history);
+        line.press(&Key::ArrowUp, &history);
+        assert_eq!(line.shown(), r"a\u{1b}[2J↵b\u{9b}c\u{202e}");
+        assert_eq!(line.text(), "a\u{1b}[2J\nb\u{9b}c\u{202e}");
     }
 }
