@@ -6,10 +6,11 @@ use std::thread;
 use console::{Term, measure_text_width};
 use tokio::sync::oneshot;
 
-use super::line::{Edit, EditedLine};
+use super::line::{Edit, EditedLine, MAX_LINE as MAX_TYPED};
 use super::terminal::TerminalMode;
+use crate::render;
 
-/// Maximum length of a line that is not typed on a terminal, in bytes.
+/// Maximum length of a line that is not typed on a terminal, and of a message of several lines, in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
 /// Result of reading a line.
@@ -76,6 +77,9 @@ fn joined(read: impl Fn(&str) -> io::Result<Input>) -> io::Result<Input> {
     let mut text = String::new();
     loop {
         match read(if text.is_empty() { "> " } else { "… " })? {
+            Input::Line(line) if (text.len() + line.len()) as u64 > MAX_LINE => {
+                return Err(io::Error::other(format!("a message is longer than the {MAX_LINE} bytes allowed")));
+            }
             Input::Line(line) => match line.strip_suffix('\\') {
                 Some(line) => text += &format!("{line}\n"),
                 None => return Ok(Input::Line(text + &line)),
@@ -105,19 +109,25 @@ fn edited(prompt: &str, history: &[String]) -> io::Result<Input> {
     let term = Term::buffered_stderr();
     let mut line = EditedLine::after(history);
     let mut screen = Screen { term: &term, prompt, row: 0 };
+    screen.draw(&line)?;
     loop {
-        screen.draw(&line)?;
         match line.press(&term.read_key_raw()?, history) {
-            Edit::Changed => {}
+            Edit::Changed => screen.draw(&line)?,
+            Edit::Pending => {}
             Edit::Clear => {
                 term.clear_screen()?;
                 screen.row = 0;
+                screen.draw(&line)?;
+            }
+            Edit::TooLong => {
+                screen.leave(&mut line, history)?;
+                render::aside(&format!(
+                    "error: the pasted text is longer than the {MAX_TYPED} characters allowed in a message; nothing of it was taken"
+                ));
+                screen.draw(&line)?;
             }
             end => {
-                line.press(&console::Key::End, history);
-                screen.draw(&line)?;
-                term.write_line("")?;
-                term.flush()?;
+                screen.leave(&mut line, history)?;
                 return Ok(match end {
                     Edit::Complete => Input::Line(line.text()),
                     Edit::End => Input::End,
@@ -137,6 +147,15 @@ struct Screen<'a> {
 }
 
 impl Screen<'_> {
+    /// Goes to the row after the line.
+    fn leave(&mut self, line: &mut EditedLine, history: &[String]) -> io::Result<()> {
+        line.press(&console::Key::End, history);
+        self.draw(line)?;
+        self.row = 0;
+        self.term.write_line("")?;
+        self.term.flush()
+    }
+
     /// Draws the line anew, with the cursor in its place.
     fn draw(&mut self, line: &EditedLine) -> io::Result<()> {
         let term = self.term;
