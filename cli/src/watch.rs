@@ -10,6 +10,7 @@ use toolcrib::call::{HookNote, Link, Media, Part};
 use toolcrib::observe::{Event, EventKind, Observer};
 use toolcrib::{Session, ToolResult};
 
+use crate::agent::keeper::Keeper;
 use crate::media::MediaFolder;
 use crate::render;
 
@@ -40,17 +41,18 @@ pub(crate) struct CallEvents(UnboundedReceiver<CallEvent>);
 impl CallEvents {
     /// Subscribes to the calls of a session. The runtime bounds the number of events.
     pub(crate) fn of(session: &Session) -> Self {
-        Self::watching(session, false)
+        Self::watching(session, false, None)
     }
 
-    /// Subscribes to the calls of a session, with the result of each call when it ends.
-    pub(crate) fn with_results(session: &Session) -> Self {
-        Self::watching(session, true)
+    /// Subscribes to the calls of a session, with the result of each call when it ends. The keeper of a kept run learns which
+    /// calls were received.
+    pub(crate) fn with_results(session: &Session, keeper: Option<&Keeper>) -> Self {
+        Self::watching(session, true, keeper.cloned())
     }
 
-    fn watching(session: &Session, has_results: bool) -> Self {
+    fn watching(session: &Session, has_results: bool, keeper: Option<Keeper>) -> Self {
         let (sender, receiver) = unbounded_channel();
-        session.watched_by(Arc::new(Watcher { sender, has_results, started: Mutex::default() }));
+        session.watched_by(Arc::new(Watcher { sender, has_results, keeper, started: Mutex::default() }));
         Self(receiver)
     }
 
@@ -69,6 +71,7 @@ struct Watcher {
     sender: UnboundedSender<CallEvent>,
     /// `true` to send results.
     has_results: bool,
+    keeper: Option<Keeper>,
     /// Start times of running calls by invocation.
     started: Mutex<HashMap<String, SystemTime>>,
 }
@@ -82,6 +85,10 @@ impl Observer for Watcher {
             let _ = self.sender.send(CallEvent { call_id, name, kind });
         };
         let kind = match &event.kind {
+            EventKind::Received(_) => {
+                self.keeper.iter().for_each(|keeper| keeper.received(event.invocation, event.call_id));
+                return;
+            }
             EventKind::Started(_) => {
                 started.insert(event.invocation.to_owned(), event.at);
                 return;

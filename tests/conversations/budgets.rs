@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::model::{Model, Turn};
+use super::model::{Counted, Model, Turn};
 use super::place::*;
-use crate::crib::Ran;
+use crate::crib::{Ran, guest};
 
 fn turns() -> Vec<Turn> {
     vec![calls("First.", "note", &["a", "b"]), calls("Then.", "note", &["c"]), says("It is done.")]
@@ -82,6 +82,63 @@ fn money_needs_a_price() {
     );
     let ran = Ran::from(place.command(&model, &["run", "go", "--json"]).env("TOOLCRIB_PRICE", "1/2").output().unwrap());
     assert!(end(&ran)["cost"].is_number(), "{ran:?}");
+}
+
+/// Place with a tool that asks the model three times, and the turns of a model that calls it.
+fn asking() -> (Place, Vec<Turn>) {
+    let place = Place::new();
+    place.crib.install(&guest("rich"), "rich");
+    let asks = ("asks", "a", json!({ "prompt": "how?", "times": 3 }));
+    (place, vec![Turn { parts: vec!["I ask."], calls: vec![asks] }, says("It is done.")])
+}
+
+const ASKING: [&str; 6] = ["run", "go", "--json", "--allow-model", "--tools", "tools/bin/rich.wasm"];
+
+#[test]
+fn a_tool_asks_the_model_no_more_once_a_budget_is_used_up() {
+    let (place, turns) = asking();
+    let model = Model::start(turns, None);
+    let ran = place.run(&model, &[&ASKING[..], &["--max-tokens", "40"]].concat());
+    assert_eq!((ran.code, &end(&ran)["budget"]), (Some(4), &json!("tokens")), "{ran:?}");
+    assert_eq!(model.bodies().len(), 3, "45 tokens are used after the second question of the tool: {ran:?}");
+    let result = result_of(&place.messages(&place.id()), "a");
+    assert!(result.contains("the budget of 40 tokens is used up"), "{result}");
+}
+
+#[test]
+fn an_answer_whose_tokens_are_not_counted_is_the_last_one_within_a_budget_of_tokens() {
+    let words = "the server does not count tokens";
+    let (place, turns) = asking();
+    let model = Model::counting(turns, None, Counted::WithTools);
+    let ran = place.run(&model, &[&ASKING[..], &["--max-tokens", "400"]].concat());
+    assert!(ran.code == Some(1) && ran.stderr.contains(words), "{ran:?}");
+    assert_eq!(model.bodies().len(), 2, "one question of the tool: {ran:?}");
+    assert!(result_of(&place.messages(&place.id()), "a").contains(words), "{ran:?}");
+    assert_eq!(place.run(&model, &ASKING).code, Some(0), "without such a budget nothing is missing");
+
+    let place = Place::new();
+    let model = Model::counting(vec![says("yes")], None, Counted::None);
+    let mut child = place.start(&model, &["chat", "--quiet", "--max-tokens", "400"]);
+    std::io::Write::write_all(&mut child.stdin.take().expect("standard input"), b"one\ntwo\n").unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!((ran.stdout.as_str(), model.bodies().len()), ("yes\n", 1), "{ran:?}");
+    assert!(ran.stderr.contains(words), "{ran:?}");
+}
+
+#[test]
+fn calls_that_an_error_prevents_stay_answered_or_pending() {
+    let place = Place::new();
+    let model = Model::counting(turns(), None, Counted::None);
+    let ran = place.run(&model, &["run", "go", "--max-tokens", "400", "--save-messages", "talk.json"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("does not count tokens"), "{ran:?}");
+    assert!(place.made().is_empty());
+    let saved = std::fs::read_to_string(place.path("talk.json")).unwrap();
+    assert_whole(&serde_json::from_str::<Vec<Value>>(&saved).unwrap());
+    let loaded = place.run(&model, &["run", "and now?", "--load-messages", "talk.json", "--no-keep"]);
+    assert_eq!(loaded.code, Some(0), "{loaded:?}");
+    let resumed = place.run(&model, &["run", "--resume", &place.id()]);
+    assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "It is done.\n"), "{resumed:?}");
+    assert_whole(&place.messages(&place.id()));
 }
 
 #[cfg(target_os = "linux")]

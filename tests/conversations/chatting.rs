@@ -155,3 +155,71 @@ fn a_chat_that_is_terminated_leaves_the_terminal_as_it_was() {
     assert_eq!(place.listed()[0]["state"], "interrupted");
     assert!(fs::metadata(place.runs().join("chat-history")).is_ok());
 }
+
+#[test]
+fn a_recalled_line_does_not_control_the_terminal() {
+    let place = Place::new();
+    let model = Model::start(vec![says("It is done.")], None);
+    assert_eq!(place.run(&model, &["run", "go"]).code, Some(0));
+    let lines = "\"one\\ntwo \\u001b[31mred\\u009b2J\"\n";
+    let mut history = fs::OpenOptions::new();
+    std::os::unix::fs::OpenOptionsExt::mode(history.write(true).create_new(true), 0o600);
+    std::io::Write::write_all(&mut history.open(place.runs().join("chat-history")).unwrap(), lines.as_bytes()).unwrap();
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.until("> ");
+    terminal.types("\u{1b}[A");
+    terminal.until("one↵two \\u{1b}[31mred\\u{9b}2J");
+    terminal.types("\r");
+    terminal.until("It is done.");
+    terminal.types("/quit\r");
+    let left = terminal.end();
+    assert!(!left.terminal.contains("\u{1b}[31m") && !left.terminal.contains('\u{9b}'), "{left:?}");
+    assert_eq!(model.last_messages()[0]["content"], "one\ntwo \u{1b}[31mred\u{9b}2J", "the text itself stays");
+}
+
+#[test]
+fn pasted_lines_are_one_message() {
+    let place = Place::new();
+    let model = Model::start(vec![says("It is done.")], None);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.until("\u{1b}[?2004h");
+    terminal.until("> ");
+    terminal.types("see \u{1b}[200~one\rtwo\r\r\tthree\u{1b}[A\u{1b}[201~!");
+    terminal.until("see one↵two↵↵");
+    terminal.until("!");
+    assert!(model.bodies().is_empty(), "nothing is sent before Enter");
+    terminal.types("\r");
+    terminal.until("It is done.");
+    assert_eq!(model.last_messages()[0]["content"], "see one\ntwo\n\n\tthree!");
+    terminal.until("> ");
+    // More than a line may hold: nothing of it is taken, and what was typed stays.
+    terminal.types("ab");
+    let pasted = format!("\u{1b}[200~{}\u{1b}[201~", "paste ".repeat(11_000));
+    pasted.as_bytes().chunks(1000).for_each(|part| terminal.types(std::str::from_utf8(part).unwrap()));
+    terminal.until("the pasted text is longer than the 65536 characters allowed in a message");
+    terminal.types("c\r");
+    terminal.until("It is done.");
+    assert_eq!(model.last_messages()[2]["content"], "abc");
+    terminal.types("/quit\r");
+    let left = terminal.end();
+    assert!(left.code == Some(0) && left.terminal.contains("\u{1b}[?2004l"), "{left:?}");
+}
+
+#[test]
+fn a_line_of_standard_input_has_a_limit_with_the_lines_that_it_continues() {
+    let place = Place::new();
+    let model = Model::start(vec![says("yes")], None);
+    let line = "x".repeat(700_000);
+    for (input, words) in [
+        (format!("{line}{line}\n"), "a line is longer than the 1048576 bytes allowed"),
+        (format!("{line}\\\n{line}\n"), "a message is longer than the 1048576 bytes allowed"),
+    ] {
+        let mut child = place.start(&model, &["chat", "--quiet"]);
+        // The chat may end before it has read everything.
+        let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && stderr.contains(words), "{stderr}");
+    }
+    assert!(model.bodies().is_empty());
+}

@@ -137,3 +137,69 @@ fn no_tool_reaches_the_kept_runs() {
     assert_ne!(ran.code, Some(0), "a granted folder cannot hold the runs: {ran:?}");
     assert!(ran.stderr.contains("kept runs"), "{ran:?}");
 }
+
+#[test]
+fn a_copy_never_makes_the_calls_of_its_origin() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    assert_eq!(place.run(&model, &["run", "go", "--max-calls", "0"]).code, Some(4));
+    let id = place.id();
+    let forked = place.run(&model, &["run", "--fork", &id]);
+    assert_eq!((forked.code, forked.stdout.as_str()), (Some(0), "It is done.\n"), "{forked:?}");
+    assert!(place.made().is_empty(), "{:?}", place.made());
+    let copy = place.listed()[0]["id"].as_str().unwrap().to_owned();
+    let messages = place.messages(&copy);
+    assert_whole(&messages);
+    assert!(result_of(&messages, "a").contains("not made"), "{messages:#?}");
+    assert_eq!(place.run(&model, &["run", "--resume", &id]).code, Some(0));
+    assert_eq!((place.made().len(), result_of(&place.messages(&id), "a").as_str()), (1, "{}"), "by its own run");
+}
+
+#[test]
+fn a_variable_that_keeps_runs_allows_to_go_on_with_one() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    place.run(&model, &["run", "first"]);
+    let run = |value: &str, args: &[&str]| {
+        crate::crib::Ran::from(place.command(&model, args).env("TOOLCRIB_NO_KEEP", value).output().unwrap())
+    };
+    let id = place.id();
+    for args in [["run", "more", "--resume", &id].as_slice(), &["run", "more", "--continue"]] {
+        assert_eq!(run("0", args).code, Some(0), "{args:?}");
+        let refused = run("1", args);
+        assert!(refused.code == Some(2) && refused.stderr.contains("cannot be used with"), "{args:?}: {refused:?}");
+    }
+}
+
+#[test]
+fn the_latest_run_is_named_if_it_is_damaged_and_no_other_takes_its_place() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    place.run(&model, &["run", "first"]);
+    let first = place.id();
+    place.run(&model, &["run", "second"]);
+    let second = place.listed()[0]["id"].as_str().unwrap().to_owned();
+    let file = place.runs().join(format!("{second}.ndjson"));
+    let whole = place.file(&second);
+    for damaged in [whole.replacen("\"type\"", "\"kind\"", 1), whole.replacen("\"message\"", "\"massage\"", 2)] {
+        fs::write(&file, &damaged).unwrap();
+        let ran = place.run(&model, &["run", "more", "--continue"]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("{second}.ndjson`: line ")) && ran.stderr.contains("--resume"), "{ran:?}");
+    }
+    // Killed before its first line was complete: a run without a conversation.
+    fs::write(&file, "").unwrap();
+    assert_eq!(place.run(&model, &["run", "more", "--continue"]).code, Some(0));
+    assert_eq!(place.messages(&first).len(), 6);
+}
+
+#[test]
+fn nothing_of_a_masked_text_is_kept_while_it_arrives() {
+    let place = Place::new();
+    let long = "BEGIN canary one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen";
+    let model = Model::start(vec![Turn { parts: vec![long, " sixteen END, ", "done."], calls: Vec::new() }], None);
+    let ran = place.run(&model, &["run", "go", "--stream", "--redact", "BEGIN[^.]*END"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let kept = place.file(&place.id());
+    assert!(!kept.contains("canary") && kept.contains("***REDACTED***, done."), "{kept}");
+}

@@ -56,7 +56,8 @@ fn a_run_is_shown_exported_and_loaded() {
     assert_eq!((&json["id"], &json["state"], &json["changes"]), (&json!(id), &json!("answer"), &json!(["mark"])));
     let exported = place.crib.run(&["runs", "export", &id, "-o", "talk.json"]);
     assert_eq!((exported.code, exported.stdout.as_str()), (Some(0), ""), "{exported:?}");
-    assert_ne!(place.crib.run(&["runs", "export", &id, "-o", "talk.json"]).code, Some(0), "a file is not replaced");
+    let refused = place.crib.run(&["runs", "export", &id, "-o", "talk.json"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("--force"), "a file is not replaced: {refused:?}");
     let loaded = place.run(&model, &["run", "and now?", "--load-messages", "talk.json"]);
     assert_eq!((loaded.code, loaded.stdout.as_str()), (Some(0), "It is done.\n"), "{loaded:?}");
 }
@@ -75,4 +76,23 @@ fn runs_are_removed_by_name_by_age_and_all() {
     assert_eq!(place.crib.run(&["runs", "remove"]).code, Some(2));
     assert!(place.crib.run(&["runs", "remove", "--all"]).stderr.contains("removed 1 run\n"));
     assert!(place.listed().is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_exported_conversation_is_readable_by_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let (place, _model) = place();
+    let ids: Vec<String> = place.listed().iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect();
+    let file = place.path("talk.json");
+    let export = |id: &str, args: &[&str]| place.crib.run(&[&["runs", "export", id, "-o", "talk.json"], args].concat());
+    let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+    assert_eq!((export(&ids[0], &[]).code, mode()), (Some(0), 0o600));
+    let before = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(export(&ids[1], &[]).code, Some(1));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!((export(&ids[1], &["--force"]).code, mode()), (Some(0), 0o600));
+    assert_ne!(std::fs::read_to_string(&file).unwrap(), before);
+    assert_eq!(place.crib.run(&["runs", "export", &ids[0], "--force"]).code, Some(2), "without a file");
 }

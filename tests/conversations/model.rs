@@ -33,6 +33,15 @@ pub(super) enum Pause {
     Busy(usize),
 }
 
+/// Requests of which the tokens are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counted {
+    All,
+    /// Those with tools, and so none that a tool makes.
+    WithTools,
+    None,
+}
+
 /// The server.
 pub(super) struct Model {
     pub(super) address: String,
@@ -43,6 +52,11 @@ pub(super) struct Model {
 impl Model {
     /// Starts a server with these turns; the last one is repeated.
     pub(super) fn start(turns: Vec<Turn>, pause: Option<Pause>) -> Self {
+        Self::counting(turns, pause, Counted::All)
+    }
+
+    /// Starts a server that counts the tokens of these requests alone.
+    pub(super) fn counting(turns: Vec<Turn>, pause: Option<Pause>, counted: Counted) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}/v1", listener.local_addr().expect("an address"));
         let bodies = Arc::new(Mutex::new(Vec::new()));
@@ -52,7 +66,7 @@ impl Model {
             for connection in listener.incoming() {
                 let Ok(connection) = connection else { return };
                 let (turns, log, pause, sender) = (turns.clone(), log.clone(), pause.clone(), sender.clone());
-                thread::spawn(move || serve(connection, &turns, &log, &pause, &sender));
+                thread::spawn(move || serve(connection, &turns, &log, &pause, &sender, counted));
             }
         });
         Self { address, bodies, paused }
@@ -82,6 +96,7 @@ fn serve(
     log: &Mutex<Vec<Value>>,
     pause: &Mutex<Option<Pause>>,
     paused: &Sender<()>,
+    counted: Counted,
 ) {
     let Some(body) = request(&mut connection) else { return };
     let steps = body["messages"]
@@ -107,10 +122,12 @@ fn serve(
         return;
     }
     let turn = &turns[at];
+    let is_counted = counted == Counted::All || counted == Counted::WithTools && body["tools"].is_array();
+    let usage = if is_counted { usage() } else { Value::Null };
     if body["stream"] == true {
-        stream(&mut connection, turn, is_now(Pause::AfterText(at)), paused)
+        stream(&mut connection, turn, &usage, is_now(Pause::AfterText(at)), paused)
     } else {
-        whole(&mut connection, turn)
+        whole(&mut connection, turn, &usage)
     }
 }
 
@@ -151,12 +168,12 @@ fn usage() -> Value {
     json!({ "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 })
 }
 
-fn whole(connection: &mut TcpStream, turn: &Turn) {
+fn whole(connection: &mut TcpStream, turn: &Turn, usage: &Value) {
     let mut message = json!({ "role": "assistant", "content": turn.parts.concat() });
     if !turn.calls.is_empty() {
         message["tool_calls"] = json!(calls(turn));
     }
-    let body = json!({ "choices": [{ "message": message, "finish_reason": "stop" }], "usage": usage() }).to_string();
+    let body = json!({ "choices": [{ "message": message, "finish_reason": "stop" }], "usage": usage }).to_string();
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
@@ -164,7 +181,7 @@ fn whole(connection: &mut TcpStream, turn: &Turn) {
     let _ = connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(body.as_bytes()));
 }
 
-fn stream(connection: &mut TcpStream, turn: &Turn, pauses: bool, paused: &Sender<()>) {
+fn stream(connection: &mut TcpStream, turn: &Turn, usage: &Value, pauses: bool, paused: &Sender<()>) {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let _ = connection.write_all(head.as_bytes());
     let send = |mut connection: &TcpStream, data: &Value| {
@@ -187,6 +204,6 @@ fn stream(connection: &mut TcpStream, turn: &Turn, pauses: bool, paused: &Sender
     if !turn.calls.is_empty() {
         send(connection, &part(json!({ "tool_calls": calls(turn) })));
     }
-    send(connection, &json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }], "usage": usage() }));
+    send(connection, &json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }], "usage": usage }));
     send(connection, &json!("[DONE]"));
 }

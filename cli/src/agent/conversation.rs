@@ -159,6 +159,11 @@ impl Conversation {
         self.pending = calls;
     }
 
+    /// Returns the calls of the last message that have not begun.
+    pub(crate) fn pending(&self) -> &[Call] {
+        &self.pending
+    }
+
     /// Takes the calls of the last message that have not begun.
     pub(crate) fn take_pending(&mut self) -> Vec<Call> {
         std::mem::take(&mut self.pending)

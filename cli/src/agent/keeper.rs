@@ -1,7 +1,7 @@
 //! Writes a run to its file as it happens: each message, the beginning of calls before they begin, each result when its call
 //! ends, and the text of an answer while it arrives.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use anyhow::Context;
 use jiff::Timestamp;
 
 use super::event::Totals;
-use super::message::Message;
+use super::message::{Message, Role};
 use super::turn::{Call, Usage};
 use crate::render::Advice;
-use crate::runs::{Header, KeptRun, Line, RunFile, RunMasks};
+use crate::runs::{Header, KeptRun, Line, RunFigures, RunFile, RunMasks};
 
 /// Minimum time between two lines with text of an answer that still arrives.
 const TEXT_INTERVAL: Duration = Duration::from_millis(200);
@@ -27,8 +27,14 @@ struct State {
     file: RunFile,
     masks: RunMasks,
     is_new: bool,
+    /// Figures of the lines in the file.
+    figures: RunFigures,
     /// Calls of which the file has the result.
     answered: HashSet<String>,
+    /// Calls of the last step that have begun and were not received yet.
+    begun: HashSet<String>,
+    /// Identifiers of received calls of the last step by invocation.
+    invocations: HashMap<String, String>,
     /// Text of the answer so far.
     text: String,
     /// Its beginning in the file, masked.
@@ -39,14 +45,14 @@ struct State {
 impl Keeper {
     /// Begins a new file with its header.
     pub(crate) fn begin(file: RunFile, header: Header, masks: RunMasks) -> anyhow::Result<Self> {
-        let keeper = Self::new(file, &header.id, masks, true, HashSet::new());
+        let keeper = Self::new(file, &header.id, masks, None);
         keeper.lock().write(&Line::Run(header))?;
         Ok(keeper)
     }
 
     /// Goes on with the file of a run.
     pub(crate) fn resume(file: RunFile, run: &KeptRun, masks: RunMasks, model: &str) -> anyhow::Result<Self> {
-        let keeper = Self::new(file, &run.header.id, masks, false, run.answered.iter().cloned().collect());
+        let keeper = Self::new(file, &run.header.id, masks, Some(run));
         // What stands for interrupted parts comes first: it belongs to the lines before.
         for (index, message) in run.messages.iter().enumerate().skip(run.written) {
             let change = run.changes.iter().find(|(changed, _)| *changed == index).map(|(_, change)| change.clone());
@@ -56,10 +62,20 @@ impl Keeper {
         Ok(keeper)
     }
 
-    fn new(file: RunFile, id: &str, masks: RunMasks, is_new: bool, answered: HashSet<String>) -> Self {
-        let (text, written_text) = (String::new(), String::new());
-        let id = id.into();
-        Self(Arc::new(Mutex::new(State { id, file, masks, is_new, answered, text, written_text, text_at: None })))
+    fn new(file: RunFile, id: &str, masks: RunMasks, earlier: Option<&KeptRun>) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            id: id.into(),
+            file,
+            masks,
+            is_new: earlier.is_none(),
+            figures: earlier.map(KeptRun::figures).unwrap_or_default(),
+            answered: earlier.into_iter().flat_map(|run| run.answered.iter().cloned()).collect(),
+            begun: HashSet::new(),
+            invocations: HashMap::new(),
+            text: String::new(),
+            written_text: String::new(),
+            text_at: None,
+        })))
     }
 
     /// Identifier of the run.
@@ -85,6 +101,11 @@ impl Keeper {
         {
             return Ok(());
         }
+        match message.role {
+            Role::Assistant => state.figures.steps += 1,
+            Role::Tool => state.figures.calls += 1,
+            _ => {}
+        }
         let mut message = serde_json::to_value(message).context("cannot write a message as JSON")?;
         let masked = state.masks.mask_message(&mut message);
         let change = change.map(|change| state.masks.mask_text(&change));
@@ -96,6 +117,32 @@ impl Keeper {
     pub(crate) fn calls(&self, calls: &[Call]) -> anyhow::Result<()> {
         let mut state = self.lock();
         state.write(&Line::Calls { ids: calls.iter().map(|call| call.id.clone()).collect() })?;
+        state.begun = calls.iter().map(|call| call.id.clone()).collect();
+        state.invocations.clear();
+        state.sync()
+    }
+
+    /// Notes the invocation of a call of the last step. Calls of its tools and of other agents have invocations of their own.
+    pub(crate) fn received(&self, invocation: &str, id: &str) {
+        let mut state = self.lock();
+        if let Some(id) = state.begun.take(id) {
+            state.invocations.insert(invocation.to_owned(), id);
+        }
+    }
+
+    /// Writes that a call of the last step waits for an approval, and so has not begun. `false` if it is another call, or if
+    /// the line cannot be written: the call then counts as begun.
+    pub(crate) fn asked(&self, invocation: &str) -> bool {
+        let mut state = self.lock();
+        let Some(id) = state.invocations.get(invocation).cloned() else { return false };
+        state.write(&Line::Asked { id }).is_ok()
+    }
+
+    /// Writes that a call begins which was asked about, and waits until this is on the disk.
+    pub(crate) fn begun(&self, invocation: &str) -> anyhow::Result<()> {
+        let mut state = self.lock();
+        let Some(id) = state.invocations.get(invocation).cloned() else { return Ok(()) };
+        state.write(&Line::Begun { id })?;
         state.sync()
     }
 
@@ -124,7 +171,9 @@ impl Keeper {
 
     /// Writes the tokens of a request.
     pub(crate) fn usage(&self, usage: Usage) -> anyhow::Result<()> {
-        self.lock().write(&Line::Usage(usage))
+        let mut state = self.lock();
+        *state.figures.usage.get_or_insert_default() += usage;
+        state.write(&Line::Usage(usage))
     }
 
     /// Writes that the conversation is cut to its first `messages`.
@@ -139,7 +188,8 @@ impl Keeper {
     pub(crate) fn end(&self, reason: &str, totals: &Totals) -> anyhow::Result<()> {
         let mut state = self.lock();
         let (at, reason) = (Timestamp::now(), reason.to_owned());
-        state.write(&Line::End { at, reason, steps: totals.steps, calls: totals.calls })?;
+        let whole = Some(state.figures);
+        state.write(&Line::End { at, reason, steps: totals.steps, calls: totals.calls, whole })?;
         state.sync()
     }
 

@@ -3,6 +3,7 @@
 
 mod answer;
 pub(crate) mod api;
+pub(crate) mod approval;
 mod attachment;
 mod batch;
 pub(crate) mod briefing;
@@ -94,7 +95,7 @@ impl Agent {
         Self {
             identifiers: Identifiers::knowing(conversation.call_ids()),
             // The result of a call is kept when the call ends, and not when those before it have ended.
-            events: CallEvents::with_results(&session),
+            events: CallEvents::with_results(&session, conversation.keeper()),
             session,
             model,
             options,
@@ -202,9 +203,8 @@ impl Agent {
     }
 
     async fn steps(&mut self) -> anyhow::Result<End> {
-        let calls = self.conversation.take_pending();
-        if !calls.is_empty()
-            && let Some(ending) = self.call(0, calls).await?
+        if !self.conversation.pending().is_empty()
+            && let Some(ending) = self.call(0).await?
         {
             return Ok((ending, None));
         }
@@ -232,13 +232,14 @@ impl Agent {
             if calls.is_empty() {
                 return Ok((Ending::Answer, Some(text)));
             }
-            if let Some(ending) = self.call(step, calls).await? {
+            if let Some(ending) = self.call(step).await? {
                 return Ok((ending, None));
             }
         }
     }
 
     async fn ask(&mut self, step: u32) -> anyhow::Result<Turn> {
+        self.options.budget.check_counted()?;
         hooks::asking(&self.session, &self.options, &self.conversation, step).await?;
         let tools = self.options.definitions(&self.session);
         let mut request = self.options.request(&self.conversation, &tools);
@@ -263,6 +264,8 @@ impl Agent {
         if !is_empty {
             // Kept before it is shown, so that nothing that was shown is lost.
             self.conversation.push(Message::assistant(&turn));
+            // Until they begin: whatever fails before leaves no call without a result.
+            self.conversation.set_pending(turn.calls.clone());
             self.conversation.keep()?;
             self.report.end_answer();
         }
@@ -288,19 +291,17 @@ impl Agent {
 
     /// Counts the tokens of a request.
     fn count(&mut self, step: u32, usage: Option<Usage>, is_final: bool) -> anyhow::Result<()> {
+        self.options.budget.add_tokens(usage);
         match usage {
             Some(usage) => {
                 *self.totals.usage.get_or_insert(Usage::default()) += usage;
-                self.options.budget.add_tokens(usage);
                 if let Some(keeper) = self.conversation.keeper() {
                     keeper.usage(usage)?;
                 }
                 self.report.emit(&Event::Usage { step, usage })
             }
-            None if self.options.budget.counts_tokens() && !is_final => {
-                bail!("the server does not count tokens, so no budget of tokens or money can hold: run without them")
-            }
-            None => Ok(()),
+            None if is_final => Ok(()),
+            None => self.options.budget.check_counted().map_err(Into::into),
         }
     }
 

@@ -21,6 +21,10 @@ impl toolcrib::Model for Agents {
 impl Agents {
     async fn asked(&self, question: CompletionRequest) -> Result<Completion, HandlerError> {
         let (model, options, mut report) = self.request_context().ok_or("the run has not started")?;
+        options.budget.check_counted().map_err(|uncounted| uncounted.to_string())?;
+        if let Some(used_up) = options.budget.used_up(0) {
+            return Err(used_up.to_string().into());
+        }
         let mut model = model.for_another_agent()?;
         let options = RequestOptions { stream: false, ..options.clone() };
         let system = question.system.clone().map(|system| Message::text(Role::System, system));
@@ -32,10 +36,12 @@ impl Agents {
         hooks::asking(&session, &options, &conversation, 1).await.map_err(blocked)?;
         let request = options.question(&conversation, question.max_tokens);
         match model.answer(request, 1, &mut report).await {
-            Ok(turn) if turn.text.is_empty() => Err("the model returned no text".into()),
             Ok(turn) => {
                 let tokens = turn.usage.map_or(0, |usage| usage.total_tokens);
-                turn.usage.into_iter().for_each(|usage| options.budget.add_tokens(usage));
+                options.budget.add_tokens(turn.usage);
+                if turn.text.is_empty() {
+                    return Err("the model returned no text".into());
+                }
                 let ReviewedText { text, hooks } = hooks::answered(&session, 1, &turn).await.map_err(blocked)?;
                 if !hooks.is_empty() {
                     // A failure to report does not affect the request.

@@ -66,7 +66,7 @@ pub(crate) struct ModelOptions {
     /// Nucleus sampling (top-p), 0 to 1; overrides --temp
     #[arg(long, value_name = "N", value_parser = within::<1>, help_heading = MODEL)]
     top_p: Option<f64>,
-    /// Maximum number of steps, each a request to the model
+    /// Maximum number of steps of each agent, each a request to the model
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = count::<u32, 1, MAX_COUNT>, help_heading = MODEL)]
     pub(crate) max_steps: u32,
 

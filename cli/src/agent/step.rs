@@ -13,19 +13,19 @@ use crate::permission::hint;
 use crate::watch::{CallEvent, CallEventKind};
 
 impl Agent {
-    /// Makes the calls of the last message; returns the end of the run if something stops it.
-    pub(super) async fn call(&mut self, step: u32, calls: Vec<Call>) -> anyhow::Result<Option<Ending>> {
-        if let Some(ending) = self.within_budget(calls.len()).await? {
-            self.conversation.set_pending(calls);
+    /// Makes the pending calls of the last message; returns the end of the run if something stops it.
+    pub(super) async fn call(&mut self, step: u32) -> anyhow::Result<Option<Ending>> {
+        if let Some(ending) = self.within_budget(self.conversation.pending().len()).await? {
             return Ok(Some(ending));
         }
-        for Call { id, name, arguments, payload } in &calls {
+        for Call { id, name, arguments, payload } in self.conversation.pending() {
             let custom = *payload == Payload::Text;
             self.report.emit(&Event::ToolCall { step, id, name, arguments, custom })?;
         }
         if let Some(keeper) = self.conversation.keeper() {
-            keeper.calls(&calls)?;
+            keeper.calls(self.conversation.pending())?;
         }
+        let calls = self.conversation.take_pending();
         self.batch = Some(Batch::start(&self.session, self.options.api, calls));
         while self.next_result(step).await? {}
         self.save()?;

@@ -6,10 +6,11 @@ use std::thread;
 use console::{Term, measure_text_width};
 use tokio::sync::oneshot;
 
-use super::line::{Edit, EditedLine};
+use super::line::{Edit, EditedLine, MAX_LINE as MAX_TYPED};
 use super::terminal::TerminalMode;
+use crate::render;
 
-/// Maximum length of a line that is not typed on a terminal, in bytes.
+/// Maximum length of a line that is not typed on a terminal, and of a message of several lines, in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
 /// Result of reading a line.
@@ -76,6 +77,9 @@ fn joined(read: impl Fn(&str) -> io::Result<Input>) -> io::Result<Input> {
     let mut text = String::new();
     loop {
         match read(if text.is_empty() { "> " } else { "… " })? {
+            Input::Line(line) if (text.len() + line.len()) as u64 > MAX_LINE => {
+                return Err(io::Error::other(format!("a message is longer than the {MAX_LINE} bytes allowed")));
+            }
             Input::Line(line) => match line.strip_suffix('\\') {
                 Some(line) => text += &format!("{line}\n"),
                 None => return Ok(Input::Line(text + &line)),
@@ -105,19 +109,25 @@ fn edited(prompt: &str, history: &[String]) -> io::Result<Input> {
     let term = Term::buffered_stderr();
     let mut line = EditedLine::after(history);
     let mut screen = Screen { term: &term, prompt, row: 0 };
+    screen.draw(&line)?;
     loop {
-        screen.draw(&line)?;
         match line.press(&term.read_key_raw()?, history) {
-            Edit::Changed => {}
+            Edit::Changed => screen.draw(&line)?,
+            Edit::Pending => {}
             Edit::Clear => {
                 term.clear_screen()?;
                 screen.row = 0;
+                screen.draw(&line)?;
+            }
+            Edit::TooLong => {
+                screen.leave(&mut line, history)?;
+                render::aside(&format!(
+                    "error: the pasted text is longer than the {MAX_TYPED} characters allowed in a message; nothing of it was taken"
+                ));
+                screen.draw(&line)?;
             }
             end => {
-                line.press(&console::Key::End, history);
-                screen.draw(&line)?;
-                term.write_line("")?;
-                term.flush()?;
+                screen.leave(&mut line, history)?;
                 return Ok(match end {
                     Edit::Complete => Input::Line(line.text()),
                     Edit::End => Input::End,
@@ -137,16 +147,26 @@ struct Screen<'a> {
 }
 
 impl Screen<'_> {
+    /// Goes to the row after the line.
+    fn leave(&mut self, line: &mut EditedLine, history: &[String]) -> io::Result<()> {
+        line.press(&console::Key::End, history);
+        self.draw(line)?;
+        self.row = 0;
+        self.term.write_line("")?;
+        self.term.flush()
+    }
+
     /// Draws the line anew, with the cursor in its place.
     fn draw(&mut self, line: &EditedLine) -> io::Result<()> {
         let term = self.term;
         let columns = usize::from(term.size().1).max(1);
         let width = |text: &str| measure_text_width(self.prompt) + measure_text_width(text);
-        let (end, cursor) = (width(&line.text()), width(&line.before_cursor()));
+        let shown = line.shown();
+        let (end, cursor) = (width(&shown), width(&line.shown_before_cursor()));
         term.move_cursor_up(self.row)?;
         term.clear_line()?;
         term.clear_to_end_of_screen()?;
-        term.write_str(&format!("{}{}", self.prompt, line.text()))?;
+        term.write_str(&format!("{}{shown}", self.prompt))?;
         if end.is_multiple_of(columns) {
             // The cursor is after the last column, where it does not wrap by itself.
             term.write_line("")?;

@@ -2,11 +2,17 @@
 
 use console::Key;
 
+use crate::render;
+
 /// Result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Edit {
     /// The line may have changed.
     Changed,
+    /// Further keys decide: text is being pasted.
+    Pending,
+    /// The pasted text does not fit, and nothing of it was added.
+    TooLong,
     /// The line is complete.
     Complete,
     /// The person gave up the line.
@@ -18,7 +24,21 @@ pub(super) enum Edit {
 }
 
 /// Maximum length of a line, in characters.
-const MAX_LINE: usize = 65_536;
+pub(super) const MAX_LINE: usize = 65_536;
+/// Beginning and end of pasted text, as a terminal marks them.
+const PASTE: &str = "\u{1b}[200~";
+const PASTE_END: &str = "\u{1b}[201~";
+
+/// Keys of which further ones decide the meaning.
+#[derive(Debug, Default)]
+enum Incoming {
+    #[default]
+    None,
+    /// A part of the beginning of pasted text.
+    Mark(String),
+    /// Pasted text so far; with `is_cut` only its last bytes.
+    Paste { text: String, is_cut: bool },
+}
 
 /// A line with its cursor, and a place in the earlier lines.
 #[derive(Debug, Default)]
@@ -29,6 +49,7 @@ pub(super) struct EditedLine {
     place: usize,
     /// The new line, while an earlier one is shown.
     new: Vec<char>,
+    incoming: Incoming,
 }
 
 impl EditedLine {
@@ -42,13 +63,24 @@ impl EditedLine {
         self.text.iter().collect()
     }
 
-    /// Returns the text before the cursor.
-    pub(super) fn before_cursor(&self) -> String {
-        self.text[..self.cursor].iter().collect()
+    /// Returns the text as a terminal shows it: on one line, without control characters.
+    pub(super) fn shown(&self) -> String {
+        shown(&self.text)
+    }
+
+    /// Returns the text before the cursor as a terminal shows it.
+    pub(super) fn shown_before_cursor(&self) -> String {
+        shown(&self.text[..self.cursor])
     }
 
     /// Applies a key. Control characters have their usual meaning at a shell.
     pub(super) fn press(&mut self, key: &Key, history: &[String]) -> Edit {
+        match (std::mem::take(&mut self.incoming), key) {
+            (Incoming::Paste { text, is_cut }, key) => return self.paste(text, is_cut, key),
+            (Incoming::Mark(begun), Key::Char(c)) if self.marks(format!("{begun}{c}")) => return Edit::Pending,
+            (_, Key::UnknownEscSeq(sequence)) if self.marks(with_escape(sequence)) => return Edit::Pending,
+            _ => {}
+        }
         match key {
             Key::Enter => return Edit::Complete,
             Key::CtrlC | Key::Char('\u{3}') => return Edit::Dropped,
@@ -73,6 +105,47 @@ impl EditedLine {
             }
             _ => {}
         }
+        Edit::Changed
+    }
+
+    /// Takes a part of the beginning of pasted text; `false` if it is something else.
+    fn marks(&mut self, begun: String) -> bool {
+        match begun.as_str() {
+            PASTE => self.incoming = Incoming::Paste { text: String::new(), is_cut: false },
+            _ if begun.len() > 1 && PASTE.starts_with(&begun) => self.incoming = Incoming::Mark(begun),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Takes a key of pasted text. At its end, the text is added with its line breaks and tabs, and without other control
+    /// characters.
+    fn paste(&mut self, mut text: String, mut is_cut: bool, key: &Key) -> Edit {
+        match key {
+            // The end may have been lost.
+            Key::CtrlC | Key::Char('\u{3}') => return Edit::Dropped,
+            Key::Char(c) => text.push(*c),
+            Key::Enter => text.push('\n'),
+            Key::Tab => text.push('\t'),
+            Key::Escape => text.push('\u{1b}'),
+            Key::UnknownEscSeq(sequence) => text += &with_escape(sequence),
+            _ => {}
+        }
+        let Some(pasted) = text.strip_suffix(PASTE_END) else {
+            if text.len() > MAX_LINE * char::MAX_LEN_UTF8 + PASTE_END.len() {
+                text.drain(..text.floor_char_boundary(text.len() - PASTE_END.len()));
+                is_cut = true;
+            }
+            self.incoming = Incoming::Paste { text, is_cut };
+            return Edit::Pending;
+        };
+        let pasted: Vec<char> = pasted.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+        if is_cut || self.text.len() + pasted.len() > MAX_LINE {
+            return Edit::TooLong;
+        }
+        let end = self.cursor + pasted.len();
+        self.text.splice(self.cursor..self.cursor, pasted);
+        self.cursor = end;
         Edit::Changed
     }
 
@@ -101,11 +174,23 @@ impl EditedLine {
             self.new = std::mem::take(&mut self.text);
         }
         if place != self.place {
-            self.text = history.get(place).map_or_else(|| std::mem::take(&mut self.new), |line| line.chars().collect());
+            let earlier = history.get(place).map(|line| line.replace("\r\n", "\n").chars().collect());
+            self.text = earlier.unwrap_or_else(|| std::mem::take(&mut self.new));
             self.cursor = self.text.len();
             self.place = place;
         }
     }
+}
+
+/// Returns a text as a terminal shows it: on one line, without control characters.
+fn shown(text: &[char]) -> String {
+    let text: String = text.iter().collect();
+    let line_break = if render::is_plain() { "\\n" } else { "↵" };
+    render::legible(&text).replace('\n', line_break).replace('\t', "\\t")
+}
+
+fn with_escape(sequence: &[char]) -> String {
+    std::iter::once(&'\u{1b}').chain(sequence).collect()
 }
 
 #[cfg(test)]
@@ -153,5 +238,66 @@ mod tests {
         assert_eq!(line.press(&Key::Char('\u{4}'), &[]), Edit::Changed, "with a text it deletes");
         assert_eq!(line.press(&Key::CtrlC, &[]), Edit::Dropped);
         assert_eq!((line.press(&Key::Enter, &[]), line.text().as_str()), (Edit::Complete, "a"));
+    }
+
+    /// Presses the keys as which the terminal's bytes arrive, and returns the last result.
+    fn arrive(line: &mut EditedLine, parts: &[Vec<Key>]) -> Edit {
+        parts.concat().iter().map(|key| line.press(key, &[])).last().expect("a key")
+    }
+
+    fn sequence(text: &str) -> Vec<Key> {
+        vec![Key::UnknownEscSeq(text.chars().collect())]
+    }
+
+    #[test]
+    fn pasted_lines_are_added_at_the_cursor_in_whatever_parts_their_marks_arrive() {
+        let begin = [sequence("[20"), text("0~")].concat();
+        let end = [sequence("[20"), text("1~")].concat();
+        for begin in [begin.clone(), [sequence("[2"), text("00~")].concat(), [sequence("["), text("200~")].concat()] {
+            for end in
+                [end.clone(), [vec![Key::Escape], text("[201~")].concat(), [sequence("["), text("201~")].concat()]
+            {
+                let mut line = EditedLine::default();
+                arrive(&mut line, &[text("<>"), vec![Key::ArrowLeft]]);
+                let pasted =
+                    [text("one"), vec![Key::Enter, Key::Tab, Key::ArrowUp, Key::Char('\u{1}')], text("two")].concat();
+                assert_eq!(arrive(&mut line, &[begin.clone(), pasted]), Edit::Pending);
+                assert_eq!(arrive(&mut line, &[end]), Edit::Changed);
+                assert_eq!((line.text().as_str(), line.shown().as_str()), ("<one\n\ttwo>", "<one↵\\ttwo>"));
+                assert_eq!(line.shown_before_cursor(), "<one↵\\ttwo");
+                assert_eq!(line.press(&Key::Enter, &[]), Edit::Complete);
+            }
+        }
+        let mut line = EditedLine::default();
+        assert_eq!(arrive(&mut line, &[sequence("[20"), text("x")]), Edit::Changed);
+        assert_eq!(line.text(), "x", "another sequence");
+        assert_eq!(arrive(&mut line, &[begin, text("a"), vec![Key::CtrlC]]), Edit::Dropped, "the end was lost");
+    }
+
+    #[test]
+    fn a_line_takes_no_more_than_its_limit() {
+        let (begin, end) = ([sequence("[20"), text("0~")].concat(), [sequence("[20"), text("1~")].concat());
+        let paste =
+            |line: &mut EditedLine, count| arrive(line, &[begin.clone(), text(&"x".repeat(count)), end.clone()]);
+        let mut line = EditedLine::default();
+        line.press(&Key::Char('a'), &[]);
+        assert_eq!(paste(&mut line, MAX_LINE), Edit::TooLong);
+        assert_eq!(line.text(), "a");
+        assert_eq!(paste(&mut line, MAX_LINE * 5), Edit::TooLong, "longer than what is held");
+        assert_eq!(line.text(), "a");
+        assert_eq!(paste(&mut line, MAX_LINE - 2), Edit::Changed);
+        line.press(&Key::Char('b'), &[]);
+        line.press(&Key::Char('c'), &[]);
+        let text = line.text();
+        assert!(text.len() == MAX_LINE && text.ends_with("xb"), "one character too many: {}", text.len());
+    }
+
+    #[test]
+    fn an_earlier_line_is_shown_without_control_characters() {
+        let history = ["a\u{1b}[2J\r\nb\u{9b}c\u{202e}".to_owned()];
+        let mut line = EditedLine::after(&history);
+        line.press(&Key::ArrowUp, &history);
+        assert_eq!(line.shown(), r"a\u{1b}[2J↵b\u{9b}c\u{202e}");
+        assert_eq!(line.text(), "a\u{1b}[2J\nb\u{9b}c\u{202e}");
     }
 }

@@ -4,16 +4,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use toolcrib::Builder;
-use toolcrib::policy::{Approvals, Approver};
 
 use crate::agent::Agent;
+use crate::agent::approval::KeptApprover;
 use crate::agent::briefing::briefing;
 use crate::agent::keeper::Keeper;
 use crate::agent::prompt::{PromptOptions, StdinUse};
 use crate::agent::unsent::unsent_hint;
 use crate::chat::{AllowedAhead, Chat, ChatApprover};
 use crate::instructions::trusted_instructions;
-use crate::permission::TerminalApprover;
 use crate::render;
 
 use super::run::{AgentOptions, OpenedAgent};
@@ -52,8 +51,8 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);
     let conversation = args.opening.conversation(script.as_ref(), StdinUse::Messages, earlier_run).await?;
     let allowed = AllowedAhead::default();
-    let approver: Arc<dyn Approver> = Arc::new(ChatApprover::new(allowed.clone(), terminal(shared)?));
-    let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver);
+    let approver = KeptApprover::new(Arc::new(ChatApprover::new(allowed.clone(), shared.terminal_approver()?)));
+    let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver.clone());
     let opened = shared.open("chat", &settings, (script.is_some(), false), true, with)?;
     let OpenedAgent { runtime, door, options, agents } = opened;
     let instructions = trusted_instructions(&shared.sources.trust.trusted()?);
@@ -66,6 +65,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         render::hint(&hint);
     }
     let keeper = shared.keeper(earlier, &settings, &runtime, ("chat", &options.model))?;
+    approver.keep(keeper.as_ref());
     let report = report.kept(keeper.clone(), "chat");
     if let (false, Some(keeper)) = (shared.quiet, &keeper) {
         render::aside(&format!("chat {} with {}; `/help` lists the commands", keeper.id(), options.model));
@@ -82,11 +82,4 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         render::hint(&format!("the chat is kept: go on with `toolcrib chat --resume {id}` and its options"));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Returns the approver that asks at the terminal.
-fn terminal(shared: &AgentOptions) -> anyhow::Result<TerminalApprover> {
-    let approvals = shared.sources.rules.kept.file();
-    let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
-    Ok(TerminalApprover::new(approvals, agreed))
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use toolcrib::policy::Approver;
 use toolcrib::{Availability, Builder, Runtime, Tool};
 
+use crate::agent::approval::KeptApprover;
 use crate::agent::briefing::briefing;
 use crate::agent::conversation::Conversation;
 use crate::agent::event::{Ending, Event, Totals};
@@ -144,11 +145,8 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     // A script goes on where it was, unless a prompt begins anew.
     let is_same = earlier_run.is_some_and(|run| conversation.messages().len() == run.messages.len());
     let script = script.map(|script| script.after(if is_same { conversation.answers() } else { 0 }));
-    let approver = args.approver()?;
-    let with = |builder: Builder| {
-        let builder = args.opening.keep_apart(builder);
-        approver.into_iter().fold(builder, Builder::approver)
-    };
+    let approver = KeptApprover::new(args.approver()?);
+    let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver.clone());
     let opened = args.shared.open("run", &settings, (script.is_some(), args.json), !args.dry_run, with)?;
     let OpenedAgent { runtime, door, options, agents } = opened;
     let instructions = trusted_instructions(&args.shared.sources.trust.trusted()?);
@@ -168,6 +166,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         render::hint(&hint);
     }
     let keeper = args.shared.keeper(earlier, &settings, &runtime, ("run", &options.model))?;
+    approver.keep(keeper.as_ref());
     let report = report.kept(keeper.clone(), "run");
     *begun = true;
     agents.begin(&runtime, &model, &options, &report);
@@ -199,24 +198,23 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the approver that takes the place of the terminal, if any. A dry run asks nothing.
-    fn approver(&self) -> anyhow::Result<Option<Arc<dyn Approver>>> {
+    /// Returns the approver: the terminal, or what takes its place. A dry run asks nothing.
+    fn approver(&self) -> anyhow::Result<Arc<dyn Approver>> {
         let approvals = || self.shared.sources.rules.kept.file();
         match (self.answers, self.wait_approval) {
-            _ if self.dry_run => Ok(None),
-            (true, _) => {
+            (true, _) if !self.dry_run => {
                 let approver =
                     ProgramApprover::start(approvals()).context("cannot read answers from standard input")?;
-                Ok(Some(Arc::new(approver)))
+                Ok(Arc::new(approver))
             }
-            (false, Some(max_wait)) => {
+            (_, Some(max_wait)) if !self.dry_run => {
                 let calls = self.shared.sources.rules.kept.pending().ok_or_else(|| {
                     let message = "no file for the calls that wait: no home directory was found";
                     Advice::new(message, "set one with `--pending FILE`")
                 })?;
-                Ok(Some(Arc::new(WaitingApprover::new(calls, approvals(), max_wait))))
+                Ok(Arc::new(WaitingApprover::new(calls, approvals(), max_wait)))
             }
-            (false, None) => Ok(None),
+            _ => Ok(Arc::new(self.shared.terminal_approver()?)),
         }
     }
 }

@@ -3,14 +3,14 @@
 mod list;
 mod show;
 
-use std::fs::File;
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use serde_json::json;
+use toolcrib::owner_only;
 
 use crate::agent::message::Message;
 use crate::options::{RunsFolder, duration};
@@ -48,9 +48,12 @@ enum Action {
         /// Identifier of the run
         #[arg(value_name = "ID")]
         id: String,
-        /// File to write instead of standard output; it must not exist
+        /// File to write instead of standard output, readable by you alone; it must not exist
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Replace the file if it exists
+        #[arg(long, requires = "output")]
+        force: bool,
         #[command(flatten)]
         folder: RunsFolder,
     },
@@ -74,7 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.action {
         Action::List(args) => list::run(args)?,
         Action::Show(args) => show::run(args)?,
-        Action::Export { id, output, folder } => export(&read(folder, id)?, output.as_ref())?,
+        Action::Export { id, output, force, folder } => export(&read(folder, id)?, output.as_deref(), *force)?,
         Action::Remove { ids, older_than, folder, .. } => return remove(&folder.store()?, ids, *older_than),
     }
     Ok(ExitCode::SUCCESS)
@@ -85,16 +88,31 @@ fn read(folder: &RunsFolder, id: &str) -> anyhow::Result<KeptRun> {
     folder.store()?.read(&RunStore::parse(id)?)
 }
 
-fn export(run: &KeptRun, output: Option<&PathBuf>) -> anyhow::Result<()> {
+fn export(run: &KeptRun, output: Option<&Path>, force: bool) -> anyhow::Result<()> {
     // Calls that were never made have no result, which every API requires.
     let not_made = json!({ "error": "not made: the run stopped before this call" }).to_string();
     let pending = run.pending.iter().map(|call| Message::result(call, not_made.clone().into()));
     let messages: Vec<Message> = run.messages.iter().cloned().chain(pending).collect();
     let text = serde_json::to_string_pretty(&messages).context("cannot write the messages as JSON")?;
     let Some(path) = output else { return text.lines().try_for_each(render::print_json) };
-    let place = || format!("cannot write `{}`", path.display());
-    let mut file = File::create_new(path).with_context(place)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).with_context(place)
+    match write(path, format!("{text}\n").as_bytes(), force) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && !force => {
+            Err(Advice::new(format!("`{}` exists", path.display()), "`--force` replaces it").into())
+        }
+        written => written.with_context(|| format!("cannot write `{}`", path.display())),
+    }
+}
+
+/// Writes a file that its user alone can read, whole or not at all.
+fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = owner_only::temporary_file(folder, ".toolcrib-")?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    match force {
+        true => owner_only::persist(file, path).map(drop),
+        false => file.persist_noclobber(path).map(drop).map_err(|failed| failed.error),
+    }
 }
 
 /// Removes runs: those named, those that have not changed for a time, or all. Reports those that cannot be removed.

@@ -230,7 +230,8 @@ pub(crate) static KEYS: &[Key] = &[
         .variables(&["OAI_NO_CUSTOM_TOOLS"]),
     Key::new("model", "temperature", Kind::Number(2.0), "Sampling temperature").option("temp").unless(&["top-p"]),
     Key::new("model", "top_p", Kind::Number(1.0), "Nucleus sampling").option("top-p").unless(&["temp"]),
-    Key::new("model", "max_steps", NUMBER, "Maximum number of requests to the model in a run").option("max-steps"),
+    Key::new("model", "max_steps", NUMBER, "Maximum number of requests to the model of each agent of a run")
+        .option("max-steps"),
     Key::new("model", "http_timeout", TIME, "Time limit of the server")
         .option("http-timeout")
         .unless(&["timeout"])

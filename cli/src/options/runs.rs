@@ -8,12 +8,14 @@ use toolcrib::tool::Access;
 use toolcrib::{Builder, Runtime};
 
 use crate::agent::keeper::Keeper;
-use crate::render::{Advice, usage_error};
+use crate::render::{self, Advice, usage_error};
 use crate::runs::{KeptRun, RunFile, RunMasks, RunStore};
 
 use super::{RECORDS, Sources, state_folder};
 
 const RUNS: &str = "Kept runs";
+/// Characters with a meaning in a pattern. A pattern without them matches its own text alone.
+const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$'];
 
 /// Folder of kept runs.
 #[derive(Debug, Clone, clap::Args)]
@@ -27,10 +29,10 @@ pub(crate) struct RunsFolder {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct KeepOptions {
     /// Go on with the latest run of this folder
-    #[arg(long = "continue", conflicts_with_all = ["resume", "fork", "no_keep", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
+    #[arg(long = "continue", conflicts_with_all = ["resume", "fork", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
     latest: bool,
     /// Go on with a run, such as `7k3md-x0q9a`; without a prompt, from where it was interrupted
-    #[arg(long, value_name = "ID", conflicts_with_all = ["fork", "no_keep", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["fork", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
     resume: Option<String>,
     /// Begin a new run with a copy of the conversation of another
     #[arg(long, value_name = "ID", conflicts_with_all = ["load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
@@ -68,16 +70,23 @@ impl KeepOptions {
         }
         let store = self.folder.store()?;
         if self.fork.is_some() {
-            let run = store.read(&named.unwrap_or_default())?;
+            let run = store.read(&named.unwrap_or_default())?.copied();
             return Ok(Some(EarlierRun { run, file: None }));
+        }
+        // The parser takes a variable for a given option, whatever its value.
+        if self.no_keep {
+            let option = if self.latest { "--continue" } else { "--resume <ID>" };
+            return Err(usage_error(format!(
+                "the argument '{option}' cannot be used with '--no-keep' (`TOOLCRIB_NO_KEEP`)"
+            )));
         }
         if sources.no_log_arguments {
             return Err(usage_error(
                 "--no-log-arguments keeps no run, so none can go on in its file: use --fork, which copies the conversation",
             ));
         }
-        let id = named.map_or_else(|| store.latest_here(), Ok)?;
-        let (file, run) = store.open(&id)?;
+        let open = || store.open(&named.map_or_else(|| store.latest_here(), Ok)?);
+        let (file, run) = if self.latest { open().map_err(latest_is_damaged) } else { open() }?;
         Ok(Some(EarlierRun { run, file: Some(file) }))
     }
 
@@ -117,14 +126,30 @@ impl KeepOptions {
     }
 }
 
+/// Explains that the latest run is not continued, and that no other takes its place.
+fn latest_is_damaged(error: anyhow::Error) -> anyhow::Error {
+    if error.is::<Advice>() {
+        return error;
+    }
+    let message = format!("the latest run cannot be continued: {}", render::message(&error));
+    Advice::new(
+        message,
+        "go on with another by `--resume ID`, or remove this one: `toolcrib runs list` lists the kept runs",
+    )
+    .into()
+}
+
 impl Sources {
     /// Returns the masks of the audit log for a kept run.
     fn run_masks(&self, secrets: impl IntoIterator<Item = String>) -> RunMasks {
         let (patterns, texts) = self.masks(secrets);
+        // How much a pattern matches is not known here, unless it matches its own text alone.
+        let is_known = patterns.iter().all(|pattern| !pattern.contains(META));
+        let longest = patterns.iter().chain(&texts).map(String::len).max().unwrap_or_default();
         let mut redactions = Redactions::default();
         redactions.add(patterns);
         redactions.add_literal(texts);
-        self.secrets.secrets().into_iter().for_each(|secrets| redactions.add_secrets(secrets));
-        RunMasks::new(redactions)
+        let masks = RunMasks::new(redactions, is_known.then_some(longest));
+        self.secrets.secrets().into_iter().fold(masks, RunMasks::with_stored)
     }
 }

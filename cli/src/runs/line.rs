@@ -5,6 +5,8 @@
 //! | `run` | the first line: identifier, time, model and folder of the run |
 //! | `message` | a message of the conversation; results of one step in the order in which the calls ended |
 //! | `calls` | the calls of the last message begin now; without this line none of them has begun |
+//! | `asked` | a call of them waits for an approval, and so has not begun |
+//! | `begun` | this call was approved and begins now |
 //! | `text` | more text of an answer that still arrives |
 //! | `void` | the text of the answer so far is void, since the request is repeated |
 //! | `usage` | tokens of a request |
@@ -54,6 +56,12 @@ pub(crate) enum Line {
     Calls {
         ids: Vec<String>,
     },
+    Asked {
+        id: String,
+    },
+    Begun {
+        id: String,
+    },
     Text {
         text: String,
     },
@@ -72,5 +80,19 @@ pub(crate) enum Line {
         reason: String,
         steps: u32,
         calls: u64,
+        /// Figures of the run in all its processes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        whole: Option<RunFigures>,
     },
+}
+
+/// Figures of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunFigures {
+    /// Requests that the model answered.
+    pub(crate) steps: u32,
+    /// Calls with a result.
+    pub(crate) calls: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<Usage>,
 }

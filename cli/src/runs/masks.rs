@@ -5,27 +5,45 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use toolcrib::audit::Redactions;
+use toolcrib::policy::{Secret, Secrets};
 use toolcrib::tool::SensitiveArguments;
 
-/// Maximum number of calls of which the sensitive values are masked in later texts.
+/// Maximum number of calls of which the sensitive values are searched for. Beyond it, every text is masked.
 const MAX_SENSITIVE_CALLS: usize = 256;
-/// Bytes at the end of a text that still arrives which are not written yet: a mask may need what follows.
-const HELD_BACK: usize = 64;
+/// Minimum number of bytes at the end of a text that still arrives which are not written yet.
+const MIN_HELD_BACK: usize = 64;
+/// Maximum length of a stored secret in a text, in bytes: no spelling takes more than 14 bytes for one of its own.
+const MAX_SECRET_BYTES: usize = 16 * Secret::MAX_LEN;
+/// Replacement for a text that is masked as a whole.
+const MASK: &str = "***";
 
 /// Masks of a run.
 #[derive(Debug, Default)]
 pub(crate) struct RunMasks {
     redactions: Redactions,
+    /// Those of `redactions` that mask stored secrets; empty until a call has read one.
+    stored: Redactions,
     /// Names of sensitive arguments by tool.
     names: HashMap<String, Vec<String>>,
     /// Sensitive arguments of calls so far, by identifier.
     calls: Vec<(String, SensitiveArguments)>,
+    /// `true` once there were more sensitive arguments, of one call or of all, than can be searched for.
+    is_full: bool,
+    /// Maximum length in bytes of a text that is masked; `None` if it is not known.
+    longest: Option<usize>,
 }
 
 impl RunMasks {
-    /// Creates masks from those of the audit log.
-    pub(crate) fn new(redactions: Redactions) -> Self {
-        Self { redactions, ..Self::default() }
+    /// Creates masks from those of the audit log, of which each masks at most `longest` bytes, if that is known.
+    pub(crate) fn new(redactions: Redactions, longest: Option<usize>) -> Self {
+        Self { redactions, longest, ..Self::default() }
+    }
+
+    /// Adds masks of the stored secrets that calls use.
+    pub(crate) fn with_stored(mut self, secrets: Secrets) -> Self {
+        self.stored.add_secrets(secrets.clone());
+        self.redactions.add_secrets(secrets);
+        self
     }
 
     /// Adds the names of the sensitive arguments of a tool.
@@ -41,6 +59,10 @@ impl RunMasks {
         let before = calls(message);
         for call in before.as_ref().and_then(Value::as_array).into_iter().flatten() {
             self.learn(call);
+        }
+        if let (true, Some(message)) = (self.is_full, message.as_object_mut()) {
+            // They repeat other parts of the message in forms of a server.
+            message.retain(|member, _| !matches!(member.as_str(), "output_parts" | "output_items"));
         }
         for call in message.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
             let id = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -66,10 +88,18 @@ impl RunMasks {
 
     /// Returns the masked beginning of a text that still arrives: a part that no later text can change.
     pub(crate) fn mask_beginning(&self, text: &str) -> String {
-        if self.redactions.is_empty() && self.calls.is_empty() {
+        if self.redactions.is_empty() && self.calls.is_empty() && !self.is_full {
             return text.to_owned();
         }
-        let end = text.floor_char_boundary(text.len().saturating_sub(HELD_BACK));
+        if looks_like_json(text) {
+            // Its strings are masked once they can be read.
+            return String::new();
+        }
+        // A mask may begin in the last bytes, as long as what it covers may be.
+        let Some(longest) = self.longest.filter(|_| !self.is_full) else { return String::new() };
+        let secret = if self.stored.is_empty() { 0 } else { MAX_SECRET_BYTES };
+        let held_back = longest.max(secret).max(MIN_HELD_BACK);
+        let end = text.floor_char_boundary(text.len().saturating_sub(held_back));
         // A word is written once it is whole.
         let end = text[..end].rfind(char::is_whitespace).unwrap_or(0);
         let (beginning, whole) = (self.mask_text(&text[..end]), self.mask_text(text));
@@ -95,23 +125,25 @@ impl RunMasks {
         sensitive.add(names, &arguments);
         if sensitive.mask(&arguments) != arguments {
             let id = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-            self.calls.push((id, sensitive));
-        }
-        if self.calls.len() > MAX_SENSITIVE_CALLS {
-            self.calls.remove(0);
+            self.longest = self.longest.map(|longest| longest.max(longest_text(&arguments)));
+            match self.calls.len() < MAX_SENSITIVE_CALLS && !masks_all(&sensitive) {
+                true => self.calls.push((id, sensitive)),
+                false => self.is_full = true,
+            }
         }
     }
 
     /// Masks a text, in JSON its strings. The sensitive arguments of the call that it belongs to are masked by name too.
     fn masked(&self, text: &str, id: &str) -> String {
-        let is_json = text.trim_start().starts_with(['{', '[']);
-        let parsed = is_json.then(|| serde_json::from_str::<Value>(text).ok()).flatten();
+        let parsed = looks_like_json(text).then(|| serde_json::from_str::<Value>(text).ok()).flatten();
         let before = parsed.unwrap_or_else(|| Value::String(text.to_owned()));
         let mut value = before.clone();
+        if self.is_full {
+            mask_all(&mut value);
+        }
         for (call, sensitive) in &self.calls {
             match call == id {
                 true => value = sensitive.mask(&value),
-                false if masks_all(sensitive) => {}
                 // Of other calls only the values are masked: a name may mean something else here.
                 false => each_text(&mut value, &|text| {
                     sensitive.mask(&Value::from(text)).as_str().unwrap_or_default().to_owned()
@@ -124,6 +156,32 @@ impl RunMasks {
             Value::String(text) => text,
             value => value.to_string(),
         }
+    }
+}
+
+/// `true` if a text may be JSON.
+fn looks_like_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
+}
+
+/// Replaces every text and number of a value. Structure and names stay, so that JSON stays JSON.
+fn mask_all(value: &mut Value) {
+    match value {
+        Value::String(text) if text.is_empty() => {}
+        Value::String(_) | Value::Number(_) => *value = Value::from(MASK),
+        Value::Array(items) => items.iter_mut().for_each(mask_all),
+        Value::Object(fields) => fields.values_mut().for_each(mask_all),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// Returns the maximum length of a text or number in a value, in bytes.
+fn longest_text(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(longest_text).max().unwrap_or_default(),
+        Value::Object(fields) => fields.values().map(longest_text).max().unwrap_or_default(),
+        value => value.to_string().len(),
     }
 }
 
@@ -150,7 +208,7 @@ mod tests {
         let mut redactions = Redactions::default();
         redactions.add(["sk-[a-z]+".to_owned()]);
         redactions.add_literal(["two words".to_owned()]);
-        let mut masks = RunMasks::new(redactions);
+        let mut masks = RunMasks::new(redactions, Some(64));
         masks.add_tool("login", vec!["password".to_owned()]);
         masks
     }
@@ -199,5 +257,59 @@ mod tests {
             assert!(whole.starts_with(&beginning), "{end}: {beginning}");
         }
         assert_eq!(RunMasks::default().mask_beginning("as it is"), "as it is");
+    }
+
+    /// Texts that a kept run gets while a text arrives by one character at a time.
+    fn written(masks: &RunMasks, text: &str) -> String {
+        (0..text.len()).map(|end| masks.mask_beginning(&text[..end]) + "|").collect()
+    }
+
+    #[test]
+    fn as_much_is_held_back_as_the_longest_mask_needs() {
+        let long = "canary ".repeat(40);
+        let text = format!("{} {long}. {}", "x ".repeat(200), "y ".repeat(400));
+        let mut redactions = Redactions::default();
+        redactions.add_literal([long.trim_end().to_owned()]);
+        let masks = RunMasks::new(redactions.clone(), Some(long.len()));
+        let kept = written(&masks, &text);
+        assert!(!kept.contains("canary") && kept.contains("y y"), "{kept}");
+        let json = json!({ "a": text.replace(' ', "\n") }).to_string();
+        assert_eq!(written(&masks, &json).replace('|', ""), "", "JSON is masked once it is whole");
+        // The length that a pattern matches is not known.
+        redactions.add(["canary[^.]*".to_owned()]);
+        assert_eq!(written(&RunMasks::new(redactions, None), &text).replace('|', ""), "");
+        // That of an argument is.
+        let mut masks = RunMasks::new(Redactions::default(), Some(0));
+        masks.add_tool("login", vec!["password".to_owned()]);
+        masks.mask_message(&mut call("login", &json!({ "password": [long.trim_end()] })));
+        let kept = written(&masks, &text);
+        assert!(!kept.contains("canary") && kept.contains("y y"), "{kept}");
+    }
+
+    #[test]
+    fn more_sensitive_values_than_can_be_searched_for_mask_every_text() {
+        let mut masks = masks();
+        for number in 0..MAX_SENSITIVE_CALLS {
+            masks.mask_message(&mut call("login", &json!({ "password": format!("secret-{number}") })));
+        }
+        assert_eq!(masks.mask_text("secret-0 and more"), "*** and more");
+        let mut message = call("login", &json!({ "user": "ada", "password": "one-more" }));
+        message["content"] = json!("");
+        message["output_items"] = json!(["call"]);
+        assert!(masks.mask_message(&mut message), "masked");
+        assert_eq!(message["tool_calls"][0]["function"]["arguments"], r#"{"user":"***","password":"***"}"#);
+        assert_eq!((&message["content"], message.get("output_items")), (&json!(""), None));
+        for text in ["secret-0 and more", "one-more", "plain"] {
+            assert_eq!(masks.mask_text(text), "***");
+            assert_eq!(masks.mask_beginning(&text.repeat(100)), "");
+        }
+    }
+
+    #[test]
+    fn a_call_with_more_sensitive_values_than_can_be_searched_for_masks_every_text() {
+        let mut masks = masks();
+        let many: Vec<String> = (0..100).map(|number| format!("secret-{number}")).collect();
+        masks.mask_message(&mut call("login", &json!({ "password": many })));
+        assert_eq!(masks.mask_text("it was secret-7"), "***");
     }
 }

@@ -9,9 +9,11 @@ mod line;
 mod masks;
 mod reading;
 mod store;
+mod summary;
 
 pub(crate) use file::RunFile;
-pub(crate) use line::{Header, Line};
+pub(crate) use line::{Header, Line, RunFigures};
 pub(crate) use masks::RunMasks;
 pub(crate) use reading::{BROKEN_OFF, KeptRun, RunState, broken_off};
 pub(crate) use store::RunStore;
+pub(crate) use summary::RunSummary;

@@ -1,6 +1,6 @@
 //! State of a run from the lines of its file: its conversation, the calls that have not begun, and its end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::agent::message::{Message, Role};
 use crate::agent::turn::{Call, Usage};
 
-use super::line::{Header, Line, RUN_VERSION};
+use super::line::{Header, Line, RUN_VERSION, RunFigures};
 
 /// A run as it was kept.
 #[derive(Debug)]
@@ -46,6 +46,8 @@ pub(crate) enum RunState {
 struct OpenStep {
     calls: Vec<Call>,
     begun: bool,
+    /// Identifiers of the calls that wait for an approval, although the others have begun.
+    asked: HashSet<String>,
     masked: bool,
     results: HashMap<String, (Message, Option<String>)>,
 }
@@ -61,6 +63,19 @@ fn interrupted_result() -> String {
 fn masked_result() -> String {
     json!({ "error": "not made: the program ended before this call, and its arguments held a secret that is not kept" })
         .to_string()
+}
+
+/// Result of a call that nobody had approved.
+fn asked_result() -> String {
+    json!({ "error": "not made: the program ended while this call waited for an approval, so it has not happened" })
+        .to_string()
+}
+
+/// Result of a call that a copy of its run does not make.
+fn copied_result() -> String {
+    let error = "not made: this conversation is a copy, and the call belongs to the run that it was copied from, which may \
+                 have made it since. Find out before you make it again";
+    json!({ "error": error }).to_string()
 }
 
 /// Mark at the end of a text that broke off.
@@ -79,10 +94,7 @@ impl KeptRun {
     /// The first line that is damaged, with its number.
     pub(super) fn read(bytes: &[u8], name: &str) -> anyhow::Result<Self> {
         let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate();
-        let header = match lines.next().map(|(_, line)| serde_json::from_slice(line)) {
-            Some(Ok(Line::Run(header))) => header,
-            _ => bail!("`{name}`: line 1 is not the beginning of a run"),
-        };
+        let header = header_of(lines.next().map_or(&[][..], |(_, line)| line), name)?;
         if header.version != RUN_VERSION {
             bail!("`{name}`: format {} of a later version; this one reads {RUN_VERSION}", header.version);
         }
@@ -95,10 +107,22 @@ impl KeptRun {
         Ok(reading.end())
     }
 
+    /// Returns the conversation for a run of its own, which makes none of the calls that have not begun here.
+    pub(crate) fn copied(mut self) -> Self {
+        let pending = std::mem::take(&mut self.pending);
+        self.messages.extend(pending.iter().map(|call| Message::result(call, copied_result().into())));
+        self
+    }
+
     /// Returns the beginning of the first prompt.
     pub(crate) fn title(&self) -> String {
         let first = self.messages.iter().find(|message| message.role == Role::User);
         first.map(Message::shown_text).unwrap_or_default()
+    }
+
+    /// Returns the figures of the run so far.
+    pub(crate) fn figures(&self) -> RunFigures {
+        RunFigures { steps: self.steps, calls: self.calls, usage: self.usage }
     }
 
     /// Returns the last answer, if the conversation ends with one.
@@ -111,6 +135,18 @@ impl KeptRun {
     pub(crate) fn contains(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         self.messages.iter().any(|message| message.searched_text().to_lowercase().contains(&text))
+    }
+}
+
+/// Parses the first line of a file; `name` is its name in messages.
+///
+/// # Errors
+///
+/// It is not the beginning of a run.
+pub(super) fn header_of(line: &[u8], name: &str) -> anyhow::Result<Header> {
+    match serde_json::from_slice(line) {
+        Ok(Line::Run(header)) => Ok(header),
+        _ => bail!("`{name}`: line 1 is not the beginning of a run"),
     }
 }
 
@@ -154,6 +190,12 @@ impl Reading {
                 };
                 step.begun = true;
             }
+            Line::Asked { id } => {
+                self.begun_step(&id)?.asked.insert(id);
+            }
+            Line::Begun { id } => {
+                self.begun_step(&id)?.asked.remove(&id);
+            }
             Line::Text { text } => self.text += &text,
             Line::Void => self.text.clear(),
             Line::Usage(usage) => *self.run.usage.get_or_insert_default() += usage,
@@ -166,6 +208,12 @@ impl Reading {
             Line::Resumed { .. } | Line::End { .. } => self.text.clear(),
         }
         Ok(())
+    }
+
+    /// Returns the last step, if this call is among its calls that have begun.
+    fn begun_step(&mut self, id: &str) -> anyhow::Result<&mut OpenStep> {
+        let has_begun = |step: &&mut OpenStep| step.begun && step.calls.iter().any(|call| call.id == id);
+        self.step.as_mut().filter(has_begun).context("an approval of no call")
     }
 
     fn message(&mut self, message: Value, masked: bool, change: Option<String>) -> anyhow::Result<()> {
@@ -191,11 +239,16 @@ impl Reading {
 
     /// Adds the results of the last step, in the order of its calls, and those that stand for missing ones.
     fn close(&mut self) {
-        let Some(OpenStep { calls, begun, masked, mut results }) = self.step.take() else { return };
+        let Some(OpenStep { calls, begun, asked, masked, mut results }) = self.step.take() else { return };
         for call in calls {
             let (message, change) = results.remove(&call.id).unwrap_or_else(|| {
-                let missing = if begun || !masked { interrupted_result() } else { masked_result() };
-                let change = begun.then(|| format!("{} (interrupted)", call.name));
+                let has_begun = begun && !asked.contains(&call.id);
+                let missing = match begun {
+                    true if !has_begun => asked_result(),
+                    false if masked => masked_result(),
+                    _ => interrupted_result(),
+                };
+                let change = has_begun.then(|| format!("{} (interrupted)", call.name));
                 (Message::result(&call, missing.into()), change)
             });
             self.run.changes.extend(change.map(|change| (self.run.messages.len(), change)));
@@ -266,9 +319,20 @@ mod tests {
         let run = read(&[two_calls(), begun.clone(), result("b")]).unwrap();
         assert_eq!((run.pending.len(), run.written, run.answered.as_slice()), (0, 1, ["b".to_owned()].as_slice()));
         assert!(roles(&run)[1].contains("may or may not") && roles(&run)[2] == "done", "in the order of the calls");
+        let begun_again = begun.clone();
         let run =
             read(&[two_calls(), begun, result("b"), result("a"), message(json!({ "role": "user", "content": "c" }))]);
         assert_eq!(roles(&run.unwrap()), ["", "done", "done", "c"]);
+        let of = |kind: &str, id: &str| json!({ "type": kind, "id": id });
+        let asked = [two_calls(), begun_again.clone(), of("asked", "a"), of("asked", "b")];
+        let run = read(&asked).unwrap();
+        assert!(
+            run.pending.is_empty() && roles(&run)[1..].iter().all(|text| text.contains("has not happened")),
+            "{run:?}"
+        );
+        assert!(run.changes.is_empty(), "{run:?}");
+        let run = read(&[&asked[..], &[of("begun", "a"), result("b")]].concat()).unwrap();
+        assert!(roles(&run)[1].contains("may or may not have happened") && roles(&run)[2] == "done", "{run:?}");
         let mut masked = two_calls();
         masked["masked"] = json!(true);
         let run = read(&[masked]).unwrap();
@@ -315,6 +379,7 @@ mod tests {
             (json!({ "type": "later" }), "`a`: line 3"),
             (result("x"), "a result of no call"),
             (json!({ "type": "calls", "ids": ["x"] }), "calls of no message"),
+            (json!({ "type": "asked", "id": "x" }), "an approval of no call"),
             (header(), "the beginning of another run"),
         ] {
             let user = message(json!({ "role": "user", "content": "go" }));

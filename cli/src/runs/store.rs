@@ -14,6 +14,7 @@ use crate::short_id;
 use super::file::{self, RunFile, complete};
 use super::line::{Header, RUN_VERSION};
 use super::reading::KeptRun;
+use super::summary::{self, RunSummary};
 
 /// Maximum number of kept runs.
 pub(crate) const MAX_RUNS: usize = 500;
@@ -134,18 +135,32 @@ impl RunStore {
         Ok(files)
     }
 
-    /// Returns the run of the current folder that was changed last.
+    /// Sums up a run, which another process may write at the same time.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// There is no such run, or its file is damaged.
+    pub(crate) fn summary(&self, id: &str) -> anyhow::Result<RunSummary> {
+        match RunSummary::of_parts(&self.path(id)) {
+            Ok(Some(summary)) => Ok(summary),
+            _ => Ok((&self.read(id)?).into()),
+        }
+    }
+
+    /// Returns the run of the current folder that was changed last. Files without a run, as a kill at its beginning leaves them,
+    /// are passed over.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or its file or a later one is damaged.
     pub(crate) fn latest_here(&self) -> anyhow::Result<String> {
         let here = std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default();
-        let is_here = |stored: &StoredRun| self.read(&stored.id).is_ok_and(|run| run.header.folder == here);
-        let found = self.files()?.into_iter().find(is_here);
-        found.map(|stored| stored.id).ok_or_else(|| {
-            Advice::new("no run of this folder is kept", "`toolcrib runs list` lists the runs of all folders").into()
-        })
+        for stored in self.files()? {
+            if summary::header(&self.path(&stored.id))?.is_some_and(|header| header.folder == here) {
+                return Ok(stored.id);
+            }
+        }
+        Err(Advice::new("no run of this folder is kept", "`toolcrib runs list` lists the runs of all folders").into())
     }
 
     /// Removes a run; `false` if there is none.

@@ -4,6 +4,7 @@
 
 mod options;
 
+use std::error::Error;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -66,7 +67,21 @@ pub(crate) struct Budget {
 struct State {
     limits: Amounts,
     spent: Spent,
+    /// `true` once the server has not counted the tokens of an answer, although a budget needs them.
+    is_uncounted: bool,
 }
+
+/// The server has not counted the tokens of an answer, although a budget needs them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Uncounted;
+
+impl fmt::Display for Uncounted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the server does not count tokens, so no budget of tokens or money can hold: run without them")
+    }
+}
+
+impl Error for Uncounted {}
 
 /// A budget that is used up.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,17 +112,21 @@ impl UsedUp {
 impl Budget {
     /// Creates budgets with these limits.
     pub(super) fn new(limits: Amounts, price: Option<Price>) -> Self {
-        Self { set: limits, price, state: Mutex::new(State { limits, spent: Spent::default() }) }
+        Self { set: limits, price, state: Mutex::new(State { limits, ..State::default() }) }
     }
 
     /// Returns `true` if tokens have to be counted.
-    pub(crate) fn counts_tokens(&self) -> bool {
+    fn counts_tokens(&self) -> bool {
         self.set.tokens.is_some() || self.set.cost.is_some()
     }
 
-    /// Adds the tokens of a request.
-    pub(crate) fn add_tokens(&self, usage: Usage) {
+    /// Adds the tokens of a request. Without them, no further request is made within a budget of tokens or money.
+    pub(crate) fn add_tokens(&self, usage: Option<Usage>) {
         let mut state = self.lock();
+        let Some(usage) = usage else {
+            state.is_uncounted |= self.counts_tokens();
+            return;
+        };
         let spent = &mut state.spent;
         spent.prompt_tokens = spent.prompt_tokens.saturating_add(usage.prompt_tokens);
         spent.completion_tokens = spent.completion_tokens.saturating_add(usage.completion_tokens);
@@ -119,10 +138,19 @@ impl Budget {
         Some(self.price.as_ref()?.of(&self.lock().spent))
     }
 
+    /// Refuses a further request if the tokens of an earlier one were not counted.
+    ///
+    /// # Errors
+    ///
+    /// [`Uncounted`].
+    pub(crate) fn check_counted(&self) -> Result<(), Uncounted> {
+        if self.lock().is_uncounted { Err(Uncounted) } else { Ok(()) }
+    }
+
     /// Returns the first budget that does not suffice for another step, or for `calls` more calls.
     pub(crate) fn used_up(&self, calls: usize) -> Option<UsedUp> {
         let state = self.lock();
-        let State { limits, spent } = &*state;
+        let State { limits, spent, .. } = &*state;
         let cost = self.price.as_ref().map_or(0.0, |price| price.of(spent));
         let after = spent.calls.saturating_add(calls as u64);
         // Calls use up no tokens of this run.
@@ -146,7 +174,7 @@ impl Budget {
     pub(crate) fn extend(&self, kind: BudgetKind, calls: usize) {
         let cost = self.cost().unwrap_or_default();
         let mut state = self.lock();
-        let State { limits, spent } = &mut *state;
+        let State { limits, spent, .. } = &mut *state;
         match kind {
             BudgetKind::Steps => {}
             BudgetKind::Tokens => limits.tokens = self.set.tokens.map(|add| spent.total_tokens.saturating_add(add)),
@@ -185,8 +213,8 @@ impl Observer for Budget {
 mod tests {
     use super::*;
 
-    fn used(tokens: u64) -> Usage {
-        Usage { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens }
+    fn used(tokens: u64) -> Option<Usage> {
+        Some(Usage { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens })
     }
 
     #[test]
@@ -211,10 +239,17 @@ mod tests {
     fn money_is_counted_only_at_a_price() {
         let limits = Amounts { cost: Some(1.0), ..Amounts::default() };
         let budget = Budget::new(limits, "0.5/2".parse().ok());
-        budget.add_tokens(Usage { prompt_tokens: 1_000_000, completion_tokens: 200_000, total_tokens: 1_200_000 });
+        let usage = Usage { prompt_tokens: 1_000_000, completion_tokens: 200_000, total_tokens: 1_200_000 };
+        budget.add_tokens(Some(usage));
         assert_eq!((budget.cost(), budget.used_up(0)), (Some(0.9), None));
         budget.add_tokens(used(200_000));
         assert_eq!(budget.used_up(0).map(|used| used.kind), Some(BudgetKind::Cost));
         assert_eq!(Budget::default().cost(), None);
+        assert_eq!(budget.check_counted(), Ok(()));
+        budget.add_tokens(None);
+        assert_eq!(budget.check_counted(), Err(Uncounted));
+        let calls = Budget::new(Amounts { calls: Some(1), ..Amounts::default() }, None);
+        calls.add_tokens(None);
+        assert_eq!(calls.check_counted(), Ok(()), "calls are counted here");
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::{Map, json};
+use toolcrib::policy::Approvals;
 use toolcrib::{Builder, Runtime};
 
 use crate::agent::RequestOptions;
@@ -20,6 +21,7 @@ use crate::agent::script::Script;
 use crate::agent::settings::{ModelOptions, Settings};
 use crate::door::Door;
 use crate::options::{EarlierRun, KeepOptions, RecordsFolder, Sources};
+use crate::permission::TerminalApprover;
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
 
@@ -74,6 +76,13 @@ impl AgentOptions {
     /// Resolves the settings of the model.
     pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
         self.model.resolve(|name| std::env::var(name).ok())
+    }
+
+    /// Creates the approver that asks at the terminal.
+    pub(crate) fn terminal_approver(&self) -> anyhow::Result<TerminalApprover> {
+        let approvals = self.sources.rules.kept.file();
+        let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
+        Ok(TerminalApprover::new(approvals, agreed))
     }
 
     /// Loads the script that replaces the model, if one is named.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::options::RunsFolder;
 use crate::parse::count;
 use crate::render::{self, one_line, shortened};
-use crate::runs::{KeptRun, RunState, RunStore};
+use crate::runs::{RunState, RunStore, RunSummary};
 
 const HEADINGS: [&str; 6] = ["ID", "CREATED", "STATE", "STEPS", "MODEL", "PROMPT"];
 /// Maximum characters of a prompt or a name in the list.
@@ -47,17 +47,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         if args.last.is_some_and(|last| found.len() == last) {
             break;
         }
-        let run = match store.read(&stored.id) {
-            Ok(run) => run,
+        // A search needs the whole conversation, of one run at a time.
+        let found_run = match &args.search {
+            None => store.summary(&stored.id).map(Some),
+            Some(text) => store.read(&stored.id).map(|run| run.contains(text).then(|| (&run).into())),
+        };
+        let run = match found_run {
+            Ok(Some(run)) => run,
+            Ok(None) => continue,
             Err(error) => {
                 render::warning(&render::message(&error));
                 continue;
             }
         };
-        let is_meant =
-            (!args.here || run.header.folder == here) && args.search.as_deref().is_none_or(|text| run.contains(text));
-        if is_meant {
-            found.push(Row { state: state(&store, &run), bytes: stored.bytes, run });
+        if !args.here || run.header.folder == here {
+            found.push(Row { state: state(&store, &run.header.id, &run.state), bytes: stored.bytes, run });
         }
     }
     if args.json {
@@ -68,24 +72,24 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Returns the state of a run in a word.
-pub(super) fn state(store: &RunStore, run: &KeptRun) -> String {
-    match &run.state {
-        // A process that was ended by a run may go on with it now.
-        _ if store.is_running(&run.header.id) => "running".to_owned(),
+pub(super) fn state(store: &RunStore, id: &str, state: &RunState) -> String {
+    match state {
+        // Another process may go on with a run that has ended.
+        _ if store.is_running(id) => "running".to_owned(),
         RunState::Ended(reason) => one_line(reason),
         RunState::Open => "killed".to_owned(),
     }
 }
 
 struct Row {
-    run: KeptRun,
+    run: RunSummary,
     state: String,
     bytes: u64,
 }
 
 impl Row {
     fn cells(&self) -> [String; 6] {
-        let KeptRun { header, steps, .. } = &self.run;
+        let RunSummary { header, title, steps, .. } = &self.run;
         let text = |text: &str| one_line(&shortened(text, MAX_TEXT));
         [
             header.id.clone(),
@@ -93,12 +97,12 @@ impl Row {
             self.state.clone(),
             steps.to_string(),
             text(&header.model),
-            text(&self.run.title()),
+            text(title),
         ]
     }
 
     fn json(&self) -> Value {
-        let KeptRun { header, steps, calls, usage, .. } = &self.run;
+        let RunSummary { header, title, steps, calls, usage, .. } = &self.run;
         json!({
             "id": header.id,
             "created": header.created,
@@ -107,7 +111,7 @@ impl Row {
             "model": header.model,
             "folder": header.folder,
             "parent": header.parent,
-            "prompt": shortened(&self.run.title(), MAX_TEXT),
+            "prompt": shortened(title, MAX_TEXT),
             "steps": steps,
             "calls": calls,
             "usage": usage,

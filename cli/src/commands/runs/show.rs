@@ -36,7 +36,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let store = args.folder.store()?;
     let run = store.read(&RunStore::parse(&args.id)?)?;
-    let state = state(&store, &run);
+    let state = state(&store, &run.header.id, &run.state);
     let KeptRun { header, messages, pending, changes, steps, calls, usage, .. } = &run;
     if args.json {
         let pending: Vec<&str> = pending.iter().map(|call| call.id.as_str()).collect();
