@@ -102,6 +102,26 @@ fn an_older_kernel_gives_the_same_access_to_files_and_no_more() {
 }
 
 #[test]
+fn an_older_kernel_truncates_what_the_guest_may_write_and_no_file_of_the_hosts_own() {
+    let crib = Crib::with_guests(&["file_io"]);
+    fs::write(crib.path("audit/own"), "the host's own").unwrap();
+    fs::hard_link(crib.path("audit/own"), crib.path("work/link")).unwrap();
+    let call = |op: &str, path: &str| {
+        let arguments = json!({"op": op, "path": path, "text": "x"}).to_string();
+        answer(&on_an_older_kernel(&crib, &["call", "file_io", &arguments, "--json", "--allow-write=work"]))["result"]
+            .clone()
+    };
+    for op in ["truncate", "write"] {
+        fs::write(crib.path("work/a.txt"), "inside").unwrap();
+        assert_eq!(call(op, "link"), json!({"error": "not-permitted"}), "{op}");
+        assert_eq!(fs::read_to_string(crib.path("audit/own")).unwrap(), "the host's own", "{op}");
+        assert!(call(op, "a.txt").get("ok").is_some(), "{op}");
+        let left = fs::read_to_string(crib.path("work/a.txt")).unwrap();
+        assert_eq!(left, if op == "write" { "x" } else { "" }, "{op}");
+    }
+}
+
+#[test]
 fn doctor_names_what_an_older_kernel_lacks_and_the_fallback() {
     let crib = Crib::with_guests(&["echo"]);
     let found = on_an_older_kernel(&crib, &["doctor"]).stdout;
