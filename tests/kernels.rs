@@ -11,6 +11,7 @@ use seccompiler::{
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran, TOOLCRIB};
+use crate::hostile::programs::table_of;
 
 /// Variable with the command line of the separate process, as a JSON array.
 const COMMAND: &str = "TOOLCRIB_KERNEL_COMMAND";
@@ -134,6 +135,14 @@ fn doctor_names_what_an_older_kernel_lacks_and_the_fallback() {
 #[test]
 fn little_address_space_is_enough_for_calls_and_their_limits() {
     let crib = Crib::with_guests(&["echo", "grow", "recurse", "spin"]);
+    // Each grows its table, and fails if it may not.
+    let guests = [("within", 60_000), ("beyond", 70_000)];
+    for (name, elements) in guests {
+        crib.install_wat(name, &table_of(elements));
+    }
+    let entry = |name: &str| json!({"name": name, "command": [format!("./tools/bin/{name}")]});
+    let tools = ["echo", "grow", "recurse", "spin", "within", "beyond"].map(entry);
+    crib.manifest(&json!({ "tools": tools }));
     // Less than one memory of the pool needs, and more than one compiler may use.
     let call = |name: &str, flags: &[&str]| {
         let ran = with_addresses(&crib, 4 << 20, &[&["call", name, r#"{"a":1}"#, "--json"], flags].concat());
@@ -141,6 +150,8 @@ fn little_address_space_is_enough_for_calls_and_their_limits() {
     };
     assert_eq!(call("echo", &[]), "ok");
     assert_eq!(call("grow", &[]), "memory");
+    assert_eq!(call("within", &[]), "ok");
+    assert_eq!(call("beyond", &[]), "memory", "more elements than a table may have");
     assert_eq!(call("recurse", &[]), "stack");
     assert_eq!(call("spin", &["--tool-timeout=200ms"]), "deadline");
     assert_eq!(call("spin", &["--fuel=1000000"]), "fuel");
