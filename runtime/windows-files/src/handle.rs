@@ -47,6 +47,18 @@ pub fn open_folder(path: &Path, follow: bool) -> io::Result<File> {
     options.custom_flags(FILE_FLAG_BACKUP_SEMANTICS | link).open(path)
 }
 
+/// Opens a file or folder to read its attributes alone, which no other handle can exclude. A link at the path is followed if
+/// `follow` is set; else the link itself is opened.
+///
+/// # Errors
+///
+/// The error of the system.
+pub fn open_attributes(path: &Path, follow: bool) -> io::Result<File> {
+    let link = if follow { 0 } else { FILE_FLAG_OPEN_REPARSE_POINT };
+    let mut options = OpenOptions::new();
+    options.access_mode(FILE_READ_ATTRIBUTES).custom_flags(FILE_FLAG_BACKUP_SEMANTICS | link).open(path)
+}
+
 /// Opens a folder, or what else is at the path, so that no other handle can move or remove it or a folder above it until this
 /// one is closed. A link at the path is followed if `follow` is set; else the link itself is opened.
 ///
