@@ -53,14 +53,14 @@ pub(crate) enum Writing {
 }
 
 impl Writing {
-    /// Waits for the result. The entry is written even if the future is dropped.
+    /// Waits for the result, which is returned once. The entry is written even if the future is dropped.
     ///
     /// # Errors
     ///
     /// The entry was not written.
-    pub(crate) async fn ended(self) -> Result<(), Error> {
+    pub(crate) async fn ended(&mut self) -> Result<(), Error> {
         match self {
-            Self::Ended(result) => result,
+            Self::Ended(result) => std::mem::replace(result, Ok(())),
             Self::Waits(result) => result.await.unwrap_or_else(|_| Err(failed())),
         }
     }
@@ -70,7 +70,7 @@ impl Writing {
     /// # Errors
     ///
     /// The entry was not written.
-    pub(crate) fn wait(self) -> Result<(), Error> {
+    pub(crate) fn wait(&mut self) -> Result<(), Error> {
         let mut ended = Box::pin(self.ended());
         let waker = Arc::new(Unpark(thread::current())).into();
         loop {
@@ -229,7 +229,7 @@ mod tests {
         drop(dropped);
         (0..2).for_each(|_| permission.send(()).unwrap());
         assert!(first.join().unwrap().is_ok());
-        assert!(waiting.into_iter().all(|result| result.wait().is_ok()));
+        assert!(waiting.into_iter().all(|mut result| result.wait().is_ok()));
         assert_eq!(*queue.sink.batches.lock().unwrap(), [1, 101]);
         permission.send(()).unwrap();
         assert!(matches!(queue.write(entry(b"{}")), Writing::Ended(Ok(()))), "there is no writer any more");
