@@ -7,11 +7,12 @@ mod show;
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
+use toolcrib::observe::{Event, EventKind, Observer};
 use toolcrib::{Audit, Outcome, Runtime, ToolCall};
 
 use crate::crib::{Crib, guest};
@@ -138,6 +139,45 @@ fn a_log_that_somebody_holds_locked_refuses_the_call_in_bound() {
     assert!(started.elapsed() < Duration::from_secs(10));
     held.unlock().unwrap();
     assert_eq!(call(), Outcome::Ok);
+}
+
+/// Observer that notes the end of each call.
+#[derive(Default)]
+struct Ends(Mutex<Vec<(String, Outcome)>>);
+
+impl Observer for Ends {
+    fn observe(&self, event: &Event<'_>) {
+        if let EventKind::Ended(result) = &event.kind {
+            self.0.lock().unwrap().push((result.call_id.clone(), result.receipt.outcome));
+        }
+    }
+}
+
+#[test]
+fn observers_learn_of_a_call_that_was_dropped_with_its_record_that_it_was_not_written() {
+    let crib = Crib::new();
+    let ends = Arc::new(Ends::default());
+    let builder = Runtime::builder(Audit::folder(crib.path("audit"))).source(guest("empty"));
+    let runtime = builder.observer(ends.clone()).build().unwrap();
+    let call = |id: &'static str| {
+        let runtime = runtime.clone();
+        async move { runtime.call(ToolCall::new(id, "empty", "{}")).await.receipt.outcome }
+    };
+    assert_eq!(block_on(call("first")), Outcome::Ok);
+    let held = fs::File::open(crib.path("audit/head")).unwrap();
+    held.lock().unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| block_on(call("writer")));
+        std::thread::sleep(Duration::from_millis(300));
+        // Its record waits for the writer, which waits for the lock.
+        let dropped = block_on(async { tokio::time::timeout(Duration::from_millis(300), call("dropped")).await });
+        assert!(dropped.is_err());
+        assert_eq!(writer.join().unwrap(), Outcome::Unlogged);
+    });
+    let ends = ends.0.lock().unwrap();
+    let end = |id: &str| ends.iter().filter(|(known, _)| known == id).map(|(_, end)| *end).collect::<Vec<_>>();
+    assert_eq!(end("writer"), [Outcome::Unlogged]);
+    assert_eq!(end("dropped"), [Outcome::Unlogged]);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use seccompiler::{
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran, TOOLCRIB};
+use crate::hostile::programs::table_of;
 
 /// Variable with the command line of the separate process, as a JSON array.
 const COMMAND: &str = "TOOLCRIB_KERNEL_COMMAND";
@@ -102,6 +103,26 @@ fn an_older_kernel_gives_the_same_access_to_files_and_no_more() {
 }
 
 #[test]
+fn an_older_kernel_truncates_what_the_guest_may_write_and_no_file_of_the_hosts_own() {
+    let crib = Crib::with_guests(&["file_io"]);
+    fs::write(crib.path("audit/own"), "the host's own").unwrap();
+    fs::hard_link(crib.path("audit/own"), crib.path("work/link")).unwrap();
+    let call = |op: &str, path: &str| {
+        let arguments = json!({"op": op, "path": path, "text": "x"}).to_string();
+        answer(&on_an_older_kernel(&crib, &["call", "file_io", &arguments, "--json", "--allow-write=work"]))["result"]
+            .clone()
+    };
+    for op in ["truncate", "write"] {
+        fs::write(crib.path("work/a.txt"), "inside").unwrap();
+        assert_eq!(call(op, "link"), json!({"error": "not-permitted"}), "{op}");
+        assert_eq!(fs::read_to_string(crib.path("audit/own")).unwrap(), "the host's own", "{op}");
+        assert!(call(op, "a.txt").get("ok").is_some(), "{op}");
+        let left = fs::read_to_string(crib.path("work/a.txt")).unwrap();
+        assert_eq!(left, if op == "write" { "x" } else { "" }, "{op}");
+    }
+}
+
+#[test]
 fn doctor_names_what_an_older_kernel_lacks_and_the_fallback() {
     let crib = Crib::with_guests(&["echo"]);
     let found = on_an_older_kernel(&crib, &["doctor"]).stdout;
@@ -114,6 +135,14 @@ fn doctor_names_what_an_older_kernel_lacks_and_the_fallback() {
 #[test]
 fn little_address_space_is_enough_for_calls_and_their_limits() {
     let crib = Crib::with_guests(&["echo", "grow", "recurse", "spin"]);
+    // Each grows its table, and fails if it may not.
+    let guests = [("within", 60_000), ("beyond", 70_000)];
+    for (name, elements) in guests {
+        crib.install_wat(name, &table_of(elements));
+    }
+    let entry = |name: &str| json!({"name": name, "command": [format!("./tools/bin/{name}")]});
+    let tools = ["echo", "grow", "recurse", "spin", "within", "beyond"].map(entry);
+    crib.manifest(&json!({ "tools": tools }));
     // Less than one memory of the pool needs, and more than one compiler may use.
     let call = |name: &str, flags: &[&str]| {
         let ran = with_addresses(&crib, 4 << 20, &[&["call", name, r#"{"a":1}"#, "--json"], flags].concat());
@@ -121,6 +150,8 @@ fn little_address_space_is_enough_for_calls_and_their_limits() {
     };
     assert_eq!(call("echo", &[]), "ok");
     assert_eq!(call("grow", &[]), "memory");
+    assert_eq!(call("within", &[]), "ok");
+    assert_eq!(call("beyond", &[]), "memory", "more elements than a table may have");
     assert_eq!(call("recurse", &[]), "stack");
     assert_eq!(call("spin", &["--tool-timeout=200ms"]), "deadline");
     assert_eq!(call("spin", &["--fuel=1000000"]), "fuel");

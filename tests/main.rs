@@ -41,6 +41,7 @@ mod manifest;
 mod markdown;
 mod mcp;
 mod mcp_config;
+mod only;
 mod permissions;
 mod preview1;
 mod programs;

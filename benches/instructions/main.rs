@@ -63,7 +63,8 @@ impl Counter {
     fn of_call(&self) -> u64 {
         let workload = self.compiled("calls", 1);
         let [few, many] = CALLS.map(|calls| count("callgrind", &this_program(), &workload.arguments(calls), &workload));
-        (many - few) / (CALLS[1] - CALLS[0])
+        let more = many.checked_sub(few).filter(|more| *more > 0);
+        more.expect("more calls take more instructions") / (CALLS[1] - CALLS[0])
     }
 
     /// Returns the instructions of one command, from its start to its end, with a warm cache.
@@ -85,7 +86,7 @@ fn this_program() -> PathBuf {
     std::env::current_exe().expect("this program has a path")
 }
 
-/// Runs a program under a tool of the counter, and returns the number of its instructions; 0 if the tool counts none.
+/// Runs a program under a tool of the counter, and returns the number of its instructions; 0 if the tool is `none`.
 fn count(tool: &str, program: &Path, arguments: &[String], workload: &Workload) -> u64 {
     let mut command = Command::new(COUNTER);
     command.arg(format!("--tool={tool}")).current_dir(workload.home());
@@ -97,6 +98,10 @@ fn count(tool: &str, program: &Path, arguments: &[String], workload: &Workload) 
     let output = command.output().expect("the counter starts");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {errors}", program.display());
+    if tool == "none" {
+        return 0;
+    }
     let collected = errors.lines().find_map(|line| line.split_once("Collected : "));
-    collected.and_then(|(_, number)| number.trim().parse().ok()).unwrap_or_default()
+    let counted = collected.and_then(|(_, number)| number.trim().parse().ok()).filter(|counted| *counted > 0);
+    counted.unwrap_or_else(|| panic!("{}: the counter reports no instructions: {errors}", program.display()))
 }

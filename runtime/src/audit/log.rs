@@ -147,19 +147,23 @@ impl Sink for Log {
         let mut results = Vec::with_capacity(entries.len());
         let mut rest = entries;
         while let Some(first) = rest.first() {
-            let mut len = 0;
-            let fits = |entry: &&Entry| {
-                len += entry.record.len();
-                entry.day == first.day && len <= MAX_BATCH_LEN
-            };
-            let count = rest.iter().take_while(fits).count().max(1);
-            let (batch, after) = rest.split_at(count);
+            let (batch, after) = rest.split_at(written_at_once(rest));
             let records: Vec<&[u8]> = batch.iter().map(|entry| entry.record.as_slice()).collect();
-            results.resize(results.len() + count, self.append_all(first.day, &records));
+            results.resize(results.len() + batch.len(), self.append_all(first.day, &records));
             rest = after;
         }
         results
     }
+}
+
+/// Returns the number of the first entries that are written at once: those of one day, of at most [`MAX_BATCH_LEN`] together.
+fn written_at_once(entries: &[Entry]) -> usize {
+    let mut len = 0;
+    let fits = |entry: &&Entry| {
+        len += entry.record.len();
+        entry.day == entries[0].day && len <= MAX_BATCH_LEN
+    };
+    entries.iter().take_while(fits).count().max(1)
 }
 
 impl Writer {
@@ -389,5 +393,39 @@ mod tests {
         assert!(problems.is_empty(), "{problems:?}");
         let summary = verification.summary();
         assert_eq!((summary.files, summary.records, summary.last), (3, 900, Some(900)));
+    }
+
+    #[test]
+    fn records_of_one_day_are_written_at_once_up_to_a_length_and_fail_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = Log::new(dir.path().to_path_buf());
+        let days = [b"20260301", b"20260302", b"20260303"].map(|digits| Day::of_digits(digits).unwrap());
+        let entry = |day: usize, len: usize| {
+            let (start, end) = ("{\"ts\":\"\",\"tool\":\"", "\"}");
+            let name = "t".repeat(len.saturating_sub(start.len() + end.len()));
+            Entry { day: days[day], record: format!("{start}{name}{end}").into_bytes() }
+        };
+        let half = MAX_BATCH_LEN / 2;
+        for (entries, count) in [
+            (vec![entry(0, half), entry(0, half)], 2),
+            (vec![entry(0, half), entry(0, half + 1)], 1),
+            (vec![entry(0, MAX_BATCH_LEN + 1), entry(0, 99)], 1),
+            (vec![entry(0, 99), entry(1, 99)], 1),
+            (vec![entry(0, 99), entry(0, 99), entry(0, 99), entry(1, 99)], 3),
+        ] {
+            assert_eq!(written_at_once(&entries), count);
+        }
+        let lens = [99, 99, half, half + 1, MAX_LINE_LEN, 99];
+        let entries: Vec<_> = [0, 1].into_iter().flat_map(|day| lens.map(|len| entry(day, len))).collect();
+        let failed: Vec<_> = log.write(&entries).iter().map(Result::is_err).collect();
+        assert_eq!(failed, [[false, false, false, false, true, false]; 2].concat(), "only what is too long");
+        std::os::unix::fs::symlink("/dev/full", dir.path().join(days[2].file_name())).unwrap();
+        let lost: Vec<_> = log.write(&[entry(2, 99), entry(2, 99)]).into_iter().map(Result::unwrap_err).collect();
+        assert!(lost.len() == 2 && lost.iter().all(|error| error.to_string().contains("lost so far: 4")), "{lost:?}");
+        std::fs::remove_file(dir.path().join(days[2].file_name())).unwrap();
+        let mut verification = crate::audit::verify(dir.path()).unwrap();
+        assert_eq!(verification.by_ref().count(), 0);
+        let summary = verification.summary();
+        assert_eq!((summary.files, summary.records, summary.last), (2, 10, Some(10)));
     }
 }

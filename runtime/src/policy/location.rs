@@ -280,18 +280,12 @@ mod system {
 
 #[cfg(windows)]
 mod system {
-    use std::fs::{File, OpenOptions};
+    use std::fs::File;
     use std::io;
-    use std::os::windows::fs::OpenOptionsExt;
     use std::path::{Path, PathBuf};
 
     use crate::policy::identity::Identity;
     use crate::tool::names::{canonical, plain};
-
-    /// Opens a folder like a file.
-    const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
-    /// Access that no other handle can exclude.
-    const FILE_READ_ATTRIBUTES: u32 = 0x80;
 
     /// Finds the identity of the file or folder at a path.
     pub(in crate::policy) fn identity(path: &Path) -> Option<Identity> {
@@ -304,8 +298,7 @@ mod system {
     }
 
     pub(super) fn open_any(path: &Path) -> Option<File> {
-        let mut options = OpenOptions::new();
-        options.access_mode(FILE_READ_ATTRIBUTES).custom_flags(FILE_FLAG_BACKUP_SEMANTICS).open(path).ok()
+        toolcrib_windows_files::open_attributes(path, true).ok()
     }
 
     /// Finds the identities of a folder and of those above it, nearest first. While a folder is open, no folder above it can

@@ -10,6 +10,7 @@ mod system;
 mod system;
 
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
@@ -136,8 +137,7 @@ pub(crate) struct Protected {
     listed: HashSet<Identity>,
     /// Folders and files of the host's own data.
     own: Vec<PathBuf>,
-    /// Files among the host's own data with more than one name, computed on first use; `None` if there are too many to
-    /// search.
+    /// Files among the host's own data with more than one name, computed on first use; `None` if they are unknown.
     linked_own: OnceLock<Option<HashSet<Identity>>>,
 }
 
@@ -223,9 +223,26 @@ impl Protected {
 
     /// Returns `true` if a file with several names is, or could be, part of the host's own data.
     pub(crate) fn is_own(&self, file: Identity) -> bool {
-        let linked = self.linked_own.get_or_init(|| system::linked_files(&self.own, MAX_SEARCHED));
+        let linked = self.linked_own.get_or_init(|| linked_files(&self.own, MAX_SEARCHED));
         linked.as_ref().is_none_or(|linked| linked.contains(&file))
     }
+}
+
+/// Finds the files with several names at and below these paths; `None` if there are more than `max` files, or one of them cannot
+/// be judged.
+fn linked_files(own: &[PathBuf], max: usize) -> Option<HashSet<Identity>> {
+    let (mut left, mut linked, mut searched) = (own.to_vec(), HashSet::new(), 0);
+    while let Some(path) = left.pop() {
+        searched += 1;
+        if searched > max {
+            return None;
+        }
+        match system::search(&path, &mut left, &mut linked) {
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return None,
+            _ => {}
+        }
+    }
+    Some(linked)
 }
 
 /// Waits for the lock for creating and moving links and folders, so that no link is created in a folder that is moved
@@ -310,14 +327,24 @@ mod tests {
     }
 
     #[test]
+    fn with_a_file_that_cannot_be_judged_every_one_could_be_the_hosts_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("one"), "").unwrap();
+        std::fs::hard_link(at("one"), at("two")).unwrap();
+        assert!(linked_files(&[at("one"), at("missing"), at("two/below")], 9).is_some_and(|linked| linked.len() == 1));
+        assert!(linked_files(&[at("one"), at("no\0name")], 9).is_none());
+    }
+
+    #[test]
     fn of_more_files_than_are_searched_every_one_could_be_the_hosts_own() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a", "b"] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
         let own = [folder.path().to_path_buf()];
-        assert!(system::linked_files(&own, 3).is_some_and(|linked| linked.is_empty()));
-        assert!(system::linked_files(&own, 2).is_none());
+        assert!(linked_files(&own, 3).is_some_and(|linked| linked.is_empty()));
+        assert!(linked_files(&own, 2).is_none());
         let cut = Protected { linked_own: OnceLock::from(None), ..Protected::default() };
         assert!(cut.is_own(identity(folder.path()).unwrap()));
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, statat};
@@ -57,22 +58,21 @@ fn record(step: &Step<'_>, entries: &mut HashSet<(Identity, String)>, files: &mu
     files.extend(step.file());
 }
 
-/// Finds the files with several names at and below these paths; `None` if there are more than `max` files.
-pub(super) fn linked_files(own: &[PathBuf], max: usize) -> Option<HashSet<Identity>> {
-    let (mut left, mut linked, mut searched) = (own.to_vec(), HashSet::new(), 0);
-    while let Some(path) = left.pop() {
-        searched += 1;
-        if searched > max {
-            return None;
-        }
-        let Ok(stat) = statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile if stat.st_nlink > 1 => drop(linked.insert(Identity::of(&stat))),
-            FileType::Directory => {
-                left.extend(path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()));
+/// Adds the entries of a folder to those that are `left`, and a file with several names to those that are `linked`.
+///
+/// # Errors
+///
+/// The error of the system.
+pub(super) fn search(path: &Path, left: &mut Vec<PathBuf>, linked: &mut HashSet<Identity>) -> io::Result<()> {
+    let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile if stat.st_nlink > 1 => drop(linked.insert(Identity::of(&stat))),
+        FileType::Directory => {
+            for entry in path.read_dir()? {
+                left.push(entry?.path());
             }
-            _ => {}
         }
+        _ => {}
     }
-    Some(linked)
+    Ok(())
 }

@@ -1,7 +1,8 @@
 //! Identities of protected names and files on Windows.
 
 use std::collections::HashSet;
-use std::fs::{File, read_link, symlink_metadata};
+use std::fs::{read_link, symlink_metadata};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::policy::identity::Identity;
@@ -59,22 +60,21 @@ fn reversed(path: &Path) -> Vec<PathBuf> {
     path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
 }
 
-/// Finds the files with several names at and below these paths; `None` if there are more than `max` files.
-pub(super) fn linked_files(own: &[PathBuf], max: usize) -> Option<HashSet<Identity>> {
-    let (mut left, mut linked, mut searched) = (own.to_vec(), HashSet::new(), 0);
-    while let Some(path) = left.pop() {
-        searched += 1;
-        if searched > max {
-            return None;
+/// Adds the entries of a folder to those that are `left`, and a file with several names to those that are `linked`.
+///
+/// # Errors
+///
+/// The error of the system.
+pub(super) fn search(path: &Path, left: &mut Vec<PathBuf>, linked: &mut HashSet<Identity>) -> io::Result<()> {
+    let about = symlink_metadata(path)?;
+    if about.is_dir() {
+        for entry in path.read_dir()? {
+            left.push(entry?.path());
         }
-        let Ok(about) = symlink_metadata(&path) else { continue };
-        if about.is_dir() {
-            left.extend(path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()));
-        } else if about.is_file()
-            && let Ok((file, true)) = File::open(&path).and_then(|file| Identity::of_linked(&file))
-        {
-            linked.insert(file);
-        }
+    } else if about.is_file()
+        && let (file, true) = Identity::of_linked(&toolcrib_windows_files::open_attributes(path, false)?)?
+    {
+        linked.insert(file);
     }
-    Some(linked)
+    Ok(())
 }

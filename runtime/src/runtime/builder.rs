@@ -16,21 +16,22 @@ use crate::hook::Hook;
 use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{
-    CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, ProgramCompiler, Scheduler,
-    builtin, session_id,
+    CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, PreparedTool, ProgramCompiler,
+    Scheduler, builtin, session_id,
 };
 use crate::policy::{Allowed, Approval, Approver, HookAccess, Policy, Secrets};
 use crate::registry::Registry;
 use crate::sandbox::compiler::Compiler;
 use crate::sandbox::{Certificates, HttpClient, Instances, Sandbox};
-use crate::source;
+use crate::source::{self, Diagnostic, OpenBundle, ToolsPolicy};
 use crate::store::cache::{self, Cache};
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
 use crate::tool::{Access, Body, Builtin, Enablement, LimitRequest, Limits, ScriptedHook, Tool};
 
 use super::Runtime;
-use super::trust::TrustedSources;
+use super::load::IdentifiedSource;
+use super::trust::{TrustedSources, UntrustedSource};
 
 /// Maximum number of large arguments that are masked at the same time.
 const MAX_MASKINGS: usize = 4;
@@ -169,54 +170,22 @@ impl Builder {
     /// The first problem of a source as a whole, of a hook, of the policy or of the engine, and, if the builder is
     /// [strict](Builder::strict), of a tool.
     pub fn build(mut self) -> Result<Runtime, Error> {
-        let mut untrusted = Vec::new();
-        let (mut tools, mut scripted, mut policies, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut sources = Vec::with_capacity(self.sources.len());
-        let mut bundles = Vec::new();
-        let only = self.load_only_tool()?;
-        let mut instances = Instances::OfCalls(self.concurrency);
-        if only.is_some() {
-            (self.concurrency, instances) = (1, Instances::OfOneCall);
-        }
-        for (path, (id, mut loaded)) in self.sources.iter().zip(only.map_or_else(|| self.load_all(), Ok)?) {
-            untrusted.extend(self.trusted.apply(path, &id, &mut loaded));
-            let hooks = loaded.hooks.iter_mut().map(|hook| &mut hook.tool);
-            loaded.tools.iter_mut().chain(hooks).for_each(|tool| tool.origin.source = Some(id.clone()));
-            sources.push(id);
-            bundles.extend(loaded.bundle);
-            warnings.extend(loaded.warnings);
-            tools.extend(loaded.tools);
-            if tools.len() > source::MAX_TOOLS {
-                return Err(Error::Source { path: path.clone(), message: source::too_many(tools.len()) });
+        if let Some((name, sources)) = self.load_only_tool()? {
+            let concurrency = std::mem::replace(&mut self.concurrency, 1);
+            match self.content(sources, Some(&name)) {
+                // A tool that could not be used might take no name.
+                Err(Error::Duplicate { .. } | Error::LookAlike { .. }) => self.concurrency = concurrency,
+                content => return self.assemble(content?, Instances::OfOneCall),
             }
-            scripted.extend(loaded.hooks);
-            policies.extend(loaded.policies);
         }
-        let allowed = Allowed::resolve(&self.policy)?;
-        let loaded: Vec<&Tool> = tools.iter().chain(scripted.iter().map(|hook: &ScriptedHook| &hook.tool)).collect();
-        let reserved = self.reserved_places(&loaded, allowed.mounts());
-        let protected = self.protected_paths(&reserved, &loaded, allowed.mounts());
-        let allowed = allowed.protecting(Arc::new(protected));
-        let mut prepared = self.prepare_tools(&mut tools, &allowed, &reserved, &mut warnings)?;
-        let mut hooks: Vec<_> = self.hooks.iter().cloned().map(ChainedHook::Embedder).collect();
-        let hook_access = HookAccess::new(&self.policy).with_tools(tools.iter());
-        scripted.iter_mut().for_each(|hook| hook_access.give_scope(hook));
-        warnings.extend(self.scope_warnings(&sources, &scripted, &tools, &hook_access));
-        for definition in scripted {
-            let hook = self.prepare_hook(definition, &tools, &hook_access, &allowed, &reserved)?;
-            hooks.push(ChainedHook::Script(Box::new(hook)));
-        }
-        let mut builtins = Vec::new();
-        let has_tasks = tools.iter().any(|tool| matches!(&tool.body, Body::Script(script) if script.background));
-        builtins.extend(prepared.iter().any(|prepared| prepared.deferred).then_some(Builtin::ToolSearch));
-        builtins.extend(self.results.is_some().then_some(Builtin::ReadResult));
-        builtins.extend([Builtin::TaskPoll, Builtin::TaskAwait].into_iter().filter(|_| has_tasks));
-        for mut tool in builtins.into_iter().map(builtin::tool) {
-            prepared.push(self.prepare_tool(&mut tool, &Allowed::default(), &reserved, false)?);
-            tools.push(tool);
-        }
-        warnings.extend(self.check_rules(&tools, &prepared)?);
-        let (registry, prepared) = Registry::of(tools.into_iter().zip(prepared).collect())?;
+        let content = self.content(self.load_all()?, None)?;
+        let instances = Instances::OfCalls(self.concurrency);
+        self.assemble(content, instances)
+    }
+
+    /// Creates the runtime around the content of its sources.
+    fn assemble(self, content: Content, instances: Instances) -> Result<Runtime, Error> {
+        let Content { registry, prepared, hooks, hook_access, policies, bundles, warnings, untrusted } = content;
         let audit = match &self.secrets {
             Some(secrets) => self.audit.redact_secrets(secrets),
             None => self.audit,
@@ -261,4 +230,66 @@ impl Builder {
         let memory = Arc::new(Memory::open(session_id(seed, 0)));
         Ok(Runtime { pipeline: Arc::new(pipeline), warnings: warnings.into(), untrusted: untrusted.into(), memory })
     }
+
+    /// Decides the trust in the sources and the grant of each tool and hook. Leaves out all tools but the `only` one, if there
+    /// is one, once their sources are reviewed.
+    fn content(&self, sources: Vec<IdentifiedSource>, only: Option<&str>) -> Result<Content, Error> {
+        let mut untrusted = Vec::new();
+        let (mut tools, mut scripted, mut policies, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut ids = Vec::with_capacity(self.sources.len());
+        let mut bundles = Vec::new();
+        for (path, (id, mut loaded)) in self.sources.iter().zip(sources) {
+            untrusted.extend(self.trusted.apply(path, &id, &mut loaded));
+            only.into_iter().for_each(|name| source::leave_out(&mut loaded.tools, name));
+            let hooks = loaded.hooks.iter_mut().map(|hook| &mut hook.tool);
+            loaded.tools.iter_mut().chain(hooks).for_each(|tool| tool.origin.source = Some(id.clone()));
+            ids.push(id);
+            bundles.extend(loaded.bundle);
+            warnings.extend(loaded.warnings);
+            tools.extend(loaded.tools);
+            if tools.len() > source::MAX_TOOLS {
+                return Err(Error::Source { path: path.clone(), message: source::too_many(tools.len()) });
+            }
+            scripted.extend(loaded.hooks);
+            policies.extend(loaded.policies);
+        }
+        let allowed = Allowed::resolve(&self.policy)?;
+        let loaded: Vec<&Tool> = tools.iter().chain(scripted.iter().map(|hook: &ScriptedHook| &hook.tool)).collect();
+        let reserved = self.reserved_places(&loaded, allowed.mounts());
+        let protected = self.protected_paths(&reserved, &loaded, allowed.mounts());
+        let allowed = allowed.protecting(Arc::new(protected));
+        let mut prepared = self.prepare_tools(&mut tools, &allowed, &reserved, &mut warnings)?;
+        let mut hooks: Vec<_> = self.hooks.iter().cloned().map(ChainedHook::Embedder).collect();
+        let hook_access = HookAccess::new(&self.policy).with_tools(tools.iter());
+        scripted.iter_mut().for_each(|hook| hook_access.give_scope(hook));
+        warnings.extend(self.scope_warnings(&ids, &scripted, &tools, &hook_access));
+        for definition in scripted {
+            let hook = self.prepare_hook(definition, &tools, &hook_access, &allowed, &reserved)?;
+            hooks.push(ChainedHook::Script(Box::new(hook)));
+        }
+        let mut builtins = Vec::new();
+        let has_tasks = tools.iter().any(|tool| matches!(&tool.body, Body::Script(script) if script.background));
+        builtins.extend(prepared.iter().any(|prepared| prepared.deferred).then_some(Builtin::ToolSearch));
+        builtins.extend(self.results.is_some().then_some(Builtin::ReadResult));
+        builtins.extend([Builtin::TaskPoll, Builtin::TaskAwait].into_iter().filter(|_| has_tasks));
+        for mut tool in builtins.into_iter().map(builtin::tool) {
+            prepared.push(self.prepare_tool(&mut tool, &Allowed::default(), &reserved, false)?);
+            tools.push(tool);
+        }
+        warnings.extend(self.check_rules(&tools, &prepared)?);
+        let (registry, prepared) = Registry::of(tools.into_iter().zip(prepared).collect())?;
+        Ok(Content { registry, prepared, hooks, hook_access, policies, bundles, warnings, untrusted })
+    }
+}
+
+/// Content of all sources, prepared for calls.
+struct Content {
+    registry: Registry,
+    prepared: Vec<PreparedTool>,
+    hooks: Vec<ChainedHook>,
+    hook_access: HookAccess,
+    policies: Vec<ToolsPolicy>,
+    bundles: Vec<Arc<OpenBundle>>,
+    warnings: Vec<Diagnostic>,
+    untrusted: Vec<UntrustedSource>,
 }

@@ -11,7 +11,7 @@ use crate::tool::{Body, Tool};
 use super::builder::Builder;
 
 /// Identifier and content of a source.
-type IdentifiedSource = (Arc<Path>, LoadedSource);
+pub(super) type IdentifiedSource = (Arc<Path>, LoadedSource);
 
 impl Builder {
     /// Loads all tools and hooks of the sources.
@@ -24,47 +24,47 @@ impl Builder {
         self.sources.iter().map(|path| Ok((policy::source_id(path), load(path)?))).collect()
     }
 
-    /// Loads the tool of [`Builder::only`] alone, if nothing about its calls depends on other tools. These keep their names
-    /// and the paths of their programs, which are protected, and are unusable.
+    /// Loads the tool of [`Builder::only`] alone, if nothing about its calls depends on other tools, and returns it with its
+    /// name. The others keep their names and the paths of their programs, which are protected.
     ///
-    /// Returns `None` if everything has to be loaded: no tool has the name without its program, hooks or the arguments in
-    /// rules concern other tools, the tool is or calls others, or its source is reviewed as a whole.
+    /// Returns `None` if everything has to be loaded: no tool, or more than one, has the name without its program, hooks or the
+    /// arguments in rules concern other tools, or the tool is or calls others.
     ///
     /// # Errors
     ///
     /// The first problem of a source as a whole.
-    pub(super) fn load_only_tool(&self) -> Result<Option<Vec<IdentifiedSource>>, Error> {
+    pub(super) fn load_only_tool(&self) -> Result<Option<(String, Vec<IdentifiedSource>)>, Error> {
         let Some(name) = self.only.as_ref().map(|name| self.routes.get(name).unwrap_or(name)) else { return Ok(None) };
         if self.strict || !self.hooks.is_empty() || self.policy.rules().have_arguments() {
             return Ok(None);
         }
-        let mut all = Vec::with_capacity(self.sources.len());
-        let mut found = 0;
+        let mut all: Vec<IdentifiedSource> = Vec::with_capacity(self.sources.len());
         for path in &self.sources {
-            let loaded = source::load_tool(path, name)?;
             let id = policy::source_id(path);
-            let tools = loaded.tools.iter().filter(|tool| tool.unusable.is_none());
-            found += tools.clone().filter(|tool| tool.is_named(name)).count();
-            let is_whole = tools.clone().next().is_some() && self.trusted.reviews(&id);
-            let depends =
-                tools.clone().filter(|tool| tool.is_named(name)).any(|tool| depends_on_others(tool, &loaded.tools));
-            if is_whole || depends || !loaded.hooks.is_empty() || !loaded.policies.is_empty() {
+            let loaded = source::load_tool(path, name, self.trusted.reviews(&id))?;
+            if !loaded.hooks.is_empty() || !loaded.policies.is_empty() {
                 return Ok(None);
             }
             all.push((id, loaded));
         }
-        Ok((found == 1).then_some(all))
+        let tools = || all.iter().flat_map(|(_, loaded)| &loaded.tools);
+        let mut named = tools().filter(|tool| tool.unusable.is_none() && tool.is_named(name));
+        let stands_alone = match (named.next(), named.next()) {
+            (Some(tool), None) => !depends_on_others(tool, tools()),
+            _ => false,
+        };
+        Ok(stands_alone.then(|| (name.clone(), all)))
     }
 }
 
-/// Returns `true` if a call of the tool can concern others of its source: a script runs programs and adds tools, a rich tool
-/// calls those that it requests, and a tool of the same component may claim its calls.
-fn depends_on_others(tool: &Tool, all: &[Tool]) -> bool {
+/// Returns `true` if a call of the tool can concern others: a script runs programs and adds tools, a rich tool calls those that
+/// it requests, and a tool of the same component, in any source, may claim its calls.
+fn depends_on_others<'a>(tool: &Tool, all: impl Iterator<Item = &'a Tool>) -> bool {
     match &tool.body {
         Body::Command { .. } | Body::Typed(_) => false,
         Body::Rich(_) => {
-            let is_sibling = |other: &&Tool| other.body.program() == tool.body.program();
-            !tool.requested.declared || !tool.requested.tools.is_empty() || all.iter().filter(is_sibling).count() > 1
+            let is_of_component = |other: &&Tool| other.body.program() == tool.body.program();
+            !tool.requested.declared || !tool.requested.tools.is_empty() || all.filter(is_of_component).count() > 1
         }
         _ => true,
     }

@@ -80,10 +80,15 @@ impl Builder {
         self
     }
 
-    /// Prepares the runtime for calls of one tool, by its name or an alias. The programs and schemas of the other tools are
-    /// not read, their faults are not reported, and they cannot be called: a source with many tools costs no more than a
-    /// source with one. The calls of the tool run one after the other. The option has no effect where the others matter: with [`strict`](Builder::strict), hooks, rules
-    /// over arguments, a tool that calls others, a script, a reviewed source, and an unknown name.
+    /// Prepares the runtime for calls of one tool, by its name or an alias, which run one after the other. The other tools are
+    /// listed as unusable and cannot be called. Their programs and schemas are not read, so that a source with many tools costs
+    /// no more than a source with one, their faults are not reported, and aliases that only their programs state are unknown.
+    /// Two kinds of sources are read whole: components without a definition, whose names are in their programs, and a
+    /// reviewed source that has the tool.
+    ///
+    /// The option has no effect where the others matter: with [`strict`](Builder::strict), hooks, rules over arguments, a tool
+    /// that calls others, a rich tool whose component has others, a script, a name that is unknown or that several tools have,
+    /// and names that conflict unless a tool is left out.
     #[must_use]
     pub fn only(mut self, tool: impl Into<String>) -> Self {
         self.only = Some(tool.into());

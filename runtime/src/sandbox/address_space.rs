@@ -6,6 +6,7 @@ pub(super) use system::is_free;
 
 #[cfg(target_os = "linux")]
 mod system {
+    use std::ffi::c_void;
     use std::ptr;
     use std::sync::OnceLock;
 
@@ -13,6 +14,8 @@ mod system {
 
     /// Bytes that are reserved to see the cost: the largest memory of a program.
     const SAMPLE: usize = 1 << 32;
+    /// Maximum number of samples: other threads can use memory while one is taken.
+    const MAX_SAMPLES: usize = 3;
     /// Maximum growth of the resident memory, in KiB. The page tables of an emulator need at least twice as much for the
     /// sample, and the system's own figure may be stale by less.
     const MAX_GROWTH: u64 = 8 << 10;
@@ -20,24 +23,40 @@ mod system {
     /// Returns `true` if addresses can be reserved without using memory. The system is asked once.
     pub(in crate::sandbox) fn is_free() -> bool {
         static FOUND: OnceLock<bool> = OnceLock::new();
-        *FOUND.get_or_init(|| is_free_with(reserve_sample, resident))
+        *FOUND.get_or_init(|| is_free_with(Sample::reserve, resident))
     }
 
-    /// Judges by a reservation and the resident memory before and after it. Without a figure the reservation alone decides.
-    fn is_free_with(reserve: impl Fn() -> bool, resident: impl Fn() -> Option<u64>) -> bool {
-        let before = resident();
-        reserve() && before.zip(resident()).is_none_or(|(before, after)| after.saturating_sub(before) < MAX_GROWTH)
+    /// Judges by reservations and the resident memory before and after each: one without growth decides. Without a figure the
+    /// reservation alone decides.
+    fn is_free_with<S>(reserve: impl Fn() -> Option<S>, resident: impl Fn() -> Option<u64>) -> bool {
+        // An earlier sample stays, so that the next is at another place: an emulator keeps its tables of a place.
+        let mut samples = Vec::with_capacity(MAX_SAMPLES);
+        (0..MAX_SAMPLES).any(|_| {
+            let before = resident();
+            let Some(sample) = reserve() else { return false };
+            samples.push(sample);
+            before.zip(resident()).is_none_or(|(before, after)| after.saturating_sub(before) < MAX_GROWTH)
+        })
     }
 
-    /// Reserves the sample and returns it; `false` if the system refuses.
-    #[expect(unsafe_code, reason = "addresses are reserved without an object of Rust behind them")]
-    fn reserve_sample() -> bool {
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: the system chooses a free place, whose pages cannot be accessed. The mapping is removed at once, whole, and
-        // no reference to it is ever made.
-        unsafe {
-            let Ok(place) = mmap_anonymous(ptr::null_mut(), SAMPLE, ProtFlags::empty(), flags) else { return false };
-            munmap(place, SAMPLE).is_ok()
+    /// Reserved addresses, returned on drop.
+    struct Sample(*mut c_void);
+
+    impl Sample {
+        /// Reserves a sample; `None` if the system refuses.
+        #[expect(unsafe_code, reason = "addresses are reserved without an object of Rust behind them")]
+        fn reserve() -> Option<Self> {
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+            // SAFETY: the system chooses a free place, whose pages cannot be accessed, and no reference to it is ever made.
+            unsafe { mmap_anonymous(ptr::null_mut(), SAMPLE, ProtFlags::empty(), flags) }.ok().map(Self)
+        }
+    }
+
+    impl Drop for Sample {
+        #[expect(unsafe_code, reason = "addresses are returned without an object of Rust behind them")]
+        fn drop(&mut self) {
+            // SAFETY: the mapping is this sample's own, and is removed once, whole.
+            let _ = unsafe { munmap(self.0, SAMPLE) };
         }
     }
 
@@ -55,22 +74,32 @@ mod system {
         use super::*;
 
         #[test]
-        fn a_refused_reservation_and_one_that_uses_memory_are_not_free() {
-            let figures = |first, second| {
-                let turn = Cell::new(false);
-                move || if turn.replace(true) { second } else { first }
-            };
-            for (reserves, before, after, free) in [
-                (true, Some(1000), Some(1000), true),
-                (true, Some(1000), Some(1000 + MAX_GROWTH - 1), true),
-                (true, Some(1000), Some(1000 + MAX_GROWTH), false),
-                (true, Some(1000), Some(900), true),
-                (true, None, None, true),
-                (false, Some(1000), Some(1000), false),
-                (false, None, None, false),
+        fn a_refused_reservation_and_one_that_uses_memory_each_time_are_not_free() {
+            let (grown, stale) = (MAX_GROWTH, MAX_GROWTH - 1);
+            // Growth of the resident memory by each sample, of which at most three are taken.
+            for (reserves, growths, free, taken) in [
+                (true, vec![0], true, 1),
+                (true, vec![stale], true, 1),
+                (true, vec![grown; 9], false, 3),
+                (true, vec![grown, 0], true, 2),
+                (true, vec![grown, grown, stale], true, 3),
+                (false, vec![0; 9], false, 0),
             ] {
-                assert_eq!(is_free_with(|| reserves, figures(before, after)), free, "{reserves} {before:?} {after:?}");
+                let (samples, memory) = (Cell::new(0), Cell::new(1000));
+                let reserve = || {
+                    let growth = growths[samples.get()];
+                    reserves.then(|| {
+                        samples.set(samples.get() + 1);
+                        memory.set(memory.get() + growth);
+                    })
+                };
+                assert_eq!(is_free_with(reserve, || Some(memory.get())), free, "{reserves} {growths:?}");
+                assert_eq!(samples.get(), taken, "{reserves} {growths:?}");
             }
+            assert!(is_free_with(|| Some(()), || None), "without a figure");
+            assert!(!is_free_with(|| None::<()>, || None));
+            let shrinking = Cell::new(1000);
+            assert!(is_free_with(|| Some(()), || Some(shrinking.replace(900))), "less memory than before");
         }
 
         #[test]

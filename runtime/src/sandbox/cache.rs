@@ -4,8 +4,10 @@
 //!
 //! The code is mapped from the file with the checked seal, and not copied, on systems that have paths for handles. A mapped file
 //! must not change, and nobody changes this one: the program itself only replaces and removes files of the cache, which
-//! leaves an open one as it is; no grant of a tool reaches the folder, by any path or link; and other users cannot write it.
-//! A process of the same user can read the key beside the file, so no seal would stop it.
+//! leaves an open one as it is; no grant of a tool reaches the folder, by any path or link; the owner and the mode of the open
+//! file let no other user write it; and its file system is one whose files only this machine changes. From any other file
+//! system, such as that of a server, the code is copied and the copy is checked. A process of the same user can read the key
+//! beside the file, so no seal would stop it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -43,27 +45,28 @@ impl CodeCache {
 
     /// Returns the compiled program of this digest, if the cache contains one that it sealed itself for this engine.
     pub(super) fn get(&self, engine: &Engine, digest: &str, form: Form) -> Option<Code> {
+        self.get_by(engine, digest, form, mapping::stable_path)
+    }
+
+    /// Returns the program like [`CodeCache::get`]. `stable_path` finds the path of a file that can be mapped.
+    fn get_by(
+        &self,
+        engine: &Engine,
+        digest: &str,
+        form: Form,
+        stable_path: impl Fn(&File) -> Option<PathBuf>,
+    ) -> Option<Code> {
         let name = name(engine, digest, form);
         let entry = self.cache.open(&name)?;
-        let code = match mapping::PATHS_OF_HANDLES {
-            Some(path) => self.map(engine, &name, &entry, form, path),
-            None => None,
-        };
-        // Without such paths, or from a file system whose files cannot be executed, the code is copied.
+        let code = stable_path(entry.file()).and_then(|path| self.map(engine, &name, &entry, form, &path));
+        // Without such a path, or from a file system whose files cannot be executed, the code is copied.
         let code = code.or_else(|| self.copy(engine, &name, &entry, form))?;
         entry.mark_used();
         Some(code)
     }
 
     /// Maps the code of an entry with a valid seal. It is hashed piece by piece, which touches less memory than a copy.
-    fn map(
-        &self,
-        engine: &Engine,
-        name: &EntryName,
-        entry: &OpenEntry,
-        form: Form,
-        path: fn(&File) -> PathBuf,
-    ) -> Option<Code> {
+    fn map(&self, engine: &Engine, name: &EntryName, entry: &OpenEntry, form: Form, path: &Path) -> Option<Code> {
         let mut file = entry.rewound()?;
         let sealed = self.hash(name, file.take(entry.len().checked_sub(SEAL_LEN as u64)?))?;
         let mut seal = [0; SEAL_LEN];
@@ -72,7 +75,7 @@ impl CodeCache {
         if sealed != seal {
             return None;
         }
-        load_file(engine, &path(entry.file()), form).ok()
+        load_file(engine, path, form).ok()
     }
 
     /// Copies the code of an entry with a valid seal.
@@ -139,9 +142,19 @@ mod mapping {
     use std::os::fd::AsRawFd;
     use std::path::PathBuf;
 
-    /// Returns a path to an open file, whatever is at its own path now.
-    pub(super) const PATHS_OF_HANDLES: Option<fn(&File) -> PathBuf> =
-        Some(|file| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())));
+    use rustix::fs::{FsWord, fstatfs};
+
+    /// File systems on a disk or in the memory of this machine, by the number in `linux/magic.h` or in their own sources: ext4,
+    /// XFS, Btrfs, tmpfs, overlayfs, F2FS, ZFS, bcachefs.
+    const LOCAL: [FsWord; 8] =
+        [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630, 0xf2f5_2010, 0x2fc1_2fc1, 0xca45_1a4e];
+
+    /// Returns a path to an open file, whatever is at its own path now; `None` if its file system is not known to be local.
+    /// A server, or a process behind the file system, could change a file without writing to it here.
+    pub(super) fn stable_path(file: &File) -> Option<PathBuf> {
+        let system = fstatfs(file).ok()?.f_type;
+        LOCAL.contains(&system).then(|| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())))
+    }
 }
 
 /// Other systems have no such paths.
@@ -150,7 +163,9 @@ mod mapping {
     use std::fs::File;
     use std::path::PathBuf;
 
-    pub(super) const PATHS_OF_HANDLES: Option<fn(&File) -> PathBuf> = None;
+    pub(super) fn stable_path(_: &File) -> Option<PathBuf> {
+        None
+    }
 }
 
 /// Returns the file name of a program for one engine and configuration. It contains the form, so that code that an
@@ -212,6 +227,79 @@ mod tests {
             let path = |form| cache.cache.path().join(name(&engine, &digest, form).as_str());
             std::fs::rename(path(form), path(other)).unwrap();
             assert!(cache.get(&engine, &digest, other).is_none());
+        }
+    }
+
+    /// A cache with one compiled program, its digest and the path of its entry.
+    fn filled(engine: &Engine, folder: &Path) -> (CodeCache, String, PathBuf) {
+        let cache = CodeCache::new(Cache::folder(folder.join("cache")));
+        let (form, program) = PROGRAMS[0];
+        let code = crate::sandbox::compiler::compiled(engine, &program).unwrap();
+        let digest = crate::source::digest(&program);
+        cache.put(engine, &digest, form, &code);
+        let path = cache.cache.path().join(name(engine, &digest, form).as_str());
+        (cache, digest, path)
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn an_entry_that_others_can_write_is_ignored() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let (engine, folder) = (Engine::default(), tempfile::tempdir().unwrap());
+        let (cache, digest, path) = filled(&engine, folder.path());
+        for (mode, is_used) in [(0o600, true), (0o644, true), (0o666, false), (0o620, false), (0o602, false)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(cache.get(&engine, &digest, Form::Component).is_some(), is_used, "{mode:o}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn an_entry_of_another_user_is_ignored() {
+        let (engine, folder) = (Engine::default(), tempfile::tempdir().unwrap());
+        let (cache, digest, path) = filled(&engine, folder.path());
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(&path, Some(65_534), None).is_ok() {
+            assert!(cache.get(&engine, &digest, Form::Component).is_none());
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn code_is_mapped_from_a_local_file_system_and_copied_from_any_other() {
+        let (engine, folder) = (Engine::default(), tempfile::tempdir().unwrap());
+        let (cache, digest, path) = filled(&engine, folder.path());
+        let is_mapped = || std::fs::read_to_string("/proc/self/maps").unwrap().contains(path.to_str().unwrap());
+        let copied = cache.get_by(&engine, &digest, Form::Component, |_| None);
+        assert!(copied.is_some() && !is_mapped());
+        let is_local = mapping::stable_path(&File::open(&path).unwrap()).is_some();
+        let found = cache.get(&engine, &digest, Form::Component);
+        assert_eq!((found.is_some(), is_mapped()), (true, is_local));
+        assert!(mapping::stable_path(&File::open("/dev/shm").unwrap()).is_some(), "tmpfs");
+        assert!(mapping::stable_path(&File::open("/proc/self/status").unwrap()).is_none(), "procfs");
+    }
+
+    #[test]
+    fn a_damaged_or_truncated_entry_is_refused_mapped_and_copied() {
+        let (engine, folder) = (Engine::default(), tempfile::tempdir().unwrap());
+        let (cache, digest, path) = filled(&engine, folder.path());
+        let (form, whole) = (Form::Component, std::fs::read(&path).unwrap());
+        let name = name(&engine, &digest, form);
+        let loaded = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let entry = cache.cache.open(&name).unwrap();
+            [cache.map(&engine, &name, &entry, form, &path), cache.copy(&engine, &name, &entry, form)]
+                .map(|code| code.is_some())
+        };
+        assert_eq!(loaded(&whole), [true; 2]);
+        for at in [0, whole.len() / 2, whole.len() - SEAL_LEN - 1, whole.len() - SEAL_LEN, whole.len() - 1] {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            assert_eq!(loaded(&damaged), [false; 2], "{at}");
+        }
+        for len in [0, SEAL_LEN - 1, SEAL_LEN, whole.len() - SEAL_LEN, whole.len() - 1] {
+            assert_eq!(loaded(&whole[..len]), [false; 2], "{len}");
         }
     }
 }

@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::tool::{Body, Format, ScriptedHook, Tool, Unusable};
+use crate::tool::{Body, Format, Origin, ScriptedHook, Tool, Unusable};
 
 pub use crate::error::Severity;
 pub(crate) use bundle::OpenBundle;
@@ -109,14 +109,23 @@ pub fn load_usable(path: &Path) -> Result<LoadedSource, Error> {
     load_parsed(read(path), path, false)
 }
 
-/// Reads a source like [`load_usable`], but opens only the program of the tool with this name or alias. The others keep
-/// their names and the paths of their programs, and are unusable. A source whose names come from its programs is read whole.
+/// Reads a source like [`load_usable`], but opens only the program of the tool with this name or alias, and leaves out the
+/// others. A source is read whole if its names come from its programs, or if it `is_reviewed` and has the tool: its digest
+/// covers all of its tools.
 ///
 /// # Errors
 ///
 /// Returns the first problem of the whole source.
-pub(crate) fn load_tool(path: &Path, name: &str) -> Result<LoadedSource, Error> {
-    load_parsed(read_with(path, |parsed| complete(leave_out(parsed, name))), path, false)
+pub(crate) fn load_tool(path: &Path, name: &str, is_reviewed: bool) -> Result<LoadedSource, Error> {
+    let complete_one = |mut parsed: Parsed| {
+        let is_from_program = |tool: &Tool| tool.origin.format == Format::Component;
+        let is_whole = |tool: &Tool| is_from_program(tool) || (is_reviewed && tool.is_named(name));
+        if !parsed.tools.iter().any(is_whole) {
+            leave_out(&mut parsed.tools, name);
+        }
+        complete(parsed)
+    };
+    load_parsed(read_with(path, complete_one), path, false)
 }
 
 fn load_parsed(parsed: Parsed, path: &Path, strict: bool) -> Result<LoadedSource, Error> {
@@ -169,21 +178,19 @@ fn read_bundle(path: &Path, bundle: Arc<OpenBundle>, complete: impl Fn(Parsed) -
     parsed
 }
 
-/// Leaves out every tool but the one with this name or alias, unless a name could come from a program.
-fn leave_out(mut parsed: Parsed, name: &str) -> Parsed {
-    if parsed.tools.iter().any(|tool| tool.origin.format == Format::Component) {
-        return parsed;
-    }
-    for tool in parsed.tools.iter_mut().filter(|tool| tool.unusable.is_none() && !tool.is_named(name)) {
-        let reason = "another tool is called, and this one was not read".to_owned();
+/// Makes every tool unusable but the one with this name or alias. The others keep their programs and their names, which are
+/// not provisional: nothing says that the tools could not be used.
+pub(crate) fn leave_out(tools: &mut [Tool], name: &str) {
+    for tool in tools.iter_mut().filter(|tool| tool.unusable.is_none() && !tool.is_named(name)) {
+        let reason = "the runtime was prepared for calls of another tool".to_owned();
         let fault =
             Error::Source { path: tool.origin.path.to_path_buf(), message: format!("tool {:?}: {reason}", tool.name) };
-        let mut left_out = Tool::broken(&tool.name, Unusable { reason, fault }, tool.origin.clone());
+        let origin = Origin { provisional_name: false, ..tool.origin.clone() };
+        let mut left_out = Tool::broken(&tool.name, Unusable { reason, fault }, origin);
         left_out.interface.identity = tool.interface.identity.clone();
         left_out.body = std::mem::replace(&mut tool.body, Body::Absent);
         *tool = left_out;
     }
-    parsed
 }
 
 /// Completes each tool from the bytes of its program.

@@ -73,7 +73,8 @@ impl NameRules {
     }
 
     /// Explains why a folder at such a path is never granted; `None` if its path is no reason. `path` is that of the open
-    /// folder, as [`plain`] returns it.
+    /// folder, as [`plain`] returns it. A share of this machine that is not administrative, by another name than that of the
+    /// loopback, is not known from that of another machine: an operator who grants it grants its folders under that name.
     pub(crate) fn never_granted(self, path: &str) -> Option<&'static str> {
         if self != Self::Windows {
             return None;

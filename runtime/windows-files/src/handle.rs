@@ -47,6 +47,18 @@ pub fn open_folder(path: &Path, follow: bool) -> io::Result<File> {
     options.custom_flags(FILE_FLAG_BACKUP_SEMANTICS | link).open(path)
 }
 
+/// Opens a file or folder to read its attributes alone, which no other handle can exclude. A link at the path is followed if
+/// `follow` is set; else the link itself is opened.
+///
+/// # Errors
+///
+/// The error of the system.
+pub fn open_attributes(path: &Path, follow: bool) -> io::Result<File> {
+    let link = if follow { 0 } else { FILE_FLAG_OPEN_REPARSE_POINT };
+    let mut options = OpenOptions::new();
+    options.access_mode(FILE_READ_ATTRIBUTES).custom_flags(FILE_FLAG_BACKUP_SEMANTICS | link).open(path)
+}
+
 /// Opens a folder, or what else is at the path, so that no other handle can move or remove it or a folder above it until this
 /// one is closed. A link at the path is followed if `follow` is set; else the link itself is opened.
 ///
@@ -147,28 +159,28 @@ fn final_path_into(file: &File, path: &mut [u16]) -> usize {
 
 /// Reads the owner and the access list of an open file or folder.
 pub(crate) fn descriptor(file: &File) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; DESCRIPTOR_BYTES];
+    let mut words = vec![0u64; DESCRIPTOR_BYTES / size_of::<u64>()];
     loop {
-        let (done, needed) = descriptor_into(file, &mut bytes);
+        let (done, needed) = descriptor_into(file, &mut words);
         if done {
-            return Ok(bytes);
+            return Ok(words.iter().flat_map(|word| word.to_ne_bytes()).collect());
         }
         let error = io::Error::last_os_error();
         let is_short = error.raw_os_error() == i32::try_from(ERROR_INSUFFICIENT_BUFFER).ok();
-        if !is_short || needed <= bytes.len() || needed > MAX_DESCRIPTOR_BYTES {
+        if !is_short || needed <= size_of_val(words.as_slice()) || needed > MAX_DESCRIPTOR_BYTES {
             return Err(error);
         }
-        bytes.resize(needed, 0);
+        words.resize(needed.div_ceil(size_of::<u64>()), 0);
     }
 }
 
 #[expect(unsafe_code, reason = "a call of the system that fills a buffer")]
-fn descriptor_into(file: &File, bytes: &mut [u8]) -> (bool, usize) {
-    let (len, mut needed) = (u32::try_from(bytes.len()).unwrap_or_default(), 0);
+fn descriptor_into(file: &File, words: &mut [u64]) -> (bool, usize) {
+    let (len, mut needed) = (u32::try_from(size_of_val(words)).unwrap_or_default(), 0);
     let parts = OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION;
-    // SAFETY: the handle is open, and the buffer has the given length. It is read as bytes alone.
+    // SAFETY: the handle is open, and the buffer has the given length and the alignment of a descriptor.
     let done = unsafe {
-        GetKernelObjectSecurity(file.as_raw_handle(), parts, bytes.as_mut_ptr().cast(), len, &raw mut needed)
+        GetKernelObjectSecurity(file.as_raw_handle(), parts, words.as_mut_ptr().cast(), len, &raw mut needed)
     };
     (done != 0, needed as usize)
 }

@@ -16,6 +16,6 @@ mod private;
 mod user;
 
 #[cfg(windows)]
-pub use handle::{FileIdentity, create_in, final_path, identity, is_reparse_point, open_folder, pin};
+pub use handle::{FileIdentity, create_in, final_path, identity, is_reparse_point, open_attributes, open_folder, pin};
 #[cfg(windows)]
 pub use private::{PrivateOptions, check, check_folder, create_folder, persist, persist_new, temporary};

@@ -76,8 +76,8 @@ pub(crate) struct CallRecorder<'p> {
     fault: Option<Error>,
     output: ToolOutput,
     parts: u64,
-    /// Receipt and end of the call while its record is written.
-    closing: Option<(Receipt, Result<String, ToolError>)>,
+    /// Receipt and end of the call while its record is written, and the result of the writing.
+    closing: Option<(Receipt, Result<String, ToolError>, Writing)>,
 }
 
 impl<'p> CallRecorder<'p> {
@@ -329,7 +329,7 @@ impl<'p> CallRecorder<'p> {
     pub(crate) async fn close(mut self, ended: Result<String, ToolError>) -> ToolResult {
         let receipt = self.complete(ended.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok));
         let writing = self.write_ended(&receipt, &ended);
-        self.closing = Some((receipt, ended));
+        let (_, _, writing) = self.closing.insert((receipt, ended, writing));
         let written = writing.ended().await;
         self.returned(written)
     }
@@ -337,8 +337,9 @@ impl<'p> CallRecorder<'p> {
     /// Writes the record of a call that does not run, and returns the result.
     pub(crate) fn close_now(mut self, ended: Result<String, ToolError>) -> ToolResult {
         let receipt = self.complete(ended.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok));
-        let written = self.write_ended(&receipt, &ended).wait();
-        self.closing = Some((receipt, ended));
+        let mut writing = self.write_ended(&receipt, &ended);
+        let written = writing.wait();
+        self.closing = Some((receipt, ended, writing));
         self.returned(written)
     }
 
@@ -352,7 +353,7 @@ impl<'p> CallRecorder<'p> {
 
     /// Returns the result of a call after its record was written.
     fn returned(&mut self, written: Result<(), Error>) -> ToolResult {
-        let (mut receipt, ended) = self.closing.take().expect("a recorder is closed once");
+        let (mut receipt, ended, _) = self.closing.take().expect("a recorder is closed once");
         let outcome = match written {
             Ok(()) => ended,
             Err(error) => {
@@ -408,9 +409,11 @@ impl<'p> CallRecorder<'p> {
 impl Drop for CallRecorder<'_> {
     /// Writes the record of a call that was dropped before its end.
     fn drop(&mut self) {
-        if self.closing.is_some() {
-            // The record of the end is being written; nobody waits for the answer.
-            let _ = self.returned(Ok(()));
+        let is_watched = self.is_watched();
+        if let (true, Some((_, _, writing))) = (is_watched, &mut self.closing) {
+            // The record of the end is being written; nobody waits for the answer, and the observers learn of both.
+            let written = writing.wait();
+            let _ = self.returned(written);
         }
         if self.receipt.is_none() {
             return;

@@ -33,7 +33,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::store::owner_only::{self, TEMPORARY_PREFIX};
+use crate::store::owner_only::{self, SharedAccess, TEMPORARY_PREFIX};
 
 use folder::{FoundEntry, Limits};
 
@@ -212,11 +212,12 @@ impl Cache {
         remove().map_err(|error| self.fault(error))
     }
 
-    /// Opens an entry; `None` if it does not exist or cannot be used. The caller checks the content.
+    /// Opens an entry; `None` if it does not exist, belongs to or can be written by someone else, or cannot be used. The
+    /// caller checks the content.
     pub(crate) fn open(&self, name: &EntryName) -> Option<OpenEntry> {
-        let file = owner_only::options().read(true).open(self.path.join(name.as_str())).ok()?;
+        let file = owner_only::open(&self.path.join(name.as_str()), SharedAccess::Read).ok()??;
         let metadata = file.metadata().ok()?;
-        if !metadata.is_file() || metadata.len() > MAX_ENTRY_BYTES {
+        if metadata.len() > MAX_ENTRY_BYTES {
             return None;
         }
         Some(OpenEntry { file, len: metadata.len(), used: metadata.modified().ok() })

@@ -2,9 +2,8 @@
 //! is read in it, without following a link. An open folder can be neither moved nor removed, so that the path of the entry
 //! leads to it as long as the handle is open.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::windows::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 pub(super) use toolcrib_windows_files::is_reparse_point;
@@ -16,12 +15,8 @@ use crate::tool::names::{NameRules, plain};
 use super::guard::PathGuard;
 use super::resolve::OpenError;
 
-/// Opens a folder like a file.
-const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
 /// Opens a link itself, and not its target.
 pub(super) const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
-/// Access to the attributes alone.
-const FILE_READ_ATTRIBUTES: u32 = 0x80;
 
 /// Path below a folder, of which all but the last name were opened.
 pub(super) struct ResolvedPath {
@@ -113,10 +108,7 @@ impl ResolvedPath {
 
     /// Returns the metadata of the entry; links are not followed. `None` if it does not exist.
     pub(super) fn metadata(&self) -> Result<Option<Metadata>, OpenError> {
-        let mut options = OpenOptions::new();
-        options.access_mode(FILE_READ_ATTRIBUTES);
-        options.custom_flags(FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT);
-        match options.open(self.path()).and_then(|entry| entry.metadata()) {
+        match toolcrib_windows_files::open_attributes(&self.path(), false).and_then(|entry| entry.metadata()) {
             Ok(about) => Ok(Some(about)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(code(error)),

@@ -103,7 +103,8 @@ impl Files<'_> {
         }
     }
 
-    /// Checks the path before the engine opens it. A special file that appears in between is opened and then refused.
+    /// Checks the path before the engine opens it. A special file that appears in between is opened and then refused. A file is
+    /// truncated only after its handle was judged.
     async fn open_looking(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -114,7 +115,13 @@ impl Files<'_> {
         if is_protected {
             return Err(ErrorCode::NotPermitted.into());
         }
-        let OpenRequest { path, link, open, flags } = request;
+        let (truncates, reads) = (request.truncates(), request.reads());
+        let OpenRequest { path, link, open, mut flags } = request;
+        if truncates {
+            // The engine opens without the truncation, and so not for writing by itself.
+            flags |= DescriptorFlags::WRITE;
+            flags |= if reads { DescriptorFlags::READ } else { DescriptorFlags::empty() };
+        }
         let mut created = false;
         match self.inner.stat_at(borrowed(fd), link, path.clone()).await {
             Ok(stat) => refuse_special(stat.type_)?,
@@ -126,6 +133,7 @@ impl Files<'_> {
             }
             Err(error) => return Err(error),
         }
+        let open = open & !OpenFlags::TRUNCATE;
         let opened = self.inner.open_at(borrowed(fd), link, path, open, flags).await;
         let opened = opened.inspect_err(|_| {
             if created {
@@ -140,9 +148,13 @@ impl Files<'_> {
             Descriptor::Dir(_) => false,
         };
         let judged = if is_own { Err(ErrorCode::NotPermitted) } else { refuse_special(kind) };
-        if let Err(refused) = judged {
+        let ended = match judged {
+            Ok(()) if truncates => self.inner.set_size(borrowed(&opened), 0).await,
+            judged => judged.map_err(Into::into),
+        };
+        if let Err(refused) = ended {
             HostDescriptor::drop(&mut self.inner, opened).map_err(FsError::trap)?;
-            return Err(refused.into());
+            return Err(refused);
         }
         Ok(opened)
     }
