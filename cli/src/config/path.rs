@@ -1,5 +1,6 @@
-//! Paths in settings files. The paths of a project, and of a file in its place, start at that file. The user's and the system's files hold for every folder:
-//! a path in them is absolute or below the home folder, or names the current folder by a leading `.`.
+//! Paths in settings files. The paths of a project, and of a file in its place, start at that file. The user's and the
+//! system's files hold for every folder: a path in them is absolute or below the home folder, or names the current folder by
+//! a leading `.`.
 
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
