@@ -28,8 +28,8 @@ static MASKED: LazyLock<[(Regex, &str); 6]> = LazyLock::new(|| {
 /// of the source.
 const MASKED_MEMBERS: [&str; 10] =
     ["ts", "callId", "invocation", "waitedMs", "ms", "cpuMs", "chain", "session", "run", "source"];
-/// Members of results that hold the time of the call, or of the files that the case created.
-const TIMES: [&str; 6] = ["iso", "utc", "unix", "modified", "accessed", "created"];
+/// Members of results that hold the time of the call, or of the files that the case created, or a duration.
+const TIMES: [&str; 7] = ["iso", "utc", "unix", "modified", "accessed", "created", "ms"];
 
 /// Named parts, in the order of the runs of a case.
 #[derive(Debug, Default)]

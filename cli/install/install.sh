@@ -90,9 +90,10 @@ download() {
   if has curl; then
     curl --proto '=https,http' --proto-redir '=https' --fail --silent --show-error --location --retry 3 --output "$2" "$1"
   elif has wget; then
-    # `wget` cannot refuse to be redirected to an address without encryption: such requests go to a proxy that does not exist.
-    case $1 in
-      https://*) http_proxy=http://127.0.0.1:9 HTTP_PROXY=http://127.0.0.1:9 no_proxy='' NO_PROXY='' wget -q -O "$2" "$1" ;;
+    case "$1 $(wget --version 2>/dev/null)" in
+      # It cannot refuse to be redirected to an address without encryption: such requests go to a proxy that does not exist.
+      # The `wget` of BusyBox would use that proxy for all requests.
+      https://*'GNU Wget'*) http_proxy=http://127.0.0.1:9 HTTP_PROXY=http://127.0.0.1:9 wget -q -O "$2" "$1" ;;
       *) wget -q -O "$2" "$1" ;;
     esac
   else

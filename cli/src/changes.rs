@@ -70,11 +70,10 @@ fn files(root: &Path, with_components: bool) -> Files {
     files
 }
 
-/// Adds the files at and below a path, while entries are left to be looked at. Links are not followed, and hidden folders are
-/// passed over except those of projects.
+/// Adds the files at and below a path, while of the entries to look at some are `left`, at least one. Links are not followed,
+/// and hidden entries are passed over except the folders of projects.
 fn collect(path: &Path, with_components: bool, depth: usize, left: &mut usize, files: &mut Files) {
-    let Some(fewer) = left.checked_sub(1) else { return };
-    *left = fewer;
+    *left -= 1;
     let Ok(about) = path.symlink_metadata() else { return };
     if about.is_file() {
         let is_component = path.extension().is_some_and(|extension| extension == COMPONENT);
@@ -86,11 +85,15 @@ fn collect(path: &Path, with_components: bool, depth: usize, left: &mut usize, f
     }
     let (true, true, Ok(entries)) = (about.is_dir(), depth > 0, fs::read_dir(path)) else { return };
     for entry in entries.flatten() {
+        if *left == 0 {
+            return;
+        }
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let is_passed = OUTPUT_FOLDERS.contains(&&*name) || name.starts_with('.') && name != ".harness";
-        if !is_passed {
-            collect(&entry.path(), with_components, depth - 1, left, files);
+        match is_passed {
+            true => *left -= 1,
+            false => collect(&entry.path(), with_components, depth - 1, left, files),
         }
     }
 }

@@ -152,33 +152,46 @@ fn markdown() -> Vec<Case> {
         write(folder, "broken.md", SCRIPT.replace("found = []", "found = ["));
         write(folder, "deep/loop.md", SCRIPT.replace("found = []", "found = [x for x in range(1000000000)]"));
     };
-    let call = ["call", "todos", r#"{"folder":"."}"#];
+    // The emulator compiles the interpreter for up to two minutes.
+    let patient = "--compile-timeout=10m";
+    let call = ["call", "todos", r#"{"folder":"."}"#, patient];
     let with = |flags: &[&'static str]| [&call, flags].concat();
     vec![
-        case("markdown", "a project", project, &[&["validate"], &["list"], &with(&["--allow-read=notes"]), &with(&[])]),
+        case(
+            "markdown",
+            "a project",
+            project,
+            &[&["validate", patient], &["list"], &with(&["--allow-read=notes"]), &with(&[])],
+        ),
         case(
             "markdown",
             "one file",
             alone,
-            &[&["validate", "todos.md"], &with(&["--tools=todos.md", "--allow-read=work"])],
+            &[&["validate", "todos.md", patient], &with(&["--tools=todos.md", "--allow-read=work"])],
         ),
         case(
             "markdown",
             "a broken script",
             alone,
-            &[&["validate", "broken.md"], &["call", "broken", r#"{"folder":"."}"#, "--tools=broken.md"]],
+            &[
+                &["validate", "broken.md", patient],
+                &["call", "broken", r#"{"folder":"."}"#, "--tools=broken.md", patient],
+            ],
         ),
         case(
             "markdown",
             "lines that end as on Windows",
             alone,
-            &[&["validate", "crlf.md"], &["call", "crlf", r#"{"folder":"."}"#, "--tools=crlf.md", "--allow-read=work"]],
+            &[
+                &["validate", "crlf.md", patient],
+                &["call", "crlf", r#"{"folder":"."}"#, "--tools=crlf.md", "--allow-read=work", patient],
+            ],
         ),
         case(
             "markdown",
             "a script without end",
             alone,
-            &[&["call", "loop", r#"{"folder":"."}"#, "--tools=deep/loop.md", "--fuel=50000000"]],
+            &[&["call", "loop", r#"{"folder":"."}"#, "--tools=deep/loop.md", "--fuel=50000000", patient]],
         ),
     ]
 }

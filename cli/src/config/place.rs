@@ -66,13 +66,13 @@ mod system {
     use std::path::{Path, PathBuf};
 
     use toolcrib_windows_files::access::OtherAccess;
-    use toolcrib_windows_files::is_reparse_point;
+    use toolcrib_windows_files::{final_path, pin};
 
     use crate::config::LayerKind;
 
     /// Advice about a file that others may change.
     pub(in crate::config) const OWNER_HINT: &str = "let the file belong to you or to the administrators, and let nobody \
-         else write it: `icacls FILE /inheritance:r /grant:r Administrators:F Users:R`";
+         else write it";
 
     /// Folder of the settings of all users. Every user can create it, and files in it, if it does not exist.
     pub(in crate::config) fn system_folder() -> Option<PathBuf> {
@@ -81,16 +81,15 @@ mod system {
     }
 
     /// Checks that an open file belongs to the user, the system or the administrators, and that nobody else can write it.
-    /// The path of the system's file has no link, which any user could have created.
+    /// The folder of the system's file is no link, which any user could have created, and the open file is in that folder:
+    /// it cannot be moved while it is checked.
     pub(in crate::config) fn check(file: &File, path: &Path, kind: LayerKind) -> Result<(), String> {
         let unreadable = |error: std::io::Error| format!("its owner cannot be read: {error}");
-        if kind == LayerKind::System {
-            for part in
-                [Some(path), path.parent().filter(|folder| !folder.as_os_str().is_empty())].into_iter().flatten()
-            {
-                if is_reparse_point(&part.symlink_metadata().map_err(unreadable)?) {
-                    return Err(format!("`{}` is a link", part.display()));
-                }
+        if let (LayerKind::System, Some(folder)) = (kind, path.parent()) {
+            let folder = pin(folder, false).map_err(unreadable)?;
+            let found = final_path(file).map_err(unreadable)?;
+            if found.parent() != Some(final_path(&folder).map_err(unreadable)?.as_path()) {
+                return Err(format!("`{}` is or was behind a link", path.display()));
             }
         }
         toolcrib_windows_files::check(file, OtherAccess::Read).map_err(|error| error.to_string())

@@ -2,6 +2,7 @@
 //! can be neither moved nor removed.
 
 use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind};
 use std::os::windows::fs::{FileTypeExt, symlink_dir, symlink_file};
 use std::path::Path;
 
@@ -80,7 +81,12 @@ fn apply_unlinked(folder: &File, path: &str, change: &Change, guard: &PathGuard)
                 return Err(ErrorCode::NotDirectory.into());
             }
             check_moved(&entry, &to, guard)?;
-            fs::rename(at, to.system_path())
+            match fs::rename(at, to.system_path()) {
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                    return Err(refused_move(&about, &to, error));
+                }
+                moved => moved,
+            }
         }
     };
     done.map_err(code)
@@ -95,6 +101,16 @@ fn require_folder_after_slash(entry: &FolderEntry, about: &Metadata) -> Result<(
     match entry.slash() && !about.is_dir() {
         true => Err(ErrorCode::NotDirectory.into()),
         false => Ok(()),
+    }
+}
+
+/// Returns the error of a move to an entry that cannot be replaced. The system reports only that access is denied.
+fn refused_move(about: &Metadata, to: &FolderEntry, error: io::Error) -> OpenError {
+    let has_entries = || fs::read_dir(to.system_path()).is_ok_and(|mut entries| entries.next().is_some());
+    match (about.is_dir(), to.metadata().is_ok_and(|there| there.is_dir())) {
+        (false, true) => ErrorCode::IsDirectory.into(),
+        (true, true) if has_entries() => ErrorCode::NotEmpty.into(),
+        _ => code(error),
     }
 }
 
@@ -187,6 +203,9 @@ mod tests {
         assert_eq!(fs::read(at.dir.path().join("again")).unwrap(), b"x");
         assert!(matches!(at.apply("again", Change::RemoveFolder), Err(ErrorCode::NotDirectory)));
         assert!(matches!(at.apply("sub", Change::RemoveFile), Err(ErrorCode::IsDirectory)));
+        assert!(matches!(at.moved("again", "sub"), Err(ErrorCode::IsDirectory)));
+        at.apply("other", Change::MakeFolder).unwrap();
+        assert!(matches!(at.moved("other", "sub"), Err(ErrorCode::NotEmpty)));
     }
 
     #[test]
