@@ -24,7 +24,7 @@ fn user_file(crib: &Crib) -> PathBuf {
     }
 }
 
-fn write_user(crib: &Crib, text: &str) {
+pub(crate) fn write_user(crib: &Crib, text: &str) {
     let file = user_file(crib);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(file, text).unwrap();

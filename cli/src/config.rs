@@ -15,7 +15,6 @@ mod place;
 mod schema;
 mod table;
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -28,7 +27,7 @@ use toolcrib::tool::SiblingFailure;
 use crate::parse::{duration, size};
 use crate::trust::{Subject, Trusted};
 
-pub(crate) use defaults::{is_of_project, origin_of, with_defaults};
+pub(crate) use defaults::{is_of_project, origin_of, project_of, with_defaults};
 pub(crate) use edit::{Change, path_of};
 pub(crate) use key::{Key, Merge, find};
 pub(crate) use layer::{HOST_LAYERS, Layer, LayerKind, Setting, SettingsText, shown};
@@ -78,18 +77,15 @@ pub(crate) struct ConfiguredDenial {
 }
 
 impl Config {
-    /// Collects the settings of the layers that this process has loaded for its options, or loads them; without trust, only
-    /// the part of the project's file that restricts. Prints a hint about such a file if `announces`.
+    /// Collects the settings of the layers for a runtime that is built (`builds`), or of those that were loaded last; without
+    /// trust, only the part of the project's file that restricts. A build prints a hint about such a file.
     ///
     /// # Errors
     ///
     /// As for [`Layers::load`].
-    pub(crate) fn load(named: Option<&Path>, trusted: &Trusted, announces: bool) -> anyhow::Result<Self> {
-        let layers = match defaults::loaded(named) {
-            Some(layers) => Cow::Borrowed(layers),
-            None => Cow::Owned(Layers::load(named, trusted)?),
-        };
-        if announces {
+    pub(crate) fn load(named: Option<&Path>, trusted: &Trusted, builds: bool) -> anyhow::Result<Self> {
+        let layers = defaults::layers(named, trusted, builds)?;
+        if builds {
             layers.announce(trusted);
         }
         Self::of(&layers)

@@ -31,7 +31,7 @@ use toolcrib::policy::{Approvals, Policy, StoredApproval};
 use toolcrib::tool::{Access, LimitRequest, Limits};
 use toolcrib::{Audit, Availability, Builder, KeyValue, Results, Runtime};
 
-use crate::config::{Config, Mask, system_file, user_file};
+use crate::config::{Config, Mask, project_of, system_file, user_file};
 use crate::permission::{DenyFlags, PendingCalls, TerminalApprover};
 use crate::progress::{self, Underway};
 use crate::registries::{HeldBundles, localize};
@@ -205,12 +205,12 @@ impl Sources {
         let config = self.rules.config(&trusted, true)?;
         let approvals = self.rules.kept.file();
         let vault = self.secrets.vault().ok();
-        let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
+        let approver = TerminalApprover::new(approvals.clone())?;
         let mut builder = Runtime::builder(self.audit(secrets)?)
             .strict(self.strict)
             .policy(self.policy(&config)?)
-            .approvals(agreed.iter().map(StoredApproval::approval))
-            .approver(Arc::new(TerminalApprover::new(approvals.clone(), agreed)))
+            .approvals(approver.earlier().iter().map(StoredApproval::approval))
+            .approver(Arc::new(approver))
             .limits(Limits::with_deadline(default_deadline))
             .ceiling(self.ceiling())
             .environment(environment())
@@ -358,7 +358,9 @@ impl Sources {
     }
 
     fn policy(&self, config: &Config) -> anyhow::Result<Policy> {
-        let allowed = self.permissions().flat_map(Permissions::allowed).fold(Policy::default(), Policy::allow);
+        let allowed = self.permissions.allow_in(Policy::default(), project_of);
+        let of_client = self.client.iter().flat_map(|client| client.permissions.allowed());
+        let allowed = of_client.fold(allowed, Policy::allow);
         let configured = denials(config)?.into_iter().map(|(permission, _)| permission);
         let denied = self.permissions().flat_map(Permissions::denied).chain(configured);
         let policy = denied.fold(allowed, Policy::deny);

@@ -51,6 +51,8 @@ fn no_key_is_sent_to_a_server_that_a_project_names() {
             "{ran:?}"
         );
     }
+    let (_, ran) = head_of(&[], true);
+    assert!(ran.stderr.contains("remove `model.base_url` from `toolcrib.toml` and set it in your own file"), "{ran:?}");
     let (head, ran) = head_of(&[], false);
     assert!(head.contains("authorization: bearer sk-of-the-user"), "the user's own server: {head}");
     assert!(!ran.stderr.contains("the API key is not sent"), "{ran:?}");
@@ -77,4 +79,5 @@ fn a_key_goes_with_the_address_of_its_layer() {
     std::fs::write(crib.path("mine.toml"), project).unwrap();
     let (shown, _) = printed(&crib, &["--config=mine.toml"], &keys);
     assert_eq!((&shown["baseUrl"], &shown["apiKey"]), (&"http://127.0.0.1:9/project".into(), &"***".into()));
+    assert!(shown["from"]["baseUrl"].as_str().unwrap().starts_with("named settings, mine.toml:"), "{shown}");
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{Client, PATIENCE, text};
+use crate::configuration::write_user;
 use crate::crib::{Crib, guest};
 
 /// Calls the echo until its answer is `expected`.
@@ -60,6 +61,25 @@ fn a_program_that_was_broken_at_the_start_is_served_once_it_is_repaired() {
     fs::copy(guest("echo"), &program).unwrap();
     client.wait(|message: &Value| message["method"] == "notifications/tools/list_changed");
     becomes(&mut client, true);
+}
+
+/// Says that the manifest changed.
+fn touch(crib: &Crib) {
+    let manifest = crib.path("tools.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, format!("{text}\n")).unwrap();
+}
+
+#[test]
+fn a_reload_has_the_denials_that_the_settings_hold_by_then() {
+    let crib = Crib::with_guests(&["echo"]);
+    let mut client = Client::initialized(&crib, &[], &json!({}));
+    becomes(&mut client, true);
+    for (text, is_allowed) in [("[permissions]\ndeny = [\"echo\"]\n", false), ("", true)] {
+        write_user(&crib, text);
+        touch(&crib);
+        becomes(&mut client, is_allowed);
+    }
 }
 
 #[test]

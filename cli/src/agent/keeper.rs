@@ -68,7 +68,7 @@ impl Keeper {
             file,
             masks,
             is_new: earlier.is_none(),
-            figures: earlier.map(KeptRun::figures).unwrap_or_default(),
+            figures: earlier.map_or(RunFigures { undone: Some(false), ..RunFigures::default() }, KeptRun::figures),
             answered: earlier.into_iter().flat_map(|run| run.answered.iter().cloned()).collect(),
             begun: HashSet::new(),
             invocations: HashMap::new(),
@@ -122,7 +122,8 @@ impl Keeper {
         state.sync()
     }
 
-    /// Notes the invocation of a call of the last step. Calls of its tools and of other agents have invocations of their own.
+    /// Notes the invocation of a call of the last step. Calls of its tools and of other agents have identifiers that no call of
+    /// the model has.
     pub(crate) fn received(&self, invocation: &str, id: &str) {
         let mut state = self.lock();
         if let Some(id) = state.begun.take(id) {
@@ -180,6 +181,7 @@ impl Keeper {
     pub(crate) fn undo(&self, messages: usize) -> anyhow::Result<()> {
         let mut state = self.lock();
         state.forget_text();
+        state.figures.undone = Some(true);
         state.write(&Line::Undo { messages })?;
         state.sync()
     }

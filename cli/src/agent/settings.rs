@@ -31,7 +31,8 @@ const API_KEY_ENV: &str = "--api-key-env";
 /// Variables with the key, the strongest first.
 const API_KEYS: [&str; 2] = ["OAI_API_KEY", "OPENAI_API_KEY"];
 const WITHHELD: &str = "the API key is not sent to this server, which the project settings name; to send it, name the server \
-                        with `--base-url`, OAI_BASE_URL or `toolcrib config set model.base_url URL` in place of the project";
+                        with `--base-url` or OAI_BASE_URL, or remove `model.base_url` from `toolcrib.toml` and set it in your \
+                        own file with `toolcrib config set model.base_url URL`";
 
 const MODEL: &str = "Model";
 const TIMES: &str = "Timeouts and retries";

@@ -72,10 +72,15 @@ impl AddAssign for Usage {
     }
 }
 
+/// Separator of the identifier of a call and the number of a call that its tool makes: a call of the model has none, so that a
+/// nested call cannot stand for it.
+const NESTED: char = '/';
+
 /// Assigns a unique identifier to every call of a conversation.
 ///
-/// A server's own identifier is kept. One that is empty, absurdly long or was used before is replaced by `call_N`, with
-/// N the number of the call in the run: the same answers always get the same identifiers.
+/// A server's own identifier is kept. One that is empty, absurdly long or was used before, or that the call of a tool could have
+/// ([`NESTED`]), is replaced by `call_N`, with N the number of the call in the run: the same answers always get the same
+/// identifiers.
 #[derive(Debug, Default)]
 pub(crate) struct Identifiers {
     used: HashSet<String>,
@@ -88,11 +93,12 @@ impl Identifiers {
         Self { used: used.into_iter().map(str::to_owned).collect(), calls: 0 }
     }
 
-    /// Replaces missing, overlong and duplicate identifiers.
+    /// Replaces missing, overlong and duplicate identifiers, and those of the form of nested calls.
     pub(crate) fn settle(&mut self, calls: &mut [Call]) {
         for call in calls {
             self.calls += 1;
-            if call.id.is_empty() || call.id.len() > MAX_ID_LEN || self.used.contains(&call.id) {
+            let id = &call.id;
+            if id.is_empty() || id.len() > MAX_ID_LEN || id.contains(NESTED) || self.used.contains(id) {
                 let free = (self.calls..).map(|n| format!("call_{n}")).find(|id| !self.used.contains(id));
                 call.id = free.unwrap_or_default();
             }
@@ -116,6 +122,11 @@ mod tests {
         assert_eq!(settled(&["", "x", "x", ""]), ["call_1", "x", "call_3", "call_4"]);
         assert_eq!(settled(&["call_2", "", ""]), ["call_2", "call_3", "call_4"]);
         assert_eq!(settled(&[&"x".repeat(300)]), ["call_1"]);
+    }
+
+    #[test]
+    fn no_call_of_a_model_has_the_identifier_of_a_nested_call() {
+        assert_eq!(settled(&["a", "a/1", "/", "b"]), ["a", "call_2", "call_3", "b"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
@@ -26,19 +26,49 @@ struct Origin {
     kind: LayerKind,
     /// Layer and place, for people.
     shown: String,
+    /// Folder of the project that grants the paths of the value.
+    project: Option<PathBuf>,
 }
 
 /// Origins of the values that became defaults in this process, by the option.
 static ORIGINS: OnceLock<BTreeMap<&'static str, Origin>> = OnceLock::new();
 
-/// Layers that were loaded for the defaults, and the file that the user named in the place of the project's.
-static LOADED: OnceLock<(Option<PathBuf>, Layers)> = OnceLock::new();
+/// Layers that were loaded last.
+static LOADED: Mutex<Option<Loaded>> = Mutex::new(None);
 
-/// Returns the layers that the defaults are from, if they are those of this file. Each process loads its settings once, and
-/// all that it does has the same ones.
-pub(super) fn loaded(named: Option<&Path>) -> Option<&'static Layers> {
-    let (of, layers) = LOADED.get()?;
-    (of.as_deref() == named).then_some(layers)
+/// Layers as the files had them at one time.
+#[derive(Debug)]
+struct Loaded {
+    /// File that the user named in the place of the project's.
+    named: Option<PathBuf>,
+    layers: Arc<Layers>,
+    /// `true` once a runtime was built with them.
+    is_built: bool,
+}
+
+/// Returns the layers that were loaded last, or loads them. The first runtime of a process has those that the defaults are from.
+/// Each later one (`builds`) loads them anew, since a server runs on while the files and the trust in them change.
+///
+/// # Errors
+///
+/// As for [`Layers::load`].
+pub(super) fn layers(named: Option<&Path>, trusted: &Trusted, builds: bool) -> anyhow::Result<Arc<Layers>> {
+    {
+        let mut last = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = last.as_mut().filter(|last| last.named.as_deref() == named && !(builds && last.is_built)) {
+            last.is_built |= builds;
+            return Ok(last.layers.clone());
+        }
+    }
+    Ok(keep(named, Layers::load(named, trusted)?, builds))
+}
+
+/// Keeps layers as those that were loaded last.
+fn keep(named: Option<&Path>, layers: Layers, is_built: bool) -> Arc<Layers> {
+    let layers = Arc::new(layers);
+    let loaded = Loaded { named: named.map(Path::to_path_buf), layers: layers.clone(), is_built };
+    *LOADED.lock().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
+    layers
 }
 
 /// Returns the layer and the place of the value of an option, if a settings file gave it.
@@ -49,6 +79,11 @@ pub(crate) fn origin_of(option: &str) -> Option<&'static str> {
 /// Returns `true` if the file of a project, which others may have written, gave the value of an option.
 pub(crate) fn is_of_project(option: &str) -> bool {
     origin(option).is_some_and(|origin| origin.kind == LayerKind::Project)
+}
+
+/// Returns the folder of the project whose file grants the paths of an option; they lie in it.
+pub(crate) fn project_of(option: &str) -> Option<&'static Path> {
+    origin(option)?.project.as_deref()
 }
 
 fn origin(option: &str) -> Option<&'static Origin> {
@@ -76,13 +111,12 @@ pub(crate) fn with_defaults(define: impl FnOnce() -> Command, given: &ArgMatches
         Err(_) if path.first() == Some(&DOCTOR) => return Ok(None),
         layers => layers?,
     };
-    // Set once, like the origins: `main` makes the only call.
-    let (_, layers) = LOADED.get_or_init(|| (named.cloned(), layers));
+    let layers = keep(named.map(PathBuf::as_path), layers, false);
     if layers.all().is_empty() {
         return Ok(None);
     }
     let mut origins = BTreeMap::new();
-    let command = apply(define(), &path, given, leaf, layers, &mut origins);
+    let command = apply(define(), &path, given, leaf, &layers, &mut origins);
     // Fails only on a second call; `main` makes the only one.
     let _ = ORIGINS.set(origins);
     Ok(Some(command))
@@ -153,7 +187,8 @@ fn set_defaults(
         let Some((option, values)) = default_of(key, layer, setting) else { continue };
         let Some(id) = id(option) else { continue };
         let shown = format!("{} settings, {}", layer.kind.as_str(), layer.place(setting));
-        origins.insert(option, Origin { kind: layer.kind, shown });
+        let project = setting.project().map(Path::to_path_buf);
+        origins.insert(option, Origin { kind: layer.kind, shown, project });
         // Each value is one of a list: a comma in a folder separates nothing.
         command = command.mut_arg(id, |option| option.default_values(values).value_delimiter(None));
     }

@@ -38,7 +38,8 @@ impl LayerKind {
     /// Name of the layer.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            LayerKind::Named | LayerKind::Project => "project",
+            LayerKind::Named => "named",
+            LayerKind::Project => "project",
             LayerKind::Profile => "profile",
             LayerKind::User => "user",
             LayerKind::System => "system",
@@ -61,8 +62,24 @@ pub(crate) struct Setting {
     pub(crate) value: Value,
     pub(crate) line: usize,
     pub(crate) column: usize,
-    /// Values with paths resolved, of a grant of a project.
-    confined: Option<Vec<String>>,
+    /// Paths that a project grants.
+    confined: Option<Confined>,
+}
+
+/// Paths in the folder of a project.
+#[derive(Debug, Clone)]
+struct Confined {
+    /// Real path of the folder.
+    project: PathBuf,
+    /// Real paths in it.
+    paths: Vec<String>,
+}
+
+impl Setting {
+    /// Returns the folder of the project that grants the paths of the setting.
+    pub(super) fn project(&self) -> Option<&Path> {
+        self.confined.as_ref().map(|confined| confined.project.as_path())
+    }
 }
 
 /// Settings of one file or profile.
@@ -94,21 +111,23 @@ impl Layer {
             if !setting.key.grants_paths() {
                 continue;
             }
+            let place = || format!("{}:{}:{}: `{}`", self.file, setting.line, setting.column, setting.name);
+            let project = path::project(&self.path).with_context(place)?;
             let real = |item: &Value| match item.as_str().unwrap_or_default() {
                 all if all == path::ALL && setting.key.name == "hooks" => Ok(all.to_owned()),
-                text => path::confined(&self.path, text).map(|path| path.to_string_lossy().into_owned()),
+                text => path::confined(&project, &self.path, text).map(|path| path.to_string_lossy().into_owned()),
             };
             let paths = items.iter().map(real).collect::<Result<Vec<_>, _>>();
-            let place = || format!("{}:{}:{}: `{}`", self.file, setting.line, setting.column, setting.name);
-            setting.confined = Some(paths.map_err(|reason| anyhow!("{}: {reason}", place()))?);
+            let paths = paths.map_err(|reason| anyhow!("{}: {reason}", place()))?;
+            setting.confined = Some(Confined { project, paths });
         }
         Ok(())
     }
 
     /// Values of a setting as texts: the items of a list, with paths resolved.
     pub(crate) fn texts(&self, setting: &Setting) -> Vec<String> {
-        if let Some(paths) = &setting.confined {
-            return paths.clone();
+        if let Some(confined) = &setting.confined {
+            return confined.paths.clone();
         }
         let resolve = |kind: &Kind, value: &Value| match (kind, value) {
             (Kind::Path(rule), Value::String(text)) => {
@@ -152,15 +171,15 @@ impl SettingsText {
         if path.metadata().is_ok_and(|file| !file.is_file()) {
             bail!("cannot read the settings in `{name}`: not a regular file");
         }
-        let told = || format!("cannot read the settings in `{name}`");
-        let file = File::open(path).with_context(told)?;
+        let context = || format!("cannot read the settings in `{name}`");
+        let file = File::open(path).with_context(context)?;
         if matches!(kind, LayerKind::User | LayerKind::System) {
             place::check(&file, path, kind).map_err(|reason| {
                 let message = format!("the settings in `{}` are not used: {reason}", path.display());
                 Advice::new(message, place::OWNER_HINT)
             })?;
         }
-        let text = input::open_file(file).with_context(told)?;
+        let text = input::open_file(file).with_context(context)?;
         Self::parse(path, &name, text, kind)
     }
 

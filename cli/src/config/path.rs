@@ -63,12 +63,16 @@ pub(super) fn resolve(rule: PathRule, kind: LayerKind, file: &Path, text: &str) 
     }
 }
 
+/// Returns the real folder of a project's `file`.
+pub(super) fn project(file: &Path) -> io::Result<PathBuf> {
+    canonical(file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+}
+
 /// Resolves a path that a project's `file` grants, now and without links: a link may be another than when the file was
-/// trusted, and its target is the project's or is not granted.
-pub(super) fn confined(file: &Path, text: &str) -> Result<PathBuf, String> {
+/// trusted, and its target is in the folder of the `project` or is not granted. The path is opened later without following a
+/// link below that folder.
+pub(super) fn confined(project: &Path, file: &Path, text: &str) -> Result<PathBuf, String> {
     let unknown = |error: io::Error| format!("`{text}` cannot be resolved: {error}");
-    let project = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let project = canonical(project).map_err(unknown)?;
     let real = real(&resolve(PathRule::Any, LayerKind::Project, file, text)).map_err(unknown)?;
     match real.starts_with(project) {
         true => Ok(real),
@@ -126,8 +130,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let project = folder.path().join("project");
         std::fs::create_dir_all(project.join("docs")).unwrap();
-        let confined = |text: &str| confined(&project.join("toolcrib.toml"), text);
-        let real = canonical(&project).unwrap();
+        let file = project.join("toolcrib.toml");
+        let real = super::project(&file).unwrap();
+        let confined = |text: &str| confined(&real, &file, text);
         for (text, path) in [(".", ""), ("docs", "docs"), ("./docs/../docs", "docs"), ("docs/a/b", "docs/a/b")] {
             assert_eq!(confined(text), Ok(real.join(path)), "{text}");
         }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolcrib::policy::Permission;
+use toolcrib::policy::{Permission, Policy};
 
 use super::hooks::HookOptions;
 use super::network::Destinations;
@@ -56,6 +56,26 @@ impl Permissions {
             .chain(self.secrets.allowed())
     }
 
+    /// Adds the permissions of the `--allow-*` flags to a policy. `project_of` returns the folder of the project whose file gave
+    /// the value of a flag: no link below it is followed, since its file may be older than the link.
+    pub(super) fn allow_in(
+        &self,
+        policy: Policy,
+        project_of: impl Fn(&'static str) -> Option<&'static Path>,
+    ) -> Policy {
+        self.allowed().fold(policy, |policy, permission| {
+            let project = match &permission {
+                Permission::Read(path) => project_of("allow-read").filter(|project| path.starts_with(project)),
+                Permission::Write(path) => project_of("allow-write").filter(|project| path.starts_with(project)),
+                _ => None,
+            };
+            match project {
+                Some(project) => policy.allow_below(project, permission),
+                None => policy.allow(permission),
+            }
+        })
+    }
+
     /// Returns the permissions of the `--deny-*` flags.
     pub(super) fn denied(&self) -> impl Iterator<Item = Permission> {
         (self.deny_read.iter().map(|path| denied_folder(path)).map(Permission::Read))
@@ -76,4 +96,40 @@ impl Permissions {
 /// Returns the folder of a denial; `*` means every folder.
 pub(super) fn denied_folder(path: &Path) -> PathBuf {
     if path.as_os_str() == ALL { PathBuf::from("/") } else { path.to_path_buf() }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use toolcrib::policy::canonical;
+    use toolcrib::{Audit, Runtime};
+
+    use super::*;
+    use crate::options::ClientOptions;
+
+    #[test]
+    fn a_folder_that_a_project_grants_is_opened_without_links_below_the_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = canonical(folder.path()).unwrap().join("project");
+        for name in ["project/docs", "outside"] {
+            std::fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        let options = ["read", "write"].map(|access| {
+            let option = format!("--allow-{access}={}", project.join("docs").display());
+            ClientOptions::parse(&[option]).unwrap()
+        });
+        let builds = |options: &ClientOptions, project: Option<&'static Path>| {
+            let policy = options.permissions.allow_in(Policy::default(), |_| project);
+            Runtime::builder(Audit::off()).policy(policy).build().map(drop).map_err(|error| error.to_string())
+        };
+        let shared: &'static Path = Box::leak(project.clone().into_boxed_path());
+        for options in &options {
+            assert_eq!(builds(options, Some(shared)), Ok(()));
+        }
+        std::fs::remove_dir(project.join("docs")).unwrap();
+        std::os::unix::fs::symlink("../outside", project.join("docs")).unwrap();
+        for options in &options {
+            assert_eq!(builds(options, None), Ok(()), "an option may name a link");
+            assert!(builds(options, Some(shared)).unwrap_err().contains("is a link"));
+        }
+    }
 }

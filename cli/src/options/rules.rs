@@ -56,9 +56,10 @@ pub(crate) struct Kept {
 }
 
 impl Rules {
-    /// Loads the settings files, the project's as far as it is trusted. A hint names one that is not if `announces`.
-    pub(crate) fn config(&self, trusted: &Trusted, announces: bool) -> anyhow::Result<Config> {
-        Config::load(self.config.as_deref(), trusted, announces)
+    /// Loads the settings files, the project's as far as it is trusted. A runtime that is built (`builds`) has
+    /// what the files say now, and a hint names a project's file that is not trusted.
+    pub(crate) fn config(&self, trusted: &Trusted, builds: bool) -> anyhow::Result<Config> {
+        Config::load(self.config.as_deref(), trusted, builds)
     }
 
     /// Returns the rules of the command line and of `config`.

@@ -48,9 +48,19 @@ struct PromptState {
 }
 
 impl TerminalApprover {
-    /// Creates an approver that stores permanent approvals in `approvals`; `earlier` holds those already stored.
-    pub(crate) fn new(approvals: Option<Approvals>, earlier: Vec<StoredApproval>) -> Self {
-        Self { approvals, earlier, reported: Lock::default(), state: Mutex::default() }
+    /// Creates an approver that stores permanent approvals in `approvals`, and reads those already stored.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub(crate) fn new(approvals: Option<Approvals>) -> anyhow::Result<Self> {
+        let earlier = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
+        Ok(Self { approvals, earlier, reported: Lock::default(), state: Mutex::default() })
+    }
+
+    /// Permanent approvals that were stored when the approver was created.
+    pub(crate) fn earlier(&self) -> &[StoredApproval] {
+        &self.earlier
     }
 
     /// Reports once why an earlier approval does not cover this call. A matching approval would have prevented the prompt.

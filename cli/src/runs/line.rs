@@ -95,4 +95,7 @@ pub(crate) struct RunFigures {
     pub(crate) calls: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Usage>,
+    /// `true` if parts of the conversation were taken back; absent where nothing says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) undone: Option<bool>,
 }

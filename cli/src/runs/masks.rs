@@ -159,7 +159,7 @@ impl RunMasks {
     }
 }
 
-/// `true` if a text may be JSON.
+/// Returns `true` if a text may be JSON.
 fn looks_like_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
 }

@@ -29,6 +29,8 @@ pub(crate) struct KeptRun {
     /// Requests that the model answered.
     pub(crate) steps: u32,
     pub(crate) calls: u64,
+    /// `true` if parts of the conversation were taken back.
+    pub(crate) is_undone: bool,
     pub(crate) state: RunState,
 }
 
@@ -122,7 +124,7 @@ impl KeptRun {
 
     /// Returns the figures of the run so far.
     pub(crate) fn figures(&self) -> RunFigures {
-        RunFigures { steps: self.steps, calls: self.calls, usage: self.usage }
+        RunFigures { steps: self.steps, calls: self.calls, usage: self.usage, undone: Some(self.is_undone) }
     }
 
     /// Returns the last answer, if the conversation ends with one.
@@ -170,6 +172,7 @@ impl Reading {
             usage: None,
             steps: 0,
             calls: 0,
+            is_undone: false,
             state: RunState::Open,
         };
         Self { run, step: None, text: String::new() }
@@ -202,6 +205,7 @@ impl Reading {
             Line::Undo { messages } => {
                 self.close();
                 self.text.clear();
+                self.run.is_undone = true;
                 self.run.messages.truncate(messages);
                 self.run.changes.retain(|(index, _)| *index < messages);
             }
@@ -368,9 +372,11 @@ mod tests {
         lines.push(json!({ "type": "end", "at": "2026-01-31T12:00:00Z", "reason": "answer", "steps": 2, "calls": 0 }));
         let run = read(&lines).unwrap();
         assert_eq!(
-            (roles(&run), run.state),
-            (vec!["one".to_owned(), "one".to_owned()], RunState::Ended("answer".into()))
+            (roles(&run), &run.state),
+            (vec!["one".to_owned(), "one".to_owned()], &RunState::Ended("answer".into()))
         );
+        assert_eq!(run.figures().undone, Some(true));
+        assert_eq!(read(&turn("one")).unwrap().figures().undone, Some(false));
     }
 
     #[test]

@@ -37,8 +37,8 @@ impl From<&KeptRun> for RunSummary {
 }
 
 impl RunSummary {
-    /// Reads the beginning and the end of a file; `None` if these do not suffice: the file is short, the run has not ended, or its
-    /// first prompt is long.
+    /// Reads the beginning and the end of a file; `None` if these do not suffice: the file is short, the run has not ended, its
+    /// first prompt is long, or prompts may have been taken back.
     pub(super) fn of_parts(path: &Path) -> io::Result<Option<Self>> {
         let Some((beginning, end)) = parts(path)? else { return Ok(None) };
         Ok(Self::parsed(&beginning, &end))
@@ -53,6 +53,9 @@ impl RunSummary {
         })?;
         let last = end.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?;
         let Ok(Line::End { reason, whole: Some(whole), .. }) = serde_json::from_slice(last) else { return None };
+        if whole.undone != Some(false) {
+            return None;
+        }
         let state = RunState::Ended(reason);
         Some(Self {
             header,
@@ -119,7 +122,7 @@ mod tests {
     #[test]
     fn a_long_run_is_summed_up_by_its_beginning_and_its_end() {
         let end = json!({ "type": "end", "at": "2026-01-31T12:00:00Z", "reason": "answer", "steps": 1, "calls": 0,
-            "whole": { "steps": 7, "calls": 3, "usage": { "promptTokens": 1, "completionTokens": 2, "totalTokens": 3 } } });
+            "whole": { "steps": 7, "calls": 3, "usage": { "promptTokens": 1, "completionTokens": 2, "totalTokens": 3 }, "undone": false } });
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         let read = |text: &str| {
@@ -135,6 +138,11 @@ mod tests {
         // Whatever the parts do not tell is read from the whole.
         assert!(read(&run(10, &end)).is_none(), "short");
         assert!(read(&run_of(&json!({ "type": "void" }))).is_none(), "open");
+        let mut undone = end.clone();
+        undone["whole"]["undone"] = json!(true);
+        assert!(read(&run_of(&undone)).is_none(), "the first prompt may have been taken back");
+        undone["whole"].as_object_mut().unwrap().remove("undone");
+        assert!(read(&run_of(&undone)).is_none(), "nothing says that it was not");
         assert!(read(run_of(&end).trim_end()).is_none(), "torn");
         assert!(read(&run_of(&end).replacen("go", &"go ".repeat(long), 1)).is_none(), "a long prompt");
         std::fs::write(&path, "{\"type\":").unwrap();

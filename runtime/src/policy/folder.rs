@@ -52,13 +52,21 @@ impl RealFolder {
         Self::checked(|| opening::open(path, writable), path, written, mounts)
     }
 
-    /// Opens a folder below another. Links on the path of the outer folder are followed, links below it are not.
+    /// Opens a folder below another. Links on the path of the outer folder are followed as by [`RealFolder::open`], links below
+    /// it are not.
     ///
     /// # Errors
     ///
     /// As for [`RealFolder::open`], and if a link is on the path below the outer folder.
-    pub(super) fn open_below(outer: &Path, path: &Path, written: &str, mounts: &Mounts) -> Result<Self, Error> {
-        Self::checked(|| opening::below(&opening::open(outer, &[])?, outer, path), &outer.join(path), written, mounts)
+    pub(super) fn open_below(
+        outer: &Path,
+        path: &Path,
+        written: &str,
+        mounts: &Mounts,
+        writable: &[Identity],
+    ) -> Result<Self, Error> {
+        let open = || opening::below(&opening::open(outer, writable)?, outer, path);
+        Self::checked(open, &outer.join(path), written, mounts)
     }
 
     /// Opens a folder inside this one by a sequence of names. Links cannot lead out of this folder.

@@ -319,7 +319,8 @@ fn add_named(
         return Ok(());
     }
     let written = format!("tool {:?}: capabilities.files.{}: {}", tool.name, access.as_str(), path.display());
-    let real = RealFolder::open_below(beside, path.strip_prefix(beside).unwrap_or(path), &written, &allowed.mounts)?;
+    let below = path.strip_prefix(beside).unwrap_or(path);
+    let real = RealFolder::open_below(beside, below, &written, &allowed.mounts, &[])?;
     let Some(most) = most(&real.location) else {
         denied.push(wanting(&real.location));
         return Ok(());

@@ -92,6 +92,8 @@ impl Permission {
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     allowed: Vec<Permission>,
+    /// Paths of allowed folders, each with a folder below which no link on it is followed.
+    confined: Vec<(PathBuf, PathBuf)>,
     denied: Vec<Permission>,
     rules: Rules,
 }
@@ -110,11 +112,26 @@ impl Policy {
         })
     }
 
+    /// Returns the folder below which no link is followed on the path of an allowed folder.
+    fn outer_of(&self, path: &Path) -> Option<&Path> {
+        self.confined.iter().find(|(confined, _)| confined == path).map(|(_, outer)| outer.as_path())
+    }
+
     /// Adds a permission.
     #[must_use]
     pub fn allow(mut self, permission: Permission) -> Self {
         self.allowed.push(permission);
         self
+    }
+
+    /// Adds a permission for a folder that lies below `outer`, such as one that a project grants in itself: when it is opened,
+    /// links on the path of `outer` are followed, links below it are not. Of any other permission, `outer` is ignored.
+    #[must_use]
+    pub fn allow_below(mut self, outer: &Path, permission: Permission) -> Self {
+        if let Permission::Read(path) | Permission::Write(path) = &permission {
+            self.confined.push((path.clone(), outer.to_path_buf()));
+        }
+        self.allow(permission)
     }
 
     /// Adds a rule for calls.

@@ -1,7 +1,7 @@
 //! Resolution of a policy on the system: folders are opened, names of variables are converted to upper case, and
 //! impossible permissions are refused before anything runs.
 
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 use crate::error::Error;
@@ -57,11 +57,11 @@ impl Allowed {
                 Permission::Hooks(_) => {}
             }
         }
-        let writable = allowed.writable(&policy.allowed)?;
+        let writable = allowed.writable(policy)?;
         for permission in &policy.allowed {
             match permission {
-                Permission::Read(path) => allowed.add_folder(path, Access::Read, &writable)?,
-                Permission::Write(path) => allowed.add_folder(path, Access::Write, &writable)?,
+                Permission::Read(path) => allowed.add_folder(policy, path, Access::Read, &writable)?,
+                Permission::Write(path) => allowed.add_folder(policy, path, Access::Write, &writable)?,
                 Permission::Env(name) => allowed.env.push(variable(name, "--allow-env")?),
                 Permission::Secret(text) => allowed.secrets.allow.push(SecretRule::read(text, "--allow-secret")?),
                 Permission::Net(destination) => allowed.network.push(destination.clone().with_default_port()),
@@ -83,11 +83,11 @@ impl Allowed {
     }
 
     /// Identities of the writable folders. Links in them may have been created by tools.
-    fn writable(&self, permissions: &[Permission]) -> Result<Vec<Identity>, Error> {
+    fn writable(&self, policy: &Policy) -> Result<Vec<Identity>, Error> {
         let mut writable = Vec::new();
-        for permission in permissions {
+        for permission in &policy.allowed {
             let Permission::Write(path) = permission else { continue };
-            let folder = RealFolder::open(path, &written(path, Access::Write), &self.mounts, &[])?;
+            let folder = self.open(policy, path, Access::Write, &[])?;
             writable.extend(folder.location.identity());
         }
         Ok(writable)
@@ -99,8 +99,22 @@ impl Allowed {
         self.denied_folders.push((location, access));
     }
 
-    fn add_folder(&mut self, path: &Path, access: Access, writable: &[Identity]) -> Result<(), Error> {
-        let folder = RealFolder::open(path, &written(path, access), &self.mounts, writable)?;
+    /// Opens a folder that the policy allows.
+    fn open(&self, policy: &Policy, path: &Path, access: Access, writable: &[Identity]) -> Result<RealFolder, Error> {
+        let written = written(path, access);
+        let Some(outer) = policy.outer_of(path) else {
+            return RealFolder::open(path, &written, &self.mounts, writable);
+        };
+        let below = path.strip_prefix(outer).ok();
+        let Some(rest) = below.filter(|rest| rest.components().all(|part| matches!(part, Component::Normal(_)))) else {
+            let reason = format!("not below `{}`", outer.display());
+            return Err(Error::Permission { permission: written, reason });
+        };
+        RealFolder::open_below(outer, rest, &written, &self.mounts, writable)
+    }
+
+    fn add_folder(&mut self, policy: &Policy, path: &Path, access: Access, writable: &[Identity]) -> Result<(), Error> {
+        let folder = self.open(policy, path, access, writable)?;
         match self.folders.iter_mut().find(|(known, _)| known.is(&folder)) {
             Some((_, known)) => *known = access.max(*known),
             None => self.folders.push((folder, access)),
@@ -159,4 +173,38 @@ fn variable(name: &str, flag: &str) -> Result<String, Error> {
     }
     let reason = "not the name of a variable (must match [A-Z_][A-Z0-9_]*)".to_owned();
     Err(Error::Permission { permission: format!("{flag}={name}"), reason })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_below_another_is_opened_without_a_link_that_came_after_its_check() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = crate::policy::canonical(folder.path()).unwrap().join("project");
+        let docs = project.join("docs");
+        std::fs::create_dir_all(docs.join("inner")).unwrap();
+        std::fs::create_dir_all(folder.path().join("outside/inner")).unwrap();
+        for permission in [Permission::Read as fn(PathBuf) -> Permission, Permission::Write] {
+            let opens = |path: &Path| {
+                let policy = Policy::default().allow_below(&project, permission(path.to_path_buf()));
+                Allowed::resolve(&policy).map(|allowed| allowed.folders.len()).map_err(|error| error.to_string())
+            };
+            for path in [&project, &docs, &docs.join("inner")] {
+                assert_eq!(opens(path), Ok(1), "{}", path.display());
+            }
+            assert!(opens(folder.path()).unwrap_err().contains("not below"));
+            assert!(opens(&project.join("../outside")).unwrap_err().contains("not below"));
+            std::fs::rename(&docs, project.join("moved")).unwrap();
+            std::os::unix::fs::symlink("../outside", &docs).unwrap();
+            for path in [&docs, &docs.join("inner")] {
+                assert!(opens(path).unwrap_err().contains("is a link"), "{}", path.display());
+            }
+            std::fs::remove_file(&docs).unwrap();
+            std::fs::rename(project.join("moved"), &docs).unwrap();
+        }
+    }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::{Map, json};
-use toolcrib::policy::Approvals;
 use toolcrib::{Builder, Runtime};
 
 use crate::agent::RequestOptions;
@@ -80,9 +79,7 @@ impl AgentOptions {
 
     /// Creates the approver that asks at the terminal.
     pub(crate) fn terminal_approver(&self) -> anyhow::Result<TerminalApprover> {
-        let approvals = self.sources.rules.kept.file();
-        let agreed = approvals.as_ref().map_or(Ok(Vec::new()), Approvals::read)?;
-        Ok(TerminalApprover::new(approvals, agreed))
+        TerminalApprover::new(self.sources.rules.kept.file())
     }
 
     /// Loads the script that replaces the model, if one is named.
