@@ -9,7 +9,7 @@
 //! | `console` | A line that begins with `$ ` is a command for bash; a `\` at its end continues it. The lines after it are its expected output, standard error included: `…` stands for any characters, a line of `…` alone for any lines. A command exits with 0 unless it ends in `# exit N`. |
 //! | `json`, `toml` | Parsed; with a caption also written to that file. |
 //! | `markdown`, `yaml`, `text` | Written to the file that the caption names. |
-//! | `wat` | Assembled into the file that the caption names. |
+//! | `wat` | Written to the file that the caption names, and assembled into the file beside it that ends in `.wasm`. |
 //! | `rust` | With a caption, an excerpt of that file, which must exist by then; without one, an excerpt of this file. |
 //!
 //! `ignore` in the info string (such as `console,ignore`) marks a block that needs a network, a key or a compiler. Every other
@@ -239,8 +239,11 @@ fn check(crib: &Crib, block: &Block) -> Result<(), String> {
         other => return Err(format!("nothing checks a block of `{other}`: see the top of tests/book.rs")),
     }
     if let Some(name) = &block.caption {
-        let assembled = (block.language == "wat").then(|| wat::parse_str(text)).transpose();
-        write(crib, name, assembled.map_err(|error| error.to_string())?.unwrap_or_else(|| text.into()));
+        if block.language == "wat" {
+            let binary = name.strip_suffix(".wat").ok_or("a caption of the text format has to end in `.wat`")?;
+            write(crib, &format!("{binary}.wasm"), wat::parse_str(text).map_err(|error| error.to_string())?);
+        }
+        write(crib, name, text);
     }
     Ok(())
 }

@@ -260,9 +260,8 @@ fn a_manifest_of_ones_own_grants_the_folders_it_names_beside_itself() {
 fn a_denial_is_in_the_receipt_with_the_flag_that_would_have_allowed_it() {
     let crib = crib();
     let line = attack(&crib, json!({"op": "read", "path": "../secret"}), &["--allow-read=work"]);
-    let root = crib.path(".").canonicalize().unwrap();
-    let flag = format!("--allow-read={}", root.display());
-    assert_eq!(line["receipt"]["denied"], json!([{"capability": "read:../secret", "flag": flag}]));
+    let denied = json!([{"capability": "read:../secret"}]);
+    assert_eq!(line["receipt"]["denied"], denied, "no argument leads a person to grant the folder above");
     let line = attack(&crib, json!({"op": "write", "path": "note", "text": "x"}), &["--allow-read=work"]);
     let work = crib.path("work").canonicalize().unwrap();
     let flag = format!("--allow-write={}", work.display());

@@ -57,7 +57,13 @@ fn of_text(path: &Path, text: &str) -> Subject {
     // The digest of another kind of file is never that of instructions.
     let digest = digest([b"instructions\0", text.as_bytes()].concat().as_slice());
     let requests = vec![format!("instructions:{FILE_NAME} ({})", counted(text.lines().count(), "line"))];
-    let item = Item { name: "instructions".to_owned(), definition: digest.clone(), program: None, requests };
+    let item = Item {
+        name: "instructions".to_owned(),
+        definition: digest.clone(),
+        program: None,
+        requests,
+        ceilings: Vec::new(),
+    };
     Subject { path: path.canonicalize().unwrap_or_else(|_| path.to_path_buf()), digest, items: vec![item] }
 }
 

@@ -1,18 +1,22 @@
-//! Interfaces that a program imports and its tools do not request: every use of one is refused, whatever is granted. Only the
-//! author can mend that, in the descriptor.
+//! Capabilities that a tool uses and does not request: every use of one is refused, whatever is granted. Only the author can
+//! mend that, in the descriptor of a component or in the front matter of a script. Imports show the uses of a program before any
+//! call; an attempt shows that of a script.
 
 use toolcrib::Tool;
-use toolcrib::tool::{Capabilities, FileRequest, NetworkRequest};
+use toolcrib::tool::{Body, Capabilities, FileRequest, NetworkRequest};
+
+use crate::render::one_line;
 
 /// Interfaces with the capability that a tool requests for them. A standard library imports some interfaces for every
 /// program; those are not in the list.
-const INTERFACES: [Interface; 5] = [
+const INTERFACES: [Interface; 8] = [
     Interface {
         name: "wasi:filesystem/types@",
         function: Some("[method]descriptor.open-at"),
         capability: "files",
         is_requested: |requested| requested.files != FileRequest::None,
         option: "files = \"read\"` or `files = \"write\"",
+        field: "files: read` or `files: write",
     },
     Interface {
         name: "wasi:http/outgoing-handler@",
@@ -20,6 +24,7 @@ const INTERFACES: [Interface; 5] = [
         capability: "network",
         is_requested: |requested| requested.network != NetworkRequest::None || !requested.secrets.is_empty(),
         option: "network(\"HOST\")",
+        field: "network: [HOST]",
     },
     Interface {
         name: "toolcrib:tool/model@",
@@ -27,6 +32,7 @@ const INTERFACES: [Interface; 5] = [
         capability: "model",
         is_requested: |requested| requested.model,
         option: "model",
+        field: "model: true",
     },
     Interface {
         name: "toolcrib:tool/tools@",
@@ -34,6 +40,7 @@ const INTERFACES: [Interface; 5] = [
         capability: "tools",
         is_requested: |requested| !requested.tools.is_empty(),
         option: "tools(\"NAME\")",
+        field: "tools: [NAME]",
     },
     Interface {
         name: "toolcrib:tool/cache@",
@@ -41,12 +48,16 @@ const INTERFACES: [Interface; 5] = [
         capability: "cache",
         is_requested: |requested| requested.cache,
         option: "cache",
+        field: "cache: true",
     },
+    Interface::of_scripts("exec", |requested| !requested.exec.is_empty(), "exec: [NAME]"),
+    Interface::of_scripts("delegate", |requested| requested.delegate, "delegate: true"),
+    Interface::of_scripts("meta", |requested| requested.meta, "meta: true"),
 ];
 
 /// An interface and the request for it.
 struct Interface {
-    /// Name up to the version.
+    /// Name up to the version; empty if no program can import it.
     name: &'static str,
     /// Function that shows the use; any if `None`.
     function: Option<&'static str>,
@@ -55,43 +66,80 @@ struct Interface {
     is_requested: fn(&Capabilities) -> bool,
     /// Option of the macro `#[tool]`.
     option: &'static str,
+    /// Field of `capabilities` in front matter.
+    field: &'static str,
 }
 
-/// Capability that a program uses and none of its tools requests.
+impl Interface {
+    /// Creates the row of a module that only scripts have.
+    const fn of_scripts(
+        capability: &'static str,
+        is_requested: fn(&Capabilities) -> bool,
+        field: &'static str,
+    ) -> Self {
+        Self { name: "", function: None, capability, is_requested, option: "", field }
+    }
+
+    /// Returns the missing request if none of the tools has it.
+    fn missing(&self, tools: &[Tool], import: &str, place: Place) -> Option<Unrequested> {
+        let is_requested = tools.iter().any(|tool| (self.is_requested)(&tool.requested));
+        let Self { capability, option, field, .. } = *self;
+        (!is_requested).then(|| Unrequested { import: import.to_owned(), capability, option, field, place })
+    }
+}
+
+/// Place of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Descriptor,
+    /// Front matter of this file.
+    FrontMatter(String),
+}
+
+/// Capability that a program or a script can use and none of its tools requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unrequested {
-    /// The import.
+    /// The import; empty for a script.
     pub(crate) import: String,
     /// Key of `capabilities` in a descriptor.
     pub(crate) capability: &'static str,
     option: &'static str,
+    field: &'static str,
+    place: Place,
 }
 
 impl Unrequested {
     /// Advice for the author.
     pub(crate) fn advice(&self) -> String {
-        let Self { capability, option, .. } = self;
-        format!(
-            "request it with `{option}` in `#[tool(…)]`, or as `{capability}` in the `capabilities` of the descriptor"
-        )
+        let Self { capability, option, field, place, .. } = self;
+        match place {
+            Place::Descriptor => format!(
+                "request it with `{option}` in `#[tool(…)]`, or as `{capability}` in the `capabilities` of the descriptor"
+            ),
+            Place::FrontMatter(file) => format!("add `{field}` to `capabilities` in `{file}`"),
+        }
     }
 }
 
-/// Returns the capabilities that the program of some tools uses and none of them requests. Tools that declare no requests get
-/// all that flags grant.
+/// Returns the capabilities that the program of some tools imports, or that a script can use, and that none of them requests.
+/// Tools that declare no requests get all that flags grant.
 pub(crate) fn unrequested(tools: &[Tool]) -> Vec<Unrequested> {
-    let imports = tools.first().and_then(|tool| tool.imports.as_deref()).unwrap_or_default();
     if tools.iter().any(|tool| !tool.requested.declared) {
         return Vec::new();
     }
+    if let Some(Tool { body: Body::Script(_), origin, .. }) = tools.first() {
+        let file = origin.path.file_name().unwrap_or_default().to_string_lossy();
+        let place = Place::FrontMatter(one_line(&file));
+        return INTERFACES.iter().filter_map(|interface| interface.missing(tools, "", place.clone())).collect();
+    }
+    let imports = tools.first().and_then(|tool| tool.imports.as_deref()).unwrap_or_default();
     let used = imports.iter().filter_map(|import| {
         let interface = INTERFACES.iter().find(|interface| {
             let uses = |function: &str| import.functions.iter().any(|used| used == function);
-            import.from.starts_with(interface.name) && interface.function.is_none_or(uses)
+            let is_imported = !interface.name.is_empty() && import.from.starts_with(interface.name);
+            is_imported && interface.function.is_none_or(uses)
         })?;
-        let is_requested = tools.iter().any(|tool| (interface.is_requested)(&tool.requested));
-        let Interface { capability, option, .. } = interface;
-        (!is_requested).then(|| Unrequested { import: import.from.clone(), capability, option })
+        interface.missing(tools, &import.from, Place::Descriptor)
     });
     used.collect()
 }

@@ -193,7 +193,7 @@ fn inspect_shows_tools_requests_files_and_licences() {
         digest,
         "Tools: echo, env_dump",
         "read the environment variable TOKEN",
-        "1 other part without requests",
+        "anything that you grant (undeclared)",
         "tools/bin/echo.wasm",
         "LICENSE",
         "component",

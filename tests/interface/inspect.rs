@@ -84,7 +84,7 @@ fn a_person_reads_a_sheet() {
     for line in [
         "n\nd\n  source    tools.json (tool[0])\n  program   tools/bin/echo.wasm, ",
         "\n  digest    sha256:",
-        "\n  requests  read in the folders that flags allow, env:TZ\n  granted   nothing\n",
+        "\n  requests  read files in folders that you grant, env:TZ\n  granted   nothing\n",
         "\n  limits    2s, 128 MiB of memory, 1 MiB of output, 256 MiB and 10000 entries to disk, 128 handles\n",
         "IMPORTS ",
         "wasi:cli/stdin@",

@@ -110,7 +110,7 @@ async fn a_trace_tells_each_call_and_what_would_have_allowed_it() {
         "→ peek {}\n",
         "  peek {\"error\":\"not let in\"}",
         "hint: ",
-        "--allow-read=",
+        "leads out of the granted folder; the tool sees `desk` as `/`",
         "3 steps · 3 calls (1 failed)",
     ] {
         assert!(end.stderr.contains(wanted), "{wanted}: {}", end.stderr);

@@ -107,7 +107,7 @@ fn what_scripts_may_do_is_listed_and_inspected() {
         ", from line 4 on",
         "  digest    sha256:",
         "  hooks     guard (tool.pre)",
-        "anything the flags allow",
+        "anything that you grant (undeclared)",
     ] {
         assert!(sheet.contains(words), "{words}: {sheet}");
     }
@@ -149,5 +149,106 @@ fn help_teaches_what_each_flag_lets_a_script_do() {
         "never runs a system program",
     ] {
         assert!(help.contains(words), "{words}: {help}");
+    }
+}
+
+#[test]
+fn a_script_that_uses_what_it_does_not_request_is_told_the_field_of_its_front_matter() {
+    let tool = |lines: &str| tool(lines).replacen("script:", "capabilities: {}\nscript:", 1);
+    let crib = project(&[
+        (".harness/tools/reads.md", &tool("return fs.read(\"notes.md\")")),
+        (".harness/tools/sends.md", &tool("return http.get(\"https://example.com/\").text")),
+        (".harness/tools/runs.md", &tool("return exec.run(\"hello\")")),
+        (".harness/tools/hands.md", &tool("return delegate(\"x\")")),
+        (
+            ".harness/tools/grows.md",
+            &tool("meta.tool_register(name=\"m\", description=\"m\", script=\"def run(args):\\n    return 1\")"),
+        ),
+        (".harness/tools/fails.md", &tool("return [1][5]")),
+    ]);
+    let all = ["--allow-read=.", "--allow-net=example.com", "--allow-exec", "--allow-delegate", "--allow-meta"];
+    for (name, capability, field) in [
+        ("reads", "files", "files: read` or `files: write"),
+        ("sends", "network", "network: [HOST]"),
+        ("runs", "exec", "exec: [NAME]"),
+        ("hands", "delegate", "delegate: true"),
+        ("grows", "meta", "meta: true"),
+    ] {
+        let told = crib.run(&[&["call", name][..], &all].concat()).stderr;
+        let hint = format!(
+            "hint: `{name}` uses `{capability}` and does not request it, so no flag grants it; add `{field}` to \
+             `capabilities` in `{name}.md`\n"
+        );
+        assert!(told.contains(&hint), "{told}");
+        assert_eq!(told.matches("does not request it").count(), 1, "{told}");
+    }
+    let told = crib.run(&[&["call", "fails"][..], &all].concat()).stderr;
+    assert!(told.contains("hint: the script failed at fails.md:") && !told.contains("request"), "{told}");
+    assert!(!told.contains("--verbose"), "{told}");
+}
+
+#[test]
+fn a_path_that_leads_out_of_the_sandbox_gets_no_flag() {
+    let asks = |access: &str, line: &str| {
+        tool(line).replacen("script:", &format!("capabilities: {{files: {access}}}\nscript:"), 1)
+    };
+    let crib = project(&[
+        (".harness/tools/reads.md", &asks("read", "return fs.read(args[\"task\"])")),
+        (".harness/tools/writes.md", &asks("read", "fs.write(args[\"task\"], \"x\")")),
+    ]);
+    for path in ["../", "../../x", "./../x"] {
+        let arguments = json!({ "task": path }).to_string();
+        let told = crib.run(&["call", "reads", &arguments, "--allow-read=work"]).stderr;
+        let hint = format!("hint: `{path}` leads out of the granted folder; the tool sees `");
+        assert!(told.contains(&hint) && told.contains("work` as `/`\n"), "{path}: {told}");
+        assert!(!told.contains("--allow"), "{path}: {told}");
+        let denied = &crib.call("reads", &json!({ "task": path }), &["--allow-read=work"])["receipt"]["denied"];
+        assert!(denied.as_array().is_some_and(|denied| denied.iter().all(|one| one["flag"].is_null())), "{denied}");
+    }
+    // The tool does not request to write: no flag helps.
+    let told = crib.run(&["call", "writes", "{\"task\":\"a\"}", "--allow-read=work"]).stderr;
+    assert!(told.contains("is not allowed\n") && !told.contains("--allow"), "{told}");
+}
+
+#[test]
+fn a_script_that_does_not_parse_is_neither_packed_nor_tested() {
+    let crib = project(&[
+        ("bad.md", &tool("return fs.read(")),
+        ("bad.tests.json", "{\"cases\": [{\"name\": \"fails\", \"expect\": {\"error\": \"Parse error\"}}]}"),
+    ]);
+    for arguments in
+        [&["test", "bad.md"][..], &["test", "bad.md", "--json"], &["bundle", "pack", "bad.md", "-o", "x.tar"]]
+    {
+        let ran = crib.run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains("bad.md:6:") && ran.stderr.contains("Parse error"), "{arguments:?}: {ran:?}");
+    }
+    assert!(!crib.path("x.tar").exists());
+}
+
+#[test]
+fn requests_that_flags_fill_are_shown_before_anybody_agrees() {
+    let asking = tool("return 1").replacen("script:", "capabilities: {files: write}\nscript:", 1);
+    let crib = project(&[("asks.md", &asking), ("open.md", &tool("return 1"))]);
+    for (name, phrase) in
+        [("asks", "write files in folders that you grant"), ("open", "anything that you grant (undeclared)")]
+    {
+        let (file, bundle) = (format!("{name}.md"), format!("{name}.tar"));
+        let ran = crib.run(&["bundle", "pack", &file, "-o", &bundle]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        for arguments in [
+            &["bundle", "inspect", &bundle][..],
+            &["install", &format!("./{bundle}")],
+            &["trust", &file],
+            &["inspect", &format!("./{file}")],
+        ] {
+            let ran = crib.run(arguments);
+            let told = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(told.contains(phrase), "{arguments:?}: {told}");
+            assert!(
+                !told.contains("asks for no permissions") && !told.contains("  nothing\n\n"),
+                "{arguments:?}: {told}"
+            );
+        }
     }
 }

@@ -235,6 +235,8 @@ fn a_file_that_is_empty_or_breaks_off_is_no_tool() {
     for (bytes, why) in [
         (Vec::new(), "not a WebAssembly component or module: the file is empty"),
         (b"#!/bin/sh\n".to_vec(), "not a WebAssembly component or module"),
+        (b"(module)".to_vec(), "in the text format of WebAssembly; convert it with `wasm-tools parse"),
+        (b"\n(component)".to_vec(), "in the text format of WebAssembly; convert it with `wasm-tools parse"),
         (whole[..4].to_vec(), "truncated: the file ends within its first 8 bytes"),
         (whole[..whole.len() / 2].to_vec(), "truncated: the file ends before its section at byte "),
         (whole[..whole.len() - 1].to_vec(), "truncated: the file ends before its section at byte "),

@@ -22,6 +22,7 @@ use crate::permission::{DenyFlags, denial_hints};
 use crate::render::{self, Advice, Tone, paint};
 use crate::{input, interrupt, progress};
 
+use super::validate;
 use cases::Case;
 use subject::Subject;
 
@@ -108,6 +109,10 @@ async fn test(args: &Args) -> anyhow::Result<ExitCode> {
     sources.tools.insert(0, subject.path.clone());
     sources.fetch().await?;
     let _guard = interrupt::guard();
+    let runtime = sources.runtime_with(Limits::default().deadline, [], |builder| builder)?;
+    // A script that does not parse fails every case, also one that expects an error.
+    let problems = progress::during("looking at the scripts", runtime.check_scripts()).await?;
+    validate::refuse(&problems, &subject.path)?;
     let mut ended = Vec::new();
     let run = format!("run_{:016x}", rand::random::<u64>());
     for (case, tool) in cases.iter().zip(chosen) {

@@ -131,7 +131,26 @@ fn line(problem: &Diagnostic) -> String {
         Severity::Error => ("error:", render::Tone::Bad),
         Severity::Warning => ("warning:", render::Tone::Doubtful),
     };
+    format!("{} {}", render::paint(tone, severity, io::stdout().is_terminal()), placed(problem))
+}
+
+/// Formats the place and the message of a problem.
+fn placed(problem: &Diagnostic) -> String {
     let place = problem.place.map(|place| format!(":{}:{}", place.line, place.column)).unwrap_or_default();
-    let text = render::one_line(&format!("{}{place}: {problem}", problem.path.display()));
-    format!("{} {text}", render::paint(tone, severity, io::stdout().is_terminal()))
+    render::one_line(&format!("{}{place}: {problem}", render::from_here(&problem.path).display()))
+}
+
+/// Fails with the first error among problems.
+///
+/// # Errors
+///
+/// The error with its place, and a hint to list every problem of the source.
+pub(crate) fn refuse(problems: &[Diagnostic], source: &Path) -> anyhow::Result<()> {
+    match problems.iter().find(|problem| problem.severity == Severity::Error) {
+        None => Ok(()),
+        Some(problem) => {
+            let hint = format!("`toolcrib validate {}` reports every problem", source.display());
+            Err(render::Advice::new(placed(problem), hint).into())
+        }
+    }
 }

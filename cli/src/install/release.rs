@@ -9,6 +9,8 @@ use toolcrib::policy::{named_requests, review};
 use toolcrib::source::{digest, load_usable};
 use toolcrib_bundle::Bundle;
 
+use crate::trust::ceilings;
+
 use super::comparison::Candidate;
 use super::facts;
 use super::lock::{LockedBundle, LockedTool};
@@ -48,6 +50,8 @@ pub(crate) struct ReleasedTool {
     pub(crate) definition: String,
     /// Capabilities that it requests.
     pub(crate) requests: Vec<String>,
+    /// Requests without a name, in plain words.
+    pub(crate) ceilings: Vec<String>,
     /// Interfaces that its program imports; `None` if they are not known.
     pub(crate) imports: Option<Vec<String>>,
 }
@@ -144,6 +148,7 @@ fn content(source: &Path) -> anyhow::Result<(Vec<ReleasedTool>, String)> {
         description: tool.description.clone().unwrap_or_default(),
         schema: tool.parameters.as_ref().map(formatted).unwrap_or_default(),
         requests: named_requests(tool),
+        ceilings: ceilings(&tool.requested),
         imports: tool.imports.as_ref().map(|imports| imports.iter().map(|import| import.from.clone()).collect()),
     });
     Ok((tools.collect(), review(source)?.digest))

@@ -9,6 +9,7 @@ use toolcrib::tool::{Host, Scheme, SecretHost};
 use toolcrib::{Outcome, Receipt};
 
 use super::DenyFlags;
+use crate::render::{self, one_line};
 
 /// Resource of the capabilities for files and folders.
 const FILES: &str = "files";
@@ -43,7 +44,10 @@ pub(crate) fn denial_hints(receipt: &Receipt, has_failed: bool, deny_flags: &Den
             hinted.push(denial);
         }
     }
-    hinted.into_iter().map(|denial| hint(denial, overriding(denial))).collect()
+    hinted
+        .into_iter()
+        .map(|denial| leads_out(receipt, denial).unwrap_or_else(|| hint(denial, overriding(denial))))
+        .collect()
 }
 
 fn hint(Denial { capability, flag, .. }: &Denial, overriding: Option<String>) -> String {
@@ -55,6 +59,27 @@ fn hint(Denial { capability, flag, .. }: &Denial, overriding: Option<String>) ->
         (None, None, Some((path, settles))) => format!("`{path}` controls {settles}; tools cannot write it"),
         (None, None, None) => format!("`{capability}` is not allowed"),
     }
+}
+
+/// Returns the hint for a path above the root of the sandbox, for which there is no flag.
+fn leads_out(receipt: &Receipt, denial: &Denial) -> Option<String> {
+    let is_folder = |text: &str| ["read:", "write:"].iter().find_map(|kind| text.strip_prefix(kind).map(str::to_owned));
+    let path = is_folder(&denial.capability)?;
+    let mut depth = 0_usize;
+    let rises = |part: &str| {
+        match part {
+            "" | "." => {}
+            ".." if depth == 0 => return true,
+            ".." => depth -= 1,
+            _ => depth += 1,
+        }
+        false
+    };
+    let root = receipt.granted.iter().find_map(|granted| is_folder(granted))?;
+    path.split('/').any(rises).then(|| {
+        let root = render::from_here(Path::new(&root)).display().to_string();
+        format!("`{}` leads out of the granted folder; the tool sees `{}` as `/`", one_line(&path), one_line(&root))
+    })
 }
 
 /// Returns `true` for a requested secret that was not allowed although the call sent a request to its host.

@@ -1,6 +1,7 @@
 //! Trust in files of a folder: sources of tools and a `toolcrib.toml`. A file only requests; its requests count once a
 //! person has reviewed them, and as long as the digest over the file and its programs stays the same.
 
+mod ceiling;
 mod phrase;
 mod record;
 mod subject;
@@ -9,6 +10,7 @@ use std::path::Path;
 
 use crate::render;
 
+pub(crate) use ceiling::ceilings;
 use phrase::foremost;
 pub(crate) use phrase::{is_access, phrases, ranked, summary};
 pub(crate) use record::{TrustRecord, TrustRecords};

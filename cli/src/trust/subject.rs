@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toolcrib::policy::{ReviewedItem, SourceReview, review};
-use toolcrib::source::digest;
+use toolcrib::source::{digest, load_usable};
 
 use crate::config;
 use crate::instructions;
 use crate::render::{counted, one_line};
 
-use super::{foremost, phrases, summary};
+use super::{ceilings, foremost, phrases, summary};
 
 /// Maximum number of parts that are listed in full.
 const MAX_ITEMS: usize = 200;
@@ -42,6 +42,15 @@ pub(crate) struct Item {
     /// Capabilities, limits or values that trust grants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) requests: Vec<String>,
+    /// Requests without a name, in plain words. Trust grants none of them, so no record has them.
+    #[serde(skip)]
+    pub(crate) ceilings: Vec<String>,
+}
+
+impl Item {
+    fn asks(&self) -> bool {
+        !self.requests.is_empty() || !self.ceilings.is_empty()
+    }
 }
 
 impl Subject {
@@ -56,7 +65,15 @@ impl Subject {
         }
         match path.extension().is_some_and(|extension| extension == SETTINGS) {
             true => config::subject(path),
-            false => Ok(review(path)?.into()),
+            false => {
+                let mut subject = Self::from(review(path)?);
+                let loaded = load_usable(path)?;
+                let tools = loaded.tools.iter().chain(loaded.hooks.iter().map(|hook| &hook.tool));
+                for (item, tool) in subject.items.iter_mut().zip(tools) {
+                    item.ceilings = ceilings(&tool.requested);
+                }
+                Ok(subject)
+            }
         }
     }
 
@@ -64,20 +81,20 @@ impl Subject {
     pub(crate) fn of_settings(path: PathBuf, text: &str, settings: Vec<(String, Vec<String>)>) -> Self {
         let item = |(name, requests): (String, Vec<String>)| {
             let definition = digest(requests.join("\n").as_bytes());
-            Item { name, definition, program: None, requests }
+            Item { name, definition, program: None, requests, ceilings: Vec::new() }
         };
         Self { path, digest: digest(text.as_bytes()), items: settings.into_iter().map(item).collect() }
     }
 
     /// Lists the parts with their requests in plain words, one line each.
     pub(crate) fn requests(&self) -> String {
-        let (mut asking, quiet): (Vec<&Item>, Vec<&Item>) =
-            self.items.iter().partition(|item| !item.requests.is_empty());
+        let (mut asking, quiet): (Vec<&Item>, Vec<&Item>) = self.items.iter().partition(|item| item.asks());
         asking.sort_by_key(|item| foremost(&item.requests));
         let mut lines = Vec::new();
         for item in asking.iter().take(MAX_ITEMS) {
             lines.push(format!("  {}", one_line(&item.name)));
             lines.extend(phrases(&item.requests).into_iter().map(|phrase| format!("    {phrase}")));
+            lines.extend(item.ceilings.iter().map(|phrase| format!("    {phrase}")));
         }
         if let Some(more @ 1..) = asking.len().checked_sub(MAX_ITEMS) {
             let hidden = asking.iter().skip(MAX_ITEMS).flat_map(|item| &item.requests).map(String::as_str);
@@ -102,7 +119,7 @@ impl From<SourceReview> for Subject {
         let item = |item: ReviewedItem| {
             let ReviewedItem { name, event, definition, program, requests, .. } = item;
             let name = event.map_or(name.clone(), |event| format!("hook {name} ({event})"));
-            Item { name, definition, program, requests }
+            Item { name, definition, program, requests, ceilings: Vec::new() }
         };
         Self { path: review.path, digest: review.digest, items: review.items.into_iter().map(item).collect() }
     }

@@ -9,6 +9,9 @@ pub enum Error {
     /// The bytes are not WebAssembly.
     #[error("not a WebAssembly component or module")]
     NotWebAssembly,
+    /// The bytes are the text format of WebAssembly.
+    #[error("in the text format of WebAssembly; convert it with `wasm-tools parse FILE -o FILE.wasm`")]
+    TextFormat,
     /// The bytes begin with the magic number of WebAssembly and an unknown version.
     #[error("neither a component nor a core module of a known version")]
     UnknownVersion,
@@ -58,5 +61,16 @@ fn truncation(at: u64) -> String {
     match at {
         0 => "truncated: the file ends within its first 8 bytes; copy or build it again".to_owned(),
         at => format!("truncated: the file ends before its section at byte {at} does; copy or build it again"),
+    }
+}
+
+/// Beginnings of the text format.
+const TEXTS: [&[u8]; 2] = [b"(component", b"(module"];
+
+impl Error {
+    /// Returns the error for a program or its first bytes, which are not WebAssembly.
+    pub fn not_webassembly(program: &[u8]) -> Self {
+        let text = program.trim_ascii_start();
+        if TEXTS.iter().any(|begin| text.starts_with(begin)) { Self::TextFormat } else { Self::NotWebAssembly }
     }
 }

@@ -76,7 +76,7 @@ impl<'a> Sections<Cursor<&'a [u8]>> {
     ///
     /// The header is incomplete or unknown.
     pub(crate) fn of(program: &'a [u8]) -> Result<Self> {
-        Form::find(program).ok_or(Error::NotWebAssembly)?;
+        Form::find(program).ok_or_else(|| Error::not_webassembly(program))?;
         Self::open(Cursor::new(program), program.len() as u64)
     }
 }

@@ -8,6 +8,9 @@ use std::sync::Arc;
 
 use super::bundle::{self, Kind, OpenBundle};
 
+/// Length of the beginning of a file, in bytes.
+const MAX_BEGINNING: u64 = 256;
+
 /// Existing file or folder of a source.
 enum Entry {
     Disk(Metadata),
@@ -114,6 +117,17 @@ pub(super) fn is_wasm(path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Returns the first bytes of a file on disk, enough to tell its format.
+///
+/// # Errors
+///
+/// The file cannot be read.
+pub(super) fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_BEGINNING).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Returns the size of a file in bytes.

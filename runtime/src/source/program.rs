@@ -72,7 +72,10 @@ pub(super) fn available(program: &Path) -> Result<(), String> {
         Ok(false) if files::size(program) == Some(0) => {
             Err("not a WebAssembly component or module: the file is empty".to_owned())
         }
-        Ok(false) => Err("not a WebAssembly component or module".to_owned()),
+        Ok(false) => {
+            let begin = files::beginning(program).unwrap_or_default();
+            Err(toolcrib_component::Error::not_webassembly(&begin).to_string())
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Err("program not found".to_owned()),
         Err(error) => Err(error.to_string()),
     }

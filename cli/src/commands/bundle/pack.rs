@@ -5,9 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::json;
+use toolcrib::Tool;
+use toolcrib::source::load_usable;
+use toolcrib::tool::Body;
 use toolcrib_bundle::{Metadata, WrittenBundle};
 
-use crate::options::rounded_size;
+use crate::commands::validate;
+use crate::options::{Compiling, rounded_size};
 use crate::render::{self, Advice, counted};
 use crate::{options, progress};
 
@@ -53,10 +57,15 @@ pub(super) struct Args {
     /// Print a JSON object with the digests of the bundle
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    compiling: Compiling,
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let sources = if args.sources.is_empty() { vec![options::default_source()?] } else { args.sources };
+    for source in &sources {
+        refuse_faulty_scripts(source, &args.compiling).await?;
+    }
     let (out, name, version) = (args.out.clone(), args.name, args.version);
     let work = tokio::task::spawn_blocking(move || pack(&sources, &out, name, version));
     let packed = progress::during("packing", work).await.context("packing did not finish")??;
@@ -66,6 +75,19 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         render::print(&packed.text(&args.out))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a source with a script that the interpreter cannot parse. Everything else is checked when the source is read.
+async fn refuse_faulty_scripts(source: &Path, compiling: &Compiling) -> anyhow::Result<()> {
+    let has_script = load_usable(source).is_ok_and(|loaded| {
+        let is_script = |tool: &Tool| matches!(tool.body, Body::Script(_));
+        loaded.tools.iter().any(is_script) || loaded.hooks.iter().any(|hook| is_script(&hook.tool))
+    });
+    if !has_script {
+        return Ok(());
+    }
+    let problems = progress::during("looking at the scripts", validate::problems(source, compiling)).await;
+    validate::refuse(&problems, source)
 }
 
 /// Bundle that was written.

@@ -1,6 +1,7 @@
 //! Errors and hints of a call on standard error: denied capabilities, wrong arguments, and the next command to try.
 
 use serde_json::{Map, Value};
+use toolcrib::tool::Body;
 use toolcrib::{Error, Outcome, Runtime, Tool, ToolResult};
 
 use crate::permission::{DenyFlags, denial_hints, hint};
@@ -12,6 +13,8 @@ const NO_MODEL: &str = "no model is configured";
 /// Capabilities of a descriptor.
 const FILES: &str = "files";
 const NETWORK: &str = "network";
+/// Capabilities of front matter that a denial names as they are.
+const SERVICES: [&str; 3] = ["exec", "delegate", "meta"];
 /// Maximum number of misspelt arguments that are named.
 const MAX_MISSPELT: usize = 3;
 /// Maximum number of unknown arguments that are compared with the known ones.
@@ -52,6 +55,9 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
         _ if error.outcome == Outcome::Quota => render::hint(
             "`limits.diskMb` and `limits.diskEntries` in the tool's manifest limit the bytes and entries a call may write",
         ),
+        (_, Some(tool)) if !verbose && let Some(place) = script_place(result, tool) => {
+            render::hint(&format!("the script failed at {place}"));
+        }
         _ if !verbose && ![error.content().trim(), error.message.trim(), ""].contains(&result.log.trim()) => {
             render::hint("the tool wrote to standard error; show it with --verbose");
         }
@@ -69,15 +75,21 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
     }
 }
 
-/// Returns a hint for each capability that the program tried to use and its descriptor does not request.
+/// Kind of a denied capability.
+fn kind(capability: &str) -> &str {
+    capability.split_once(':').map_or(capability, |(kind, _)| kind)
+}
+
+/// Returns a hint for each capability that the program or script tried to use and its descriptor does not request.
 fn unrequested_hints(result: &ToolResult, tool: &Tool) -> Vec<String> {
     let receipt = &result.receipt;
     let tried = |capability: &str| match capability {
         FILES => receipt.missed_folders,
         NETWORK => {
-            receipt.denied.iter().any(|denial| denial.capability.starts_with("connect:") || denial.capability == "net")
+            let is_network = |kind: &str| ["connect", "net"].contains(&kind);
+            receipt.denied.iter().any(|denial| is_network(kind(&denial.capability)))
         }
-        _ => false,
+        other => SERVICES.contains(&other) && receipt.denied.iter().any(|denial| kind(&denial.capability) == other),
     };
     let missing = unrequested(std::slice::from_ref(tool));
     let missing = missing.iter().filter(|missing| tried(missing.capability));
@@ -87,6 +99,20 @@ fn unrequested_hints(result: &ToolResult, tool: &Tool) -> Vec<String> {
             format!("`{name}` uses `{capability}` and does not request it, so no flag grants it; {}", missing.advice())
         })
         .collect()
+}
+
+/// Returns the place at which a script failed, as the interpreter wrote it to standard error beside the message.
+fn script_place(result: &ToolResult, tool: &Tool) -> Option<String> {
+    let (Body::Script(_), Err(error)) = (&tool.body, &result.outcome) else { return None };
+    let file = tool.origin.path.file_name()?.to_string_lossy();
+    let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let of_line = |text: &str| {
+        let mut parts = text.strip_prefix(&*file)?.strip_prefix(':')?.splitn(3, ':');
+        let (line, column) = (parts.next().filter(is_number)?, parts.next().filter(is_number)?);
+        let reason = parts.next()?.trim();
+        error.message.contains(reason).then(|| render::one_line(&format!("{file}:{line}:{column}")))
+    };
+    result.log.lines().rev().find_map(of_line)
 }
 
 /// Returns hints about arguments that the schema refuses or that are no JSON.

@@ -9,6 +9,7 @@ use toolcrib::tool::{Basis, Capabilities, FileRequest, Limits, NetworkRequest, R
 use crate::builtin;
 use crate::options::size_in_words;
 use crate::render::{self, Tone};
+use crate::trust::ceilings;
 
 use super::component::Component;
 use super::{Details, disabled, function, script};
@@ -115,31 +116,19 @@ fn shown(value: &Value) -> String {
 }
 
 fn requested(asked: &Capabilities) -> String {
-    let mut words = match &asked.files {
-        FileRequest::None => Vec::new(),
-        FileRequest::Workspace(access) => vec![format!("{} in the folders that flags allow", access.as_str())],
-        FileRequest::Folders(folders) => {
-            folders.iter().map(|it| format!("{}:{}", it.access.as_str(), it.path.display())).collect()
-        }
-    };
+    let mut words = ceilings(asked);
+    if let FileRequest::Folders(folders) = &asked.files {
+        words.extend(folders.iter().map(|it| format!("{}:{}", it.access.as_str(), it.path.display())));
+    }
     words.extend(asked.env.iter().map(|name| format!("env:{name}")));
     words.extend(asked.secrets.iter().map(SecretRequest::capability));
-    match &asked.network {
-        NetworkRequest::None => {}
-        NetworkRequest::Workspace => words.push("the network destinations that flags allow".to_owned()),
-        NetworkRequest::Destinations(destinations) => {
-            words.extend(destinations.iter().map(|destination| format!("net:{destination}")));
-        }
+    if let NetworkRequest::Destinations(destinations) = &asked.network {
+        words.extend(destinations.iter().map(|destination| format!("net:{destination}")));
     }
-    words.extend(asked.exec.iter().map(|name| format!("exec:{name}")));
+    words.extend(asked.exec.iter().filter(|name| !name.is_everything()).map(|name| format!("exec:{name}")));
     words.extend(asked.delegate.then(|| "delegate".to_owned()));
     words.extend(asked.meta.then(|| "meta".to_owned()));
-    match (asked.declared, words.is_empty()) {
-        (true, true) => "nothing".to_owned(),
-        (true, false) => words.join(", "),
-        (false, true) => "anything the flags allow".to_owned(),
-        (false, false) => format!("anything the flags allow, {}", words.join(", ")),
-    }
+    if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 
 fn limits(limits: &Limits) -> String {

@@ -1,6 +1,7 @@
 //! Text and JSON of a release: its requests, the most far-reaching first, with the imports that prove them, and the
 //! differences from the installed one. All text of a bundle is printed inert.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
@@ -111,7 +112,8 @@ impl Review<'_> {
 
     fn requests(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let heading = match (self.undecided.is_empty(), self.verdict.is_new) {
+        let ceilings = self.ceilings();
+        let heading = match (self.undecided.is_empty() && ceilings.is_empty(), self.verdict.is_new) {
             (true, true) => "\nIt asks for no permissions.",
             (true, false) => return lines,
             (false, false) if self.verdict.changes.iter().any(Change::is_new_capability) => "\nNew: it asks to",
@@ -129,7 +131,20 @@ impl Review<'_> {
             };
             lines.push(format!("      {request}: {}; {proof}", names(&tools), request = one_line(request)));
         }
+        for (phrase, tools) in ceilings {
+            lines.push(format!("  {phrase}"));
+            lines.push(format!("      {}", names(&tools)));
+        }
         lines
+    }
+
+    /// Lists the requests without a name of a bundle that is not installed, with the tools that have them.
+    fn ceilings(&self) -> BTreeMap<&str, Vec<String>> {
+        let mut all: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for tool in self.release.tools.iter().filter(|_| self.verdict.is_new) {
+            tool.ceilings.iter().for_each(|phrase| all.entry(phrase).or_default().push(one_line(&tool.name)));
+        }
+        all
     }
 
     /// Lists the tools of a bundle that is not installed.

@@ -99,7 +99,8 @@ mod tests {
 
     fn item(name: &str, definition: &str, requests: &[&str]) -> Item {
         let requests = requests.iter().map(ToString::to_string).collect();
-        Item { name: name.to_owned(), definition: definition.to_owned(), program: Some("p".to_owned()), requests }
+        let (name, definition, program) = (name.to_owned(), definition.to_owned(), Some("p".to_owned()));
+        Item { name, definition, program, requests, ceilings: Vec::new() }
     }
 
     #[test]

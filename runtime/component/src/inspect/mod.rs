@@ -67,7 +67,7 @@ pub struct SkippedExport {
 ///
 /// [`Error::NotWebAssembly`] for bytes that are neither a component nor a core module.
 pub fn inspect(program: &[u8]) -> Result<Inspection> {
-    let form = Form::find(program).ok_or(Error::NotWebAssembly)?;
+    let form = Form::find(program).ok_or_else(|| Error::not_webassembly(program))?;
     let mut notes = Vec::new();
     let mut outline = Outline::default();
     let read = outline.read(program, &mut notes);
@@ -204,6 +204,9 @@ mod tests {
         assert_eq!(inspect(MODULE).ok().map(|about| (about.kind, about.exports)), Some((ProgramKind::Module, None)));
         for other in [&b"\0asm\x02\0\0\0"[..], b""] {
             assert!(matches!(inspect(other), Err(Error::NotWebAssembly)));
+        }
+        for text in [&b"(component)"[..], b"\n (module (func))"] {
+            assert!(matches!(inspect(text), Err(Error::TextFormat)));
         }
     }
 

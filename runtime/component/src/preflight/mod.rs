@@ -27,9 +27,11 @@ pub fn check(program: &[u8], limits: &Limits) -> Result<()> {
     if program.len() > limits.program_bytes {
         return Err(Error::Limit(format!("more than the {} bytes that are loaded", limits.program_bytes)));
     }
-    let form = Form::find(program).ok_or_else(|| {
-        let found = Error::NotWebAssembly;
-        Error::Invalid(format!("{found}; compile it for `wasm32-wasip2` or `wasm32-wasip1`"))
+    let form = Form::find(program).ok_or_else(|| match Error::not_webassembly(program) {
+        found @ Error::NotWebAssembly => {
+            Error::Invalid(format!("{found}; compile it for `wasm32-wasip2` or `wasm32-wasip1`"))
+        }
+        found => found,
     })?;
     check_nesting(program)?;
     let mut counts = Counts::new(limits);

@@ -59,27 +59,26 @@ impl CallRecorder<'_> {
         missed.then(|| Denial { capability: access.to_owned(), flag: Some(format!("--allow-{access}=DIR")) })
     }
 
-    /// Returns the denial of a path with the flag that would allow it. Writing inside a folder granted for reading needs
-    /// that folder; a path outside needs the folder that contains it. There is no flag if the path alone does not
-    /// determine the folder.
+    /// Returns the denial of a path with the flag that would allow it: writing inside a folder granted for reading needs
+    /// that folder. There is no flag for a path that leaves the folder: an argument must not lead a person to grant more
+    /// and more of the folders above.
     pub(crate) fn path_denial(&self, access: Access, path: &str) -> Denial {
         let word = access.as_str();
         let flag = self.folder.as_ref().and_then(|(folder, granted)| {
-            let target = real_path(&folder.join(path.trim_start_matches('/')));
-            let inside = target.starts_with(folder);
-            // A link that leaves the folder does so under every grant: no flag helps.
-            if !inside && !path.split('/').any(|part| part == "..") {
-                return None;
-            }
-            match (inside, target.parent()) {
-                (true, _) if access > *granted && !self.stated_denial => {
-                    pasted(&format!("--allow-{word}"), &folder.to_string_lossy())
-                }
-                (false, Some(parent)) => pasted(&format!("--allow-{word}"), &parent.to_string_lossy()),
-                _ => None,
-            }
+            let is_inside = real_path(&folder.join(path.trim_start_matches('/'))).starts_with(folder);
+            let helps = is_inside && access > *granted && !self.stated_denial && self.may_get(access);
+            helps.then(|| pasted(&format!("--allow-{word}"), &folder.to_string_lossy())).flatten()
         });
         Denial { capability: format!("{word}:{path}"), flag }
+    }
+
+    /// Returns `true` if the tool requests this access to a folder that a flag names.
+    fn may_get(&self, access: Access) -> bool {
+        self.tool.is_none_or(|tool| match &tool.requested.files {
+            FileRequest::None => !tool.requested.declared,
+            FileRequest::Workspace(most) => *most >= access,
+            FileRequest::Folders(folders) => folders.iter().any(|folder| folder.access >= access),
+        })
     }
 }
 
