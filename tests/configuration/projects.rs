@@ -122,7 +122,7 @@ fn a_grant_of_a_project_never_leads_out_of_its_folder() {
     let ran = crib.run(&["call", "echo", "{}"]);
     let wanted = "toolcrib.toml:2:8: `allow.read`: `docs` leads out of the project's folder";
     assert!(ran.code == Some(1) && ran.stderr.contains(wanted), "{ran:?}");
-    for path in ["..", "./work/../..", outside.path().to_str().unwrap(), "docs/missing"] {
+    for path in ["..", "work/../..", outside.path().to_str().unwrap(), "docs/missing"] {
         write_project(&crib, &format!("[allow]\nwrite = [{path:?}]\n"));
         let ran = crib.run(&["call", "echo", "{}"]);
         assert!(ran.code == Some(1) && ran.stderr.contains("leads out of the project's folder"), "{path}: {ran:?}");

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toolcrib::policy::{ReviewedItem, SourceReview, review};
-use toolcrib::source::{digest, load_usable};
+use toolcrib::source::digest;
 
 use crate::config;
 use crate::instructions;
@@ -65,15 +65,7 @@ impl Subject {
         }
         match path.extension().is_some_and(|extension| extension == SETTINGS) {
             true => config::subject(path),
-            false => {
-                let mut subject = Self::from(review(path)?);
-                let loaded = load_usable(path)?;
-                let tools = loaded.tools.iter().chain(loaded.hooks.iter().map(|hook| &hook.tool));
-                for (item, tool) in subject.items.iter_mut().zip(tools) {
-                    item.ceilings = ceilings(&tool.requested);
-                }
-                Ok(subject)
-            }
+            false => Ok(review(path)?.into()),
         }
     }
 
@@ -117,9 +109,9 @@ impl Subject {
 impl From<SourceReview> for Subject {
     fn from(review: SourceReview) -> Self {
         let item = |item: ReviewedItem| {
-            let ReviewedItem { name, event, definition, program, requests, .. } = item;
+            let ReviewedItem { name, event, definition, program, requests, requested, .. } = item;
             let name = event.map_or(name.clone(), |event| format!("hook {name} ({event})"));
-            Item { name, definition, program, requests, ceilings: Vec::new() }
+            Item { name, definition, program, requests, ceilings: ceilings(&requested) }
         };
         Self { path: review.path, digest: review.digest, items: review.items.into_iter().map(item).collect() }
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::source::{self, LoadedSource};
-use crate::tool::{FileRequest, Glob, NetworkRequest, ScriptedHook, Service, ServiceKind, Tool};
+use crate::tool::{Capabilities, FileRequest, Glob, NetworkRequest, ScriptedHook, Service, ServiceKind, Tool};
 
 use super::definition::definition_at;
 use super::grant::is_fixed;
@@ -51,6 +51,9 @@ pub struct ReviewedItem {
     /// `limit:memory=1073741824`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
+    /// Everything that the tool or hook requests, also what trust does not grant. It is not serialized.
+    #[serde(skip)]
+    pub requested: Capabilities,
 }
 
 /// Reads a source and reviews it. Nothing is compiled or run.
@@ -85,6 +88,7 @@ impl SourceReview {
                 definition: item_definition(tool, hook, base),
                 program,
                 requests: named_requests(tool),
+                requested: tool.requested.clone(),
             })
         });
         let items = items.collect::<Result<Vec<_>, String>>();
