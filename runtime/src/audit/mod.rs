@@ -95,7 +95,7 @@ type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// The audit log of a runtime, with the redactions of its records.
 pub struct Audit {
-    log: Option<Arc<WriteQueue<Log>>>,
+    log: Option<WriteQueue<Log>>,
     redactions: Redactions,
     /// `true` if records hold the content of arguments.
     has_arguments: bool,
@@ -144,7 +144,7 @@ struct Record<'a> {
 impl Audit {
     /// Logs to a folder, which is created with owner-only rights if it is missing.
     pub fn folder(path: impl Into<PathBuf>) -> Self {
-        Self { log: Some(Arc::new(WriteQueue::new(Log::new(path.into())))), ..Self::off() }
+        Self { log: Some(WriteQueue::new(Log::new(path.into()))), ..Self::off() }
     }
 
     /// Disables the log, for an embedder that writes its own from the receipts.

@@ -1,25 +1,29 @@
 //! Records that wait to be written. A call that finds no writer writes its own record, and then those that arrived meanwhile,
-//! many at once. The others wait for the result without blocking a thread, so that no call waits for the lock of another.
+//! many at once. The others wait for the result without blocking a thread, so that no call waits for the lock of another. After
+//! some batches a thread of the queue continues, and no thread of the embedder's async runtime, which its calls can use up.
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::process;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake};
-use std::thread::{self, Thread};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::channel::oneshot;
-use tokio::runtime::Handle;
 
 use crate::error::Error;
 
 use super::day::Day;
 
-/// Maximum batches that a call writes for others before a blocking thread continues.
+/// Maximum batches that a call writes for others before the thread continues.
 const MAX_BATCHES: usize = 32;
 /// Time after which a call writes no more batches for others.
 const MAX_TIME: Duration = Duration::from_millis(10);
+/// Name of the thread. Linux keeps 15 bytes of it.
+const THREAD_NAME: &str = "toolcrib-audit";
 
 /// A record and the day of its file.
 #[derive(Debug)]
@@ -35,17 +39,39 @@ pub(super) trait Sink: Send + Sync + 'static {
     fn write(&self, entries: &[Entry]) -> Vec<Result<(), Error>>;
 }
 
-/// Entries that wait for a writer.
+/// Entries that wait for a writer. Dropping the queue waits until all of them are written, on any thread and without an async
+/// runtime. What ends the process without dropping it loses the entries that nobody awaits.
 #[derive(Debug)]
 pub(super) struct WriteQueue<S: Sink> {
+    shared: Arc<Shared<S>>,
+    /// Thread that continues for calls, once it was needed.
+    thread: Mutex<Option<WriterThread>>,
+}
+
+/// Part of a queue that its thread shares.
+#[derive(Debug)]
+struct Shared<S> {
     sink: S,
     state: Mutex<State>,
+    /// Wakes the thread when the writer is passed to it, and when the queue is dropped.
+    wakes: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     waiting: Vec<(Entry, oneshot::Sender<Result<(), Error>>)>,
     has_writer: bool,
+    /// `true` while the writer is passed to the thread, which has not continued yet.
+    is_passed: bool,
+    /// `true` once the queue is dropped.
+    is_dropped: bool,
+}
+
+/// A started thread, with the process in which it runs.
+#[derive(Debug)]
+struct WriterThread {
+    handle: JoinHandle<()>,
+    process: u32,
 }
 
 /// Result of an entry, now or when its writer has written it.
@@ -101,17 +127,18 @@ fn failed() -> Error {
 
 impl<S: Sink> WriteQueue<S> {
     pub(super) fn new(sink: S) -> Self {
-        Self { sink, state: Mutex::default() }
+        let shared = Shared { sink, state: Mutex::default(), wakes: Condvar::new() };
+        Self { shared: Arc::new(shared), thread: Mutex::default() }
     }
 
     pub(super) fn sink(&self) -> &S {
-        &self.sink
+        &self.shared.sink
     }
 
     /// Writes an entry, or passes it to the call that writes.
-    pub(super) fn write(self: &Arc<Self>, entry: Entry) -> Writing {
+    pub(super) fn write(&self, entry: Entry) -> Writing {
         {
-            let mut state = self.state();
+            let mut state = self.shared.state();
             if state.has_writer {
                 let (sender, receiver) = oneshot::channel();
                 state.waiting.push((entry, sender));
@@ -119,15 +146,86 @@ impl<S: Sink> WriteQueue<S> {
             }
             state.has_writer = true;
         }
-        let (writer, since) = (Writer { queue: self.clone(), has_ended: false }, Instant::now());
-        let written = catch_unwind(AssertUnwindSafe(|| self.sink.write(std::slice::from_ref(&entry)).pop()));
+        let (writer, since) = (Writer::new(&self.shared), Instant::now());
+        let written = catch_unwind(AssertUnwindSafe(|| self.sink().write(std::slice::from_ref(&entry)).pop()));
         let written = written.ok().flatten().unwrap_or_else(|| Err(failed()));
-        writer.write_waiting(since, written.is_ok());
+        self.write_waiting(writer, since, written.is_ok());
         Writing::Ended(written)
     }
 
+    /// Writes what waits. A call does not write for others without end, nor for long, nor where its own record or a batch
+    /// could not be written: the thread continues, or this call if no thread can be had.
+    fn write_waiting(&self, mut writer: Writer<'_, S>, since: Instant, mut is_written: bool) {
+        let mut batches = 0;
+        while !writer.ends() {
+            if !is_written || batches == MAX_BATCHES || since.elapsed() >= MAX_TIME {
+                writer.has_ended = self.pass_writer();
+                return;
+            }
+            is_written = self.shared.write_batch();
+            batches += 1;
+        }
+    }
+
+    /// Passes the writer to the thread, which the first pass starts; `false` if no thread can be had.
+    fn pass_writer(&self) -> bool {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            *thread = WriterThread::start(self.shared.clone()).ok();
+        }
+        let has_thread = thread.as_ref().is_some_and(WriterThread::is_of_this_process);
+        if has_thread {
+            self.shared.state().is_passed = true;
+            self.shared.wakes.notify_one();
+        }
+        has_thread
+    }
+}
+
+impl<S: Sink> Drop for WriteQueue<S> {
+    /// Ends the thread after everything that waits is written. No call writes at this time: it would borrow the queue.
+    fn drop(&mut self) {
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread.filter(WriterThread::is_of_this_process) else { return };
+        self.shared.state().is_dropped = true;
+        self.shared.wakes.notify_one();
+        // A call that the thread has woken may drop the queue there: the thread then writes the rest and ends by itself.
+        if thread.handle.thread().id() != thread::current().id() {
+            // After a panic of the thread, its entries have failed.
+            let _ = thread.handle.join();
+        }
+    }
+}
+
+impl WriterThread {
+    fn start<S: Sink>(shared: Arc<Shared<S>>) -> io::Result<Self> {
+        let handle = thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(move || shared.continue_writing())?;
+        Ok(Self { handle, process: process::id() })
+    }
+
+    /// `false` in a process that was forked from that of the thread, and so does not have it.
+    fn is_of_this_process(&self) -> bool {
+        self.process == process::id()
+    }
+}
+
+impl<S: Sink> Shared<S> {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what waits whenever the writer is passed to this thread, until the queue is dropped.
+    fn continue_writing(&self) {
+        while self.takes_writer() {
+            drop(Writer::new(self));
+        }
+    }
+
+    /// Waits until the writer is passed to this thread; `false` if the queue was dropped instead.
+    fn takes_writer(&self) -> bool {
+        let is_idle = |state: &mut State| !state.is_passed && !state.is_dropped;
+        let mut state = self.wakes.wait_while(self.state(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut state.is_passed)
     }
 
     /// Ends the writer if nothing waits, and returns `true` then.
@@ -153,196 +251,32 @@ impl<S: Sink> WriteQueue<S> {
 }
 
 /// The writer of a queue. Dropping it writes everything that waits.
-struct Writer<S: Sink> {
-    queue: Arc<WriteQueue<S>>,
-    /// `true` if nothing waited, so that another call may be the writer by now.
+struct Writer<'q, S: Sink> {
+    shared: &'q Shared<S>,
+    /// `true` if nothing waited, or if the writer was passed to the thread.
     has_ended: bool,
 }
 
-impl<S: Sink> Writer<S> {
-    /// Writes what waits. A call does not write for others without end, nor for long, nor where its own record or a batch
-    /// could not be written: a blocking thread continues.
-    fn write_waiting(mut self, since: Instant, mut is_written: bool) {
-        let mut batches = 0;
-        while !self.ends() {
-            if !is_written || batches == MAX_BATCHES || since.elapsed() >= MAX_TIME {
-                if let Ok(runtime) = Handle::try_current() {
-                    self.hand_over(|writes| drop(runtime.spawn_blocking(writes)));
-                }
-                return;
-            }
-            is_written = self.queue.write_batch();
-            batches += 1;
-        }
-    }
-
-    /// Passes the writer to another thread. If no thread can be had, this one writes: the writer is dropped where its task is,
-    /// or here if `spawn` panics and loses the task.
-    fn hand_over(self, spawn: impl FnOnce(Box<dyn FnOnce() + Send>)) {
-        let place = Arc::new(Mutex::new(Some(self)));
-        let take = |place: &Mutex<Option<Self>>| place.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let passed = place.clone();
-        let spawned = catch_unwind(AssertUnwindSafe(|| spawn(Box::new(move || drop(take(&passed))))));
-        if spawned.is_err() {
-            drop(take(&place));
-        }
+impl<'q, S: Sink> Writer<'q, S> {
+    /// Continues as the writer, of which a queue has one at a time.
+    fn new(shared: &'q Shared<S>) -> Self {
+        Self { shared, has_ended: false }
     }
 
     /// Returns `true` if nothing waits, and this writer has ended.
     fn ends(&mut self) -> bool {
-        self.has_ended = self.has_ended || self.queue.ends_writer();
+        self.has_ended = self.has_ended || self.shared.ends_writer();
         self.has_ended
     }
 }
 
-impl<S: Sink> Drop for Writer<S> {
+impl<S: Sink> Drop for Writer<'_, S> {
     fn drop(&mut self) {
         while !self.ends() {
-            self.queue.write_batch();
+            self.shared.write_batch();
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-    use std::sync::mpsc;
-
-    use super::*;
-
-    /// Sink that waits for a permission for each batch, and notes the sizes of the batches.
-    struct Slow {
-        permission: Mutex<mpsc::Receiver<()>>,
-        batches: Mutex<Vec<usize>>,
-        at_once: AtomicUsize,
-    }
-
-    impl Sink for Slow {
-        fn write(&self, entries: &[Entry]) -> Vec<Result<(), Error>> {
-            assert_eq!(self.at_once.fetch_add(1, SeqCst), 0, "there is one writer");
-            let _ = self.permission.lock().unwrap().recv();
-            self.batches.lock().unwrap().push(entries.len());
-            self.at_once.fetch_sub(1, SeqCst);
-            entries.iter().map(|entry| if entry.record == b"panic" { panic!("planned") } else { Ok(()) }).collect()
-        }
-    }
-
-    fn entry(record: &[u8]) -> Entry {
-        Entry { day: Day::of_digits(b"20260301").unwrap(), record: record.to_vec() }
-    }
-
-    fn slow() -> (mpsc::Sender<()>, Arc<WriteQueue<Slow>>) {
-        let (sender, receiver) = mpsc::channel();
-        let sink = Slow { permission: Mutex::new(receiver), batches: Mutex::default(), at_once: AtomicUsize::new(0) };
-        (sender, Arc::new(WriteQueue::new(sink)))
-    }
-
-    #[test]
-    fn what_arrives_while_a_call_writes_is_written_at_once_and_nobody_waits_for_a_lock() {
-        let (permission, queue) = slow();
-        let first = thread::spawn({
-            let queue = queue.clone();
-            move || queue.write(entry(b"{}")).wait()
-        });
-        while queue.sink.at_once.load(SeqCst) == 0 {
-            thread::yield_now();
-        }
-        // These return although the writer does not go on.
-        let waiting: Vec<_> = (0..100).map(|_| queue.write(entry(b"{}"))).collect();
-        // A result that nobody waits for is written too.
-        let dropped = queue.write(entry(b"{}"));
-        drop(dropped);
-        (0..2).for_each(|_| permission.send(()).unwrap());
-        assert!(first.join().unwrap().is_ok());
-        assert!(waiting.into_iter().all(|mut result| result.wait().is_ok()));
-        assert_eq!(*queue.sink.batches.lock().unwrap(), [1, 101]);
-        permission.send(()).unwrap();
-        assert!(matches!(queue.write(entry(b"{}")), Writing::Ended(Ok(()))), "there is no writer any more");
-    }
-
-    #[test]
-    fn a_writer_that_panics_fails_its_entries_and_leaves_the_queue_usable() {
-        let (permission, queue) = slow();
-        (0..2).for_each(|_| permission.send(()).unwrap());
-        assert!(matches!(queue.write(entry(b"panic")).wait(), Err(Error::Audit { .. })));
-        assert!(queue.write(entry(b"{}")).wait().is_ok());
-    }
-
-    /// Sink that takes `time` for each batch, fails if it `fails`, and receives another entry during each of the first `more`
-    /// batches. It notes the thread of each batch.
-    struct Fed {
-        queue: std::sync::OnceLock<std::sync::Weak<WriteQueue<Fed>>>,
-        time: Duration,
-        fails: bool,
-        more: usize,
-        threads: Mutex<Vec<thread::ThreadId>>,
-        results: Mutex<Vec<Writing>>,
-    }
-
-    impl Sink for Fed {
-        fn write(&self, entries: &[Entry]) -> Vec<Result<(), Error>> {
-            thread::sleep(self.time);
-            let mut threads = self.threads.lock().unwrap();
-            threads.push(thread::current().id());
-            if threads.len() <= self.more {
-                let queue = self.queue.get().unwrap().upgrade().unwrap();
-                self.results.lock().unwrap().push(queue.write(entry(b"{}")));
-            }
-            entries.iter().map(|_| if self.fails { Err(failed()) } else { Ok(()) }).collect()
-        }
-    }
-
-    fn fed(more: usize, time: Duration, fails: bool) -> Arc<WriteQueue<Fed>> {
-        let (queue, threads, results) = Default::default();
-        let queue = Arc::new(WriteQueue::new(Fed { queue, time, fails, more, threads, results }));
-        queue.sink.queue.set(Arc::downgrade(&queue)).unwrap();
-        queue
-    }
-
-    /// Writes an entry, waits for all that arrived, and returns the number of batches of this thread and of all.
-    fn batches(queue: &Arc<WriteQueue<Fed>>) -> (usize, usize) {
-        let written = queue.write(entry(b"{}")).wait();
-        assert_eq!(written.is_err(), queue.sink.fails);
-        while queue.state().has_writer {
-            thread::yield_now();
-        }
-        let results = std::mem::take(&mut *queue.sink.results.lock().unwrap());
-        assert_eq!(results.len(), queue.sink.more, "each has its result");
-        assert!(results.into_iter().all(|mut result| result.wait().is_err() == queue.sink.fails));
-        let threads = queue.sink.threads.lock().unwrap();
-        let own = threads.iter().filter(|id| **id == thread::current().id()).count();
-        (own, threads.len())
-    }
-
-    #[test]
-    fn a_call_writes_few_batches_for_others_and_none_once_it_takes_long_or_fails() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let _entered = runtime.enter();
-        let (own, all) = batches(&fed(100, Duration::ZERO, false));
-        assert!((1..=1 + MAX_BATCHES).contains(&own) && all == 101, "{own} of {all}");
-        assert_eq!(batches(&fed(5, MAX_TIME, false)), (1, 6), "it takes long");
-        assert_eq!(batches(&fed(5, Duration::ZERO, true)), (1, 6), "it fails");
-        assert_eq!(batches(&fed(0, MAX_TIME, true)), (1, 1), "nothing waits");
-    }
-
-    #[test]
-    fn a_writer_that_no_other_thread_takes_writes_itself() {
-        let without_runtime = fed(5, Duration::ZERO, true);
-        assert_eq!(batches(&without_runtime), (6, 6));
-        // A runtime that is shut down drops what it is given.
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        let handle = runtime.handle().clone();
-        runtime.shutdown_background();
-        let _entered = handle.enter();
-        assert_eq!(batches(&fed(5, Duration::ZERO, true)), (6, 6));
-        // A failed start of a thread loses the task.
-        let queue = fed(0, Duration::ZERO, false);
-        queue.state().has_writer = true;
-        let mut waits = queue.write(entry(b"{}"));
-        Writer { queue: queue.clone(), has_ended: false }.hand_over(|writes| {
-            std::mem::forget(writes);
-            panic!("planned");
-        });
-        assert!(waits.wait().is_ok() && !queue.state().has_writer);
-    }
-}
+mod tests;
