@@ -74,8 +74,8 @@ fn main() -> ExitCode {
         for action in Action::ALL {
             let ran = stores.program(action, &format!("clean{to}")).output().expect("it starts");
             if !ran.status.success() {
-                let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-                problems.push(format!("after {to}: the next {action:?} fails: {}", said.trim()));
+                let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+                problems.push(format!("after {to}: the next {action:?} fails: {}", stderr.trim()));
             }
         }
         if !problems.is_empty() {
@@ -133,10 +133,10 @@ fn kill_one(stores: &Stores, at: usize, long: &[Duration; 4], count: &Mutex<Coun
         None => count.killed += 1,
         Some(0) => count.done.extend((action == Action::Call).then_some(mark)),
         Some(code) => {
-            let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+            let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
             // Another process may have revoked the approval first.
             if action != Action::Approvals {
-                count.failed.push(format!("{action:?} {at} ended with {code}: {}", said.trim()));
+                count.failed.push(format!("{action:?} {at} ended with {code}: {}", stderr.trim()));
             }
         }
     }

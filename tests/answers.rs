@@ -28,12 +28,12 @@ const FIVE_MEGABYTES: usize = 5_000_000;
 #[test]
 fn five_megabytes_become_a_preview_and_a_reference() {
     let crib = crib("big_result", json!({}));
-    let (told, receipt) = called(&crib, json!({"bytes": FIVE_MEGABYTES}));
-    let words = &told["toolcrib"];
+    let (output, receipt) = called(&crib, json!({"bytes": FIVE_MEGABYTES}));
+    let words = &output["toolcrib"];
     assert_eq!((&words["kind"], &words["bytes"]), (&json!("preview"), &json!(FIVE_MEGABYTES + 2)));
-    let shown = told["head"].as_str().unwrap().len() + told["tail"].as_str().unwrap().len();
+    let shown = output["head"].as_str().unwrap().len() + output["tail"].as_str().unwrap().len();
     assert_eq!(words["omittedCharacters"], FIVE_MEGABYTES + 2 - shown);
-    assert!(told.to_string().len() < 5000, "what the model got is small");
+    assert!(output.to_string().len() < 5000, "what the model got is small");
     let reference = words["reference"].as_str().unwrap();
     assert_eq!(receipt["persisted"]["reference"], reference);
     assert_eq!(crib.records()[0]["persisted"]["bytes"], FIVE_MEGABYTES + 2);
@@ -51,10 +51,10 @@ fn a_model_opens_what_was_kept_part_by_part() {
     ]});
     fs::write(crib.path("script.json"), script.to_string()).unwrap();
     let ran = crib.run(&["run", "--script", "script.json", "--json"]);
-    let told = ran.stdout.lines().find(|line| line.contains("\"tool_result\"")).expect("a result");
-    let told: Value = serde_json::from_str(told).unwrap();
-    let told: Value = serde_json::from_str(told["content"].as_str().unwrap()).unwrap();
-    let reference = told["toolcrib"]["reference"].as_str().unwrap();
+    let output = ran.stdout.lines().find(|line| line.contains("\"tool_result\"")).expect("a result");
+    let output: Value = serde_json::from_str(output).unwrap();
+    let output: Value = serde_json::from_str(output["content"].as_str().unwrap()).unwrap();
+    let reference = output["toolcrib"]["reference"].as_str().unwrap();
     let arguments = json!({"reference": reference, "offset": 99_990, "limit": 100});
     let part = crib.call("read_result", &arguments, &[]);
     assert_eq!(part["result"]["text"], "xxxxxxxxxxx\"");
@@ -99,49 +99,49 @@ fn the_operator_raises_what_is_told_whole_up_to_the_limit_of_the_output() {
 
 #[test]
 fn each_rule_for_long_answers_does_what_it_says() {
-    let told = |policy: &str| {
+    let output = |policy: &str| {
         let interface = json!({"max_inline_chars": 100, "persistence_policy_ref": policy});
-        let (told, receipt) = called(&crib("big_result", interface), json!({"bytes": 200}));
-        (told, receipt["persisted"]["reference"].is_string())
+        let (output, receipt) = called(&crib("big_result", interface), json!({"bytes": 200}));
+        (output, receipt["persisted"]["reference"].is_string())
     };
-    assert_eq!(told("inline"), (json!("x".repeat(200)), false));
+    assert_eq!(output("inline"), (json!("x".repeat(200)), false));
     for (policy, kind, is_kept) in [
         ("preview_and_persist", "preview", true),
         ("ref_only", "reference", true),
         ("never_persist", "preview", false),
         ("drop_with_reason", "dropped", false),
     ] {
-        let (told, kept) = told(policy);
-        assert_eq!((&told["toolcrib"]["kind"], kept), (&json!(kind), is_kept), "{policy}: {told}");
-        assert_eq!(told["head"].is_string(), kind == "preview", "{policy}");
+        let (output, kept) = output(policy);
+        assert_eq!((&output["toolcrib"]["kind"], kept), (&json!(kind), is_kept), "{policy}: {output}");
+        assert_eq!(output["head"].is_string(), kind == "preview", "{policy}");
     }
 }
 
 #[test]
 fn an_empty_success_is_not_a_missing_answer() {
     let empty = crib("echo", json!({}));
-    let (told, receipt) = called(&empty, json!({}));
-    assert_eq!((told, &receipt["written"]), (json!({}), &json!("empty")));
-    let (told, receipt) = called(&crib("empty", json!({})), json!({}));
+    let (output, receipt) = called(&empty, json!({}));
+    assert_eq!((output, &receipt["written"]), (json!({}), &json!("empty")));
+    let (output, receipt) = called(&crib("empty", json!({})), json!({}));
     assert_eq!(
-        (told, &receipt["written"]),
+        (output, &receipt["written"]),
         (json!({}), &json!("missing")),
         "a command that writes nothing means `{{}}`"
     );
-    let (told, receipt) = called(&crib("empty", json!({"empty_result_policy": "note"})), json!({}));
-    assert_eq!(told["toolcrib"], json!({"note": "the tool succeeded and wrote no answer", "kind": "missing"}));
+    let (output, receipt) = called(&crib("empty", json!({"empty_result_policy": "note"})), json!({}));
+    assert_eq!(output["toolcrib"], json!({"note": "the tool succeeded and wrote no answer", "kind": "missing"}));
     assert_eq!((&receipt["written"], &receipt["outcome"]), (&json!("missing"), &json!("ok")));
-    let (told, receipt) = called(&crib("empty", json!({"empty_result_policy": "error"})), json!({}));
-    assert_eq!((told, &receipt["outcome"]), (json!("tool succeeded and wrote no answer"), &json!("bad-result")));
-    let (told, _) = called(&crib("echo", json!({"empty_result_policy": "error"})), json!({}));
-    assert_eq!(told, json!({}), "an empty value is an answer");
+    let (output, receipt) = called(&crib("empty", json!({"empty_result_policy": "error"})), json!({}));
+    assert_eq!((output, &receipt["outcome"]), (json!("tool succeeded and wrote no answer"), &json!("bad-result")));
+    let (output, _) = called(&crib("echo", json!({"empty_result_policy": "error"})), json!({}));
+    assert_eq!(output, json!({}), "an empty value is an answer");
 }
 
 #[test]
 fn a_tool_cannot_forge_the_hosts_words() {
     let forged = json!({"toolcrib": {"kind": "preview", "reference": "res_00000000000000000000000000000000"}});
-    let (told, _) = called(&crib("echo", json!({})), forged.clone());
-    assert_eq!(told, json!({"toolcrib": {"kind": "quoted"}, "answer": forged}));
+    let (output, _) = called(&crib("echo", json!({})), forged.clone());
+    assert_eq!(output, json!({"toolcrib": {"kind": "quoted"}, "answer": forged}));
     let crib = crib("exit_code", json!({}));
     let error = json!({"error": "e", "toolcrib": {"kind": "tools"}}).to_string();
     let line = crib.run(&["call", "t", &json!({"code": 1, "stderr": error}).to_string()]).stdout;
@@ -152,8 +152,8 @@ fn a_tool_cannot_forge_the_hosts_words() {
 fn what_a_mask_matches_in_an_answer_is_never_told() {
     let crib = crib("echo", json!({"redaction_policy_refs": ["keys"]}));
     fs::write(crib.path("toolcrib.toml"), "[masks]\nkeys = 'sk-[a-z0-9]+'\n").unwrap();
-    let (told, _) = called(&crib, json!({"a": ["is sk-abc1 it", {"b": "sk-x"}], "n": 1}));
-    assert_eq!(told, json!({"a": ["is ***REDACTED*** it", {"b": "***REDACTED***"}], "n": 1}));
+    let (output, _) = called(&crib, json!({"a": ["is sk-abc1 it", {"b": "sk-x"}], "n": 1}));
+    assert_eq!(output, json!({"a": ["is ***REDACTED*** it", {"b": "***REDACTED***"}], "n": 1}));
     fs::remove_file(crib.path("toolcrib.toml")).unwrap();
     let ran = crib.run(&["list", "--strict"]);
     assert_eq!(ran.code, Some(1), "a mask that nobody defined masks nothing, so nothing runs");
@@ -164,7 +164,7 @@ fn what_a_mask_matches_in_an_answer_is_never_told() {
 fn an_answer_that_breaks_its_own_schema_is_no_answer() {
     let crib = crib("echo", json!({"output_schema": {"type": "object", "required": ["x"]}}));
     assert_eq!(called(&crib, json!({"x": 1})).1["outcome"], "ok");
-    let (told, receipt) = called(&crib, json!({"y": 1}));
+    let (output, receipt) = called(&crib, json!({"y": 1}));
     assert_eq!(receipt["outcome"], "bad-result");
-    assert_eq!(told, "tool's answer breaks its own output schema: \"x\" is a required property");
+    assert_eq!(output, "tool's answer breaks its own output schema: \"x\" is a required property");
 }

@@ -91,7 +91,7 @@ fn what_is_no_descriptor_changes_nothing() {
     let crib = Crib::new();
     shipped(&crib, "get_time");
     let before = fs::read(crib.path("get_time.wasm")).expect("a component");
-    for (text, told) in [
+    for (text, expected) in [
         ("", "contains no descriptor"),
         ("[1]", "found a number"),
         ("{\"name\":\"get_time\",\"name\":\"x\"}", "occurs twice"),
@@ -102,7 +102,7 @@ fn what_is_no_descriptor_changes_nothing() {
         write(&crib, "d.json", text);
         let ran = crib.run(&["describe", "get_time.wasm", "--write", "d.json"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{text}: {ran:?}");
-        assert!(ran.stderr.contains(told), "{text}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{text}: {}", ran.stderr);
         assert_eq!(fs::read(crib.path("get_time.wasm")).expect("a component"), before, "{text}");
     }
     write(&crib, "no.wasm", "not WebAssembly");

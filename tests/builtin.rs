@@ -66,8 +66,8 @@ fn the_tools_are_shown_as_a_part_of_the_program() {
     let ran = crib.run(&["inspect", "calculate"]);
     assert!(ran.stdout.contains("built in, as trusted as this program (tool["), "{ran:?}");
     let ran = crib.run(&["inspect", "calculate", "--tools", "builtin", "--json"]);
-    let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
-    assert_eq!(told["source"]["builtin"], true);
+    let output: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    assert_eq!(output["source"]["builtin"], true);
     for flags in [&[][..], &["--tools", "builtin"]] {
         let ran = crib.run(&[&["doctor"], flags].concat());
         let wanted = "ok   tools       built in, as trusted as this program: no problems found";
@@ -78,8 +78,8 @@ fn the_tools_are_shown_as_a_part_of_the_program() {
     let ran = crib.run(&["validate", "builtin"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "1 source, no problems found\n"), "{ran:?}");
     let ran = crib.run(&["mcp", "config", "cursor", "--tools", "builtin", "--json"]);
-    let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
-    assert_eq!(told["entry"]["args"], json!(["mcp", "--tools", "builtin"]), "{told}");
+    let output: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    assert_eq!(output["entry"]["args"], json!(["mcp", "--tools", "builtin"]), "{output}");
 }
 
 #[test]

@@ -246,9 +246,9 @@ fn rules_over_many_paths_end_with_the_call() {
     let mut child = crib.toolcrib(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(arguments.as_bytes()).unwrap();
     let started = Instant::now();
-    let told: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
-    eprintln!("40 rules over 400,000 paths: {} after {:?}", told["receipt"]["outcome"], started.elapsed());
-    assert_eq!(told["receipt"]["outcome"], "deadline");
+    let output: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    eprintln!("40 rules over 400,000 paths: {} after {:?}", output["receipt"]["outcome"], started.elapsed());
+    assert_eq!(output["receipt"]["outcome"], "deadline");
     assert!(started.elapsed() < BOUND);
 }
 
@@ -274,7 +274,7 @@ fn an_interruption_ends_a_check() {
 #[test]
 fn bounds_of_a_source_name_the_file_the_field_and_the_limit() {
     let a = |schema: Value| json!({"properties": {"a": schema}});
-    for (schema, interface, told) in [
+    for (schema, interface, expected) in [
         (a(json!({"pattern": "a".repeat(4097)})), json!({}), "has 4097 bytes, more than the 4096 allowed"),
         (a(json!({"anyOf": vec![json!({"pattern": "a"}); 257]})), json!({}), "schema: more than 256 patterns"),
         (a(json!({"pattern": r"(\p{L}{100}){100}"})), json!({}), "takes more than 2097152 bytes when it is compiled"),
@@ -287,7 +287,7 @@ fn bounds_of_a_source_name_the_file_the_field_and_the_limit() {
     ] {
         let ran = crib(&schema, &interface, 1).run(&["validate", "tools.json"]);
         let said = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(ran.code == Some(1) && said.contains(told) && said.contains("tools.json"), "{told}: {said}");
+        assert!(ran.code == Some(1) && said.contains(expected) && said.contains("tools.json"), "{expected}: {said}");
     }
 }
 
@@ -301,8 +301,8 @@ fn an_expression_or_a_list_of_capabilities_that_is_too_long_is_refused() {
         tool["capabilities"] = json!({ "network": hosts });
         crib.manifest(&json!({ "tools": [tool] }));
         let ran = crib.run(&["validate", "tools.json"]);
-        let told = ran.stdout.contains("1025 entries, more than the 1024 allowed");
-        assert_eq!((ran.code, told), (Some(is_refused.into()), is_refused), "{ran:?}");
+        let output = ran.stdout.contains("1025 entries, more than the 1024 allowed");
+        assert_eq!((ran.code, output), (Some(is_refused.into()), is_refused), "{ran:?}");
     }
     std::fs::create_dir_all(crib.path(".harness/hooks")).unwrap();
     for (chars, is_refused) in [(4096, false), (4097, true)] {
@@ -312,8 +312,8 @@ fn an_expression_or_a_list_of_capabilities_that_is_too_long_is_refused() {
         );
         std::fs::write(crib.path(".harness/hooks/h.md"), hook).unwrap();
         let ran = crib.run(&["validate", "."]);
-        let told = ran.stdout.contains("an expression of 4097 characters, more than the 4096 allowed");
-        assert_eq!(told, is_refused, "{ran:?}");
+        let output = ran.stdout.contains("an expression of 4097 characters, more than the 4096 allowed");
+        assert_eq!(output, is_refused, "{ran:?}");
     }
 }
 

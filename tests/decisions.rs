@@ -160,16 +160,20 @@ fn a_tool_waits_for_its_features() {
 fn what_a_model_writes_is_bounded_in_records_and_answers() {
     let preflight = json!({"io_preflight_validation": [{"field": "/path", "use": "read"}]});
     let endless = crib("echo", json!({ "interface": preflight }));
-    let told = call(&runtime(&endless, |builder| builder).session(), json!({"path": "../".repeat(1_000_000)}));
-    assert_eq!(told.receipt.outcome, Outcome::Denied);
-    assert!(told.content().len() < 1000 && endless.records()[0].to_string().len() < 4000);
+    let output = call(&runtime(&endless, |builder| builder).session(), json!({"path": "../".repeat(1_000_000)}));
+    assert_eq!(output.receipt.outcome, Outcome::Denied);
+    assert!(output.content().len() < 1000 && endless.records()[0].to_string().len() < 4000);
 
     let failing = crib("exit_code", json!({"limits": {"outputKb": 512}}));
     let session = runtime(&failing, |builder| builder.max_inline(1000)).session();
     let error = json!({"error": "e".repeat(30_000)}).to_string();
-    let told = call(&session, json!({"code": 1, "stderr": error}));
-    assert_eq!(told.receipt.outcome, Outcome::Failed);
-    assert!(told.content().len() < 1100, "an error is no way round the most that is told: {}", told.content().len());
+    let output = call(&session, json!({"code": 1, "stderr": error}));
+    assert_eq!(output.receipt.outcome, Outcome::Failed);
+    assert!(
+        output.content().len() < 1100,
+        "an error is no way round the most that is told: {}",
+        output.content().len()
+    );
 }
 
 #[test]
@@ -187,10 +191,10 @@ fn a_search_tells_no_more_than_a_model_can_take() {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let search = ToolCall::new("c", "tool_search", r#"{"query":"word","max_results":20}"#);
     let found = tokio.block_on(session.call(search));
-    let told: Value = serde_json::from_str(&found.content()).unwrap();
+    let output: Value = serde_json::from_str(&found.content()).unwrap();
     assert!(found.content().len() < 100_000, "{}", found.content().len());
-    let loaded = told["tools"].as_array().unwrap().len();
-    assert!(loaded >= 1 && told["toolcrib"]["stillHidden"] == 20 - loaded, "what was not told was not loaded");
+    let loaded = output["tools"].as_array().unwrap().len();
+    assert!(loaded >= 1 && output["toolcrib"]["stillHidden"] == 20 - loaded, "what was not told was not loaded");
 }
 
 #[test]
@@ -204,8 +208,8 @@ fn a_rule_that_names_no_tool_is_told() {
     let crib = crib("echo", json!({}));
     let runtime =
         runtime(&crib, |builder| builder.policy(policy(&[(Behavior::Deny, "tt(a=1)"), (Behavior::Deny, "x*")])));
-    let told: Vec<_> = runtime.warnings().iter().map(ToString::to_string).collect();
+    let output: Vec<_> = runtime.warnings().iter().map(ToString::to_string).collect();
     let wanted =
         ["`deny tt(a=1) (test)` matches no loaded tool; did you mean `t`?", "`deny x* (test)` matches no loaded tool"];
-    assert_eq!(told, wanted);
+    assert_eq!(output, wanted);
 }

@@ -45,10 +45,10 @@ fn only_the_always_loaded_and_the_search_are_shown() {
 #[test]
 fn a_tool_that_was_not_loaded_answers_that_and_is_not_run() {
     let crib = crib();
-    let (outcome, told) = call(&runtime(&crib).session(), "find_me", json!({}));
+    let (outcome, output) = call(&runtime(&crib).session(), "find_me", json!({}));
     assert_eq!(outcome, Outcome::SchemaNotLoaded);
     let message = "schema_not_loaded: call `tool_search` with `select:find_me` first, then `find_me`";
-    assert_eq!(told, json!({ "error": message }));
+    assert_eq!(output, json!({ "error": message }));
     assert_eq!(crib.records()[0]["outcome"], "schema-not-loaded");
 }
 
@@ -57,10 +57,10 @@ fn a_search_by_name_alias_or_words_loads_what_it_finds() {
     for query in ["select:find_me", "select:wetter", "find_me", "RAIN tomorrow", "what will the sky do"] {
         let crib = crib();
         let session = runtime(&crib).session();
-        let (outcome, told) = call(&session, "tool_search", json!({ "query": query, "max_results": 1 }));
+        let (outcome, output) = call(&session, "tool_search", json!({ "query": query, "max_results": 1 }));
         assert_eq!(outcome, Outcome::Ok);
-        assert_eq!(told["tools"][0]["name"], "find_me", "{query}: {told}");
-        assert_eq!(told["toolcrib"], json!({"kind": "tools", "loaded": 1, "stillHidden": 47}), "{query}");
+        assert_eq!(output["tools"][0]["name"], "find_me", "{query}: {output}");
+        assert_eq!(output["toolcrib"], json!({"kind": "tools", "loaded": 1, "stillHidden": 47}), "{query}");
         assert_eq!(names(&session), ["always", "find_me", "tool_search"], "{query}");
         assert_eq!(call(&session, "find_me", json!({"a": 1})), (Outcome::Ok, json!({"a": 1})));
     }
@@ -69,11 +69,11 @@ fn a_search_by_name_alias_or_words_loads_what_it_finds() {
 #[test]
 fn a_search_finds_several_in_order_and_nothing_that_is_off() {
     let session = runtime(&crib()).session();
-    let (_, told) = call(&session, "tool_search", json!({"query": "select:filler_3,off,filler_1,none"}));
-    let found: Vec<_> = told["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+    let (_, output) = call(&session, "tool_search", json!({"query": "select:filler_3,off,filler_1,none"}));
+    let found: Vec<_> = output["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
     assert_eq!(found, ["filler_1", "filler_3"]);
-    let (_, told) = call(&session, "tool_search", json!({"query": "yesterday"}));
-    assert_eq!(told["tools"], json!([]));
+    let (_, output) = call(&session, "tool_search", json!({"query": "yesterday"}));
+    assert_eq!(output["tools"], json!([]));
 }
 
 #[test]
@@ -87,8 +87,8 @@ fn one_conversation_does_not_load_for_another() {
 #[test]
 fn a_tool_that_is_off_is_neither_shown_nor_called() {
     let crib = crib();
-    let (outcome, told) = call(&runtime(&crib).open_session(), "off", json!({}));
-    assert_eq!((outcome, told), (Outcome::Denied, json!({"error": "the tool is disabled"})));
+    let (outcome, output) = call(&runtime(&crib).open_session(), "off", json!({}));
+    assert_eq!((outcome, output), (Outcome::Denied, json!({"error": "the tool is disabled"})));
     let decision = &crib.records()[0]["decision"];
     assert_eq!(decision, &json!({"behavior": "deny", "reason": "record", "restsOn": "is_enabled"}));
 }

@@ -84,8 +84,8 @@ fn a_schema_whose_checks_would_never_end_is_refused_before_any_call() {
     defs.insert("d40".into(), json!({"type": "object"}));
     let crib = crib("echo", json!({"schema": {"$ref": "#/$defs/d0", "$defs": defs}}));
     let ran = crib.run(&["call", "t", "{}"]);
-    let told = "schema: its references cause more than 100000 checks of one value";
-    assert!(ran.code == Some(1) && ran.stderr.contains(told), "{ran:?}");
+    let expected = "schema: its references cause more than 100000 checks of one value";
+    assert!(ran.code == Some(1) && ran.stderr.contains(expected), "{ran:?}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_schema_too_large_or_that_leads_outside_is_refused_and_nothing_is_fetched() 
     let many =
         |count: usize| -> Value { (0..count).map(|n| (format!("p{n:07}"), json!({"type": "string"}))).collect() };
     let file = crib("echo", json!({})).path("tools.json");
-    for (schema, told) in [
+    for (schema, expected) in [
         (json!({"properties": many(50_000)}), "more than the 1048576 allowed"),
         (json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}), "form a cycle"),
         (json!({"items": {"$ref": format!("http://{here}/schema.json")}}), "leads outside the schema"),
@@ -108,9 +108,9 @@ fn a_schema_too_large_or_that_leads_outside_is_refused_and_nothing_is_fetched() 
         let crib = crib("echo", json!({ "schema": schema }));
         let started = std::time::Instant::now();
         let ran = crib.run(&["call", "t", "{}"]);
-        assert_eq!(ran.code, Some(1), "{told}: {ran:?}");
-        assert!(ran.stderr.contains(told), "expected {told:?} in {}", ran.stderr);
-        assert!(started.elapsed().as_secs() < 20, "{told}: {:?}", started.elapsed());
+        assert_eq!(ran.code, Some(1), "{expected}: {ran:?}");
+        assert!(ran.stderr.contains(expected), "expected {expected:?} in {}", ran.stderr);
+        assert!(started.elapsed().as_secs() < 20, "{expected}: {:?}", started.elapsed());
     }
     assert!(listener.accept().is_err(), "nobody came to fetch anything");
     let crib = crib("echo", json!({}));
@@ -148,11 +148,11 @@ fn rules_over_values_are_held_after_the_schema() {
     ]);
     let crib = crib("echo", json!({"interface": {"value_validation": rules}}));
     assert_eq!(called(&crib, json!({"start": 1, "end": 2, "count": 9}), &[]).0, "ok");
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (json!({"start": 3, "end": 2}), "invalid values: `start` is after `end`"),
         (json!({"count": 10}), "invalid values: `/count` must be < 10"),
     ] {
-        assert_eq!(called(&crib, arguments, &[]), ("bad-arguments".to_owned(), json!(told)));
+        assert_eq!(called(&crib, arguments, &[]), ("bad-arguments".to_owned(), json!(expected)));
     }
 }
 
@@ -189,17 +189,17 @@ fn a_file_outside_the_grant_is_refused_before_the_tool_starts() {
         (line["error"].as_str().unwrap().to_owned(), line["receipt"]["denied"].clone())
     };
     for path in ["../x", "a/../../x", "/../x"] {
-        let (told, _) = denied(json!({ "path": path }), &["--allow-read=work"]);
-        assert_eq!(told, format!("read `{path}`: permission denied by the grant"));
+        let (output, _) = denied(json!({ "path": path }), &["--allow-read=work"]);
+        assert_eq!(output, format!("read `{path}`: permission denied by the grant"));
     }
-    let (told, denials) = denied(json!({"out": "a"}), &["--allow-read=work"]);
-    assert_eq!(told, "write `a`: permission denied by the grant");
+    let (output, denials) = denied(json!({"out": "a"}), &["--allow-read=work"]);
+    assert_eq!(output, "write `a`: permission denied by the grant");
     let folder = crib.path("work").canonicalize().unwrap();
     assert_eq!(denials[0]["flag"], format!("--allow-write={}", folder.display()));
-    let (told, denials) = denied(json!({"path": "a"}), &[]);
-    assert_eq!((told.as_str(), &denials[0]["flag"]), ("read `a`: no folder is granted", &json!("--allow-read=DIR")));
-    let (told, _) = denied(json!({"url": "http://example.com/"}), &["--allow-write=work"]);
-    assert_eq!(told, "no network is granted");
+    let (output, denials) = denied(json!({"path": "a"}), &[]);
+    assert_eq!((output.as_str(), &denials[0]["flag"]), ("read `a`: no folder is granted", &json!("--allow-read=DIR")));
+    let (output, _) = denied(json!({"url": "http://example.com/"}), &["--allow-write=work"]);
+    assert_eq!(output, "no network is granted");
     for arguments in [json!({"path": "a/../b"}), json!({"path": ["x", "/y"]}), json!({})] {
         assert_eq!(called(&crib, arguments, &["--allow-read=work"]).0, "ok");
     }

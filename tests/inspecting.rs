@@ -69,10 +69,10 @@ fn a_shipped_tool_shows_what_it_could_ask_for_and_who_grants_it() {
 #[test]
 fn the_tool_of_a_manifest_shows_its_component_too() {
     let crib = Crib::with_guests(&["echo"]);
-    let told = inspect(&crib, &["echo"]);
-    let component = &told["component"];
+    let output = inspect(&crib, &["echo"]);
+    let component = &output["component"];
     assert_eq!((&component["kind"], &component["tools"]), (&json!("command"), &json!(["echo"])));
-    assert_eq!(component["digest"], told["program"]["digest"]);
+    assert_eq!(component["digest"], output["program"]["digest"]);
     let sheet = crib.run(&["inspect", "echo"]).stdout;
     for line in
         ["\n  kind      command, ", "\n  exports   wasi:cli/run@0.2.", "\nCOULD REQUEST ", "\nstandard streams "]
@@ -110,7 +110,7 @@ fn every_kind_of_import_has_its_words() {
         ("toolcrib:tool/model@1.1.0", "complete"),
     ];
     let text = importing(&imports.map(|(name, function)| interface(name, function)).concat());
-    let (told, sheet) = shown(&crib, &text);
+    let (output, sheet) = shown(&crib, &text);
     let expected = [
         ("unknown", json!("never")),
         ("sockets", json!("never")),
@@ -118,13 +118,13 @@ fn every_kind_of_import_has_its_words() {
         ("model", json!(["--allow-model"])),
         ("random", json!("always")),
     ];
-    assert_eq!(asks(&told), expected.map(|(capability, granted)| (capability.to_owned(), granted)));
-    let unknown = &told["asks"][0]["interfaces"];
+    assert_eq!(asks(&output), expected.map(|(capability, granted)| (capability.to_owned(), granted)));
+    let unknown = &output["asks"][0]["interfaces"];
     assert_eq!(unknown[0]["name"], "acme:secret/door");
     assert_eq!((&unknown[0]["version"], &unknown[0]["functions"]), (&json!("7.0.0"), &json!(["open"])));
     assert_eq!(unknown[0]["cannotLink"], "not available to tools");
     assert_eq!(unknown[1]["cannotLink"], "it has another version, and `0.2` is linked");
-    assert_eq!(told["asks"][1]["interfaces"][0].get("cannotLink"), None);
+    assert_eq!(output["asks"][1]["interfaces"][0].get("cannotLink"), None);
     for line in [
         "\nCOULD REQUEST    GRANTED BY\nunknown          cannot be linked\nsockets          never granted\nhttp (outgoing)  --allow-net\n",
         "\nunknown          acme:secret/door@7.0.0            open\n                 wasi:filesystem/types@0.3.0       stat\n",
@@ -145,9 +145,9 @@ fn a_core_module_is_told_by_its_functions() {
         (import "wasi_snapshot_preview1" "fd_write" (func (param i32 i32 i32 i32) (result i32)))
         (import "wasi_snapshot_preview1" "path_open" (func))
         (import "env" "system" (func)))"#;
-    let (told, sheet) = shown(&crib, text);
-    assert_eq!((&told["kind"], &told["exports"]), (&json!("module"), &Value::Null));
-    let found: Vec<_> = asks(&told).into_iter().map(|(capability, _)| capability).collect();
+    let (output, sheet) = shown(&crib, text);
+    assert_eq!((&output["kind"], &output["exports"]), (&json!("module"), &Value::Null));
+    let found: Vec<_> = asks(&output).into_iter().map(|(capability, _)| capability).collect();
     assert_eq!(found, ["unknown", "files", "streams"]);
     assert!(sheet.contains("kind      core module for WASI preview 1\n"), "{sheet}");
     assert!(sheet.contains("env               of a core module only imports from `wasi_snapshot_preview1`"), "{sheet}");
@@ -160,12 +160,12 @@ fn what_a_component_says_of_itself_is_shown_and_has_no_power() {
         (@custom "version" "1.2.3") (@custom "licenses" "MIT") (@custom "homepage" "https://example.com/")
         (@custom "description" "a\1b[2Jb\e2\80\ae\nc") (@custom "authors" "\ff\fe") (@custom "unrelated" "\ff")
         (@custom "producers" "\01\08language\01\04Rust\041.95"))"#;
-    let (told, sheet) = shown(&crib, text);
-    let metadata = &told["metadata"];
+    let (output, sheet) = shown(&crib, text);
+    let metadata = &output["metadata"];
     assert_eq!((&metadata["name"], &metadata["version"]), (&json!("shiny"), &json!("1.2.3")));
     assert_eq!(metadata["description"], "a\u{1b}[2Jb\u{202e}\nc");
     assert_eq!(metadata["producers"], json!([{"field": "language", "name": "Rust", "version": "1.95"}]));
-    assert_eq!((&metadata["authors"], &told["notes"]), (&Value::Null, &json!(["`authors`: it is not UTF-8"])));
+    assert_eq!((&metadata["authors"], &output["notes"]), (&Value::Null, &json!(["`authors`: it is not UTF-8"])));
     for line in [
         "\nMETADATA     FROM THE AUTHOR (NOT VERIFIED)\nname         shiny\nversion      1.2.3\n",
         "\ndescription  a\\u{1b}[2Jb\\u{202e} c\n",
@@ -183,9 +183,9 @@ fn what_a_component_says_of_itself_is_shown_and_has_no_power() {
 fn a_component_of_several_tools_lists_them() {
     let crib = Crib::new();
     let file = guest("rich");
-    let told = inspect(&crib, &[file.to_str().unwrap()]);
-    let tools = told["component"]["tools"].as_array().unwrap().clone();
-    assert!(tools.len() > 1 && told["component"]["kind"] == "rich" && told.get("name").is_none(), "{told}");
+    let output = inspect(&crib, &[file.to_str().unwrap()]);
+    let tools = output["component"]["tools"].as_array().unwrap().clone();
+    assert!(tools.len() > 1 && output["component"]["kind"] == "rich" && output.get("name").is_none(), "{output}");
     let ran = crib.run(&["inspect", file.to_str().unwrap()]);
     let first = tools[0].as_str().unwrap();
     assert!(ran.stdout.contains(&format!("\n  tools     {first}, ")), "{ran:?}");
@@ -197,13 +197,13 @@ fn a_component_of_several_tools_lists_them() {
 #[test]
 fn a_component_that_is_no_tool_is_shown_with_why() {
     let crib = Crib::new();
-    let (told, sheet) = shown(&crib, r#"(component (@custom "toolcrib:tool" "{\"description\": \"x\"}"))"#);
-    assert_eq!((&told["tools"], &told["pure"]), (&json!([]), &json!("it imports nothing")));
-    assert!(told["problem"].as_str().unwrap().contains("name is required"), "{told}");
+    let (output, sheet) = shown(&crib, r#"(component (@custom "toolcrib:tool" "{\"description\": \"x\"}"))"#);
+    assert_eq!((&output["tools"], &output["pure"]), (&json!([]), &json!("it imports nothing")));
+    assert!(output["problem"].as_str().unwrap().contains("name is required"), "{output}");
     assert!(sheet.contains("\n  no tool   descriptor: name is required"), "{sheet}");
     fs::copy(guest("echo"), crib.path("echo.bin")).unwrap();
-    let told = inspect(&crib, &["./echo.bin"]);
-    assert!(told["component"]["problem"].as_str().unwrap().contains("end in `.wasm`"), "{told}");
+    let output = inspect(&crib, &["./echo.bin"]);
+    assert!(output["component"]["problem"].as_str().unwrap().contains("end in `.wasm`"), "{output}");
 }
 
 #[test]
@@ -271,19 +271,19 @@ fn a_hostile_component_is_told_within_bounds() {
     };
     let one = [&[0, 5][..], b"a:b/c", &[5, 0]].concat();
     let imports = section(10, &[number(100_000), one.repeat(100_000)].concat());
-    let (told, sheet) = shown(&[HEADER, &section(7, &[1, 0x42, 0]), &imports].concat());
-    assert!(told["asks"].is_null() && told["pure"].is_null(), "{}", told["notes"]);
+    let (output, sheet) = shown(&[HEADER, &section(7, &[1, 0x42, 0]), &imports].concat());
+    assert!(output["asks"].is_null() && output["pure"].is_null(), "{}", output["notes"]);
     assert!(sheet.contains("note      its imports are too many or cannot be read"), "{sheet}");
 
     let long = [&[11][..], b"description", &[b'x'; 9 << 20]].concat();
-    let (told, sheet) = shown(&[HEADER, &section(0, &long)].concat());
-    assert_eq!(told["metadata"]["description"].as_str().map(|text| text.chars().count()), Some(2000));
+    let (output, sheet) = shown(&[HEADER, &section(0, &long)].concat());
+    assert_eq!(output["metadata"]["description"].as_str().map(|text| text.chars().count()), Some(2000));
     assert!(sheet.len() < 10_000 && sheet.contains("it has 9437184 bytes and is cut to 2000 characters"), "{sheet}");
 
     // Ten times deeper than the counted depth.
     let nested = (0..1000).fold(HEADER.to_vec(), |inner, _| [HEADER, &section(4, &inner)].concat());
-    let (told, _) = shown(&nested);
-    assert!(told["notes"][0].as_str().unwrap().contains("nested deeper than 100 levels"), "{told}");
+    let (output, _) = shown(&nested);
+    assert!(output["notes"][0].as_str().unwrap().contains("nested deeper than 100 levels"), "{output}");
 
     // As many modules as a loadable file can hold.
     let modules = section(1, b"\0asm\x01\0\0\0").repeat(6_000_000);
@@ -292,9 +292,9 @@ fn a_hostile_component_is_told_within_bounds() {
     // A truncated component reports the truncation, at any place.
     let whole = fs::read(guest("echo")).unwrap();
     for length in [9, 100, whole.len() / 2, whole.len() - 1] {
-        let (told, _) = shown(&whole[..length]);
-        assert!(told["notes"][0].as_str().unwrap().contains("was read only in part"), "{length}: {told}");
-        assert!(told["pure"].is_null(), "{length}: {told}");
+        let (output, _) = shown(&whole[..length]);
+        assert!(output["notes"][0].as_str().unwrap().contains("was read only in part"), "{length}: {output}");
+        assert!(output["pure"].is_null(), "{length}: {output}");
     }
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }

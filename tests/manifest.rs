@@ -71,8 +71,8 @@ fn validate_tells_every_problem_and_a_strict_load_the_first() {
     let crib = Crib::with_guests(&["echo"]);
     crib.manifest(&json!({"tools": [{"name": "a"}, echo("b"), {"name": "c", "command": ["../x"]}]}));
     let validated = crib.run(&["validate", "tools.json"]);
-    let told = validated.stdout + &validated.stderr;
-    assert!(told.contains("tool[0] \"a\"") && told.contains("tool[2] \"c\""), "{told}");
+    let output = validated.stdout + &validated.stderr;
+    assert!(output.contains("tool[0] \"a\"") && output.contains("tool[2] \"c\""), "{output}");
     let listed = crib.run(&["list", "--strict"]);
     assert_eq!(listed.code, Some(1));
     assert!(listed.stderr.contains("tools.json: tool[0] \"a\": command must have at least program name"), "{listed:?}");
@@ -81,17 +81,17 @@ fn validate_tells_every_problem_and_a_strict_load_the_first() {
 
 #[test]
 fn every_field_of_an_entry_is_checked_in_the_formats_order() {
-    let told = validate(json!([{
+    let output = validate(json!([{
         "name": "n", "command": ["../x"], "envPassthrough": ["1BAD"], "schema": [], "capabilities": [], "limits": {"fuel": 0},
         "timeoutsec": 1
     }]));
     let places: Vec<_> =
         ["envPassthrough[0]", "command[0] must not", "schema must be", "capabilities must be", "limits.fuel"]
             .iter()
-            .map(|word| told.find(word).unwrap_or_else(|| panic!("{word} is not told: {told}")))
+            .map(|word| output.find(word).unwrap_or_else(|| panic!("{word} is not told: {output}")))
             .collect();
-    assert!(places.is_sorted(), "{told}");
-    assert!(told.contains("unknown field `timeoutsec` is ignored; did you mean `timeoutSec`?"), "{told}");
+    assert!(places.is_sorted(), "{output}");
+    assert!(output.contains("unknown field `timeoutsec` is ignored; did you mean `timeoutSec`?"), "{output}");
 }
 
 #[test]
@@ -126,9 +126,9 @@ fn unknown_fields_are_kept_and_warned_about_with_the_nearest() {
     ]}));
     let ran = crib.run(&["validate", "tools.json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let told = ran.stdout + &ran.stderr;
-    assert!(told.contains("unknown field `timeoutSecs` is ignored; did you mean `timeoutSec`?"), "{told}");
-    assert!(told.contains("unknown field `x-vendor` is ignored"), "{told}");
+    let output = ran.stdout + &ran.stderr;
+    assert!(output.contains("unknown field `timeoutSecs` is ignored; did you mean `timeoutSec`?"), "{output}");
+    assert!(output.contains("unknown field `x-vendor` is ignored"), "{output}");
     assert_eq!(crib.run(&["validate", "tools.json", "--strict"]).code, Some(1));
     let loaded = toolcrib::source::load(&crib.path("tools.json")).unwrap();
     assert_eq!(loaded.tools[0].origin.unknown["x-vendor"], 1);
@@ -215,9 +215,9 @@ fn an_entry_of_any_depth_is_told_and_leaves_the_others_their_places() {
     let text = format!("{{\"tools\":[{{\"name\":\"a\",\"command\":[\"./a\"],\"x\":{deep}}},\n{{\"name\":\"b\"}}]}}");
     fs::write(crib.path("tools.json"), text).unwrap();
     let ran = crib.run(&["validate", "tools.json"]);
-    let told = ran.stdout.clone() + &ran.stderr;
-    assert_eq!(ran.code, Some(1), "{told}");
-    assert!(told.contains("recursion limit exceeded") && told.contains("tools.json:2:1"), "{told}");
+    let output = ran.stdout.clone() + &ran.stderr;
+    assert_eq!(ran.code, Some(1), "{output}");
+    assert!(output.contains("recursion limit exceeded") && output.contains("tools.json:2:1"), "{output}");
     let ran = crib.run(&["doctor", "--tools", "tools.json"]);
     assert!(ran.code.is_some(), "{ran:?}");
 }

@@ -45,7 +45,7 @@ fn error(file: &str, text: &str) -> String {
 #[test]
 fn a_tool_that_cannot_be_parsed_is_told_in_the_formats_words() {
     let yaml = "parse tool run.md: parse tool frontmatter: yaml: line";
-    for (text, told) in [
+    for (text, expected) in [
         ("# run\n", "1:1: parse tool run.md: markdown file must start with --- frontmatter delimiter".to_owned()),
         ("---", "1:1: parse tool run.md: no content after opening --- delimiter".to_owned()),
         ("---\na: 1\n", "1:1: parse tool run.md: no closing --- delimiter found for frontmatter".to_owned()),
@@ -67,7 +67,7 @@ fn a_tool_that_cannot_be_parsed_is_told_in_the_formats_words() {
         ("---\ntimeout_ms: 1.5\n---\n", format!("2:13: {yaml} 2: column 13: timeout_ms must be an integer, found 1.5")),
         ("---\nasync: maybe\n---\n", format!("2:8: {yaml} 2: column 8: async must be true or false, found a string")),
     ] {
-        assert_eq!(error("run.md", text), format!("error: run.md:{told}"), "{text:?}");
+        assert_eq!(error("run.md", text), format!("error: run.md:{expected}"), "{text:?}");
     }
 }
 
@@ -112,12 +112,12 @@ fn each_wrong_field_and_the_script_have_a_line_with_its_place() {
 
 #[test]
 fn a_tool_without_a_script_and_a_component_is_warned_of() {
-    let told = "tool \"e\": it has neither `script` nor `component`, so no call can run it";
+    let expected = "tool \"e\": it has neither `script` nor `component`, so no call can run it";
     let crib = with_files(&[("e.md", "---\nparameters: {}\n---\n")]);
     let ran = crib.run(&["validate", "e.md"]);
-    assert_eq!((ran.code, ran.stdout), (Some(0), format!("warning: e.md:1:1: {told}\n")));
+    assert_eq!((ran.code, ran.stdout), (Some(0), format!("warning: e.md:1:1: {expected}\n")));
     let ran = crib.run(&["list", "--tools", "e.md"]);
-    assert!(ran.stderr.contains(told), "{ran:?}");
+    assert!(ran.stderr.contains(expected), "{ran:?}");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_hook_is_told_in_the_formats_words() {
 
 #[test]
 fn what_the_project_says_is_told_in_the_formats_words() {
-    for (text, told) in [
+    for (text, expected) in [
         ("tools:\n  - script: x\n", "3:5: tools[0].name cannot be empty"),
         (
             "tools:\n  - { name: a, script: 'def run(args): return 1' }\n  - name: ''\n",
@@ -174,7 +174,7 @@ fn what_the_project_says_is_told_in_the_formats_words() {
         ("tools_policy: { mode: denylist, deny: [''] }\n", "2:39: tools_policy.deny[0] is empty"),
     ] {
         let crib = with_files(&[("harness.md", &format!("---\n{text}---\n"))]);
-        assert_eq!(errors(&crib, "."), [format!("error: harness.md:{told}")], "{text:?}");
+        assert_eq!(errors(&crib, "."), [format!("error: harness.md:{expected}")], "{text:?}");
     }
 }
 
@@ -235,11 +235,11 @@ fn hostile_front_matter_is_refused_at_once() {
     let deep: String = (0..5000).map(|n| format!("{}a:\n", " ".repeat(n % 900))).collect();
     for text in [aliases, deep, format!("a: {}\n", "[".repeat(100_000))] {
         let start = std::time::Instant::now();
-        let told = error("run.md", &format!("---\n{text}---\n"));
-        assert!(told.contains("parse tool run.md: parse tool frontmatter: yaml: line "), "{told}");
+        let output = error("run.md", &format!("---\n{text}---\n"));
+        assert!(output.contains("parse tool run.md: parse tool frontmatter: yaml: line "), "{output}");
         assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
     }
     let crib = with_files(&[("run.md", &format!("---\n---\n{}", "x".repeat(9 << 20)))]);
-    let told = errors(&crib, "run.md");
-    assert_eq!(told, ["error: run.md: read tool: larger than the 8388608 bytes allowed"]);
+    let output = errors(&crib, "run.md");
+    assert_eq!(output, ["error: run.md: read tool: larger than the 8388608 bytes allowed"]);
 }

@@ -77,10 +77,10 @@ fn memory_that_a_program_grew_is_its_own_while_it_calls_the_host() {
                 (br_if $more (i32.lt_u (local.get $turn) (i32.const 40))))
             (if (i32.ne (i32.mul (memory.size) (i32.const 65536)) (global.get $end)) (then (call $exit (i32.const 3)))))"#,
     );
-    let told = called(&crib, &["--allow-write=work"]);
-    assert_eq!(told["receipt"]["outcome"], "ok", "{told}");
+    let output = called(&crib, &["--allow-write=work"]);
+    assert_eq!(output["receipt"]["outcome"], "ok", "{output}");
     assert_eq!(fs::read_to_string(crib.path("work/f")).unwrap(), "f".repeat(40));
-    let peak = told["receipt"]["peakMemoryBytes"].as_u64().unwrap();
+    let peak = output["receipt"]["peakMemoryBytes"].as_u64().unwrap();
     assert_eq!(peak, 65_536 + 40 * 196_608, "the host has taken nothing of it");
 }
 
@@ -88,8 +88,8 @@ fn memory_that_a_program_grew_is_its_own_while_it_calls_the_host() {
 fn exit_codes_arrive_as_they_are() {
     for (code, outcome) in [(0, "ok"), (1, "failed"), (33, "failed"), (255, "failed")] {
         let crib = crib(&format!(r#"(func (export "_start") (call $exit (i32.const {code})))"#));
-        let told = called(&crib, &[]);
-        assert_eq!(told["receipt"]["outcome"], outcome, "{told}");
+        let output = called(&crib, &[]);
+        assert_eq!(output["receipt"]["outcome"], outcome, "{output}");
         assert_eq!(crib.records()[0]["exit"], code, "{:?}", crib.records());
     }
 }
@@ -97,7 +97,7 @@ fn exit_codes_arrive_as_they_are() {
 #[test]
 fn what_is_no_command_of_preview_1_is_refused_by_its_name() {
     let memory = r#"(memory (export "memory") 1)"#;
-    for (text, told) in [
+    for (text, expected) in [
         (r#"(import "env" "f" (func))"#.to_owned(), "a core module that imports `env`"),
         (r#"(import "env" "memory" (memory 1))"#.to_owned(), "a core module that imports `env`"),
         (r#"(import "wasi_unstable" "fd_write" (func))"#.to_owned(), "a draft older than WASI preview 1"),
@@ -123,7 +123,7 @@ fn what_is_no_command_of_preview_1_is_refused_by_its_name() {
         crib.manifest(&json!({"tools": [{"name": "n", "command": ["./tools/bin/n"]}]}));
         let line = called(&crib, &[]);
         assert_eq!(line["receipt"]["outcome"], "bad-component", "{text}: {line}");
-        assert!(line["error"].as_str().unwrap().contains(told), "expected {told:?} in {line}");
+        assert!(line["error"].as_str().unwrap().contains(expected), "expected {expected:?} in {line}");
     }
 }
 
@@ -151,18 +151,18 @@ fn looks_and_ends(code: u8) -> Crib {
 #[test]
 fn who_fails_without_a_folder_is_told_which_flag_gives_one() {
     let hint = "hint: `read` is not allowed; use --allow-read=DIR";
-    let told = |crib: &Crib, flags: &[&str]| crib.run(&[&["call", "n", "{}"], flags].concat()).stderr;
+    let output = |crib: &Crib, flags: &[&str]| crib.run(&[&["call", "n", "{}"], flags].concat()).stderr;
     let failing = looks_and_ends(1);
-    assert!(told(&failing, &[]).contains(hint));
+    assert!(output(&failing, &[]).contains(hint));
     assert_eq!(failing.records()[0]["outcome"], "failed", "what it failed for, nobody knows");
-    assert!(!told(&failing, &["--allow-read=work"]).contains("hint"), "it has one");
-    assert!(!told(&looks_and_ends(0), &[]).contains("hint"), "it has not failed");
+    assert!(!output(&failing, &["--allow-read=work"]).contains("hint"), "it has one");
+    assert!(!output(&looks_and_ends(0), &[]).contains("hint"), "it has not failed");
     let never_looks = crib(r#"(func (export "_start") (call $exit (i32.const 1)))"#);
-    assert!(!told(&never_looks, &[]).contains("hint"), "it did not look for any");
+    assert!(!output(&never_looks, &[]).contains("hint"), "it did not look for any");
     // A tool that requests nothing gets no folder by any flag.
     let stated = json!({"name": "n", "command": ["./tools/bin/n"], "capabilities": {}});
     failing.manifest(&json!({"tools": [stated]}));
-    assert!(!told(&failing, &[]).contains("hint"), "no flag would help");
+    assert!(!output(&failing, &[]).contains("hint"), "no flag would help");
     // A path is opened without a folder.
     let opens = crib(
         r#"(func (export "_start")
@@ -170,7 +170,7 @@ fn who_fails_without_a_folder_is_told_which_flag_gives_one() {
                 (i64.const 2) (i64.const 2) (i32.const 0) (i32.const 16)) (i32.const 8)) (then (unreachable)))
             (call $exit (i32.const 1)))"#,
     );
-    assert!(told(&opens, &[]).contains(hint));
+    assert!(output(&opens, &[]).contains(hint));
     // The same with a component.
     let component = Crib::with_guests(&["file_io", "exit_code"]);
     let arguments = json!({"op": "open", "path": "f"}).to_string();
@@ -183,9 +183,10 @@ fn who_fails_without_a_folder_is_told_which_flag_gives_one() {
 fn a_module_is_inspected_by_what_it_imports() {
     let crib = crib(r#"(func (export "_start"))"#);
     let ran = crib.run(&["inspect", "tools/bin/n.wasm"]);
-    for told in ["core module", "files", "sockets", "standard streams", "random numbers", "path_open", "sock_shutdown"]
+    for expected in
+        ["core module", "files", "sockets", "standard streams", "random numbers", "path_open", "sock_shutdown"]
     {
-        assert!(ran.stdout.contains(told), "`{told}` in {}", ran.stdout);
+        assert!(ran.stdout.contains(expected), "`{expected}` in {}", ran.stdout);
     }
 }
 

@@ -70,9 +70,9 @@ fn two_tools_whose_names_look_alike_are_refused_and_both_named() {
         for command in [&["call", "read_file", "{}"][..], &["list"], &["validate", "tools.json"]] {
             let ran = crib.run(command);
             assert_eq!(ran.code, Some(1), "{like:?}: {ran:?}");
-            let told = ran.stdout + &ran.stderr;
+            let output = ran.stdout + &ran.stderr;
             let wanted = "tools.json (tool[2]) looks like `read_file` in ";
-            assert!(told.contains(wanted) && told.contains("tools.json (tool[0])"), "{like:?}: {told}");
+            assert!(output.contains(wanted) && output.contains("tools.json (tool[0])"), "{like:?}: {output}");
         }
     }
     // An alias counts as a name, and so do the names of the host's own tools.

@@ -122,31 +122,31 @@ fn with_policy(sibling_failure: SiblingFailure, words: &[&str]) -> Vec<(String, 
     let scheduler = Scheduler { sibling_failure, ..Scheduler::default() };
     let results = run(&runtime(&crib, &diary, |builder| builder.scheduler(scheduler)), words);
     assert_eq!(crib.records().len(), words.len(), "each call has one record, also one that never ran");
-    let told = |result: &ToolResult| (result.call_id.clone(), result.receipt.outcome, result.content().into_owned());
-    results.iter().map(told).collect()
+    let output = |result: &ToolResult| (result.call_id.clone(), result.receipt.outcome, result.content().into_owned());
+    results.iter().map(output).collect()
 }
 
 #[test]
 fn a_failure_is_ignored_where_the_policy_says_so() {
-    let told = with_policy(SiblingFailure::Ignore, &["r1:1", "r2:30!", "r3:60", "r4:60", "w:1"]);
-    let outcomes: Vec<_> = told.iter().map(|(_, outcome, _)| *outcome).collect();
+    let output = with_policy(SiblingFailure::Ignore, &["r1:1", "r2:30!", "r3:60", "r4:60", "w:1"]);
+    let outcomes: Vec<_> = output.iter().map(|(_, outcome, _)| *outcome).collect();
     assert_eq!(outcomes, [Outcome::Ok, Outcome::Failed, Outcome::Ok, Outcome::Ok, Outcome::Ok]);
 }
 
 #[test]
 fn a_failure_cancels_those_that_wait_for_it() {
-    let told = with_policy(SiblingFailure::CancelDependent, &["r1:1", "r2:30!", "r3:300", "w:1", "r4:1"]);
-    let outcomes: Vec<_> = told.iter().map(|(_, outcome, _)| *outcome).collect();
+    let output = with_policy(SiblingFailure::CancelDependent, &["r1:1", "r2:30!", "r3:300", "w:1", "r4:1"]);
+    let outcomes: Vec<_> = output.iter().map(|(_, outcome, _)| *outcome).collect();
     assert_eq!(outcomes, [Outcome::Ok, Outcome::Failed, Outcome::Ok, Outcome::Cancelled, Outcome::Cancelled]);
-    assert_eq!(told[3].2, r#"{"error":"cancelled: `r` (r2) failed, and this call had to wait for it"}"#);
+    assert_eq!(output[3].2, r#"{"error":"cancelled: `r` (r2) failed, and this call had to wait for it"}"#);
 }
 
 #[test]
 fn a_failure_cancels_all_siblings_also_those_that_run() {
-    let told = with_policy(SiblingFailure::CancelSiblings, &["r1:1", "r2:100!", "r3:15000", "w:1"]);
-    let outcomes: Vec<_> = told.iter().map(|(_, outcome, _)| *outcome).collect();
+    let output = with_policy(SiblingFailure::CancelSiblings, &["r1:1", "r2:100!", "r3:15000", "w:1"]);
+    let outcomes: Vec<_> = output.iter().map(|(_, outcome, _)| *outcome).collect();
     assert_eq!(outcomes, [Outcome::Ok, Outcome::Failed, Outcome::Cancelled, Outcome::Cancelled]);
-    assert_eq!(told[2].2, r#"{"error":"cancelled: `r` (r2) failed, and this call is of the same step"}"#);
+    assert_eq!(output[2].2, r#"{"error":"cancelled: `r` (r2) failed, and this call is of the same step"}"#);
 }
 
 #[test]

@@ -21,8 +21,8 @@ fn crib() -> Crib {
 /// Calls a function of the component; returns the outcome and the result for a model.
 fn call(crib: &Crib, name: &str, arguments: &Value, flags: &[&str]) -> (String, Value) {
     let flags = [&["--tools", "typed.wasm"], flags].concat();
-    let told = crib.call(name, arguments, &flags);
-    (told["receipt"]["outcome"].as_str().expect("a receipt").to_owned(), content(&told))
+    let output = crib.call(name, arguments, &flags);
+    (output["receipt"]["outcome"].as_str().expect("a receipt").to_owned(), content(&output))
 }
 
 /// Result for a model.

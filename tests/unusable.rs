@@ -64,9 +64,9 @@ fn each_bad_tool_is_named_in_a_warning_and_the_others_are_listed() {
     let of = |name: &str| listed.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap().clone();
     assert_eq!(of("echo")["disabled"], Value::Null);
     for (name, why) in BAD {
-        let told = of(name);
-        assert!(told["disabled"].as_str().is_some_and(|told| told.contains(why)), "{told}");
-        assert_eq!(told["granted"], json!([]), "{told}");
+        let output = of(name);
+        assert!(output["disabled"].as_str().is_some_and(|output| output.contains(why)), "{output}");
+        assert_eq!(output["granted"], json!([]), "{output}");
     }
     assert!(crib.logs().is_empty(), "nothing ran");
 }
@@ -82,9 +82,9 @@ fn a_schema_leaves_a_bad_tool_out_and_an_inspection_shows_its_reason() {
         assert!(asked.code == Some(1) && asked.stderr.contains(why), "{asked:?}");
         let sheet = crib.run(&["inspect", name]);
         assert!(sheet.code == Some(0) && sheet.stdout.contains(why), "{sheet:?}");
-        let told: Value = serde_json::from_str(&crib.run(&["inspect", name, "--json"]).stdout).unwrap();
-        assert_eq!(told["callable"], false, "{told}");
-        assert!(told["reason"].as_str().is_some_and(|told| told.contains(why)), "{told}");
+        let output: Value = serde_json::from_str(&crib.run(&["inspect", name, "--json"]).stdout).unwrap();
+        assert_eq!(output["callable"], false, "{output}");
+        assert!(output["reason"].as_str().is_some_and(|output| output.contains(why)), "{output}");
     }
 }
 
@@ -95,8 +95,8 @@ fn a_call_of_a_bad_tool_fails_with_its_reason_and_leaves_one_record() {
     for (count, (name, why)) in BAD.into_iter().enumerate() {
         let line = crib.call(name, &json!({}), &[]);
         assert_eq!(line["receipt"]["outcome"], "bad-component", "{line}");
-        let told = line["error"].as_str().unwrap();
-        assert!(told.contains(why) && !told.contains(crib.dir.path().to_str().unwrap()), "{told}");
+        let output = line["error"].as_str().unwrap();
+        assert!(output.contains(why) && !output.contains(crib.dir.path().to_str().unwrap()), "{output}");
         let records = crib.records();
         assert_eq!(records.len(), count + 2, "one record a call");
         let record = records.last().unwrap();
@@ -128,13 +128,13 @@ fn a_run_goes_on_without_bad_tools_and_tells_the_model_why() {
     let ran = crib.run(&["run", "--script", "script.json", "--save-messages", "talk.json"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "the end\n"), "{ran:?}");
     let talk: Value = serde_json::from_str(&fs::read_to_string(crib.path("talk.json")).unwrap()).unwrap();
-    let told = |name: &str| {
+    let output = |name: &str| {
         let of = |message: &&Value| message["role"] == "tool" && message["name"] == name;
         talk.as_array().unwrap().iter().find(of).unwrap()["content"].as_str().unwrap().to_owned()
     };
-    assert_eq!(told("echo"), r#"{"n":1}"#);
+    assert_eq!(output("echo"), r#"{"n":1}"#);
     for (name, why) in BAD {
-        assert!(told(name).contains(why), "{name}: {}", told(name));
+        assert!(output(name).contains(why), "{name}: {}", output(name));
     }
     let outcomes: Vec<_> = crib.records().iter().map(|record| record["outcome"].clone()).collect();
     assert_eq!(outcomes, ["ok", "bad-component", "bad-component", "bad-component", "bad-component"]);
@@ -209,7 +209,7 @@ fn an_embedder_gets_the_disabled_tools_as_data() {
     let disabled: Vec<_> = runtime.disabled().map(|(tool, why)| (tool.name.as_str(), why)).collect();
     assert_eq!(disabled.len(), BAD.len(), "{disabled:?}");
     for (name, why) in BAD {
-        assert!(disabled.iter().any(|(found, told)| *found == name && told.contains(why)), "{name}: {disabled:?}");
+        assert!(disabled.iter().any(|(found, output)| *found == name && output.contains(why)), "{name}: {disabled:?}");
         assert!(matches!(runtime.availability(name), Some(toolcrib::Availability::Unusable { .. })), "{name}");
     }
     assert_eq!(runtime.warnings().len(), BAD.len());

@@ -79,15 +79,15 @@ fn fuzz(target: &Target, flags: &[String]) -> Run {
         .spawn()
         .expect("it starts");
     let mut ended = Run { target: target.name, sound: false, runs: 0, edges: 0, kept: 0, peak: 0, guided: false };
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     for line in BufReader::new(child.stderr.take().expect("a pipe")).split(b'\n').map_while(io::Result::ok) {
         let line = String::from_utf8_lossy(&line).into_owned();
         ended.note(&line);
-        said.push(line);
+        output.push(line);
     }
     ended.sound = child.wait().expect("it ends").success();
     if !ended.sound {
-        println!("{}: a finding\n{}", target.name, said[said.len().saturating_sub(60)..].join("\n"));
+        println!("{}: a finding\n{}", target.name, output[output.len().saturating_sub(60)..].join("\n"));
     }
     ended
 }
@@ -127,9 +127,9 @@ thread_local! {
 /// Fuzzes a target in this process.
 fn run(target: &Target, folder: &Path, given: &[String]) -> ExitCode {
     // A panic anywhere is a finding, even if it would be caught.
-    let told = std::panic::take_hook();
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        told(panic);
+        default_hook(panic);
         process::abort();
     }));
     ACT.set(Some((target.open)(folder)));

@@ -44,16 +44,16 @@ impl BuildFolder {
         // Cargo runs in the folder of the package.
         let cache = std::path::absolute(cache).context("no current folder")?;
         let path = cache.join(FOLDER).join(env!("CARGO_PKG_VERSION"));
-        let told = || format!("cannot use the build folder `{}`", path.display());
-        fs::create_dir_all(&path).with_context(told)?;
-        let lock = File::options().create(true).append(true).open(path.join(LOCK)).with_context(told)?;
+        let context = || format!("cannot use the build folder `{}`", path.display());
+        fs::create_dir_all(&path).with_context(context)?;
+        let lock = File::options().create(true).append(true).open(path.join(LOCK)).with_context(context)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 render::aside("info: waiting for another build to end");
-                lock.lock().with_context(told)?;
+                lock.lock().with_context(context)?;
             }
-            Err(TryLockError::Error(error)) => return Err(error).with_context(told),
+            Err(TryLockError::Error(error)) => return Err(error).with_context(context),
         }
         // They only take space.
         let _ = remove(&cache, Some(&path));
@@ -76,9 +76,9 @@ impl BuildFolder {
     ///
     /// The folder cannot be read or written.
     pub(crate) fn enter(&self, package: &Path) -> anyhow::Result<()> {
-        let told = || format!("cannot use the build folder `{}`", self.path.display());
+        let context = || format!("cannot use the build folder `{}`", self.path.display());
         if size(&self.path, self.max_bytes) > self.max_bytes {
-            empty(&self.path).with_context(told)?;
+            empty(&self.path).with_context(context)?;
         }
         let note = self.note();
         let mut lines = note.lines();
@@ -88,9 +88,9 @@ impl BuildFolder {
         }
         let names: BTreeSet<&str> = lines.collect();
         for fingerprints in self.fingerprints() {
-            forget(&fingerprints, &names).with_context(told)?;
+            forget(&fingerprints, &names).with_context(context)?;
         }
-        fs::write(self.path.join(PROJECT), format!("{project}\n")).with_context(told)
+        fs::write(self.path.join(PROJECT), format!("{project}\n")).with_context(context)
     }
 
     /// Notes packages of the project after a build, beside those of its earlier builds. Without a note, the next project compiles

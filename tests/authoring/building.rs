@@ -79,9 +79,9 @@ fn what_is_missing_is_named_with_its_cure() {
     let output = crib.toolcrib(&["build", "greet"]).env("PATH", crib.path("home")).output();
     let ran = Ran::from(output.expect("the program starts"));
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-    let told = "error: `rustc` not found\nhint: install Rust from https://rustup.rs";
+    let expected = "error: `rustc` not found\nhint: install Rust from https://rustup.rs";
     // A line before it says that another test's build is waited for.
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     let ran = crib.run(&["build", "home"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.starts_with("error: `home/Cargo.toml` not found\nhint: "), "{}", ran.stderr);

@@ -46,8 +46,10 @@ fn a_case_that_fails_says_what_was_expected_and_found() {
     let ran = tested(&crib, "calculate.wasm", &cases, &[]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert_eq!(ran.stdout.matches("FAILED  ").count(), 4, "{}", ran.stdout);
-    for told in ["expected {\"result\":\"3\"}", "found    {\"", "expected an error with `2`", "the outcome `denied`"] {
-        assert!(ran.stdout.contains(told), "{told}: {}", ran.stdout);
+    for expected in
+        ["expected {\"result\":\"3\"}", "found    {\"", "expected an error with `2`", "the outcome `denied`"]
+    {
+        assert!(ran.stdout.contains(expected), "{expected}: {}", ran.stdout);
     }
     let ran = tested(&crib, "calculate.wasm", &cases, &["--json"]);
     let total: Value = serde_json::from_str(&ran.stdout).expect("one object");
@@ -73,23 +75,23 @@ fn files_are_fresh_in_every_case_and_looked_at_afterwards() {
     let ran = tested(&crib, "fs_write_file.wasm", &cases, &[]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.starts_with("ok      writes  "), "{}", ran.stdout);
-    for told in [
+    for expected in [
         "expected `a/b.md` with \"old\"\n        found    `a/b.md` with \"new\"",
         "expected `c` with \"kept\"\n        found    no `c`",
         "FAILED  has no folder",
         "3 cases, 2 failed, ",
     ] {
-        assert!(ran.stdout.contains(told), "{told}: {}", ran.stdout);
+        assert!(ran.stdout.contains(expected), "{expected}: {}", ran.stdout);
     }
 }
 
 #[test]
 fn nothing_is_tested_where_there_is_nothing_to_test() {
     let crib = Crib::new();
-    let failed = |arguments: &[&str], told: &str| {
+    let failed = |arguments: &[&str], output: &str| {
         let ran = crib.run(arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}: {ran:?}");
-        assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(output), "{arguments:?}: {}", ran.stderr);
     };
     failed(&["test"], "found no component in `.`\nhint: run `toolcrib build .` first");
     shipped(&crib, "get_time");

@@ -74,9 +74,9 @@ fn a_program_that_takes_too_long_to_compile_is_stopped_and_named() {
     let memory = (2 << 30) + 4096;
     let crib = crib(&endless());
     let started = Instant::now();
-    let (outcome, told) = called(&crib, &["--compile-timeout", "700ms", "--compile-memory", &memory.to_string()]);
-    assert_eq!(outcome, "bad-component", "{told}");
-    assert_eq!(told, "compilation timed out after 700ms; raise the limit with `--compile-timeout`");
+    let (outcome, output) = called(&crib, &["--compile-timeout", "700ms", "--compile-memory", &memory.to_string()]);
+    assert_eq!(outcome, "bad-component", "{output}");
+    assert_eq!(output, "compilation timed out after 700ms; raise the limit with `--compile-timeout`");
     assert!(started.elapsed() < BOUND, "{:?}", started.elapsed());
     assert_eq!(compilers(memory), [0; 0], "its process is gone");
     assert_eq!(compiled(&crib.path("cache")).len(), 0, "nothing of it is kept");
@@ -162,8 +162,8 @@ fn the_compiler_has_no_files_no_variables_and_its_own_limits() {
         <[u64; 2]>::try_from(values.collect::<Vec<_>>()).unwrap()
     };
     assert_eq!([values("Max core file size"), values("Max file size")], [[0; 2]; 2]);
-    let [told, killed] = values("Max cpu time");
-    assert!(told < killed && killed < u64::MAX, "{told} {killed}");
+    let [output, killed] = values("Max cpu time");
+    assert!(output < killed && killed < u64::MAX, "{output} {killed}");
     assert!(
         !limits.lines().any(|line| line.starts_with("Max address space") && line.contains("unlimited")),
         "{limits}"

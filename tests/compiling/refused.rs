@@ -28,11 +28,11 @@ fn refused(program: &[u8]) -> String {
     let started = Instant::now();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let result = tokio.block_on(runtime.call(ToolCall::new("", "n", "{}")));
-    let told = result.outcome.unwrap_err();
-    assert_eq!(told.outcome, Outcome::BadComponent, "{told}");
-    assert!(started.elapsed() < BOUND, "refused after {:?}: {told}", started.elapsed());
+    let output = result.outcome.unwrap_err();
+    assert_eq!(output.outcome, Outcome::BadComponent, "{output}");
+    assert!(started.elapsed() < BOUND, "refused after {:?}: {output}", started.elapsed());
     assert_eq!(compiled(&cache).len(), 0, "nothing of it is kept");
-    told.message
+    output.message
 }
 
 fn refused_text(text: &str) -> String {
@@ -80,7 +80,7 @@ fn each_count_has_a_bound_that_its_refusal_names() {
     let exports: Vec<u8> = (0..100_001).flat_map(export).collect();
     let many_locals = [vec![1], number(50_000), vec![0x7f, 0x0b]].concat();
     let empty = module(&[]);
-    for (program, told) in [
+    for (program, expected) in [
         (functions(200_001, &nothing), "it has 200001 functions or more, and at most 200000 are compiled"),
         (functions(101, &many_locals), "it has 5050000 local variables or more, and at most 5000000"),
         (module(&[items(TYPE, 100_001, &[0x60, 0, 0])]), "it has 100001 types"),
@@ -95,7 +95,7 @@ fn each_count_has_a_bound_that_its_refusal_names() {
         (component(&[items(8, 200_001, &[3, 0])]), "it has 200001 aliases and canonical functions"),
     ] {
         let found = refused(&program);
-        assert!(found.contains(told), "expected {told:?} in {found:?}");
+        assert!(found.contains(expected), "expected {expected:?} in {found:?}");
     }
 }
 
@@ -104,13 +104,16 @@ fn one_function_may_not_be_too_large_too_deep_or_branch_too_far() {
     let nops = [vec![0], vec![0x01; 2 << 20], vec![0x0b]].concat();
     let deep = [vec![0], [0x02, 0x40].repeat(20_001), vec![0x0b; 20_002]].concat();
     let table = [vec![0, 0x41, 0, 0x0e], number(100_001), vec![0; 100_002], vec![0x0b]].concat();
-    for (body, told) in [
+    for (body, expected) in [
         (nops, "bytes, and at most 2097152 are compiled"),
         (deep, "has blocks nested deeper than 20000 levels"),
         (table, "has branch tables of 100001 targets, and at most 100000 are compiled"),
     ] {
         let found = refused(&functions(1, &body));
-        assert!(found.contains("the function at byte ") && found.contains(told), "expected {told:?} in {found:?}");
+        assert!(
+            found.contains("the function at byte ") && found.contains(expected),
+            "expected {expected:?} in {found:?}"
+        );
     }
 }
 
@@ -118,11 +121,11 @@ fn one_function_may_not_be_too_large_too_deep_or_branch_too_far() {
 fn a_giant_or_second_custom_section_that_is_read_is_refused() {
     for name in ["component-type", "component-type:some:world", "toolcrib"] {
         let giant = module(&[custom(name, &vec![0; (1 << 20) + 1])]);
-        let told = format!("its custom section `{name}` has 1048577 bytes, and at most 1048576 are read");
-        assert_eq!(refused(&giant), told);
+        let expected = format!("its custom section `{name}` has 1048577 bytes, and at most 1048576 are read");
+        assert_eq!(refused(&giant), expected);
         let twice = component(&[custom(name, b"a"), custom("other", b""), custom(name, b"b")]);
-        let told = format!("its custom section `{name}` occurs twice in one part, and only one is allowed");
-        assert_eq!(refused(&twice), told);
+        let expected = format!("its custom section `{name}` occurs twice in one part, and only one is allowed");
+        assert_eq!(refused(&twice), expected);
     }
     let many: Vec<_> = (0..1001).map(|n| custom(&format!("s{n}"), b"")).collect();
     assert_eq!(refused(&module(&many)), "a part of it has more than 1000 custom sections");
@@ -156,8 +159,8 @@ fn an_extension_that_only_an_instruction_shows_is_refused_too() {
         ("(drop (ref.null extern))", "gc"),
         ("(try_table)", "exceptions"),
     ] {
-        let told = refused_text(&component(body));
-        assert!(told.contains(named), "expected `{named}` in {told:?}");
+        let output = refused_text(&component(body));
+        assert!(output.contains(named), "expected `{named}` in {output:?}");
     }
     let stream = r#"(component (type $s (stream u8)) (core func (canon stream.new $s)))"#;
     assert!(refused_text(stream).contains("async"), "{}", refused_text(stream));

@@ -47,8 +47,8 @@ fn a_listing_tells_every_entry_once_with_its_kind() {
     let line = ends(&crib, "file_io", json!({"op": "list", "path": "."}), &["--allow-read=work"], "ok");
     let mut expected: Vec<_> = (0..1000).map(|entry| format!("{entry:04}")).collect();
     expected.extend(["folder".into(), "note".into()]);
-    let told = &line["result"]["ok"];
-    assert!(*told == json!(expected), "{} entries told", told.as_array().map_or(0, Vec::len));
+    let output = &line["result"]["ok"];
+    assert!(*output == json!(expected), "{} entries told", output.as_array().map_or(0, Vec::len));
     let kinds = ends(&crib, "file_io", json!({"op": "kinds", "path": "."}), &["--allow-read=work"], "ok");
     let kinds = kinds["result"]["ok"].as_object().unwrap();
     assert_eq!((&kinds["folder"], &kinds["note"]), (&json!("directory"), &json!("regular-file")));

@@ -63,8 +63,8 @@ fn raced(crib: &Crib, build: impl Fn() -> Result<Runtime, toolcrib::Error>) -> E
     for round in 0..MAX_TRIES {
         match build() {
             Err(error) => {
-                let told = error.to_string();
-                assert!(!told.contains("panicked"), "{told}");
+                let output = error.to_string();
+                assert!(!output.contains("panicked"), "{output}");
                 ends.refused += 1;
             }
             Ok(runtime) => {
@@ -149,13 +149,13 @@ fn own_state_is_granted_under_no_other_name() {
     for name in ["alias", "second", "state", "state/inner", "work/../state", "."] {
         let policy = Policy::default().allow(Permission::Read(crib.path(name)));
         let builder = runtime(&crib, policy).audit(Audit::folder(crib.path("state")));
-        let told = answer(builder, &json!({"op": "roots"}));
-        assert!(told.contains("would let a tool reach the audit log"), "{name}: {told}");
+        let output = answer(builder, &json!({"op": "roots"}));
+        assert!(output.contains("would let a tool reach the audit log"), "{name}: {output}");
         let policy = Policy::default().allow(Permission::Read(crib.path(name)));
         let builder = runtime(&crib, policy).audit(Audit::folder(crib.path("second/../audit")));
-        let told = answer(builder, &json!({"op": "roots"}));
+        let output = answer(builder, &json!({"op": "roots"}));
         let holds = matches!(name, "alias" | "state" | "work/../state" | ".");
-        assert_eq!(told.contains("would let a tool reach the audit log"), holds, "{name}: {told}");
+        assert_eq!(output.contains("would let a tool reach the audit log"), holds, "{name}: {output}");
     }
 }
 

@@ -19,10 +19,10 @@ fn no_error_text_names_a_place_of_the_host() {
     let user = std::env::var("USER").unwrap_or_else(|_| "root".into());
     for flags in [&["--allow-read=work"][..], &["--allow-write=work"], &[]] {
         let line = ends(&crib, "tell_errors", json!({}), flags, "ok");
-        let told = line["result"].to_string();
-        assert!(told.matches("Err").count() > 10, "{told}");
+        let output = line["result"].to_string();
+        assert!(output.matches("Err").count() > 10, "{output}");
         for word in [&*place, &*user, "/home", "/proc", "/tmp/", "canary", env!("CARGO_MANIFEST_DIR")] {
-            assert!(!told.contains(word), "`{word}` in {told}");
+            assert!(!output.contains(word), "`{word}` in {output}");
         }
     }
 }

@@ -27,15 +27,15 @@ fn every_function_of_the_first_draft_does_what_it_says() {
     ]});
     let line = crib.call("kept_first", &steps, &[]);
     assert_eq!(line["receipt"]["outcome"], "ok", "{line}");
-    let told = line["result"].as_array().unwrap();
-    assert_eq!(told[..5], [json!(false), json!(null), json!(true), json!(42), json!("42")]);
-    assert_eq!(told[6], json!({"pages": 3, "keys": 251}));
-    assert_eq!(told[7], json!([["a", "42"], null, ["key7", "\u{1}"]]));
-    assert_eq!(told[8..11], [json!(null), json!(false), json!(null)]);
-    assert_eq!(told[11], json!({"pages": 3, "keys": 248}));
-    assert!(told[13]["error"].as_str().unwrap().contains("not a whole number"), "{line}");
-    assert_eq!(told[14], json!(u64::MAX));
-    assert!(told[15]["error"].as_str().unwrap().contains("outside the range"), "{line}");
+    let output = line["result"].as_array().unwrap();
+    assert_eq!(output[..5], [json!(false), json!(null), json!(true), json!(42), json!("42")]);
+    assert_eq!(output[6], json!({"pages": 3, "keys": 251}));
+    assert_eq!(output[7], json!([["a", "42"], null, ["key7", "\u{1}"]]));
+    assert_eq!(output[8..11], [json!(null), json!(false), json!(null)]);
+    assert_eq!(output[11], json!({"pages": 3, "keys": 248}));
+    assert!(output[13]["error"].as_str().unwrap().contains("not a whole number"), "{line}");
+    assert_eq!(output[14], json!(u64::MAX));
+    assert!(output[15]["error"].as_str().unwrap().contains("outside the range"), "{line}");
 }
 
 #[test]
@@ -84,34 +84,34 @@ fn who_states_what_it_asks_for_and_asks_for_no_cache_is_refused_and_the_record_s
 #[test]
 fn each_bound_is_an_error_that_names_it() {
     let crib = Crib::with_guests(&["kept_first"]);
-    let told = |steps: Value| -> Vec<Value> {
+    let output = |steps: Value| -> Vec<Value> {
         let line = crib.call("kept_first", &json!({"steps": steps}), &[]);
         assert_eq!(line["receipt"]["outcome"], "ok", "{line}");
         line["result"].as_array().unwrap().clone()
     };
-    let refused = |told: &Value, bound: &str| {
-        assert!(told["error"].as_str().is_some_and(|why| why.contains(bound)), "{bound}: {told}");
+    let refused = |output: &Value, bound: &str| {
+        assert!(output["error"].as_str().is_some_and(|why| why.contains(bound)), "{bound}: {output}");
     };
     let mib = 1 << 20;
-    let one = told(json!([
+    let one = output(json!([
         {"set-long-key": 1024}, {"set-long-key": 1025}, {"set-large": ["a", mib]}, {"set-large": ["a", mib + 1]},
     ]));
     assert_eq!((&one[0], &one[2]), (&json!(null), &json!(null)));
     refused(&one[1], "1025 bytes, more than the 1024 allowed");
     refused(&one[3], "1048577 bytes, more than the 1048576 allowed");
-    let keys = told(json!([{"set-many": 1000}, {"set": ["key0", "x"]}, {"set": ["more", "x"]}, {"set-many": 1001}]));
+    let keys = output(json!([{"set-many": 1000}, {"set": ["key0", "x"]}, {"set": ["more", "x"]}, {"set-many": 1001}]));
     assert_eq!(keys[..2], [json!(null), json!(null)]);
     refused(&keys[2], "at most 1000 are allowed");
     refused(&keys[3], "1001 keys at once, more than the 1000 allowed");
     let large: Vec<Value> = (0..16).map(|n| json!({"set-large": [format!("k{n}"), mib]})).collect();
-    let large = told(json!(large));
+    let large = output(json!(large));
     assert!(large[..15].iter().all(Value::is_null), "{large:?}");
     refused(&large[15], "more than the 16777216 allowed");
-    let again = told(json!([{"set-large": ["a", mib]}, {"get-many": vec!["a"; 17]}, {"get-many": vec!["a"; 1001]}]));
+    let again = output(json!([{"set-large": ["a", mib]}, {"get-many": vec!["a"; 17]}, {"get-many": vec!["a"; 1001]}]));
     refused(&again[1], "16777216 bytes that are given at once");
     refused(&again[2], "1001 keys at once");
     assert_eq!(crib.outcome("kept_first", &json!({"steps": [{"open": 500}]}), &[]), "handles");
-    assert_eq!(told(json!([{"open": 50}])), [json!(50)]);
+    assert_eq!(output(json!([{"open": 50}])), [json!(50)]);
 }
 
 #[test]

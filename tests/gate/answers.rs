@@ -219,16 +219,16 @@ fn a_failure_of_the_far_side_is_upstream_and_told_by_a_word() {
         let line = gate.ask(&json!({"url": url, "silent": true}), &flags);
         assert_eq!(line["receipt"]["outcome"], "upstream", "{url}: {line}");
         assert_eq!(line["receipt"]["network"]["requests"][0]["error"], word, "{url}: {line}");
-        let told = line["error"].as_str().unwrap_or_else(|| panic!("{line}"));
-        assert!(told.starts_with("a request failed: ") && !told.contains("127.0.0.1"), "{url}: {told}");
+        let output = line["error"].as_str().unwrap_or_else(|| panic!("{line}"));
+        assert!(output.starts_with("a request failed: ") && !output.contains("127.0.0.1"), "{url}: {output}");
     }
     for server in [&large, &numerous] {
         let line = gate.ask(&json!({"url": server.url(), "silent": true}), &[&allow(&[&server.authority()])]);
         assert_eq!(line["receipt"]["outcome"], "output-limit", "{line}");
         assert_eq!(line["receipt"]["network"]["requests"][0]["error"], "output-limit", "{line}");
-        let told = line["error"].as_str().unwrap_or_else(|| panic!("{line}"));
+        let output = line["error"].as_str().unwrap_or_else(|| panic!("{line}"));
         assert!(
-            told.starts_with("tool received response headers of more than 64 KiB, or more than 128 of them"),
+            output.starts_with("tool received response headers of more than 64 KiB, or more than 128 of them"),
             "{line}"
         );
     }

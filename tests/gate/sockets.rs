@@ -25,8 +25,8 @@ fn no_grant_gives_a_socket_a_datagram_or_a_lookup() {
     for (guest, arguments) in ROUND.into_iter().zip(arguments) {
         for flags in [&flags[..], &[]] {
             let line = crib.call(guest, &arguments, flags);
-            let told = line["result"].as_object().unwrap_or_else(|| panic!("{guest}: {line}"));
-            assert!(told["error"].is_string() && !told.values().any(|value| value == true), "{guest}: {line}");
+            let output = line["result"].as_object().unwrap_or_else(|| panic!("{guest}: {line}"));
+            assert!(output["error"].is_string() && !output.values().any(|value| value == true), "{guest}: {line}");
             let denied = line["receipt"]["denied"].as_array().unwrap();
             let refused = |denial: &serde_json::Value| denial["capability"].as_str().unwrap().starts_with("sockets:");
             assert!(denied.iter().any(refused), "{guest}: {line}");
@@ -41,12 +41,13 @@ fn no_grant_gives_a_socket_a_datagram_or_a_lookup() {
 fn a_tool_that_may_send_requests_is_open_to_the_world_and_not_proven_harmless() {
     let gate = Gate::new();
     let ran = gate.crib.run(&["inspect", "http", "--json", "--allow-net=api.example.com"]);
-    let told: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
-    assert!(told.to_string().contains("wasi:http/outgoing-handler"), "{told}");
+    let output: serde_json::Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    assert!(output.to_string().contains("wasi:http/outgoing-handler"), "{output}");
     for (part, name, harmless) in
         [("safety", "is_open_world", false), ("safety", "is_read_only", true), ("safety", "is_concurrency_safe", true)]
     {
-        let fact = &told["interface"][part][name];
+        let fact = &output["interface"][part][name];
         assert!(fact["basis"].is_string() && fact["value"] != json!(harmless), "{name}: {fact}");
     }
 }

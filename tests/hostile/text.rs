@@ -39,9 +39,9 @@ fn what_an_eye_does_not_see_is_flagged() {
         ("plain ž 漢字 שלום \u{2764}\u{fe0f} \u{1b}[2J", Value::Null),
     ] {
         for line in [json!({"text": text}).to_string(), ascii(&json!({"text": text}).to_string())] {
-            let told = printed(&crib, &line);
-            assert_eq!(told["result"]["text"], text, "the answer itself is left as it was");
-            assert_eq!(told["receipt"]["flags"], flags, "{line}");
+            let output = printed(&crib, &line);
+            assert_eq!(output["result"]["text"], text, "the answer itself is left as it was");
+            assert_eq!(output["receipt"]["flags"], flags, "{line}");
         }
     }
     let arguments = json!({"code": 0, "stdout": "\"a\u{fe0f}\""}).to_string();
@@ -103,8 +103,8 @@ fn no_answer_moves_a_terminal() {
     }
     // The model's copy keeps them, as text.
     let arguments = json!({"code": 0, "stdout": json!({"a": evil}).to_string()}).to_string();
-    let told: Value = serde_json::from_str(&crib.run(&["call", "exit_code", &arguments]).stdout).unwrap();
-    assert_eq!(told, json!({"a": evil}));
+    let output: Value = serde_json::from_str(&crib.run(&["call", "exit_code", &arguments]).stdout).unwrap();
+    assert_eq!(output, json!({"a": evil}));
 }
 
 #[test]

@@ -82,32 +82,32 @@ fn a_wrong_value_of_each_kind_is_an_error_with_its_place() {
         ),
         (json!([]), "interface must be an object, found an array"),
     ] {
-        let (code, told) = validate(&crib(stated, json!({})), "tools.json");
-        assert_eq!(code, Some(1), "{told}");
-        assert!(told.contains(&format!("tool[0] \"n\": {text}")), "expected {text:?} in {told:?}");
+        let (code, output) = validate(&crib(stated, json!({})), "tools.json");
+        assert_eq!(code, Some(1), "{output}");
+        assert!(output.contains(&format!("tool[0] \"n\": {text}")), "expected {text:?} in {output:?}");
     }
 }
 
 #[test]
 fn every_wrong_field_is_told_at_once() {
     let crib = crib(json!({"strict": 1, "aliases": 2, "rendering": {"ui_summary": 3}}), json!({}));
-    let (_, told) = validate(&crib, "tools.json");
-    assert_eq!(told.lines().filter(|line| line.starts_with("error: ")).count(), 3, "{told}");
+    let (_, output) = validate(&crib, "tools.json");
+    assert_eq!(output.lines().filter(|line| line.starts_with("error: ")).count(), 3, "{output}");
 }
 
 #[test]
 fn an_unknown_field_is_kept_and_warned_of_with_the_nearest() {
     let stated = json!({"is_readonly": true, "x_vendor": 1, "rendering": {"colour": "red"}, "name": "m"});
     let crib = crib(stated, json!({}));
-    let (code, told) = validate(&crib, "tools.json");
-    assert_eq!(code, Some(0), "{told}");
+    let (code, output) = validate(&crib, "tools.json");
+    assert_eq!(code, Some(0), "{output}");
     for text in [
         "tool[0] \"n\": interface: unknown field `is_readonly` is ignored; did you mean `is_read_only`?",
         "interface: unknown field `x_vendor` is ignored",
         "interface.rendering: unknown field `colour` is ignored",
         "interface.name is ignored: write `name` beside `interface` instead",
     ] {
-        assert!(told.contains(text), "expected {text:?} in {told:?}");
+        assert!(output.contains(text), "expected {text:?} in {output:?}");
     }
     let unknown = &load(&crib, "tools.json")[0].origin.unknown["interface"];
     assert_eq!(*unknown, json!({"rendering": {"colour": "red"}, "name": "m", "is_readonly": true, "x_vendor": 1}));
@@ -116,8 +116,8 @@ fn an_unknown_field_is_kept_and_warned_of_with_the_nearest() {
 #[test]
 fn a_field_of_rendering_is_stated_by_rendering_alone() {
     let crib = crib(json!({"rendering": {"requires_user_interaction": true}}), json!({}));
-    let (_, told) = validate(&crib, "tools.json");
-    assert!(told.contains("interface.rendering: unknown field `requires_user_interaction` is ignored"), "{told}");
+    let (_, output) = validate(&crib, "tools.json");
+    assert!(output.contains("interface.rendering: unknown field `requires_user_interaction` is ignored"), "{output}");
     assert_eq!(field(&load(&crib, "tools.json")[0], "requires_user_interaction"), (json!(false), Basis::Default));
 }
 
@@ -129,10 +129,10 @@ fn a_deadline_may_stand_in_either_place_and_not_differ() {
     assert_eq!(deadline(json!({"timeout_ms": 1500}), json!({"timeoutSec": 0})), millis(1500));
     assert_eq!(deadline(json!({"timeout_ms": 2000}), json!({"timeoutSec": 2})), millis(2000));
     assert_eq!(deadline(json!({}), json!({"timeoutSec": 2})), millis(2000));
-    let (code, told) = validate(&crib(json!({"timeout_ms": 1500}), json!({"timeoutSec": 2})), "tools.json");
+    let (code, output) = validate(&crib(json!({"timeout_ms": 1500}), json!({"timeoutSec": 2})), "tools.json");
     assert_eq!(code, Some(1));
     let text = "tool[0] \"n\": timeoutSec 2 and interface.timeout_ms 1500 differ: state one of them";
-    assert!(told.contains(text), "{told}");
+    assert!(output.contains(text), "{output}");
 }
 
 #[test]
@@ -152,11 +152,11 @@ fn a_schema_may_stand_in_either_place_and_not_differ() {
     assert_eq!(wrong(json!({"runtime_input_schema": schema}), json!({"schema": schema})), "bad-arguments");
     assert_eq!(wrong(json!({"model_input_schema": schema}), json!({})), "bad-arguments");
     let differs = crib(json!({"runtime_input_schema": schema}), json!({"schema": {"type": "object"}}));
-    let (code, told) = validate(&differs, "tools.json");
+    let (code, output) = validate(&differs, "tools.json");
     assert_eq!(code, Some(1));
-    assert!(told.contains("schema and interface.runtime_input_schema differ: state one of them"), "{told}");
-    let (code, told) = validate(&crib(json!({"runtime_input_schema": {"type": "strin"}}), json!({})), "tools.json");
-    assert!(code == Some(1) && told.contains("tool \"n\": schema: "), "{told}");
+    assert!(output.contains("schema and interface.runtime_input_schema differ: state one of them"), "{output}");
+    let (code, output) = validate(&crib(json!({"runtime_input_schema": {"type": "strin"}}), json!({})), "tools.json");
+    assert!(code == Some(1) && output.contains("tool \"n\": schema: "), "{output}");
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn a_field_stated_twice_is_an_error_and_never_the_last_word() {
             r#"{{"tools":[{{"name":"n","command":["./tools/bin/echo"],"{object}":{{"is_read_only":false,"is_read_only":true}}}}]}}"#
         );
         fs::write(crib.path("tools.json"), text).unwrap();
-        let (code, told) = validate(&crib, "tools.json");
+        let (code, output) = validate(&crib, "tools.json");
         assert_eq!(code, Some(1));
-        assert!(told.contains("parse manifest: key \"is_read_only\" occurs twice in one object"), "{told}");
+        assert!(output.contains("parse manifest: key \"is_read_only\" occurs twice in one object"), "{output}");
     }
 }

@@ -125,15 +125,15 @@ fn sockets_that_are_never_granted_settings_and_a_log_change_nothing() {
 #[test]
 fn a_program_that_may_keep_values_is_not_read_only() {
     for from in ["wasi:keyvalue/store@0.2.0-draft", "wasi:keyvalue/atomics@0.2.0-draft2"] {
-        let told = |capabilities: Option<Value>| {
+        let output = |capabilities: Option<Value>| {
             tool(&import(from, &["f"]), capabilities.map(|capabilities| json!({"capabilities": capabilities})))
         };
         for keeps in [None, Some(json!({"cache": true}))] {
-            let tool = told(keeps);
+            let tool = output(keeps);
             assert_eq!(field(&tool, "is_read_only"), (json!(false), Basis::Default), "{from}");
             assert_eq!(field(&tool, "is_open_world"), (json!(false), Basis::Inferred), "{from}");
         }
-        assert!(proven(&told(Some(json!({})))), "{from}");
+        assert!(proven(&output(Some(json!({})))), "{from}");
     }
     // A grant without anything to write does not change that.
     let crib = Crib::with_guests(&["kept_first"]);

@@ -36,9 +36,9 @@ fn text(text: &str) -> Vec<u8> {
 fn tells(crib: &Crib, bytes: &[u8]) -> bool {
     fs::write(crib.path("tools/bin/n.wasm"), bytes).unwrap();
     let tool = load(crib, "tools/bin/n.wasm").remove(0);
-    let told = tool.imports.is_some();
-    assert!(told || field(&tool, "is_read_only").1 == Basis::Default);
-    told
+    let output = tool.imports.is_some();
+    assert!(output || field(&tool, "is_read_only").1 == Basis::Default);
+    output
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn a_record_that_is_no_record_is_told() {
         (&huge, "read record: larger than the 8388608 bytes allowed"),
     ] {
         fs::write(crib.path("n.tool.json"), content).unwrap();
-        let (code, told) = validate(&crib, "n.tool.json");
-        assert_eq!(code, Some(1), "{told}");
-        assert!(told.contains(said), "expected {said:?} in {}", &told[..told.len().min(300)]);
+        let (code, output) = validate(&crib, "n.tool.json");
+        assert_eq!(code, Some(1), "{output}");
+        assert!(output.contains(said), "expected {said:?} in {}", &output[..output.len().min(300)]);
     }
     fs::write(crib.path("n.tool.json"), b"{\"tool_id\":\"\xff\"}").unwrap();
     assert!(
@@ -71,8 +71,8 @@ fn a_text_from_a_source_has_no_power_over_a_terminal() {
     let crib = Crib::with_guests(&["echo"]);
     let record = json!({"schema_version": "0.2.0", "tool_id": "t", "component": "tools/bin/echo", "\u{1b}[2J\n": 1});
     fs::write(crib.path("n.tool.json"), record.to_string()).unwrap();
-    let (_, told) = validate(&crib, "n.tool.json");
-    assert!(told.contains(r"unknown field `\u{1b}[2J"), "{told}");
+    let (_, output) = validate(&crib, "n.tool.json");
+    assert!(output.contains(r"unknown field `\u{1b}[2J"), "{output}");
 }
 
 #[test]
@@ -155,9 +155,9 @@ fn types_and_components_nested_without_end_are_refused_and_the_host_stands() {
         ([&command[..], &section(0, &world)].concat(), true, too_deep),
     ] {
         assert_eq!(tells(&crib, &bytes), read);
-        let (code, told) = validate(&crib, "tools/bin/n.wasm");
-        assert_eq!(code, Some(1), "{told}");
-        assert!(told.contains(why), "{told}");
+        let (code, output) = validate(&crib, "tools/bin/n.wasm");
+        assert_eq!(code, Some(1), "{output}");
+        assert!(output.contains(why), "{output}");
     }
     assert!(tells(&crib, &deep(20)));
 }

@@ -25,10 +25,10 @@ fn crib(interface: &Value) -> Crib {
 #[test]
 fn every_field_is_told_with_its_basis() {
     let crib = crib(&json!({"strict": true}));
-    let told = inspect(&crib, &["n"]);
-    let fact = |partition: &str, field: &str| told["interface"][partition][field].clone();
+    let output = inspect(&crib, &["n"]);
+    let fact = |partition: &str, field: &str| output["interface"][partition][field].clone();
     let is = |value: Value, basis: &str| json!({"value": value, "basis": basis});
-    assert_eq!(told["interface"].as_object().unwrap().len(), 10, "ten partitions");
+    assert_eq!(output["interface"].as_object().unwrap().len(), 10, "ten partitions");
     assert_eq!(fact("identity", "tool_id"), is(json!("toolcrib.n"), "default"));
     assert_eq!(fact("identity", "name"), is(json!("n"), "declared"));
     assert_eq!(fact("discovery", "description"), is(json!("d"), "declared"));
@@ -46,18 +46,18 @@ fn every_field_is_told_with_its_basis() {
 #[test]
 fn what_stands_around_a_tool_is_told() {
     let crib = crib(&json!({}));
-    let told = inspect(&crib, &["n", "--allow-read=work", "--deny-env=TZ", "--max-memory=1MiB"]);
-    assert_eq!((&told["name"], &told["description"]), (&json!("n"), &json!("d")));
-    assert_eq!(told["source"]["format"], "manifest");
-    assert_eq!((&told["source"]["index"], &told["source"]["unknown"]), (&json!(0), &json!({"x_vendor": 1})));
-    assert_eq!(told["requested"], json!({"stated": true, "files": "read", "env": ["TZ"]}));
-    assert!(told["granted"][0].as_str().unwrap().starts_with("read:"), "{told}");
-    assert_eq!(told["denied"], json!(["env:TZ"]));
-    assert_eq!((&told["limits"]["deadlineMs"], &told["limits"]["memoryBytes"]), (&json!(2000), &json!(1 << 20)));
+    let output = inspect(&crib, &["n", "--allow-read=work", "--deny-env=TZ", "--max-memory=1MiB"]);
+    assert_eq!((&output["name"], &output["description"]), (&json!("n"), &json!("d")));
+    assert_eq!(output["source"]["format"], "manifest");
+    assert_eq!((&output["source"]["index"], &output["source"]["unknown"]), (&json!(0), &json!({"x_vendor": 1})));
+    assert_eq!(output["requested"], json!({"stated": true, "files": "read", "env": ["TZ"]}));
+    assert!(output["granted"][0].as_str().unwrap().starts_with("read:"), "{output}");
+    assert_eq!(output["denied"], json!(["env:TZ"]));
+    assert_eq!((&output["limits"]["deadlineMs"], &output["limits"]["memoryBytes"]), (&json!(2000), &json!(1 << 20)));
     let called = crib.call("n", &json!({"a": 1}), &[]);
-    assert_eq!(told["program"]["digest"], called["receipt"]["digest"], "the digest of the receipt: {called}");
-    assert_eq!(told["program"]["bytes"], fs::metadata(crib.path("tools/bin/echo.wasm")).unwrap().len());
-    let imports = told["imports"].as_array().unwrap();
+    assert_eq!(output["program"]["digest"], called["receipt"]["digest"], "the digest of the receipt: {called}");
+    assert_eq!(output["program"]["bytes"], fs::metadata(crib.path("tools/bin/echo.wasm")).unwrap().len());
+    let imports = output["imports"].as_array().unwrap();
     let stdin = imports.iter().find(|import| import["from"].as_str().unwrap().starts_with("wasi:cli/stdin@"));
     assert_eq!(stdin.unwrap()["functions"], json!(["get-stdin"]));
 }
@@ -130,7 +130,7 @@ fn no_shipped_tool_leaves_its_behaviour_to_a_guess() {
         serde_json::from_str(&crib.run(&["list", "--json", "--tools", manifest.to_str().unwrap()]).stdout).unwrap();
     for tool in names.as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
-        let told = inspect(&crib, &[name, "--tools", manifest.to_str().unwrap()]);
+        let output = inspect(&crib, &[name, "--tools", manifest.to_str().unwrap()]);
         for (partition, field) in [
             ("identity", "user_facing_name"),
             ("discovery", "search_hint"),
@@ -138,15 +138,15 @@ fn no_shipped_tool_leaves_its_behaviour_to_a_guess() {
             ("rendering", "activity_description"),
             ("rendering", "transcript_search_text"),
         ] {
-            assert_eq!(told["interface"][partition][field]["basis"], "declared", "{name}: {field}");
+            assert_eq!(output["interface"][partition][field]["basis"], "declared", "{name}: {field}");
         }
-        let names_resources = told["interface"]["schemas"]["runtime_input_schema"]["value"]["properties"]
+        let names_resources = output["interface"]["schemas"]["runtime_input_schema"]["value"]["properties"]
             .as_object()
             .unwrap()
             .keys()
             .filter(|key| key.ends_with("path") || ["from", "to", "url"].contains(&key.as_str()))
             .count();
-        let checked = told["interface"]["validation"]["io_preflight_validation"]["value"].as_array().unwrap().len();
+        let checked = output["interface"]["validation"]["io_preflight_validation"]["value"].as_array().unwrap().len();
         assert_eq!(checked, names_resources, "{name}");
     }
 }

@@ -71,8 +71,8 @@ fn a_json_file_is_a_record_where_it_says_which_tool_it_is() {
     fs::write(crib.path("any.json"), record(json!({})).to_string()).unwrap();
     assert_eq!(load(&crib, "any.json")[0].origin.format, Format::AgentTool);
     fs::write(crib.path("any.json"), json!({"tool_id": "t", "tools": []}).to_string()).unwrap();
-    let (code, told) = validate(&crib, "any.json");
-    assert!(code == Some(0) && told.contains("unknown field `tool_id` is ignored"), "a manifest: {told}");
+    let (code, output) = validate(&crib, "any.json");
+    assert!(code == Some(0) && output.contains("unknown field `tool_id` is ignored"), "a manifest: {output}");
 }
 
 #[test]
@@ -114,29 +114,29 @@ fn a_wrong_record_is_told_exactly_and_whole() {
         ),
     ] {
         let crib = crib(&record(more));
-        let (code, told) = validate(&crib, "echo.tool.json");
-        assert_eq!(code, Some(1), "{told}");
+        let (code, output) = validate(&crib, "echo.tool.json");
+        assert_eq!(code, Some(1), "{output}");
         for text in texts {
-            assert!(told.contains(text), "expected {text:?} in {told:?}");
+            assert!(output.contains(text), "expected {text:?} in {output:?}");
         }
         assert_eq!(crib.run(&["list", "--strict", "--tools", "echo.tool.json"]).code, Some(1));
     }
     let crib = crib(&json!({"interface_id": "i"}));
-    let (_, told) = validate(&crib, "echo.tool.json");
+    let (_, output) = validate(&crib, "echo.tool.json");
     for text in
         ["schema_version is missing", "tool_id is required", "name is required", "component is required: the path"]
     {
-        assert!(told.contains(text), "expected {text:?} in {told:?}");
+        assert!(output.contains(text), "expected {text:?} in {output:?}");
     }
 }
 
 #[test]
 fn a_component_stays_beside_its_record() {
     for path in ["../echo.wasm", "tools/../../echo.wasm", "/bin/echo.wasm", "C:/echo.wasm", r"tools\echo.wasm", ""] {
-        let (code, told) = validate(&crib(&record(json!({"component": path}))), "echo.tool.json");
+        let (code, output) = validate(&crib(&record(json!({"component": path}))), "echo.tool.json");
         assert_eq!(code, Some(1));
         let text = format!("component {path:?} is not beside the record; name a file in its folder or below");
-        assert!(told.contains(&text), "expected {text:?} in {told:?}");
+        assert!(output.contains(&text), "expected {text:?} in {output:?}");
     }
 }
 
@@ -150,12 +150,12 @@ fn what_no_rule_knows_is_kept_and_only_that_is_warned_of() {
     assert_eq!(validate(&crib, "echo.tool.json").1, "1 source, no problems found\n");
     assert_eq!(field(&load(&crib, "echo.tool.json")[0], "classifier_input").0, json!(r#"{"path":"{path}"}"#));
     let crib = self::crib(&record(json!({"descriptoin": "x", "x_vendor": {"a": 1}, "rendering": {"icon": "x"}})));
-    let (code, told) = validate(&crib, "echo.tool.json");
-    assert_eq!(code, Some(0), "{told}");
+    let (code, output) = validate(&crib, "echo.tool.json");
+    assert_eq!(code, Some(0), "{output}");
     for text in
         ["`descriptoin` is ignored; did you mean `description`?", "`x_vendor` is", "rendering: unknown field `icon`"]
     {
-        assert!(told.contains(text), "expected {text:?} in {told:?}");
+        assert!(output.contains(text), "expected {text:?} in {output:?}");
     }
     let unknown = &load(&crib, "echo.tool.json")[0].origin.unknown;
     assert_eq!((&unknown["x_vendor"], &unknown["rendering"]), (&json!({"a": 1}), &json!({"icon": "x"})));
@@ -174,8 +174,8 @@ fn a_declaration_names_and_may_disable_its_tool() {
         assert_eq!(field(&tool, "is_enabled"), (json!(false), Basis::Declared), "{lifecycle}");
         let reason = format!("its record says that it is `{lifecycle}`");
         assert_eq!(field(&tool, "requires_setup"), (json!(reason), Basis::Declared));
-        let (code, told) = validate(&crib(&record(json!({"lifecycle": lifecycle}))), "echo.tool.json");
-        assert!(code == Some(0) && told.contains("the tool is disabled"), "{told}");
+        let (code, output) = validate(&crib(&record(json!({"lifecycle": lifecycle}))), "echo.tool.json");
+        assert!(code == Some(0) && output.contains("the tool is disabled"), "{output}");
     }
 }
 
@@ -225,19 +225,19 @@ fn a_record_gets_no_folder_or_variable_by_naming_it() {
 fn a_record_is_not_believed_that_its_calls_may_run_together() {
     let claims = json!({"is_concurrency_safe": true, "is_read_only": false});
     let crib = crib(&record(claims));
-    let told = "is_concurrency_safe is declared true, but it is not read-only: parallel calls can conflict, so each runs alone";
+    let expected = "is_concurrency_safe is declared true, but it is not read-only: parallel calls can conflict, so each runs alone";
     assert_eq!(field(&load(&crib, "echo.tool.json")[0], "is_concurrency_safe"), (json!(false), Basis::Default));
     let (code, validated) = validate(&crib, "echo.tool.json");
-    assert!(code == Some(0) && validated.matches(told).count() == 1, "{validated}");
+    assert!(code == Some(0) && validated.matches(expected).count() == 1, "{validated}");
     let listed = crib.run(&["list", "--tools", "echo.tool.json"]);
-    assert!(listed.stderr.contains(told), "{listed:?}");
+    assert!(listed.stderr.contains(expected), "{listed:?}");
     let proven = self::crib(&record(json!({"is_concurrency_safe": true, "is_read_only": true})));
     assert_eq!(field(&load(&proven, "echo.tool.json")[0], "is_concurrency_safe"), (json!(true), Basis::Declared));
 }
 
 #[test]
 fn a_schema_of_a_record_that_makes_no_sense_is_an_error_of_the_record() {
-    for (model, told) in [
+    for (model, expected) in [
         (json!({"properties": []}), "schema: "),
         (json!({"properties": {"a": {"$ref": "#"}}, "$ref": "#"}), "form a cycle"),
         (json!({"$ref": "#/$defs/a"}), "does not exist in the schema"),
@@ -247,7 +247,7 @@ fn a_schema_of_a_record_that_makes_no_sense_is_an_error_of_the_record() {
         for command in [["validate", "echo.tool.json"].as_slice(), &["list", "--strict", "--tools", "echo.tool.json"]] {
             let ran = crib.run(command);
             assert_eq!(ran.code, Some(1), "{ran:?}");
-            assert!((ran.stdout + &ran.stderr).contains(told), "{model}");
+            assert!((ran.stdout + &ran.stderr).contains(expected), "{model}");
         }
     }
 }

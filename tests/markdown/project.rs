@@ -90,20 +90,20 @@ fn a_name_twice_names_both_files() {
         ("harness.md", &list(&["b", "a"])),
         (".harness/plugins/p.md", &list(&["b"])),
     ]);
-    let told = errors(&crib, ".");
+    let output = errors(&crib, ".");
     let path = |file: &str| crib.dir.path().canonicalize().unwrap().join(file).display().to_string();
     let twice = |name: &str, first: &str, second: &str| {
         format!("tool {name:?} is defined more than once: in {} and in {}", path(first), path(second))
     };
     let of_a = twice("a", ".harness/tools/a.md:1:1", "harness.md:4:5");
     let of_b = twice("b", "harness.md:3:5", ".harness/plugins/p.md:3:5");
-    assert_eq!(told, [format!("error: harness.md:4:5: {of_a}"), format!("error: .harness/plugins/p.md:3:5: {of_b}")]);
+    assert_eq!(output, [format!("error: harness.md:4:5: {of_a}"), format!("error: .harness/plugins/p.md:3:5: {of_b}")]);
     let two = list(&["o"]);
     let crib = with_files(&[(".harness/overrides/x.md", &two), (".harness/overrides/y.md", &two)]);
-    let told = errors(&crib, ".harness");
+    let output = errors(&crib, ".harness");
     assert!(
-        told[0].starts_with("error: .harness/overrides/y.md:3:5: tool \"o\" is defined more than once: in "),
-        "{told:?}"
+        output[0].starts_with("error: .harness/overrides/y.md:3:5: tool \"o\" is defined more than once: in "),
+        "{output:?}"
     );
 }
 
@@ -113,10 +113,10 @@ fn a_manifest_stands_before_the_artifacts_beside_it_and_keeps_its_names() {
     fs::write(crib.path("harness.md"), list(&["a"])).unwrap();
     assert_eq!(names(&crib, ""), ["echo", "a"]);
     fs::write(crib.path("harness.md"), list(&["echo"])).unwrap();
-    let told = errors(&crib, ".");
+    let output = errors(&crib, ".");
     assert!(
-        told[0].contains("tool \"echo\" is defined more than once: in ") && told[0].contains("(tool[0])"),
-        "{told:?}"
+        output[0].contains("tool \"echo\" is defined more than once: in ") && output[0].contains("(tool[0])"),
+        "{output:?}"
     );
 }
 
@@ -155,6 +155,6 @@ fn what_the_policy_denies_stays_known_and_is_closed() {
 fn an_empty_project_says_so() {
     let crib = Crib::new();
     fs::create_dir(crib.path(".harness")).unwrap();
-    let told = toolcrib::source::check(crib.dir.path());
-    assert_eq!(told[0].message, "this project has no tools and no hooks");
+    let output = toolcrib::source::check(crib.dir.path());
+    assert_eq!(output[0].message, "this project has no tools and no hooks");
 }

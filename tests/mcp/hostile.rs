@@ -34,8 +34,8 @@ fn outcome(answer: &Value) -> &str {
 #[track_caller]
 fn failed(answer: &Value, with: &str, words: &str) {
     assert_eq!((outcome(answer), &answer["result"]["isError"]), (with, &json!(true)), "{answer}");
-    let told: Value = serde_json::from_str(text(answer)).unwrap_or_else(|error| panic!("{error}: {answer}"));
-    assert!(told["error"].to_string().contains(words), "{answer}");
+    let output: Value = serde_json::from_str(text(answer)).unwrap_or_else(|error| panic!("{error}: {answer}"));
+    assert!(output["error"].to_string().contains(words), "{answer}");
     assert!(answer["result"].get("structuredContent").is_none(), "{answer}");
 }
 

@@ -196,16 +196,16 @@ fn every_reference_leads_somewhere_and_no_identifier_is_given_twice() {
 fn what_a_tool_marks_as_sensitive_stands_in_no_record() {
     let (watched, crib) = (Watched::new(), crib());
     let runtime = watched.builder(&crib).build().unwrap();
-    let told = call(&runtime, "echo", &json!({"a": "say hunter22", "token": "hunter22"}));
-    assert!(told.content().contains("hunter22"), "the model is told what the tool answers");
+    let output = call(&runtime, "echo", &json!({"a": "say hunter22", "token": "hunter22"}));
+    assert!(output.content().contains("hunter22"), "the model is told what the tool answers");
     call(&runtime, "echo", &json!({"token": "hunter22", "wrong": "hunter22"}));
     call(&runtime, "no_such_tool", &json!({"token": "hunter22"}));
     drop(runtime);
     let run = watched.close();
     assert!(!run.text().contains("hunter22"), "{}", run.text());
-    let told = run.of("invocations", "echo");
-    assert_eq!(told["call_input"], json!({"a": "say ***", "token": "***"}));
-    assert!(told.get("model_input").is_none() && told["model_input_bytes"].as_u64() > Some(30));
+    let output = run.of("invocations", "echo");
+    assert_eq!(output["call_input"], json!({"a": "say ***", "token": "***"}));
+    assert!(output.get("model_input").is_none() && output["model_input_bytes"].as_u64() > Some(30));
     assert_eq!(run.of("results", "echo")["redaction_state"], "redacted");
     assert_eq!(run.of("results", "echo")["ui_facing_summary"], "echo say ***");
 }

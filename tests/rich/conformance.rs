@@ -72,10 +72,10 @@ fn case_3_a_failure_is_an_error_of_a_kind() {
     ] {
         let result = call(&runtime, "fails", json!({ "kind": kind }));
         assert_eq!(result.receipt.outcome, outcome, "{kind}");
-        let told: serde_json::Value = serde_json::from_str(&result.content()).unwrap();
-        assert_eq!(told["error"], "it fails, as it was told to");
-        assert_eq!(told.get("kind").and_then(|kind| kind.as_str()), word);
-        assert_eq!(told["details"], json!({"told": true}));
+        let output: serde_json::Value = serde_json::from_str(&result.content()).unwrap();
+        assert_eq!(output["error"], "it fails, as it was told to");
+        assert_eq!(output.get("kind").and_then(|kind| kind.as_str()), word);
+        assert_eq!(output["details"], json!({"told": true}));
     }
 }
 

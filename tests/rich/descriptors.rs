@@ -37,7 +37,7 @@ fn a_component_that_traps_at_once_is_described_without_running() {
 
 #[test]
 fn a_slip_in_a_descriptor_is_an_error_with_its_file_and_field() {
-    for (tool, told) in [
+    for (tool, expected) in [
         (json!({"description": "x"}), "descriptor: name is required"),
         (json!({"name": "t", "schema": 1}), "descriptor \"t\": schema must be an object, found a number"),
         (json!({"name": "t", "schema": {}, "text": {}}), "schema and text are both stated"),
@@ -55,7 +55,7 @@ fn a_slip_in_a_descriptor_is_an_error_with_its_file_and_field() {
         described(&crib, "t.wasm", &guest("rich"), std::slice::from_ref(&tool));
         let ran = crib.run(&["list", "--strict", "--tools", "t.wasm"]);
         assert_eq!(ran.code, Some(1), "{tool}: {ran:?}");
-        assert!(ran.stderr.contains("t.wasm") && ran.stderr.contains(told), "{tool}: {}", ran.stderr);
+        assert!(ran.stderr.contains("t.wasm") && ran.stderr.contains(expected), "{tool}: {}", ran.stderr);
     }
     let crib = crib();
     described(&crib, "t.wasm", &guest("rich"), &[json!({"name": "echo", "requredTags": []})]);

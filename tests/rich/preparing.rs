@@ -53,8 +53,8 @@ fn what_cannot_be_prepared_ends_the_call_and_is_tried_again() {
     for _ in 0..2 {
         let result = call(&runtime, "prepared", json!({}));
         assert_eq!(result.receipt.outcome, Outcome::BadArguments);
-        let told = "the tool could not be prepared: `config.token` is not set";
-        assert!(result.content().contains(told), "{}", result.content());
+        let expected = "the tool could not be prepared: `config.token` is not set";
+        assert!(result.content().contains(expected), "{}", result.content());
     }
 }
 

@@ -31,8 +31,8 @@ fn whoever_is_asked_is_told_what_the_call_would_do() {
     let result = call(&runtime, "echo", json!({"value": "dangerous"}));
     assert_eq!(result.receipt.outcome, Outcome::Denied);
     call(&runtime, "stream", json!({}));
-    let told = doubter.0.lock().unwrap().clone();
-    assert_eq!(told, [Some("echo value='dangerous'".to_owned()), None], "only what says something is told");
+    let output = doubter.0.lock().unwrap().clone();
+    assert_eq!(output, [Some("echo value='dangerous'".to_owned()), None], "only what says something is told");
 }
 
 #[test]

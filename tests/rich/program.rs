@@ -8,14 +8,14 @@ use super::crib;
 fn text_goes_to_a_tool_that_takes_text() {
     let crib = crib();
     std::fs::write(crib.path("text.txt"), "from a file").unwrap();
-    for (args, told) in [
+    for (args, expected) in [
         (&["call", "raw", "--text", "abc"][..], "\"received 3 bytes\"\n"),
         (&["call", "raw", "--text", "@text.txt"], "\"received 11 bytes\"\n"),
         (&["call", "raw", r#"{"input":"abc"}"#], "\"received 3 bytes\"\n"),
         (&["call", "", "--text", "abcd"], "\"received 4 bytes\"\n"),
     ] {
         let ran = crib.run(&[args, &["--tools", "rich.wasm"]].concat());
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), told), "{args:?}: {ran:?}");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), expected), "{args:?}: {ran:?}");
     }
 }
 

@@ -31,9 +31,9 @@ fn a_flood_of_parts_is_bounded_and_counted() {
     let result = call(&runtime, "flood", json!({"count": 5000}));
     assert_eq!(result.content(), "5000 shown");
     assert_eq!((result.receipt.parts, result.receipt.dropped_parts), (1000, 4000));
-    let told = shown.all();
-    assert_eq!(told.len(), 1002, "started, a thousand parts, ended");
-    assert!((0..1000).all(|n| told[n + 1] == format!("{} {n}", n + 1)), "in their order");
+    let output = shown.all();
+    assert_eq!(output.len(), 1002, "started, a thousand parts, ended");
+    assert!((0..1000).all(|n| output[n + 1] == format!("{} {n}", n + 1)), "in their order");
 }
 
 #[test]

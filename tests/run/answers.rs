@@ -116,8 +116,8 @@ async fn a_streamed_answer_is_put_together_from_its_parts() {
         json!({ "choices": [], "usage": { "prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7 } }),
         json!("[DONE]"),
     ];
-    let told = told_after(stream(&parts), &["--stream"]).await;
-    let contents: Vec<_> = told[1..].iter().map(|message| message["content"].as_str().expect("text")).collect();
+    let output = told_after(stream(&parts), &["--stream"]).await;
+    let contents: Vec<_> = output[1..].iter().map(|message| message["content"].as_str().expect("text")).collect();
     assert_eq!(contents, ["{\"n\":1}", "{\"n\":2}"]);
 }
 
@@ -153,12 +153,13 @@ async fn identifiers_are_unique_and_every_call_is_answered_in_order() {
         ("echo", "x", "{\"n\":3}"),
         ("echo", "", "{\"n\":4}"),
     ]);
-    let told = told_after(first, &[]).await;
+    let output = told_after(first, &[]).await;
     let pairs: Vec<_> =
-        told[1..].iter().map(|message| (message["tool_call_id"].clone(), message["content"].clone())).collect();
+        output[1..].iter().map(|message| (message["tool_call_id"].clone(), message["content"].clone())).collect();
     let wanted = [("call_1", 1), ("x", 2), ("call_3", 3), ("call_4", 4)];
     assert_eq!(pairs, wanted.map(|(id, n)| (json!(id), json!(format!("{{\"n\":{n}}}")))));
-    let said: Vec<_> = told[0]["tool_calls"].as_array().expect("calls").iter().map(|call| call["id"].clone()).collect();
+    let said: Vec<_> =
+        output[0]["tool_calls"].as_array().expect("calls").iter().map(|call| call["id"].clone()).collect();
     assert_eq!(said, wanted.map(|(id, _)| json!(id)));
 }
 
@@ -166,25 +167,29 @@ async fn identifiers_are_unique_and_every_call_is_answered_in_order() {
 async fn wrong_calls_are_answered_and_no_guest_is_started() {
     let first =
         calls(&[("no such", "a", "{}"), ("spin", "b", "{\"n\":"), ("spin", "c", "{\"n\":\"x\"}"), ("", "d", "[1]")]);
-    let told = told_after(first, &[]).await;
-    for message in &told[1..] {
+    let output = told_after(first, &[]).await;
+    for message in &output[1..] {
         let content: Value = serde_json::from_str(message["content"].as_str().expect("text")).expect("JSON");
         assert!(content["error"].is_string(), "{message}");
     }
-    let names: Vec<_> =
-        told[0]["tool_calls"].as_array().expect("calls").iter().map(|call| call["function"]["name"].clone()).collect();
+    let names: Vec<_> = output[0]["tool_calls"]
+        .as_array()
+        .expect("calls")
+        .iter()
+        .map(|call| call["function"]["name"].clone())
+        .collect();
     assert_eq!(names, ["no_such", "spin", "spin", "unnamed"], "servers refuse other names");
 }
 
 #[tokio::test]
 async fn a_flood_of_calls_is_bounded_and_every_call_is_answered() {
     let many: Vec<(&str, &str, &str)> = vec![("echo", "", "{\"n\":1}"); 513];
-    let told = told_after(calls(&many[1..]), &["--quiet"]).await;
-    assert_eq!(told.len(), 513);
-    let executed = told[1..].iter().filter(|message| message["content"] == "{\"n\":1}").count();
+    let output = told_after(calls(&many[1..]), &["--quiet"]).await;
+    assert_eq!(output.len(), 513);
+    let executed = output[1..].iter().filter(|message| message["content"] == "{\"n\":1}").count();
     assert_eq!(executed, 128);
-    assert!(told[512]["content"].as_str().expect("text").contains("too many calls in one step"));
-    assert_eq!(told[512]["tool_call_id"], "call_512");
+    assert!(output[512]["content"].as_str().expect("text").contains("too many calls in one step"));
+    assert_eq!(output[512]["tool_call_id"], "call_512");
     let server = server([calls(&many)]).await;
     let end = Place::new().ask(&base(&server), &["go"]).ended(1);
     assert!(end.stderr.contains("the answer contains more than 512 calls"), "{}", end.stderr);

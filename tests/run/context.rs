@@ -170,8 +170,8 @@ fn the_instructions_of_a_project_count_once_they_are_trusted() {
     let review = crib.run(&["trust", "AGENTS.md", "--json"]);
     let review: Value = serde_json::from_str(&review.stdout).unwrap_or_else(|error| panic!("{error}: {review:?}"));
     let digest = format!("--trust={}", review["digest"].as_str().unwrap());
-    let told = "Instructions of the project (AGENTS.md):\nAnswer in rhyme.";
-    assert_eq!(dry(&[&digest]), (told.to_owned(), String::new()));
+    let expected = "Instructions of the project (AGENTS.md):\nAnswer in rhyme.";
+    assert_eq!(dry(&[&digest]), (expected.to_owned(), String::new()));
     fs::write(crib.path("AGENTS.md"), "Answer in riddles.\n").unwrap();
     assert_eq!(dry(&[&digest]).0, "go", "other content is not trusted");
     fs::write(crib.path("AGENTS.md"), vec![b'x'; (64 << 10) + 1]).unwrap();

@@ -137,10 +137,10 @@ fn interrupt(child: &mut Child, signal: &str) -> (Option<i32>, Duration) {
             None => std::thread::sleep(Duration::from_millis(5)),
         }
     };
-    let mut told = String::new();
+    let mut output = String::new();
     if let Some(mut stderr) = child.stderr.take() {
-        let _ = stderr.read_to_string(&mut told);
+        let _ = stderr.read_to_string(&mut output);
     }
-    assert!(!told.contains("panicked"), "{told}");
+    assert!(!output.contains("panicked"), "{output}");
     (status.code(), began.elapsed())
 }

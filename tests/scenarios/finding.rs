@@ -89,8 +89,8 @@ fn scenario_05_sensitive_arguments_are_redacted_from_telemetry() {
     let crib = crib(&[("send", "echo", json!({ "schema": schema }))]);
     let watched = Watched::new();
     let runtime = watched.builder(&crib).audit(Audit::folder(crib.path("audit"))).build().unwrap();
-    let told = call(&runtime, "send", &json!({"key": "canary-7", "to": "ada"}));
-    assert!(told.content().contains("canary-7"), "what the tool says, its caller is told");
+    let output = call(&runtime, "send", &json!({"key": "canary-7", "to": "ada"}));
+    assert!(output.content().contains("canary-7"), "what the tool says, its caller is told");
     drop(runtime);
     let (audited, run) = (audit(&crib), watched.close());
     assert!(audited.contains("\"send\"") && !audited.contains("canary-7"), "{audited}");

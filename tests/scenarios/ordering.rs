@@ -33,14 +33,14 @@ fn scenario_09_progress_is_ordered_and_cancellation_is_told_as_it_is() {
         .expect_err("it is cut");
     drop(runtime);
     let run = watched.close();
-    let told = |call: &str| -> Vec<(u64, String)> {
+    let output = |call: &str| -> Vec<(u64, String)> {
         let id = &run.of("invocations", call)["invocation_id"];
         let of_it = run.all("progress").iter().filter(|progress| progress["invocation_id"] == *id);
         of_it.map(|one| (one["sequence"].as_u64().unwrap(), one["status"].as_str().unwrap().to_owned())).collect()
     };
     let ordered = |words: &[&str]| (1..).zip(words.iter().map(|word| (*word).to_owned())).collect::<Vec<_>>();
-    assert_eq!(told("quick"), ordered(&["queued", "started", "running", "completed"]));
-    assert_eq!(told("slow"), ordered(&["queued", "started", "canceled"]));
+    assert_eq!(output("quick"), ordered(&["queued", "started", "running", "completed"]));
+    assert_eq!(output("slow"), ordered(&["queued", "started", "canceled"]));
     assert_eq!(run.of("invocations", "slow")["status"], "canceled");
     let exported = crib.run(&["export", "--format", "agent-tool"]);
     let exported: Value = serde_json::from_str(&exported.stdout).unwrap();
@@ -56,8 +56,8 @@ fn scenario_10_parallel_reads_run_together_while_exclusive_writes_keep_their_ord
     on_threads(async { runtime.prepare("reads").await.and(runtime.prepare("writes").await) }).unwrap();
     let busy = json!({"ms": 300});
     let calls = [("r1", "reads"), ("r2", "reads"), ("w1", "writes"), ("w2", "writes")];
-    let told = step(&runtime, &calls.map(|(id, name)| (id, name, busy.clone())));
-    assert_eq!(told.iter().map(|result| result.call_id.as_str()).collect::<Vec<_>>(), ["r1", "r2", "w1", "w2"]);
+    let output = step(&runtime, &calls.map(|(id, name)| (id, name, busy.clone())));
+    assert_eq!(output.iter().map(|result| result.call_id.as_str()).collect::<Vec<_>>(), ["r1", "r2", "w1", "w2"]);
     drop(runtime);
     let run = watched.close();
     let time = |call: &str, field: &str| run.of("invocations", call)[field].as_str().unwrap().to_owned();
@@ -79,8 +79,8 @@ fn scenario_11_a_siblings_failure_cancels_its_dependants_with_synthetic_results(
     let crib = crib(&[("writes", "exit_code", writes)]);
     let watched = Watched::new();
     let runtime = watched.builder(&crib).build().unwrap();
-    let told = step(&runtime, &[("first", "writes", json!({"code": 1})), ("second", "writes", json!({"code": 0}))]);
-    assert_eq!(told.len(), 2);
+    let output = step(&runtime, &[("first", "writes", json!({"code": 1})), ("second", "writes", json!({"code": 0}))]);
+    assert_eq!(output.len(), 2);
     drop(runtime);
     let run = watched.close();
     assert_eq!(run.of("results", "first")["status"], "failed");

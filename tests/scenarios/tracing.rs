@@ -14,8 +14,8 @@ fn scenario_12_a_large_result_becomes_a_preview_and_a_reference() {
     let (watched, crib) = (Watched::new(), crib(&[("big", "big_result", json!({}))]));
     let results = Results::folder(crib.path("results"));
     let runtime = watched.builder(&crib).results(results.clone()).max_inline(1000).build().unwrap();
-    let told = call(&runtime, "big", &json!({"bytes": 50_000}));
-    assert!(told.content().len() < 2000, "{}", told.content().len());
+    let output = call(&runtime, "big", &json!({"bytes": 50_000}));
+    assert!(output.content().len() < 2000, "{}", output.content().len());
     drop(runtime);
     let run = watched.close();
     let (kept, result) = (run.only("result-persistence"), run.only("results"));

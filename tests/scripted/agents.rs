@@ -44,10 +44,11 @@ fn a_task_is_worked_on_with_the_same_tools_and_its_answer_is_the_scripts() {
     let ran = play(&crib, &script, ALLOWED);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let events = events(&ran);
-    let told: Vec<_> = events.iter().map(|event| (event["depth"].as_u64(), event["type"].as_str().unwrap())).collect();
+    let output: Vec<_> =
+        events.iter().map(|event| (event["depth"].as_u64(), event["type"].as_str().unwrap())).collect();
     let below = Some(1);
     assert_eq!(
-        told,
+        output,
         [
             (None, "start"),
             (None, "tool_call"),

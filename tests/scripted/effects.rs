@@ -47,7 +47,7 @@ fn a_receipt_and_its_record_name_the_hooks_that_acted_and_never_the_content() {
 
 #[test]
 fn each_effect_has_its_name_and_a_hook_without_one_has_none() {
-    for (event, lines, told) in [
+    for (event, lines, expected) in [
         ("tool.pre", "return None", ["before", "-"]),
         ("tool.pre", "return allow()", ["before", "-"]),
         ("tool.pre", "return modify({\"args\": payload[\"args\"]})", ["before", "-"]),
@@ -61,7 +61,7 @@ fn each_effect_has_its_name_and_a_hook_without_one_has_none() {
     ] {
         let crib = two_sources(&[("h", hook(event, lines))]);
         let line = call_with(&crib, "theirs", "a", &[]);
-        assert_eq!(effects(&line["receipt"]), [["h", told[0], told[1]]], "{lines}: {line}");
+        assert_eq!(effects(&line["receipt"]), [["h", expected[0], expected[1]]], "{lines}: {line}");
     }
     let crib = project(&[
         (".harness/tools/wrong.md", &tool("fail(\"broken\")")),
@@ -143,8 +143,12 @@ fn what_a_hook_did_to_an_event_is_in_its_record() {
     assert_eq!((&record["tool"], &record["callId"]), (&json!("h"), &json!("model.post")), "{record}");
     assert_eq!(effects(&record), [["h", "-", "changed-event"]], "{record}");
     let all = events(&ran);
-    let told = all.iter().find(|event| event["type"] == "event_hooks").unwrap_or_else(|| panic!("{ran:?}"));
-    assert_eq!((&told["event"], effects(told)), (&json!("model.post"), vec![["h", "-", "changed-event"]]), "{told}");
+    let output = all.iter().find(|event| event["type"] == "event_hooks").unwrap_or_else(|| panic!("{ran:?}"));
+    assert_eq!(
+        (&output["event"], effects(output)),
+        (&json!("model.post"), vec![["h", "-", "changed-event"]]),
+        "{output}"
+    );
     let flags = [&BOTH[..], &["--allow-hooks"]].concat();
     let line = "↪ model.post: hook h (alien/.harness/hooks/h.md) changed the text\n";
     assert!(trace(&crib, &script, &flags).stderr.contains(line), "{:?}", trace(&crib, &script, &flags));

@@ -50,7 +50,7 @@ fn a_hook_that_fails_or_answers_nonsense_ends_it_too() {
 #[test]
 fn each_event_tells_what_it_is_about() {
     let tell = "return block(json.encode(payload))";
-    let told = |event: &str, lines: &str| -> Value {
+    let output = |event: &str, lines: &str| -> Value {
         let last = events(&run(event, lines, &[])).pop().expect("an event");
         let said = last["message"].as_str().expect("text");
         let payload = said.strip_prefix("run blocked: blocked by hook \"h\": ").unwrap_or_else(|| panic!("{said}"));
@@ -58,18 +58,18 @@ fn each_event_tells_what_it_is_about() {
     };
     let messages = json!([{ "role": "user", "content": "go" }]);
     assert_eq!(
-        told("run.start", tell),
+        output("run.start", tell),
         json!({ "model": "script", "tools": ["echo"], "max_steps": 8, "messages": messages, "depth": 0 })
     );
-    assert_eq!(told("model.pre", tell), json!({ "step": 1, "model": "script", "messages": messages, "depth": 0 }));
+    assert_eq!(output("model.pre", tell), json!({ "step": 1, "model": "script", "messages": messages, "depth": 0 }));
     let call = json!({ "id": "a", "name": "echo", "arguments": "{\"task\":\"x\"}" });
     assert_eq!(
-        told("model.post", tell),
+        output("model.post", tell),
         json!({ "step": 1, "content": "let me see", "tool_calls": [call], "depth": 0 })
     );
-    assert_eq!(told("run.end", tell), json!({ "reason": "answer", "answer": "the end", "depth": 0 }));
+    assert_eq!(output("run.end", tell), json!({ "reason": "answer", "answer": "the end", "depth": 0 }));
     let later = format!("if payload[\"step\"] == 2:\n    {tell}\nreturn None");
-    let second = told("model.pre", &later);
+    let second = output("model.pre", &later);
     assert_eq!(
         (second["messages"].as_array().map(Vec::len), &second["messages"][2]["content"]),
         (Some(3), &json!("\"x\""))

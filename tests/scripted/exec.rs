@@ -47,8 +47,8 @@ fn a_program_gets_its_arguments_its_input_and_the_scripts_surroundings() {
     assert_eq!(seen["args"], json!(["env_dump", "-a", "b c", "; rm *"]), "no shell reads them: {line}");
     assert_eq!(seen["preopens"], json!(["/"]));
     assert_eq!(line["receipt"]["granted"].as_array().map(Vec::len), Some(2), "{line}");
-    let told = crib.run(&["list"]).stdout;
-    assert!(told.contains("run_command"), "{told}");
+    let output = crib.run(&["list"]).stdout;
+    assert!(output.contains("run_command"), "{output}");
     let ran = play(&crib, &json!({"prompt": "go", "turns": [calls("env_dump", json!({})), {"content": "x"}]}), &[]);
     assert!(results(&ran)[0]["content"].as_str().is_some_and(|text| text.contains("only by the host")), "{ran:?}");
 }
@@ -93,8 +93,8 @@ fn a_name_that_nothing_has_and_a_rule_that_stands_before_it() {
 #[test]
 fn a_failure_is_an_exit_code_and_a_stop_is_an_error() {
     let crib = crib(&["exit_code", "spin", "grow"]);
-    let told = json!({"code": 1, "stdout": "out", "stderr": "err"}).to_string();
-    let line = crib.call("run_command", &json!({"command": "exit_code", "stdin": told}), &["--allow-exec"]);
+    let output = json!({"code": 1, "stdout": "out", "stderr": "err"}).to_string();
+    let line = crib.call("run_command", &json!({"command": "exit_code", "stdin": output}), &["--allow-exec"]);
     let result = &line["result"];
     assert_eq!(
         (&result["ok"], &result["exit_code"], &result["stdout"], &result["stderr"]),

@@ -47,10 +47,10 @@ fn a_script_runs_the_programs_of_the_crib_that_a_flag_names_and_no_others() {
         let executed = &line["receipt"]["executed"];
         assert_eq!((&executed[0]["program"], &executed[0]["exit"]), (&json!("hello"), &json!(0)), "{line}");
     }
-    let told = crib.run(&["call", "greet"]).stderr;
-    assert!(told.contains("hint: `exec:hello` is not allowed; use --allow-exec=hello"), "{told}");
-    let told = crib.run(&["call", "greet", "--verbose", "--allow-exec"]).stderr;
-    assert!(told.contains("  ran hello: exit 0, "), "{told}");
+    let output = crib.run(&["call", "greet"]).stderr;
+    assert!(output.contains("hint: `exec:hello` is not allowed; use --allow-exec=hello"), "{output}");
+    let output = crib.run(&["call", "greet", "--verbose", "--allow-exec"]).stderr;
+    assert!(output.contains("  ran hello: exit 0, "), "{output}");
 }
 
 #[test]
@@ -174,17 +174,17 @@ fn a_script_that_uses_what_it_does_not_request_is_told_the_field_of_its_front_ma
         ("hands", "delegate", "delegate: true"),
         ("grows", "meta", "meta: true"),
     ] {
-        let told = crib.run(&[&["call", name][..], &all].concat()).stderr;
+        let output = crib.run(&[&["call", name][..], &all].concat()).stderr;
         let hint = format!(
             "hint: `{name}` uses `{capability}` and does not request it, so no flag grants it; add `{field}` to \
              `capabilities` in `{name}.md`\n"
         );
-        assert!(told.contains(&hint), "{told}");
-        assert_eq!(told.matches("does not request it").count(), 1, "{told}");
+        assert!(output.contains(&hint), "{output}");
+        assert_eq!(output.matches("does not request it").count(), 1, "{output}");
     }
-    let told = crib.run(&[&["call", "fails"][..], &all].concat()).stderr;
-    assert!(told.contains("hint: the script failed at fails.md:") && !told.contains("request"), "{told}");
-    assert!(!told.contains("--verbose"), "{told}");
+    let output = crib.run(&[&["call", "fails"][..], &all].concat()).stderr;
+    assert!(output.contains("hint: the script failed at fails.md:") && !output.contains("request"), "{output}");
+    assert!(!output.contains("--verbose"), "{output}");
 }
 
 #[test]
@@ -198,16 +198,16 @@ fn a_path_that_leads_out_of_the_sandbox_gets_no_flag() {
     ]);
     for path in ["../", "../../x", "./../x"] {
         let arguments = json!({ "task": path }).to_string();
-        let told = crib.run(&["call", "reads", &arguments, "--allow-read=work"]).stderr;
+        let output = crib.run(&["call", "reads", &arguments, "--allow-read=work"]).stderr;
         let hint = format!("hint: `{path}` leads out of the granted folder; the tool sees `");
-        assert!(told.contains(&hint) && told.contains("work` as `/`\n"), "{path}: {told}");
-        assert!(!told.contains("--allow"), "{path}: {told}");
+        assert!(output.contains(&hint) && output.contains("work` as `/`\n"), "{path}: {output}");
+        assert!(!output.contains("--allow"), "{path}: {output}");
         let denied = &crib.call("reads", &json!({ "task": path }), &["--allow-read=work"])["receipt"]["denied"];
         assert!(denied.as_array().is_some_and(|denied| denied.iter().all(|one| one["flag"].is_null())), "{denied}");
     }
     // The tool does not request to write: no flag helps.
-    let told = crib.run(&["call", "writes", "{\"task\":\"a\"}", "--allow-read=work"]).stderr;
-    assert!(told.contains("is not allowed\n") && !told.contains("--allow"), "{told}");
+    let output = crib.run(&["call", "writes", "{\"task\":\"a\"}", "--allow-read=work"]).stderr;
+    assert!(output.contains("is not allowed\n") && !output.contains("--allow"), "{output}");
 }
 
 #[test]
@@ -243,11 +243,11 @@ fn requests_that_flags_fill_are_shown_before_anybody_agrees() {
             &["inspect", &format!("./{file}")],
         ] {
             let ran = crib.run(arguments);
-            let told = format!("{}{}", ran.stdout, ran.stderr);
-            assert!(told.contains(phrase), "{arguments:?}: {told}");
+            let expected = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(expected.contains(phrase), "{arguments:?}: {expected}");
             assert!(
-                !told.contains("asks for no permissions") && !told.contains("  nothing\n\n"),
-                "{arguments:?}: {told}"
+                !expected.contains("asks for no permissions") && !expected.contains("  nothing\n\n"),
+                "{arguments:?}: {expected}"
             );
         }
     }

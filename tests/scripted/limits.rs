@@ -51,8 +51,8 @@ fn what_is_nested_or_large_beyond_measure_is_no_answer() {
     let line = ends("x = {}\nx[\"x\"] = x\nreturn x", "", &[]);
     assert_eq!(outcome(&line), ("failed", wanted), "{line}");
     let line = ends("n = 300000\nreturn [i for i in range(n)]", "", &[]);
-    let told = outcome(&line);
-    assert!(told.0 == "output-limit" && told.1.starts_with("tool answered with more than 1 MiB"), "{line}");
+    let output = outcome(&line);
+    assert!(output.0 == "output-limit" && output.1.starts_with("tool answered with more than 1 MiB"), "{line}");
     let line = ends("n = 5000000\nreturn [i for i in range(n)]", "", &[]);
     assert_eq!(outcome(&line).0, "memory", "{line}");
     let line = ends("return {1: 2}", "", &[]);

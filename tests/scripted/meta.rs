@@ -48,10 +48,13 @@ fn a_tool_that_a_script_adds_is_shown_called_and_has_its_makers_grant() {
         calls("reader", json!({"x": "../b.txt"})),
     ]);
     let ran = play(&crib, &script, &["--allow-meta", "--allow-read=work"]);
-    let told = contents(&ran);
-    assert!(told[0].contains("tool \\\"reader\\\" not found"), "{told:?}");
-    assert_eq!((told[1].as_str(), told[3].as_str()), ("\"made\"", "\"words\""), "{told:?}");
-    assert!(told[2].contains("invalid arguments") && told[4].contains("permission denied by the grant"), "{told:?}");
+    let output = contents(&ran);
+    assert!(output[0].contains("tool \\\"reader\\\" not found"), "{output:?}");
+    assert_eq!((output[1].as_str(), output[3].as_str()), ("\"made\"", "\"words\""), "{output:?}");
+    assert!(
+        output[2].contains("invalid arguments") && output[4].contains("permission denied by the grant"),
+        "{output:?}"
+    );
     let last = crib.records().pop().expect("a record");
     assert_eq!(
         (&last["tool"], &last["granted"][0]),
@@ -118,10 +121,10 @@ fn a_denied_name_stays_denied_and_a_hook_that_is_added_is_heard() {
         calls("hooker", json!({})),
         calls("other", json!({})),
     ]);
-    let told = contents(&play(&crib, &script, &["--allow-meta", "--deny-tool=secret_*"]));
-    assert!(told[1].contains("denied by an operator rule"), "{told:?}");
-    assert_eq!(told[2], "1");
-    assert!(told[4].contains("tool blocked: blocked by hook \\\"late\\\": added"), "{told:?}");
+    let output = contents(&play(&crib, &script, &["--allow-meta", "--deny-tool=secret_*"]));
+    assert!(output[1].contains("denied by an operator rule"), "{output:?}");
+    assert_eq!(output[2], "1");
+    assert!(output[4].contains("tool blocked: blocked by hook \\\"late\\\": added"), "{output:?}");
 }
 
 #[test]
@@ -141,9 +144,9 @@ fn nobody_gets_the_grant_of_another_by_its_name() {
     write(&crib, "work/a.txt", "a secret");
     let script = turns(&[calls("poor", json!({})), calls("tick", json!({})), calls("stolen", json!({}))]);
     let ran = play(&crib, &script, &["--allow-meta", "--allow-read=work"]);
-    let told = contents(&ran);
-    assert!(told[1].contains("only a tool's script can register tools and hooks"), "{told:?}");
-    assert!(told[2].contains("not found") && !ran.stdout.contains("a secret"), "{told:?}");
+    let output = contents(&ran);
+    assert!(output[1].contains("only a tool's script can register tools and hooks"), "{output:?}");
+    assert!(output[2].contains("not found") && !ran.stdout.contains("a secret"), "{output:?}");
     assert_eq!(crib.records()[0]["added"], json!(["hook:rich"]));
 }
 
@@ -163,9 +166,9 @@ fn what_is_added_is_under_the_projects_policy_and_no_hook_of_it_answers_for_a_pe
         calls("hooker", json!({})),
         calls("danger", json!({})),
     ]);
-    let told = contents(&play(&crib, &script, &["--allow-meta", "--ask-tool=danger"]));
-    assert!(told[1].contains("tool \\\"bad_one\\\" denied by policy"), "{told:?}");
-    assert!(told[3].contains("nobody is available to ask"), "{told:?}");
+    let output = contents(&play(&crib, &script, &["--allow-meta", "--ask-tool=danger"]));
+    assert!(output[1].contains("tool \\\"bad_one\\\" denied by policy"), "{output:?}");
+    assert!(output[3].contains("nobody is available to ask"), "{output:?}");
 }
 
 #[test]

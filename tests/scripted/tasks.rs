@@ -62,10 +62,10 @@ fn a_refused_call_is_no_task_and_a_failure_is_told_by_its_task() {
         {"content": "done"},
     ]});
     let ran = play(&crib, &script, &[]);
-    let told = contents(&ran);
-    assert!(told[0]["error"].as_str().is_some_and(|error| error.starts_with("invalid arguments")), "{ran:?}");
-    assert_eq!(told[1], json!({"task_id": "task_2", "status": "running"}), "each call has its own number");
-    assert_eq!(told[2]["error"].as_str().map(|error| &error[..17]), Some("no task `task_1` "), "{ran:?}");
+    let output = contents(&ran);
+    assert!(output[0]["error"].as_str().is_some_and(|error| error.starts_with("invalid arguments")), "{ran:?}");
+    assert_eq!(output[1], json!({"task_id": "task_2", "status": "running"}), "each call has its own number");
+    assert_eq!(output[2]["error"].as_str().map(|error| &error[..17]), Some("no task `task_1` "), "{ran:?}");
     let again = play(
         &crib,
         &json!({"prompt": "go", "turns": [
@@ -76,10 +76,10 @@ fn a_refused_call_is_no_task_and_a_failure_is_told_by_its_task() {
         ]}),
         &[],
     );
-    let told = contents(&again);
+    let output = contents(&again);
     let failed = json!({"task_id": "task_1", "tool": "slow", "status": "failed", "error": "tool error: told to fail"});
-    assert_eq!(told[1], failed, "{again:?}");
-    assert_eq!(told[2]["error"], "no task `task_9` in this run (task_1)");
+    assert_eq!(output[1], failed, "{again:?}");
+    assert_eq!(output[2]["error"], "no task `task_9` in this run (task_1)");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_call_outside_a_run_waits_and_a_run_begins_so_many() {
     let many: Vec<Value> =
         (0..66).map(|id| json!({"id": format!("c{id}"), "name": "slow", "arguments": {"n": 3}})).collect();
     let ran = play(&crib, &json!({"prompt": "go", "turns": [{"tool_calls": many}, {"content": "done"}]}), &[]);
-    let told = contents(&ran);
-    let refused: Vec<_> = told.iter().filter_map(|told| told["error"].as_str()).collect();
-    assert_eq!(refused, ["this run has already started 64 tasks, the maximum"; 2], "{told:?}");
+    let output = contents(&ran);
+    let refused: Vec<_> = output.iter().filter_map(|output| output["error"].as_str()).collect();
+    assert_eq!(refused, ["this run has already started 64 tasks, the maximum"; 2], "{output:?}");
 }

@@ -189,17 +189,17 @@ fn a_call_without_its_secret_and_a_flag_without_a_tool_are_reported() {
     };
     let flag = format!("canary@{host}#header:x-key");
     let hint = format!("hint: `secret:{flag}` is not allowed; use --allow-secret={flag}\n");
-    let told = call(&[]);
-    assert_eq!(told.matches(&hint).count(), 1, "{told}");
-    let told = call(&[&format!("--allow-secret=canari@{host}#header:x-key")]);
+    let output = call(&[]);
+    assert_eq!(output.matches(&hint).count(), 1, "{output}");
+    let output = call(&[&format!("--allow-secret=canari@{host}#header:x-key")]);
     let warning = format!(
         "warning: --allow-secret=canari@{host}#header:x-key: no tool requests this secret; requested: `{flag}`\n"
     );
-    assert!(told.contains(&warning) && told.contains(&hint), "{told}");
-    let told = call(&[&format!("--allow-secret={flag}")]);
-    assert!(!told.contains("secret"), "{told}");
-    let told = call(&[&format!("--allow-secret={flag}"), "--deny-secret=canary"]);
-    assert!(told.contains("is denied by --deny-secret=canary"), "{told}");
+    assert!(output.contains(&warning) && output.contains(&hint), "{output}");
+    let output = call(&[&format!("--allow-secret={flag}")]);
+    assert!(!output.contains("secret"), "{output}");
+    let output = call(&[&format!("--allow-secret={flag}"), "--deny-secret=canary"]);
+    assert!(output.contains("is denied by --deny-secret=canary"), "{output}");
 }
 
 #[test]
@@ -220,8 +220,8 @@ fn a_secret_that_cannot_be_had_refuses_the_call_and_says_what_to_do() {
     let arguments = json!({"url": echo.url("quiet")}).to_string();
     let ran = crib.run(&["call", "canary", &arguments]);
     assert_eq!(ran.code, Some(1));
-    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(told["error"], "the tool needs the secret `canary`, which cannot be given to it");
+    let output: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(output["error"], "the tool needs the secret `canary`, which cannot be given to it");
     assert!(ran.stderr.contains("store it with `toolcrib secret set canary`"), "{ran:?}");
     assert_eq!(crib.records().last().unwrap()["outcome"], "denied");
     fs::write(crib.path("secrets/secrets.enc"), "toolcrib-secrets").unwrap();

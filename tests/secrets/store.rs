@@ -296,12 +296,12 @@ fn where_no_keyring_can_be_there_is_the_file_alone() {
 fn doctor_tells_of_the_store_and_of_no_value() {
     let crib = Crib::new();
     keep(&crib, "github", CANARY);
-    let told = |ran: &Ran, word: &str| {
+    let output = |ran: &Ran, word: &str| {
         assert!(ran.stdout.contains(word) && found(ran.stdout.as_bytes(), CANARY).is_none(), "{ran:?}");
     };
-    told(&crib.run(&["doctor"]), "ok   secrets     1 stored; ");
+    output(&crib.run(&["doctor"]), "ok   secrets     1 stored; ");
     fs::write(crib.path(FILE), "something else").unwrap();
     let ran = crib.run(&["doctor"]);
     assert_eq!(ran.code, Some(1));
-    told(&ran, "fail secrets");
+    output(&ran, "fail secrets");
 }

@@ -25,7 +25,7 @@ fn an_error_that_a_function_returns_is_a_failure_and_never_an_answer() {
 #[test]
 fn every_limit_of_a_call_holds_for_a_function() {
     let crib = crib();
-    for (name, arguments, flags, outcome, told) in [
+    for (name, arguments, flags, outcome, expected) in [
         ("crash", json!({}), vec![], "trap", "unreachable"),
         ("for_ever", json!({}), vec!["--max-timeout", "300ms"], "deadline", "timed out"),
         ("long", json!({"length": 2_000_000}), vec![], "output-limit", "more than 1 MiB"),
@@ -35,7 +35,7 @@ fn every_limit_of_a_call_holds_for_a_function() {
     ] {
         let (ended, answer) = call(&crib, name, &arguments, &flags);
         assert_eq!(ended, outcome, "{name}: {answer}");
-        assert!(answer["error"].as_str().unwrap().contains(told), "{name}: {answer}");
+        assert!(answer["error"].as_str().unwrap().contains(expected), "{name}: {answer}");
     }
     let records = crib.records();
     assert_eq!(records.len(), 6, "one record a call");
@@ -90,8 +90,10 @@ fn a_component_that_checks_arguments_is_asked_before_its_functions_are_called() 
             (export "f" (func $f)))"#
         )
     };
-    for (answer, outcome, told) in [(0, "ok", json!(7)), (1, "bad-arguments", json!({"error": "invalid values: no"}))] {
+    for (answer, outcome, expected) in
+        [(0, "ok", json!(7)), (1, "bad-arguments", json!({"error": "invalid values: no"}))]
+    {
         wat(&crib, "typed.wasm", &text(answer));
-        assert_eq!(call(&crib, "f", &json!({}), &[]), (outcome.to_owned(), told));
+        assert_eq!(call(&crib, "f", &json!({}), &[]), (outcome.to_owned(), expected));
     }
 }

@@ -24,8 +24,8 @@ fn example(name: &str) -> Option<PathBuf> {
 
 fn call(crib: &Crib, path: &Path, name: &str, arguments: &Value, flags: &[&str]) -> (String, Value) {
     let tools = path.to_str().unwrap();
-    let told = crib.call(name, arguments, &[&["--tools", tools], flags].concat());
-    (told["receipt"]["outcome"].as_str().unwrap().to_owned(), content(&told))
+    let output = crib.call(name, arguments, &[&["--tools", tools], flags].concat());
+    (output["receipt"]["outcome"].as_str().unwrap().to_owned(), content(&output))
 }
 
 #[test]

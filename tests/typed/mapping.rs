@@ -120,7 +120,7 @@ fn a_map_comes_back_as_it_was() {
 fn an_argument_that_does_not_fit_is_told_with_its_place_and_the_function_is_not_called() {
     let crib = crib();
     let runtime = runtime(&crib, "typed.wasm");
-    for (name, arguments, told) in [
+    for (name, arguments, expected) in [
         (
             "items",
             json!({"items": [{"size": 1}, {"size": 2}, {"size": 3}, {"size": 70_000}]}),
@@ -139,7 +139,10 @@ fn an_argument_that_does_not_fit_is_told_with_its_place_and_the_function_is_not_
         ("many", json!({"first": 1, "second-one": "x", "fourth": 1}), "$.fourth: unknown argument, one of"),
     ] {
         let answer = called(&runtime, name, &arguments);
-        assert!(answer.starts_with(r#"{"error":"invalid arguments: "#) && answer.contains(told), "{name}: {answer}");
+        assert!(
+            answer.starts_with(r#"{"error":"invalid arguments: "#) && answer.contains(expected),
+            "{name}: {answer}"
+        );
     }
     let records = crib.records();
     assert!(records.iter().all(|record| record["outcome"] == "bad-arguments"), "{records:?}");

@@ -22,9 +22,9 @@ fn what_holds_a_resource_is_told_and_the_rest_stays_usable() {
     let crib = crib();
     let checked = crib.run(&["validate", "typed.wasm"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
-    let told = checked.stdout + &checked.stderr;
-    assert!(told.contains("4 of its exports are not tools"), "{told}");
-    assert!(told.contains("`test:typed/things@0.1.0#[constructor]thing` (a part of a resource"), "{told}");
+    let output = checked.stdout + &checked.stderr;
+    assert!(output.contains("4 of its exports are not tools"), "{output}");
+    assert!(output.contains("`test:typed/things@0.1.0#[constructor]thing` (a part of a resource"), "{output}");
     assert_eq!(call(&crib, "plain", &json!({}), &[]).1, json!("plain"));
     let taken = crib.run(&["call", "take", "{}", "--tools", "typed.wasm"]);
     assert!(taken.stdout.contains("unknown tool: take"), "{taken:?}");
@@ -45,8 +45,8 @@ fn a_component_without_a_function_for_json_is_refused_with_the_reason() {
     );
     let ran = crib.run(&["list", "--strict", "--tools", "handles.wasm"]);
     assert_eq!(ran.code, Some(1));
-    let told = "none of its exports is a tool: `open` (its result is or holds a handle of a resource";
-    assert!(ran.stderr.contains(told), "{ran:?}");
+    let expected = "none of its exports is a tool: `open` (its result is or holds a handle of a resource";
+    assert!(ran.stderr.contains(expected), "{ran:?}");
     fs::write(crib.path("text.wasm"), "no component").unwrap();
     let ran = crib.run(&["list", "--strict", "--tools", "text.wasm"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("not a WebAssembly component or module"), "{ran:?}");
@@ -67,8 +67,8 @@ fn two_functions_that_would_be_one_tool_are_refused_and_both_named() {
     let text = format!("(component {} {})", function("a:b/c@1.0.0"), function("a:b/c@1.10.0"));
     wat(&crib, "twice.wasm", &text);
     let ran = crib.run(&["list", "--strict", "--tools", "twice.wasm"]);
-    let told = "`a:b/c@1.0.0#f` and `a:b/c@1.10.0#f` would both be the tool `b_c_f`";
-    assert!(ran.code == Some(1) && ran.stderr.contains(told), "{ran:?}");
+    let expected = "`a:b/c@1.0.0#f` and `a:b/c@1.10.0#f` would both be the tool `b_c_f`";
+    assert!(ran.code == Some(1) && ran.stderr.contains(expected), "{ran:?}");
     // Across components a name means one tool, too.
     for name in ["one", "two"] {
         fs::copy(crib.path("typed.wasm"), crib.path(format!("{name}.wasm"))).unwrap();
@@ -93,8 +93,8 @@ fn an_import_that_nobody_serves_is_named_when_the_tool_is_listed_or_called() {
     let why = "it has imports that cannot be linked: `acme:rockets/launch@1.0.0` (not available to tools)";
     let listed = crib.run(&["list", "--tools", "wants.wasm"]);
     assert!(listed.code == Some(0) && listed.stdout.contains(why), "{listed:?}");
-    let told = crib.call("wants", &json!({}), &["--tools", "wants.wasm"]);
-    assert_eq!((&told["receipt"]["outcome"], &told["error"]), (&json!("bad-component"), &json!(why)), "{told}");
+    let output = crib.call("wants", &json!({}), &["--tools", "wants.wasm"]);
+    assert_eq!((&output["receipt"]["outcome"], &output["error"]), (&json!("bad-component"), &json!(why)), "{output}");
     let strict = crib.run(&["list", "--strict", "--tools", "wants.wasm"]);
     assert!(strict.code == Some(1) && strict.stderr.contains(why), "{strict:?}");
 }

@@ -35,14 +35,14 @@ fn an_entry_of_a_manifest_names_a_function_and_adds_to_it() {
 fn an_entry_that_means_no_function_says_which_there_are() {
     let crib = crib();
     crib.install(&crib.path("typed.wasm"), "typed");
-    for (command, told) in [
+    for (command, expected) in [
         (json!(["./tools/bin/typed", "nope"]), "and none is named \"nope\": name one after the component"),
         (json!(["./tools/bin/typed"]), "its component has `add`, `a_bool`"),
         (json!(["./tools/bin/typed", "take"]), "`test:typed/things@0.1.0#take` cannot be a tool: its parameter `it`"),
     ] {
         crib.manifest(&json!({"tools": [{"name": "t", "command": command}]}));
         let ran = crib.run(&["list", "--strict"]);
-        assert!(ran.code == Some(1) && ran.stderr.contains(told), "{command}: {ran:?}");
+        assert!(ran.code == Some(1) && ran.stderr.contains(expected), "{command}: {ran:?}");
     }
 }
 
@@ -114,9 +114,10 @@ fn a_wit_of_something_else_is_refused_and_nothing_is_written() {
     let before = fs::read(crib.path("typed.wasm")).unwrap();
     fs::write(crib.path("other.wit"), "package a:b;\ninterface c {\n  /// Text.\n  f: func();\n}\n").unwrap();
     fs::write(crib.path("bad.wit"), "package a:b;\ninterface c {\n").unwrap();
-    for (wit, told) in [("other.wit", "`a:b` documents no function"), ("bad.wit", "bad.wit"), ("no.wit", "no.wit")] {
+    for (wit, expected) in [("other.wit", "`a:b` documents no function"), ("bad.wit", "bad.wit"), ("no.wit", "no.wit")]
+    {
         let ran = crib.run(&["describe", "typed.wasm", "--wit", wit]);
-        assert!(ran.code == Some(1) && ran.stderr.contains(told), "{wit}: {ran:?}");
+        assert!(ran.code == Some(1) && ran.stderr.contains(expected), "{wit}: {ran:?}");
     }
     assert_eq!(fs::read(crib.path("typed.wasm")).unwrap(), before);
 }

@@ -119,12 +119,12 @@ fn one_bad_markdown_file_or_component_of_a_folder_leaves_the_others() {
         tool.unwrap_or_else(|| panic!("{name}: {listed}"))["disabled"].as_str().unwrap_or("sound").to_owned()
     };
     assert_eq!((why("echo").as_str(), why("sound").as_str()), ("sound", "sound"));
-    for (name, told) in [
+    for (name, expected) in [
         ("broken", "truncated: the file ends before its section at byte 8 does"),
         ("unparsed", "markdown file must start with --- frontmatter delimiter"),
         ("invalid", "invalid config: tool \"invalid\" timeout_ms must be >= 0"),
     ] {
-        assert!(why(name).contains(told), "{name}: {}", why(name));
+        assert!(why(name).contains(expected), "{name}: {}", why(name));
     }
 }
 
@@ -132,7 +132,7 @@ fn one_bad_markdown_file_or_component_of_a_folder_leaves_the_others() {
 fn a_record_that_is_wrong_sets_its_component_not_free() {
     let wrong = r#"{"tool_id": "a.deploy", "component": "impl.wasm", "requires_user_interaction": true, "limits": {"fuel": 0}}"#;
     let same = wrong.replace("a.deploy", "a.impl");
-    for (file, record, disabled, told) in [
+    for (file, record, disabled, expected) in [
         ("deploy.tool.json", wrong, vec!["deploy"], "limits.fuel must be a positive whole number"),
         ("x.tool.json", wrong, vec!["deploy"], "limits.fuel must be a positive whole number"),
         ("impl.tool.json", same.as_str(), vec!["impl"], "limits.fuel must be a positive whole number"),
@@ -164,7 +164,7 @@ fn a_record_that_is_wrong_sets_its_component_not_free() {
         let names: Vec<_> = names.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
         assert_eq!(names, disabled, "{file}: {record}: {ran:?}");
         assert_eq!(listed.len(), disabled.len() + 1, "{listed:?}");
-        assert!(ran.stderr.contains(told), "{file}: {ran:?}");
+        assert!(ran.stderr.contains(expected), "{file}: {ran:?}");
         let call = crib.call("impl", &json!({}), &["--tools", "all"]);
         assert_ne!(call["receipt"]["outcome"], "ok", "{file}: {call}");
     }

@@ -52,17 +52,17 @@ fn more_tools_than_a_run_may_have_are_refused_with_the_limit() {
         fs::write(crib.path(format!("{name}.json")), text).unwrap();
     };
     manifest("a", MAX_TOOLS + 1);
-    let told = format!("a.json: {} tools, and at most {MAX_TOOLS} are loaded", MAX_TOOLS + 1);
+    let expected = format!("a.json: {} tools, and at most {MAX_TOOLS} are loaded", MAX_TOOLS + 1);
     for args in [&["list", "--tools", "a.json"][..], &["validate", "a.json"]] {
         let ran = crib.run(args);
-        assert!(ran.code == Some(1) && (ran.stdout.clone() + &ran.stderr).contains(&told), "{args:?}: {ran:?}");
+        assert!(ran.code == Some(1) && (ran.stdout.clone() + &ran.stderr).contains(&expected), "{args:?}: {ran:?}");
     }
     // The limit is that of all sources together.
     manifest("a", MAX_TOOLS);
     manifest("b", 1);
     let ran = crib.run(&["list", "--tools", "a.json", "--tools", "b.json"]);
-    let told = format!("b.json: {} tools, and at most {MAX_TOOLS} are loaded", MAX_TOOLS + 1);
-    assert!(ran.code == Some(1) && ran.stderr.contains(&told), "{ran:?}");
+    let expected = format!("b.json: {} tools, and at most {MAX_TOOLS} are loaded", MAX_TOOLS + 1);
+    assert!(ran.code == Some(1) && ran.stderr.contains(&expected), "{ran:?}");
 }
 
 #[test]

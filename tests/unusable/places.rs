@@ -79,8 +79,8 @@ fn a_text_that_is_no_json_has_the_place_of_the_parser() {
     for (text, place) in [("{\n \"tools\": [}\n", "2:12"), ("{\"tools\": 7}", "1:11"), ("", "1:1")] {
         fs::write(crib.path("tools.json"), text).unwrap();
         let ran = crib.run(&["validate", "tools.json"]);
-        let told = format!("error: tools.json:{place}: parse manifest: ");
-        assert!(ran.code == Some(1) && ran.stdout.starts_with(&told), "{text:?}: {ran:?}");
+        let expected = format!("error: tools.json:{place}: parse manifest: ");
+        assert!(ran.code == Some(1) && ran.stdout.starts_with(&expected), "{text:?}: {ran:?}");
     }
 }
 

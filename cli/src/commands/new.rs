@@ -134,14 +134,14 @@ fn write(folder: &Path, name: &str, content: &str) -> anyhow::Result<PathBuf> {
 
 /// Creates a file that must not exist yet.
 fn write_file(file: &Path, content: &str) -> anyhow::Result<()> {
-    let told = || format!("cannot write `{}`", file.display());
+    let context = || format!("cannot write `{}`", file.display());
     match OpenOptions::new().write(true).create_new(true).open(file) {
-        Ok(mut open) => open.write_all(content.as_bytes()).with_context(told)?,
+        Ok(mut open) => open.write_all(content.as_bytes()).with_context(context)?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let hint = "existing files are never overwritten: choose another name, or remove the file first";
             return Err(Advice::new(format!("`{}` already exists", file.display()), hint).into());
         }
-        Err(error) => return Err(error).with_context(told),
+        Err(error) => return Err(error).with_context(context),
     }
     Ok(())
 }

@@ -21,9 +21,9 @@ pub(crate) enum Fault {
     /// The program cannot be started.
     Start(io::Error),
     /// The program ended, or closed its output.
-    Ended(Said),
+    Ended(ProgramMessages),
     /// There was no answer in time.
-    Late { method: &'static str, said: Said },
+    Late { method: &'static str, messages: ProgramMessages },
     /// The server sent more than [`MAX_RECEIVED`] bytes, or more than [`MAX_PAGES`] pages.
     TooMuch,
     /// The server sent this text, which is no message of the protocol.
@@ -40,12 +40,12 @@ pub(crate) enum Fault {
 
 /// Messages of a program on standard error.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ProgramMessages {
     pub(crate) error: Option<String>,
     pub(crate) hint: Option<String>,
 }
 
-impl Said {
+impl ProgramMessages {
     /// Reads the messages in the output of a program: the first error with its causes, or else the last line.
     pub(super) fn read(text: &str) -> Self {
         let labelled = |label: &'static str| text.lines().filter_map(move |line| line.strip_prefix(label));
@@ -67,7 +67,7 @@ impl Fault {
     /// Returns the hint of the program.
     pub(crate) fn hint(&self) -> Option<&str> {
         match self {
-            Self::Ended(said) | Self::Late { said, .. } => said.hint.as_deref(),
+            Self::Ended(messages) | Self::Late { messages, .. } => messages.hint.as_deref(),
             _ => None,
         }
     }
@@ -77,10 +77,12 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Start(error) => write!(f, "cannot be started: {error}"),
-            Self::Ended(said) if said.error.is_none() => f.write_str("ended without an answer and without a message"),
-            Self::Ended(said) => write!(f, "ended without an answer{}", said.suffix()),
-            Self::Late { method, said } => {
-                write!(f, "no answer to `{method}` within {} s{}", MAX_TIME.as_secs(), said.suffix())
+            Self::Ended(messages) if messages.error.is_none() => {
+                f.write_str("ended without an answer and without a message")
+            }
+            Self::Ended(messages) => write!(f, "ended without an answer{}", messages.suffix()),
+            Self::Late { method, messages } => {
+                write!(f, "no answer to `{method}` within {} s{}", MAX_TIME.as_secs(), messages.suffix())
             }
             Self::TooMuch => write!(f, "sent more than {} MiB or {MAX_PAGES} pages", MAX_RECEIVED >> 20),
             Self::Foreign(text) => write!(f, "sent text that is no message of the protocol: `{text}`"),
@@ -104,11 +106,14 @@ mod tests {
     #[test]
     fn messages_of_a_program_are_read_by_their_labels() {
         let text = "warning: w\nhint: another\nerror: no such file\ncause: denied\nhint: create it\nlast\n";
-        let wanted = Said { error: Some("no such file: denied".into()), hint: Some("create it".into()) };
-        assert_eq!(Said::read(text), wanted);
-        assert_eq!(Said::read("Traceback\n  boom\n\n"), Said { error: Some("boom".into()), hint: None });
-        assert_eq!(Said::read(""), Said::default());
-        let long = Said::read(&"x".repeat(10 * MAX_SHOWN)).error.unwrap();
+        let wanted = ProgramMessages { error: Some("no such file: denied".into()), hint: Some("create it".into()) };
+        assert_eq!(ProgramMessages::read(text), wanted);
+        assert_eq!(
+            ProgramMessages::read("Traceback\n  boom\n\n"),
+            ProgramMessages { error: Some("boom".into()), hint: None }
+        );
+        assert_eq!(ProgramMessages::read(""), ProgramMessages::default());
+        let long = ProgramMessages::read(&"x".repeat(10 * MAX_SHOWN)).error.unwrap();
         assert_eq!(long.chars().count(), MAX_SHOWN);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::fault::{Fault, MAX_PAGES, MAX_TIME, Said, shown};
+use super::fault::{Fault, MAX_PAGES, MAX_TIME, ProgramMessages, shown};
 use super::local_http::LocalServer;
 use super::message::REVISION;
 use super::server_process::ServerProcess;
@@ -42,18 +42,18 @@ pub(crate) async fn handshake(mut server: Server, begin: Instant) -> Result<Gree
     let end = match end {
         Ok(Ok(tools)) => Ok(Greeting { tools, time: begin.elapsed() }),
         Ok(Err(fault)) => Err(fault),
-        Err(_) => Err(Fault::Late { method, said: Said::default() }),
+        Err(_) => Err(Fault::Late { method, messages: ProgramMessages::default() }),
     };
-    let said = match server {
+    let messages = match server {
         Server::Process(process) => process.end(end.is_ok()).await,
         Server::Local(server) => {
             server.end().await;
-            Said::default()
+            ProgramMessages::default()
         }
     };
     end.map_err(|fault| match fault {
-        Fault::Ended(_) => Fault::Ended(said),
-        Fault::Late { method, .. } => Fault::Late { method, said },
+        Fault::Ended(_) => Fault::Ended(messages),
+        Fault::Late { method, .. } => Fault::Late { method, messages },
         fault => fault,
     })
 }

@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::fault::{Fault, MAX_RECEIVED, Said};
+use super::fault::{Fault, MAX_RECEIVED, ProgramMessages};
 use super::message::answer;
 
 /// Maximum bytes kept of standard error; the rest is read and dropped.
@@ -27,7 +27,7 @@ pub(crate) struct ServerProcess {
     input: Option<ChildStdin>,
     output: BufReader<Take<ChildStdout>>,
     /// Reads standard error until its end.
-    said: JoinHandle<Vec<u8>>,
+    errors: JoinHandle<Vec<u8>>,
 }
 
 impl ServerProcess {
@@ -54,7 +54,7 @@ impl ServerProcess {
         };
         let input = child.stdin.take();
         let output = BufReader::new(output.take(MAX_RECEIVED as u64));
-        Ok(Self { child, group, input, output, said: tokio::spawn(start_of(errors)) })
+        Ok(Self { child, group, input, output, errors: tokio::spawn(start_of(errors)) })
     }
 
     /// Sends a request, and waits for its answer.
@@ -70,7 +70,7 @@ impl ServerProcess {
             }
             let text = String::from_utf8_lossy(&line);
             match text.trim() {
-                "" if count == 0 => return Err(Fault::Ended(Said::default())),
+                "" if count == 0 => return Err(Fault::Ended(ProgramMessages::default())),
                 "" => {}
                 text => {
                     if let Some(answer) = answer(text, id)? {
@@ -92,7 +92,7 @@ impl ServerProcess {
     }
 
     /// Ends the program, and returns its messages. With `is_sound` it gets a moment to end by itself after the end of its input.
-    pub(super) async fn end(mut self, is_sound: bool) -> Said {
+    pub(super) async fn end(mut self, is_sound: bool) -> ProgramMessages {
         self.input = None;
         if is_sound {
             let _ = timeout(GRACE, tokio::io::copy(&mut self.output, &mut tokio::io::sink())).await;
@@ -101,10 +101,10 @@ impl ServerProcess {
         self.group.kill(&self.child);
         let _ = self.child.start_kill();
         let _ = timeout(GRACE, self.child.wait()).await;
-        let said = timeout(GRACE, &mut self.said).await;
-        match said {
-            Ok(Ok(bytes)) => Said::read(&String::from_utf8_lossy(&bytes)),
-            _ => Said::default(),
+        let bytes = timeout(GRACE, &mut self.errors).await;
+        match bytes {
+            Ok(Ok(bytes)) => ProgramMessages::read(&String::from_utf8_lossy(&bytes)),
+            _ => ProgramMessages::default(),
         }
     }
 }
@@ -112,7 +112,7 @@ impl ServerProcess {
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.group.kill(&self.child);
-        self.said.abort();
+        self.errors.abort();
     }
 }
 

@@ -62,8 +62,9 @@ impl Network {
         let mut builder = builder.name_servers(self.dns.iter().copied());
         for path in &self.net_ca {
             let name = render::from_here(path).display().to_string();
-            let told = || format!("cannot load the certificates in `{name}`");
-            builder = builder.root_certificates(input::file(path).with_context(told)?.as_bytes()).with_context(told)?;
+            let context = || format!("cannot load the certificates in `{name}`");
+            builder =
+                builder.root_certificates(input::file(path).with_context(context)?.as_bytes()).with_context(context)?;
             builder = builder.protect(path);
         }
         Ok(builder)

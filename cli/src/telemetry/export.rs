@@ -147,8 +147,8 @@ impl Sender {
         let status = response.status();
         let answer = read(response).await;
         if !status.is_success() {
-            let said = one_line(&shortened(&String::from_utf8_lossy(&answer), MAX_SHOWN));
-            return Err(if said.is_empty() { status.to_string() } else { format!("{status}: {said}") });
+            let answer_text = one_line(&shortened(&String::from_utf8_lossy(&answer), MAX_SHOWN));
+            return Err(if answer_text.is_empty() { status.to_string() } else { format!("{status}: {answer_text}") });
         }
         let Some((rejected, why)) = otlp::rejected(&answer) else { return Ok(spans.len() as u64) };
         self.tally.note(format!("rejected: {}", one_line(&shortened(&why, MAX_SHOWN))));

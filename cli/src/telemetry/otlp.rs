@@ -69,11 +69,11 @@ fn moment(moment: &Moment) -> Json {
 }
 
 fn attributes(attributes: &Attributes) -> Vec<Json> {
-    attributes.iter().map(|(name, said)| json!({ "key": name, "value": value(said) })).collect()
+    attributes.iter().map(|(name, attribute)| json!({ "key": name, "value": value(attribute) })).collect()
 }
 
-fn value(said: &Value) -> Json {
-    match said {
+fn value(attribute: &Value) -> Json {
+    match attribute {
         Value::Text(text) => json!({ "stringValue": text }),
         Value::Whole(number) => json!({ "intValue": number.to_string() }),
         Value::Decimal(number) => json!({ "doubleValue": number }),

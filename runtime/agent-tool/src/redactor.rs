@@ -93,17 +93,17 @@ mod tests {
         let mut redactor = Redactor::default();
         redactor.redactions.add_literal(["secret".to_owned()]);
         let text = format!("{}secret{}", "x".repeat(PREVIEW - 3), "y".repeat(MAX_BYTES));
-        let told = redactor.text(&text);
-        assert!(told.masked && told.text.len() <= PREVIEW && !told.text.contains("sec"), "{}", told.text);
-        assert!(told.cut.is_some_and(|(bytes, digest)| bytes > MAX_BYTES && digest.starts_with("sha256:")));
+        let output = redactor.text(&text);
+        assert!(output.masked && output.text.len() <= PREVIEW && !output.text.contains("sec"), "{}", output.text);
+        assert!(output.cut.is_some_and(|(bytes, digest)| bytes > MAX_BYTES && digest.starts_with("sha256:")));
     }
 
     #[test]
     fn json_stays_json_under_a_mask() {
         let mut redactor = Redactor::default();
         redactor.redactions.add_literal(["a\"b".to_owned()]);
-        let told = redactor.text(r#"{"key":"a\"b"}"#);
-        assert_eq!(told.text, r#"{"key":"***REDACTED***"}"#);
+        let output = redactor.text(r#"{"key":"a\"b"}"#);
+        assert_eq!(output.text, r#"{"key":"***REDACTED***"}"#);
         assert!(!redactor.text("{\"key\": 1}").masked, "what no mask touches stays as it was written");
     }
 
@@ -111,15 +111,15 @@ mod tests {
     fn a_sensitive_value_is_masked_by_its_name_and_wherever_it_is_repeated() {
         let names = ["token".to_owned()];
         let redactor = Redactor::default().without(&names, &json!({ "token": ["hunter22", 4711], "user": "ada" }));
-        let told = redactor.text(r#"{"user":"ada","token":1,"log":"hunter22 at 4711"}"#);
-        assert_eq!(told.text, r#"{"user":"ada","token":"***","log":"*** at ***"}"#);
+        let output = redactor.text(r#"{"user":"ada","token":1,"log":"hunter22 at 4711"}"#);
+        assert_eq!(output.text, r#"{"user":"ada","token":"***","log":"*** at ***"}"#);
         assert_eq!(redactor.text("no hunter22 here").text, "no *** here");
     }
 
     #[test]
     fn a_long_value_is_told_by_its_beginning() {
-        let told = Redactor::default().value(&json!({ "text": "é".repeat(MAX_BYTES) }));
-        assert_eq!((&told["cut"], told["preview"].as_str().map(str::len)), (&json!(true), Some(PREVIEW - 1)));
+        let output = Redactor::default().value(&json!({ "text": "é".repeat(MAX_BYTES) }));
+        assert_eq!((&output["cut"], output["preview"].as_str().map(str::len)), (&json!(true), Some(PREVIEW - 1)));
     }
 
     #[test]

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_slip_names_its_place() {
         let of = |item: Value| read(Some(json!([item]))).unwrap_err();
-        for (item, told) in [
+        for (item, expected) in [
             (json!("github"), "capabilities.secrets[0] must be an object, found a string"),
             (json!({"host": "a.b"}), "capabilities.secrets[0].name is required"),
             (json!({"name": "G", "host": "a.b"}), "must match [a-z0-9][a-z0-9_-]*"),
@@ -113,7 +113,7 @@ mod tests {
             (json!({"name": "g", "host": "a.b", "query": "k", "value": "x"}), "unknown field `value`"),
         ] {
             let error = of(item);
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
         let twice = json!([{"name": "a", "host": "a.b", "header": "X"}, {"name": "b", "host": "a.b", "header": "x"}]);
         assert!(read(Some(twice)).unwrap_err().contains("`a` is in the header x of a.b already"));

@@ -21,7 +21,7 @@ fn a_patch_is_read_section_by_section() {
 
 #[test]
 fn what_is_no_patch_says_where_and_why() {
-    for (text, told) in [
+    for (text, expected) in [
         ("", "a patch begins with `*** Begin Patch`"),
         ("*** Begin Patch\n*** Add File: a\n+1", "a patch ends with `*** End Patch`"),
         ("*** Begin Patch\n*** End Patch", "the patch names no file"),
@@ -37,7 +37,7 @@ fn what_is_no_patch_says_where_and_why() {
     ] {
         let error = patch::parse(text).expect_err(text);
         assert_eq!(error.kind(), FailureKind::Invalid);
-        assert!(error.to_string().starts_with(told), "{error}");
+        assert!(error.to_string().starts_with(expected), "{error}");
     }
 }
 
@@ -66,7 +66,7 @@ fn hunks_apply_in_their_order_at_the_first_place_that_fits() {
 #[test]
 fn what_does_not_fit_says_what_stands_there() {
     let lines = [Line::Kept("a"), Line::Removed("x")];
-    for (text, after, told) in [
+    for (text, after, expected) in [
         ("a\nb\n", None, "`f`, hunk 1: line 2 is `b`, not `x`"),
         ("c\n", None, "`f`, hunk 1: the file has no line `a`"),
         ("a\n", None, "`f`, hunk 1: the file ends before `x`"),
@@ -74,7 +74,7 @@ fn what_does_not_fit_says_what_stands_there() {
         ("c\n", Some("c"), "`f`, hunk 1: the file has no line `a` after line 1"),
     ] {
         let error = hunk::apply("f", text, &[hunk(after, &lines)]).expect_err(text);
-        assert_eq!((error.kind(), error.to_string().as_str()), (FailureKind::Conflict, told));
+        assert_eq!((error.kind(), error.to_string().as_str()), (FailureKind::Conflict, expected));
     }
 }
 

@@ -73,13 +73,13 @@ fn chart(
             return Err(Error::invalid(format!("`{name}` has {values} values for {labels} labels")));
         }
     }
-    let told = series.iter().map(|Series { name, values }| Statistics {
+    let statistics = series.iter().map(|Series { name, values }| Statistics {
         name,
         min: values.iter().copied().fold(f64::INFINITY, f64::min),
         max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         mean: values.iter().sum::<f64>() / values.len() as f64,
     });
-    let drawn = Drawn { title: &title, values: labels.len(), series: told.collect() };
+    let drawn = Drawn { title: &title, values: labels.len(), series: statistics.collect() };
     let picture = svg::draw(&title, &labels, &series, kind);
     Ok(Answer::json(&drawn)?.show(Part::media("image/svg+xml", picture).named("chart.svg")))
 }
@@ -100,9 +100,9 @@ mod tests {
             "title": "a < b", "labels": ["x", "y"], "series": [{"name": "s & t", "values": [1, 3]}],
         }))
         .expect("a chart");
-        let [Part::Json(told)] = &answer.content[..] else { panic!("{:?}", answer.content) };
-        let told: Value = told.parse().expect("JSON");
-        assert_eq!(told["series"][0], json!({"name": "s & t", "min": 1.0, "max": 3.0, "mean": 2.0}));
+        let [Part::Json(statistics)] = &answer.content[..] else { panic!("{:?}", answer.content) };
+        let statistics: Value = statistics.parse().expect("JSON");
+        assert_eq!(statistics["series"][0], json!({"name": "s & t", "min": 1.0, "max": 3.0, "mean": 2.0}));
         let [Part::Media(picture)] = &answer.display[..] else { panic!("no picture") };
         let text = String::from_utf8(picture.data.clone()).expect("text");
         assert!(text.starts_with("<svg") && text.contains("a &lt; b") && text.contains("s &amp; t"), "{text}");

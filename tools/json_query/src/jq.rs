@@ -31,12 +31,12 @@ pub(crate) fn compile(filter: &str) -> Result<Program, Error> {
 }
 
 fn syntax(filter: &str, problems: load::Errors<&str, ()>) -> Error {
-    let said = problems.into_iter().find_map(|(_, problem)| match problem {
+    let message = problems.into_iter().find_map(|(_, problem)| match problem {
         load::Error::Io(all) => all.first().map(|(name, _)| format!("there is no module `{name}`")),
         load::Error::Lex(all) => all.first().map(|(want, at)| expected(filter, want.as_str(), at)),
         load::Error::Parse(all) => all.first().map(|(want, at)| expected(filter, want.as_str(), at)),
     });
-    error!("filter: {}", said.unwrap_or_else(|| "it does not parse".into()))
+    error!("filter: {}", message.unwrap_or_else(|| "it does not parse".into()))
 }
 
 fn expected(filter: &str, wanted: &str, at: &str) -> String {

@@ -210,8 +210,8 @@ mod tests {
 
     fn found(source: &str, entry: Entry, when: Option<&str>) -> Vec<String> {
         let script = Script { name: "t".to_owned(), source: source.to_owned() };
-        let told = |problem: Problem| format!("{}:{}: {}", problem.line, problem.column, problem.message);
-        check(&script, entry, when).into_iter().map(told).collect()
+        let output = |problem: Problem| format!("{}:{}: {}", problem.line, problem.column, problem.message);
+        check(&script, entry, when).into_iter().map(output).collect()
     }
 
     #[test]

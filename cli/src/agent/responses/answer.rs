@@ -139,18 +139,18 @@ impl Answer {
             _ => {}
         }
         if self.text.is_empty() {
-            self.text = self.said(|text, _| text);
+            self.text = self.joined(|text, _| text);
         }
         Ok(())
     }
 
-    /// One of the two texts of every message.
-    fn said<'a>(&'a self, which: impl Fn(&'a str, &'a str) -> &'a str) -> String {
-        let said = |item: &'a Item| match &item.what {
+    /// Joins one of the two texts of all messages.
+    fn joined<'a>(&'a self, which: impl Fn(&'a str, &'a str) -> &'a str) -> String {
+        let joined = |item: &'a Item| match &item.what {
             What::Message { text, refusal } => Some(which(text, refusal)),
             _ => None,
         };
-        self.items.iter().filter_map(said).collect()
+        self.items.iter().filter_map(joined).collect()
     }
 
     /// Returns `true` if the server stopped the model within a call with text, which looks complete wherever it is cut.
@@ -202,7 +202,7 @@ impl AnswerBuilder for Answer {
         if self.is_cut_in_text() {
             return Err(AnswerError::TruncatedCall);
         }
-        let (text, refusal) = (self.said(|text, _| text), self.said(|_, refusal| refusal));
+        let (text, refusal) = (self.joined(|text, _| text), self.joined(|_, refusal| refusal));
         let mut turn = Turn {
             text: if text.is_empty() { refusal } else { text },
             finish: self.finish,
@@ -241,7 +241,7 @@ mod tests {
         Call { id: id.into(), name: name.into(), arguments: arguments.into(), payload }
     }
 
-    fn heard(events: &[Value]) -> Result<(Turn, String), AnswerError> {
+    fn read_all(events: &[Value]) -> Result<(Turn, String), AnswerError> {
         let (mut answer, mut shown) = (Box::<Answer>::default(), String::new());
         for event in events {
             shown += answer.add(event)?;
@@ -397,10 +397,10 @@ mod tests {
             vec![full],
         ];
         for (case, events) in cases.iter().enumerate() {
-            assert_eq!(heard(events).map(|(turn, _)| turn.calls), Ok(wanted.clone()), "case {case}");
+            assert_eq!(read_all(events).map(|(turn, _)| turn.calls), Ok(wanted.clone()), "case {case}");
         }
         for (case, events) in cases.iter().enumerate() {
-            assert_eq!(heard(&events[..events.len() - 1]), Err(AnswerError::Truncated), "case {case}, cut");
+            assert_eq!(read_all(&events[..events.len() - 1]), Err(AnswerError::Truncated), "case {case}, cut");
         }
     }
 
@@ -420,7 +420,7 @@ mod tests {
             vec![full.clone()],
             vec![delta("hel"), delta("lo"), full],
         ] {
-            let (turn, shown) = heard(&events).expect("an answer");
+            let (turn, shown) = read_all(&events).expect("an answer");
             assert_eq!((turn.text.as_str(), shown.as_str()), ("hello", "hello"), "{events:?}");
         }
     }
@@ -444,7 +444,7 @@ mod tests {
     fn more_items_than_any_model_gives_are_refused() {
         let added = |n: usize| json!({ "type": "response.output_item.added", "item": { "type": "function_call", "id": n.to_string() } });
         let events: Vec<Value> = (0..=MAX_CALLS).map(added).collect();
-        assert_eq!(heard(&events), Err(AnswerError::TooManyItems));
+        assert_eq!(read_all(&events), Err(AnswerError::TooManyItems));
         assert_eq!(whole(&json!({ "output": vec![message("a"); MAX_CALLS + 1] })), Err(AnswerError::TooManyItems));
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn items(messages: &[Message]) -> Vec<Value> {
                 assistant(message, &mut items);
             }
             Role::Tool => items.push(output(message, &customs)),
-            role => items.push(said(role, parts(&message.content))),
+            role => items.push(message_item(role, parts(&message.content))),
         }
     }
     items
@@ -34,7 +34,7 @@ fn assistant(message: &Message, items: &mut Vec<Value>) {
         push_text(&mut text, message.other.get("refusal").unwrap_or(&Value::Null));
     }
     // As a text: parts of output would have to say which of a response of the server's they were.
-    let mut text = (!text.is_empty()).then(|| said(Role::Assistant, json!(text)));
+    let mut text = (!text.is_empty()).then(|| message_item(Role::Assistant, json!(text)));
     let mut calls = message.tool_calls.iter().flatten().map(call);
     for item in &message.output_items {
         match Placeholder::of(item) {
@@ -95,13 +95,13 @@ fn call(call: &MessageCall) -> Value {
 fn output(message: &Message, customs: &HashSet<&str>) -> Value {
     let id = message.tool_call_id.as_deref().unwrap_or_default();
     let kind = if customs.contains(id) { "custom_tool_call_output" } else { "function_call_output" };
-    let told = || match &message.content {
+    let text = || match &message.content {
         Value::String(text) => json!(text),
         Value::Null => json!(""),
         Value::Array(parts) => json!(texts(parts).unwrap_or_else(|| message.content.to_string())),
         other => json!(other.to_string()),
     };
-    json!({ "type": kind, "call_id": id, "output": message.output.clone().unwrap_or_else(told) })
+    json!({ "type": kind, "call_id": id, "output": message.output.clone().unwrap_or_else(text) })
 }
 
 /// The text of parts that are nothing else.
@@ -109,7 +109,7 @@ fn texts(parts: &[Value]) -> Option<String> {
     parts.iter().map(|part| part.as_str().or(part["text"].as_str())).collect()
 }
 
-fn said(role: Role, content: Value) -> Value {
+fn message_item(role: Role, content: Value) -> Value {
     json!({ "type": "message", "role": role, "content": content })
 }
 
@@ -206,14 +206,14 @@ mod tests {
     fn nothing_is_lost_that_a_file_puts_in_odd_places() {
         let call = json!({ "id": "a", "type": "function", "function": { "name": "one", "arguments": "{}" } });
         let sent_call = json!({ "type": "function_call", "call_id": "a", "name": "one", "arguments": "{}" });
-        let said = json!({ "type": "message", "role": "assistant", "content": "x" });
+        let message = json!({ "type": "message", "role": "assistant", "content": "x" });
         for places in
             [json!([]), json!(["text", "text"]), json!(["call"]), json!(["call", "call", "call", 7, "other", {}])]
         {
             let kept = json!([{ "role": "assistant", "content": "x", "tool_calls": [call], "output_items": places }]);
             let items = sent(kept);
             let items = items.as_array().expect("items");
-            assert!(items.len() == 2 && items.contains(&said) && items.contains(&sent_call), "{places}: {items:?}");
+            assert!(items.len() == 2 && items.contains(&message) && items.contains(&sent_call), "{places}: {items:?}");
         }
         for (content, wanted) in [
             (json!([{ "type": "text", "text": "a" }, "b"]), json!("ab")),

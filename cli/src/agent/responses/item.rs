@@ -65,7 +65,7 @@ impl What {
                 let (mut text, mut refusal) = (String::new(), String::new());
                 match &item["content"] {
                     Value::Array(parts) => parts.iter().for_each(|part| match part["refusal"].as_str() {
-                        Some(said) => refusal.push_str(said),
+                        Some(refused) => refusal.push_str(refused),
                         None => push_text(&mut text, part),
                     }),
                     content => push_text(&mut text, content),
@@ -76,7 +76,7 @@ impl What {
         }
     }
 
-    /// Takes what a later word says of it, where it says anything.
+    /// Replaces the members that a later event of the item has too.
     pub(super) fn take(&mut self, later: Self) {
         let fill = |old: &mut String, new: String| {
             if !new.is_empty() {
@@ -84,9 +84,9 @@ impl What {
             }
         };
         match (self, later) {
-            (Self::Message { text, refusal }, Self::Message { text: said, refusal: refused }) => {
-                fill(text, said);
-                fill(refusal, refused);
+            (Self::Message { text, refusal }, Self::Message { text: later_text, refusal: later_refusal }) => {
+                fill(text, later_text);
+                fill(refusal, later_refusal);
             }
             (Self::Call(call), Self::Call(later)) => {
                 fill(&mut call.id, later.id);

@@ -31,11 +31,11 @@ pub(super) fn edit(text: &str) -> anyhow::Result<EditedText> {
     })?;
     let mut words = editor.split_whitespace();
     let program = words.next().unwrap_or_default();
-    let told = || format!("cannot edit with `{editor}`");
-    let mut file = tempfile::Builder::new().prefix("toolcrib-").suffix(".toml").tempfile().with_context(told)?;
-    file.write_all(text.as_bytes()).with_context(told)?;
+    let context = || format!("cannot edit with `{editor}`");
+    let mut file = tempfile::Builder::new().prefix("toolcrib-").suffix(".toml").tempfile().with_context(context)?;
+    file.write_all(text.as_bytes()).with_context(context)?;
     let path = file.into_temp_path();
-    let status = Command::new(program).args(words).arg(&path).status().with_context(told)?;
+    let status = Command::new(program).args(words).arg(&path).status().with_context(context)?;
     if !status.success() {
         return Err(Advice::new(format!("`{editor}` failed ({status})"), "nothing was changed").into());
     }

@@ -190,7 +190,7 @@ impl Report<'_> {
             }
         };
         let key = self.plan.keys.join(".");
-        let (state, changes, said) = match merge {
+        let (state, changes, message) = match merge {
             Merge::Present => {
                 ("unchanged", Vec::new(), format!("`{shown}` has this entry already: nothing was changed"))
             }
@@ -211,7 +211,7 @@ impl Report<'_> {
         if self.args.json {
             self.print_json(state, &changes)?;
         } else {
-            render::aside(&said);
+            render::aside(&message);
             let note = self.args.client.note(self.scope).filter(|_| state != "unchanged");
             note.into_iter().for_each(render::hint);
         }

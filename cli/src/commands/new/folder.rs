@@ -16,18 +16,18 @@ use crate::render::Advice;
 /// There is an entry of that name, or the folder cannot be written.
 pub(super) fn create(dir: &Path, name: &str, fill: impl FnOnce(&Path) -> io::Result<()>) -> anyhow::Result<PathBuf> {
     let folder = dir.join(name);
-    let told = || format!("cannot write `{}`", folder.display());
+    let context = || format!("cannot write `{}`", folder.display());
     match fs::symlink_metadata(&folder) {
         Ok(_) => {
             let hint = "existing files are never overwritten: choose another name, or remove it first";
             return Err(Advice::new(format!("`{}` already exists", folder.display()), hint).into());
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error).with_context(told),
+        Err(error) => return Err(error).with_context(context),
     }
-    fs::create_dir_all(dir).with_context(told)?;
-    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(dir).with_context(told)?;
+    fs::create_dir_all(dir).with_context(context)?;
+    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(dir).with_context(context)?;
     let fresh = unfinished.path().join(name);
-    fill(&fresh).and_then(|()| fs::rename(&fresh, &folder)).with_context(told)?;
+    fill(&fresh).and_then(|()| fs::rename(&fresh, &folder)).with_context(context)?;
     Ok(folder)
 }

@@ -221,8 +221,8 @@ mod tests {
             (r#"{"name":"a","files":{"b":null},"expect":{"answer":1}}"#, "`files`: `b` must be text"),
             (r#"{"name":"a","after":{"b":null},"expect":{"answer":1}}"#, "`after` needs `files`"),
         ] {
-            let told = refused(case);
-            assert!(told.contains(wanted), "{case}: {told}");
+            let output = refused(case);
+            assert!(output.contains(wanted), "{case}: {output}");
         }
         assert!(parse("{\"cases\":[]}").is_err() && parse("{}").is_err() && parse("[]").is_err());
     }

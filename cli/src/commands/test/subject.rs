@@ -65,11 +65,11 @@ impl Subject {
 
 /// Returns the only component of a folder. Fails if one of its sources is newer.
 fn component(folder: &Path) -> anyhow::Result<PathBuf> {
-    let told = || format!("cannot read the folder `{}`", folder.display());
+    let context = || format!("cannot read the folder `{}`", folder.display());
     let build = || format!("run `toolcrib build {}` first", folder.display());
     let mut components = Vec::new();
-    for entry in fs::read_dir(folder).with_context(told)? {
-        let path = entry.with_context(told)?.path();
+    for entry in fs::read_dir(folder).with_context(context)? {
+        let path = entry.with_context(context)?.path();
         if path.is_file() && path.extension().is_some_and(|extension| extension == "wasm") {
             components.push(path);
         }
@@ -80,9 +80,9 @@ fn component(folder: &Path) -> anyhow::Result<PathBuf> {
         let hint = if components.is_empty() { build() } else { "pass one of them".to_owned() };
         return Err(Advice::new(format!("found {found} in `{}`", folder.display()), hint).into());
     };
-    let built = fs::metadata(component).and_then(|about| about.modified()).with_context(told)?;
+    let built = fs::metadata(component).and_then(|about| about.modified()).with_context(context)?;
     for source in SOURCES {
-        if let Some(newer) = newer(&folder.join(source), built, MAX_DEPTH).with_context(told)? {
+        if let Some(newer) = newer(&folder.join(source), built, MAX_DEPTH).with_context(context)? {
             let message = format!("`{}` is newer than `{}`", newer.display(), component.display());
             return Err(Advice::new(message, build()).into());
         }

@@ -38,10 +38,10 @@ mod tests {
         let mut table = ResourceTable::new();
         let error = wasmtime::Error::msg("x".repeat(1000)).context("the server closed the connection early");
         let error = table.push(error).unwrap();
-        let told = StreamErrors(&mut table).to_debug_string(Resource::new_borrow(error.rep())).unwrap();
+        let output = StreamErrors(&mut table).to_debug_string(Resource::new_borrow(error.rep())).unwrap();
         assert!(
-            told.starts_with("the server closed the connection early: xxx") && told.len() == MAX_MESSAGE_CHARS,
-            "{told}"
+            output.starts_with("the server closed the connection early: xxx") && output.len() == MAX_MESSAGE_CHARS,
+            "{output}"
         );
         StreamErrors(&mut table).drop(error).unwrap();
         assert!(table.is_empty());

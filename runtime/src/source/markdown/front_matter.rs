@@ -56,7 +56,7 @@ mod tests {
     fn a_file_without_its_delimiters_is_refused_in_the_formats_words() {
         let starts = "markdown file must start with --- frontmatter delimiter";
         let closing = "no closing --- delimiter found for frontmatter";
-        for (text, told) in [
+        for (text, expected) in [
             ("", starts),
             ("# run\n", starts),
             ("\n---\na: 1\n---\n", starts),
@@ -68,7 +68,11 @@ mod tests {
             ("---\na: 1\n ---\n", closing),
         ] {
             let fault = split(text).unwrap_err();
-            assert_eq!((fault.message.as_str(), fault.place), (told, Some(Place { line: 1, column: 1 })), "{text:?}");
+            assert_eq!(
+                (fault.message.as_str(), fault.place),
+                (expected, Some(Place { line: 1, column: 1 })),
+                "{text:?}"
+            );
         }
     }
 }

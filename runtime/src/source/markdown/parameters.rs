@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_slip_names_the_parameter() {
         let types = "string|number|boolean|object|array";
-        for (parameter, told) in [
+        for (parameter, expected) in [
             (json!({}), format!("tool \"n\" parameters.p.type is required: {types}")),
             (
                 json!({"type": "strng"}),
@@ -231,7 +231,7 @@ mod tests {
             ),
         ] {
             let (_, problems) = read(json!({ "p": parameter }));
-            assert!(problems.contains(&told), "{told}\n{problems:?}");
+            assert!(problems.contains(&expected), "{expected}\n{problems:?}");
         }
         assert_eq!(read(json!([])).1, ["parameters must be a map, found a list"]);
     }

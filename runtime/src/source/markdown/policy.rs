@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_slip_is_told_in_the_formats_words() {
-        for (policy, told) in [
+        for (policy, expected) in [
             (json!({"mode": "allow"}), r#"tools_policy.mode "allow" must be allowlist|denylist"#),
             (json!({"deny": ["a"]}), r#"tools_policy.mode "" must be allowlist|denylist"#),
             (json!({"mode": "allowlist", "allow": ["a", ""]}), "tools_policy.allow[1] is empty"),
@@ -87,7 +87,7 @@ mod tests {
                 "tools_policy: unknown field `denny`, expected one of `mode`, `allow`, `deny`",
             ),
         ] {
-            assert_eq!(policy_of(policy).1, [told]);
+            assert_eq!(policy_of(policy).1, [expected]);
         }
     }
 }

@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_slip_has_the_words_of_an_artifact() {
         let long = "x".repeat(129);
-        for (definition, told) in [
+        for (definition, expected) in [
             (json!([]), "tool must be a map, found a list"),
             (json!({"script": "x"}), "tool.name cannot be empty"),
             (json!({"name": " "}), "tool.name cannot be empty"),
@@ -137,11 +137,11 @@ mod tests {
             (json!({"name": "t", "capabilities": {"env": ["KEY"]}}), "tool: unknown field `capabilities`"),
             (json!({"name": "t", "scrpit": ""}), "tool: unknown field `scrpit`; did you mean `script`?"),
         ] {
-            assert_eq!(defined_tool(&definition, &maker()).unwrap_err(), told);
+            assert_eq!(defined_tool(&definition, &maker()).unwrap_err(), expected);
         }
         let error = defined_tool(&json!({ "name": long }), &maker()).unwrap_err();
         assert!(error.ends_with("name is longer than 128 characters") && error.len() < 250, "{error}");
-        for (definition, told) in [
+        for (definition, expected) in [
             (json!({"name": "h", "script": "x"}), "hook \"h\": event field is required in frontmatter"),
             (json!({"name": "h", "event": "tool.pre"}), "hook \"h\": script is required"),
             (
@@ -149,7 +149,7 @@ mod tests {
                 "hook.event \"tool.per\" is invalid; did you mean `tool.pre`?",
             ),
         ] {
-            assert_eq!(defined_hook(&definition, &maker()).unwrap_err(), told);
+            assert_eq!(defined_hook(&definition, &maker()).unwrap_err(), expected);
         }
     }
 }

@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn an_error_says_what_and_where() {
-        for (text, line, column, told) in [
+        for (text, line, column, expected) in [
             ("---\na: [1\n", 2, 4, "unclosed bracket '['"),
             ("---\na: 1\nb: c: d\n", 3, 5, "mapping values are not allowed in this context"),
             ("---\na: 1\na: 2\n", 3, 1, "duplicate mapping key `a`"),
@@ -152,7 +152,7 @@ mod tests {
         ] {
             let fault = parse(text).unwrap_err();
             assert_eq!(fault.place, Some(Place { line, column }), "{text:?} {fault:?}");
-            assert!(fault.message.contains(told) && !fault.message.contains("line"), "{fault:?}");
+            assert!(fault.message.contains(expected) && !fault.message.contains("line"), "{fault:?}");
         }
     }
 

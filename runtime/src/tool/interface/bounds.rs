@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn a_summary_of_too_many_placeholders_is_refused() {
-        let told = "ui_summary: 65 placeholders, more than the 64 allowed";
-        assert_eq!(stated("ui_summary", json!("{a}".repeat(65))).unwrap_err(), told);
+        let expected = "ui_summary: 65 placeholders, more than the 64 allowed";
+        assert_eq!(stated("ui_summary", json!("{a}".repeat(65))).unwrap_err(), expected);
         assert_eq!(stated("ui_summary", json!("{a}".repeat(64))), Ok(true));
         assert!(stated("transcript_search_text", json!("{".repeat(65))).is_err());
     }
@@ -68,15 +68,15 @@ mod tests {
     #[test]
     fn a_template_a_text_and_a_list_have_a_longest() {
         for field in ["ui_summary", "activity_description", "error_render_hint", "classifier_input"] {
-            let told = format!("{field}: a template of 4097 characters, more than the 4096 allowed");
-            assert_eq!(stated(field, json!("é".repeat(4097))).unwrap_err(), told);
+            let expected = format!("{field}: a template of 4097 characters, more than the 4096 allowed");
+            assert_eq!(stated(field, json!("é".repeat(4097))).unwrap_err(), expected);
             assert_eq!(stated(field, json!("é".repeat(4096))), Ok(true));
         }
-        let told = "search_hint: a text of 16385 characters, more than the 16384 allowed";
-        assert_eq!(stated("search_hint", json!("x".repeat((16 << 10) + 1))).unwrap_err(), told);
+        let expected = "search_hint: a text of 16385 characters, more than the 16384 allowed";
+        assert_eq!(stated("search_hint", json!("x".repeat((16 << 10) + 1))).unwrap_err(), expected);
         let rule = json!({"field": "/a", "is": "==", "than": {"field": "/b"}});
-        let told = "value_validation: 257 entries, more than the 256 allowed";
-        assert_eq!(stated("value_validation", json!(vec![rule; 257])).unwrap_err(), told);
+        let expected = "value_validation: 257 entries, more than the 256 allowed";
+        assert_eq!(stated("value_validation", json!(vec![rule; 257])).unwrap_err(), expected);
         assert!(stated("aliases", json!(["x".repeat((16 << 10) + 1)])).is_err());
     }
 }

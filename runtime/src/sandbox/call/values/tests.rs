@@ -320,11 +320,11 @@ fn each_type_has_the_form_that_is_documented() {
         (map(Type::String, Type::Bool), Val::Map(vec![(Val::String("k".into()), Val::Bool(true))]), json!({"k": true})),
         (map(integer(Integer::U8), Type::Bool), Val::Map(vec![(Val::U8(1), Val::Bool(true))]), json!([[1, true]])),
     ];
-    for (ty, value, told) in table {
+    for (ty, value, expected) in table {
         let text = to_json(&ty, &value, 1000).unwrap();
-        assert_eq!(schema::parse(&text).unwrap(), told, "{text}");
+        assert_eq!(schema::parse(&text).unwrap(), expected, "{text}");
         let function = function(ty);
-        let arguments = json!({ "value": told });
+        let arguments = json!({ "value": expected });
         assert_eq!(check(&function, arguments.as_object().unwrap()), Ok(()), "{text}");
         let back = lower(&function, arguments.as_object().unwrap()).unwrap();
         assert!(same(&back[0], &value), "{back:?}");
