@@ -201,16 +201,26 @@ impl Sources {
         secrets: impl IntoIterator<Item = String>,
         with: impl FnOnce(Builder) -> Builder,
     ) -> anyhow::Result<Runtime> {
+        self.runtime_asking(self.rules.kept.terminal_approver()?, default_deadline, secrets, with)
+    }
+
+    /// Builds the runtime with an approver, whose stored approvals it takes.
+    pub(crate) fn runtime_asking(
+        &self,
+        approver: Arc<TerminalApprover>,
+        default_deadline: Duration,
+        secrets: impl IntoIterator<Item = String>,
+        with: impl FnOnce(Builder) -> Builder,
+    ) -> anyhow::Result<Runtime> {
         let trusted = self.trust.trusted()?;
         let config = self.rules.config(&trusted, true)?;
         let approvals = self.rules.kept.file();
         let vault = self.secrets.vault().ok();
-        let approver = TerminalApprover::new(approvals.clone())?;
         let mut builder = Runtime::builder(self.audit(secrets)?)
             .strict(self.strict)
             .policy(self.policy(&config)?)
             .approvals(approver.earlier().iter().map(StoredApproval::approval))
-            .approver(Arc::new(approver))
+            .approver(approver)
             .limits(Limits::with_deadline(default_deadline))
             .ceiling(self.ceiling())
             .environment(environment())

@@ -32,12 +32,12 @@ impl AllowedAhead {
 /// Approver of a chat.
 pub(crate) struct ChatApprover {
     allowed: AllowedAhead,
-    terminal: TerminalApprover,
+    terminal: Arc<TerminalApprover>,
 }
 
 impl ChatApprover {
     /// Creates an approver that asks `terminal` about everything that is not allowed ahead.
-    pub(crate) fn new(allowed: AllowedAhead, terminal: TerminalApprover) -> Self {
+    pub(crate) fn new(allowed: AllowedAhead, terminal: Arc<TerminalApprover>) -> Self {
         Self { allowed, terminal }
     }
 }

@@ -51,9 +51,10 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);
     let conversation = args.opening.conversation(script.as_ref(), StdinUse::Messages, earlier_run).await?;
     let allowed = AllowedAhead::default();
-    let approver = KeptApprover::new(Arc::new(ChatApprover::new(allowed.clone(), shared.terminal_approver()?)));
+    let terminal = shared.terminal_approver()?;
+    let approver = KeptApprover::new(Arc::new(ChatApprover::new(allowed.clone(), terminal.clone())));
     let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver.clone());
-    let opened = shared.open("chat", &settings, (script.is_some(), false), true, with)?;
+    let opened = shared.open("chat", &settings, terminal, (script.is_some(), false), true, with)?;
     let OpenedAgent { runtime, door, options, agents } = opened;
     let instructions = trusted_instructions(&shared.sources.trust.trusted()?);
     let conversation = conversation.with_briefing(briefing(&runtime, &runtime.session(), instructions.as_deref()));

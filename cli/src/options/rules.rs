@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use toolcrib::call::Behavior;
 use toolcrib::policy::{Approvals, Pattern, PatternError, Rule};
 
 use crate::config::Config;
 use crate::parse::not_allowed;
-use crate::permission::PendingCalls;
+use crate::permission::{PendingCalls, TerminalApprover};
 use crate::trust::Trusted;
 
 use super::state_folder;
@@ -86,6 +87,15 @@ impl Kept {
     /// Returns the file; `None` if none is named and the user has no home directory, which disables permanent approvals.
     pub(crate) fn file(&self) -> Option<Approvals> {
         self.approvals.clone().or_else(|| state_folder("approvals.json")).map(Approvals::file)
+    }
+
+    /// Creates the approver that asks at the terminal, with the approvals that are stored now.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub(crate) fn terminal_approver(&self) -> anyhow::Result<Arc<TerminalApprover>> {
+        TerminalApprover::new(self.file()).map(Arc::new)
     }
 
     /// Returns the file of the calls that wait for approval; `None` as for [`Kept::file`].

@@ -77,9 +77,9 @@ impl AgentOptions {
         self.model.resolve(|name| std::env::var(name).ok())
     }
 
-    /// Creates the approver that asks at the terminal.
-    pub(crate) fn terminal_approver(&self) -> anyhow::Result<TerminalApprover> {
-        TerminalApprover::new(self.sources.rules.kept.file())
+    /// Creates the approver that asks at the terminal. The runtime takes the stored approvals from it, which are read once.
+    pub(crate) fn terminal_approver(&self) -> anyhow::Result<Arc<TerminalApprover>> {
+        self.sources.rules.kept.terminal_approver()
     }
 
     /// Loads the script that replaces the model, if one is named.
@@ -95,11 +95,13 @@ impl AgentOptions {
         }
     }
 
-    /// Opens the tools for the command `name`, and with `has_folders` the folders of records and media.
+    /// Opens the tools for the command `name`, and with `has_folders` the folders of records and media. The stored approvals are
+    /// those of `terminal`.
     pub(crate) fn open(
         &self,
         name: &str,
         settings: &Settings,
+        terminal: Arc<TerminalApprover>,
         (is_scripted, is_json): (bool, bool),
         has_folders: bool,
         with: impl FnOnce(Builder) -> Builder,
@@ -119,7 +121,7 @@ impl AgentOptions {
             let builder = self.model.script.iter().fold(builder, Builder::protect).observer(budget);
             builder.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities)
         };
-        let runtime = self.runtime(settings, all)?;
+        let runtime = self.runtime(settings, terminal, all)?;
         Ok(OpenedAgent { runtime, door, options, agents })
     }
 
@@ -127,6 +129,7 @@ impl AgentOptions {
     pub(super) fn runtime(
         &self,
         settings: &Settings,
+        terminal: Arc<TerminalApprover>,
         with: impl FnOnce(Builder) -> Builder,
     ) -> anyhow::Result<Runtime> {
         let sources = &self.sources;
@@ -135,7 +138,7 @@ impl AgentOptions {
             let builder = Runtime::builder(sources.audit(settings.secrets())?);
             return with(builder).build().context("cannot run without tools");
         }
-        let runtime = sources.runtime_with(settings.tool_timeout.value, settings.secrets(), with)?;
+        let runtime = sources.runtime_asking(terminal, settings.tool_timeout.value, settings.secrets(), with)?;
         sources.trust.hint(&runtime, None);
         Ok(runtime)
     }
