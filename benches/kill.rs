@@ -1,5 +1,5 @@
 //! Kills the program repeatedly at random moments, two processes at a time over the same stores. Afterwards every store
-//! is sound, the next run works, and no call was executed twice.
+//! is sound, each killed run goes on to its answer, the next run works, and no call was executed twice.
 //!
 //! ```sh
 //! cargo bench --bench kill                      # sixty times
@@ -14,12 +14,13 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use stores::{Action, Stores};
 
 /// Kills between two checks of the stores.
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
     let stores = Stores::new();
     let long = Action::ALL.map(|action| (0..5).map(|at| length(&stores, action, at)).max().unwrap_or_default());
     let (next, count) = (AtomicUsize::new(0), Mutex::new(Count::default()));
-    let mut problems = Vec::new();
+    let (mut problems, mut resumed) = (Vec::new(), 0);
     let started = Instant::now();
     for from in (0..times).step_by(BETWEEN) {
         let to = times.min(from + BETWEEN);
@@ -70,6 +71,9 @@ fn main() -> ExitCode {
             }
         });
         problems.extend(stores.problems().into_iter().map(|found| format!("after {to}: {found}")));
+        let (runs, found) = resume_runs(&stores);
+        resumed += runs;
+        problems.extend(found.into_iter().map(|found| format!("after {to}: {found}")));
         stores.approve(stores::REVOKED);
         for action in Action::ALL {
             let ran = stores.program(action, &format!("clean{to}")).output().expect("it starts");
@@ -86,7 +90,7 @@ fn main() -> ExitCode {
     problems.extend(failed);
     problems.extend(wrong_counts(&stores, &done));
     println!(
-        "{killed} killed, {ended} ended before that; {:.0} s; {} calls recorded, {} results stored, {} incomplete lines of Agent Tool records, {} \
+        "{killed} killed, {ended} ended before that, {resumed} runs resumed; {:.0} s; {} calls recorded, {} results stored, {} incomplete lines of Agent Tool records, {} \
          temporary files left",
         started.elapsed().as_secs_f64(),
         stores.recorded(),
@@ -140,6 +144,47 @@ fn kill_one(stores: &Stores, at: usize, long: &[Duration; 4], count: &Mutex<Coun
             }
         }
     }
+}
+
+/// Resumes the killed runs, and removes all runs. Returns the number of those that went on, and what is wrong with them.
+fn resume_runs(stores: &Stores) -> (usize, Vec<String>) {
+    let run = |args: &[&str]| {
+        let mut command = Command::new(stores::TOOLCRIB);
+        stores.enter(command.args(args));
+        command.output().expect("it starts")
+    };
+    let json = |args: &[&str]| serde_json::from_slice::<Value>(&run(args).stdout).unwrap_or_default();
+    let (mut resumed, mut problems) = (0, Vec::new());
+    let listed = json(&["runs", "list", "--json"]);
+    let killed = listed.as_array().into_iter().flatten().filter(|run| run["state"] == "killed");
+    for (id, mark) in killed.filter_map(|run| run["id"].as_str().zip(run["prompt"].as_str())) {
+        // A run that was killed before its prompt was written has nothing to go on with.
+        if mark.is_empty() {
+            continue;
+        }
+        resumed += 1;
+        let script = stores::script_name(mark);
+        let ran = run(&["run", "--resume", id, "--script", &script, "--allow-write=work"]);
+        if !ran.status.success() || ran.stdout != b"done\n" {
+            problems.push(format!("the run {mark} does not go on: {}", String::from_utf8_lossy(&ran.stderr).trim()));
+            continue;
+        }
+        let messages = json(&["runs", "export", id]);
+        let results = messages.as_array().into_iter().flatten().filter(|message| message["role"] == "tool");
+        let results: Vec<&str> = results.filter_map(|message| message["content"].as_str()).collect();
+        if results.len() != 4 {
+            problems.push(format!("the run {mark} has {} results of its 4 calls", results.len()));
+        }
+        let lines = fs::read_to_string(stores.path("work/lines")).expect("the file of the marks");
+        for (at, result) in results.iter().enumerate().filter(|(_, result)| !result.contains("may or may not have")) {
+            if !lines.lines().any(|line| line == format!("{mark}/{}", at + 1)) {
+                problems.push(format!("call {} of the run {mark} was not done: {result}", at + 1));
+            }
+        }
+    }
+    let removed = run(&["runs", "remove", "--all"]);
+    problems.extend((!removed.status.success()).then(|| "the runs cannot be removed".to_owned()));
+    (resumed, problems)
 }
 
 /// Number of temporary files that were not removed.

@@ -13,7 +13,7 @@ use toolcrib::audit::{self, LogProblemKind, Severity};
 use toolcrib::policy::{Approval, Approvals};
 use toolcrib::results::Results;
 
-const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
+pub(crate) const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
 /// Approval that is never revoked.
 const KEPT: &str = "stays";
 /// Approval that is revoked.
@@ -48,6 +48,11 @@ impl Action {
     pub(crate) const ALL: [Self; 4] = [Self::Call, Self::Run, Self::Compile, Self::Approvals];
 }
 
+/// Name of the script of a run with a mark.
+pub(crate) fn script_name(mark: &str) -> String {
+    format!("script-{mark}.json")
+}
+
 impl Stores {
     /// Creates a crib in which every action was executed once: each store holds data.
     pub(crate) fn new() -> Self {
@@ -66,7 +71,6 @@ impl Stores {
         let program = "tools/bin/fs_append_file.wasm";
         fs::copy(crib.join(program), stores.path(program)).expect("the crib was built");
         fs::write(stores.path("tools/bin/says.wasm"), wat::parse_str(PROGRAM).expect("valid text")).expect("a program");
-        stores.script();
         for tool in [KEPT, REVOKED] {
             stores.approve(tool);
         }
@@ -116,7 +120,10 @@ impl Stores {
         let line = json!({"path": "lines", "content": format!("{mark}\n")}).to_string();
         match action {
             Action::Call => command.args(["call", "fs_append_file", &line, "--allow-write=work"]),
-            Action::Run => command.args(["run", "--script", "script.json", "--allow-write=work"]),
+            Action::Run => {
+                self.script(mark);
+                command.args(["run", "--script", &script_name(mark), "--allow-write=work"])
+            }
             Action::Compile => {
                 // The compiled code is missing, so the program compiles it anew.
                 command.args(["call", "says", "--cache-dir", "fresh"])
@@ -126,6 +133,12 @@ impl Stores {
         if action != Action::Approvals {
             command.args(["--records", "records", "--max-inline", "16"]);
         }
+        self.enter(&mut command);
+        command
+    }
+
+    /// Gives a command the folder and the stores.
+    pub(crate) fn enter(&self, command: &mut Command) {
         command.current_dir(self.folder.path()).env_clear().stdin(Stdio::null());
         for (name, place) in [
             ("HOME", "home"),
@@ -136,19 +149,18 @@ impl Stores {
         ] {
             command.env(name, self.path(place));
         }
-        command
     }
 
-    /// Writes the script of a run.
-    fn script(&self) {
+    /// Writes the script of a run, whose calls write lines with this mark.
+    fn script(&self, mark: &str) {
         let call = |at: usize| {
-            let arguments = json!({"path": "lines", "content": format!("run/{at}\n")});
+            let arguments = json!({"path": "lines", "content": format!("{mark}/{at}\n")});
             json!({"name": "fs_append_file", "arguments": arguments})
         };
         let turns = json!([{"tool_calls": [call(1)]}, {"tool_calls": [call(2), call(3)]}, {"tool_calls": [call(4)]},
             {"content": "done"}]);
-        let script = json!({"prompt": "go", "turns": turns});
-        fs::write(self.path("script.json"), script.to_string()).expect("a script");
+        let script = json!({"prompt": mark, "turns": turns});
+        fs::write(self.path(&script_name(mark)), script.to_string()).expect("a script");
     }
 
     /// Removes the code that [`Action::Compile`] has compiled.

@@ -13,3 +13,5 @@ mod model;
 mod place;
 #[cfg(unix)]
 mod prefixes;
+mod running;
+mod stalling;

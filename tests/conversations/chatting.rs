@@ -83,6 +83,36 @@ fn an_interrupt_stops_the_answer_and_not_the_chat() {
 }
 
 #[test]
+fn a_chat_is_listed_with_the_end_of_its_last_exchange() {
+    let place = Place::new();
+    let turn = Turn { parts: vec!["Half of ", "an answer"], calls: Vec::new() };
+    let model = Model::start(vec![turn], Some(Pause::AfterText(0)));
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.until("> ");
+    terminal.types("go\r");
+    model.until_paused();
+    terminal.types("\u{3}");
+    terminal.until("info: interrupted; `/go` goes on");
+    terminal.until("> ");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.end().code, Some(0));
+    let state = || place.listed()[0]["state"].clone();
+    assert_eq!(state(), "interrupted");
+    // The text of the interrupted answer is still the last of the conversation.
+    let end = |args: &[&str], lines: &str| {
+        let mut child = place.start(&model, &[&["chat", "--quiet"], args].concat());
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), lines.as_bytes()).unwrap();
+        assert!(child.wait_with_output().unwrap().status.success());
+        state()
+    };
+    assert_eq!(end(&["--continue"], "/quit\n"), "interrupted");
+    assert_eq!(end(&["--continue"], "and now?\n"), "answer");
+    assert_eq!(end(&["--continue", "--max-tokens", "1"], "one\ntwo\n"), "budget");
+    assert_eq!(end(&[], ""), "ended", "nothing was said");
+    assert_eq!(end(&[], "hello\n/undo\n"), "ended", "nothing is left");
+}
+
+#[test]
 fn undo_drops_the_last_exchange_and_names_what_stays() {
     let place = Place::new();
     let model = Model::start(vec![calls("I write.", "mark", &["a"]), says("It is done.")], None);

@@ -99,6 +99,20 @@ async fn silence_is_a_passing_failure() {
     assert!(end.stdout == "hello\n" && end.stderr.contains("no answer within 500ms"), "{end:?}");
 }
 
+#[tokio::test]
+async fn silence_that_goes_on_names_the_limit_and_the_option() {
+    let server = server([says("late").set_delay(Duration::from_secs(30))]).await;
+    let args = ["go", "--http-timeout", "300ms", "--http-retries", "1"];
+    let end = Place::new().ask(&base(&server), &args).ended(1);
+    for words in ["after 2 attempts", "no answer within 300ms, the limit of `--http-timeout`"] {
+        assert!(end.stderr.contains(words), "{words}: {}", end.stderr);
+    }
+    let hint = "hint: set a longer limit with `--http-timeout`, such as `--http-timeout 5m`";
+    assert!(end.stderr.contains(&format!("{hint}, and go on with `toolcrib run --continue`\n")), "{}", end.stderr);
+    let end = Place::new().ask(&base(&server), &[&args[..], &["--no-keep"]].concat()).ended(1);
+    assert!(end.stderr.contains(&format!("{hint}\n")), "{}", end.stderr);
+}
+
 #[test]
 fn a_lost_connection_is_asked_again() {
     let body = json!({ "choices": [{ "message": { "content": "hello" } }] }).to_string();

@@ -13,7 +13,7 @@ use super::keeper::Keeper;
 use super::message::{Message, Role};
 use super::turn::Call;
 use crate::input;
-use crate::runs::{BROKEN_OFF, KeptRun};
+use crate::runs::{BROKEN_OFF, KeptRun, MissingResult};
 
 /// A conversation and the places where it is stored, if any.
 #[derive(Debug, Default)]
@@ -244,8 +244,7 @@ impl Conversation {
     /// Saves the conversation, if it has a file, by writing a new file and renaming it.
     pub(crate) fn save(&self) -> anyhow::Result<()> {
         let Some(path) = &self.file else { return Ok(()) };
-        let not_made = json!({ "error": "not made: the run stopped before this call" }).to_string();
-        let pending = self.pending.iter().map(|call| Cow::Owned(Message::result(call, not_made.clone().into())));
+        let pending = self.pending.iter().map(|call| Cow::Owned(MissingResult::Stopped.message(call)));
         let messages: Vec<_> = self.saved().into_iter().chain(pending).collect();
         let mut text = serde_json::to_string_pretty(&messages).context("cannot write the messages as JSON")?;
         text.push('\n');

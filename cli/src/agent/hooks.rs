@@ -95,8 +95,8 @@ pub(super) async fn ended(
     answer: Option<&str>,
 ) -> Result<Option<ReviewedText>, Blocked> {
     let payload = || json!({ "reason": reason, "answer": answer });
-    let told = tell(session, HookPoint::RunEnd, payload).await?;
-    answer.map(|answer| text_of(told, "answer", answer)).transpose()
+    let changed = tell(session, HookPoint::RunEnd, payload).await?;
+    answer.map(|answer| text_of(changed, "answer", answer)).transpose()
 }
 
 /// Runs the hooks for an event; `None` if no hook handles it.
@@ -114,9 +114,9 @@ async fn tell(
 }
 
 /// Returns the text of a member after the hooks.
-fn text_of(told: Option<(Value, Vec<HookNote>)>, member: &str, before: &str) -> Result<ReviewedText, Blocked> {
-    let (told, hooks) = told.unwrap_or_default();
-    match told.get(member) {
+fn text_of(changed: Option<(Value, Vec<HookNote>)>, member: &str, before: &str) -> Result<ReviewedText, Blocked> {
+    let (changed, hooks) = changed.unwrap_or_default();
+    match changed.get(member) {
         Some(Value::String(text)) if text != before => Ok(ReviewedText { text: text.clone(), hooks }),
         None | Some(Value::String(_)) => Ok(ReviewedText { text: before.to_owned(), hooks: Vec::new() }),
         Some(_) => Err(Blocked(format!("a hook replaced `{member}` with something other than text"))),
@@ -129,8 +129,8 @@ mod tests {
 
     #[test]
     fn only_a_text_is_taken() {
-        let of = |told: Option<Value>| {
-            let reviewed = text_of(told.map(|told| (told, Vec::new())), "content", "before");
+        let of = |changed: Option<Value>| {
+            let reviewed = text_of(changed.map(|changed| (changed, Vec::new())), "content", "before");
             reviewed.map(|reviewed| reviewed.text).map_err(|blocked| blocked.to_string())
         };
         assert_eq!(of(None).as_deref(), Ok("before"));

@@ -7,15 +7,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::event::Totals;
-use super::message::{Message, Role};
+use super::message::Message;
 use super::turn::{Call, Usage};
 use crate::render::Advice;
 use crate::runs::{Header, KeptRun, Line, RunFigures, RunFile, RunMasks};
 
 /// Minimum time between two lines with text of an answer that still arrives.
 const TEXT_INTERVAL: Duration = Duration::from_millis(200);
+/// Maximum bytes of lines, except for the last of them, without the figures of the run.
+const MAX_WITHOUT_FIGURES: usize = 4 << 10;
 
 /// Keeper of one run. Clones share the file.
 #[derive(Debug, Clone)]
@@ -29,6 +33,12 @@ struct State {
     is_new: bool,
     /// Figures of the lines in the file.
     figures: RunFigures,
+    /// Bytes since the last line that states them.
+    without_figures: usize,
+    /// Number of messages of the conversation in the file.
+    messages: usize,
+    /// Index of the message with the title.
+    titled: Option<usize>,
     /// Calls of which the file has the result.
     answered: HashSet<String>,
     /// Calls of the last step that have begun and were not received yet.
@@ -46,7 +56,7 @@ impl Keeper {
     /// Begins a new file with its header.
     pub(crate) fn begin(file: RunFile, header: Header, masks: RunMasks) -> anyhow::Result<Self> {
         let keeper = Self::new(file, &header.id, masks, None);
-        keeper.lock().write(&Line::Run(header))?;
+        keeper.lock().write(Line::Run(header))?;
         Ok(keeper)
     }
 
@@ -58,17 +68,21 @@ impl Keeper {
             let change = run.changes.iter().find(|(changed, _)| *changed == index).map(|(_, change)| change.clone());
             keeper.message(message, change)?;
         }
-        keeper.lock().write(&Line::Resumed { at: Timestamp::now(), model: model.to_owned() })?;
+        keeper.lock().write(Line::Resumed { at: Timestamp::now(), model: model.to_owned() })?;
         Ok(keeper)
     }
 
     fn new(file: RunFile, id: &str, masks: RunMasks, earlier: Option<&KeptRun>) -> Self {
+        let new = RunFigures { undone: Some(false), ..RunFigures::default() };
         Self(Arc::new(Mutex::new(State {
             id: id.into(),
             file,
             masks,
             is_new: earlier.is_none(),
-            figures: earlier.map_or(RunFigures { undone: Some(false), ..RunFigures::default() }, KeptRun::figures),
+            figures: earlier.map_or(new, |run| run.figures.clone()),
+            without_figures: 0,
+            messages: earlier.map_or(0, |run| run.written + run.answered.len()),
+            titled: earlier.and_then(KeptRun::first_prompt),
             answered: earlier.into_iter().flat_map(|run| run.answered.iter().cloned()).collect(),
             begun: HashSet::new(),
             invocations: HashMap::new(),
@@ -101,22 +115,18 @@ impl Keeper {
         {
             return Ok(());
         }
-        match message.role {
-            Role::Assistant => state.figures.steps += 1,
-            Role::Tool => state.figures.calls += 1,
-            _ => {}
-        }
         let mut message = serde_json::to_value(message).context("cannot write a message as JSON")?;
         let masked = state.masks.mask_message(&mut message);
         let change = change.map(|change| state.masks.mask_text(&change));
         state.forget_text();
-        state.write(&Line::Message { message, masked, change })
+        state.count(&message)?;
+        state.write(Line::Message { message, masked, change, whole: None })
     }
 
     /// Writes that calls begin, and waits until this is on the disk: from here on they are never repeated.
     pub(crate) fn calls(&self, calls: &[Call]) -> anyhow::Result<()> {
         let mut state = self.lock();
-        state.write(&Line::Calls { ids: calls.iter().map(|call| call.id.clone()).collect() })?;
+        state.write(Line::Calls { ids: calls.iter().map(|call| call.id.clone()).collect() })?;
         state.begun = calls.iter().map(|call| call.id.clone()).collect();
         state.invocations.clear();
         state.sync()
@@ -136,14 +146,14 @@ impl Keeper {
     pub(crate) fn asked(&self, invocation: &str) -> bool {
         let mut state = self.lock();
         let Some(id) = state.invocations.get(invocation).cloned() else { return false };
-        state.write(&Line::Asked { id }).is_ok()
+        state.write(Line::Asked { id }).is_ok()
     }
 
     /// Writes that a call begins which was asked about, and waits until this is on the disk.
     pub(crate) fn begun(&self, invocation: &str) -> anyhow::Result<()> {
         let mut state = self.lock();
         let Some(id) = state.invocations.get(invocation).cloned() else { return Ok(()) };
-        state.write(&Line::Begun { id })?;
+        state.write(Line::Begun { id })?;
         state.sync()
     }
 
@@ -157,7 +167,7 @@ impl Keeper {
         state.text_at = Some(Instant::now());
         let beginning = state.masks.mask_beginning(&state.text);
         let Some(new) = beginning.strip_prefix(&state.written_text).filter(|new| !new.is_empty()) else { return };
-        if state.write(&Line::Text { text: new.to_owned() }).is_ok() {
+        if state.write(Line::Text { text: new.to_owned() }).is_ok() {
             state.written_text = beginning;
         }
     }
@@ -167,14 +177,14 @@ impl Keeper {
         let mut state = self.lock();
         let is_written = !state.written_text.is_empty();
         state.forget_text();
-        if is_written { state.write(&Line::Void) } else { Ok(()) }
+        if is_written { state.write(Line::Void) } else { Ok(()) }
     }
 
     /// Writes the tokens of a request.
     pub(crate) fn usage(&self, usage: Usage) -> anyhow::Result<()> {
         let mut state = self.lock();
-        *state.figures.usage.get_or_insert_default() += usage;
-        state.write(&Line::Usage(usage))
+        state.figures.add_usage(usage);
+        state.write(Line::Usage(usage))
     }
 
     /// Writes that the conversation is cut to its first `messages`.
@@ -182,7 +192,12 @@ impl Keeper {
         let mut state = self.lock();
         state.forget_text();
         state.figures.undone = Some(true);
-        state.write(&Line::Undo { messages })?;
+        state.messages = messages;
+        if state.titled.is_some_and(|index| index >= messages) {
+            (state.titled, state.figures.title) = (None, None);
+        }
+        let whole = Some(state.figures.clone());
+        state.write(Line::Undo { messages, whole })?;
         state.sync()
     }
 
@@ -190,8 +205,8 @@ impl Keeper {
     pub(crate) fn end(&self, reason: &str, totals: &Totals) -> anyhow::Result<()> {
         let mut state = self.lock();
         let (at, reason) = (Timestamp::now(), reason.to_owned());
-        let whole = Some(state.figures);
-        state.write(&Line::End { at, reason, steps: totals.steps, calls: totals.calls, whole })?;
+        let whole = Some(state.figures.clone());
+        state.write(Line::End { at, reason, steps: totals.steps, calls: totals.calls, whole })?;
         state.sync()
     }
 
@@ -206,9 +221,33 @@ impl Keeper {
 }
 
 impl State {
-    fn write(&mut self, line: &Line) -> anyhow::Result<()> {
-        let line = serde_json::to_vec(line).context("cannot write a line of the run as JSON")?;
-        self.file.append(&line).map_err(|error| self.failed(&error))
+    /// Counts a message, masked as it is written.
+    fn count(&mut self, message: &Value) -> anyhow::Result<()> {
+        let message = Message::deserialize(message).context("cannot read a masked message")?;
+        let has_title = self.figures.title.is_some();
+        self.figures.add_message(&message);
+        if !has_title && self.figures.title.is_some() {
+            self.titled = Some(self.messages);
+        }
+        self.messages += 1;
+        Ok(())
+    }
+
+    /// Writes a line. A message states the figures of the run if the last line that did is far back.
+    fn write(&mut self, mut line: Line) -> anyhow::Result<()> {
+        let encode = |line: &Line| serde_json::to_vec(line).context("cannot write a line of the run as JSON");
+        let mut bytes = encode(&line)?;
+        self.without_figures += bytes.len();
+        if let Line::Message { whole, .. } = &mut line
+            && self.without_figures >= MAX_WITHOUT_FIGURES
+        {
+            *whole = Some(self.figures.clone());
+            bytes = encode(&line)?;
+        }
+        if line.figures().is_some() {
+            self.without_figures = 0;
+        }
+        self.file.append(&bytes).map_err(|error| self.failed(&error))
     }
 
     fn sync(&self) -> anyhow::Result<()> {

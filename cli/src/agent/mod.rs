@@ -34,6 +34,7 @@ pub(crate) mod server;
 pub(crate) mod settings;
 mod step;
 pub(crate) mod turn;
+mod unfinished;
 pub(crate) mod unsent;
 
 use std::time::Instant;
@@ -65,6 +66,10 @@ const MAX_REASON: usize = 200;
 type End = (Ending, Option<String>);
 /// Result of an interrupted run.
 const INTERRUPTED: End = (Ending::Interrupted, None);
+/// State of a kept run that ended with an error.
+const FAILED: &str = "failed";
+/// State of a kept chat without an answer.
+const ENDED: &str = "ended";
 
 /// An agent with its conversation. Dropping it early stops its calls and saves the conversation.
 pub(crate) struct Agent {
@@ -79,6 +84,8 @@ pub(crate) struct Agent {
     totals: Totals,
     /// Budget at which the agent stopped, if it did.
     stopped: Option<UsedUp>,
+    /// End of the last exchange, in the word that is kept.
+    last_end: Option<&'static str>,
     started: Instant,
     ended: bool,
 }
@@ -104,6 +111,7 @@ impl Agent {
             batch: None,
             totals: Totals::default(),
             stopped: None,
+            last_end: None,
             started: Instant::now(),
             ended: false,
         }
@@ -138,6 +146,7 @@ impl Agent {
     /// conversation.
     pub(crate) async fn exchange(&mut self) -> anyhow::Result<End> {
         let end = self.steps().await;
+        self.last_end = Some(end.as_ref().map_or(FAILED, |(ending, _)| ending.as_str()));
         if !matches!(end, Ok((Ending::Answer, _))) {
             self.break_off();
         }
@@ -155,6 +164,7 @@ impl Agent {
 
     /// Drops the last message of the user with everything after it.
     pub(crate) fn undo(&mut self) -> anyhow::Result<Option<DroppedExchange>> {
+        self.last_end = None;
         self.conversation.undo()
     }
 
@@ -195,7 +205,7 @@ impl Agent {
             }
             Err(error) => {
                 // The first error is the one to return.
-                let _ = self.keep_end("failed");
+                let _ = self.keep_end(FAILED);
                 let _ = self.report.emit(&Event::Error { message: &render::message(&error), exit_code: 1 });
                 Err(error)
             }
@@ -359,13 +369,28 @@ impl Agent {
     }
 
     fn report_end(&mut self, ending: Ending, answer: Option<&str>) -> anyhow::Result<()> {
-        self.keep_end(ending.as_str())?;
+        self.keep_end(self.kept_end(ending))?;
         let (budget, exit_code) = (ending.budget(), ending.exit_code());
         let run = self.conversation.keeper().map(keeper::Keeper::id);
         let (totals, run) = (self.totals(), run.as_deref());
         let stopped = self.stopped.take().map(|used_up| used_up.to_string());
         let stopped = stopped.as_deref();
         self.report.emit(&Event::End { reason: ending, answer, budget, stopped, run, totals, exit_code })
+    }
+
+    /// Returns the state of the kept run: a chat that its user ends has that of its last exchange, or of its conversation.
+    fn kept_end(&self, ending: Ending) -> &'static str {
+        match ending {
+            Ending::Answer => self.last_end.unwrap_or_else(|| {
+                let is_open = self.conversation.is_broken_off() || self.conversation.awaits_model();
+                match self.conversation.answers() {
+                    _ if is_open => Ending::Interrupted.as_str(),
+                    0 => ENDED,
+                    _ => ending.as_str(),
+                }
+            }),
+            ending => ending.as_str(),
+        }
     }
 
     fn keep_end(&self, reason: &str) -> anyhow::Result<()> {

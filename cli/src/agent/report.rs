@@ -12,6 +12,7 @@ use super::budget::UsedUp;
 use super::event::{Ending, Event, EventLine, Subagent, ToolResult, Totals};
 use super::keeper::Keeper;
 use super::turn::Turn;
+use super::unfinished::UnfinishedAnswer;
 use crate::media::MediaFolder;
 use crate::options::is_maskable;
 use crate::permission::{DenyFlags, ask_person, denial_hints};
@@ -59,12 +60,10 @@ pub(crate) struct Report {
     span: Option<AgentSpan>,
     /// Flags that hints about denials name.
     deny_flags: DenyFlags,
-    /// Keeper of the run, which gets the text of an answer while it arrives.
-    keeper: Option<Keeper>,
     /// Command that goes on with a kept run.
     command: &'static str,
-    /// Text of the current answer so far.
-    unfinished: String,
+    /// Text of the current answer, which the kept run gets too.
+    unfinished: UnfinishedAnswer,
     /// Spinner while the model has not begun to answer.
     spinner: Option<Spinner>,
     /// `true` if text of the current answer was streamed.
@@ -87,9 +86,8 @@ impl Report {
             media: None,
             span: None,
             deny_flags: DenyFlags::default(),
-            keeper: None,
             command: "run",
-            unfinished: String::new(),
+            unfinished: UnfinishedAnswer::default(),
             spinner: None,
             streamed: false,
             line_open: false,
@@ -98,7 +96,7 @@ impl Report {
 
     /// Sets the keeper of the run, and the command that goes on with it.
     pub(crate) fn kept(self, keeper: Option<Keeper>, command: &'static str) -> Self {
-        Self { keeper, command, ..self }
+        Self { unfinished: UnfinishedAnswer::kept(keeper), command, ..self }
     }
 
     /// Sets the flags that hints about denials name.
@@ -124,8 +122,7 @@ impl Report {
             media: self.media.clone(),
             span: self.span.as_ref().map(AgentSpan::below),
             deny_flags: self.deny_flags.clone(),
-            keeper: None,
-            unfinished: String::new(),
+            unfinished: UnfinishedAnswer::default(),
             spinner: None,
             streamed: false,
             line_open: false,
@@ -136,7 +133,7 @@ impl Report {
     /// Reports one event.
     pub(crate) fn emit(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         self.spinner = None;
-        self.follow(event)?;
+        self.unfinished.follow(event)?;
         if let Some(span) = &mut self.span {
             span.observe(event);
         }
@@ -158,7 +155,7 @@ impl Report {
 
     /// Prepares for the next answer of a model: shows a spinner until it begins.
     pub(crate) fn begin_answer(&mut self, model: &str) {
-        self.unfinished.clear();
+        self.unfinished.begin();
         let is_traced = matches!(self.audience, Audience::Person(detail) if detail >= Detail::Trace);
         self.spinner = None;
         if is_traced && self.below.is_none() && !self.debug {
@@ -171,7 +168,7 @@ impl Report {
         self.spinner = None;
         // A closed output shows when more is printed.
         let _ = self.close_line();
-        Some(std::mem::take(&mut self.unfinished)).filter(|text| !text.trim().is_empty())
+        self.unfinished.end()
     }
 
     /// Asks a person at the terminal whether to go on although a budget is used up; `false` if there is nobody.
@@ -194,20 +191,14 @@ impl Report {
         Ok(false)
     }
 
-    /// Follows the text of the current answer for the kept run.
-    fn follow(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
-        match event {
-            Event::Text { delta, .. } => {
-                self.unfinished += delta;
-                self.keeper.iter().for_each(|keeper| keeper.text(delta));
-                Ok(())
-            }
-            Event::Retry { .. } => {
-                self.unfinished.clear();
-                self.keeper.as_ref().map_or(Ok(()), Keeper::void_text)
-            }
-            _ => Ok(()),
-        }
+    /// Returns `true` if text of the answer that arrives was shown. That of a subagent is not: no run goes on from it.
+    pub(crate) fn has_text(&self) -> bool {
+        self.below.is_none() && self.unfinished.has_text()
+    }
+
+    /// Returns the command that goes on with a kept run.
+    pub(crate) fn resume_command(&self) -> Option<String> {
+        self.unfinished.keeper().map(|_| format!("toolcrib {} --continue", self.command))
     }
 
     /// Says why a run stopped without an answer, and how to go on.
@@ -221,7 +212,7 @@ impl Report {
 
     /// Says how to go on with a kept run.
     fn explain_resume(&self) {
-        if let Some(keeper) = &self.keeper {
+        if let Some(keeper) = self.unfinished.keeper() {
             let (command, id) = (self.command, keeper.id());
             render::hint(&format!("the run is kept: go on with `toolcrib {command} --resume {id}` and its options"));
         }

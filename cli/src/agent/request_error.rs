@@ -9,6 +9,10 @@ use super::responses::REASONING;
 const UNUSABLE: &str = "unusable-answer";
 /// Kind of an error of the connection.
 pub(super) const TRANSPORT: &str = "transport";
+/// Kind of an error about a time limit.
+pub(super) const TIMEOUT: &str = "timeout";
+/// Option with the time limit of a server.
+const LIMIT: &str = "`--http-timeout`";
 
 /// Error of a request. Its kind is the status, `timeout`, `transport` or
 /// `unusable-answer`.
@@ -30,9 +34,31 @@ impl RequestError {
         Self::Transient { kind: UNUSABLE.into(), reason: reason.into(), asked: None }
     }
 
-    /// Creates an error about a timeout.
+    /// Creates an error about an answer that does not begin, or does not end if it is not streamed.
     pub(crate) fn timed_out(timeout: Duration) -> Self {
-        Self::Transient { kind: "timeout".into(), reason: format!("no answer within {timeout:?}"), asked: None }
+        let reason = format!("no answer within {timeout:?}, the limit of {LIMIT}");
+        Self::Transient { kind: TIMEOUT.into(), reason, asked: None }
+    }
+
+    /// Creates an error about an answer that has begun and stopped.
+    pub(crate) fn stalled(timeout: Duration) -> Self {
+        let reason = format!("the answer stopped: nothing more within {timeout:?}, the limit of {LIMIT}");
+        Self::Transient { kind: TIMEOUT.into(), reason, asked: None }
+    }
+
+    /// Creates an error about a stream that does not end. It is not requested again.
+    pub(crate) fn endless(limit: Duration) -> Self {
+        let reason = format!("the answer did not end within {limit:?}, the limit of a stream or a longer {LIMIT}");
+        Self::Permanent { kind: TIMEOUT.into(), reason, hint: None }
+    }
+
+    /// Returns the error for an answer of which text was shown. One that stalled is not requested again: each attempt could
+    /// take the whole limit and the tokens of the answer once more, and the text would be void. The conversation goes on from it.
+    pub(crate) fn after_text(self) -> Self {
+        match self {
+            Self::Transient { kind, reason, .. } if kind == TIMEOUT => Self::Permanent { kind, reason, hint: None },
+            error => error,
+        }
     }
 
     /// Creates an error after which a retry will not succeed.

@@ -93,8 +93,10 @@ fn bounded(response: Response, timeout: Duration, streamed: bool) -> impl Stream
         let chunk = match tokio::time::timeout_at(deadline.min(Instant::now() + timeout), response.chunk()).await {
             // A stream that is always ready never triggers the timeout, so the deadline is checked here.
             Ok(chunk) if Instant::now() < deadline => chunk.map_err(RequestError::transport)?,
+            Err(_) if Instant::now() < deadline && read > 0 => return Err(RequestError::stalled(timeout)),
             Err(_) if Instant::now() < deadline => return Err(RequestError::timed_out(timeout)),
-            _ => return Err(unended(whole, streamed)),
+            _ if streamed => return Err(RequestError::endless(whole)),
+            _ => return Err(RequestError::timed_out(whole)),
         };
         let Some(chunk) = chunk else { return Ok(None) };
         let read = read + chunk.len();
@@ -103,14 +105,6 @@ fn bounded(response: Response, timeout: Duration, streamed: bool) -> impl Stream
         }
         Ok(Some((chunk.to_vec(), (response, read))))
     })
-}
-
-/// Error for an answer that does not end. A stream that exceeds its limit is not retried.
-fn unended(whole: Duration, streamed: bool) -> RequestError {
-    match streamed {
-        true => RequestError::permanent(format!("the answer did not end within {whole:?}")),
-        false => RequestError::timed_out(whole),
-    }
 }
 
 /// Skips white space and a byte order mark.
@@ -151,14 +145,15 @@ async fn events(
             Ok(event) => event,
             // An answer announced as complete is complete, however the connection ends.
             Err(_) if answer.is_finished() => break,
+            Err(EventStreamError::Transport(fault)) if report.has_text() => return Err(fault.after_text()),
             Err(EventStreamError::Transport(fault)) => return Err(fault),
             Err(_) => return Err(RequestError::transient("the stream is not an event stream")),
         };
         begun = true;
         report.debug(|| event.data.clone())?;
         if event.event == "error" {
-            let said = serde_json::from_str(&event.data).unwrap_or(Value::String(event.data));
-            return Err(fault(AnswerError::error(&said), report));
+            let error = serde_json::from_str(&event.data).unwrap_or(Value::String(event.data));
+            return Err(fault(AnswerError::error(&error), report));
         }
         done = add_event(answer.as_mut(), &event, step, streamed, report)?;
     }
@@ -242,9 +237,10 @@ mod tests {
 
     #[test]
     fn a_stream_that_never_ends_is_given_up_and_never_asked_for_again() {
-        assert!(
-            matches!(unended(MAX_STREAM, true), RequestError::Permanent { reason, .. } if reason.ends_with("within 1800s"))
-        );
-        assert!(matches!(unended(Duration::from_secs(1), false), RequestError::Transient { .. }));
+        let RequestError::Permanent { reason, .. } = RequestError::endless(MAX_STREAM) else { panic!("it is retried") };
+        assert!(reason.contains("within 1800s, the limit of a stream or a longer `--http-timeout`"), "{reason}");
+        let limit = Duration::from_secs(1);
+        assert!(matches!(RequestError::timed_out(limit).after_text(), RequestError::Permanent { .. }));
+        assert!(matches!(RequestError::transient("cut").after_text(), RequestError::Transient { .. }));
     }
 }

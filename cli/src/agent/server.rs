@@ -14,7 +14,7 @@ use super::api::Api;
 use super::event::Event;
 use super::report::Report;
 use super::request::Request;
-use super::request_error::{RequestError, Setting, TRANSPORT};
+use super::request_error::{RequestError, Setting, TIMEOUT, TRANSPORT};
 use super::response_body;
 use super::retry::{self, Retries};
 use super::turn::Turn;
@@ -91,8 +91,15 @@ impl Server {
                     tokio::time::sleep(wait).await;
                 }
                 RequestError::Transient { reason, kind, .. } => {
-                    let hint = (kind == TRANSPORT).then(|| self.connection_hint());
+                    let hint = match kind.as_str() {
+                        TRANSPORT => Some(self.connection_hint()),
+                        TIMEOUT => Some(timeout_hint(report)),
+                        _ => None,
+                    };
                     return Err(self.failed(&reason, hint.as_deref(), attempt));
+                }
+                RequestError::Permanent { reason, kind, .. } if kind == TIMEOUT => {
+                    return Err(self.failed(&reason, Some(&timeout_hint(report)), attempt));
                 }
                 RequestError::Permanent { reason, hint, .. } => return Err(self.failed(&reason, hint, attempt)),
                 RequestError::Output(error) => return Err(error),
@@ -162,13 +169,13 @@ impl Server {
         let moved = header(reqwest::header::LOCATION).map(|to| format!("the address has moved to {to}"));
         let text = response_body::read_refusal(response, self.timeout).await;
         report.debug(|| text.clone())?;
-        let said = match serde_json::from_str::<Value>(&text) {
+        let message = match serde_json::from_str::<Value>(&text) {
             Ok(body) => message_of(&body),
             Err(_) => text.trim().to_owned(),
         };
-        let said = if status.is_redirection() { moved.unwrap_or(said) } else { said };
-        let said = render::one_line(&render::shortened(&report.masked(&said), MAX_REASON_LEN));
-        let reason = if said.is_empty() { status.to_string() } else { format!("{status}: {said}") };
+        let message = if status.is_redirection() { moved.unwrap_or(message) } else { message };
+        let message = render::one_line(&render::shortened(&report.masked(&message), MAX_REASON_LEN));
+        let reason = if message.is_empty() { status.to_string() } else { format!("{status}: {message}") };
         let text = text.to_ascii_lowercase();
         let setting = Setting::ALL.into_iter().find(|setting| setting.is_in(request) && setting.is_named_in(&text));
         let kind = status.as_str().to_owned();
@@ -181,6 +188,15 @@ impl Server {
             _ => None,
         };
         Ok(RequestError::Permanent { kind, reason, hint })
+    }
+}
+
+/// Returns the hint about a time limit, and how to go on from the text of a kept run.
+fn timeout_hint(report: &Report) -> String {
+    let limit = "set a longer limit with `--http-timeout`, such as `--http-timeout 5m`";
+    match report.resume_command() {
+        Some(command) => format!("{limit}, and go on with `{command}`"),
+        None => limit.to_owned(),
     }
 }
 

@@ -23,7 +23,7 @@ use crate::agent::{Agent, RequestOptions};
 use crate::instructions::trusted_instructions;
 use crate::options::duration;
 use crate::parse::MAX_APPROVAL_WAIT;
-use crate::permission::WaitingApprover;
+use crate::permission::{TerminalApprover, WaitingApprover};
 use crate::render::{self, Advice, usage_error};
 use crate::runs::{KeptRun, RunState};
 
@@ -131,7 +131,8 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     }
     args.shared.sources.fetch().await?;
     if args.capabilities {
-        print_capabilities(&args.shared.runtime(&settings, |builder| builder)?, args.json)?;
+        let terminal = args.shared.terminal_approver()?;
+        print_capabilities(&args.shared.runtime(&settings, terminal, |builder| builder)?, args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let script = args.shared.script()?;
@@ -145,9 +146,10 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     // A script goes on where it was, unless a prompt begins anew.
     let is_same = earlier_run.is_some_and(|run| conversation.messages().len() == run.messages.len());
     let script = script.map(|script| script.after(if is_same { conversation.answers() } else { 0 }));
-    let approver = KeptApprover::new(args.approver()?);
+    let terminal = args.shared.terminal_approver()?;
+    let approver = KeptApprover::new(args.approver(&terminal)?);
     let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver.clone());
-    let opened = args.shared.open("run", &settings, (script.is_some(), args.json), !args.dry_run, with)?;
+    let opened = args.shared.open("run", &settings, terminal, (script.is_some(), args.json), !args.dry_run, with)?;
     let OpenedAgent { runtime, door, options, agents } = opened;
     let instructions = trusted_instructions(&args.shared.sources.trust.trusted()?);
     let conversation = conversation.with_briefing(briefing(&runtime, &runtime.session(), instructions.as_deref()));
@@ -181,13 +183,13 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
 impl Args {
     /// Prints the kept answer of a run that was killed after it; any other run with an answer needs a prompt.
     fn repeat_answer(&self, run: &KeptRun) -> anyhow::Result<ExitCode> {
-        let Some(answer) = run.answer().filter(|_| run.state == RunState::Open) else {
+        let Some(answer) = run.answer().filter(|_| run.state == RunState::Killed) else {
             return Err(usage_error("the run has ended with an answer: pass a PROMPT to go on with it"));
         };
         match self.json {
             true => {
                 let mut report = Report::new(Audience::Program, false, Vec::new());
-                report.emit(&Event::Message { step: run.steps, content: &answer, r#final: true })?;
+                report.emit(&Event::Message { step: run.figures.steps, content: &answer, r#final: true })?;
                 let (reason, id, totals) = (Ending::Answer, run.header.id.as_str(), Totals::default());
                 let (answer, run) = (Some(answer.as_str()), Some(id));
                 report.emit(&Event::End { reason, answer, budget: None, stopped: None, run, totals, exit_code: 0 })?;
@@ -199,7 +201,7 @@ impl Args {
     }
 
     /// Returns the approver: the terminal, or what takes its place. A dry run asks nothing.
-    fn approver(&self) -> anyhow::Result<Arc<dyn Approver>> {
+    fn approver(&self, terminal: &Arc<TerminalApprover>) -> anyhow::Result<Arc<dyn Approver>> {
         let approvals = || self.shared.sources.rules.kept.file();
         match (self.answers, self.wait_approval) {
             (true, _) if !self.dry_run => {
@@ -214,7 +216,7 @@ impl Args {
                 })?;
                 Ok(Arc::new(WaitingApprover::new(calls, approvals(), max_wait)))
             }
-            _ => Ok(Arc::new(self.shared.terminal_approver()?)),
+            _ => Ok(terminal.clone()),
         }
     }
 }

@@ -9,10 +9,8 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use serde_json::json;
 use toolcrib::owner_only;
 
-use crate::agent::message::Message;
 use crate::options::{RunsFolder, duration};
 use crate::render::{self, Advice, counted};
 use crate::runs::{KeptRun, RunStore};
@@ -89,11 +87,7 @@ fn read(folder: &RunsFolder, id: &str) -> anyhow::Result<KeptRun> {
 }
 
 fn export(run: &KeptRun, output: Option<&Path>, force: bool) -> anyhow::Result<()> {
-    // Calls that were never made have no result, which every API requires.
-    let not_made = json!({ "error": "not made: the run stopped before this call" }).to_string();
-    let pending = run.pending.iter().map(|call| Message::result(call, not_made.clone().into()));
-    let messages: Vec<Message> = run.messages.iter().cloned().chain(pending).collect();
-    let text = serde_json::to_string_pretty(&messages).context("cannot write the messages as JSON")?;
+    let text = serde_json::to_string_pretty(&run.exported()).context("cannot write the messages as JSON")?;
     let Some(path) = output else { return text.lines().try_for_each(render::print_json) };
     match write(path, format!("{text}\n").as_bytes(), force) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && !force => {

@@ -1,4 +1,5 @@
-//! Lines of the file of a run. Members may be added under the same version.
+//! Lines of the file of a run. Members may be added under the same version. Some lines state the figures of the whole run, so
+//! that a list need not read the rest.
 //!
 //! | `type` | meaning |
 //! |---|---|
@@ -18,10 +19,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agent::message::{Message, Role};
 use crate::agent::turn::Usage;
+use crate::render::shortened;
 
 /// Version of the format. It changes if an earlier program could misread a file.
 pub(crate) const RUN_VERSION: u32 = 1;
+/// Maximum characters of a title.
+const MAX_TITLE: usize = 200;
 
 /// First line of a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -52,6 +57,9 @@ pub(crate) enum Line {
         /// The call in a few words, if it may have changed something outside the conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<String>,
+        /// Figures of the run with this message, now and then: those of a long run are read near its end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        whole: Option<RunFigures>,
     },
     Calls {
         ids: Vec<String>,
@@ -70,6 +78,9 @@ pub(crate) enum Line {
     Undo {
         /// Number of messages that stay.
         messages: usize,
+        /// Figures of the run after this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        whole: Option<RunFigures>,
     },
     Resumed {
         at: Timestamp,
@@ -86,8 +97,18 @@ pub(crate) enum Line {
     },
 }
 
+impl Line {
+    /// Returns the figures of the run that the line states.
+    pub(crate) fn figures(&self) -> Option<&RunFigures> {
+        match self {
+            Self::Message { whole, .. } | Self::Undo { whole, .. } | Self::End { whole, .. } => whole.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 /// Figures of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunFigures {
     /// Requests that the model answered.
     pub(crate) steps: u32,
@@ -98,4 +119,29 @@ pub(crate) struct RunFigures {
     /// `true` if parts of the conversation were taken back; absent where nothing says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) undone: Option<bool>,
+    /// Beginning of the first prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+}
+
+impl RunFigures {
+    /// Returns the title of a run that begins with a prompt.
+    pub(crate) fn title_of(prompt: &Message) -> String {
+        shortened(&prompt.shown_text(), MAX_TITLE).into_owned()
+    }
+
+    /// Adds a message.
+    pub(crate) fn add_message(&mut self, message: &Message) {
+        match message.role {
+            Role::Assistant => self.steps += 1,
+            Role::Tool => self.calls += 1,
+            Role::User if self.title.is_none() => self.title = Some(Self::title_of(message)),
+            _ => {}
+        }
+    }
+
+    /// Adds the tokens of a request.
+    pub(crate) fn add_usage(&mut self, usage: Usage) {
+        *self.usage.get_or_insert_default() += usage;
+    }
 }

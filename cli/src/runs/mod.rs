@@ -7,6 +7,7 @@
 mod file;
 mod line;
 mod masks;
+mod missing;
 mod reading;
 mod store;
 mod summary;
@@ -14,6 +15,7 @@ mod summary;
 pub(crate) use file::RunFile;
 pub(crate) use line::{Header, Line, RunFigures};
 pub(crate) use masks::RunMasks;
-pub(crate) use reading::{BROKEN_OFF, KeptRun, RunState, broken_off};
+pub(crate) use missing::{BROKEN_OFF, CallState, MissingResult, broken_off};
+pub(crate) use reading::{KeptRun, RunState};
 pub(crate) use store::RunStore;
 pub(crate) use summary::RunSummary;

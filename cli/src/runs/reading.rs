@@ -1,20 +1,21 @@
-//! State of a run from the lines of its file: its conversation, the calls that have not begun, and its end.
+//! State of a run from the lines of its file: its conversation, the calls that have not begun or not ended, and its end.
 
 use std::collections::{HashMap, HashSet};
 
 use anyhow::{Context, anyhow, bail};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::message::{Message, Role};
-use crate::agent::turn::{Call, Usage};
+use crate::agent::turn::Call;
 
 use super::line::{Header, Line, RUN_VERSION, RunFigures};
+use super::missing::{BROKEN_OFF, CallState, MissingResult, arriving, broken_off};
 
 /// A run as it was kept.
 #[derive(Debug)]
 pub(crate) struct KeptRun {
     pub(crate) header: Header,
-    /// The conversation. Every call but the `pending` ones is answered.
+    /// The conversation. Every call but the `pending` and the `open` ones is answered.
     pub(crate) messages: Vec<Message>,
     /// Number of the first messages that the file holds. The others are results of the last step, of which the file has those
     /// of the `answered` calls, and what stands for the parts that an interruption left open.
@@ -23,14 +24,13 @@ pub(crate) struct KeptRun {
     pub(crate) answered: Vec<String>,
     /// Changes outside the conversation: the index of a message with what its call may have changed.
     pub(crate) changes: Vec<(usize, String)>,
-    /// Calls of the last message, none of which has begun.
+    /// Calls of the last message, none of which has begun; empty in a run that goes on.
     pub(crate) pending: Vec<Call>,
-    pub(crate) usage: Option<Usage>,
-    /// Requests that the model answered.
-    pub(crate) steps: u32,
-    pub(crate) calls: u64,
-    /// `true` if parts of the conversation were taken back.
-    pub(crate) is_undone: bool,
+    /// Calls of the last step without a result, in a run that goes on.
+    pub(crate) open: Vec<(Call, CallState)>,
+    /// Text of an answer that still arrives, in a run that goes on.
+    pub(crate) arriving: String,
+    pub(crate) figures: RunFigures,
     pub(crate) state: RunState,
 }
 
@@ -39,8 +39,21 @@ pub(crate) struct KeptRun {
 pub(crate) enum RunState {
     /// The process ended it for this reason.
     Ended(String),
-    /// The process has not ended it: it runs, or was killed.
-    Open,
+    /// The process ended without a word.
+    Killed,
+    /// A process writes it now.
+    Running,
+}
+
+impl RunState {
+    /// Returns the state in a word.
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Ended(reason) => reason,
+            Self::Killed => "killed",
+            Self::Running => "running",
+        }
+    }
 }
 
 /// Calls of the last message, while not all of them are answered.
@@ -54,47 +67,14 @@ struct OpenStep {
     results: HashMap<String, (Message, Option<String>)>,
 }
 
-/// Result of a call that began and has no recorded end.
-fn interrupted_result() -> String {
-    let error = "interrupted: the program ended while this call ran, so it may or may not have happened; it is not repeated. \
-                 Find out before you make it again";
-    json!({ "error": error }).to_string()
-}
-
-/// Result of a call that never began and of which some arguments were not kept.
-fn masked_result() -> String {
-    json!({ "error": "not made: the program ended before this call, and its arguments held a secret that is not kept" })
-        .to_string()
-}
-
-/// Result of a call that nobody had approved.
-fn asked_result() -> String {
-    json!({ "error": "not made: the program ended while this call waited for an approval, so it has not happened" })
-        .to_string()
-}
-
-/// Result of a call that a copy of its run does not make.
-fn copied_result() -> String {
-    let error = "not made: this conversation is a copy, and the call belongs to the run that it was copied from, which may \
-                 have made it since. Find out before you make it again";
-    json!({ "error": error }).to_string()
-}
-
-/// Mark at the end of a text that broke off.
-pub(crate) const BROKEN_OFF: &str = "\n[The answer was interrupted here.]";
-
-/// Creates the message of an answer that broke off.
-pub(crate) fn broken_off(text: &str) -> Message {
-    Message::text(Role::Assistant, format!("{}{BROKEN_OFF}", text.trim_end()))
-}
-
 impl KeptRun {
-    /// Reads the complete lines of a file; `name` is its name in messages.
+    /// Reads the complete lines of a file; `name` is its name in messages. Without a result, a call of a run that `goes_on` is
+    /// open, and one of another was interrupted.
     ///
     /// # Errors
     ///
     /// The first line that is damaged, with its number.
-    pub(super) fn read(bytes: &[u8], name: &str) -> anyhow::Result<Self> {
+    pub(super) fn read(bytes: &[u8], name: &str, goes_on: bool) -> anyhow::Result<Self> {
         let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate();
         let header = header_of(lines.next().map_or(&[][..], |(_, line)| line), name)?;
         if header.version != RUN_VERSION {
@@ -106,25 +86,31 @@ impl KeptRun {
             let line = serde_json::from_slice(line).map_err(|error| anyhow!("{}: {error}", place()))?;
             reading.add(line).with_context(place)?;
         }
-        Ok(reading.end())
+        Ok(reading.end(goes_on))
     }
 
-    /// Returns the conversation for a run of its own, which makes none of the calls that have not begun here.
+    /// Returns the conversation for a run of its own, which makes none of the calls that have not ended here.
     pub(crate) fn copied(mut self) -> Self {
-        let pending = std::mem::take(&mut self.pending);
-        self.messages.extend(pending.iter().map(|call| Message::result(call, copied_result().into())));
+        let open = std::mem::take(&mut self.open).into_iter().map(|(call, _)| call);
+        for call in std::mem::take(&mut self.pending).into_iter().chain(open) {
+            self.messages.push(MissingResult::OfOrigin.message(&call));
+        }
+        let text = std::mem::take(&mut self.arriving);
+        self.messages.extend((!text.is_empty()).then(|| broken_off(&text)));
         self
     }
 
-    /// Returns the beginning of the first prompt.
-    pub(crate) fn title(&self) -> String {
-        let first = self.messages.iter().find(|message| message.role == Role::User);
-        first.map(Message::shown_text).unwrap_or_default()
+    /// Returns the messages with a result for every call, which every API requires.
+    pub(crate) fn exported(&self) -> Vec<Message> {
+        let pending = self.pending.iter().map(|call| MissingResult::Stopped.message(call));
+        let open = self.open.iter().map(|(call, state)| MissingResult::InProgress(*state).message(call));
+        let text = (!self.arriving.is_empty()).then(|| arriving(&self.arriving));
+        self.messages.iter().cloned().chain(pending).chain(open).chain(text).collect()
     }
 
-    /// Returns the figures of the run so far.
-    pub(crate) fn figures(&self) -> RunFigures {
-        RunFigures { steps: self.steps, calls: self.calls, usage: self.usage, undone: Some(self.is_undone) }
+    /// Returns the index of the first prompt.
+    pub(crate) fn first_prompt(&self) -> Option<usize> {
+        self.messages.iter().position(|message| message.role == Role::User)
     }
 
     /// Returns the last answer, if the conversation ends with one.
@@ -136,7 +122,8 @@ impl KeptRun {
     /// Returns `true` if a text occurs in a message, in any spelling of its letters.
     pub(crate) fn contains(&self, text: &str) -> bool {
         let text = text.to_lowercase();
-        self.messages.iter().any(|message| message.searched_text().to_lowercase().contains(&text))
+        let is_in = |searched: &str| searched.to_lowercase().contains(&text);
+        is_in(&self.arriving) || self.messages.iter().any(|message| is_in(&message.searched_text()))
     }
 }
 
@@ -169,11 +156,10 @@ impl Reading {
             answered: Vec::new(),
             changes: Vec::new(),
             pending: Vec::new(),
-            usage: None,
-            steps: 0,
-            calls: 0,
-            is_undone: false,
-            state: RunState::Open,
+            open: Vec::new(),
+            arriving: String::new(),
+            figures: RunFigures { undone: Some(false), ..RunFigures::default() },
+            state: RunState::Killed,
         };
         Self { run, step: None, text: String::new() }
     }
@@ -181,11 +167,11 @@ impl Reading {
     fn add(&mut self, line: Line) -> anyhow::Result<()> {
         self.run.state = match &line {
             Line::End { reason, .. } => RunState::Ended(reason.clone()),
-            _ => RunState::Open,
+            _ => RunState::Killed,
         };
         match line {
             Line::Run(_) => bail!("the beginning of another run"),
-            Line::Message { message, masked, change } => self.message(message, masked, change)?,
+            Line::Message { message, masked, change, .. } => self.message(message, masked, change)?,
             Line::Calls { ids } => {
                 let Some(step) = self.step.as_mut().filter(|step| step.calls.iter().all(|call| ids.contains(&call.id)))
                 else {
@@ -201,11 +187,11 @@ impl Reading {
             }
             Line::Text { text } => self.text += &text,
             Line::Void => self.text.clear(),
-            Line::Usage(usage) => *self.run.usage.get_or_insert_default() += usage,
-            Line::Undo { messages } => {
+            Line::Usage(usage) => self.run.figures.add_usage(usage),
+            Line::Undo { messages, .. } => {
                 self.close();
                 self.text.clear();
-                self.run.is_undone = true;
+                self.run.figures.undone = Some(true);
                 self.run.messages.truncate(messages);
                 self.run.changes.retain(|(index, _)| *index < messages);
             }
@@ -226,14 +212,14 @@ impl Reading {
             let Some(step) = self.step.as_mut().filter(|step| step.calls.iter().any(|call| call.id == id)) else {
                 bail!("a result of no call");
             };
-            self.run.calls += 1;
+            self.run.figures.add_message(&message);
             step.results.insert(id.to_owned(), (message, change));
             return Ok(());
         }
         self.close();
         self.text.clear();
         let calls = message.calls();
-        self.run.steps += u32::from(message.role == Role::Assistant);
+        self.run.figures.add_message(&message);
         self.run.messages.push(message);
         if !calls.is_empty() {
             self.step = Some(OpenStep { calls, masked, ..OpenStep::default() });
@@ -248,40 +234,70 @@ impl Reading {
             let (message, change) = results.remove(&call.id).unwrap_or_else(|| {
                 let has_begun = begun && !asked.contains(&call.id);
                 let missing = match begun {
-                    true if !has_begun => asked_result(),
-                    false if masked => masked_result(),
-                    _ => interrupted_result(),
+                    true if !has_begun => MissingResult::NotApproved,
+                    false if masked => MissingResult::Masked,
+                    _ => MissingResult::Interrupted,
                 };
                 let change = has_begun.then(|| format!("{} (interrupted)", call.name));
-                (Message::result(&call, missing.into()), change)
+                (missing.message(&call), change)
             });
-            self.run.changes.extend(change.map(|change| (self.run.messages.len(), change)));
-            self.run.messages.push(message);
+            self.push_result(message, change);
         }
     }
 
-    fn end(mut self) -> KeptRun {
+    /// Adds the results of the last step, and leaves its other calls open.
+    fn leave_open(&mut self) {
+        let Some(OpenStep { calls, begun, asked, mut results, .. }) = self.step.take() else { return };
+        for call in calls {
+            match results.remove(&call.id) {
+                Some((message, change)) => self.push_result(message, change),
+                None => {
+                    let state = match begun {
+                        false => CallState::NotBegun,
+                        true if asked.contains(&call.id) => CallState::AwaitsApproval,
+                        true => CallState::Begun,
+                    };
+                    self.run.open.push((call, state));
+                }
+            }
+        }
+    }
+
+    fn push_result(&mut self, message: Message, change: Option<String>) {
+        self.run.changes.extend(change.map(|change| (self.run.messages.len(), change)));
+        self.run.messages.push(message);
+    }
+
+    fn end(mut self, goes_on: bool) -> KeptRun {
         self.run.written = self.run.messages.len();
         match &mut self.step {
-            Some(step) if !step.begun && !step.masked && step.results.is_empty() => {
+            Some(step) if !goes_on && !step.begun && !step.masked && step.results.is_empty() => {
                 self.run.pending = std::mem::take(&mut step.calls);
                 self.step = None;
             }
             Some(step) => {
                 self.run.answered = step.results.keys().cloned().collect();
-                self.close();
+                if goes_on { self.leave_open() } else { self.close() }
             }
             None => {}
         }
-        if !self.text.trim().is_empty() {
-            self.run.messages.push(broken_off(&self.text));
+        match (self.text.trim().is_empty(), goes_on) {
+            (true, _) => {}
+            (false, true) => self.run.arriving = self.text,
+            (false, false) => self.run.messages.push(broken_off(&self.text)),
         }
+        if goes_on {
+            self.run.state = RunState::Running;
+        }
+        self.run.figures.title = self.run.first_prompt().map(|index| RunFigures::title_of(&self.run.messages[index]));
         self.run
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn header() -> Value {
@@ -290,8 +306,11 @@ mod tests {
     }
 
     fn read(lines: &[Value]) -> anyhow::Result<KeptRun> {
-        let text: String = [&[header()], lines].concat().iter().map(|line| format!("{line}\n")).collect();
-        KeptRun::read(text.as_bytes(), "a")
+        KeptRun::read(text(lines).as_bytes(), "a", false)
+    }
+
+    fn text(lines: &[Value]) -> String {
+        [&[header()], lines].concat().iter().map(|line| format!("{line}\n")).collect()
     }
 
     fn message(message: Value) -> Value {
@@ -344,6 +363,32 @@ mod tests {
     }
 
     #[test]
+    fn in_a_run_that_goes_on_nothing_is_interrupted() {
+        let of = |kind: &str, id: &str| json!({ "type": kind, "id": id });
+        let begun = json!({ "type": "calls", "ids": ["a", "b"] });
+        let open = |lines: &[Value]| KeptRun::read(text(lines).as_bytes(), "a", true).unwrap();
+        let states = |run: &KeptRun| run.open.iter().map(|(_, state)| *state).collect::<Vec<_>>();
+        let run = open(&[two_calls()]);
+        assert_eq!((states(&run), run.pending.len()), (vec![CallState::NotBegun; 2], 0));
+        let mut lines = vec![two_calls(), begun, of("asked", "a")];
+        let run = open(&lines);
+        assert_eq!((states(&run), run.messages.len()), (vec![CallState::AwaitsApproval, CallState::Begun], 1));
+        let exported: Vec<String> = run.exported().iter().map(Message::shown_text).collect();
+        assert!(exported[1].contains("in progress") && exported[1].contains("waits for an approval"), "{exported:?}");
+        assert!(exported[2].contains("in progress") && exported[2].contains("begun"), "{exported:?}");
+        assert!(roles(&run.copied())[1..].iter().all(|text| text.contains("is a copy")));
+        lines.extend([of("begun", "a"), result("b")]);
+        let run = open(&lines);
+        assert_eq!((states(&run), roles(&run)), (vec![CallState::Begun], vec![String::new(), "done".to_owned()]));
+        lines.extend([result("a"), json!({ "type": "text", "text": "It is" })]);
+        let run = open(&lines);
+        assert_eq!((run.open.len(), run.messages.len(), run.arriving.as_str()), (0, 3, "It is"));
+        assert_eq!(run.state, RunState::Running);
+        assert_eq!(run.exported()[3].shown_text(), "It is\n[The answer was still arriving here.]");
+        assert_eq!(run.copied().messages[3].shown_text(), format!("It is{BROKEN_OFF}"));
+    }
+
+    #[test]
     fn a_text_that_broke_off_stays_and_a_void_one_does_not() {
         let user = message(json!({ "role": "user", "content": "go" }));
         let text = |text: &str| json!({ "type": "text", "text": text });
@@ -375,8 +420,8 @@ mod tests {
             (roles(&run), &run.state),
             (vec!["one".to_owned(), "one".to_owned()], &RunState::Ended("answer".into()))
         );
-        assert_eq!(run.figures().undone, Some(true));
-        assert_eq!(read(&turn("one")).unwrap().figures().undone, Some(false));
+        assert_eq!((run.figures.undone, run.figures.title.as_deref()), (Some(true), Some("one")));
+        assert_eq!(read(&turn("one")).unwrap().figures.undone, Some(false));
     }
 
     #[test]
@@ -393,6 +438,6 @@ mod tests {
             assert!(error.contains(wanted) && error.contains("line 3"), "{error}");
         }
         let later = header().to_string().replace("\"version\":1", "\"version\":2");
-        assert!(KeptRun::read(later.as_bytes(), "a").unwrap_err().to_string().contains("later version"));
+        assert!(KeptRun::read(later.as_bytes(), "a", false).unwrap_err().to_string().contains("later version"));
     }
 }

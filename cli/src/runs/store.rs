@@ -7,13 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use jiff::Timestamp;
+use toolcrib::owner_only;
 
 use crate::render::{Advice, one_line, shortened};
 use crate::short_id;
 
 use super::file::{self, RunFile, complete};
 use super::line::{Header, RUN_VERSION};
-use super::reading::KeptRun;
+use super::reading::{KeptRun, RunState};
 use super::summary::{self, RunSummary};
 
 /// Maximum number of kept runs.
@@ -87,7 +88,7 @@ impl RunStore {
             }
             Err(error) => return Err(error).with_context(|| format!("cannot open the run `{}`", path.display())),
         };
-        let run = KeptRun::read(&bytes, &path.display().to_string())?;
+        let run = KeptRun::read(&bytes, &path.display().to_string(), false)?;
         Ok((file, run))
     }
 
@@ -98,9 +99,12 @@ impl RunStore {
     /// There is no such run, or its file is damaged.
     pub(crate) fn read(&self, id: &str) -> anyhow::Result<KeptRun> {
         let path = self.path(id);
+        let goes_on = self.is_running(id);
         let bytes = file::named(&path).read().with_context(|| format!("cannot read the run `{}`", path.display()))?;
         let bytes = bytes.ok_or_else(|| unknown(id))?;
-        KeptRun::read(&bytes[..complete(&bytes)], &path.display().to_string())
+        // A process may have begun to write it meanwhile.
+        let goes_on = goes_on || self.is_running(id);
+        KeptRun::read(&bytes[..complete(&bytes)], &path.display().to_string(), goes_on)
     }
 
     /// Returns `true` if a process writes the run now.
@@ -139,12 +143,16 @@ impl RunStore {
     ///
     /// # Errors
     ///
-    /// There is no such run, or its file is damaged.
+    /// There is no such run, or the parts of its file that are read are damaged.
     pub(crate) fn summary(&self, id: &str) -> anyhow::Result<RunSummary> {
-        match RunSummary::of_parts(&self.path(id)) {
-            Ok(Some(summary)) => Ok(summary),
-            _ => Ok((&self.read(id)?).into()),
-        }
+        let path = self.path(id);
+        let goes_on = self.is_running(id);
+        let mut file = match owner_only::options().read(true).open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(unknown(id)),
+            file => file.with_context(|| format!("cannot read the run `{}`", path.display()))?,
+        };
+        let summary = RunSummary::read(&mut file, &path.display().to_string())?;
+        Ok(if goes_on { RunSummary { state: RunState::Running, ..summary } } else { summary })
     }
 
     /// Returns the run of the current folder that was changed last. Files without a run, as a kill at its beginning leaves them,
@@ -156,7 +164,7 @@ impl RunStore {
     pub(crate) fn latest_here(&self) -> anyhow::Result<String> {
         let here = std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default();
         for stored in self.files()? {
-            if summary::header(&self.path(&stored.id))?.is_some_and(|header| header.folder == here) {
+            if summary::header_at(&self.path(&stored.id))?.is_some_and(|header| header.folder == here) {
                 return Ok(stored.id);
             }
         }

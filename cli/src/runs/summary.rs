@@ -1,153 +1,172 @@
-//! A run in a few facts, for a list of many runs: from the beginning and the end of its file if it has ended, so that the time
-//! for the list does not grow with the conversations.
+//! A run in a few facts, for a list of many runs: from the beginning and the end of its file, so that the time for the list does
+//! not grow with the conversations.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use toolcrib::owner_only;
 
 use crate::agent::message::{Message, Role};
-use crate::agent::turn::Usage;
 
-use super::line::{Header, Line, RUN_VERSION};
+use super::file::complete;
+use super::line::{Header, Line, RUN_VERSION, RunFigures};
 use super::reading::{KeptRun, RunState, header_of};
 
-/// Maximum bytes that are read at the beginning and at the end of a file.
-const MAX_PART: u64 = 64 << 10;
+/// Bytes that are read at an end of a file, and then as long as these do not suffice.
+const PARTS: [u64; 3] = [8 << 10, 64 << 10, 1 << 20];
+/// Maximum length of a file that is read whole.
+const MAX_WHOLE: u64 = 2 * PARTS[0];
 
 /// A run in a few facts.
 #[derive(Debug)]
 pub(crate) struct RunSummary {
     pub(crate) header: Header,
-    /// First prompt.
+    /// Beginning of the first prompt; empty if it is not known.
     pub(crate) title: String,
-    pub(crate) usage: Option<Usage>,
-    pub(crate) steps: u32,
-    pub(crate) calls: u64,
+    /// Figures; `None` if the parts that are read do not hold them.
+    pub(crate) figures: Option<RunFigures>,
     pub(crate) state: RunState,
 }
 
 impl From<&KeptRun> for RunSummary {
     fn from(run: &KeptRun) -> Self {
-        let KeptRun { header, usage, steps, calls, state, .. } = run;
-        let (header, state) = (header.clone(), state.clone());
-        Self { header, title: run.title(), usage: *usage, steps: *steps, calls: *calls, state }
+        let KeptRun { header, figures, state, .. } = run;
+        Self::new(header.clone(), Some(figures.clone()), state.clone(), None)
     }
 }
 
 impl RunSummary {
-    /// Reads the beginning and the end of a file; `None` if these do not suffice: the file is short, the run has not ended, its
-    /// first prompt is long, or prompts may have been taken back.
-    pub(super) fn of_parts(path: &Path) -> io::Result<Option<Self>> {
-        let Some((beginning, end)) = parts(path)? else { return Ok(None) };
-        Ok(Self::parsed(&beginning, &end))
+    /// Creates a summary; `prompt` is the title if the figures do not state one.
+    fn new(header: Header, figures: Option<RunFigures>, state: RunState, prompt: Option<String>) -> Self {
+        let title = figures.as_ref().and_then(|figures| figures.title.clone()).or(prompt).unwrap_or_default();
+        Self { header, title, figures, state }
     }
 
-    fn parsed(beginning: &[u8], end: &[u8]) -> Option<Self> {
-        let mut lines = beginning.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
-        let header = header_of(lines.next()?, "").ok().filter(|header| header.version == RUN_VERSION)?;
-        let title = lines.find_map(|line| match serde_json::from_slice(line).ok()? {
-            Line::Message { message, .. } => serde_json::from_value(message).ok().filter(is_prompt),
-            _ => None,
-        })?;
-        let last = end.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?;
-        let Ok(Line::End { reason, whole: Some(whole), .. }) = serde_json::from_slice(last) else { return None };
-        if whole.undone != Some(false) {
-            return None;
+    /// Reads the summary of a run from its file; `name` is the name of the file in messages. Of a long file, only the
+    /// beginning and the end are read, whether or not the run has ended.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or what is read of it is damaged.
+    pub(super) fn read(file: &mut (impl Read + Seek), name: &str) -> anyhow::Result<Self> {
+        let cannot_read = || format!("cannot read the run `{name}`");
+        let length = file.seek(SeekFrom::End(0)).with_context(cannot_read)?;
+        if length <= MAX_WHOLE {
+            let bytes = part(file, 0, length).with_context(cannot_read)?;
+            return Ok((&KeptRun::read(&bytes[..complete(&bytes)], name, false)?).into());
         }
-        let state = RunState::Ended(reason);
-        Some(Self {
-            header,
-            title: title.shown_text(),
-            usage: whole.usage,
-            steps: whole.steps,
-            calls: whole.calls,
-            state,
-        })
+        let (Some(header), beginning) = header(file, name)? else { bail!("`{name}`: line 1 is not complete") };
+        if header.version != RUN_VERSION {
+            bail!("`{name}`: format {} of a later version; this one reads {RUN_VERSION}", header.version);
+        }
+        let mut end = End::default();
+        for size in PARTS {
+            let start = length.saturating_sub(size);
+            let bytes = part(file, start, size).with_context(cannot_read)?;
+            // The first line of a part is not complete.
+            let skipped = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
+            end = End::of(&bytes[if start == 0 { 0 } else { skipped }..complete(&bytes).max(skipped)])
+                .with_context(|| format!("`{name}` is damaged near its end"))?;
+            if end.figures.is_some() || start == 0 {
+                break;
+            }
+        }
+        // The first prompt may have been taken back, unless the figures state that nothing was.
+        let is_there = end.figures.as_ref().is_some_and(|figures| figures.undone == Some(false));
+        let prompt = first_prompt(&beginning).filter(|_| is_there);
+        Ok(Self::new(header, end.figures, end.state.unwrap_or(RunState::Killed), prompt))
     }
 }
 
-fn is_prompt(message: &Message) -> bool {
-    message.role == Role::User
+/// Facts from the last lines of a file.
+#[derive(Debug, Default)]
+struct End {
+    figures: Option<RunFigures>,
+    state: Option<RunState>,
 }
 
-/// Reads the header of a file; `None` if its first line was never completed.
+impl End {
+    /// Reads the last line, and the lines before it back to one with figures.
+    fn of(lines: &[u8]) -> anyhow::Result<Self> {
+        let mut end = Self::default();
+        let mut later = Vec::new();
+        for line in lines.rsplit(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let line: Line = serde_json::from_slice(line)?;
+            end.state.get_or_insert_with(|| match &line {
+                Line::End { reason, .. } => RunState::Ended(reason.clone()),
+                _ => RunState::Killed,
+            });
+            if let Some(figures) = line.figures() {
+                let mut figures = figures.clone();
+                later.into_iter().rev().try_for_each(|line| add(&mut figures, line))?;
+                end.figures = Some(figures);
+                break;
+            }
+            later.push(line);
+        }
+        Ok(end)
+    }
+}
+
+/// Adds a line to the figures before it.
+fn add(figures: &mut RunFigures, line: Line) -> anyhow::Result<()> {
+    match line {
+        Line::Message { message, .. } => figures.add_message(&serde_json::from_value(message)?),
+        Line::Usage(usage) => figures.add_usage(usage),
+        // It has no figures of its own, so that nobody knows whether the first prompt is still there.
+        Line::Undo { .. } => (figures.undone, figures.title) = (Some(true), None),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Returns the first prompt, if the beginning of a file holds it.
+fn first_prompt(beginning: &[u8]) -> Option<String> {
+    let mut lines = beginning[..complete(beginning)].split(|byte| *byte == b'\n');
+    lines.find_map(|line| match serde_json::from_slice(line).ok()? {
+        Line::Message { message, .. } => {
+            let message: Message = serde_json::from_value(message).ok()?;
+            (message.role == Role::User).then(|| RunFigures::title_of(&message))
+        }
+        _ => None,
+    })
+}
+
+/// Reads the header of the file at a path; `None` if its first line was never completed.
 ///
 /// # Errors
 ///
 /// The file cannot be read, or is no run.
-pub(super) fn header(path: &Path) -> anyhow::Result<Option<Header>> {
+pub(super) fn header_at(path: &Path) -> anyhow::Result<Option<Header>> {
     let name = path.display().to_string();
-    let file = owner_only::options().read(true).open(path).with_context(|| format!("cannot read the run `{name}`"))?;
-    let mut bytes = Vec::new();
-    file.take(MAX_PART).read_to_end(&mut bytes).with_context(|| format!("cannot read the run `{name}`"))?;
-    match bytes.iter().position(|byte| *byte == b'\n') {
-        None if (bytes.len() as u64) < MAX_PART => Ok(None),
-        end => header_of(&bytes[..end.unwrap_or(bytes.len())], &name).map(Some),
-    }
+    let file = owner_only::options().read(true).open(path).with_context(|| format!("cannot read the run `{name}`"));
+    Ok(header(&mut file?, &name)?.0)
 }
 
-/// Reads the beginning and the end of a file; `None` if it is short enough to be read whole.
-fn parts(path: &Path) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
-    let mut file = owner_only::options().read(true).open(path)?;
-    let length = file.metadata()?.len();
-    if length <= 2 * MAX_PART {
-        return Ok(None);
+/// Reads the header of a file, and returns it with the beginning of the file that was read; no header if the first line was
+/// never completed.
+fn header(file: &mut (impl Read + Seek), name: &str) -> anyhow::Result<(Option<Header>, Vec<u8>)> {
+    let mut beginning = Vec::new();
+    for size in PARTS {
+        beginning = part(file, 0, size).with_context(|| format!("cannot read the run `{name}`"))?;
+        match beginning.iter().position(|byte| *byte == b'\n') {
+            Some(end) => return Ok((Some(header_of(&beginning[..end], name)?), beginning)),
+            None if (beginning.len() as u64) < size => return Ok((None, beginning)),
+            None => {}
+        }
     }
-    let (mut beginning, mut end) = (Vec::new(), Vec::new());
-    file.by_ref().take(MAX_PART).read_to_end(&mut beginning)?;
-    file.seek(SeekFrom::Start(length - MAX_PART))?;
-    file.take(MAX_PART).read_to_end(&mut end)?;
-    Ok(Some((beginning, end)))
+    header_of(&beginning, name).map(|header| (Some(header), beginning))
+}
+
+/// Reads at most `size` bytes of a file from a position on.
+fn part(file: &mut (impl Read + Seek), start: u64, size: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(start))?;
+    file.by_ref().take(size).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    /// Lines of a run with a middle of this many bytes that is no JSON.
-    fn run(middle: usize, last: &serde_json::Value) -> String {
-        let first = json!({ "type": "run", "version": 1, "id": "7k3md-x0q9a", "created": "2026-01-31T12:00:00Z",
-            "door": "run", "model": "m", "folder": "/work" });
-        let message =
-            |role: &str, text: &str| json!({ "type": "message", "message": { "role": role, "content": text } });
-        let lines = [first, message("system", "be kind"), message("user", "go")];
-        let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        format!("{lines}{}\n{last}\n", "x".repeat(middle))
-    }
-
-    #[test]
-    fn a_long_run_is_summed_up_by_its_beginning_and_its_end() {
-        let end = json!({ "type": "end", "at": "2026-01-31T12:00:00Z", "reason": "answer", "steps": 1, "calls": 0,
-            "whole": { "steps": 7, "calls": 3, "usage": { "promptTokens": 1, "completionTokens": 2, "totalTokens": 3 }, "undone": false } });
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a");
-        let read = |text: &str| {
-            std::fs::write(&path, text).unwrap();
-            RunSummary::of_parts(&path).unwrap()
-        };
-        let long = usize::try_from(4 * MAX_PART).unwrap();
-        let run_of = |last: &serde_json::Value| run(long, last);
-        let found = read(&run_of(&end)).expect("a summary");
-        assert_eq!((found.title.as_str(), found.steps, found.calls), ("go", 7, 3));
-        assert_eq!((found.usage.unwrap().total_tokens, found.state), (3, RunState::Ended("answer".into())));
-        assert_eq!(header(&path).unwrap().unwrap().folder, "/work");
-        // Whatever the parts do not tell is read from the whole.
-        assert!(read(&run(10, &end)).is_none(), "short");
-        assert!(read(&run_of(&json!({ "type": "void" }))).is_none(), "open");
-        let mut undone = end.clone();
-        undone["whole"]["undone"] = json!(true);
-        assert!(read(&run_of(&undone)).is_none(), "the first prompt may have been taken back");
-        undone["whole"].as_object_mut().unwrap().remove("undone");
-        assert!(read(&run_of(&undone)).is_none(), "nothing says that it was not");
-        assert!(read(run_of(&end).trim_end()).is_none(), "torn");
-        assert!(read(&run_of(&end).replacen("go", &"go ".repeat(long), 1)).is_none(), "a long prompt");
-        std::fs::write(&path, "{\"type\":").unwrap();
-        assert!(header(&path).unwrap().is_none(), "never begun");
-        std::fs::write(&path, "x".repeat(long)).unwrap();
-        assert!(header(&path).unwrap_err().to_string().contains("line 1"));
-    }
-}
+#[path = "summary_tests.rs"]
+mod tests;

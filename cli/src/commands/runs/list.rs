@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::options::RunsFolder;
 use crate::parse::count;
 use crate::render::{self, one_line, shortened};
-use crate::runs::{RunState, RunStore, RunSummary};
+use crate::runs::RunSummary;
 
 const HEADINGS: [&str; 6] = ["ID", "CREATED", "STATE", "STEPS", "MODEL", "PROMPT"];
 /// Maximum characters of a prompt or a name in the list.
@@ -16,8 +16,9 @@ Examples:
   toolcrib runs list --search invoice
   toolcrib runs list --json | jq -r '.[] | select(.state == \"killed\").id'
 
-STATE is `answer`, `max_steps`, `budget`, `interrupted` or `failed`, as the run ended; `running` while \
-a process writes it; `killed` if its process ended without a word.";
+STATE is `answer`, `max_steps`, `budget`, `interrupted` or `failed`, as the run or the last exchange of a \
+chat ended; `ended` if a chat has no answer; `running` while a process writes it; `killed` if its process \
+ended without a word.";
 
 /// List the kept runs.
 #[derive(clap::Args)]
@@ -61,7 +62,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             }
         };
         if !args.here || run.header.folder == here {
-            found.push(Row { state: state(&store, &run.header.id, &run.state), bytes: stored.bytes, run });
+            found.push(Row { bytes: stored.bytes, run });
         }
     }
     if args.json {
@@ -71,50 +72,40 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     render::print(&render::table(HEADINGS, found.iter().map(Row::cells)))
 }
 
-/// Returns the state of a run in a word.
-pub(super) fn state(store: &RunStore, id: &str, state: &RunState) -> String {
-    match state {
-        // Another process may go on with a run that has ended.
-        _ if store.is_running(id) => "running".to_owned(),
-        RunState::Ended(reason) => one_line(reason),
-        RunState::Open => "killed".to_owned(),
-    }
-}
-
 struct Row {
     run: RunSummary,
-    state: String,
     bytes: u64,
 }
 
 impl Row {
     fn cells(&self) -> [String; 6] {
-        let RunSummary { header, title, steps, .. } = &self.run;
+        let RunSummary { header, title, figures, state } = &self.run;
         let text = |text: &str| one_line(&shortened(text, MAX_TEXT));
         [
             header.id.clone(),
             format!("{:.0}", header.created),
-            self.state.clone(),
-            steps.to_string(),
+            one_line(state.as_str()),
+            figures.as_ref().map_or_else(|| "?".to_owned(), |figures| figures.steps.to_string()),
             text(&header.model),
             text(title),
         ]
     }
 
     fn json(&self) -> Value {
-        let RunSummary { header, title, steps, calls, usage, .. } = &self.run;
+        let RunSummary { header, title, figures, state } = &self.run;
+        let figures = figures.as_ref();
         json!({
             "id": header.id,
             "created": header.created,
-            "state": self.state,
+            "state": one_line(state.as_str()),
             "door": header.door,
             "model": header.model,
             "folder": header.folder,
             "parent": header.parent,
             "prompt": shortened(title, MAX_TEXT),
-            "steps": steps,
-            "calls": calls,
-            "usage": usage,
+            "steps": figures.map(|figures| figures.steps),
+            "calls": figures.map(|figures| figures.calls),
+            "usage": figures.and_then(|figures| figures.usage),
             "bytes": self.bytes,
         })
     }

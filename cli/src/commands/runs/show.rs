@@ -3,11 +3,10 @@
 use serde_json::json;
 
 use crate::agent::message::{Message, Role};
+use crate::agent::turn::Call;
 use crate::options::RunsFolder;
 use crate::render::{self, counted, one_line, shortened};
-use crate::runs::{KeptRun, RunStore};
-
-use super::list::state;
+use crate::runs::{CallState, KeptRun, RunFigures, RunState, RunStore};
 
 /// Maximum characters shown of a result without `--full`.
 const MAX_RESULT: usize = 400;
@@ -36,16 +35,25 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let store = args.folder.store()?;
     let run = store.read(&RunStore::parse(&args.id)?)?;
-    let state = state(&store, &run.header.id, &run.state);
-    let KeptRun { header, messages, pending, changes, steps, calls, usage, .. } = &run;
+    let KeptRun { header, messages, pending, open, arriving, changes, figures, .. } = &run;
+    let RunFigures { steps, calls, usage, .. } = figures;
+    let state = one_line(run.state.as_str());
     if args.json {
         let pending: Vec<&str> = pending.iter().map(|call| call.id.as_str()).collect();
         let changes: Vec<&str> = changes.iter().map(|(_, change)| change.as_str()).collect();
-        let shown = json!({
+        let in_progress =
+            |(call, state): &(Call, CallState)| json!({ "id": call.id, "name": call.name, "state": state.as_str() });
+        let mut shown = json!({
             "id": header.id, "created": header.created, "state": state, "door": header.door, "model": header.model,
             "folder": header.folder, "parent": header.parent, "steps": steps, "calls": calls, "usage": usage,
             "pending": pending, "changes": changes, "messages": messages,
         });
+        if run.state == RunState::Running {
+            shown["inProgress"] = json!({
+                "calls": open.iter().map(in_progress).collect::<Vec<_>>(),
+                "text": Some(arriving).filter(|text| !text.is_empty()),
+            });
+        }
         return render::print_json(&serde_json::to_string(&shown)?);
     }
     let tokens =
@@ -61,6 +69,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     }
     for call in pending {
         render::print(&format!("\n(not made yet: {})", one_line(&call.name)))?;
+    }
+    for (call, state) in open {
+        render::print(&format!("\n(in progress: {}, {})", one_line(&call.name), state.in_words()))?;
+    }
+    if !arriving.is_empty() {
+        show(&Message::text(Role::Assistant, arriving.as_str()), args.full)?;
+        render::print("\n(in progress: the answer)")?;
     }
     Ok(())
 }

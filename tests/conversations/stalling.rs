@@ -1,0 +1,74 @@
+//! Servers that stop in the middle of an answer: the text stays in the run, which goes on.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use serde_json::json;
+
+use super::model::{Model, Pause, Turn};
+use super::place::*;
+use crate::crib::Ran;
+
+const BROKEN_OFF: &str = "\n[The answer was interrupted here.]";
+
+#[test]
+fn a_stall_after_text_ends_the_request_and_the_text_stays() {
+    let place = Place::new();
+    let turn = Turn { parts: vec!["Half of ", "an answer"], calls: Vec::new() };
+    let model = Model::start(vec![turn], Some(Pause::AfterText(0)));
+    let ran = place.run(&model, &["run", "go", "--stream", "--http-timeout", "1s"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "Half of an answer\n"), "{ran:?}");
+    assert_eq!(model.bodies().len(), 1, "it is not requested again: {ran:?}");
+    for words in [
+        "after 1 attempt",
+        "the answer stopped: nothing more within 1s, the limit of `--http-timeout`",
+        "hint: set a longer limit with `--http-timeout`, such as `--http-timeout 5m`, and go on with `toolcrib run --continue`",
+    ] {
+        assert!(ran.stderr.contains(words), "{words}: {ran:?}");
+    }
+    let id = place.id();
+    assert_eq!(place.listed()[0]["state"], "failed");
+    let text = format!("Half of an answer{BROKEN_OFF}");
+    assert_eq!(place.messages(&id)[1], json!({ "role": "assistant", "content": text }));
+    let resumed = place.run(&model, &["run", "--continue"]);
+    assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "Half of an answer\n"), "{resumed:?}");
+    let sent = model.last_messages();
+    assert_eq!((&sent[1]["content"], &sent[2]["content"]), (&json!(text), &json!("Go on.")), "{sent:#?}");
+}
+
+#[test]
+fn a_stall_before_any_text_is_requested_again() {
+    let place = Place::new();
+    let model = Model::start(vec![says("It is done.")], Some(Pause::BeforeTurn(0)));
+    let ran = place.run(&model, &["run", "go", "--stream", "--http-timeout", "1s"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "It is done.\n"), "{ran:?}");
+    assert!(ran.stderr.contains("no answer within 1s, the limit of `--http-timeout`; retrying"), "{ran:?}");
+    assert_eq!(model.bodies().len(), 2);
+}
+
+/// Sends the beginning of an answer and closes the connection; nobody is at the address then.
+fn cut_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        let (mut connection, _): (TcpStream, _) = listener.accept().expect("a connection");
+        drop(listener);
+        let _ = connection.read(&mut [0; 1 << 16]);
+        let part = json!({ "choices": [{ "index": 0, "delta": { "content": "Half of" }, "finish_reason": null }] });
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let _ = connection.write_all(format!("{head}data: {part}\n\n").as_bytes());
+    });
+    address
+}
+
+#[test]
+fn text_that_was_cut_stays_if_all_further_attempts_fail() {
+    let place = Place::new();
+    let address = cut_server();
+    let args = ["run", "go", "--stream", "--base-url", &address, "--model", "m", "--http-retry-backoff", "1ms"];
+    let ran = Ran::from(place.crib.toolcrib(&args).output().unwrap());
+    assert!(ran.code == Some(1) && ran.stderr.contains("after 3 attempts"), "{ran:?}");
+    let messages = place.messages(&place.id());
+    assert_eq!(messages.last().unwrap()["content"], format!("Half of{BROKEN_OFF}"), "{messages:#?}");
+}
