@@ -86,7 +86,7 @@ impl Config {
     pub(crate) fn load(named: Option<&Path>, trusted: &Trusted, builds: bool) -> anyhow::Result<Self> {
         let layers = defaults::layers(named, trusted, builds)?;
         if builds {
-            layers.announce(trusted);
+            layers.hint_about_untrusted(trusted);
         }
         Self::of(&layers)
     }
@@ -129,8 +129,8 @@ fn rules(layers: &Layers) -> anyhow::Result<Vec<Rule>> {
     for layer in layers.all() {
         for behavior in [Behavior::Allow, Behavior::Ask, Behavior::Deny] {
             let name = format!("permissions.{}", behavior.as_str());
-            let stated = layer.settings.iter().filter(|setting| setting.name == name && layer.acts(setting));
-            for text in stated.flat_map(|setting| layer.texts(setting)) {
+            let applied = layer.settings.iter().filter(|setting| setting.name == name && layer.applies(setting));
+            for text in applied.flat_map(|setting| layer.texts(setting)) {
                 let pattern: Pattern = text.parse().map_err(|error: PatternError| anyhow!(error))?;
                 rules.push(Rule::new(behavior, pattern, layer.file.as_str()));
             }

@@ -95,8 +95,8 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// Returns `true` if a setting of the layer counts.
-    pub(crate) fn acts(&self, setting: &Setting) -> bool {
+    /// Returns `true` if a setting of the layer applies: that of a file that nobody trusts does only if it restricts.
+    pub(crate) fn applies(&self, setting: &Setting) -> bool {
         self.is_trusted || setting.key.restricts()
     }
 
@@ -268,13 +268,14 @@ fn setting(key: &'static Key, name: &str, field: Field<'_>, kind: LayerKind) -> 
 
 /// Reads a value of a kind.
 fn value(of: &Kind, field: Field<'_>, kind: LayerKind) -> anyhow::Result<Value> {
-    let own = |text: &str| Value::from(text);
+    let text_value = |text: &str| Value::from(text);
     match of {
-        Kind::Text { wanted, check, .. } => field.read(wanted, |text| check(text).map(|()| own(text))),
-        Kind::Path(rule) => field.read("a path as text", |text| path::check(*rule, kind, text).map(|()| own(text))),
-        Kind::Word(words) => {
-            field.read(&one_of(words), |text| if words.contains(&text) { Ok(own(text)) } else { Err(String::new()) })
+        Kind::Text { wanted, check, .. } => field.read(wanted, |text| check(text).map(|()| text_value(text))),
+        Kind::Path(rule) => {
+            field.read("a path as text", |text| path::check(*rule, kind, text).map(|()| text_value(text)))
         }
+        Kind::Word(words) => field
+            .read(&one_of(words), |text| if words.contains(&text) { Ok(text_value(text)) } else { Err(String::new()) }),
         Kind::Count(min, max) => Ok(field.count(*min, *max)?.into()),
         Kind::Number(max) => Ok(field.number(*max)?.into()),
         Kind::Bool => Ok(field.boolean()?.into()),

@@ -87,7 +87,7 @@ impl Layers {
             layers.push(layer);
         }
         let user = match user_file() {
-            Some(path) => own(&path, LayerKind::User)?,
+            Some(path) => read_if_exists(&path, LayerKind::User)?,
             None => None,
         };
         if let Some(name) = profile() {
@@ -95,13 +95,14 @@ impl Layers {
         }
         layers.extend(user.map(|user| user.layer(LayerKind::User, true)));
         if let Some(path) = system_file() {
-            layers.extend(own(&path, LayerKind::System)?.map(|system| system.layer(LayerKind::System, true)));
+            layers
+                .extend(read_if_exists(&path, LayerKind::System)?.map(|system| system.layer(LayerKind::System, true)));
         }
         Ok(Self { all: layers, untrusted })
     }
 
     /// Prints a hint about a project's file that is not trusted.
-    pub(super) fn announce(&self, trusted: &Trusted) {
+    pub(super) fn hint_about_untrusted(&self, trusted: &Trusted) {
         if let Some((subject, path)) = &self.untrusted {
             trusted.admits(subject, path);
         }
@@ -119,7 +120,7 @@ impl Layers {
     }
 
     /// Every setting of a name, with its layer, the strongest first.
-    pub(crate) fn stated<'a>(&'a self, name: &str) -> impl Iterator<Item = (&'a Layer, &'a Setting)> {
+    pub(crate) fn settings_of<'a>(&'a self, name: &str) -> impl Iterator<Item = (&'a Layer, &'a Setting)> {
         let name = name.to_owned();
         let of = move |layer: &'a Layer| {
             let name = name.clone();
@@ -130,11 +131,11 @@ impl Layers {
 
     /// The settings of a name that count: the strongest, or all of a key whose values add up.
     pub(crate) fn effective<'a>(&'a self, name: &str) -> Vec<(&'a Layer, &'a Setting)> {
-        let mut acting: Vec<_> = self.stated(name).filter(|(layer, setting)| layer.acts(setting)).collect();
-        if acting.first().is_some_and(|(_, setting)| setting.key.merge == Merge::Strongest) {
-            acting.truncate(1);
+        let mut applied: Vec<_> = self.settings_of(name).filter(|(layer, setting)| layer.applies(setting)).collect();
+        if applied.first().is_some_and(|(_, setting)| setting.key.merge == Merge::Strongest) {
+            applied.truncate(1);
         }
-        acting
+        applied
     }
 
     /// Names of all settings of a section, sorted.
@@ -149,7 +150,7 @@ impl Layers {
 }
 
 /// Reads a file that belongs to the user or to the system, if it exists.
-fn own(path: &Path, kind: LayerKind) -> anyhow::Result<Option<SettingsText>> {
+fn read_if_exists(path: &Path, kind: LayerKind) -> anyhow::Result<Option<SettingsText>> {
     if !path.try_exists().unwrap_or(true) {
         return Ok(None);
     }

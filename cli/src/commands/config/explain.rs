@@ -167,10 +167,10 @@ fn of(layers: &Layers, name: &str) -> Option<Explanation> {
             state: State::Used,
         });
     }
-    for (layer, setting) in layers.stated(name) {
+    for (layer, setting) in layers.settings_of(name) {
         let is_overridden = key.merge == Merge::Strongest && stated.iter().any(|other| other.state == State::Used);
         let state = match () {
-            () if !layer.acts(setting) => State::Untrusted,
+            () if !layer.applies(setting) => State::Untrusted,
             () if is_overridden => State::Overridden,
             () => State::Used,
         };
