@@ -1,5 +1,5 @@
-//! Place at which the code of a tool failed, from the standard error of its call: a position of the interpreter of scripts, a
-//! panic of Rust, or the innermost frame of a trace of JavaScript or Python.
+//! Place at which the code of a tool failed, from the standard error of its call: a position of the interpreter of scripts, the
+//! innermost frame of a trace of JavaScript or Python, or a panic of Rust.
 
 use serde_json::Value;
 
@@ -22,6 +22,8 @@ const OF_SCRIPT: &str = " of the script";
 
 /// Returns the hint with the place of a failure; `message` is the error as the model sees it.
 pub(crate) fn hint(log: &str, message: &str) -> Option<String> {
+    // A trace of JavaScript is a quoted text in the panic of its engine.
+    let log = log.replace("\\n", "\n");
     let all: Vec<&str> = log.lines().collect();
     let lines = &all[all.len().saturating_sub(MAX_LINES)..];
     let script = || lines.iter().rev().find_map(|line| of_script(line, message)).map(|place| ("script", place));
@@ -29,8 +31,9 @@ pub(crate) fn hint(log: &str, message: &str) -> Option<String> {
     // The innermost frame comes first in JavaScript, and last in Python.
     let javascript = || lines.iter().find_map(|line| of_javascript(line)).map(|place| ("tool", place));
     let python = || lines.iter().rev().find_map(|line| of_python(line)).map(|place| ("tool", place));
-    let (what, place) = script().or_else(panic).or_else(javascript).or_else(python)?;
-    (place.len() <= MAX_LENGTH).then(|| format!("the {what} failed at {}", one_line(&place)))
+    let (what, place) = script().or_else(javascript).or_else(python).or_else(panic)?;
+    let rest = if what == "tool" { "; `--verbose` shows its standard error" } else { "" };
+    (place.len() <= MAX_LENGTH).then(|| format!("the {what} failed at {}{rest}", one_line(&place)))
 }
 
 /// Reads `FILE.md:LINE:COLUMN: REASON`, as the interpreter writes it, if the message has the reason.
@@ -54,10 +57,10 @@ fn of_panic(line: &str) -> Option<String> {
 
 /// Reads a frame `at FUNCTION (FILE:LINE:COLUMN)` or `at FILE:LINE:COLUMN`.
 fn of_javascript(line: &str) -> Option<String> {
-    let frame = line.trim().strip_prefix("at ")?;
+    let frame = line.strip_prefix("at ").or_else(|| Some(line.rsplit_once(" at ")?.1))?;
     let place = frame.rsplit_once('(').map_or(Some(frame), |(_, inner)| inner.strip_suffix(')'))?;
     let is_code = JAVASCRIPT.iter().any(|ending| place.contains(&format!("{ending}:")));
-    (is_code && is_position(place)).then(|| place.to_owned())
+    (is_code && is_position(place)).then(|| place.trim_start_matches('/').to_owned())
 }
 
 /// Reads a frame `File "FILE", line LINE, in FUNCTION`.
@@ -100,10 +103,18 @@ mod tests {
                  File \"/0/app.py\", line 7, in f\nValueError: mine\n",
                 Some("the tool failed at /0/app.py:7"),
             ),
+            (
+                "thread '<unnamed>' (1) panicked at crates/runtime/src/interpreter.rs:51:31:\nFailed to call 'greet': \
+                 Exception(Exception { message: Some(\"no\"), stack: Some(\"    at inner (/app.js:3:15)\\n    at greet \
+                 (/app.js:14:18)\\n\") })\n",
+                Some("the tool failed at app.js:3:15"),
+            ),
             ("at noon (see notes)\nlooking at a.js: fine\n", None),
             ("", None),
         ] {
-            assert_eq!(hint(log, "tool error: fail: no such thing").as_deref(), place, "{log:?}");
+            let hint = hint(log, "tool error: fail: no such thing");
+            let found = hint.as_deref().and_then(|hint| hint.split(';').next());
+            assert_eq!(found, place, "{log:?}");
         }
         let long = format!("panicked at {}.rs:1:1:", "x".repeat(MAX_LENGTH));
         assert_eq!(hint(&long, ""), None);

@@ -11,10 +11,12 @@ const MAX_DIGITS: usize = 18;
 const MAX_DEPTH: usize = 16;
 
 /// Fails the build if a default, in JSON, is not valid for the schema of its argument.
+#[track_caller]
 pub const fn check_default(schema: &Node, json: &str) {
     check(schema, json.as_bytes(), 0);
 }
 
+#[track_caller]
 const fn check(schema: &Node, json: &[u8], depth: usize) {
     let kind = kind(json);
     if let Some(Node::Text(expected)) = schema.member("type") {
@@ -103,6 +105,7 @@ const fn is_text(text: &[u8], json: &[u8]) -> bool {
     at == text.len() && at + 2 == json.len()
 }
 
+#[track_caller]
 const fn check_number(schema: &Node, value: i128) {
     if let Some(bound) = bound(schema, "minimum") {
         assert!(value >= bound, "the default is below the minimum of its argument");
@@ -195,6 +198,7 @@ const fn characters(json: &[u8]) -> usize {
 }
 
 /// Checks the items of a JSON array, and returns their number.
+#[track_caller]
 const fn check_items(schema: &Node, json: &[u8], depth: usize) -> usize {
     let (mut at, mut start, mut nested, mut count, mut is_text) = (1, 1, 0_usize, 0, false);
     while at < json.len() {

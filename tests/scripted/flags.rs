@@ -199,13 +199,13 @@ fn a_script_that_reads_a_variable_that_it_does_not_request_is_told_so() {
         (".harness/tools/open.md", &tool(reads)),
     ]);
     let advice = "add `env: [LANG, API_KEY, TZ]` to `capabilities` in `reads.md`";
-    let ran = crib.run(&["call", "reads", "--allow-env"]);
+    let ran = crib.run(&["call", "reads", "--allow-env=TZ"]);
     let hint = format!(
         "hint: `reads` reads the variables `API_KEY`, `TZ` and does not request them, so no flag grants it; {advice}\n"
     );
     assert!(ran.code == Some(0) && ran.stderr.contains(&hint), "{ran:?}");
     for name in ["asks", "open"] {
-        let told = crib.run(&["call", name, "--allow-env"]).stderr;
+        let told = crib.run(&["call", name, "--allow-env=TZ"]).stderr;
         assert!(!told.contains("does not request"), "{told}");
     }
     let ran = crib.run(&["validate"]);
