@@ -226,9 +226,9 @@ fn the_place_of_a_failure_is_shown_by_every_command_that_calls() {
     let script = json!({ "prompt": "go", "turns": [calls("fails", json!({})), { "content": "the end" }] });
     write(&crib, "script.json", script.to_string());
     for (arguments, place) in [
-        (&["call", "fails"][..], "hint: the script failed at fails.md:7:14\n"),
-        (&["run", "--script", "script.json"], "hint: the script failed at fails.md:7:14\n"),
-        (&["test"], "standard error: fails.md:7:14: "),
+        (&["call", "fails"][..], "hint: the script failed at fails.md:6:14\n"),
+        (&["run", "--script", "script.json"], "hint: the script failed at fails.md:6:14\n"),
+        (&["test"], "standard error: fails.md:6:14: "),
     ] {
         let ran = crib.run(arguments);
         assert!((ran.stdout.clone() + &ran.stderr).contains(place), "{arguments:?}: {ran:?}");

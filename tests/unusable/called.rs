@@ -18,7 +18,7 @@ fn unreviewed() -> Crib {
 #[test]
 fn the_call_of_a_broken_tool_tells_its_mistake_once() {
     let crib = Crib::new();
-    fs::write(crib.path("bad.md"), "---\ntimeout_ms: -1\nscript: x\n---\n").unwrap();
+    fs::write(crib.path("bad.md"), "---\ntimeout_ms: -1\nscript: |\n  def run(args):\n    return 1\n---\n").unwrap();
     fs::write(crib.path("unparsed.md"), "no front matter").unwrap();
     fs::write(crib.path("bad.tool.json"), "{\"schema_version\": \"0.2.0\", \"tool_id\": \"a.bad\"}").unwrap();
     for (file, name, told) in [

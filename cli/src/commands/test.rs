@@ -22,7 +22,7 @@ use subject::Subject;
 
 const EXAMPLES: &str = "\
 Examples:
-  toolcrib test                                all cases in this folder and below
+  toolcrib test                                all cases here and below
   toolcrib build greet && toolcrib test greet  the cases in greet/tests.json
   toolcrib test .harness/tools/count.md        the cases in count.tests.json
   toolcrib test greet --watch                  again after each change
