@@ -114,10 +114,11 @@ impl BuildFolder {
         profiles.map(|profile| profile.join(FINGERPRINTS)).filter(|path| path.is_dir()).collect()
     }
 
-    /// Lets cargo use one copy of the SDK for all tools, if a package has the SDK of this version unchanged.
-    pub(crate) fn override_sdk(&self, package: &Path, cargo: &mut Command) -> anyhow::Result<()> {
+    /// Lets cargo use one copy of the SDK for all tools, if a package has the SDK of this version unchanged. Returns `true` if it
+    /// does; cargo then warns of the override.
+    pub(crate) fn override_sdk(&self, package: &Path, cargo: &mut Command) -> anyhow::Result<bool> {
         if !sdk::is_unchanged(&package.join(sdk::FOLDER)) {
-            return Ok(());
+            return Ok(false);
         }
         let all: String = sdk::sources().map(|(path, text)| format!("{path}\n{text}\n")).collect();
         let name = digest(all.as_bytes()).replace(':', "-");
@@ -127,7 +128,7 @@ impl BuildFolder {
         }
         let path = Value::from(copy.join(sdk::CRATE).to_string_lossy());
         cargo.arg("--config").arg(format!("paths=[{path}]"));
-        Ok(())
+        Ok(true)
     }
 
     /// Path of the target folder.

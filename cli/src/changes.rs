@@ -1,4 +1,4 @@
-//! Changes of the files below a folder, for commands that repeat their work: a change counts once the files are at rest.
+//! Changes of files, and of those below folders, for commands that repeat their work: a change counts once the files are at rest.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,9 +19,9 @@ const COMPONENT: &str = "wasm";
 /// Time of change and size of each file.
 type Files = BTreeMap<PathBuf, (SystemTime, u64)>;
 
-/// Source files below a folder, or one file.
+/// Files that are watched, and source files below folders that are.
 pub(crate) struct Changes {
-    root: PathBuf,
+    roots: Vec<PathBuf>,
     /// `true` if components count as sources.
     with_components: bool,
     seen: Files,
@@ -31,7 +31,19 @@ impl Changes {
     /// Looks at the files at and below `root` for the first time.
     pub(crate) fn below(root: &Path, with_components: bool) -> Self {
         let seen = files(root, with_components);
-        Self { root: root.to_path_buf(), with_components, seen }
+        Self { roots: vec![root.to_path_buf()], with_components, seen }
+    }
+
+    /// Watches more paths, which count as seen in the state that they have now.
+    pub(crate) fn also(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        for path in paths {
+            if !self.roots.contains(&path) {
+                for (file, state) in files(&path, self.with_components) {
+                    self.seen.entry(file).or_insert(state);
+                }
+                self.roots.push(path);
+            }
+        }
     }
 
     /// Waits until files have changed since the last look, and no more change within one interval. Returns one of them.
@@ -54,8 +66,13 @@ impl Changes {
     }
 
     fn look(&self) -> Files {
-        files(&self.root, self.with_components)
+        self.roots.iter().flat_map(|root| files(root, self.with_components)).collect()
     }
+}
+
+/// Lists the files at and below a path, in the order of their paths, as far as they are looked at.
+pub(crate) fn below(root: &Path) -> impl Iterator<Item = PathBuf> {
+    files(root, true).into_keys()
 }
 
 /// Returns a file that is new, changed or gone.
@@ -70,11 +87,13 @@ fn files(root: &Path, with_components: bool) -> Files {
     files
 }
 
-/// Adds the files at and below a path, while of the entries to look at some are `left`, at least one. Links are not followed,
-/// and hidden entries are passed over except the folders of projects.
+/// Adds the files at and below a path, while of the entries to look at some are `left`, at least one. Links below it are not
+/// followed, and hidden entries are passed over except the folders of projects.
 fn collect(path: &Path, with_components: bool, depth: usize, left: &mut usize, files: &mut Files) {
     *left -= 1;
-    let Ok(about) = path.symlink_metadata() else { return };
+    // A path that somebody named may be a link.
+    let about = if depth == MAX_DEPTH { path.metadata() } else { path.symlink_metadata() };
+    let Ok(about) = about else { return };
     if about.is_file() {
         let is_component = path.extension().is_some_and(|extension| extension == COMPONENT);
         if with_components || !is_component {
@@ -146,5 +165,20 @@ mod tests {
         assert!(changes.next().await.ends_with("a.md"));
         let more = tokio::time::timeout(INTERVAL * 4, changes.next()).await;
         assert!(more.is_err(), "each change is reported once");
+    }
+    #[tokio::test]
+    async fn a_file_elsewhere_is_watched_from_the_time_that_it_is_named() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = other.path().join("greet.wasm");
+        let mut changes = Changes::below(folder.path(), true);
+        fs::write(&path, "x").unwrap();
+        changes.also([path.clone(), other.path().join("absent.json")]);
+        changes.also([path.clone()]);
+        let early = tokio::time::timeout(INTERVAL * 4, changes.next()).await;
+        assert!(early.is_err(), "it was named in this state");
+        fs::write(&path, "changed").unwrap();
+        assert_eq!(changes.next().await, path);
+        fs::write(other.path().join("absent.json"), "x").unwrap();
+        assert!(changes.next().await.ends_with("absent.json"));
     }
 }

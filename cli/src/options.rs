@@ -37,6 +37,7 @@ use crate::progress::{self, Underway};
 use crate::registries::{HeldBundles, localize};
 use crate::render::{self, Advice};
 use crate::secrets::{PASSPHRASE, Vault};
+use crate::staleness;
 
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
 pub(crate) use client::ClientOptions;
@@ -150,6 +151,9 @@ pub(crate) struct Sources {
     /// Permissions and rules of one client, in addition to those for all.
     #[arg(skip)]
     client: Option<Box<ClientOptions>>,
+    /// Name of the one tool that is called, if a call with its error follows.
+    #[arg(skip)]
+    pub(crate) called: Option<String>,
     #[arg(skip)]
     held: HeldBundles,
 }
@@ -268,12 +272,8 @@ impl Sources {
         builder = config.files.iter().fold(builder, Builder::protect);
         let runtime = with(builder).build()?;
         // The options of one client change nothing about the sources.
-        let warnings = if self.client.is_none() { runtime.warnings() } else { &[] };
-        for problem in warnings.iter().take(MAX_WARNINGS) {
-            render::warning(&format!("{}: {problem}", render::from_here(&problem.path).display()));
-        }
-        if let Some(more @ 1..) = warnings.len().checked_sub(MAX_WARNINGS) {
-            render::warning(&format!("and {more} more: `toolcrib validate` lists them all"));
+        if self.client.is_none() {
+            self.warn(&runtime);
         }
         self.permissions().for_each(|permissions| permissions.secrets.warn_about_unrequested(&runtime));
         Ok(runtime)
@@ -304,12 +304,17 @@ impl Sources {
     }
 
     /// Compiles all tools concurrently, and the hook interpreter, ahead of the first call. Shows a progress bar if that
-    /// takes long. A tool with a program that cannot be compiled is disabled with a warning.
+    /// takes long. A tool with a program that cannot be compiled is disabled with a warning, and one of a program that is
+    /// older than its sources has a warning too.
     ///
     /// # Errors
     ///
     /// Fails if hooks have no interpreter or, with `--strict`, if a tool cannot be compiled.
     pub(crate) async fn prepare(&self, runtime: &Runtime) -> anyhow::Result<()> {
+        // The options of one client change nothing about the programs.
+        if self.client.is_none() {
+            staleness::warn(runtime.tools());
+        }
         let usable = runtime.tools().filter(|tool| tool.unusable.is_none());
         let names: Vec<String> = usable.map(|tool| tool.name.clone()).collect();
         let at_once = std::thread::available_parallelism().map_or(1, usize::from);

@@ -5,13 +5,16 @@ use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
 
 use anyhow::Context;
 use serde::Deserialize;
 use toolcrib::policy::canonical;
 
 use crate::build_folder::BuildFolder;
+use crate::cargo_messages;
 use crate::render::{self, Advice};
+use crate::staleness::SCRIPT;
 
 /// Compilation target of tools.
 pub(crate) const TARGET: &str = "wasm32-wasip2";
@@ -19,8 +22,6 @@ pub(crate) const TARGET: &str = "wasm32-wasip2";
 const INSTALL: &str = "install Rust from https://rustup.rs; for other languages, use their own compilers and \
                        add tool metadata with `toolcrib describe`";
 
-/// Script of projects in other languages, as `toolcrib new tool --lang` creates it.
-const SCRIPT: &str = "build";
 /// Variables of cargo with the author's own target folder.
 const TARGET_VARIABLES: [&str; 2] = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"];
 
@@ -51,8 +52,10 @@ pub(crate) async fn build(folder: &Path, debug: bool, shared: Option<&BuildFolde
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--target", TARGET, "--message-format", "json-render-diagnostics"]);
     let target = shared.filter(|_| TARGET_VARIABLES.iter().all(|name| std::env::var_os(name).is_none()));
-    if let Some(shared) = shared {
-        shared.override_sdk(folder, &mut cargo)?;
+    if let Some(shared) = shared
+        && shared.override_sdk(folder, &mut cargo)?
+    {
+        cargo_messages::pipe(&mut cargo);
     }
     if let Some(target) = target {
         target.enter(manifest.parent().unwrap_or(folder))?;
@@ -61,10 +64,14 @@ pub(crate) async fn build(folder: &Path, debug: bool, shared: Option<&BuildFolde
     cargo.args((!debug).then_some("--release")).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut cargo = Running::start(&mut cargo).map_err(|error| missing("cargo", &error))?;
     let output = cargo.child.stdout.take().context("cargo has no output")?;
+    let messages = cargo.child.stderr.take();
+    let messages = messages.map(|messages| thread::spawn(move || cargo_messages::copy(messages, io::stderr())));
     // An interruption drops the process, which ends it.
     let sdk = shared.map(|shared| shared.path().to_path_buf());
     let built = tokio::task::spawn_blocking(move || Built::read(output, &manifest, sdk.as_deref())).await??;
     let status = cargo.child.wait().context("cannot wait for cargo")?;
+    // Before the messages of this program; a closed terminal takes none.
+    let _ = messages.map(JoinHandle::join);
     if let Some(target) = target {
         target.leave(&built.packages);
     }

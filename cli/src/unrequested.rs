@@ -143,3 +143,91 @@ pub(crate) fn unrequested(tools: &[Tool]) -> Vec<Unrequested> {
     });
     used.collect()
 }
+
+/// Functions of scripts that read a variable.
+const READS: [&str; 2] = ["env.get(", "env.has("];
+/// Variables that every guest has, with values of its own.
+const OWN: [&str; 2] = ["PATH", "HOME"];
+/// Maximum number of variables that are named.
+const MAX_VARIABLES: usize = 8;
+
+/// Variables that a script reads by a name in its text and does not request: they are never there.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct UnrequestedVariables {
+    names: Vec<String>,
+    /// Requested variables and these, for the front matter.
+    all: Vec<String>,
+    file: String,
+}
+
+impl UnrequestedVariables {
+    /// Finds the variables of a script; `None` for a tool that gets all that flags grant.
+    pub(crate) fn of(tool: &Tool) -> Option<Self> {
+        let Body::Script(script) = &tool.body else { return None };
+        let requested = &tool.requested;
+        if !requested.declared {
+            return None;
+        }
+        let is_known = |name: &str| OWN.contains(&name) || requested.env.iter().any(|known| known == name);
+        let mut names: Vec<String> = Vec::new();
+        for name in script.source.lines().flat_map(variables).filter(|name| !is_known(name)) {
+            if !names.iter().any(|known| known == name) && names.len() < MAX_VARIABLES {
+                names.push(name.to_owned());
+            }
+        }
+        let file = one_line(&tool.origin.path.file_name().unwrap_or_default().to_string_lossy());
+        let all = [requested.env.as_slice(), &names].concat();
+        (!names.is_empty()).then_some(Self { names, all, file })
+    }
+
+    /// The variables, and that they are not requested.
+    pub(crate) fn message(&self) -> String {
+        let names = self.names.join("`, `");
+        match self.names.len() {
+            1 => format!("the variable `{names}` and does not request it"),
+            _ => format!("the variables `{names}` and does not request them"),
+        }
+    }
+
+    /// Advice for the author.
+    pub(crate) fn advice(&self) -> String {
+        format!("add `env: [{}]` to `capabilities` in `{}`", self.all.join(", "), self.file)
+    }
+}
+
+/// Returns the names of variables that a line of a script reads.
+fn variables(line: &str) -> Vec<&str> {
+    if line.trim_start().starts_with('#') {
+        return Vec::new();
+    }
+    let reads = READS.iter().flat_map(|read| line.match_indices(read));
+    let name = |(at, read): (usize, &str)| {
+        let before = line[..at].chars().next_back();
+        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '.') {
+            return None;
+        }
+        let argument = line[at + read.len()..].trim_start();
+        let quote = argument.chars().next().filter(|c| ['"', '\''].contains(c))?;
+        let (name, _) = argument[1..].split_once(quote)?;
+        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        is_name.then_some(name)
+    };
+    reads.filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variables_that_a_line_reads_are_those_with_a_plain_name() {
+        for (line, names) in [
+            (r#"key = env.get("API_KEY") or env.get( 'TZ', "UTC")"#, &["API_KEY", "TZ"][..]),
+            (r#"if env.has("A"):"#, &["A"]),
+            (r#"# env.get("A")"#, &[]),
+            (r#"my_env.get("A") + a.env.get("B") + env.get(name) + env.get("a b") + env.get("#, &[]),
+        ] {
+            assert_eq!(variables(line), names, "{line}");
+        }
+    }
+}

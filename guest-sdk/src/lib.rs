@@ -34,7 +34,8 @@
 //! `minimum`, `maximum`, `exclusive_minimum`, `exclusive_maximum`, `multiple_of`, `min_length`, `max_length`,
 //! `pattern`, `format`, `min_items`, `max_items`, `unique_items`, `min_properties`, `max_properties`, `examples`, and
 //! `items(…)` with the same keys for the items of a list. The host validates a call against the schema before the tool
-//! runs. An argument is optional if its type is an [`Option`] or if it has a default. Arguments that the schema does
+//! runs. An argument is optional if its type is an [`Option`] or if it has a default; a default that does not fit its type or its
+//! bounds is a compile error. Arguments that the schema does
 //! not name are refused, except with `#[tool(open)]`.
 //!
 //! Your own type can be an argument if it implements [`Schema`]; with `#[args]`, its fields are the arguments. A
@@ -239,6 +240,7 @@ pub mod cache;
 mod call;
 mod command;
 mod content;
+mod default;
 mod error;
 mod export;
 pub mod files;
@@ -282,6 +284,7 @@ pub mod __private {
     pub use toolcrib_guest_macro::__tools;
 
     pub use crate::call::Fields;
+    pub use crate::default::check_default;
     pub use crate::export::Component;
     pub use crate::node::distinct;
     pub use crate::tool::prepared;

@@ -37,6 +37,18 @@ impl Node {
         text.bytes
     }
 
+    /// Value of a key of an object.
+    pub(crate) const fn member(&self, key: &str) -> Option<&Node> {
+        match self {
+            Self::Object(members) => find(members, key),
+            Self::With(base, members) => match find(members, key) {
+                Some(node) => Some(node),
+                None => base.member(key),
+            },
+            _ => None,
+        }
+    }
+
     /// Schema of the items of an array.
     pub const fn items(&self) -> &Node {
         match self {

@@ -119,12 +119,45 @@ fn a_new_tool_is_whole_or_not_there() {
 }
 
 #[test]
+fn a_default_that_does_not_fit_fails_the_build_at_its_place() {
+    let crib = Crib::new();
+    assert_eq!(crib.run(&["new", "tool", "wrong-default"]).code, Some(0));
+    let source = "use toolcrib_guest::{Result, Schema, tool, tools};\n\
+        #[derive(serde::Deserialize, Schema)]\n#[serde(rename_all = \"lowercase\")]\nenum Mode { Fast, Slow }\n\
+        /// Runs.\n#[tool(name = \"wrong-default\")]\nfn wrong_default(\n#[arg(default = \"fats\")] mode: Mode,\n\
+        #[arg(default = 300)] times: u8,\n#[arg(default = \"x\")] deep: bool,\n) -> Result<String> {\n\
+        Ok(format!(\"{} {times} {deep}\", matches!(mode, Mode::Fast)))\n}\ntools!(wrong_default);\n";
+    write(&crib, "wrong-default/src/lib.rs", source);
+    let manifest = fs::read_to_string(crib.path("wrong-default/Cargo.toml")).expect("the manifest");
+    let manifest =
+        manifest.replace("[dependencies]", "[dependencies]\nserde = { version = \"1\", features = [\"derive\"] }");
+    write(&crib, "wrong-default/Cargo.toml", &manifest);
+    let ran = with_rust(&crib, &["build", "wrong-default"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    for (told, place) in [
+        ("the default is none of the values of its argument", "src/lib.rs:8:"),
+        ("the default is above the maximum of its argument", "src/lib.rs:9:"),
+        ("the default is not of the type of its argument", "src/lib.rs:10:"),
+    ] {
+        let (_, after) = ran.stderr.split_once(told).unwrap_or_else(|| panic!("{told}: {}", ran.stderr));
+        assert!(after.lines().nth(1).is_some_and(|line| line.contains(place)), "{place}: {}", ran.stderr);
+    }
+    let sound = source.replace("fats", "fast").replace("300", "30").replace("\"x\"", "true");
+    write(&crib, "wrong-default/src/lib.rs", &sound);
+    let ran = with_rust(&crib, &["build", "wrong-default"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let answer = crib.call("wrong-default", &json!({}), &["--tools", "wrong-default/wrong_default.wasm"]);
+    assert_eq!(answer["result"], "true 30 true", "{answer}");
+}
+
+#[test]
 fn a_new_tool_is_built_tested_and_called_as_it_is() {
     let crib = Crib::new();
     assert_eq!(crib.run(&["new", "tool", "newly-made"]).code, Some(0));
     let ran = with_rust(&crib, &["build", "newly-made"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains("  tool     newly-made: Greet someone by name"), "{}", ran.stdout);
+    assert!(!ran.stderr.contains("path override"), "{}", ran.stderr);
     let component = "newly-made/newly_made.wasm";
     let said = described(&crib, component);
     assert_eq!((&said[0]["name"], &said[0]["schema"]["required"]), (&json!("newly-made"), &json!(["name"])), "{said}");

@@ -83,6 +83,11 @@ fn a_change_is_tested_again_until_the_watch_ends() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("len(args[\"text\"].split())", "7")).unwrap();
     ended("1 failed");
+    // Its cases are in another file.
+    let file = crib.path(".harness/tools/count.tests.json");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("\"words\": 6", "\"words\": 7")).unwrap();
+    ended("0 failed");
     child.kill().unwrap();
     child.wait().unwrap();
 }

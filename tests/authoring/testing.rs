@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::crib::{Crib, Ran};
+use crate::crib::{Crib, Ran, toolbox};
 
 use super::{shipped, write};
 
@@ -101,11 +101,100 @@ fn nothing_is_tested_where_there_is_nothing_to_test() {
     write(&crib, "tests.json", r#"{"cases": [{"name": "a", "expect": {"answer": 1}, "arguement": {}}]}"#);
     failed(&["test"], "cases[0]: unknown key `arguement`\nhint: did you mean `arguments`?");
     write(&crib, "tests.json", r#"{"cases": [{"name": "a", "tool": "get_tim", "expect": {"answer": 1}}]}"#);
-    failed(&["test"], "unknown tool `get_tim`\nhint: `tool` is one of `get_time`");
+    failed(&["test"], "unknown tool `get_tim`\nhint: did you mean `get_time`? `tool` is one of `get_time`");
     shipped(&crib, "calculate");
     failed(&["test"], "found 2 components in `.`\nhint: pass one of them");
     assert!(crib.records().is_empty(), "no call was made");
     fs::remove_file(crib.path("calculate.wasm")).expect("a component to remove");
     write(&crib, "src/lib.rs", "");
-    failed(&["test"], "is newer than `./get_time.wasm`\nhint: run `toolcrib build .` first");
+    let stale = "error: `src/lib.rs` is newer than `get_time.wasm`\nhint: run `toolcrib build .` first";
+    for arguments in [&["test"][..], &["test", "get_time.wasm"]] {
+        failed(arguments, stale);
+    }
+    let front = "---\ncomponent: get_time.wasm\n---\nTell the time.\n";
+    write(&crib, "clock.md", front);
+    failed(&["test", "clock.md"], stale);
+}
+
+#[test]
+fn a_component_that_is_older_than_its_source_is_called_with_a_warning() {
+    let crib = Crib::new();
+    shipped(&crib, "get_time");
+    let warned = |arguments: &[&str]| {
+        let ran = crib.run(arguments);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let told = "warning: `src/lib.rs` is newer than `get_time.wasm`, which is used as it is\n\
+                    hint: run `toolcrib build .` to use the change\n";
+        ran.stderr.contains(told)
+    };
+    write(&crib, "script.json", r#"{"prompt": "go", "turns": [{"content": "the end"}]}"#);
+    let commands = [
+        &["call", "get_time", r#"{"timezone":"UTC"}"#, "--tools", "get_time.wasm"][..],
+        &["run", "--script", "script.json", "--tools", "get_time.wasm"],
+        &["inspect", "get_time", "--tools", "get_time.wasm"],
+        &["inspect", "./get_time.wasm"],
+    ];
+    for command in commands {
+        assert!(!warned(command), "{command:?}");
+    }
+    write(&crib, "src/lib.rs", "");
+    for command in commands {
+        assert!(warned(command), "{command:?}");
+    }
+    assert!(!warned(&["list", "--tools", "get_time.wasm"]), "nothing is called");
+}
+
+#[test]
+fn a_folder_is_tested_with_all_tools_that_have_cases() {
+    let crib = Crib::new();
+    assert_eq!(crib.run(&["new", "tool", "count", "--markdown"]).code, Some(0));
+    let ran = crib.run(&["test"]);
+    assert!(ran.code == Some(0) && ran.stdout.lines().count() == 3, "{ran:?}");
+    assert!(ran.stdout.contains("\n2 cases, 0 failed, "), "{}", ran.stdout);
+    let folder = crib.path("time");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::copy(toolbox().join("tools/bin/get_time.wasm"), folder.join("get_time.wasm")).expect("the crib was laid out");
+    let cases =
+        r#"{"cases": [{"name": "knows UTC", "arguments": {"timezone": "UTC"}, "expect": {"contains": "UTC"}}]}"#;
+    write(&crib, "time/tests.json", cases);
+    // Neither a tool nor beside one.
+    write(&crib, "data/tests.json", "[1, 2]");
+    write(&crib, "target/x/tests.json", "[1, 2]");
+    let ran = crib.run(&["test"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for line in [".harness/tools/count.md\n", "time\n", "ok      knows UTC ", "\n3 cases of 2 sources, 0 failed, "] {
+        assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
+    }
+    write(&crib, "time/get_time.tests.json", &cases.replace("{\"contains\": \"UTC\"}", "{\"answer\": 1}"));
+    write(&crib, "lost.tests.json", cases);
+    let ran = crib.run(&["test", "."]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stdout.contains("FAILED  knows UTC ") && ran.stderr.contains("`./lost.md` does not exist"), "{ran:?}");
+    assert!(
+        ran.stdout.contains(" sources, ") && ran.stdout.contains(" failed, 1 source not tested, "),
+        "{}",
+        ran.stdout
+    );
+    let total: Value = serde_json::from_str(&crib.run(&["test", "--json"]).stdout).expect("one object");
+    assert_eq!(total["errors"][0]["source"], "lost.md", "{total}");
+    let sources = total["cases"].as_array().expect("cases").iter();
+    assert!(sources.clone().any(|case| case["source"] == ".harness/tools/count.md" && case["ok"] == true), "{total}");
+}
+
+#[test]
+fn a_misspelt_path_leads_to_the_nearest() {
+    let crib = Crib::new();
+    assert_eq!(crib.run(&["new", "tool", "count", "--markdown"]).code, Some(0));
+    shipped(&crib, "get_time");
+    for (path, near) in [
+        ("get_tme.wasm", "did you mean `get_time.wasm`?"),
+        ("get_time", "did you mean `get_time.wasm`?"),
+        ("cuont", "did you mean `.harness/tools/count.md`?"),
+        ("wrok", "did you mean `work`?"),
+        ("nothing-like-it", "pass a component, a Markdown tool, or a folder of them"),
+    ] {
+        let ran = crib.run(&["test", path]);
+        let told = format!("error: `{path}` does not exist\nhint: {near}\n");
+        assert_eq!((ran.code, ran.stderr), (Some(1), told));
+    }
 }

@@ -175,10 +175,62 @@ fn native_and_precompiled_programs_faulty_sources_and_bundles_are_refused_and_le
 fn an_output_that_is_a_part_of_the_sources_is_refused() {
     let crib = crib();
     let before = fs::read(crib.path("tools.json")).unwrap();
-    let ran = pack(&crib, "tools.json", "tools.json");
+    let ran = crib.run(&["bundle", "pack", "tools.json", "-o", "tools.json", "--force"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("would be replaced"), "{ran:?}");
     assert_eq!(fs::read(crib.path("tools.json")).unwrap(), before);
+}
+
+#[test]
+fn a_file_that_is_not_a_bundle_is_replaced_only_by_force() {
+    let crib = crib();
+    packed(&crib, "tools.json", "x.tar");
+    packed(&crib, "tools.json", "x.tar");
+    let whole = fs::read(crib.path("x.tar")).unwrap();
+    for name in ["notes.txt", "backup.tar"] {
+        fs::write(crib.path(name), "mine").unwrap();
+        let ran = pack(&crib, "tools.json", name);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+        let told = format!("error: `{name}` exists and is not a bundle\nhint: name another file with `-o`, or ");
+        assert!(ran.stderr.starts_with(&told), "{ran:?}");
+        assert_eq!(fs::read_to_string(crib.path(name)).unwrap(), "mine");
+        let ran = crib.run(&["bundle", "pack", "tools.json", "-o", name, "--force"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(fs::read(crib.path(name)).unwrap() == whole);
+    }
+    for (out, told) in [
+        ("work", "error: `work` is a folder\nhint: name a file, such as `-o work/tools.tar`"),
+        (
+            "no/such/x.tar",
+            "error: the folder `no/such` of `no/such/x.tar` does not exist\nhint: create it with `mkdir -p",
+        ),
+    ] {
+        let ran = crib.run(&["bundle", "pack", "tools.json", "-o", out, "--force"]);
+        assert!(ran.code == Some(1) && ran.stderr.starts_with(told), "{out}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_component_that_is_older_than_its_source_is_packed_only_on_request() {
+    let crib = crib();
+    fs::create_dir_all(crib.path("tools/bin/src")).unwrap();
+    let source = fs::File::create(crib.path("tools/bin/src/lib.rs")).unwrap();
+    let set = |seconds| {
+        let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        source.set_modified(time).unwrap();
+    };
+    set(1);
+    packed(&crib, "tools.json", "x.tar");
+    set(4_000_000_000);
+    let ran = pack(&crib, "tools.json", "y.tar");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    let told = "error: `tools/bin/src/lib.rs` is newer than `tools/bin/echo.wasm`\n\
+                hint: run `toolcrib build tools/bin` first, or pack the component as it is with `--allow-stale`\n";
+    assert_eq!(ran.stderr, told);
+    assert!(!crib.path("y.tar").exists());
+    let ran = crib.run(&["bundle", "pack", "tools.json", "-o", "y.tar", "--allow-stale"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("warning: `tools/bin/src/lib.rs` is newer"), "{ran:?}");
+    assert!(fs::read(crib.path("x.tar")).unwrap() == fs::read(crib.path("y.tar")).unwrap());
 }
 
 #[test]

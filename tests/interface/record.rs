@@ -123,10 +123,57 @@ fn a_wrong_record_is_told_exactly_and_whole() {
     }
     let crib = crib(&json!({"interface_id": "i"}));
     let (_, output) = validate(&crib, "echo.tool.json");
-    for text in
-        ["schema_version is missing", "tool_id is required", "name is required", "component is required: the path"]
-    {
+    for text in ["schema_version is missing", "tool_id is required", "component is required: the path"] {
         assert!(output.contains(text), "expected {text:?} in {output:?}");
+    }
+    assert!(!output.contains("name is required"), "one error per mistake: {output}");
+}
+
+#[test]
+fn each_problem_of_a_record_has_its_line_and_column() {
+    let text = r#"{
+  "schema_version": "0.3.0",
+  "tool_id": "test.echo",
+  "component": "tools/bin/echo.wasm",
+  "args": 1,
+  "limits": {"fuel": -1},
+  "lifecycle": "sleepy",
+  "rendering": {"ui_summary": {}},
+  "colour": "red"
+}
+"#;
+    let crib = Crib::with_guests(&["echo"]);
+    let output = |text: &str| {
+        fs::write(crib.path("echo.tool.json"), text).unwrap();
+        validate(&crib, "echo.tool.json").1
+    };
+    for (place, problem) in [
+        (
+            "2:21",
+            r#"error: echo.tool.json:2:21: schema_version "0.3.0" is not supported: write the record for "0.2.0""#,
+        ),
+        ("5:11", "args must be an array of strings"),
+        ("6:22", "limits.fuel must be a positive whole number"),
+        ("7:16", "lifecycle must be one of"),
+        ("8:31", "rendering.ui_summary must be a string"),
+        ("9:13", "unknown field `colour` is ignored"),
+    ] {
+        let output = output(text);
+        let line = output.lines().find(|line| line.contains(problem)).unwrap_or_else(|| panic!("{problem}: {output}"));
+        assert!(line.contains(&format!(" echo.tool.json:{place}: ")), "expected {place} in {line}");
+    }
+    let sound = "{\n\"schema_version\": \"0.2.9\",\n\"tool_id\": \"e\",\n\"component\": \"tools/bin/echo.wasm\"\n}";
+    assert_eq!(output(sound), "1 source, no problems found\n", "a patch of the standard");
+    for (from, to, place) in [
+        ("echo.wasm", "absent.wasm", "4:14: configured tool"),
+        ("0.2.9", "1", "2:19: schema_version"),
+        ("\n}", "\n", "5:1: parse record: EOF"),
+        ("\n}", ",\n\"model_input_schema\": {\n\"type\": \"strin\"}}", "6:9: tool \"e\": schema: at"),
+        (sound, "[]", "1:1: a record must be an object"),
+    ] {
+        let output = output(&sound.replace(from, to));
+        assert!(output.starts_with(&format!("error: echo.tool.json:{place}")), "{output}");
+        assert_eq!(output.matches("error: ").count(), 1, "one error per mistake: {output}");
     }
 }
 

@@ -188,6 +188,54 @@ fn a_script_that_uses_what_it_does_not_request_is_told_the_field_of_its_front_ma
 }
 
 #[test]
+fn a_script_that_reads_a_variable_that_it_does_not_request_is_told_so() {
+    let with = |capabilities: &str, lines: &str| {
+        tool(lines).replacen("script:", &format!("capabilities: {{{capabilities}}}\nscript:"), 1)
+    };
+    let reads = "return [env.get(\"API_KEY\"), env.has('TZ'), env.get(\"HOME\"), env.get(args.get(\"task\", \"X\"))]";
+    let crib = project(&[
+        (".harness/tools/reads.md", &with("env: [LANG]", &format!("# env.get(\"NOT\")\n{reads}"))),
+        (".harness/tools/asks.md", &with("env: [API_KEY, tz]", reads)),
+        (".harness/tools/open.md", &tool(reads)),
+    ]);
+    let advice = "add `env: [LANG, API_KEY, TZ]` to `capabilities` in `reads.md`";
+    let ran = crib.run(&["call", "reads", "--allow-env=TZ"]);
+    let hint = format!(
+        "hint: `reads` reads the variables `API_KEY`, `TZ` and does not request them, so no flag grants it; {advice}\n"
+    );
+    assert!(ran.code == Some(0) && ran.stderr.contains(&hint), "{ran:?}");
+    for name in ["asks", "open"] {
+        let told = crib.run(&["call", name, "--allow-env=TZ"]).stderr;
+        assert!(!told.contains("does not request"), "{told}");
+    }
+    let ran = crib.run(&["validate"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let warning = format!(
+        "warning: .harness/tools/reads.md: tool \"reads\" reads the variables `API_KEY`, `TZ` and does not request them: \
+         {advice}\n"
+    );
+    assert_eq!(ran.stdout, warning);
+}
+
+#[test]
+fn the_place_of_a_failure_is_shown_by_every_command_that_calls() {
+    let crib = project(&[
+        (".harness/tools/fails.md", &tool("x = 1\nreturn fail(\"no \\\"such\\\" thing\")")),
+        (".harness/tools/fails.tests.json", "{\"cases\": [{\"name\": \"a\", \"expect\": {\"answer\": 1}}]}"),
+    ]);
+    let script = json!({ "prompt": "go", "turns": [calls("fails", json!({})), { "content": "the end" }] });
+    write(&crib, "script.json", script.to_string());
+    for (arguments, place) in [
+        (&["call", "fails"][..], "hint: the script failed at fails.md:6:14\n"),
+        (&["run", "--script", "script.json"], "hint: the script failed at fails.md:6:14\n"),
+        (&["test"], "standard error: fails.md:6:14: "),
+    ] {
+        let ran = crib.run(arguments);
+        assert!((ran.stdout.clone() + &ran.stderr).contains(place), "{arguments:?}: {ran:?}");
+    }
+}
+
+#[test]
 fn a_path_that_leads_out_of_the_sandbox_gets_no_flag() {
     let asks = |access: &str, line: &str| {
         tool(line).replacen("script:", &format!("capabilities: {{files: {access}}}\nscript:"), 1)

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::crib::{Crib, Ran};
 
-use super::{crib, pack};
+use super::{create_key, crib, pack};
 
 const PASSPHRASE: &str = "canary horse staple";
 
@@ -20,6 +20,31 @@ fn a_secret_key_is_for_its_owner_alone() {
     let ran = crib.run(&["sign", "tools.tar", "--key", "a.key"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("mode 0640"), "{ran:?}");
+}
+
+#[test]
+fn a_public_key_and_a_component_lead_to_what_was_meant() {
+    let (crib, _) = crib();
+    create_key(&crib, "m.key", &["--minisign"]);
+    for (key, flags) in [("a.key", &[][..]), ("m.key", &["--minisign"])] {
+        let ran = crib.run(&[&["sign", "tools.tar", "--key", &format!("{key}.pub")], flags].concat());
+        let told = format!(
+            "error: `{key}.pub` is a public key, which verifies and cannot sign\n\
+             hint: sign with the secret key: `--key {key}`\n"
+        );
+        assert_eq!((ran.code, ran.stderr), (Some(1), told));
+    }
+    fs::write(crib.path("greet.wasm"), b"\0asm\x0d\0\x01\0").unwrap();
+    for args in [
+        &["bundle", "inspect", "greet.wasm"][..],
+        &["sign", "greet.wasm", "--key", "a.key"],
+        &["verify", "greet.wasm", "--key", "a.key.pub"],
+    ] {
+        let ran = crib.run(args);
+        let told = "error: `greet.wasm` is not a bundle\n\
+                    hint: make a bundle of it with `toolcrib bundle pack greet.wasm -o greet.tar`, or ";
+        assert!(ran.code == Some(1) && ran.stderr.starts_with(told), "{args:?}: {ran:?}");
+    }
 }
 
 #[test]

@@ -30,6 +30,35 @@ fn what_holds_a_resource_is_told_and_the_rest_stays_usable() {
     assert!(taken.stdout.contains("unknown tool: take"), "{taken:?}");
 }
 
+/// The engine loads no component with a stream: the author learns which function to change.
+#[test]
+fn the_function_with_a_stream_is_named_with_its_type_and_the_way_out() {
+    let crib = crib();
+    wat(
+        &crib,
+        "streams.wasm",
+        r#"(component
+            (core module $m (func (export "add") (param i32) (result i32) (local.get 0)) (func (export "store") (param i32)))
+            (core instance $i (instantiate $m))
+            (type $bytes (stream u8))
+            (func (export "add") (param "n" u32) (result u32) (canon lift (core func $i "add")))
+            (func (export "store") (param "data" $bytes) (canon lift (core func $i "store"))))"#,
+    );
+    for arguments in [&["validate", "streams.wasm"][..], &["call", "add", "{\"n\":1}", "--tools", "streams.wasm"]] {
+        let ran = crib.run(arguments);
+        let told = ran.stdout.clone() + &ran.stderr;
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        for words in [
+            "`store` (its parameter `data` is or holds a stream or a future",
+            "the other functions of the component only without it",
+            "such as a list in place of a stream",
+        ] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
+        assert!(!told.contains("`add` ("), "{told}");
+    }
+}
+
 #[test]
 fn a_component_without_a_function_for_json_is_refused_with_the_reason() {
     let crib = crib();

@@ -1,6 +1,5 @@
 //! Calls of one tool beside others: no program but its own is read, and names, hints and protection stay those of all.
 
-#[cfg(target_os = "linux")]
 use std::fs;
 
 use serde_json::{Value, json};
@@ -14,6 +13,29 @@ use super::{entry, mixed};
 /// Creates the crib of [`mixed`] without trust in its manifest: the review of a trusted one reads all programs.
 fn unreviewed() -> Crib {
     Crib { trusts: false, ..mixed() }
+}
+
+#[test]
+fn the_call_of_a_broken_tool_tells_its_mistake_once() {
+    let crib = Crib::new();
+    fs::write(crib.path("bad.md"), "---\ntimeout_ms: -1\nscript: |\n  def run(args):\n    return 1\n---\n").unwrap();
+    fs::write(crib.path("unparsed.md"), "no front matter").unwrap();
+    fs::write(crib.path("bad.tool.json"), "{\"schema_version\": \"0.2.0\", \"tool_id\": \"a.bad\"}").unwrap();
+    for (file, name, told) in [
+        ("bad.md", "bad", "timeout_ms must be >= 0"),
+        ("unparsed.md", "unparsed", "markdown file must start with"),
+        ("bad.tool.json", "bad", "component is required"),
+    ] {
+        let ran = crib.run(&["call", name, "--tools", file]);
+        assert_eq!((ran.code, ran.stderr.matches(told).count()), (Some(1), 1), "{ran:?}");
+        assert!(ran.stderr.contains("error: "), "{ran:?}");
+        let ran = crib.run(&["validate", file]);
+        assert_eq!((ran.code, ran.stdout.matches("error: ").count()), (Some(1), 1), "{ran:?}");
+    }
+    // Another tool of the same file keeps its warning.
+    fs::write(crib.path("sound.md"), "---\nscript: |\n  def run(args):\n    return 1\n---\nOne.\n").unwrap();
+    let ran = crib.run(&["call", "sound", "--tools", "sound.md", "--tools", "bad.md"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("warning: bad.md: "), "{ran:?}");
 }
 
 #[test]

@@ -62,6 +62,20 @@ fn each_problem_of_a_manifest_has_its_line_and_column() {
 }
 
 #[test]
+fn a_default_that_its_argument_refuses_is_warned_of_at_its_place() {
+    let crib = Crib::with_guests(&["echo"]);
+    let text = r#"{"tools": [{"name": "a", "command": ["./tools/bin/echo"], "schema": {"properties": {
+      "mode": {"enum": ["fast", "slow"],
+               "default": "fats"},
+      "times": {"type": "integer", "default": 3}}}}]}"#;
+    fs::write(crib.path("tools.json"), text).unwrap();
+    let ran = crib.run(&["validate", "tools.json"]);
+    assert_eq!((ran.code, ran.stdout.lines().count()), (Some(0), 1), "{ran:?}");
+    let told = "warning: tools.json:3:27: tool \"a\": schema: the default of an argument is not valid: /mode: \"fats\" is not one of";
+    assert!(ran.stdout.starts_with(told), "{ran:?}");
+}
+
+#[test]
 fn the_problems_are_the_same_as_json() {
     let ran = crib().run(&["validate", "tools.json", "--json"]);
     let problems: Value = serde_json::from_str(&ran.stdout).unwrap();

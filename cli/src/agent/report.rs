@@ -13,6 +13,7 @@ use super::event::{Ending, Event, EventLine, Subagent, ToolResult, Totals};
 use super::keeper::Keeper;
 use super::turn::Turn;
 use super::unfinished::UnfinishedAnswer;
+use crate::failure_place;
 use crate::media::MediaFolder;
 use crate::options::is_maskable;
 use crate::permission::{DenyFlags, ask_person, denial_hints};
@@ -371,6 +372,12 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flag
     render::flags(&result.receipt.flags);
     let shows_all = result.is_error || detail == Detail::Verbose;
     render::hints(&denial_hints(result.receipt, shows_all, deny_flags));
+    if result.is_error
+        && detail != Detail::Verbose
+        && let Some(hint) = failure_place::hint(result.log, result.content)
+    {
+        render::hint(&hint);
+    }
     if let Some(hint) = result.hint {
         render::hint(hint);
     }

@@ -21,6 +21,7 @@ use crate::media::MediaFolder;
 use crate::options::{RecordsFolder, Sources, duration};
 use crate::progress;
 use crate::render::{self, Advice};
+use crate::staleness;
 use crate::telemetry::{Root, TelemetryOptions};
 use crate::watch::{self, CallEvent, CallEventKind, CallEvents};
 
@@ -121,6 +122,7 @@ fn print_error(error: &anyhow::Error) {
 async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let call = args.call().await?;
     args.sources.fetch().await?;
+    args.sources.called = Some(args.name.clone());
     let (arguments, is_unreadable) = (call.arguments.clone(), call.unreadable.is_some());
     let door = Door::open(&args.telemetry, Root::Call)?;
     let door = door.with_folders(&args.records, args.media.as_deref(), &args.sources, [])?;
@@ -130,6 +132,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         args.sources.only(door.attach(builder.application("call", Map::new())), &args.name)
     })?;
     args.sources.trust.hint(&runtime, Some(&args.name));
+    staleness::warn(runtime.tool(&args.name));
     // Compiled ahead so that the receipt covers only the call; the call itself reports a program that cannot be compiled.
     let ready = async { (runtime.prepare(&args.name).await, runtime.prepare_hooks().await) };
     let _ = progress::during(format!("compiling {}", render::one_line(&args.name)), ready).await;

@@ -17,6 +17,7 @@ use toolcrib::{Runtime, Tool};
 use crate::builtin;
 use crate::options::Sources;
 use crate::render::{self, Advice};
+use crate::staleness;
 
 use component::Component;
 
@@ -99,6 +100,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         let same = runtime.tools().filter(|other| other.body.program() == tool.body.program());
         component.tools = same.map(|tool| tool.name.clone()).collect();
     }
+    staleness::warn([tool]);
     let details = Details { runtime: &runtime, tool, program };
     show(args.json, || record(&details), || sheet::of(&details, args.all))
 }
@@ -159,7 +161,12 @@ fn unless_single_tool(file: &Path) -> anyhow::Result<Option<Component>> {
         Some("components are loaded only from files with names that end in `.wasm`".to_owned())
     };
     if component.problem.is_none() {
-        component.tools = source::load(file)?.tools.into_iter().map(|tool| tool.name).collect();
+        let tools = source::load(file)?.tools;
+        // The one tool of a file is shown by another path.
+        if tools.len() > 1 {
+            staleness::warn(&tools);
+        }
+        component.tools = tools.into_iter().map(|tool| tool.name).collect();
     }
     match component.tools.as_slice() {
         [_] => return Ok(None),

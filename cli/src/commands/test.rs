@@ -1,33 +1,28 @@
-//! `toolcrib test`: runs the test cases of a tool, each in its own sandbox and session, and compares the results.
+//! `toolcrib test`: runs the test cases of a tool, or of all tools at and below a folder, and prints the results.
 
 mod cases;
+mod execution;
 mod subject;
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, IsTerminal};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
 
-use anyhow::Context;
-use serde_json::{Map, json};
+use serde_json::json;
 use toolcrib::tool::Limits;
-use toolcrib::{Builder, ToolResult};
 
-use crate::calls::Calls;
 use crate::changes::Changes;
 use crate::options::Sources;
-use crate::permission::{DenyFlags, denial_hints};
-use crate::render::{self, Advice, Tone, paint};
+use crate::render::{self, Advice, counted};
 use crate::{input, interrupt, progress};
 
 use super::validate;
-use cases::Case;
+use execution::{CaseResult, run_case};
 use subject::Subject;
 
 const EXAMPLES: &str = "\
 Examples:
+  toolcrib test                                all cases here and below
   toolcrib build greet && toolcrib test greet  the cases in greet/tests.json
   toolcrib test .harness/tools/count.md        the cases in count.tests.json
   toolcrib test greet --watch                  again after each change
@@ -52,7 +47,7 @@ tool gets a fresh folder that it may read and write; `after` gives the expected 
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A component, a Markdown tool, or the folder that contains them
+    /// A component, a Markdown tool, or a folder: every tool with cases in it and below
     #[arg(value_name = "PATH", default_value = ".")]
     path: PathBuf,
     /// File with the test cases [default: `NAME.tests.json` beside NAME.md or NAME.wasm, else `tests.json`]
@@ -68,22 +63,14 @@ pub(crate) struct Args {
     sources: Sources,
 }
 
-/// Result of a case.
-struct CaseResult {
-    name: String,
-    ms: f64,
-    /// Expected and actual values, if the case failed.
-    failures: Vec<(String, String)>,
-    /// Denied capabilities and standard error of the tool, if the case failed.
-    notes: Vec<String>,
-}
-
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.watch {
         return test(&args).await;
     }
     let mut changes = Changes::below(&args.path, true);
     loop {
+        // Before they are read: a change while the tests run counts.
+        changes.also(args.files());
         match test(&args).await {
             Ok(_) if interrupt::is_requested() => return Ok(interrupt::INTERRUPTED.into()),
             Ok(_) => {}
@@ -95,8 +82,71 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
+impl Args {
+    /// Returns the subjects whose tests run, each once, with the paths that lead to them.
+    fn subjects(&self) -> Vec<(PathBuf, anyhow::Result<Subject>)> {
+        let paths = if self.cases.is_some() { vec![self.path.clone()] } else { subject::below(&self.path) };
+        let mut seen = HashSet::new();
+        let found = paths.into_iter().map(|path| {
+            let subject = Subject::find(&path);
+            (path, subject)
+        });
+        // A folder and the component in it can have the same cases.
+        found.filter(|(_, subject)| subject.as_ref().map_or(true, |subject| seen.insert(subject.cases()))).collect()
+    }
+
+    /// Returns the files that the tests read, wherever they are.
+    fn files(&self) -> Vec<PathBuf> {
+        let subjects = self.subjects().into_iter().filter_map(|(_, subject)| subject.ok());
+        let named = self.cases.iter().chain(&self.sources.tools).cloned();
+        subjects.flat_map(Subject::files).chain(named).collect()
+    }
+}
+
+/// Results of the subjects that were tested.
+#[derive(Default)]
+struct Total {
+    /// Results, each with the path of its subject.
+    cases: Vec<(PathBuf, CaseResult)>,
+    /// Errors of subjects whose tests did not run, each with its path.
+    errors: Vec<(PathBuf, String)>,
+}
+
 async fn test(args: &Args) -> anyhow::Result<ExitCode> {
-    let subject = Subject::find(&args.path)?;
+    let subjects = args.subjects();
+    let count = subjects.len();
+    let is_only = count == 1;
+    let mut total = Total::default();
+    for (path, subject) in subjects {
+        if !is_only && !args.json {
+            render::print(&shown(&path))?;
+        }
+        let tested = match subject {
+            Ok(subject) => test_one(args, &subject, &mut total).await,
+            Err(error) => Err(error),
+        };
+        match tested {
+            Err(error) if is_only => return Err(error),
+            Err(error) => {
+                render::explain(&error);
+                total.errors.push((path, render::message(&error)));
+            }
+            Ok(()) => {}
+        }
+        if interrupt::is_requested() {
+            return Ok(interrupt::INTERRUPTED.into());
+        }
+    }
+    match args.json {
+        true => render::print_json(&total.record(is_only).to_string())?,
+        false => render::print(&total.line(count))?,
+    }
+    Ok(if total.failed() > 0 || !total.errors.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Runs the cases of one subject.
+async fn test_one(args: &Args, subject: &Subject, total: &mut Total) -> anyhow::Result<()> {
+    subject.require_fresh()?;
     let file = args.cases.clone().unwrap_or_else(|| subject.cases());
     let text = input::file(&file).map_err(|error| {
         let hint = "write cases as shown in `toolcrib test --help`, or pass a file with `--cases FILE`";
@@ -113,124 +163,59 @@ async fn test(args: &Args) -> anyhow::Result<ExitCode> {
     // A script that does not parse fails every case, also one that expects an error.
     let problems = progress::during("looking at the scripts", runtime.check_scripts()).await?;
     validate::refuse(&problems, &subject.path)?;
-    let mut ended = Vec::new();
     let run = format!("run_{:016x}", rand::random::<u64>());
     for (case, tool) in cases.iter().zip(chosen) {
         let end = run_case(case, tool, &sources, &run).await?;
         if !args.json {
             render::print(&end.sheet())?;
         }
-        ended.push(end);
+        total.cases.push((subject.path.clone(), end));
         if interrupt::is_requested() {
-            return Ok(interrupt::INTERRUPTED.into());
+            break;
         }
     }
-    let failed = ended.iter().filter(|end| !end.failures.is_empty()).count();
-    if args.json {
-        let all: Vec<_> = ended.iter().map(CaseResult::record).collect();
-        let total = json!({ "cases": all, "passed": ended.len() - failed, "failed": failed });
-        render::print_json(&total.to_string())?;
-    } else {
-        let ms: f64 = ended.iter().map(|end| end.ms).sum();
-        let noun = if ended.len() == 1 { "case" } else { "cases" };
-        render::print(&format!("{} {noun}, {failed} failed, {ms:.0} ms", ended.len()))?;
+    Ok(())
+}
+
+impl Total {
+    fn failed(&self) -> usize {
+        self.cases.iter().filter(|(_, end)| !end.is_ok()).count()
     }
-    Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
 
-/// Runs one case in its own runtime and folder. The records of all cases name one run.
-async fn run_case(case: &Case, tool: &str, sources: &Sources, run: &str) -> anyhow::Result<CaseResult> {
-    let folder = case.files.as_ref().map(fresh_folder).transpose().context("cannot write `files`")?;
-    let granted = folder.as_ref().map(|folder| sources.also_writing(folder.path().to_path_buf()));
-    let named = |builder: Builder| builder.application("test", Map::new()).run_id(run);
-    let runtime = granted.as_ref().unwrap_or(sources).runtime_with(Limits::default().deadline, [], named)?;
-    progress::during(format!("compiling {}", render::one_line(tool)), runtime.prepare(tool)).await?;
-    runtime.prepare_hooks().await?;
-    let id = format!("case_{:016x}", rand::random::<u64>());
-    let began = Instant::now();
-    let session = runtime.open_session();
-    let result = Calls::start(&session, vec![case.call(id, tool)]).next().await.context("the call was cancelled")?;
-    let ms = began.elapsed().as_secs_f64() * 1000.0;
-    session.end().await;
-    let mut failures: Vec<_> = case.difference(&result).into_iter().collect();
-    if let Some(folder) = &folder {
-        failures
-            .extend(case.after.iter().filter_map(|(path, content)| changed(folder.path(), path, content.as_deref())));
+    /// Summary in one line; of several subjects, with their number.
+    fn line(&self, subjects: usize) -> String {
+        let ms: f64 = self.cases.iter().map(|(_, end)| end.ms).sum();
+        let cases = counted(self.cases.len(), "case");
+        let of = if subjects == 1 { String::new() } else { format!(" of {}", counted(subjects, "source")) };
+        let untested = match self.errors.len() {
+            0 => String::new(),
+            count => format!("{} not tested, ", counted(count, "source")),
+        };
+        format!("{cases}{of}, {} failed, {untested}{ms:.0} ms", self.failed())
     }
-    let notes = if failures.is_empty() { Vec::new() } else { notes(&result, &sources.deny_flags()) };
-    Ok(CaseResult { name: case.name.clone(), ms, failures, notes })
-}
 
-fn fresh_folder(files: &BTreeMap<String, String>) -> io::Result<tempfile::TempDir> {
-    let folder = tempfile::tempdir()?;
-    for (path, content) in files {
-        let file = folder.path().join(path);
-        fs::create_dir_all(file.parent().unwrap_or(folder.path()))?;
-        fs::write(file, content)?;
-    }
-    Ok(folder)
-}
-
-/// Reads a file that a tool may have left in its folder. Links that lead out of the folder are not followed.
-fn left(folder: &Path, path: &str) -> io::Result<String> {
-    let file = folder.join(path).canonicalize()?;
-    if file.starts_with(folder.canonicalize()?) && file.is_file() {
-        input::file(file)
-    } else {
-        Err(io::Error::other("not a regular file in the case's folder"))
-    }
-}
-
-/// Returns the expected and actual contents of a file if they differ.
-fn changed(folder: &Path, path: &str, wanted: Option<&str>) -> Option<(String, String)> {
-    let word = |content: Option<&str>| match content {
-        Some(content) => format!("`{path}` with {content:?}"),
-        None => format!("no `{path}`"),
-    };
-    let found = match left(folder, path) {
-        Ok(content) => Some(content),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Some((word(wanted), format!("`{path}` cannot be read: {error}"))),
-    };
-    (found.as_deref() != wanted).then(|| (word(wanted), word(found.as_deref())))
-}
-
-/// Collects details that explain a failed case.
-fn notes(result: &ToolResult, deny_flags: &DenyFlags) -> Vec<String> {
-    let fault = result.fault.iter().map(ToString::to_string);
-    let log = Some(result.log.trim()).filter(|log| !log.is_empty());
-    denial_hints(&result.receipt, true, deny_flags)
-        .into_iter()
-        .chain(fault)
-        .chain(log.map(|log| format!("standard error: {log}")))
-        .collect()
-}
-
-impl CaseResult {
-    fn sheet(&self) -> String {
-        let (word, tone) = if self.failures.is_empty() { ("ok    ", Tone::Good) } else { ("FAILED", Tone::Bad) };
-        let word = paint(tone, word, io::stdout().is_terminal());
-        let mut text = format!("{word}  {}  {:.0} ms", render::one_line(&self.name), self.ms);
-        for (wanted, found) in &self.failures {
-            text += &format!("\n        expected {}", render::one_line(wanted));
-            text += &format!("\n        found    {}", render::one_line(found));
+    /// Summary in JSON; of several subjects, with the source of each case and with errors.
+    fn record(&self, is_only: bool) -> serde_json::Value {
+        let case = |(path, end): &(PathBuf, CaseResult)| {
+            let mut record = end.record();
+            if !is_only {
+                record["source"] = shown(path).into();
+            }
+            record
+        };
+        let cases: Vec<_> = self.cases.iter().map(case).collect();
+        let mut total = json!({ "cases": cases, "passed": cases.len() - self.failed(), "failed": self.failed() });
+        if !is_only {
+            let error = |(path, error): &(PathBuf, String)| json!({ "source": shown(path), "error": error });
+            total["errors"] = self.errors.iter().map(error).collect();
         }
-        for note in &self.notes {
-            text += &format!("\n        {}", render::one_line(note));
-        }
-        text
+        total
     }
+}
 
-    fn record(&self) -> serde_json::Value {
-        let failure = |(wanted, found): &(String, String)| json!({ "expected": wanted, "found": found });
-        json!({
-            "name": self.name,
-            "ok": self.failures.is_empty(),
-            "ms": self.ms,
-            "failures": self.failures.iter().map(failure).collect::<Vec<_>>(),
-            "notes": self.notes,
-        })
-    }
+/// Path of a subject, for people and programs.
+fn shown(path: &Path) -> String {
+    render::one_line(&render::from_here(path).to_string_lossy())
 }
 
 /// Adds the file to an error.

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use toolcrib::source::{self, Diagnostic, Severity};
-use toolcrib::{Audit, Runtime};
+use toolcrib::{Audit, Runtime, Tool};
 
 use crate::options::{Compiling, SourceRegistries, default_source};
+use crate::unrequested::UnrequestedVariables;
 use crate::{progress, registries, render};
 
 const EXAMPLES: &str = "\
@@ -118,11 +119,19 @@ async fn load_problems(path: &Path, compiling: &Compiling) -> Vec<Diagnostic> {
             problems.extend(runtime.prepare(&tool.name).await.err().map(|error| diagnostic(&tool.origin.path, error)));
         }
     }
+    problems.extend(runtime.tools().filter_map(unrequested_variables));
     match runtime.check_scripts().await {
         Ok(scripts) => problems.extend(scripts),
         Err(error) => problems.push(diagnostic(path, error)),
     }
     problems
+}
+
+/// Warns of a script that reads variables that it does not request.
+fn unrequested_variables(tool: &Tool) -> Option<Diagnostic> {
+    let missing = UnrequestedVariables::of(tool)?;
+    let message = format!("tool {:?} reads {}: {}", tool.name, missing.message(), missing.advice());
+    Some(Diagnostic { severity: Severity::Warning, path: tool.origin.path.to_path_buf(), place: None, message })
 }
 
 /// Formats a problem as one line.

@@ -3,19 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use toolcrib::Builder;
+use toolcrib::source::Diagnostic;
+use toolcrib::{Builder, Runtime};
 
 use crate::builtin;
 use crate::install::{AvailableBundles, LOCK_FILE};
 use crate::render::{self, Advice};
 
-use super::Sources;
 use super::installation::available;
+use super::{MAX_WARNINGS, Sources};
 
 /// Source used if none is named.
 const DEFAULT_SOURCE: &str = "./tools.json";
 /// Paths that make the current folder the source if [`DEFAULT_SOURCE`] does not exist.
 const HARNESS: [&str; 2] = ["./.harness", "./harness.md"];
+/// End of the warning of a source about a tool that it disables.
+const DISABLED: &str = "; the tool is disabled";
 /// Hint about the built-in tools, once for all runtimes of a server.
 static BUILTIN_HINT: Once = Once::new();
 
@@ -58,10 +61,35 @@ impl Sources {
         builder.trusted_source(source)
     }
 
+    /// Prints the warnings of the sources, without the one with which the call of the one tool fails anyway.
+    pub(super) fn warn(&self, runtime: &Runtime) {
+        let called = self.called.as_ref().and_then(|name| runtime.tool(name));
+        let fault = called.and_then(|tool| Some((&*tool.origin.path, tool.unusable.as_ref()?.fault.to_string())));
+        let is_error = |problem: &Diagnostic| {
+            let reason = problem.message.strip_suffix(DISABLED);
+            fault
+                .as_ref()
+                .zip(reason)
+                .is_some_and(|((path, fault), reason)| is_same(path, &problem.path) && fault.contains(reason))
+        };
+        let warnings: Vec<_> = runtime.warnings().iter().filter(|problem| !is_error(problem)).collect();
+        for problem in warnings.iter().take(MAX_WARNINGS) {
+            render::warning(&format!("{}: {problem}", render::from_here(&problem.path).display()));
+        }
+        if let Some(more @ 1..) = warnings.len().checked_sub(MAX_WARNINGS) {
+            render::warning(&format!("and {more} more: `toolcrib validate` lists them all"));
+        }
+    }
+
     /// Returns the installed bundles; none if sources are named.
     pub(super) fn installed(&self) -> anyhow::Result<AvailableBundles> {
         if self.tools.is_empty() { available() } else { Ok(AvailableBundles::default()) }
     }
+}
+
+/// `true` if two paths are the same from the current folder.
+fn is_same(one: &Path, other: &Path) -> bool {
+    std::path::absolute(one).ok().zip(std::path::absolute(other).ok()).is_some_and(|(one, other)| one == other)
 }
 
 /// Returns the first default source that exists.

@@ -1,11 +1,11 @@
 //! Signatures of a tar: files beside it, and manifests that are attached to the bundle inside it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use toolcrib_bundle::Bundle;
 use toolcrib_registry::{Manifest, OCI_MANIFEST};
 use toolcrib_signature::Digest;
@@ -13,7 +13,7 @@ use toolcrib_signature::json::MAX_JSON_BYTES;
 
 use super::finding::{Finding, Format};
 use super::{SignatureReport, TrustedSigners, attached, files};
-use crate::render;
+use crate::render::{self, Advice};
 
 /// Suffix of a file with a Sigstore bundle.
 pub(crate) const SIGSTORE_SUFFIX: &str = ".sigstore.json";
@@ -21,6 +21,9 @@ pub(crate) const SIGSTORE_SUFFIX: &str = ".sigstore.json";
 pub(crate) const MINISIGN_SUFFIX: &str = ".minisig";
 /// First bytes of a minisign signature.
 const MINISIGN_START: &[u8] = b"untrusted comment:";
+
+/// Extensions of sources of tools that are not bundles.
+const SOURCES: [&str; 3] = ["wasm", "json", "md"];
 
 /// Opens the bundle in a tar, and checks all of its content. Returns a second handle to the same file.
 ///
@@ -37,7 +40,24 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<(Bundle<File>, File)> {
         bundle.verify()?;
         Ok((bundle, again))
     };
-    read().with_context(|| format!("cannot use the bundle `{}`", path.display()))
+    read().map_err(|error| match source_of_tools(path) {
+        Some(advice) => advice.into(),
+        None => error.context(format!("cannot use the bundle `{}`", path.display())),
+    })
+}
+
+/// Returns the advice for a component, a definition or a folder, which the user may take for a bundle.
+fn source_of_tools(path: &Path) -> Option<Advice> {
+    let is_source = |ending: &OsStr| SOURCES.iter().any(|source| ending.eq_ignore_ascii_case(source));
+    if !path.is_dir() && !(path.is_file() && path.extension().is_some_and(is_source)) {
+        return None;
+    }
+    let tar = path.with_extension("tar");
+    let (shown, tar) = (render::shell_path(path), render::shell_path(&tar));
+    let hint = format!(
+        "make a bundle of it with `toolcrib bundle pack {shown} -o {tar}`, or show its tools with `toolcrib list --tools {shown}`"
+    );
+    Some(Advice::new(format!("`{}` is not a bundle", path.display()), hint))
 }
 
 /// Returns the path with a suffix.

@@ -1,7 +1,9 @@
 //! `#[arg(…)]`: facts about one argument beyond its type and its doc comment.
 
-use quote::ToTokens;
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote_spanned};
 use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
 use syn::{Attribute, Error, Meta, Result, Token};
 
 use crate::literal;
@@ -33,6 +35,8 @@ pub(crate) struct Arg {
     pub(crate) name: Option<String>,
     /// Default, as JSON.
     pub(crate) default: Option<String>,
+    /// Place of the default.
+    span: Option<Span>,
     /// Members of the argument's schema.
     pub(crate) bounds: Members,
     /// Members of the schema of its items.
@@ -56,7 +60,10 @@ impl Arg {
 
     fn take(&mut self, meta: Meta) -> Result<()> {
         match meta {
-            Meta::NameValue(pair) if pair.path.is_ident("default") => self.default = Some(literal::json(&pair.value)?),
+            Meta::NameValue(pair) if pair.path.is_ident("default") => {
+                self.default = Some(literal::json(&pair.value)?);
+                self.span = Some(pair.value.span());
+            }
             Meta::NameValue(pair) if pair.path.is_ident("name") => {
                 self.name = Some(literal::text(&pair.value)?);
             }
@@ -70,8 +77,15 @@ impl Arg {
         Ok(())
     }
 
+    /// Check of the default against the schema, when the tool is compiled; compile errors point at the default.
+    pub(crate) fn check(&self, ty: &syn::Type) -> Option<TokenStream> {
+        let (default, schema) = (self.default.as_ref()?, self.schema(ty, ""));
+        let span = self.span.unwrap_or_else(Span::call_site);
+        Some(quote_spanned!(span=> const _: () = ::toolcrib_guest::__private::check_default(&#schema, #default);))
+    }
+
     /// Schema of a type, with the members of this attribute.
-    pub(crate) fn schema(&self, ty: &syn::Type, description: &str) -> proc_macro2::TokenStream {
+    pub(crate) fn schema(&self, ty: &syn::Type, description: &str) -> TokenStream {
         let base = node::schema(ty);
         let mut members = node::described(description);
         if !self.items.is_empty() {
@@ -83,7 +97,7 @@ impl Arg {
     }
 }
 
-fn bound(meta: &Meta) -> Result<(String, proc_macro2::TokenStream)> {
+fn bound(meta: &Meta) -> Result<(String, TokenStream)> {
     let word = meta.path().to_token_stream().to_string();
     let Some((_, key)) = BOUNDS.iter().find(|(known, _)| *known == word) else {
         let known: Vec<&str> = BOUNDS.iter().map(|(known, _)| *known).collect();

@@ -32,12 +32,29 @@ pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
         }
     };
     let ident = &input.ident;
+    // The schemas of the parameters of a generic type are unknown here.
+    let defaults = match input.generics.params.is_empty() {
+        true => defaults(&input.data)?,
+        false => Vec::new(),
+    };
     let (implementation, types, bounds) = input.generics.split_for_impl();
     Ok(quote! {
+        #(#defaults)*
         impl #implementation ::toolcrib_guest::Schema for #ident #types #bounds {
             const SCHEMA: &'static ::toolcrib_guest::Node = &#schema;
         }
     })
+}
+
+/// Checks of the defaults of all fields.
+fn defaults(data: &Data) -> Result<Vec<TokenStream>> {
+    let all: Vec<&Fields> = match data {
+        Data::Struct(data) => vec![&data.fields],
+        Data::Enum(data) => data.variants.iter().map(|variant| &variant.fields).collect(),
+        Data::Union(_) => Vec::new(),
+    };
+    let checks = all.into_iter().flatten().map(|field| Ok(Arg::read(&field.attrs)?.check(&field.ty)));
+    Ok(checks.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 /// Schema of fields.

@@ -30,7 +30,7 @@ pub(crate) struct One {
     /// `true` if passed as `&str`.
     pub(crate) borrowed: bool,
     docs: String,
-    arg: Arg,
+    pub(crate) arg: Arg,
 }
 
 impl One {

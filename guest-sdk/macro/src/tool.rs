@@ -63,9 +63,11 @@ fn tool(options: TokenStream, function: &mut ItemFn) -> Result<TokenStream> {
     let hooks = options.hooks.iter().map(|(hook, path)| hook_of(hook, path));
     let steps = steps(function, &options);
     let ident = &function.sig.ident;
+    let defaults = ones(&parameters).filter_map(|one| one.arg.check(&one.ty));
     Ok(quote! {
         #arguments
         #steps
+        #(#defaults)*
         const _: () = {
             const NODE: ::toolcrib_guest::Node = #descriptor;
             const LENGTH: usize = NODE.measure();

@@ -4,6 +4,7 @@
 mod annotations;
 mod clock;
 mod cost;
+mod defaults;
 mod graph;
 mod metered;
 mod mismatch;
@@ -22,6 +23,7 @@ use crate::tool::typed::Typed;
 use crate::tool::{Body, Tool};
 
 pub(crate) use clock::{Clock, step, with_clock};
+pub(crate) use defaults::{RefusedDefault, refused_defaults};
 use graph::{SchemaGraph, objects, outside_reference};
 use metered::MeteredJson;
 pub(crate) use mismatch::{Mismatch, ValuePredicate, find_mismatch};

@@ -15,9 +15,14 @@ use super::diagnostics::{Diagnostics, Parsed};
 use super::dialect::Dialect;
 use super::document::{Candidate, from_root, without_mark};
 use super::interface::Statement;
+use super::places::place_of;
 use super::shape::{kind, members};
 use super::{capabilities, name, program};
 
+/// Version of the standard.
+const VERSION: &str = "0.2.0";
+/// JSON pointer to the record in its document.
+const ROOT: &str = "";
 /// Ending of the file names.
 const ENDING: &str = ".tool.json";
 /// Members of which a definition has at least one.
@@ -86,12 +91,18 @@ fn stem(path: &Path) -> Option<&str> {
 /// Parses a definition, with every problem in it.
 fn parse(path: &Path, text: Arc<str>) -> Parsed {
     let mut report = Diagnostics::new(path);
-    let fields = schema::parse(without_mark(&text)).map_err(|error| format!("parse record: {error}"));
-    let fields = fields.and_then(|value| members("a record", value));
+    report.within(ROOT.to_owned());
+    let fields = match schema::parse(without_mark(&text)) {
+        Ok(value) => report.value(members("a record", value)),
+        Err(error) => {
+            report.alone(place_of(&error), format!("parse record: {error}"));
+            None
+        }
+    };
     let origin = Origin { text: Some(text), ..Origin::of(Format::AgentTool, from_root(path)) };
     let partial = fields.as_ref().map(|fields| (stated_name(fields), program(fields, &origin))).unwrap_or_default();
     let known = origin.clone();
-    let tool = report.value(fields).and_then(|fields| tool(&mut report, origin, fields));
+    let tool = fields.and_then(|fields| tool(&mut report, origin, fields));
     let tool = match report.confine(0) {
         None => tool,
         Some(unusable) => {
@@ -131,15 +142,16 @@ fn tool(report: &mut Diagnostics, origin: Origin, mut fields: Map<String, Value>
             unknown.insert(field.to_owned(), value);
         }
     }
-    if !unknown.contains_key("schema_version") {
-        report.warn("schema_version is missing, which the standard requires; it is read as \"0.2.0\"");
-    }
+    check_version(unknown.get("schema_version"), report);
     let tool_id = fields.get("tool_id");
-    report.require(tool_id.is_some_and(|id| id.as_str() != Some("")), "tool_id is required");
-    let last_of_id =
-        tool_id.and_then(Value::as_str).and_then(|id| id.rsplit('.').next()).unwrap_or_default().to_owned();
-    let name = take::<String>(report, &mut fields, "name").unwrap_or(last_of_id);
-    report.require(!name.trim().is_empty(), "name is required, or a tool_id that ends in it");
+    let has_id = tool_id.is_some_and(|id| id.as_str() != Some(""));
+    report.require(has_id, "tool_id is required");
+    let last_of_id = tool_id.filter(|_| has_id).and_then(|id| id.as_str()?.rsplit('.').next()).map(str::to_owned);
+    let name = if fields.contains_key("name") { take(report, &mut fields, "name") } else { last_of_id };
+    // Without a name, the reason is another error.
+    let is_named = name.as_ref().is_none_or(|name: &String| !name.trim().is_empty());
+    report.require(is_named, "name is required, or a tool_id that ends in it");
+    let name = name.unwrap_or_default();
     report.value(name::check_length(&name));
     report
         .require(fields.contains_key("component"), "component is required: the path of the program beside the record");
@@ -182,6 +194,28 @@ fn tool(report: &mut Diagnostics, origin: Origin, mut fields: Map<String, Value>
     })
 }
 
+/// Warns of a record without a version, and refuses one of a version whose fields may mean something else.
+fn check_version(version: Option<&Value>, report: &mut Diagnostics) {
+    match version {
+        None => {
+            report.warn(&format!("schema_version is missing, which the standard requires; it is read as \"{VERSION}\""))
+        }
+        // A value of another type has its error already.
+        Some(Value::String(version)) if !is_read(version) => {
+            let found = name::shortened(version);
+            report.error(&format!("schema_version {found:?} is not supported: write the record for \"{VERSION}\""));
+        }
+        Some(_) => {}
+    }
+}
+
+/// Returns `true` for the version of the standard and its patches.
+fn is_read(version: &str) -> bool {
+    let minor = VERSION.rsplit_once('.').map_or(VERSION, |(minor, _)| minor);
+    let patch = version.strip_prefix(minor).and_then(|rest| rest.strip_prefix('.'));
+    patch.is_some_and(|patch| !patch.is_empty() && patch.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Disables a tool whose lifecycle state does not allow calls.
 fn apply_lifecycle(lifecycle: &str, stated: &mut Statement, report: &mut Diagnostics) {
     match LIFECYCLES.iter().position(|known| *known == lifecycle) {
@@ -204,4 +238,14 @@ pub(super) fn take<T: FactValue>(report: &mut Diagnostics, fields: &mut Map<Stri
     let value = fields.shift_remove(field)?;
     let found = kind(&value);
     report.value(T::read(value).ok_or_else(|| format!("{field} must be {}, found {found}", T::EXPECTED)))
+}
+
+/// Converts a JSON pointer into an entry of a `tools.json` to one into a record, which has the same parts at its top level.
+pub(super) fn pointer(tool: &Tool, part: &str) -> String {
+    let schemas = &tool.interface.schemas;
+    let arguments =
+        if schemas.runtime_input_schema.value.is_some() { "/runtime_input_schema" } else { "/model_input_schema" };
+    let parts = [("/command/0", "/component"), ("/command", "/args"), ("/schema", arguments), ("/interface", ROOT)];
+    let found = parts.iter().find_map(|(entry, own)| Some(format!("{own}{}", part.strip_prefix(entry)?)));
+    found.unwrap_or_else(|| part.to_owned())
 }

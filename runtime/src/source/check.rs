@@ -22,9 +22,18 @@ pub fn check(path: &Path) -> Vec<Diagnostic> {
     problems.into_iter().map(|scoped| scoped.problem).collect()
 }
 
+/// Warns of the defaults of arguments that are not valid.
+fn check_defaults(tool: &Tool) -> Vec<ScopedDiagnostic> {
+    let refused = tool.parameters.iter().flat_map(schema::refused_defaults);
+    let warning = |default: schema::RefusedDefault| {
+        tool_diagnostic(tool, Severity::Warning, &default.message, &format!("/schema{}", default.pointer))
+    };
+    refused.map(warning).collect()
+}
+
 /// Returns every problem of a tool's schemas.
 fn check_schemas(tool: &Tool) -> Vec<ScopedDiagnostic> {
-    let Err(first) = schema::ToolValidator::compile(tool) else { return Vec::new() };
+    let Err(first) = schema::ToolValidator::compile(tool) else { return check_defaults(tool) };
     let schemas = &tool.interface.schemas;
     let each = [
         ("", "/schema", &tool.parameters),

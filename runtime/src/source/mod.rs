@@ -213,10 +213,14 @@ fn complete(mut parsed: Parsed) -> Parsed {
     parsed
 }
 
-/// Creates a diagnostic of a tool. `part` is a JSON pointer into its entry, used if the source is a `tools.json`.
+/// Creates a diagnostic of a tool. `part` is a JSON pointer into its entry of a `tools.json`; an Agent Tool record has the
+/// same parts under other names.
 fn tool_diagnostic(tool: &Tool, severity: Severity, message: &str, part: &str) -> ScopedDiagnostic {
-    let index = tool.origin.index.filter(|_| tool.origin.format == Format::ToolsJson);
-    let pointer = index.map(|index| format!("{}{part}", tools_json::pointer(index)));
+    let pointer = match tool.origin.format {
+        Format::ToolsJson => tool.origin.index.map(|index| format!("{}{part}", tools_json::pointer(index))),
+        Format::AgentTool => Some(agent_tool::pointer(tool, part)),
+        _ => None,
+    };
     let path = tool.origin.path.to_path_buf();
     let problem = Diagnostic { severity, path, place: None, message: format!("tool {:?}: {message}", tool.name) };
     ScopedDiagnostic { pointer, ..ScopedDiagnostic::new(problem) }

@@ -69,6 +69,12 @@ fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
+/// Returns the position of an error in the parsed text.
+pub(super) fn place_of(error: &serde_json::Error) -> Option<Place> {
+    let (line, column) = (u32::try_from(error.line()).ok()?, u32::try_from(error.column()).ok()?);
+    Some(Place { line, column: column.max(1) }).filter(|place| place.line > 0)
+}
+
 /// Finds the parts of a text that was parsed before.
 pub(super) fn find(text: &str, whole: &mut Part) {
     let cursor = Cursor::new(text);

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::Context;
 use toolcrib::owner_only;
 use toolcrib::source;
-use toolcrib_bundle::{BlobSource, BundleBuilder, MediaType, Metadata, WrittenBundle};
+use toolcrib_bundle::{BlobSource, Bundle, BundleBuilder, MediaType, Metadata, WrittenBundle};
 
 use crate::component::UNFINISHED;
 use crate::render::Advice;
@@ -23,6 +23,33 @@ impl BlobSource for OnDisk<'_> {
     fn reader(&mut self) -> io::Result<Box<dyn Read + '_>> {
         Ok(Box::new(File::open(self.0)?))
     }
+}
+
+/// Refuses a path at which a bundle cannot be written, or where it would replace a file of another kind.
+///
+/// # Errors
+///
+/// The folder does not exist, or the path is that of a folder or, without `force`, of a file that is not a bundle.
+pub(super) fn check_target(out: &Path, force: bool) -> anyhow::Result<()> {
+    let shown = out.display();
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (message, hint) = if out.is_dir() {
+        (format!("`{shown}` is a folder"), format!("name a file, such as `-o {}`", out.join("tools.tar").display()))
+    } else if !folder.is_dir() {
+        let folder = folder.display();
+        (format!("the folder `{folder}` of `{shown}` does not exist"), format!("create it with `mkdir -p {folder}`"))
+    } else if !force && out.exists() && !is_bundle(out) {
+        let hint = "name another file with `-o`, or replace this one with `--force`".to_owned();
+        (format!("`{shown}` exists and is not a bundle"), hint)
+    } else {
+        return Ok(());
+    };
+    Err(Advice::new(message, hint).into())
+}
+
+/// Returns `true` if a file can be opened as a bundle, whatever its name.
+fn is_bundle(path: &Path) -> bool {
+    path.is_file() && File::open(path).is_ok_and(|file| Bundle::open(file).is_ok())
 }
 
 /// Writes a bundle. A bundle that cannot be loaded changes nothing.

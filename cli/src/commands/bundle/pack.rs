@@ -13,6 +13,7 @@ use toolcrib_bundle::{Metadata, WrittenBundle};
 use crate::commands::validate;
 use crate::options::{Compiling, rounded_size};
 use crate::render::{self, Advice, counted};
+use crate::staleness::{self, StaleComponent};
 use crate::{options, progress};
 
 use super::bill::Programs;
@@ -45,9 +46,15 @@ pub(super) struct Args {
     /// ./tools.json, else ./.harness]
     #[arg(value_name = "SOURCE")]
     sources: Vec<PathBuf>,
-    /// File to write; an existing file is replaced
+    /// File to write; an existing bundle is replaced
     #[arg(short, long = "out", value_name = "FILE")]
     out: PathBuf,
+    /// Replace a file that is not a bundle
+    #[arg(long)]
+    force: bool,
+    /// Pack components that are older than their sources
+    #[arg(long)]
+    allow_stale: bool,
     /// Name of the bundle, such as `acme/weather` [default: the name of the only tool, else `tools`]
     #[arg(long)]
     name: Option<String>,
@@ -62,12 +69,17 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    output::check_target(&args.out, args.force)?;
     let sources = if args.sources.is_empty() { vec![options::default_source()?] } else { args.sources };
     for source in &sources {
         refuse_faulty_scripts(source, &args.compiling).await?;
     }
-    let (out, name, version) = (args.out.clone(), args.name, args.version);
-    let work = tokio::task::spawn_blocking(move || pack(&sources, &out, name, version));
+    let (out, name, version, allow_stale) = (args.out.clone(), args.name, args.version, args.allow_stale);
+    let work = tokio::task::spawn_blocking(move || {
+        let contents = Contents::collect(&sources)?;
+        require_fresh(&contents, allow_stale)?;
+        pack(&contents, &out, name, version)
+    });
     let packed = progress::during("packing", work).await.context("packing did not finish")??;
     if args.json {
         render::print_json(&packed.describe(&args.out).to_string())?;
@@ -98,10 +110,26 @@ struct Packed {
     files: usize,
 }
 
-fn pack(sources: &[PathBuf], out: &Path, name: Option<String>, version: Option<String>) -> anyhow::Result<Packed> {
-    let contents = Contents::collect(sources)?;
-    require_separate(out, &contents)?;
-    let programs = Programs::read(&contents)?;
+/// Refuses components that are older than their sources: users of the bundle would get other tools than those that its author
+/// sees.
+fn require_fresh(contents: &Contents, allow_stale: bool) -> anyhow::Result<()> {
+    let tools = || contents.tools.iter().map(|packed| &packed.tool);
+    if allow_stale {
+        staleness::warn(tools());
+        return Ok(());
+    }
+    match StaleComponent::of_tools(tools()).first() {
+        None => Ok(()),
+        Some(stale) => {
+            let hint = format!("{}, or pack the component as it is with `--allow-stale`", stale.advice());
+            Err(Advice::new(stale.message(), hint).into())
+        }
+    }
+}
+
+fn pack(contents: &Contents, out: &Path, name: Option<String>, version: Option<String>) -> anyhow::Result<Packed> {
+    require_separate(out, contents)?;
+    let programs = Programs::read(contents)?;
     let only = match contents.tools.as_slice() {
         [only] => bundle_name(&only.tool.name),
         _ => None,
@@ -113,8 +141,8 @@ fn pack(sources: &[PathBuf], out: &Path, name: Option<String>, version: Option<S
     let is_expression = |text: &&str| text.chars().all(|c| c.is_ascii_alphanumeric() || ".-+:() ".contains(c));
     let licenses = programs.agreed(|program| program.licenses.as_ref()).filter(is_expression);
     metadata.licenses = licenses.filter(|text| !text.is_empty()).map(str::to_owned);
-    let bill = programs.bill(&metadata, &contents)?;
-    let written = output::write(out, metadata.clone(), &contents, &bill)?;
+    let bill = programs.bill(&metadata, contents)?;
+    let written = output::write(out, metadata.clone(), contents, &bill)?;
     let tools = contents.tools.iter().map(|packed| packed.tool.name.clone()).collect();
     Ok(Packed { metadata, written, tools, files: contents.files.len() + 1 })
 }

@@ -5,11 +5,13 @@ use toolcrib::tool::Body;
 use toolcrib::{Error, Outcome, Runtime, Tool, ToolResult};
 
 use crate::permission::{DenyFlags, denial_hints, hint};
-use crate::unrequested::unrequested;
-use crate::{render, suggestion};
+use crate::unrequested::{UnrequestedVariables, unrequested};
+use crate::{failure_place, render, suggestion};
 
 /// Error of the host's model function where the program provides no model.
 const NO_MODEL: &str = "no model is configured";
+/// Error of the standard library of Rust for a variable that is not there.
+const NO_VARIABLE: &str = "environment variable not found";
 /// Capabilities of a descriptor.
 const FILES: &str = "files";
 const NETWORK: &str = "network";
@@ -39,6 +41,9 @@ pub(super) enum Given<'a> {
 pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, verbose: bool, deny_flags: &DenyFlags) {
     let tool = runtime.tool(&result.receipt.tool);
     render::hints(&denial_hints(&result.receipt, result.is_error() || verbose, deny_flags));
+    if let Some(tool) = tool {
+        render::hints(&variable_hints(result, tool));
+    }
     let Err(error) = &result.outcome else { return };
     if let Some(tool) = tool {
         render::hints(&unrequested_hints(result, tool));
@@ -55,9 +60,7 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
         _ if error.outcome == Outcome::Quota => render::hint(
             "`limits.diskMb` and `limits.diskEntries` in the tool's manifest limit the bytes and entries a call may write",
         ),
-        (_, Some(tool)) if !verbose && let Some(place) = script_place(result, tool) => {
-            render::hint(&format!("the script failed at {place}"));
-        }
+        _ if !verbose && let Some(hint) = failure_place::hint(&result.log, &error.message) => render::hint(&hint),
         _ if !verbose && ![error.content().trim(), error.message.trim(), ""].contains(&result.log.trim()) => {
             render::hint("the tool wrote to standard error; show it with --verbose");
         }
@@ -101,18 +104,25 @@ fn unrequested_hints(result: &ToolResult, tool: &Tool) -> Vec<String> {
         .collect()
 }
 
-/// Returns the place at which a script failed, as the interpreter wrote it to standard error beside the message.
-fn script_place(result: &ToolResult, tool: &Tool) -> Option<String> {
-    let (Body::Script(_), Err(error)) = (&tool.body, &result.outcome) else { return None };
-    let file = tool.origin.path.file_name()?.to_string_lossy();
-    let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let of_line = |text: &str| {
-        let mut parts = text.strip_prefix(&*file)?.strip_prefix(':')?.splitn(3, ':');
-        let (line, column) = (parts.next().filter(is_number)?, parts.next().filter(is_number)?);
-        let reason = parts.next()?.trim();
-        error.message.contains(reason).then(|| render::one_line(&format!("{file}:{line}:{column}")))
-    };
-    result.log.lines().rev().find_map(of_line)
+/// Returns a hint about variables that the tool reads and does not request, which are never there. The names are known of a
+/// script alone; a program shows by its error that a variable was missing.
+fn variable_hints(result: &ToolResult, tool: &Tool) -> Vec<String> {
+    let name = render::one_line(&tool.name);
+    if let Some(missing) = UnrequestedVariables::of(tool) {
+        return vec![format!("`{name}` reads {}, so no flag grants it; {}", missing.message(), missing.advice())];
+    }
+    let is_missing = matches!(&result.outcome, Err(error) if error.message.contains(NO_VARIABLE));
+    let is_script = matches!(tool.body, Body::Script(_));
+    if is_script || !is_missing || !tool.requested.declared {
+        return Vec::new();
+    }
+    let requested: Vec<String> =
+        tool.requested.env.iter().map(|name| format!("`{}`", render::one_line(name))).collect();
+    let requested = if requested.is_empty() { "no variable".to_owned() } else { requested.join(", ") };
+    vec![format!(
+        "`{name}` requests {requested}; request others with `env(\"NAME\")` in `#[tool(…)]`, or in `env` of the \
+         `capabilities` of the descriptor"
+    )]
 }
 
 /// Returns hints about arguments that the schema refuses or that are no JSON.

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::folder::create;
 use crate::render::Advice;
+use crate::staleness::SCRIPT;
 
 const CONTRACT: (&str, &str) = ("wit/tool.wit", include_str!("lang/tool.wit"));
 const CASES: (&str, &str) = ("tests.json", include_str!("lang/tests.json"));
 const IGNORED: (&str, &str) = (".gitignore", "/target\n/.venv\n/node_modules\n__pycache__\n*.wasm\n");
-/// Name of the script that builds.
-const SCRIPT: &str = "build";
 /// Example arguments for the tool.
 pub(super) const EXAMPLE: &str = r#"{"name":"Ada"}"#;
 /// Words that no method of a class in Python may be named.

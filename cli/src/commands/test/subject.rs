@@ -1,41 +1,61 @@
-//! Subject of a test run: a component or another source of tools.
+//! Subject of a test run: a component or another source of tools, with its cases and everything else that a test reads.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use anyhow::Context;
 use toolcrib::source;
 
+use crate::changes;
 use crate::options::project_file;
-use crate::render::Advice;
+use crate::render::{self, Advice};
+use crate::staleness::{self, SCRIPT, StaleComponent};
+use crate::suggestion;
 
 use super::cases::Case;
 
-/// Sources of a component in the folder of its package.
-const SOURCES: [&str; 3] = ["Cargo.toml", "src", "sdk"];
 /// Default file of test cases in a folder; beside a file, the name of the file comes before it.
 const CASES: &str = "tests.json";
 /// Extension of Markdown tools.
 const MARKDOWN: &str = "md";
-/// Maximum depth of source folders searched.
-const MAX_DEPTH: usize = 16;
+/// Extension of components.
+const COMPONENT: &str = "wasm";
+/// Manifest of a package in Rust.
+const PACKAGE: &str = "Cargo.toml";
+/// Folder of Markdown tools in a project.
+const PROJECT_TOOLS: &str = ".harness/tools";
 
-/// A source of tools and their names.
+/// A source of tools, and their names.
 pub(super) struct Subject {
     pub(super) path: PathBuf,
     tools: Vec<String>,
+    /// Programs of the tools.
+    programs: Vec<PathBuf>,
+    stale: Option<StaleComponent>,
 }
 
 impl Subject {
     /// Resolves a path: the path itself or, for a folder, its `tools.json`, its project of Markdown tools or its only
     /// component.
     pub(super) fn find(path: &Path) -> anyhow::Result<Self> {
+        require(path)?;
         let is_package = path.is_dir() && project_file(path).is_none();
         let path = if is_package { component(path)? } else { path.to_path_buf() };
-        let tools = source::load(&path)?.tools.into_iter().map(|tool| tool.name).collect();
-        Ok(Self { path, tools })
+        // Before it is read: the current sources may build a sound component.
+        if path.is_file()
+            && let Some(stale) = StaleComponent::of(&path)
+        {
+            return Ok(Self { path, tools: Vec::new(), programs: Vec::new(), stale: Some(stale) });
+        }
+        let tools = source::load(&path)?.tools;
+        let programs = tools.iter().filter_map(|tool| tool.body.program()).map(Path::to_path_buf).collect();
+        let stale = StaleComponent::of_tools(&tools).into_iter().next();
+        Ok(Self { path, tools: tools.into_iter().map(|tool| tool.name).collect(), programs, stale })
+    }
+
+    /// Refuses a subject with a component that is older than its sources.
+    pub(super) fn require_fresh(&self) -> anyhow::Result<()> {
+        self.stale.as_ref().map_or(Ok(()), |stale| Err(stale.refusal()))
     }
 
     /// Returns the default file of cases: that of the file's own name beside it, if there is one, or that of the folder.
@@ -48,64 +68,111 @@ impl Subject {
         if own.exists() || is_markdown && !shared.exists() { own } else { shared }
     }
 
+    /// Returns the files that its tests read.
+    pub(super) fn files(self) -> impl Iterator<Item = PathBuf> {
+        let cases = self.cases();
+        self.programs.into_iter().chain([self.path, cases])
+    }
+
     /// Returns the name of the tool that a case calls.
     pub(super) fn tool<'a>(&'a self, case: &'a Case) -> anyhow::Result<&'a str> {
-        let hint = || format!("`tool` is one of `{}`", self.tools.join("`, `"));
         let at = &case.name;
         match (&case.tool, self.tools.as_slice()) {
             (Some(name), tools) if tools.contains(name) => Ok(name),
-            (Some(name), _) => Err(Advice::new(format!("{at:?}: unknown tool `{name}`"), hint()).into()),
+            (Some(name), tools) => {
+                let near = suggestion::nearest(name, tools.iter().map(String::as_str));
+                let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+                let hint = format!("{near}`tool` is one of `{}`", tools.join("`, `"));
+                Err(Advice::new(format!("{at:?}: unknown tool `{name}`"), hint).into())
+            }
             (None, [only]) => Ok(only),
             (None, tools) => {
-                Err(Advice::new(format!("{at:?}: `tool` is required: there are {} tools", tools.len()), hint()).into())
+                let hint = format!("`tool` is one of `{}`", tools.join("`, `"));
+                Err(Advice::new(format!("{at:?}: `tool` is required: there are {} tools", tools.len()), hint).into())
             }
         }
     }
 }
 
-/// Returns the only component of a folder. Fails if one of its sources is newer.
+/// Finds the subjects with cases at and below a folder, in the order of their paths. A folder without any, and every other path,
+/// is a subject itself.
+pub(super) fn below(path: &Path) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        return vec![path.to_path_buf()];
+    }
+    let mut subjects: Vec<_> = changes::below(path).filter_map(|file| of_cases(&file, path)).collect();
+    subjects.sort();
+    subjects.dedup();
+    if subjects.is_empty() { vec![path.to_path_buf()] } else { subjects }
+}
+
+/// Returns the subject of a file of cases: the file of the same name beside it, or its folder, if that is the one that is tested
+/// or one of tools.
+fn of_cases(file: &Path, root: &Path) -> Option<PathBuf> {
+    let (folder, name) = (file.parent()?, file.file_name()?.to_str()?);
+    if name == CASES {
+        let is_own = |path: PathBuf| path.extension().is_some_and(|extension| extension == COMPONENT);
+        let has_component = || {
+            fs::read_dir(folder).is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(|it| is_own(it.path()))))
+        };
+        let is_package = || [PACKAGE, SCRIPT].iter().any(|file| folder.join(file).is_file());
+        let is_subject = folder == root || project_file(folder).is_some() || has_component() || is_package();
+        return is_subject.then(|| folder.to_path_buf());
+    }
+    let stem = name.strip_suffix(CASES)?.strip_suffix('.').filter(|stem| !stem.is_empty())?;
+    let component = folder.join(format!("{stem}.{COMPONENT}"));
+    Some(if component.is_file() { component } else { folder.join(format!("{stem}.{MARKDOWN}")) })
+}
+
+/// Refuses a path that does not exist, with the nearest name beside it or of a tool of the project.
+fn require(path: &Path) -> anyhow::Result<()> {
+    if path.try_exists().unwrap_or(true) {
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let entries = |folder: &Path| {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+    };
+    let is_tool = |path: &PathBuf| path.extension().is_some_and(|ending| ending == MARKDOWN || ending == COMPONENT);
+    let known = entries(folder).filter(|path| is_tool(path) || path.is_dir());
+    let known: Vec<PathBuf> = known.chain(entries(&folder.join(PROJECT_TOOLS)).filter(is_tool)).collect();
+    // A name with or without its ending.
+    let part = |path: &Path| match name.contains('.') || path.is_dir() {
+        true => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        false => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+    };
+    let parts: Vec<(String, PathBuf)> = known.into_iter().map(|path| (part(&path), path)).collect();
+    let exact = parts.iter().find(|(part, _)| *part == name);
+    let near = || suggestion::nearest(&name, parts.iter().map(|(part, _)| part.as_str()));
+    let near = exact.or_else(|| near().and_then(|near| parts.iter().find(|(part, _)| part == near)));
+    let hint = match near {
+        Some((_, path)) => format!("did you mean `{}`?", render::from_here(path).display()),
+        None => "pass a component, a Markdown tool, or a folder of them".to_owned(),
+    };
+    Err(Advice::new(format!("`{}` does not exist", path.display()), hint).into())
+}
+
+/// Returns the only component of a folder.
 fn component(folder: &Path) -> anyhow::Result<PathBuf> {
     let context = || format!("cannot read the folder `{}`", folder.display());
-    let build = || format!("run `toolcrib build {}` first", folder.display());
     let mut components = Vec::new();
     for entry in fs::read_dir(folder).with_context(context)? {
         let path = entry.with_context(context)?.path();
-        if path.is_file() && path.extension().is_some_and(|extension| extension == "wasm") {
+        if path.is_file() && path.extension().is_some_and(|extension| extension == COMPONENT) {
             components.push(path);
         }
     }
-    let [component] = components.as_slice() else {
-        let found =
-            if components.is_empty() { "no component".to_owned() } else { format!("{} components", components.len()) };
-        let hint = if components.is_empty() { build() } else { "pass one of them".to_owned() };
-        return Err(Advice::new(format!("found {found} in `{}`", folder.display()), hint).into());
-    };
-    let built = fs::metadata(component).and_then(|about| about.modified()).with_context(context)?;
-    for source in SOURCES {
-        if let Some(newer) = newer(&folder.join(source), built, MAX_DEPTH).with_context(context)? {
-            let message = format!("`{}` is newer than `{}`", newer.display(), component.display());
-            return Err(Advice::new(message, build()).into());
+    match components.len() {
+        1 => Ok(components.remove(0)),
+        0 => {
+            let hint = format!("run `{}` first", staleness::build_command(folder));
+            Err(Advice::new(format!("found no component in `{}`", folder.display()), hint).into())
+        }
+        count => {
+            let message = format!("found {count} components in `{}`", folder.display());
+            Err(Advice::new(message, "pass one of them").into())
         }
     }
-    Ok(component.clone())
-}
-
-/// Returns a file at or below a path that was modified after a time.
-fn newer(path: &Path, than: SystemTime, deep: usize) -> io::Result<Option<PathBuf>> {
-    let about = match fs::symlink_metadata(path) {
-        Ok(about) => about,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if about.is_file() {
-        return Ok((about.modified()? > than).then(|| path.to_path_buf()));
-    }
-    if about.is_dir() && deep > 0 {
-        for entry in fs::read_dir(path)? {
-            if let Some(found) = newer(&entry?.path(), than, deep - 1)? {
-                return Ok(Some(found));
-            }
-        }
-    }
-    Ok(None)
 }

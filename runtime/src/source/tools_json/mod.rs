@@ -19,7 +19,7 @@ use super::diagnostics::{Diagnostics, Parsed};
 use super::dialect::Dialect;
 use super::document::{Candidate, from_root, without_mark};
 use super::interface::Statement;
-use super::places::Cursor;
+use super::places::{Cursor, place_of};
 use super::shape::{kind, members};
 use super::{MAX_TOOLS, capabilities, environment, files, name, program, too_many};
 
@@ -228,12 +228,6 @@ fn tool(
         interface: stated.interface,
         ..Tool::new(name, body, Origin { unknown, ..origin })
     })
-}
-
-/// Returns the position of an error in the parsed text.
-fn place_of(error: &serde_json::Error) -> Option<Place> {
-    let (line, column) = (u32::try_from(error.line()).ok()?, u32::try_from(error.column()).ok()?);
-    Some(Place { line, column: column.max(1) }).filter(|place| place.line > 0)
 }
 
 /// Returns the position in the whole text of an error in an entry. Entries must be passed in the order of the text.

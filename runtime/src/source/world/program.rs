@@ -99,7 +99,14 @@ impl Program {
             // The compiler reports the reason.
             Err(_) => return Ok(Self::unread(None, None)),
         };
-        let [unlinked, uncallable] = [unfit::unlinked(&externs), unfit::uncallable(&externs)]
+        let skipped = || {
+            let read = |bytes: &[u8]| functions::read(bytes).map(|exported| exported.skipped).unwrap_or_default();
+            match &whole {
+                Some(bytes) => bytes.as_ref().map(|bytes| read(bytes)).unwrap_or_default(),
+                None => program_bytes(path).map(|bytes| read(&bytes)).unwrap_or_default(),
+            }
+        };
+        let [unlinked, uncallable] = [unfit::unlinked(&externs, skipped), unfit::uncallable(&externs)]
             .map(|why| why.map(|why| truncate(&why, MAX_REASON_LEN)));
         let has_own_exports = functions::has_own_exports(&externs);
         let Externs { imports, exports, has_descriptor, .. } = externs;

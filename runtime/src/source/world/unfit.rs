@@ -14,8 +14,9 @@ const WASI_0_3: &str = "@0.3.";
 /// Advice for a component of WASI 0.3.
 const BUILD_FOR_0_2: &str = "built for WASI 0.3, which is not supported; build it for WASI 0.2 (wasm32-wasip2)";
 
-/// Returns the reason why a program cannot be linked, whatever it exports.
-pub(super) fn unlinked(externs: &Externs) -> Option<String> {
+/// Returns the reason why a program cannot be linked, whatever it exports. `skipped` lists the functions that cannot be tools, each
+/// with the reason.
+pub(super) fn unlinked(externs: &Externs, skipped: impl FnOnce() -> Vec<(String, String)>) -> Option<String> {
     let is_0_3 = |name: &&str| name.starts_with("wasi:") && name.contains(WASI_0_3);
     let imported = externs.imports.iter().map(|import| import.from.as_str());
     let exported = externs.exports.iter().map(String::as_str);
@@ -25,7 +26,7 @@ pub(super) fn unlinked(externs: &Externs) -> Option<String> {
         return Some(format!("{BUILD_FOR_0_2}: it {how} `{name}`"));
     }
     if externs.is_async {
-        return Some(format!("{BUILD_FOR_0_2}: it has asynchronous functions"));
+        return Some(format!("{BUILD_FOR_0_2}: {}", asynchronous(&skipped())));
     }
     let unlinked = interfaces::unlinked(externs);
     let first = unlinked.first()?;
@@ -47,6 +48,19 @@ pub(super) fn unlinked(externs: &Externs) -> Option<String> {
             Some(format!("it has imports that cannot be linked: {each}"))
         }
     }
+}
+
+/// Names the functions because of which a component cannot be loaded as a whole: the engine refuses all of a component with one
+/// asynchronous part.
+fn asynchronous(skipped: &[(String, String)]) -> String {
+    if skipped.is_empty() {
+        return "it has asynchronous functions".to_owned();
+    }
+    let functions = listed(skipped.iter().map(|(place, why)| format!("`{}` ({why})", shortened(place))), MAX_LISTED);
+    format!(
+        "{functions} cannot be loaded, and the other functions of the component only without it; remove it, give it other types, \
+         such as a list in place of a stream, or build it into a component of its own"
+    )
 }
 
 /// Returns an import with the reason why it cannot be linked.
