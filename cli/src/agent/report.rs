@@ -14,7 +14,7 @@ use super::keeper::Keeper;
 use super::turn::Turn;
 use crate::media::MediaFolder;
 use crate::options::is_maskable;
-use crate::permission::{DenyFlags, ask_person, denial_hints};
+use crate::permission::{DenyFlags, FolderHints, ask_person, denial_hints, limit_hint};
 use crate::progress::{self, Spinner};
 use crate::render::{self, Tone, counted, legible, one_line, ours, paint, shortened};
 use crate::telemetry::AgentSpan;
@@ -59,6 +59,8 @@ pub(crate) struct Report {
     span: Option<AgentSpan>,
     /// Flags that hints about denials name.
     deny_flags: DenyFlags,
+    /// Hints about the folders of tools.
+    folders: FolderHints,
     /// Keeper of the run, which gets the text of an answer while it arrives.
     keeper: Option<Keeper>,
     /// Command that goes on with a kept run.
@@ -87,6 +89,7 @@ impl Report {
             media: None,
             span: None,
             deny_flags: DenyFlags::default(),
+            folders: FolderHints::default(),
             keeper: None,
             command: "run",
             unfinished: String::new(),
@@ -104,6 +107,11 @@ impl Report {
     /// Sets the flags that hints about denials name.
     pub(crate) fn naming(self, deny_flags: DenyFlags) -> Self {
         Self { deny_flags, ..self }
+    }
+
+    /// Sets the hints about the folders of tools.
+    pub(crate) fn placing(self, folders: FolderHints) -> Self {
+        Self { folders, ..self }
     }
 
     /// Sets the folder for media shown by tools.
@@ -124,6 +132,7 @@ impl Report {
             media: self.media.clone(),
             span: self.span.as_ref().map(AgentSpan::below),
             deny_flags: self.deny_flags.clone(),
+            folders: self.folders.clone(),
             keeper: None,
             unfinished: String::new(),
             spinner: None,
@@ -299,6 +308,7 @@ impl Report {
             Event::TextHooks { event, hooks } if traced => render::hooks(&margin, event, hooks),
             Event::ToolResult(result) if traced => {
                 print_result(&margin, result, detail, &self.deny_flags);
+                self.folders.take(result.receipt).iter().for_each(|hint| render::hint(hint));
                 render::dropped(result.receipt);
                 for part in result.shown {
                     render::quoted(&format!("{margin}|"), &watch::text_of(part, self.media.as_deref()));
@@ -380,6 +390,7 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flag
     render::flags(&result.receipt.flags);
     let shows_all = result.is_error || detail == Detail::Verbose;
     render::hints(&denial_hints(result.receipt, shows_all, deny_flags));
+    limit_hint(result.receipt.outcome, None).iter().for_each(|hint| render::hint(hint));
     if let Some(hint) = result.hint {
         render::hint(hint);
     }
