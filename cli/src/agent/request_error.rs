@@ -7,6 +7,8 @@ use super::responses::REASONING;
 
 /// Kind of an error in the answer itself.
 const UNUSABLE: &str = "unusable-answer";
+/// Kind of an error of a server that does not answer in time.
+pub(super) const TIMEOUT: &str = "timeout";
 /// Kind of an error of the connection.
 pub(super) const TRANSPORT: &str = "transport";
 
@@ -32,7 +34,7 @@ impl RequestError {
 
     /// Creates an error about a timeout.
     pub(crate) fn timed_out(timeout: Duration) -> Self {
-        Self::Transient { kind: "timeout".into(), reason: format!("no answer within {timeout:?}"), asked: None }
+        Self::Transient { kind: TIMEOUT.into(), reason: format!("no answer within {timeout:?}"), asked: None }
     }
 
     /// Creates an error after which a retry will not succeed.
