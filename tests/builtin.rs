@@ -53,11 +53,25 @@ fn a_folder_without_a_project_has_the_shipped_tools_and_a_hint_says_so() {
     }
     let ran = crib.run(&CALL);
     calculated(&ran);
-    assert!(ran.stderr.contains(HINT), "{ran:?}");
+    assert!(!ran.stderr.contains(HINT), "a call that succeeds needs no hint: {ran:?}");
+    let ran = crib.run(&["call", "calc"]);
+    assert!(ran.code == Some(1) && ran.stderr.matches(HINT).count() == 1, "{ran:?}");
     let ran = crib.run(&["call", "fs_list_dir", r#"{"path":"."}"#]);
     assert!(ran.code == Some(1) && ran.stderr.contains("--allow-read=DIR"), "{ran:?}");
     let ran = crib.run(&["call", "fs_list_dir", r#"{"path":"."}"#, "--allow-read=work"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn the_hints_about_the_tools_are_those_of_the_beginning_of_a_conversation() {
+    let crib = Crib::new();
+    let script = json!({"prompt": "go", "turns": [{"content": "one"}, {"content": "two"}]});
+    fs::write(crib.path("script.json"), script.to_string()).unwrap();
+    let hints = ["the tools are the built-in ones", "are not sent to the model"];
+    let ran = crib.run(&["run", "--script", "script.json"]);
+    assert!(ran.code == Some(0) && hints.iter().all(|hint| ran.stderr.matches(hint).count() == 1), "{ran:?}");
+    let ran = crib.run(&["run", "and now?", "--continue", "--script", "script.json"]);
+    assert!(ran.code == Some(0) && !hints.iter().any(|hint| ran.stderr.contains(hint)), "{ran:?}");
 }
 
 #[test]

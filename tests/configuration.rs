@@ -8,6 +8,7 @@ mod layers;
 #[cfg(unix)]
 mod owners;
 mod projects;
+mod repairing;
 
 use std::fs;
 use std::path::{Path, PathBuf};

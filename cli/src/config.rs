@@ -10,6 +10,7 @@ mod edit;
 mod key;
 mod layer;
 mod layers;
+mod mistake;
 mod path;
 mod place;
 mod schema;
@@ -27,11 +28,12 @@ use toolcrib::tool::SiblingFailure;
 use crate::parse::{duration, size};
 use crate::trust::{Subject, Trusted};
 
-pub(crate) use defaults::{is_of_project, origin_of, project_of, with_defaults};
+pub(crate) use defaults::{is_of_project, origin_of, project_of, repair_of, with_defaults};
 pub(crate) use edit::{Change, path_of};
 pub(crate) use key::{Key, Merge, find};
 pub(crate) use layer::{HOST_LAYERS, Layer, LayerKind, Setting, SettingsText, shown};
 pub(crate) use layers::{DEFAULT_FILE, Layers, default_file, profile, system_file, use_profile, user_file};
+pub(crate) use mistake::{Mistake, repair};
 pub(crate) use schema::schema;
 pub(crate) use table::{Field, Place, Table};
 
@@ -41,7 +43,7 @@ pub(crate) struct Config {
     /// The files that were loaded, the strongest first.
     pub(crate) files: Vec<PathBuf>,
     /// Rules over calls, the strongest file first.
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<ConfiguredRule>,
     /// Denials of all files.
     pub(crate) denials: Vec<ConfiguredDenial>,
     /// Named masks, sorted by name.
@@ -55,6 +57,16 @@ pub(crate) struct Config {
     pub(crate) routes: Vec<(String, String)>,
     /// See [`toolcrib::Builder::configure`].
     pub(crate) tools: Vec<(String, Value)>,
+}
+
+/// Rule of a settings file.
+#[derive(Debug, Clone)]
+pub(crate) struct ConfiguredRule {
+    pub(crate) rule: Rule,
+    /// File, line and column of the rule.
+    pub(crate) place: String,
+    /// Commands that remove or correct it.
+    pub(crate) repair: String,
 }
 
 /// Named mask for tool answers, referenced by tool definitions.
@@ -95,7 +107,8 @@ impl Config {
     fn of(layers: &Layers) -> anyhow::Result<Self> {
         let mut files: Vec<PathBuf> = layers.all().iter().map(|layer| layer.path.clone()).collect();
         files.dedup();
-        let mut config = Self { files, rules: rules(layers)?, denials: denials(layers), ..Self::default() };
+        let rules = layers.all().iter().map(rules).collect::<anyhow::Result<Vec<_>>>()?.concat();
+        let mut config = Self { files, rules, denials: denials(layers), ..Self::default() };
         config.scheduler = scheduler(layers)?;
         config.defer_above = number(layers, "scheduler.defer_above");
         config.tags = layers.effective("run.tags").into_iter().flat_map(|(layer, tags)| layer.texts(tags)).collect();
@@ -124,15 +137,24 @@ fn entries<'a>(layers: &'a Layers, section: &'static str) -> impl Iterator<Item 
     })
 }
 
-fn rules(layers: &Layers) -> anyhow::Result<Vec<Rule>> {
+/// Returns the rules of a layer that count.
+///
+/// # Errors
+///
+/// A rule that is no pattern.
+pub(crate) fn rules(layer: &Layer) -> anyhow::Result<Vec<ConfiguredRule>> {
     let mut rules = Vec::new();
-    for layer in layers.all() {
-        for behavior in [Behavior::Allow, Behavior::Ask, Behavior::Deny] {
-            let name = format!("permissions.{}", behavior.as_str());
-            let applied = layer.settings.iter().filter(|setting| setting.name == name && layer.applies(setting));
-            for text in applied.flat_map(|setting| layer.texts(setting)) {
+    for behavior in [Behavior::Allow, Behavior::Ask, Behavior::Deny] {
+        let name = format!("permissions.{}", behavior.as_str());
+        for setting in layer.settings.iter().filter(|setting| setting.name == name && layer.applies(setting)) {
+            // Without its key, the file would lose its other rules too.
+            let repair = repair(layer.kind, &layer.path, None);
+            for (index, text) in layer.texts(setting).into_iter().enumerate() {
                 let pattern: Pattern = text.parse().map_err(|error: PatternError| anyhow!(error))?;
-                rules.push(Rule::new(behavior, pattern, layer.file.as_str()));
+                let rule = Rule::new(behavior, pattern, layer.file.as_str());
+                let (line, column) = setting.item_place(index);
+                let place = format!("{}:{line}:{column}", layer.file);
+                rules.push(ConfiguredRule { rule, place, repair: repair.clone() });
             }
         }
     }

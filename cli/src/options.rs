@@ -1,6 +1,7 @@
 //! Options shared by all commands that load tools: sources, permissions, limits, records. They are turned into a runtime
 //! here and nowhere else.
 
+mod checking;
 mod client;
 mod compiling;
 mod denials;
@@ -40,6 +41,8 @@ use crate::secrets::{PASSPHRASE, Vault};
 use crate::staleness;
 
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
+use checking::with_place;
+pub(crate) use checking::{DeadRule, RuleCheck, check_rules};
 pub(crate) use client::ClientOptions;
 pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
 use denials::denials;
@@ -270,12 +273,18 @@ impl Sources {
         }
         builder = keep_apart(builder, approvals.as_ref(), self.rules.kept.pending().as_ref(), vault.as_ref());
         builder = config.files.iter().fold(builder, Builder::protect);
-        let runtime = with(builder).build()?;
+        let runtime = with(builder).build().map_err(|error| with_place(error, &config.rules))?;
+        if !self.permissions().any(Permissions::lets_add_tools) {
+            self.rules.refuse_misspelt(runtime.warnings())?;
+        }
         // The options of one client change nothing about the sources.
         if self.client.is_none() {
             self.warn(&runtime);
         }
-        self.permissions().for_each(|permissions| permissions.secrets.warn_about_unrequested(&runtime));
+        self.permissions().for_each(|permissions| {
+            permissions.secrets.warn_about_unrequested(&runtime);
+            permissions.warn_about_unknown_tools(&runtime);
+        });
         Ok(runtime)
     }
 
@@ -372,7 +381,7 @@ impl Sources {
         flags.with_settings(denials(&config).unwrap_or_default())
     }
 
-    fn policy(&self, config: &Config) -> anyhow::Result<Policy> {
+    pub(crate) fn policy(&self, config: &Config) -> anyhow::Result<Policy> {
         let allowed = self.permissions.allow_in(Policy::default(), project_of);
         let of_client = self.client.iter().flat_map(|client| client.permissions.allowed());
         let allowed = of_client.fold(allowed, Policy::allow);

@@ -1,6 +1,7 @@
 //! Terminal output: results on standard output, and `error:`, `cause:`, `hint:` and `warning:` on standard error. Text from
 //! outside is escaped so that it cannot control a terminal.
 
+mod errors;
 mod hooks;
 mod sequences;
 mod shell;
@@ -8,17 +9,16 @@ mod table;
 mod terminal_lock;
 
 use std::borrow::Cow;
-use std::error::Error;
-use std::fmt;
 use std::io::{self, ErrorKind, IsTerminal};
 use std::path::Path;
-use std::process::ExitCode;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use toolcrib::call::{Flag, ProgramRun, Receipt};
 
+use errors::OutputClosed;
 use terminal_lock::Stream;
 
+pub(crate) use errors::{Advice, explain, failure, hint_of, message, usage_error};
 pub(crate) use hooks::hooks;
 pub(crate) use shell::{quoted_word, shell_path, shell_word};
 pub(crate) use table::table;
@@ -96,18 +96,6 @@ pub(crate) fn paint(tone: Tone, text: &str, terminal: bool) -> Cow<'_, str> {
     Cow::Owned(format!("\u{1b}[{code}m{text}\u{1b}[0m"))
 }
 
-/// Standard output was closed by its reader. The program ends without an error.
-#[derive(Debug)]
-struct OutputClosed;
-
-impl fmt::Display for OutputClosed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("standard output was closed")
-    }
-}
-
-impl Error for OutputClosed {}
-
 /// Writes `text` and a line break to standard output and flushes.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     to_stdout(format!("{text}\n").as_bytes())
@@ -144,85 +132,6 @@ pub(crate) fn inert_json(line: &str) -> Cow<'_, str> {
     })
 }
 
-/// An error message with a hint.
-#[derive(Debug)]
-pub(crate) struct Advice {
-    message: String,
-    hint: String,
-}
-
-impl Advice {
-    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: hint.into() }
-    }
-
-    /// Returns the hint.
-    pub(crate) fn hint(&self) -> &str {
-        &self.hint
-    }
-}
-
-impl fmt::Display for Advice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl Error for Advice {}
-
-/// Creates a usage error, which exits with code 2.
-pub(crate) fn usage_error(message: impl fmt::Display) -> anyhow::Error {
-    clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{message}\n")).into()
-}
-
-/// Prints an error and returns its exit code: 2 for a usage error, raised by a command as a [`clap::Error`], and 0 if
-/// standard output was closed.
-pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
-    if error.is::<OutputClosed>() {
-        return ExitCode::SUCCESS;
-    }
-    if let Some(usage) = error.downcast_ref::<clap::Error>() {
-        // Standard error may be closed.
-        let _ = usage.print();
-        return ExitCode::from(2);
-    }
-    explain(error);
-    ExitCode::FAILURE
-}
-
-/// Formats an error with its causes as one message for programs.
-pub(crate) fn message(error: &anyhow::Error) -> String {
-    let mut last = error.to_string();
-    let mut message = last.clone();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        // Some errors repeat their source in their own message.
-        if !last.contains(&cause) {
-            message = format!("{message}: {cause}");
-            last = cause;
-        }
-    }
-    // Usage errors already start with a label.
-    message.trim().strip_prefix("error: ").unwrap_or(message.trim()).to_owned()
-}
-
-/// Writes `error:`, each `cause:` and the `hint:`s of an error.
-pub(crate) fn explain(error: &anyhow::Error) {
-    let mut message = error.to_string();
-    label(Tone::Bad, "error", &message);
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        // Some errors repeat their source in their own message.
-        if !message.contains(&cause) {
-            label(Tone::Bad, "cause", &cause);
-            message = cause;
-        }
-    }
-    let advice = error.downcast_ref::<Advice>().map(|advice| advice.hint.clone());
-    let known = error.downcast_ref::<toolcrib::Error>().and_then(toolcrib::Error::hint);
-    for text in advice.into_iter().chain(known) {
-        hint(&text);
-    }
-}
-
 /// Writes a `warning:` line.
 pub(crate) fn warning(text: &str) {
     label(Tone::Doubtful, "warning", text);
@@ -233,8 +142,23 @@ pub(crate) fn refusal(text: &str) {
     label(Tone::Bad, "refused", text);
 }
 
-/// Writes a `hint:` line.
+/// Maximum number of hints of one failure that are compared.
+const MAX_RECENT: usize = 16;
+/// Hints since the last other line that is no label.
+static RECENT_HINTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Writes a `hint:` line, unless one failure gives the same hint twice.
 pub(crate) fn hint(text: &str) {
+    {
+        let mut recent = RECENT_HINTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.iter().any(|other| other == text) {
+            return;
+        }
+        if recent.len() == MAX_RECENT {
+            recent.remove(0);
+        }
+        recent.push(text.to_owned());
+    }
     label(Tone::Advice, "hint", text);
 }
 
@@ -248,7 +172,8 @@ pub(crate) fn quoted(mark: &str, text: &str) {
 /// Reports the number of parts that were not shown.
 pub(crate) fn dropped(receipt: &Receipt) {
     if receipt.dropped_parts > 0 {
-        aside(&format!("  {} parts were not shown: too many, or too late", receipt.dropped_parts));
+        let verb = if receipt.dropped_parts == 1 { "was" } else { "were" };
+        aside(&format!("  {} {verb} not shown: too many, or too late", counted(receipt.dropped_parts, "part")));
     }
 }
 
@@ -294,11 +219,16 @@ fn label(tone: Tone, label: &str, text: &str) {
     let label = format!("{label}:");
     let label = paint(tone, &label, io::stderr().is_terminal());
     // Further lines are indented so that text from outside cannot imitate a label.
-    ours(&format!("{label} {}", inert(text).replace('\n', "\n  ")));
+    to_stderr(&format!("{label} {}", inert(text).replace('\n', "\n  ")));
 }
 
 /// Writes trusted text to standard error, with its colors.
 pub(crate) fn ours(text: &str) {
+    RECENT_HINTS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    to_stderr(text);
+}
+
+fn to_stderr(text: &str) {
     // Standard error may be closed.
     let _ = Stream::Err.put(format!("{text}\n").as_bytes());
 }

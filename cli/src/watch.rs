@@ -146,17 +146,17 @@ pub(crate) fn text_of(part: &Part, folder: Option<&MediaFolder>) -> String {
         Part::Link(Link { uri, .. }) => uri.clone(),
         Part::Media(media) => {
             let name = media.name.as_deref().unwrap_or("without a name");
-            let bytes = media.data.len();
+            let bytes = render::counted(media.data.len(), "byte");
             match folder {
                 Some(folder) => match folder.save(media) {
-                    Ok(path) => format!("[{}, {bytes} bytes, saved as {}]", media.mime_type, path.display()),
+                    Ok(path) => format!("[{}, {bytes}, saved as {}]", media.mime_type, path.display()),
                     // A failure to save does not end the run.
                     Err(error) => {
                         render::warning(&format!("{error:#}"));
-                        format!("[{}, {name}, {bytes} bytes, not saved]", media.mime_type)
+                        format!("[{}, {name}, {bytes}, not saved]", media.mime_type)
                     }
                 },
-                None => format!("[{}, {name}, {bytes} bytes: `--media DIR` saves it]", media.mime_type),
+                None => format!("[{}, {name}, {bytes}: `--media DIR` saves it]", media.mime_type),
             }
         }
         Part::Progress { done, total: Some(total) } => format!("{done} of {total}"),

@@ -212,6 +212,7 @@ impl Error {
                 "rename one of them so that they cannot be confused, or load only one of the sources".into(),
             ),
             Error::UnknownTool { nearest: Some(nearest), .. } => Some(format!("did you mean `{nearest}`?")),
+            Error::UnknownTool { nearest: None, .. } => Some("`toolcrib list` shows the tools".into()),
             Error::Audit { .. } => {
                 Some("calls are not run unlogged: make the folder writable, or choose another".into())
             }
@@ -222,6 +223,17 @@ impl Error {
             Error::Cache { .. } => Some("check that only you own and can write the folder, or choose another".into()),
             Error::Results { .. } => {
                 Some("see that the folder is yours alone, can be written and has room, or name another".into())
+            }
+            Error::Source { path, .. } if is_plain(path) => {
+                Some(format!("`toolcrib validate {}` lists every problem of the source", path.display()))
+            }
+            Error::Component { .. } => {
+                Some("`toolcrib inspect FILE` shows what a program contains; build it again if it is damaged".into())
+            }
+            Error::AuditUnread { .. } => Some("check that only you own the folder, or name another with `--audit-dir DIR`".into()),
+            Error::Network(_) => Some("correct the value of `--dns` or `--net-ca`, or of the section `network` of the settings".into()),
+            Error::Engine(_) => {
+                Some("the system may lack memory or threads: see `ulimit -a`, and `toolcrib doctor` for this machine".into())
             }
             Error::NoResult { .. } => Some("results are stored for a limited time; call the tool again".into()),
             _ => None,
@@ -238,8 +250,13 @@ fn is_missing(path: &Path) -> bool {
 fn package(program: &str) -> Option<&Path> {
     let folder = Path::new(program).parent()?;
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    (is_plain(folder) && folder.join("Cargo.toml").is_file()).then_some(folder)
+}
+
+/// Returns `true` if a path needs no quotes in a shell.
+fn is_plain(path: &Path) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    (folder.to_str()?.chars().all(is_plain) && folder.join("Cargo.toml").is_file()).then_some(folder)
+    path.to_str().is_some_and(|path| !path.is_empty() && path.chars().all(is_plain))
 }
 
 /// Failure of a hook, a model or an agent of the embedding program. The model or the tool that waits gets its message.

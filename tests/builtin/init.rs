@@ -53,6 +53,22 @@ fn a_new_project_has_the_bytes_of_the_shipped_tools_and_their_trust() {
 }
 
 #[test]
+fn a_file_where_a_folder_is_needed_is_named_with_the_next_step() {
+    let crib = crib();
+    fs::write(crib.path("notes.md"), "mine").unwrap();
+    fs::create_dir(crib.path("other")).unwrap();
+    fs::write(crib.path("other/tools"), "mine").unwrap();
+    for (folder, file) in [("notes.md", "notes.md"), ("notes.md/deep", "notes.md"), ("other", "other/tools")] {
+        let ran = crib.run(&["init", folder]);
+        let message =
+            format!("error: `{file}` is a file where the project needs a folder: nothing was written\nhint: ");
+        assert!(ran.code == Some(1) && ran.stderr.starts_with(&message), "{ran:?}");
+        assert!(ran.stderr.contains("`toolcrib init DIR`"), "{ran:?}");
+    }
+    assert_eq!(fs::read_dir(crib.path("other")).unwrap().count(), 1);
+}
+
+#[test]
 fn another_folder_is_created_and_the_next_command_enters_it() {
     let crib = crib();
     let ran = crib.run(&["init", "new/place", "--json"]);

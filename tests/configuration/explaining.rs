@@ -42,6 +42,34 @@ fn get_prints_the_value_that_counts() {
 }
 
 #[test]
+fn every_value_of_a_run_is_printed_with_its_origin() {
+    let crib = Crib::new();
+    write_user(&crib, "[model]\nmax_steps = 3\ncustom_tools = false\nhttp_retries = 4\n");
+    let mut command = crib.toolcrib(&["run", "--print-config", "--temp=0.5", "--max-steps=5", "--script=x.json"]);
+    let shown = parsed(&Ran::from(command.env("OAI_HTTP_TIMEOUT", "9s").output().unwrap()));
+    let (values, from) = (shown.as_object().unwrap(), shown["from"].as_object().unwrap());
+    for name in values.keys().filter(|name| *name != "from") {
+        assert!(from.get(name).is_some_and(|origin| origin.is_string()), "{name}: {shown}");
+    }
+    assert_eq!(
+        (&from["maxSteps"], &from["temperature"], &from["script"]),
+        (&json!("--max-steps"), &json!("--temp"), &json!("--script"))
+    );
+    assert_eq!((&from["httpTimeout"], &from["httpRetryBackoff"]), (&json!("OAI_HTTP_TIMEOUT"), &json!("default")));
+    assert_eq!(
+        (&values["customTools"], &values["httpRetries"], &values["maxSteps"]),
+        (&json!(false), &json!(4), &json!(5))
+    );
+    for (name, line) in [("customTools", 3), ("httpRetries", 4)] {
+        let origin = from[name].as_str().unwrap();
+        assert!(origin.starts_with("user settings, ") && origin.ends_with(&format!("config.toml:{line}")), "{origin}");
+    }
+    let shown = parsed(&crib.run(&["run", "--print-config"]));
+    assert_eq!(shown["maxSteps"], 3);
+    assert!(shown["from"]["maxSteps"].as_str().unwrap().ends_with("config.toml:2"), "{shown}");
+}
+
+#[test]
 fn the_schema_accepts_the_settings_of_the_book_and_no_unknown_key() {
     let crib = Crib::new();
     let schema = parsed(&crib.run(&["config", "schema"]));

@@ -22,7 +22,7 @@ fn a_run_stops_at_each_budget_with_its_own_code_and_can_be_resumed() {
         (&["--max-steps", "1"][..], "steps", "stopped after 1 step without a final answer", 2),
         (&["--max-tokens", "15"], "tokens", "the budget of 15 tokens is used up", 2),
         (&["--max-calls", "2"], "calls", "the budget of 2 calls is used up", 2),
-        (&["--max-calls", "1"], "calls", "the budget of 1 calls is used up", 0),
+        (&["--max-calls", "1"], "calls", "the budget of 1 call is used up", 0),
         (&["--max-calls", "0"], "calls", "the budget of 0 calls is used up", 0),
         (&["--max-cpu", "0.01ms"], "processor_time", "of processor time is used up", 2),
         (&["--max-bytes", "10"], "bytes", "the budget of 10 bytes is used up", 2),

@@ -34,10 +34,16 @@ fn a_chat_answers_edits_lines_and_is_kept() {
     terminal.until("mark leaves a line [write:");
     terminal.types("/nonsense\r");
     terminal.until("`/nonsense` is no command");
+    terminal.types("/allow mrak\r");
+    terminal.until("`mrak` matches no tool, and nothing is allowed: did you mean `/allow mark`?");
+    terminal.types("/allow zzz*\r");
+    terminal.until("`zzz*` matches no tool, and nothing is allowed: `/tools` lists the tools");
+    terminal.types("/allow\r");
+    terminal.until("nothing is allowed ahead");
     terminal.types("/help\r");
     terminal.until("/undo           drop your last message");
     // The first line of this chat comes back.
-    terminal.types(&"\u{1b}[A".repeat(5));
+    terminal.types(&"\u{1b}[A".repeat(8));
     terminal.types("\r");
     terminal.until("It is done.");
     terminal.until("> ");

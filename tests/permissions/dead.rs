@@ -35,7 +35,9 @@ fn refused(crib: &Crib, rule: &str) -> String {
         fs::write(crib.path("toolcrib.toml"), format!("[permissions]\n{behavior} = ['{rule}']\n")).unwrap();
         let by_file = crib.run(&["call", "rm", "{\"path\":\"x\"}"]);
         fs::remove_file(crib.path("toolcrib.toml")).unwrap();
-        assert!(by_file.stderr.starts_with(&format!("error: {behavior} {rule} (toolcrib.toml): ")), "{by_file:?}");
+        let place = format!("error: toolcrib.toml:2:{}: {behavior} {rule}: it can", behavior.len() + 5);
+        assert!(by_file.stderr.starts_with(&place), "{by_file:?}");
+        assert!(by_file.stderr.contains("\nhint: `toolcrib config edit --project` opens the file\n"), "{by_file:?}");
         assert_eq!((by_file.code, crib.records().len()), (Some(1), 0), "nothing has run");
         said.push(ran.stderr.split_once("): ").unwrap().1.to_owned());
     }
@@ -78,17 +80,34 @@ fn a_rule_that_can_match_is_none() {
 }
 
 #[test]
-fn a_rule_for_no_loaded_tool_is_a_warning_with_the_tool_that_was_meant() {
+fn a_rule_for_no_loaded_tool_is_a_warning_and_a_misspelt_flag_an_error_with_the_tool_that_was_meant() {
     let crib = crib();
-    for (rule, said) in [
-        ("opne(pth=*)", "matches no loaded tool; did you mean `open`?"),
-        ("opn*", "matches no loaded tool; did you mean `open`?"),
-        ("absent_*", "matches no loaded tool\n"),
-    ] {
-        let ran = crib.run(&["list", &format!("--deny-tool={rule}")]);
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        assert!(ran.stderr.contains(&format!("`deny {rule} (--deny-tool)` {said}")), "{ran:?}");
+    let by_file = |rule: &str| {
+        fs::write(crib.path("toolcrib.toml"), format!("[permissions]\ndeny = ['{rule}']\n")).unwrap();
+        let ran = crib.run(&["list"]);
+        fs::remove_file(crib.path("toolcrib.toml")).unwrap();
+        ran
+    };
+    for rule in ["opne(pth=*)", "opn*"] {
+        let ran = by_file(rule);
+        let words = format!("`deny {rule} (toolcrib.toml)` matches no loaded tool; did you mean `open`?");
+        assert!(ran.code == Some(0) && ran.stderr.contains(&words), "{ran:?}");
+        if rule.starts_with("opn*") {
+            let ran = crib.run(&["list", &format!("--deny-tool={rule}")]);
+            let words = format!("`deny {rule} (--deny-tool)` matches no loaded tool; did you mean `open`?");
+            assert!(ran.code == Some(0) && ran.stderr.contains(&words), "a pattern may be meant: {ran:?}");
+            continue;
+        }
+        for flag in ["allow", "ask", "deny"] {
+            let ran = crib.run(&["call", "rm", "{\"path\":\"x\"}", &format!("--{flag}-tool={rule}")]);
+            let message = format!("error: `{flag} {rule} (--{flag}-tool)` matches no loaded tool: nothing was run\n");
+            assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), (message + "hint: did you mean `open`?\n").as_str()));
+        }
     }
+    let ran = crib.run(&["list", "--deny-tool=absent_*"]);
+    assert!(ran.code == Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("`deny absent_* (--deny-tool)` matches no loaded tool\n"), "{ran:?}");
+    assert_eq!(crib.records().len(), 0, "nothing has run");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
@@ -74,6 +75,48 @@ fn a_call_that_nobody_answers_in_time_is_denied_and_waits_no_longer() {
     let (ran, reasons) = end(start(&crib, 1, "1s"));
     assert_eq!((ran.code, reasons), (Some(0), vec!["nobody".to_owned()]), "{ran:?}");
     assert!(pending(&crib).is_empty(), "nobody can answer it any more");
+}
+
+#[test]
+fn a_call_is_shown_with_the_time_until_which_its_run_waits() {
+    let crib = Crib::with_guests(&["echo"]);
+    let run = start(&crib, 1, "10m");
+    let call = waiting(&crib, "{\"n\":0}");
+    let time = |name: &str| call[name].as_str().unwrap().parse::<Timestamp>().unwrap();
+    let wait = time("until").duration_since(time("asked"));
+    // The question is written after the wait has begun.
+    assert!((SignedDuration::from_mins(9)..=SignedDuration::from_mins(10)).contains(&wait), "{call}");
+    let id = call["id"].as_str().unwrap();
+    let sheet = crib.run(&["approvals", "pending", id]).stdout;
+    assert!(sheet.contains(&format!("     State | waiting until {:.0}", time("until"))), "{sheet}");
+    let allowed = crib.run(&["approvals", "allow", id]);
+    assert!(allowed.stderr.ends_with(", which waits for this answer\n"), "{allowed:?}");
+    assert_eq!(end(run).0.code, Some(0));
+}
+
+#[test]
+fn a_call_of_a_run_that_was_killed_is_not_listed_and_cannot_be_answered() {
+    let crib = Crib::with_guests(&["echo"]);
+    let mut run = start(&crib, 1, "10m");
+    let call = waiting(&crib, "{\"n\":0}");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(pending(&crib).is_empty());
+    let id = call["id"].as_str().unwrap();
+    for action in ["pending", "allow", "deny"] {
+        let ran = crib.run(&["approvals", action, id]);
+        let message = format!("error: no call waits under `{id}` (`echo`) any more: its run has ended\nhint: ");
+        assert!(ran.code == Some(1) && ran.stderr.starts_with(&message), "{ran:?}");
+    }
+    // The next run that waits removes it with its lock, and its own at its end.
+    let (ran, reasons) = end(start(&crib, 1, "1s"));
+    assert_eq!((ran.code, reasons), (Some(0), vec!["nobody".to_owned()]), "{ran:?}");
+    let folder = crib.path("home/.local/state/toolcrib");
+    assert!(!fs::read_to_string(folder.join("pending.json")).unwrap().contains(id));
+    let locks = fs::read_dir(folder)
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|it| it == "run"));
+    assert_eq!(locks.count(), 0);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Hints about denied capabilities: only those that can be the reason of the outcome, each once.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, toolbox};
@@ -51,6 +53,55 @@ fn a_denial_that_does_not_apply_leaves_the_flag_that_allows() {
         let hint = "hint: `net:https://example.com/` is not allowed; use --allow-net=example.com:443";
         assert_eq!(hints("fetch_page", &page, &[denial]), [hint], "{denial}");
     }
+}
+
+#[test]
+fn a_failure_with_a_path_names_the_folders_as_the_tool_sees_them() {
+    let crib = Crib::new();
+    for folder in ["docs", "out", "work/deep"] {
+        fs::create_dir_all(crib.path(folder)).unwrap();
+    }
+    fs::write(crib.path("work/a.md"), "a").unwrap();
+    let tools = toolbox();
+    let run = |name: &str, arguments: Value, flags: &[&str]| {
+        let arguments = arguments.to_string();
+        let ran = crib.run(&[&["call", name, &arguments, "--tools", tools.to_str().unwrap()], flags].concat());
+        let hints = ran.stderr.lines().filter_map(|line| line.strip_prefix("hint: paths as the tool sees them: "));
+        (ran.code, hints.map(str::to_owned).collect::<Vec<_>>())
+    };
+    let two = ["--allow-read=docs", "--allow-write=out"];
+    let named = |access: &str| format!("`/` or `/docs` is `docs` (read only), `/out` is `out` ({access})");
+    // Written beside the granted folder, read in another one, and above all.
+    for (name, arguments, access) in [
+        ("fs_write_file", json!({"path": "x.md", "content": "x"}), "read and write"),
+        ("fs_read_file", json!({"path": "x.md"}), "read only"),
+        ("fs_read_file", json!({"path": "../x.md"}), "read only"),
+    ] {
+        assert_eq!(run(name, arguments.clone(), &two), (Some(1), vec![named(access)]), "{name} {arguments}");
+    }
+    assert_eq!(run("fs_write_file", json!({"path": "out/x.md", "content": "x"}), &two), (Some(0), vec![]));
+    // One folder has no name, which people write all the same.
+    let one = |path: &str| run("fs_list_dir", json!({"path": path}), &["--allow-read=work"]);
+    for path in ["work", "work/missing"] {
+        assert_eq!(one(path), (Some(1), vec!["`/` is `work` (read only)".to_owned()]), "{path}");
+    }
+    assert_eq!(one("work/deep"), (Some(1), vec![]), "the tool tells the path itself");
+    assert_eq!(one("missing"), (Some(1), vec![]), "a folder that is missing");
+    assert_eq!(one("deep"), (Some(0), vec![]));
+}
+
+#[test]
+fn a_call_that_is_stopped_at_a_limit_names_the_flag_that_raises_it() {
+    let crib = Crib::with_guests(&["grow", "spin"]);
+    let hint = |name: &str, flags: &[&str]| crib.run(&[&["call", name, "{}"], flags].concat()).stderr;
+    let memory = "hint: `--max-memory=SIZE` raises the limit, if you trust the tool with more\n";
+    assert!(hint("grow", &["--max-memory=8MiB"]).contains(memory), "{}", hint("grow", &[]));
+    let time = "hint: `--tool-timeout=TIME` raises the limit, if you trust the tool with more\n";
+    assert!(hint("spin", &["--timeout=200ms"]).contains(time), "{}", hint("spin", &["--timeout=200ms"]));
+    let mut entry = crib.entry("grow");
+    entry["limits"] = json!({"memoryMb": 4});
+    crib.manifest(&json!({"tools": [entry]}));
+    assert!(hint("grow", &[]).contains("(`limits.memoryMb`): raise it there"), "{}", hint("grow", &[]));
 }
 
 #[test]

@@ -43,7 +43,8 @@ fn a_slip_stops_every_command_with_its_line_and_what_to_do() {
     for (text, said) in [
         (
             "# rules\n[permissions]\ndney = ['echo']\n",
-            "error: toolcrib.toml:3:1: unknown key `permissions.dney`\nhint: did you mean `deny`?\n",
+            "error: toolcrib.toml:3:1: unknown key `permissions.dney`\nhint: did you mean `deny`? `toolcrib config unset \
+             --project permissions.dney` removes the key, and `toolcrib config edit --project` opens the file\n",
         ),
         (
             "[security]\n",
@@ -60,7 +61,8 @@ fn a_slip_stops_every_command_with_its_line_and_what_to_do() {
         ),
         (
             "[permissions]\ndeny = [\n  'echo',\n  'echo(n',\n]\n",
-            "error: toolcrib.toml:4:3: `permissions.deny[1]`: `echo(n`: the last `)` is missing\n",
+            "error: toolcrib.toml:4:3: `permissions.deny[1]`: `echo(n`: the last `)` is missing\nhint: \
+             `toolcrib config edit --project` opens the file\n",
         ),
         ("[permissions\n", "error: toolcrib.toml:1:"),
     ] {

@@ -87,13 +87,20 @@ fn a_file_that_is_neither_text_nor_an_image_is_refused() {
     place.write("long.txt", vec![b'x'; (1 << 20) + 1]);
     fs::create_dir(place.path("folder")).expect("a folder");
     for (file, message) in [
-        ("data.png", "cannot attach `data.png`: neither text (UTF-8) nor a PNG, JPEG, GIF or WebP image"),
-        ("long.txt", "cannot attach `long.txt`: a text larger than the 1048576 bytes allowed"),
-        ("folder", "cannot attach `folder`: not a regular file"),
-        ("missing", "cannot attach `missing`: "),
+        (
+            "data.png",
+            "cannot attach `data.png`: neither text (UTF-8) nor a PNG, JPEG, GIF or WebP image; convert it, or grant",
+        ),
+        (
+            "long.txt",
+            "cannot attach `long.txt`: a text larger than the 1048576 bytes allowed; grant a tool its folder with",
+        ),
+        ("folder", "cannot attach `folder`: it is a folder; attach the files in it, or grant a tool its folder with"),
+        ("missing", "cannot attach `missing`: no such file; a relative path begins at the current folder"),
     ] {
         let end = request(&place, &["go", "--attach", file], b"").ended(2);
         assert!(end.stderr.contains(message), "{file}: {end:?}");
+        assert!(file == "missing" || end.stderr.contains("`--allow-read=DIR`"), "{file}: {end:?}");
     }
 }
 

@@ -85,6 +85,8 @@ fn a_value_that_no_request_can_carry_or_no_scan_can_find_is_refused() {
     }
     let ran = crib.run(&["secret", "set", "name", CANARY]);
     assert_eq!(ran.code, Some(2), "a value is never an argument: {ran:?}");
+    assert!(!ran.stderr.contains(CANARY), "{ran:?}");
+    assert!(ran.stderr.contains("run `toolcrib secret set name`, which asks for the value, or pipe it"), "{ran:?}");
     assert!(!crib.path("secrets").exists(), "nothing was made for any of them");
 }
 

@@ -57,6 +57,20 @@ fn routes_of_an_untrusted_file_reroute_nothing() {
 }
 
 #[test]
+fn a_comment_ends_trust_and_the_review_says_that_no_setting_changed() {
+    let crib = crib("[permissions]\nallow = [\"echo\"]\n");
+    let digest = source::digest(&fs::read(crib.path("toolcrib.toml")).unwrap());
+    assert_eq!(crib.run(&["trust", "toolcrib.toml", &format!("--trust={digest}")]).code, Some(0));
+    fs::write(crib.path("toolcrib.toml"), "# mine\n[permissions]\nallow = [ \"echo\" ]\n").unwrap();
+    let ran = crib.run(&["trust", "toolcrib.toml"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let words = "\nChanges:\n  the text of toolcrib.toml changed, and nothing in it that trust allows: no setting,";
+    assert!(ran.stdout.contains(words), "{ran:?}");
+    let described = crib.run(&["trust", "toolcrib.toml", "--json"]).stdout;
+    assert!(described.contains(r#""changes":[{"name":"toolcrib.toml","kind":"text"}]"#), "{described}");
+}
+
+#[test]
 fn a_file_that_the_user_names_is_their_own() {
     let crib = crib("[permissions]\nallow = [\"*\"]\n");
     let ran = crib.run(&["call", "echo", "{}", "--config", "toolcrib.toml"]);

@@ -1,6 +1,7 @@
 //! Files and piped text that are added to a prompt: text as text, images as parts of the message. The type is judged by the
 //! content, not by the name.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -19,6 +20,8 @@ pub(super) const MAX_TEXT: u64 = 1 << 20;
 const MAX_IMAGE: u64 = 10 << 20;
 /// Maximum size of all attached files, in bytes.
 const MAX_TOTAL: usize = 24 << 20;
+/// Other way to a file.
+const GRANT: &str = "grant a tool its folder with `--allow-read=DIR`";
 /// Maximum length of a file's name in the message, in characters.
 const MAX_NAME: usize = 120;
 
@@ -36,7 +39,9 @@ enum Attachment {
 /// A usage error about the first file that cannot be attached.
 pub(super) fn content(prompt: Option<&str>, piped: Option<&str>, files: &[PathBuf]) -> anyhow::Result<Value> {
     if files.len() > MAX_FILES {
-        return Err(usage_error(format!("--attach is given {} times, more than the {MAX_FILES} allowed", files.len())));
+        let given = files.len();
+        let fix = "join files, or grant a tool their folder with `--allow-read=DIR`";
+        return Err(usage_error(format!("--attach is given {given} times, more than the {MAX_FILES} allowed: {fix}")));
     }
     let (mut attached, mut total) = (Vec::with_capacity(files.len()), 0);
     for file in files {
@@ -45,7 +50,7 @@ pub(super) fn content(prompt: Option<&str>, piped: Option<&str>, files: &[PathBu
         if total > MAX_TOTAL {
             return Err(cannot_attach(
                 file,
-                &format!("the files together are larger than the {MAX_TOTAL} bytes allowed"),
+                &format!("the files together are larger than the {MAX_TOTAL} bytes allowed; {GRANT}"),
             ));
         }
         attached.push(attachment);
@@ -86,11 +91,17 @@ fn section(name: &str, text: &str) -> String {
 /// Reads a file and judges its type; returns it with its size.
 fn read(file: &Path) -> Result<(Attachment, usize), String> {
     // Only a regular file has an end.
-    let kind = file.metadata().map_err(|error| error.to_string())?;
-    if !kind.is_file() {
-        return Err("not a regular file".to_owned());
+    let kind = file.metadata().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => "no such file; a relative path begins at the current folder".to_owned(),
+        _ => error.to_string(),
+    })?;
+    if kind.is_dir() {
+        return Err(format!("it is a folder; attach the files in it, or {GRANT}"));
     }
-    let data = input::bytes(file, MAX_IMAGE).map_err(|error| error.to_string())?;
+    if !kind.is_file() {
+        return Err("not a regular file; pipe its content into the command instead".to_owned());
+    }
+    let data = input::bytes(file, MAX_IMAGE).map_err(|error| format!("{error}; {GRANT} to read it in parts"))?;
     let size = data.len();
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Ok((judged(&name, data)?, size))
@@ -103,10 +114,10 @@ fn judged(name: &str, data: Vec<u8>) -> Result<Attachment, String> {
     let is_text = !data.contains(&0);
     match String::from_utf8(data) {
         Ok(text) if is_text && text.len() as u64 > MAX_TEXT => {
-            Err(format!("a text larger than the {MAX_TEXT} bytes allowed; grant a tool its folder to read it in parts"))
+            Err(format!("a text larger than the {MAX_TEXT} bytes allowed; {GRANT} to read it in parts"))
         }
         Ok(text) if is_text => Ok(Attachment::Text { name: one_line(&shortened(name, MAX_NAME)), text }),
-        _ => Err("neither text (UTF-8) nor a PNG, JPEG, GIF or WebP image".to_owned()),
+        _ => Err(format!("neither text (UTF-8) nor a PNG, JPEG, GIF or WebP image; convert it, or {GRANT}")),
     }
 }
 

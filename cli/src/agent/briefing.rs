@@ -7,7 +7,7 @@ use std::path::Path;
 use toolcrib::tool::Access;
 use toolcrib::{Runtime, Session};
 
-use crate::render::{one_line, shortened};
+use crate::render::{counted, one_line, shortened};
 
 /// Maximum number of groups of tools that access different folders.
 const MAX_GROUPS: usize = 8;
@@ -107,7 +107,7 @@ fn folders(groups: &[Group]) -> Option<String> {
         }
     }
     if let Some(more @ 1..) = groups.len().checked_sub(MAX_GROUPS) {
-        let _ = writeln!(text, "{more} other groups of tools can access other folders.");
+        let _ = writeln!(text, "{} of tools can access other folders.", counted(more, "other group"));
     }
     let closing = "Write paths in calls in this form, such as `/notes.md` for the file `notes.md` in the folder at `/`. No other \
                    file of the user can be reached.";

@@ -17,6 +17,7 @@ use super::message::{Message, Role};
 use super::model::Model;
 use super::report::Report;
 use super::{Agent, RequestOptions};
+use crate::render::counted;
 
 /// Default steps of a subagent.
 const DEFAULT_STEPS: u32 = 8;
@@ -72,7 +73,9 @@ impl Agents {
         let agent = Agent::new(session, model, options, conversation, report.below(below));
         match agent.run().await {
             Ok((Ending::Answer, answer)) => Ok(Value::String(answer.unwrap_or_default())),
-            Ok((Ending::MaxSteps, _)) => Err(format!("the agent did not answer within {max_steps} steps").into()),
+            Ok((Ending::MaxSteps, _)) => {
+                Err(format!("the agent did not answer within {}", counted(max_steps, "step")).into())
+            }
             Ok((Ending::Budget(_), _)) => Err("the budget of the run is used up".into()),
             Ok((Ending::Interrupted, _)) => Err("the agent was interrupted".into()),
             Err(error) => Err(match error.downcast_ref::<Blocked>() {

@@ -53,7 +53,7 @@ use report::Report;
 use turn::{FILTER, INCOMPLETE, Identifiers, LENGTH, Turn, Usage};
 
 use crate::interrupt;
-use crate::render::{self, counted, one_line, shortened};
+use crate::render::{self, Advice, counted, one_line, shortened};
 use crate::runs::broken_off;
 use crate::watch::{CallEventKind, CallEvents};
 
@@ -294,7 +294,8 @@ impl Agent {
             _ => {}
         }
         if is_empty {
-            bail!("the model `{}` returned neither text nor calls", self.options.model);
+            let hint = "`--debug` shows its answer; ask again with `--resume`, with another model, or with fewer tools";
+            bail!(Advice::new(format!("the model `{}` returned neither text nor calls", self.options.model), hint));
         }
         Ok(turn)
     }

@@ -16,7 +16,7 @@ use super::unfinished::UnfinishedAnswer;
 use crate::failure_place;
 use crate::media::MediaFolder;
 use crate::options::is_maskable;
-use crate::permission::{DenyFlags, ask_person, denial_hints};
+use crate::permission::{DenyFlags, FolderHints, ask_person, denial_hints, limit_hint};
 use crate::progress::{self, Spinner};
 use crate::render::{self, Tone, counted, legible, one_line, ours, paint, shortened};
 use crate::telemetry::AgentSpan;
@@ -61,6 +61,8 @@ pub(crate) struct Report {
     span: Option<AgentSpan>,
     /// Flags that hints about denials name.
     deny_flags: DenyFlags,
+    /// Hints about the folders of tools.
+    folders: FolderHints,
     /// Command that goes on with a kept run.
     command: &'static str,
     /// Text of the current answer, which the kept run gets too.
@@ -87,6 +89,7 @@ impl Report {
             media: None,
             span: None,
             deny_flags: DenyFlags::default(),
+            folders: FolderHints::default(),
             command: "run",
             unfinished: UnfinishedAnswer::default(),
             spinner: None,
@@ -103,6 +106,11 @@ impl Report {
     /// Sets the flags that hints about denials name.
     pub(crate) fn naming(self, deny_flags: DenyFlags) -> Self {
         Self { deny_flags, ..self }
+    }
+
+    /// Sets the hints about the folders of tools.
+    pub(crate) fn placing(self, folders: FolderHints) -> Self {
+        Self { folders, ..self }
     }
 
     /// Sets the folder for media shown by tools.
@@ -124,6 +132,7 @@ impl Report {
             span: self.span.as_ref().map(AgentSpan::below),
             deny_flags: self.deny_flags.clone(),
             unfinished: UnfinishedAnswer::default(),
+            folders: self.folders.clone(),
             spinner: None,
             streamed: false,
             line_open: false,
@@ -291,6 +300,7 @@ impl Report {
             Event::TextHooks { event, hooks } if traced => render::hooks(&margin, event, hooks),
             Event::ToolResult(result) if traced => {
                 print_result(&margin, result, detail, &self.deny_flags);
+                self.folders.take(result.receipt).iter().for_each(|hint| render::hint(hint));
                 render::dropped(result.receipt);
                 for part in result.shown {
                     render::quoted(&format!("{margin}|"), &watch::text_of(part, self.media.as_deref()));
@@ -372,6 +382,7 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flag
     render::flags(&result.receipt.flags);
     let shows_all = result.is_error || detail == Detail::Verbose;
     render::hints(&denial_hints(result.receipt, shows_all, deny_flags));
+    limit_hint(result.receipt.outcome, None).iter().for_each(|hint| render::hint(hint));
     if result.is_error
         && detail != Detail::Verbose
         && let Some(hint) = failure_place::hint(result.log, result.content)

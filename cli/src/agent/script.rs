@@ -34,7 +34,7 @@ use super::report::Report;
 use super::request::Request;
 use super::turn::Turn;
 use crate::input;
-use crate::render;
+use crate::render::{self, Advice};
 
 /// A script, and how far it has been played.
 #[derive(Debug, Clone)]
@@ -102,13 +102,17 @@ impl Script {
         })?;
         self.next += 1;
         let mut answer = Box::<Answer>::default();
-        let text = answer.add(turn).map_err(|_| anyhow!("turn {} of the script is invalid", self.next))?;
+        let invalid = || {
+            let message = format!("turn {} of the script `{}` is invalid", self.next, self.path.display());
+            Advice::new(message, "a turn has `content`, `tool_calls` or both; `toolcrib run --help` shows a script")
+        };
+        let text = answer.add(turn).map_err(|_| invalid())?;
         if request.stream {
             for word in text.split_inclusive(' ') {
                 report.emit(&Event::Text { step, delta: word })?;
             }
         }
-        answer.whole().map_err(|_| anyhow!("turn {} of the script is invalid", self.next))
+        answer.whole().map_err(|_| invalid().into())
     }
 }
 

@@ -91,12 +91,7 @@ impl Server {
                     tokio::time::sleep(wait).await;
                 }
                 RequestError::Transient { reason, kind, .. } => {
-                    let hint = match kind.as_str() {
-                        TRANSPORT => Some(self.connection_hint()),
-                        TIMEOUT => Some(timeout_hint(report)),
-                        _ => None,
-                    };
-                    return Err(self.failed(&reason, hint.as_deref(), attempt));
+                    return Err(self.failed(&reason, self.transient_hint(&kind, report).as_deref(), attempt));
                 }
                 RequestError::Permanent { reason, kind, .. } if kind == TIMEOUT => {
                     return Err(self.failed(&reason, Some(&timeout_hint(report)), attempt));
@@ -107,6 +102,22 @@ impl Server {
         }
     }
 
+    /// Returns the hint about an error that the retries did not overcome.
+    fn transient_hint(&self, kind: &str, report: &Report) -> Option<String> {
+        let later = "`--http-retries` and `--http-retry-backoff` set how often and how long it is retried";
+        match kind {
+            TRANSPORT => Some(self.connection_hint()),
+            TIMEOUT => Some(timeout_hint(report)),
+            "429" => Some(format!(
+                "the server limits the requests of this key: wait, or check the limits and the credit of your account; {later}"
+            )),
+            status if status.starts_with('5') => {
+                Some(format!("the server failed: try again later, or look at its log; {later}"))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the hint about a server that cannot be reached.
     fn connection_hint(&self) -> String {
         let key = if self.key.is_none() { "; no key is set (`OAI_API_KEY`)" } else { "" };
@@ -114,7 +125,7 @@ impl Server {
     }
 
     fn failed(&self, reason: &str, hint: Option<&str>, attempts: u32) -> anyhow::Error {
-        let times = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
+        let times = render::counted(attempts, "attempt");
         let cause = match hint {
             Some(hint) => Advice::new(reason, hint).into(),
             None => anyhow!("{reason}"),
@@ -183,6 +194,9 @@ impl Server {
             (400 | 422, Some(setting)) => return Ok(RequestError::Refused { kind, setting }),
             (passing, _) if retry::is_transient(passing) => return Ok(RequestError::Transient { kind, reason, asked }),
             (401, _) if self.key.is_none() => Some("set `OAI_API_KEY`, or give `--api-key`"),
+            (401 | 403, _) => Some("the server refuses the key: `toolcrib run --print-config` shows where it is from"),
+            (402, _) => Some("the server asks for money: check the credit of your account"),
+            (413, _) => Some("the request is too large: attach less, or begin a new run"),
             (301 | 302 | 307 | 308, _) => Some("redirects are not followed: correct `--base-url`"),
             (404, _) => Some(request.api.not_found_hint()),
             _ => None,

@@ -23,6 +23,10 @@ const DEFAULT_URL: &str = "https://api.openai.com/v1";
 const HTTP_TIMEOUT: Duration = Duration::from_secs(120);
 /// Default time limit of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Default number of steps.
+const MAX_STEPS: u32 = 8;
+/// Default number of retries, and default delay before the first.
+const RETRIES: (u32, Duration) = (2, Duration::from_millis(500));
 
 /// Flag of the address of the server.
 const BASE_URL: &str = "--base-url";
@@ -67,9 +71,9 @@ pub(crate) struct ModelOptions {
     /// Nucleus sampling (top-p), 0 to 1; overrides --temp
     #[arg(long, value_name = "N", value_parser = within::<1>, help_heading = MODEL)]
     top_p: Option<f64>,
-    /// Maximum number of steps of each agent, each a request to the model
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = count::<u32, 1, MAX_COUNT>, help_heading = MODEL)]
-    pub(crate) max_steps: u32,
+    /// Maximum number of steps of each agent, each a request to the model [default: 8]
+    #[arg(long, value_name = "N", value_parser = count::<u32, 1, MAX_COUNT>, help_heading = MODEL)]
+    max_steps: Option<u32>,
 
     /// Time limit for --tool-timeout and --http-timeout where they are not set [default: 30s for a call, 120s for the server]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
@@ -83,19 +87,19 @@ pub(crate) struct ModelOptions {
     /// Time limit of the server, for a response or between two parts of one [env: OAI_HTTP_TIMEOUT] [default: --timeout, else 120s]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
     http_timeout: Option<Duration>,
-    /// Maximum retries after a timeout, a lost connection, 429 or 5xx
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = count::<u32, 0, 100>, help_heading = TIMES)]
-    http_retries: u32,
-    /// Delay before the first retry; doubles with each retry
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = backoff, help_heading = TIMES)]
-    http_retry_backoff: Duration,
+    /// Maximum retries after a timeout, a lost connection, 429 or 5xx [default: 2]
+    #[arg(long, value_name = "N", value_parser = count::<u32, 0, 100>, help_heading = TIMES)]
+    http_retries: Option<u32>,
+    /// Delay before the first retry; doubles with each retry [default: 500ms]
+    #[arg(long, value_name = "TIME", value_parser = backoff, help_heading = TIMES)]
+    http_retry_backoff: Option<Duration>,
 }
 
 /// Resolved settings of a run.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) api: Sourced<Api>,
-    pub(crate) custom_tools: bool,
+    pub(crate) custom_tools: Sourced<bool>,
     base_url: Sourced<Url>,
     /// Key, which is masked also where it is withheld.
     api_key: Option<Sourced<String>>,
@@ -104,11 +108,13 @@ pub(crate) struct Settings {
     model: Option<Sourced<String>>,
     pub(crate) tool_timeout: Sourced<Duration>,
     http_timeout: Sourced<Duration>,
-    retries: Retries,
+    retries: Sourced<u32>,
+    retry_backoff: Sourced<Duration>,
     /// Warnings about conflicting settings.
     pub(crate) warnings: Vec<&'static str>,
-    pub(crate) sampling: Sampling,
-    max_steps: u32,
+    temperature: Option<Sourced<f64>>,
+    top_p: Option<Sourced<f64>>,
+    pub(crate) max_steps: Sourced<u32>,
     script: Option<PathBuf>,
 }
 
@@ -161,7 +167,7 @@ impl ModelOptions {
                     true => text(&None, "", &API_KEYS),
                     false => None,
                 };
-                let missing = || usage_error(format!("the variable `{name}` with the API key is not set"));
+                let missing = || usage_error(missing_key(name));
                 match of_environment.or(value) {
                     None if !is_named_by_project => return Err(missing()),
                     key => key,
@@ -179,9 +185,12 @@ impl ModelOptions {
             }
             (None, None) => Sourced::from("default", Api::default()),
         };
-        let no_custom_tools = match text(&None, "", &["OAI_NO_CUSTOM_TOOLS"]).as_ref().map(|word| word.value.as_str()) {
-            None | Some("0" | "false") => self.no_custom_tools,
-            Some("1" | "true") => true,
+        let by_variable = text(&None, "", &["OAI_NO_CUSTOM_TOOLS"]);
+        let custom_tools = match by_variable.as_ref().map(|word| word.value.as_str()) {
+            None | Some("0" | "false") if self.no_custom_tools => Sourced::from("--no-custom-tools", false),
+            Some("1" | "true") => Sourced::from("OAI_NO_CUSTOM_TOOLS", false),
+            Some("0" | "false") => Sourced::from("OAI_NO_CUSTOM_TOOLS", true),
+            None => Sourced::from("default", true),
             Some(word) => return Err(usage_error(format!("`OAI_NO_CUSTOM_TOOLS` is `{word}`: write `1` or `0`"))),
         };
 
@@ -200,19 +209,21 @@ impl ModelOptions {
         let both = self.temp.is_some() && self.top_p.is_some();
         Ok(Settings {
             api,
-            custom_tools: !no_custom_tools,
+            custom_tools,
             base_url,
             api_key,
             withholds_key,
             model: text(&self.model, "--model", &["OAI_MODEL", "OPENAI_MODEL"]),
             tool_timeout: tool_timeout.unwrap_or(Sourced::from("default", TIMEOUT)),
             http_timeout: http_timeout.unwrap_or(Sourced::from("default", HTTP_TIMEOUT)),
-            retries: Retries { times: self.http_retries, backoff: self.http_retry_backoff },
+            retries: or_default(self.http_retries, "--http-retries", RETRIES.0),
+            retry_backoff: or_default(self.http_retry_backoff, "--http-retry-backoff", RETRIES.1),
             warnings: (both.then_some("--top-p overrides --temp: no temperature is sent").into_iter())
                 .chain(withholds_key.then_some(WITHHELD))
                 .collect(),
-            sampling: Sampling { temperature: self.temp.filter(|_| !both), top_p: self.top_p },
-            max_steps: self.max_steps,
+            temperature: self.temp.filter(|_| !both).map(|value| Sourced::from("--temp", value)),
+            top_p: self.top_p.map(|value| Sourced::from("--top-p", value)),
+            max_steps: or_default(self.max_steps, "--max-steps", MAX_STEPS),
             script: self.script.clone(),
         })
     }
@@ -229,8 +240,15 @@ impl Settings {
     /// Creates the server.
     pub(crate) fn server(&self) -> anyhow::Result<Server> {
         let key = self.sent_key().map(|key| key.value.clone());
-        Server::new(self.api.value, &self.base_url.value, key, self.http_timeout.value, self.retries)
+        let retries = Retries { times: self.retries.value, backoff: self.retry_backoff.value };
+        Server::new(self.api.value, &self.base_url.value, key, self.http_timeout.value, retries)
             .context("cannot set up the model's server")
+    }
+
+    /// Returns the sampling options.
+    pub(crate) fn sampling(&self) -> Sampling {
+        let value = |option: &Option<Sourced<f64>>| option.as_ref().map(|option| option.value);
+        Sampling { temperature: value(&self.temperature), top_p: value(&self.top_p) }
     }
 
     /// Returns the key, if the server gets it.
@@ -243,33 +261,55 @@ impl Settings {
         self.api_key.iter().map(|key| key.value.clone()).chain(secrets_in(&self.base_url.value)).collect()
     }
 
-    /// Formats the settings as JSON with secrets masked.
+    /// Formats the settings as JSON with secrets masked. Each value has its origin in `from`.
     pub(crate) fn shown(&self) -> Value {
         let source = |source: Option<&'static str>| source.unwrap_or("none");
+        let sampling = |option: &Option<Sourced<f64>>| option.as_ref().map_or("none", |option| option.source);
         json!({
             "api": self.api.value.as_str(),
-            "customTools": self.custom_tools,
+            "customTools": self.custom_tools.value,
             "baseUrl": shown(&self.base_url.value),
             "apiKey": self.sent_key().map(|_| "***"),
             "model": self.model.as_ref().map(|model| &model.value),
             "script": self.script,
-            "maxSteps": self.max_steps,
+            "maxSteps": self.max_steps.value,
             "toolTimeout": format!("{:?}", self.tool_timeout.value),
             "httpTimeout": format!("{:?}", self.http_timeout.value),
-            "httpRetries": self.retries.times,
-            "httpRetryBackoff": format!("{:?}", self.retries.backoff),
-            "temperature": self.sampling.temperature,
-            "topP": self.sampling.top_p,
+            "httpRetries": self.retries.value,
+            "httpRetryBackoff": format!("{:?}", self.retry_backoff.value),
+            "temperature": self.sampling().temperature,
+            "topP": self.sampling().top_p,
             "from": {
                 "api": self.api.source,
+                "customTools": self.custom_tools.source,
                 "baseUrl": self.base_url.source,
                 "apiKey": source(self.sent_key().map(|key| key.source)),
                 "model": source(self.model.as_ref().map(|model| model.source)),
+                "script": source(self.script.as_ref().map(|_| "--script")),
+                "maxSteps": self.max_steps.source,
                 "toolTimeout": self.tool_timeout.source,
                 "httpTimeout": self.http_timeout.source,
+                "httpRetries": self.retries.source,
+                "httpRetryBackoff": self.retry_backoff.source,
+                "temperature": sampling(&self.temperature),
+                "topP": sampling(&self.top_p),
             },
         })
     }
+}
+
+/// Message about a variable without a key.
+fn missing_key(name: &str) -> String {
+    let fix = match config::repair_of(API_KEY_ENV) {
+        Some((origin, repair)) => format!("set it; its name is from the {origin}: {repair}"),
+        None => "set it, or name another variable with `--api-key-env`".to_owned(),
+    };
+    format!("the variable `{name}` with the API key is not set: {fix}")
+}
+
+/// Returns the value of a flag, or its default.
+fn or_default<T>(given: Option<T>, flag: &'static str, default: T) -> Sourced<T> {
+    given.map_or_else(|| Sourced::from("default", default), |value| Sourced::from(flag, value))
 }
 
 /// Parses a number from 0 to `MAX`.

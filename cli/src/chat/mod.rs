@@ -10,6 +10,7 @@ mod terminal;
 use std::path::Path;
 
 use toolcrib::Runtime;
+use toolcrib::policy::Pattern;
 
 use crate::agent::Agent;
 use crate::agent::conversation::DroppedExchange;
@@ -18,6 +19,7 @@ use crate::agent::keeper::Keeper;
 use crate::agent::message::{Message, Role};
 use crate::interrupt;
 use crate::render::{self, counted, one_line, shortened};
+use crate::suggestion;
 
 use command::{HELP, Typed};
 use editor::{Editor, Input};
@@ -109,10 +111,7 @@ impl Chat {
                 self.answer().await?;
             }
             Typed::Tools => self.show_tools(),
-            Typed::Allow(Some(pattern)) => {
-                render::aside(&format!("calls of `{}` are not asked about in this chat", one_line(pattern.as_str())));
-                self.allowed.add(pattern);
-            }
+            Typed::Allow(Some(pattern)) => self.allow(pattern),
             Typed::Allow(None) => self.show_allowed(),
             Typed::Undo => self.undo()?,
             Typed::Cost => self.show_cost(),
@@ -120,6 +119,21 @@ impl Chat {
             Typed::Empty | Typed::Quit => {}
         }
         Ok(())
+    }
+
+    /// Allows the calls of tools ahead. A name without a tool is refused, since it is misspelt.
+    fn allow(&self, pattern: Pattern) {
+        let shown = one_line(pattern.as_str());
+        if self.runtime.tools().any(|tool| pattern.matches_tool(&tool.name)) {
+            render::aside(&format!("calls of `{shown}` are not asked about in this chat"));
+            return self.allowed.add(pattern);
+        }
+        let names = self.runtime.tools().map(|tool| tool.name.as_str());
+        let meant = match suggestion::nearest(pattern.as_str(), names) {
+            Some(nearest) => format!("did you mean `/allow {}`?", one_line(nearest)),
+            None => "`/tools` lists the tools".to_owned(),
+        };
+        render::aside(&format!("`{shown}` matches no tool, and nothing is allowed: {meant}"));
     }
 
     /// Lets the model answer. An error is explained, and the chat goes on.

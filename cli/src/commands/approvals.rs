@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use toolcrib::policy::{Approvals, StoredApproval};
 
 use crate::options::Kept;
-use crate::render::{self, Advice, one_line};
+use crate::render::{self, Advice, counted, one_line};
+use crate::suggestion;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,7 +22,7 @@ Examples:
 
 A call that requires approval waits if nobody at the server can be asked: it is refused with an identifier, and passes once \
 if it is repeated after `allow`. The answer covers exactly this call of this client. A call waits for 60 minutes; an answer \
-holds for 15.
+holds for 15. A call of `run --wait-approval` waits as long as that option says, and no longer than its run.
 
 A permanent approval covers the calls of one tool that one rule asks about. It lapses when the tool changes: \
 its program, fixed arguments, description, schema, limits, source or permissions.";
@@ -125,11 +126,13 @@ fn list(approvals: &[StoredApproval], json: bool) -> anyhow::Result<()> {
 fn remove(approvals: &Approvals, tools: &[String]) -> anyhow::Result<()> {
     let known = approvals.read()?;
     if let Some(unknown) = tools.iter().find(|tool| !known.iter().any(|one| one.tool == **tool)) {
-        let hint = "`toolcrib approvals list` lists all approvals";
+        let hint = match suggestion::nearest(unknown, known.iter().map(|one| one.tool.as_str())) {
+            Some(nearest) => format!("did you mean `{}`?", one_line(nearest)),
+            None => "`toolcrib approvals list` lists all approvals".to_owned(),
+        };
         return Err(Advice::new(format!("no approval of `{unknown}`: nothing was revoked"), hint).into());
     }
     let removed = approvals.remove(|one| tools.is_empty() || tools.contains(&one.tool))?;
-    let noun = if removed == 1 { "approval" } else { "approvals" };
-    render::aside(&format!("revoked {removed} {noun}"));
+    render::aside(&format!("revoked {}", counted(removed, "approval")));
     Ok(())
 }

@@ -180,6 +180,9 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         None => Given::Json(&arguments),
     };
     advise(&result, &runtime, given, args.verbose, &args.sources.deny_flags());
+    if let Some(toolcrib::Error::UnknownTool { .. }) = &result.fault {
+        args.sources.hint_builtin();
+    }
     let line = if args.json { with_receipt(&result)? } else { result.line().into_owned() };
     let printed = render::print_json(&line);
     printed.and(door.close().await)?;

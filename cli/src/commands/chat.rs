@@ -10,9 +10,9 @@ use crate::agent::approval::KeptApprover;
 use crate::agent::briefing::briefing;
 use crate::agent::keeper::Keeper;
 use crate::agent::prompt::{PromptOptions, StdinUse};
-use crate::agent::unsent::unsent_hint;
 use crate::chat::{AllowedAhead, Chat, ChatApprover};
 use crate::instructions::trusted_instructions;
+use crate::permission::FolderHints;
 use crate::render;
 
 use super::run::{AgentOptions, OpenedAgent};
@@ -49,6 +49,8 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let script = shared.script()?;
     let earlier = shared.keep.earlier(&shared.sources)?;
     let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);
+    // The hints about the tools are those of the beginning of a conversation.
+    let is_new = earlier_run.is_none();
     let conversation = args.opening.conversation(script.as_ref(), StdinUse::Messages, earlier_run).await?;
     let allowed = AllowedAhead::default();
     let terminal = shared.terminal_approver()?;
@@ -58,12 +60,13 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let OpenedAgent { runtime, door, options, agents } = opened;
     let instructions = trusted_instructions(&shared.sources.trust.trusted()?);
     let conversation = conversation.with_briefing(briefing(&runtime, &runtime.session(), instructions.as_deref()));
-    let mut report = shared.report(&settings, false).traced(door.span()).saving(door.media().cloned());
+    let folders = FolderHints::of(&runtime);
+    let mut report = shared.report(&settings, false).placing(folders).traced(door.span()).saving(door.media().cloned());
     settings.warnings.iter().try_for_each(|warning| report.warn(warning))?;
     let model = shared.model(&settings, script)?;
     shared.sources.prepare(&runtime).await?;
-    if let (false, Some(hint)) = (shared.quiet, unsent_hint(&runtime)) {
-        render::hint(&hint);
+    if is_new && !shared.quiet {
+        shared.hint_tools(&runtime);
     }
     let keeper = shared.keeper(earlier, &settings, &runtime, ("chat", &options.model))?;
     approver.keep(keeper.as_ref());

@@ -115,10 +115,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::Explain { key, view } => explain::explain(key.as_deref(), &view),
         Action::Get { key, view } => explain::get(&key, &view),
-        Action::Set { key, value, add, target } => edit::set(&target, &key, &value, add),
+        Action::Set { key, value, add, target } => edit::set(&target, &key, &value, add).await,
         Action::Unset { key, target } => edit::unset(&target, &key),
-        // The editor blocks the thread.
-        Action::Edit { target } => tokio::task::spawn_blocking(move || edit::edit(&target)).await?,
+        Action::Edit { target } => edit::edit(target).await,
         Action::Schema => {
             serde_json::to_string_pretty(&schema())?.lines().try_for_each(render::print)?;
             Ok(ExitCode::SUCCESS)

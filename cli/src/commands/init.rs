@@ -23,6 +23,8 @@ Examples:
 A project is a `tools.json` and the programs that it names, in `tools/bin`. Both are copies of the \
 built-in tools and yours to edit: remove a tool, change its limits, add one of your own. The project \
 is trusted as it is written, like the built-in tools; any change ends that (see `toolcrib trust`).";
+const IN_THE_WAY: &str = "existing files are never overwritten: choose another folder with `toolcrib init DIR`, or move the \
+                          file away";
 /// Commands to continue with.
 const NEXT: [&str; 3] = [
     "toolcrib list",
@@ -51,6 +53,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Advice::new(message, hint).into());
     }
     let files = builtin::files()?;
+    let paths = files.iter().map(|file| folder.join(&file.path));
+    let mut folders = paths.flat_map(|path| path.ancestors().skip(1).map(Path::to_path_buf).collect::<Vec<_>>());
+    if let Some(file) = folders.find(|path| path.symlink_metadata().is_ok() && !path.is_dir()) {
+        let message = format!("`{}` is a file where the project needs a folder: nothing was written", shown(&file));
+        return Err(Advice::new(message, IN_THE_WAY).into());
+    }
     let missing = missing(folder, &files)?;
     // The manifest is last: without it, the folder is no project, and the command can be repeated.
     let (manifest, programs): (Vec<_>, Vec<_>) = missing.into_iter().partition(|file| file.path == MANIFEST);
@@ -89,9 +97,7 @@ fn missing<'f>(folder: &Path, files: &'f [BuiltinFile]) -> anyhow::Result<Vec<&'
             Ok(found) if found.is_file() && is_equal(&path, found.len(), &file.bytes)? => {}
             Ok(_) => {
                 let message = format!("`{}` already exists with other content: nothing was written", shown(&path));
-                let hint = "existing files are never overwritten: choose another folder with `toolcrib init DIR`, or \
-                            move the file away";
-                return Err(Advice::new(message, hint).into());
+                return Err(Advice::new(message, IN_THE_WAY).into());
             }
         }
     }
@@ -116,7 +122,10 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         // An incomplete file would be in the way of a second attempt.
         file.write_all(bytes).inspect_err(|_| drop(fs::remove_file(path)))
     };
-    create().with_context(|| format!("cannot write `{}`", shown(path)))
+    create().map_err(|error| {
+        let hint = "create the project in a folder that you may write: `toolcrib init DIR`; a repetition of the command goes on";
+        Advice::new(format!("cannot write `{}`: {error}", shown(path)), hint).into()
+    })
 }
 
 /// Records trust in the new project.

@@ -137,7 +137,8 @@ async fn unknown_tool(runtime: &Runtime, name: &str) -> anyhow::Error {
     let error = runtime.prepare(name).await.err();
     let neither = "there is no file of this name either; `toolcrib list` lists the tools, and a file is named by its \
                    path, such as `./tool.wasm`";
-    let nearest = error.as_ref().and_then(toolcrib::Error::hint);
+    let is_near = |error: &&toolcrib::Error| matches!(error, toolcrib::Error::UnknownTool { nearest: Some(_), .. });
+    let nearest = error.as_ref().filter(is_near).and_then(toolcrib::Error::hint);
     let hint = as_file(name).or(nearest).unwrap_or_else(|| neither.to_owned());
     let message = error.map_or_else(|| format!("unknown tool: {name}"), |error| error.to_string());
     Advice::new(message, hint).into()

@@ -47,6 +47,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.sources.fetch().await?;
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
+    args.sources.hint_builtin();
     args.sources.trust.hint(&runtime, None);
     let names = names_for_clients(&runtime);
     if args.json {
@@ -79,7 +80,10 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     match hidden.len() {
         0 => {}
         1 => render::hint("1 tool is disabled; `toolcrib list --all` shows the reason"),
-        several => render::hint(&format!("{several} tools are disabled; `toolcrib list --all` shows the reasons")),
+        several => {
+            let tools = render::counted(several, "tool");
+            render::hint(&format!("{tools} are disabled; `toolcrib list --all` shows the reasons"));
+        }
     }
     if runtime.hooks().next().is_some() {
         let table = match args.all {

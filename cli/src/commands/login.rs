@@ -114,7 +114,10 @@ async fn username(registry: &Registry) -> anyhow::Result<String> {
         return Err(usage_error(format!("no terminal to ask for user name and password; pipe the password: {hint}")));
     }
     let typed = ask(&format!("User name for {registry}: ")).await.filter(|typed| !typed.is_empty());
-    typed.context("no user name was given: nothing was changed")
+    typed.ok_or_else(|| {
+        Advice::new("no user name was given: nothing was changed", "type it at the prompt, or pass `--username NAME`")
+            .into()
+    })
 }
 
 fn from_terminal(question: &str) -> anyhow::Result<Zeroizing<String>> {
@@ -125,7 +128,10 @@ fn from_terminal(question: &str) -> anyhow::Result<Zeroizing<String>> {
     let line = line.map_err(|error| {
         Advice::new(format!("cannot prompt for the password: {error}"), "pipe it, with `--password-stdin`")
     })?;
-    line.filter(|line| !line.is_empty()).context("no password was given: nothing was changed")
+    line.filter(|line| !line.is_empty()).ok_or_else(|| {
+        let hint = "type it at the prompt, or pipe it with `--password-stdin`";
+        Advice::new("no password was given: nothing was changed", hint).into()
+    })
 }
 
 /// Reads the password from standard input, without the line break at its end.

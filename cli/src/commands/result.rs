@@ -135,7 +135,10 @@ fn show(results: &Results, args: &Show) -> anyhow::Result<ExitCode> {
                 // Standard output and standard error may go to one place.
                 render::aside("");
             }
-            render::hint(&format!("the result has {} bytes; continue with `--offset {next}`", part.stored.bytes));
+            render::hint(&format!(
+                "the result has {}; continue with `--offset {next}`",
+                render::counted(part.stored.bytes, "byte")
+            ));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -165,7 +168,7 @@ fn row(result: &StoredResult) -> [String; 5] {
 fn remove(results: &Results, args: &Remove) -> anyhow::Result<ExitCode> {
     if args.all {
         let removed = results.clear()?;
-        render::aside(&format!("removed {removed} result{}", if removed == 1 { "" } else { "s" }));
+        render::aside(&format!("removed {}", render::counted(removed, "result")));
         return Ok(ExitCode::SUCCESS);
     }
     let failed: Vec<_> = args.references.iter().filter_map(|reference| results.remove(reference).err()).collect();

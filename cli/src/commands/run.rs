@@ -18,12 +18,11 @@ use crate::agent::event::{Ending, Event, Totals};
 use crate::agent::prompt::{PromptOptions, StdinUse};
 use crate::agent::questions::ProgramApprover;
 use crate::agent::report::{Audience, Report};
-use crate::agent::unsent::unsent_hint;
 use crate::agent::{Agent, RequestOptions};
 use crate::instructions::trusted_instructions;
 use crate::options::duration;
 use crate::parse::MAX_APPROVAL_WAIT;
-use crate::permission::{TerminalApprover, WaitingApprover};
+use crate::permission::{FolderHints, TerminalApprover, WaitingApprover};
 use crate::render::{self, Advice, usage_error};
 use crate::runs::{KeptRun, RunState};
 
@@ -139,6 +138,8 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let earlier = args.shared.keep.earlier(&args.shared.sources)?;
     let stdin = if args.answers { StdinUse::Answers } else { StdinUse::Text };
     let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);
+    // The hints about the tools are those of the beginning of a conversation.
+    let is_new = earlier_run.is_none();
     let conversation = args.opening.conversation(script.as_ref(), stdin, earlier_run).await?;
     if let Some(run) = earlier_run.filter(|_| !conversation.awaits_model()) {
         return args.repeat_answer(run);
@@ -156,7 +157,9 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     if args.print_messages {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
-    let mut report = args.shared.report(&settings, args.json).traced(door.span()).saving(door.media().cloned());
+    let folders = FolderHints::of(&runtime);
+    let mut report =
+        args.shared.report(&settings, args.json).placing(folders).traced(door.span()).saving(door.media().cloned());
     settings.warnings.iter().try_for_each(|warning| report.warn(warning))?;
     if args.dry_run {
         print_request(&options, &conversation, &options.definitions(&runtime.session()))?;
@@ -164,8 +167,8 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     }
     let model = args.shared.model(&settings, script)?;
     args.shared.sources.prepare(&runtime).await?;
-    if let (false, false, Some(hint)) = (args.json, args.shared.quiet, unsent_hint(&runtime)) {
-        render::hint(&hint);
+    if is_new && !args.json && !args.shared.quiet {
+        args.shared.hint_tools(&runtime);
     }
     let keeper = args.shared.keeper(earlier, &settings, &runtime, ("run", &options.model))?;
     approver.keep(keeper.as_ref());

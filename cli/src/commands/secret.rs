@@ -9,7 +9,7 @@ use toolcrib::policy::Secret;
 use zeroize::Zeroizing;
 
 use crate::options::KeptSecrets;
-use crate::render::{self, Advice};
+use crate::render::{self, Advice, counted, usage_error};
 use crate::secrets::{Location, Vault, prompt};
 
 const EXAMPLES: &str = "\
@@ -48,6 +48,9 @@ enum Action {
         /// Lowercase letters, digits, `_` and `-`; the value is prompted for, or read from a pipe
         #[arg(value_name = "NAME")]
         name: String,
+        /// Values that were typed as arguments, which are refused
+        #[arg(hide = true, allow_hyphen_values = true)]
+        values: Vec<String>,
         #[command(flatten)]
         kept: KeptSecrets,
     },
@@ -75,7 +78,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn act(action: Action) -> anyhow::Result<ExitCode> {
     match action {
-        Action::Set { name, kept } => set(&kept.vault()?, &name),
+        Action::Set { name, values, .. } if !values.is_empty() => Err(value_typed(&name)),
+        Action::Set { name, kept, .. } => set(&kept.vault()?, &name),
         Action::List { json, kept } => list(&kept.vault()?, json),
         Action::Remove { names, kept } => remove(&kept.vault()?, &names),
     }
@@ -97,6 +101,15 @@ fn set(vault: &Vault, name: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Error about a value on the command line, which other users and the history of the shell can see.
+fn value_typed(name: &str) -> anyhow::Error {
+    let name = if toolcrib::tool::is_secret_name(name) { name } else { "NAME" };
+    usage_error(format!(
+        "the value of a secret is not an argument, where other users and the history of your shell see it: nothing was stored; \
+         run `toolcrib secret set {name}`, which asks for the value, or pipe it: `pass show {name} | toolcrib secret set {name}`"
+    ))
+}
+
 fn read_terminal(name: &str) -> anyhow::Result<Zeroizing<String>> {
     let line = prompt::ask(&format!("value of `{name}` (not shown): ")).map_err(|error| {
         Advice::new(
@@ -104,7 +117,10 @@ fn read_terminal(name: &str) -> anyhow::Result<Zeroizing<String>> {
             format!("pipe it: `… | toolcrib secret set {name}`"),
         )
     })?;
-    line.context("no value was given: nothing was changed")
+    line.ok_or_else(|| {
+        let hint = format!("type the value at the prompt, or pipe it: `… | toolcrib secret set {name}`");
+        Advice::new("no value was given: nothing was changed", hint).into()
+    })
 }
 
 /// Reads the value from a pipe or a file, without the final line break.
@@ -115,7 +131,12 @@ fn read_pipe() -> anyhow::Result<Zeroizing<String>> {
         .take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .context("cannot read the value from standard input")?;
-    let text = std::str::from_utf8(&bytes).ok().context("the value on standard input is not UTF-8")?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| {
+        Advice::new(
+            "the value on standard input is not UTF-8",
+            "encode it as text, such as base64, which the tool expects",
+        )
+    })?;
     let line = text.strip_suffix('\n').unwrap_or(text);
     Ok(Zeroizing::new(line.strip_suffix('\r').unwrap_or(line).to_owned()))
 }
@@ -139,8 +160,7 @@ fn list(vault: &Vault, json: bool) -> anyhow::Result<ExitCode> {
 
 fn remove(vault: &Vault, names: &[String]) -> anyhow::Result<ExitCode> {
     vault.remove(names)?;
-    let noun = if names.len() == 1 { "secret" } else { "secrets" };
-    render::aside(&format!("removed {} {noun}", names.len()));
+    render::aside(&format!("removed {}", counted(names.len(), "secret")));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::key::{ANY, KEYS, Key, OptionOf};
 use super::layer::{Layer, LayerKind, Setting};
 use super::layers::Layers;
+use super::mistake::repair;
 use crate::options::TrustOptions;
 use crate::trust::Trusted;
 
@@ -26,6 +27,8 @@ struct Origin {
     kind: LayerKind,
     /// Layer and place, for people.
     shown: String,
+    /// Commands that remove or correct the value.
+    repair: String,
     /// Folder of the project that grants the paths of the value.
     project: Option<PathBuf>,
 }
@@ -74,6 +77,12 @@ fn keep(named: Option<&Path>, layers: Layers, is_built: bool) -> Arc<Layers> {
 /// Returns the layer and the place of the value of an option, if a settings file gave it.
 pub(crate) fn origin_of(option: &str) -> Option<&'static str> {
     origin(option).map(|origin| origin.shown.as_str())
+}
+
+/// Returns the layer and the place of the value of an option, and the commands that remove or correct it, if a settings file
+/// gave it.
+pub(crate) fn repair_of(option: &str) -> Option<(&'static str, &'static str)> {
+    origin(option).map(|origin| (origin.shown.as_str(), origin.repair.as_str()))
 }
 
 /// Returns `true` if the file of a project, which others may have written, gave the value of an option.
@@ -188,7 +197,8 @@ fn set_defaults(
         let Some(id) = id(option) else { continue };
         let shown = format!("{} settings, {}", layer.kind.as_str(), layer.place(setting));
         let project = setting.project().map(Path::to_path_buf);
-        origins.insert(option, Origin { kind: layer.kind, shown, project });
+        let repair = repair(layer.kind, &layer.path, Some(&name));
+        origins.insert(option, Origin { kind: layer.kind, shown, repair, project });
         // Each value is one of a list: a comma in a folder separates nothing.
         command = command.mut_arg(id, |option| option.default_values(values).value_delimiter(None));
     }

@@ -54,21 +54,30 @@ fn nearest(dotted: &str) -> String {
 }
 
 impl Change<'_> {
-    /// Makes the change in a text, below the tables `above`; `None` if there is nothing to remove.
+    /// Makes the change in a text, below the tables `above`; `None` if there is nothing to remove. A key that the text has can
+    /// be removed even if it is unknown.
     ///
     /// # Errors
     ///
     /// The text is not TOML, a part of the path is not a table, or an item is added to something else than a list.
     pub(crate) fn make(self, text: &str, above: &[&str], dotted: &str) -> anyhow::Result<Option<String>> {
-        let (key, parts) = path_of(dotted)?;
         let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| anyhow!("{error}"))?;
+        let known = path_of(dotted);
+        if self == Change::Remove {
+            let parts: Vec<&str> =
+                known.as_ref().map_or_else(|_| dotted.split('.').collect(), |(_, parts)| parts.clone());
+            let path: Vec<&str> = above.iter().copied().chain(parts).collect();
+            let (last, tables) = path.split_last().context("the path is not empty")?;
+            let removed = below(document.as_table_mut(), tables).and_then(|table| table.remove(last));
+            return match (removed, known) {
+                (Some(_), _) => Ok(Some(document.to_string())),
+                (None, known) => known.map(|_| None),
+            };
+        }
+        let (key, parts) = known?;
         let path: Vec<&str> = above.iter().copied().chain(parts.iter().copied()).collect();
         let (last, tables) = path.split_last().context("the path is not empty")?;
         let kind = if parts.len() > 2 { None } else { Some(&key.kind) };
-        if self == Change::Remove {
-            let removed = below(document.as_table_mut(), tables).and_then(|table| table.remove(last));
-            return Ok(removed.map(|_| document.to_string()));
-        }
         let mut table: &mut dyn toml_edit::TableLike = document.as_table_mut();
         for (depth, name) in tables.iter().enumerate() {
             let item = table.entry(name).or_insert_with(|| {
@@ -76,12 +85,18 @@ impl Change<'_> {
                 new.set_implicit(depth + 1 < tables.len());
                 Item::Table(new)
             });
-            table = item.as_table_like_mut().ok_or_else(|| anyhow!("`{}` is not a table", path[..=depth].join(".")))?;
+            table = item.as_table_like_mut().ok_or_else(|| {
+                let hint = "`toolcrib config edit` opens the file: write the keys in tables such as `[model]`";
+                Advice::new(format!("`{}` is not a table", path[..=depth].join(".")), hint)
+            })?;
         }
         let old = table.get(last).and_then(Item::as_value).cloned();
         let decor = old.as_ref().map(|old| old.decor().clone());
         let mut new = match self {
-            Change::Add(item) => with_item(old, kind, item).ok_or_else(|| anyhow!("`{dotted}` is not a list"))?,
+            Change::Add(item) => with_item(old, kind, item).ok_or_else(|| {
+                let hint = format!("set its value without `--add`: `toolcrib config set {dotted} VALUE`");
+                Advice::new(format!("`{dotted}` is not a list"), hint)
+            })?,
             Change::Set(text) => value_of(kind, text),
             Change::Remove => return Ok(None),
         };
@@ -149,6 +164,10 @@ mod tests {
         let removed = Change::Remove.make(&new, &["profile", "ci"], "limits.max_memory").unwrap().unwrap();
         assert!(removed.starts_with(text) && !removed.contains("64MiB"), "{removed}");
         assert_eq!(Change::Remove.make(text, &[], "model.api").unwrap(), None);
+        assert!(Change::Remove.make(text, &[], "model.nam").is_err(), "an unknown key that the text does not have");
+        let with_unknown = text.replace("name =", "nam = 1\nname =");
+        let removed = Change::Remove.make(&with_unknown, &[], "model.nam").unwrap().unwrap();
+        assert_eq!(removed, text, "an unknown key that it has");
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use serde_json::Value;
 use toolcrib::policy::canonical;
 
 use super::key::{ANY, KEYS, Key, Kind, sections};
+use super::mistake::{Mistake, with_repair};
 use super::table::{Field, Table};
 use super::{path, place};
 use crate::input;
@@ -16,6 +17,8 @@ use crate::trust::Subject;
 
 /// Table of the profiles.
 const PROFILE: &str = "profile";
+/// Key of the sources of tools.
+const SOURCES: &str = "sources.tools";
 /// Prefix of the requests of a settings file.
 const REQUEST: &str = "setting:";
 /// Places of the keys of the host.
@@ -62,6 +65,8 @@ pub(crate) struct Setting {
     pub(crate) value: Value,
     pub(crate) line: usize,
     pub(crate) column: usize,
+    /// Lines and columns of the items of a list.
+    items: Vec<(usize, usize)>,
     /// Paths that a project grants.
     confined: Option<Confined>,
 }
@@ -79,6 +84,11 @@ impl Setting {
     /// Returns the folder of the project that grants the paths of the setting.
     pub(super) fn project(&self) -> Option<&Path> {
         self.confined.as_ref().map(|confined| confined.project.as_path())
+    }
+
+    /// Returns the line and the column of an item of a list.
+    pub(super) fn item_place(&self, index: usize) -> (usize, usize) {
+        self.items.get(index).copied().unwrap_or((self.line, self.column))
     }
 }
 
@@ -112,13 +122,17 @@ impl Layer {
                 continue;
             }
             let place = || format!("{}:{}:{}: `{}`", self.file, setting.line, setting.column, setting.name);
+            let wrong = |reason: String| {
+                let mistake = Mistake::of_key(format!("{}: {reason}", place()), &setting.name);
+                with_repair(mistake.into(), self.kind, &self.path)
+            };
             let project = path::project(&self.path).with_context(place)?;
             let real = |item: &Value| match item.as_str().unwrap_or_default() {
                 all if all == path::ALL && setting.key.name == "hooks" => Ok(all.to_owned()),
                 text => path::confined(&project, &self.path, text).map(|path| path.to_string_lossy().into_owned()),
             };
             let paths = items.iter().map(real).collect::<Result<Vec<_>, _>>();
-            let paths = paths.map_err(|reason| anyhow!("{}: {reason}", place()))?;
+            let paths = paths.map_err(wrong)?;
             setting.confined = Some(Confined { project, paths });
         }
         Ok(())
@@ -140,6 +154,12 @@ impl Layer {
             (Kind::List(kind), Value::Array(items)) => items.iter().map(|item| resolve(kind, item)).collect(),
             (kind, value) => vec![resolve(kind, value)],
         }
+    }
+
+    /// Returns the sources of tools that the layer names; `None` if it names none.
+    pub(crate) fn sources(&self) -> Option<Vec<PathBuf>> {
+        let setting = self.settings.iter().find(|setting| setting.name == SOURCES)?;
+        Some(self.texts(setting).into_iter().map(PathBuf::from).collect())
     }
 
     /// File and line of a setting, for messages.
@@ -169,7 +189,8 @@ impl SettingsText {
     pub(crate) fn read(path: &Path, kind: LayerKind) -> anyhow::Result<Self> {
         let name = render::from_here(path).display().to_string();
         if path.metadata().is_ok_and(|file| !file.is_file()) {
-            bail!("cannot read the settings in `{name}`: not a regular file");
+            let hint = "move it away; settings are in a regular file";
+            bail!(Advice::new(format!("cannot read the settings in `{name}`: not a regular file"), hint));
         }
         let context = || format!("cannot read the settings in `{name}`");
         let file = File::open(path).with_context(context)?;
@@ -180,7 +201,16 @@ impl SettingsText {
             })?;
         }
         let text = input::open_file(file).with_context(context)?;
-        Self::parse(path, &name, text, kind)
+        Self::parse_file(path, &name, text, kind)
+    }
+
+    /// Parses the text of a file as [`SettingsText::parse`] does; a mistake comes with the commands that repair the file.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SettingsText::read`].
+    pub(crate) fn parse_file(path: &Path, file: &str, text: String, kind: LayerKind) -> anyhow::Result<Self> {
+        Self::parse(path, file, text, kind).map_err(|error| with_repair(error, kind, path))
     }
 
     /// Parses `text`; `file` is its name in messages.
@@ -218,6 +248,16 @@ impl SettingsText {
         };
         let restricted = self.settings.iter().filter(|setting| !setting.key.restricts());
         Subject::of_settings(path, &self.text, restricted.map(item).collect())
+    }
+
+    /// Returns the settings as layers of their own: those outside of profiles and those of each profile.
+    pub(crate) fn layers(&self, kind: LayerKind) -> Vec<Layer> {
+        let layer = |kind, settings: &[Setting]| {
+            let (path, file) = (self.path.clone(), self.file.clone());
+            Layer { kind, path, file, settings: settings.to_vec(), is_trusted: true }
+        };
+        let profiles = self.profiles.iter().map(|(_, settings)| layer(LayerKind::Profile, settings));
+        std::iter::once(layer(kind, &self.settings)).chain(profiles).collect()
     }
 
     /// Returns the settings outside of profiles as a layer.
@@ -261,9 +301,9 @@ fn setting(key: &'static Key, name: &str, field: Field<'_>, kind: LayerKind) -> 
     if kind == LayerKind::Project && !LayerKind::of(key).contains(&kind) {
         return Err(field.place().error(&format!("a project cannot decide this; it may stand in {HOST_LAYERS}")));
     }
-    let (line, column) = field.position();
+    let ((line, column), items) = (field.position(), field.item_positions());
     let name = format!("{}.{name}", key.section);
-    Ok(Setting { key, name, value: value(&key.kind, field, kind)?, line, column, confined: None })
+    Ok(Setting { key, name, value: value(&key.kind, field, kind)?, line, column, items, confined: None })
 }
 
 /// Reads a value of a kind.

@@ -72,32 +72,46 @@ impl Layers {
     /// The first mistake in a file, a file that others may change, a grant of a project that leads out of its folder, or a
     /// profile that does not exist.
     pub(crate) fn load(named: Option<&Path>, trusted: &Trusted) -> anyhow::Result<Self> {
+        Self::load_with(named, trusted, |_, error| Err(error))
+    }
+
+    /// Loads the files that can be loaded, to show them, and lists the layers that cannot, each with its error.
+    pub(crate) fn load_sound(named: Option<&Path>, trusted: &Trusted) -> (Self, Vec<(LayerKind, anyhow::Error)>) {
+        let mut failed = Vec::new();
+        let layers = Self::load_with(named, trusted, |kind, error| {
+            failed.push((kind, error));
+            Ok(())
+        });
+        (layers.unwrap_or_default(), failed)
+    }
+
+    /// Loads all files; `failed` decides whether a layer that cannot be loaded is an error or is left out.
+    fn load_with(
+        named: Option<&Path>,
+        trusted: &Trusted,
+        mut failed: impl FnMut(LayerKind, anyhow::Error) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
         let (mut layers, mut untrusted) = (Vec::new(), None);
-        if let Some(path) = named {
-            layers.push(SettingsText::read(path, LayerKind::Named)?.layer(LayerKind::Named, true));
-        } else if let Some(path) = default_file() {
-            let text = SettingsText::read(&path, LayerKind::Project)?;
-            let subject = text.subject();
-            let is_trusted = trusted.trusts(&subject);
-            let mut layer = text.layer(LayerKind::Project, is_trusted);
-            match is_trusted {
-                true => layer.confine()?,
-                false => untrusted = Some((subject, path)),
-            }
-            layers.push(layer);
-        }
-        let user = match user_file() {
-            Some(path) => read_if_exists(&path, LayerKind::User)?,
-            None => None,
+        let mut keep = |kind, loaded: anyhow::Result<Option<Layer>>| match loaded {
+            Ok(layer) => Ok(layer),
+            Err(error) => failed(kind, error).map(|()| None),
         };
-        if let Some(name) = profile() {
-            layers.push(profile_layer(name, user.as_ref())?);
+        if let Some(path) = named {
+            let text = SettingsText::read(path, LayerKind::Named);
+            layers.extend(keep(LayerKind::Named, text.map(|text| Some(text.layer(LayerKind::Named, true))))?);
+        } else if let Some(path) = default_file() {
+            let loaded = project_layer(&path, trusted, &mut untrusted).map(Some);
+            layers.extend(keep(LayerKind::Project, loaded)?);
         }
-        layers.extend(user.map(|user| user.layer(LayerKind::User, true)));
-        if let Some(path) = system_file() {
-            layers
-                .extend(read_if_exists(&path, LayerKind::System)?.map(|system| system.layer(LayerKind::System, true)));
+        let user = user_file().map_or(Ok(None), |path| read_if_exists(&path, LayerKind::User));
+        if let (Some(name), Ok(user)) = (profile(), &user) {
+            layers.extend(keep(LayerKind::Profile, profile_layer(name, user.as_ref()).map(Some))?);
         }
+        let user = user.map(|user| user.map(|user| user.layer(LayerKind::User, true)));
+        layers.extend(keep(LayerKind::User, user)?);
+        let system = system_file().map_or(Ok(None), |path| read_if_exists(&path, LayerKind::System));
+        let system = system.map(|system| system.map(|system| system.layer(LayerKind::System, true)));
+        layers.extend(keep(LayerKind::System, system)?);
         Ok(Self { all: layers, untrusted })
     }
 
@@ -155,6 +169,19 @@ fn read_if_exists(path: &Path, kind: LayerKind) -> anyhow::Result<Option<Setting
         return Ok(None);
     }
     SettingsText::read(path, kind).map(Some)
+}
+
+/// Reads the file of the project. One that is not trusted is put into `untrusted`.
+fn project_layer(path: &Path, trusted: &Trusted, untrusted: &mut Option<(Subject, PathBuf)>) -> anyhow::Result<Layer> {
+    let text = SettingsText::read(path, LayerKind::Project)?;
+    let subject = text.subject();
+    let is_trusted = trusted.trusts(&subject);
+    let mut layer = text.layer(LayerKind::Project, is_trusted);
+    match is_trusted {
+        true => layer.confine()?,
+        false => *untrusted = Some((subject, path.to_path_buf())),
+    }
+    Ok(layer)
 }
 
 fn profile_layer(name: &str, user: Option<&SettingsText>) -> anyhow::Result<Layer> {

@@ -8,7 +8,8 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::render::{Advice, one_line, shortened};
+use super::mistake::Mistake;
+use crate::render::{one_line, shortened};
 use crate::suggestion;
 
 /// Maximum characters shown of a value.
@@ -64,7 +65,8 @@ pub(crate) struct Place<'a> {
 impl Place<'_> {
     /// An error about the value.
     pub(crate) fn error(&self, reason: &str) -> anyhow::Error {
-        anyhow!(self.file.at(&self.span, &format!("`{}`: {reason}", self.name)))
+        let message = self.file.at(&self.span, &format!("`{}`: {reason}", self.name));
+        Mistake::of_key(message, &self.name).into()
     }
 }
 
@@ -74,7 +76,7 @@ impl<'a> Table<'a> {
         let file = File { name, text };
         let parsed = DeTable::parse(text).map_err(|error| {
             let place = error.span().unwrap_or_default();
-            anyhow!(file.at(&place, &format!("not TOML: {}", error.message())))
+            Mistake::of_text(file.at(&place, &format!("not TOML: {}", error.message())))
         })?;
         Ok(Self { file, name: String::new(), entries: parsed.into_inner(), known: Vec::new() })
     }
@@ -130,9 +132,9 @@ impl<'a> Table<'a> {
     /// Fails if the table has keys that were not taken.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         let Some((key, _)) = self.entries.iter().min_by_key(|(key, _)| key.span().start) else { return Ok(()) };
-        let unknown = format!("unknown key `{}`", inside(&self.name, key.get_ref()));
-        let hint = suggestion::hint(key.get_ref(), &self.known);
-        Err(Advice::new(self.file.at(&key.span(), &unknown), hint).into())
+        let name = inside(&self.name, key.get_ref());
+        let message = self.file.at(&key.span(), &format!("unknown key `{name}`"));
+        Err(Mistake::of_key(message, &name).suggesting(suggestion::hint(key.get_ref(), &self.known)).into())
     }
 }
 
@@ -155,6 +157,12 @@ impl<'a> Field<'a> {
     /// Line and column of the value, both from 1.
     pub(super) fn position(&self) -> (usize, usize) {
         self.file.position(&self.value.span())
+    }
+
+    /// Line and column of each item of an array; empty for any other value.
+    pub(super) fn item_positions(&self) -> Vec<(usize, usize)> {
+        let DeValue::Array(items) = self.value.get_ref() else { return Vec::new() };
+        items.iter().map(|item| self.file.position(&item.span())).collect()
     }
 
     /// The whole number from `min` to `max` that it is.
@@ -221,7 +229,8 @@ impl<'a> Field<'a> {
         let place = self.value.span();
         let found = one_line(self.file.text.get(place.clone()).unwrap_or_default());
         let found = shortened(&found, MAX_SHOWN);
-        anyhow!(self.file.at(&place, &format!("`{}` must be {wanted}, found `{found}`", self.name)))
+        let message = self.file.at(&place, &format!("`{}` must be {wanted}, found `{found}`", self.name));
+        Mistake::of_key(message, &self.name).into()
     }
 }
 

@@ -45,9 +45,10 @@ fn config(layers: &[(LayerKind, &str)]) -> Config {
 #[test]
 fn every_section_is_read() {
     let config = config(&[(LayerKind::Project, WHOLE)]);
-    let rules: Vec<String> = config.rules.iter().map(ToString::to_string).collect();
+    let rules: Vec<String> = config.rules.iter().map(|of| of.rule.to_string()).collect();
     assert_eq!(rules.len(), 4);
     assert_eq!(rules[1], "ask fs_write_file(path=out/*) (t)");
+    assert_eq!(config.rules[2].place, "t:4:37", "the place of the item, not that of the list");
     assert_eq!(config.masks, [Mask { name: "emails".into(), pattern: "[a-z]+@[a-z.]+".into() }]);
     let scheduler = Scheduler {
         sibling_failure: SiblingFailure::CancelDependent,
@@ -72,7 +73,7 @@ fn rules_denials_and_tags_add_up_and_the_strongest_value_of_another_key_counts()
         (LayerKind::User, "[permissions]\ndeny = ['u']\n[run]\ntags = ['b']\n[masks]\nx = 'u'\ny = 'u'"),
         (LayerKind::System, "[permissions]\ndeny = ['s']\n[scheduler]\nqueue = 3\n[deny]\nread = ['/srv']"),
     ]);
-    let rules: Vec<String> = config.rules.iter().map(ToString::to_string).collect();
+    let rules: Vec<String> = config.rules.iter().map(|of| of.rule.to_string()).collect();
     assert_eq!(rules, ["deny u (t)", "deny s (t)"]);
     assert_eq!((config.tags, config.scheduler.queue), (vec!["a".to_owned(), "b".to_owned()], 1));
     let masks: Vec<String> = config.masks.iter().map(|mask| format!("{}={}", mask.name, mask.pattern)).collect();

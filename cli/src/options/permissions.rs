@@ -2,7 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use toolcrib::Runtime;
 use toolcrib::policy::{Permission, Policy};
+use toolcrib::tool::Service;
+
+use crate::render::{self, one_line};
+use crate::suggestion;
 
 use super::hooks::HookOptions;
 use super::network::Destinations;
@@ -85,6 +90,29 @@ impl Permissions {
             .chain(self.services.denied())
             .chain(self.hooks.denied())
             .chain(self.secrets.denied())
+    }
+
+    /// Warns about each flag for calls of other tools with a name that is probably misspelt.
+    pub(super) fn warn_about_unknown_tools(&self, runtime: &Runtime) {
+        let allowed = self.services.allowed().map(|permission| ("allow", permission));
+        for (verb, permission) in allowed.chain(self.services.denied().map(|permission| ("deny", permission))) {
+            let Permission::Service(Service::Call, names) = permission else { continue };
+            let known = || runtime.tools().map(|tool| tool.name.as_str());
+            if known().any(|name| names.is_match(name)) {
+                continue;
+            }
+            if let Some(nearest) = suggestion::nearest(names.as_str(), known()) {
+                let (written, nearest) = (one_line(names.as_str()), one_line(nearest));
+                render::warning(&format!(
+                    "`--{verb}-call={written}` matches no loaded tool; did you mean `{nearest}`?"
+                ));
+            }
+        }
+    }
+
+    /// Returns `true` if scripts may add tools, which a rule may be about.
+    pub(super) fn lets_add_tools(&self) -> bool {
+        self.services.allowed().any(|permission| matches!(permission, Permission::Service(Service::Meta, _)))
     }
 
     /// Allows writing in one more folder.

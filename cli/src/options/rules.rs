@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use toolcrib::call::Behavior;
 use toolcrib::policy::{Approvals, Pattern, PatternError, Rule};
+use toolcrib::source::Diagnostic;
 
 use crate::config::Config;
 use crate::parse::not_allowed;
 use crate::permission::{PendingCalls, TerminalApprover};
+use crate::render::Advice;
 use crate::trust::Trusted;
 
 use super::state_folder;
@@ -63,13 +65,39 @@ impl Rules {
         Config::load(self.config.as_deref(), trusted, builds)
     }
 
+    /// Checks the names of tools in the rules of the command line, as [`RuleFlags::refuse_misspelt`] does.
+    ///
+    /// # Errors
+    ///
+    /// The first rule with a misspelt name.
+    pub(super) fn refuse_misspelt(&self, warnings: &[Diagnostic]) -> anyhow::Result<()> {
+        self.flags.refuse_misspelt(warnings)
+    }
+
     /// Returns the rules of the command line and of `config`.
     pub(super) fn rules(&self, config: &Config) -> impl Iterator<Item = Rule> {
-        self.flags.rules().chain(config.rules.iter().cloned())
+        self.flags.rules().chain(config.rules.iter().map(|of| of.rule.clone()))
     }
 }
 
 impl RuleFlags {
+    /// Refuses a rule with the name of one tool that is probably misspelt: it would have no effect on this run. A pattern, and a
+    /// rule of a file, may be about the tools of another run, so they are warnings.
+    ///
+    /// # Errors
+    ///
+    /// The first such rule, with the name that was probably meant.
+    pub(super) fn refuse_misspelt(&self, warnings: &[Diagnostic]) -> anyhow::Result<()> {
+        for rule in self.rules().filter(names_one_tool) {
+            let start = format!("`{rule}` matches no loaded tool; ");
+            if let Some(meant) = warnings.iter().find_map(|warning| warning.message.strip_prefix(&start)) {
+                let message = format!("`{rule}` matches no loaded tool: nothing was run");
+                return Err(Advice::new(message, meant).into());
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the rules of the flags.
     pub(super) fn rules(&self) -> impl Iterator<Item = Rule> {
         let flags = [
@@ -102,6 +130,12 @@ impl Kept {
     pub(crate) fn pending(&self) -> Option<PendingCalls> {
         self.pending.clone().or_else(|| state_folder("pending.json")).map(PendingCalls::file)
     }
+}
+
+/// Returns `true` for a rule about one name, with or without arguments.
+fn names_one_tool(rule: &Rule) -> bool {
+    let name = rule.pattern().as_str().split('(').next().unwrap_or_default();
+    !name.contains(['*', '?'])
 }
 
 /// Patterns in one option value, separated by commas outside parentheses and quotes.

@@ -43,22 +43,25 @@ impl Sources {
         }
     }
 
-    /// Adds a source to a builder. The built-in tools are trusted; a hint reports them unless they are named.
+    /// Adds a source to a builder. The built-in tools are trusted.
     pub(super) fn add_source(&self, builder: Builder, source: PathBuf) -> Builder {
-        if !builtin::holds(&source) {
-            return builder.source(source);
+        if builtin::holds(&source) { builder.trusted_source(source) } else { builder.source(source) }
+    }
+
+    /// Prints a hint that the tools are the built-in ones, unless they are named: where the tools are listed, where a
+    /// conversation begins, and where a tool is not found.
+    pub(crate) fn hint_builtin(&self) {
+        let is_builtin = |paths: Vec<PathBuf>| paths.iter().any(|path| builtin::holds(path));
+        if !self.tools.is_empty() || !self.paths().is_ok_and(is_builtin) {
+            return;
         }
-        let hint = || {
+        BUILTIN_HINT.call_once(|| {
             let harness = HARNESS[0];
             render::hint(&format!(
                 "this folder has no `{DEFAULT_SOURCE}` and no `{harness}`: the tools are the built-in ones; \
                  `toolcrib init` creates a project with them"
             ));
-        };
-        if self.tools.is_empty() {
-            BUILTIN_HINT.call_once(hint);
-        }
-        builder.trusted_source(source)
+        });
     }
 
     /// Prints the warnings of the sources, without the one with which the call of the one tool fails anyway.

@@ -61,6 +61,11 @@ fn hint(Denial { capability, flag, .. }: &Denial, overriding: Option<String>) ->
     }
 }
 
+/// Returns `true` for the capability of a path.
+pub(super) fn is_path(capability: &str) -> bool {
+    ["read:", "write:"].iter().any(|kind| capability.starts_with(kind))
+}
+
 /// Returns the hint for a path above the root of the sandbox, for which there is no flag.
 fn leads_out(receipt: &Receipt, denial: &Denial) -> Option<String> {
     let is_folder = |text: &str| ["read:", "write:"].iter().find_map(|kind| text.strip_prefix(kind).map(str::to_owned));

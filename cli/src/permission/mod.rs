@@ -1,9 +1,11 @@
 //! Approval prompts on the terminal, calls that wait for an answer from another terminal, permanent approvals, and hints about
-//! denied calls. Rules and tool definitions decide which calls need approval; this module decides nothing.
+//! denied or stopped calls. Rules and tool definitions decide which calls need approval; this module decides nothing.
 
 mod denial;
 mod deny_flags;
+mod folders;
 mod keyboard;
+mod limits;
 mod pending;
 mod person;
 mod refusal;
@@ -12,6 +14,8 @@ mod typed;
 
 pub(crate) use denial::denial_hints;
 pub(crate) use deny_flags::DenyFlags;
+pub(crate) use folders::{FolderHints, folders_hint};
+pub(crate) use limits::limit_hint;
 pub(crate) use pending::{
     PendingApprover, PendingCall, PendingCalls, WaitingApprover, WaitingCallback, pending_refusal,
 };

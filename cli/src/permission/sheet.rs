@@ -8,7 +8,7 @@ use serde_json::json;
 use toolcrib::policy::{Approval, ApprovalRequest};
 use toolcrib::tool::{Body, Fact, Tool};
 
-use crate::render::{from_here, inert_json, one_line};
+use crate::render::{counted, from_here, inert_json, one_line};
 
 /// Width of a label and its mark, in columns.
 const MARGIN: usize = 13;
@@ -106,7 +106,8 @@ impl Sheet {
             if at == left_out.start && !left_out.is_empty() {
                 let characters: usize = lines[left_out.clone()].iter().map(|line| line.chars().count()).sum();
                 // Every line from outside carries a mark; this one is ours.
-                let _ = writeln!(self.text, "  … {} lines left out, {characters} characters …", left_out.len());
+                let (lines, characters) = (counted(left_out.len(), "line"), counted(characters, "character"));
+                let _ = writeln!(self.text, "  … {lines} left out, {characters} …");
                 self.is_cut = true;
             }
             if !left_out.contains(&at) {

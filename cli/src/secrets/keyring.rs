@@ -13,6 +13,8 @@ use keyring_core::{CredentialStore, Error};
 use toolcrib::policy::Secret;
 use zeroize::Zeroizing;
 
+use crate::render::counted;
+
 /// Service name of the stored secrets.
 const SERVICE: &str = "toolcrib";
 /// Maximum wait for a response.
@@ -206,7 +208,7 @@ fn describe(error: &Error) -> String {
     match error {
         Error::PlatformFailure(cause) | Error::NoStorageAccess(cause) => cause.to_string(),
         Error::BadEncoding(_) => "the value is not UTF-8".to_owned(),
-        Error::Ambiguous(found) => format!("it contains {} secrets with this name", found.len()),
+        Error::Ambiguous(found) => format!("it contains {} with this name", counted(found.len(), "secret")),
         Error::TooLong(field, limit) => format!("its {field} is limited to {limit} characters"),
         Error::NoDefaultStore => "this system is not supported".to_owned(),
         _ => "unsupported operation".to_owned(),

@@ -64,7 +64,10 @@ fn ask(question: &str) -> anyhow::Result<Zeroizing<String>> {
     ensure!(io::stdin().is_terminal(), Advice::new("cannot ask for the passphrase: there is no terminal", hint));
     let line = prompt::ask(question)
         .map_err(|error| Advice::new(format!("cannot ask for the passphrase: {error}"), format!("use {FORMS}")))?;
-    line.context("no passphrase was given")
+    line.ok_or_else(|| {
+        Advice::new("no passphrase was given", "type it at the prompt, or name its source with `--passphrase-from`")
+            .into()
+    })
 }
 
 /// Reads a source. Errors never contain its value, which may be a passphrase by mistake.

@@ -15,6 +15,7 @@ use toolcrib::observe::{Event, EventKind, Observer};
 
 use super::turn::Usage;
 use crate::options::size_in_words;
+use crate::render::counted;
 
 pub(crate) use options::{BudgetOptions, Price};
 
@@ -161,8 +162,8 @@ impl Budget {
         let bytes = limits.bytes.filter(|most| spent.bytes >= *most);
         let money = limits.cost.filter(|most| is_request && cost >= *most);
         let found = [
-            tokens.map(|most| (BudgetKind::Tokens, format!("{most} tokens"))),
-            made.map(|most| (BudgetKind::Calls, format!("{most} calls"))),
+            tokens.map(|most| (BudgetKind::Tokens, counted(most, "token"))),
+            made.map(|most| (BudgetKind::Calls, counted(most, "call"))),
             processor.map(|most| (BudgetKind::ProcessorTime, format!("{most:?} of processor time"))),
             bytes.map(|most| (BudgetKind::Bytes, size_in_words(usize::try_from(most).unwrap_or(usize::MAX)))),
             money.map(|most| (BudgetKind::Cost, format!("{most} of money"))),

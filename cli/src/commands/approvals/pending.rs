@@ -82,6 +82,10 @@ fn show_answered(call: &PendingCall) {
 }
 
 fn confirm(call: &PendingCall, then: &str) {
+    if call.until.is_some() {
+        let (tool, client) = (one_line(&call.tool), one_line(&call.client));
+        return render::aside(&format!("{} `{tool}` for `{client}`, which waits for this answer", call.state()));
+    }
     render::aside(&format!(
         "{} `{}` for `{}`: the same call {then} once if it is repeated until {:.0}",
         call.state(),

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 use toolcrib::tool::Body;
-use toolcrib::{Error, Outcome, Runtime, Tool, ToolResult};
+use toolcrib::{Outcome, Runtime, Tool, ToolResult};
 
-use crate::permission::{DenyFlags, denial_hints, hint};
+use crate::permission::{DenyFlags, denial_hints, folders_hint, hint, limit_hint};
 use crate::unrequested::{UnrequestedVariables, unrequested};
 use crate::{failure_place, render, suggestion};
 
@@ -52,14 +52,11 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
         (Some(fault), _) => {
             // The model sees a short message; the operator sees the full error.
             render::explain(&fault.clone().into());
-            if let Error::UnknownTool { nearest: None, .. } = fault {
-                render::hint("`toolcrib list` shows the tools");
-            }
         }
         (None, Some(tool)) if error.outcome == Outcome::BadArguments => render::hints(&argument_hints(tool, given)),
-        _ if error.outcome == Outcome::Quota => render::hint(
-            "`limits.diskMb` and `limits.diskEntries` in the tool's manifest limit the bytes and entries a call may write",
-        ),
+        (None, Some(tool)) if let Some(hint) = limit_hint(error.outcome, Some(&tool.limits)) => {
+            render::hint(&hint);
+        }
         _ if !verbose && let Some(hint) = failure_place::hint(&result.log, &error.message) => render::hint(&hint),
         _ if !verbose && ![error.content().trim(), error.message.trim(), ""].contains(&result.log.trim()) => {
             render::hint("the tool wrote to standard error; show it with --verbose");
@@ -74,6 +71,10 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
         Given::Unreadable => "",
     };
     if let Some(hint) = hint(&result.receipt, tool, arguments) {
+        render::hint(&hint);
+    }
+    let grant = tool.and_then(|tool| runtime.grant(&tool.name));
+    if let Some(hint) = grant.and_then(|grant| folders_hint(grant, &result.receipt, arguments, &error.content())) {
         render::hint(&hint);
     }
 }

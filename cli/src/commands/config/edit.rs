@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
-use crate::config::{Change, DEFAULT_FILE, LayerKind, SettingsText, profile, system_file, user_file};
+use crate::config::{
+    Change, ConfiguredRule, DEFAULT_FILE, LayerKind, SettingsText, profile, rules, system_file, user_file,
+};
 use crate::mcp_config::SettingsFile;
-use crate::options::TrustOptions;
+use crate::options::{RuleCheck, TrustOptions, check_rules};
 use crate::render::{self, Advice, one_line};
 use crate::trust::{Subject, keeping_settings};
 
@@ -15,6 +17,9 @@ use super::{Target, editor};
 
 /// Table of the profiles.
 const PROFILE: &str = "profile";
+/// Section of the rules.
+const RULES: &str = "permissions.";
+const UNCHANGED: &str = "nothing was changed";
 
 impl Target {
     fn kind(&self) -> LayerKind {
@@ -37,10 +42,17 @@ impl Target {
         })
     }
 
-    /// Reads the file; that of the system is created for all users.
-    fn file(&self, path: &Path) -> anyhow::Result<SettingsFile> {
-        let file = SettingsFile::read(path)?;
-        Ok(if self.kind() == LayerKind::System { file.for_all() } else { file })
+    /// Reads the file, and returns it with its path; that of the system is created for all users.
+    fn open(&self) -> anyhow::Result<(PathBuf, SettingsFile)> {
+        let path = self.path()?;
+        let file = SettingsFile::read(&path)?;
+        Ok((path, if self.kind() == LayerKind::System { file.for_all() } else { file }))
+    }
+
+    fn confirm(&self, done: &str, key: &str, shown: &str) {
+        let above = self.above();
+        let table = if above.is_empty() { String::new() } else { format!("[{}] of ", above.join(".")) };
+        render::aside(&format!("{done} `{}` in {table}{shown}", one_line(key)));
     }
 
     /// Tables above the sections: those of the profile in the user's file.
@@ -52,50 +64,98 @@ impl Target {
     }
 }
 
-pub(super) fn set(target: &Target, key: &str, value: &str, adds: bool) -> anyhow::Result<ExitCode> {
+pub(super) async fn set(target: &Target, key: &str, value: &str, adds: bool) -> anyhow::Result<ExitCode> {
     let change = if adds { Change::Add(value) } else { Change::Set(value) };
-    change_key(target, key, change, "set")
-}
-
-pub(super) fn unset(target: &Target, key: &str) -> anyhow::Result<ExitCode> {
-    change_key(target, key, Change::Remove, "removed")
-}
-
-fn change_key(target: &Target, key: &str, change: Change<'_>, done: &str) -> anyhow::Result<ExitCode> {
-    let path = target.path()?;
-    let file = target.file(&path)?;
-    let shown = one_line(&render::from_here(&path).to_string_lossy());
+    let (path, file) = target.open()?;
+    let shown = shown(&path);
     // Checked first, so that a mistake in the file is told as that of the file.
-    SettingsText::parse(&path, &shown, file.text().to_owned(), target.kind())?;
-    let above = target.above();
-    let Some(text) = change.make(file.text(), &above, key)? else {
-        let hint = format!("`toolcrib config explain {key}` lists the files that set it");
-        return Err(Advice::new(format!("`{key}` is not set in `{shown}`"), hint).into());
-    };
-    SettingsText::parse(&path, &shown, text.clone(), target.kind()).context("nothing was changed")?;
+    SettingsText::parse_file(&path, &shown, file.text().to_owned(), target.kind())?;
+    let text = change.make(file.text(), &target.above(), key)?.context("a change makes a text")?;
+    let new = SettingsText::parse(&path, &shown, text.clone(), target.kind()).context(UNCHANGED)?;
+    if key.starts_with(RULES) {
+        check(&new, target).await.context(UNCHANGED)?;
+    }
     replace(target, &path, &file, &text)?;
-    let table = if above.is_empty() { String::new() } else { format!("[{}] of ", above.join(".")) };
-    render::aside(&format!("{done} `{}` in {table}{shown}", one_line(key)));
+    target.confirm("set", key, &shown);
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn edit(target: &Target) -> anyhow::Result<ExitCode> {
-    let path = target.path()?;
-    let file = target.file(&path)?;
-    let shown = one_line(&render::from_here(&path).to_string_lossy());
-    let edited = editor::edit(file.text())?;
+/// Removes a key. A file with a mistake is changed too, so that the key with the mistake can be removed.
+pub(super) fn unset(target: &Target, key: &str) -> anyhow::Result<ExitCode> {
+    let (path, file) = target.open()?;
+    let shown = shown(&path);
+    let parse = |text: &str| SettingsText::parse_file(&path, &shown, text.to_owned(), target.kind());
+    let before = parse(file.text());
+    let removed = match Change::Remove.make(file.text(), &target.above(), key) {
+        // No key can be removed from a text that is not TOML.
+        Err(error) if before.is_err() && !file.text().is_empty() => return Err(before.err().unwrap_or(error)),
+        removed => removed?,
+    };
+    let Some(text) = removed else {
+        let hint = format!("`toolcrib config explain {key}` lists the files that set it");
+        return Err(Advice::new(format!("`{key}` is not set in `{shown}`"), hint).into());
+    };
+    let after = parse(&text);
+    if before.is_ok() {
+        after.as_ref().map_err(|error| Advice::new(render::message(error), UNCHANGED))?;
+    }
+    replace(target, &path, &file, &text)?;
+    target.confirm("removed", key, &shown);
+    match after {
+        Ok(_) => Ok(ExitCode::SUCCESS),
+        Err(error) => Err(error.context("the file has another mistake")),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    one_line(&render::from_here(path).to_string_lossy())
+}
+
+/// Checks the rules of a text against the tools that are available here, and says so if they cannot be checked.
+///
+/// # Errors
+///
+/// A rule that can match no call.
+async fn check(text: &SettingsText, target: &Target) -> anyhow::Result<()> {
+    let layers = text.layers(target.kind());
+    let all = layers.iter().map(rules).collect::<anyhow::Result<Vec<Vec<ConfiguredRule>>>>()?.concat();
+    if all.is_empty() {
+        return Ok(());
+    }
+    let sources = layers.iter().find_map(|layer| layer.sources());
+    match check_rules(sources, &all).await {
+        RuleCheck::Checked(warnings) => warnings.iter().for_each(|warning| render::warning(warning)),
+        RuleCheck::Dead(dead) => bail!(dead.message),
+        RuleCheck::Stopped(error) | RuleCheck::Unchecked(error) => {
+            let reason = render::message(&error);
+            render::hint(&format!("the rules were not checked, since the tools cannot be loaded here: {reason}"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn edit(target: Target) -> anyhow::Result<ExitCode> {
+    let (path, file) = target.open()?;
+    let shown = shown(&path);
+    let before = file.text().to_owned();
+    // The editor blocks the thread.
+    let edited = tokio::task::spawn_blocking(move || editor::edit(&before)).await??;
     let text = edited.text()?;
     if text == file.text() {
         render::aside(&format!("`{shown}` is unchanged"));
         return Ok(ExitCode::SUCCESS);
     }
-    if let Err(error) = SettingsText::parse(&path, &shown, text.clone(), target.kind()) {
+    let checked = match SettingsText::parse(&path, &shown, text.clone(), target.kind()) {
+        Ok(new) => check(&new, &target).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = checked {
         let kept = edited.keep()?;
         render::explain(&error);
         let hint = format!("correct the edited text, which is kept in `{}`", kept.display());
-        return Err(Advice::new("nothing was changed", hint).into());
+        return Err(Advice::new(UNCHANGED, hint).into());
     }
-    replace(target, &path, &file, &text)?;
+    replace(&target, &path, &file, &text)?;
     render::aside(&format!("changed {shown}"));
     Ok(ExitCode::SUCCESS)
 }
@@ -107,6 +167,10 @@ fn replace(target: &Target, path: &Path, file: &SettingsFile, text: &str) -> any
     }
     // The path and the text decide on trust, also in a text with a mistake that `edit` mends.
     let before = file.exists().then(|| Subject::of_settings(file.path().to_owned(), file.text(), Vec::new()));
+    if SettingsText::parse(path, "", text.to_owned(), LayerKind::Project).is_err() {
+        // A text with a mistake is trusted by nobody.
+        return file.replace(text);
+    }
     keeping_settings(TrustOptions::records().as_ref(), before.as_ref(), || {
         file.replace(text)?;
         Ok(SettingsText::parse(path, "", text.to_owned(), LayerKind::Project)?.subject())

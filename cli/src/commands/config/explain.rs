@@ -59,7 +59,8 @@ struct Explanation {
 }
 
 pub(super) fn explain(key: Option<&str>, view: &View) -> anyhow::Result<ExitCode> {
-    let layers = load(view)?;
+    let (layers, broken) = Layers::load_sound(view.config.as_deref(), &trusted()?);
+    let files = layer_files(&layers, &broken, view);
     let names = match key {
         Some(name) => vec![checked(name)?],
         None => all_names(&layers),
@@ -67,11 +68,11 @@ pub(super) fn explain(key: Option<&str>, view: &View) -> anyhow::Result<ExitCode
     let all: Vec<Explanation> = names.iter().filter_map(|name| of(&layers, name)).collect();
     if view.json {
         let settings: Vec<Value> = all.iter().map(Explanation::json).collect();
-        render::print_json(&json!({ "files": files_json(&layers, view), "settings": settings }).to_string())?;
-        return Ok(ExitCode::SUCCESS);
+        render::print_json(&json!({ "files": files_json(&files), "settings": settings }).to_string())?;
+        return Ok(report(&broken));
     }
     if key.is_none() {
-        for line in files(&layers, view) {
+        for line in lines(&files) {
             render::print(&line)?;
         }
         if !all.is_empty() {
@@ -98,11 +99,18 @@ pub(super) fn explain(key: Option<&str>, view: &View) -> anyhow::Result<ExitCode
     if key.and_then(crate::config::find).is_some_and(|key| key.is_of_host) {
         render::print(&format!("It may stand in {HOST_LAYERS}, not in the file of a project."))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(report(&broken))
+}
+
+/// Explains the mistakes of the files that cannot be read.
+fn report(broken: &[(LayerKind, anyhow::Error)]) -> ExitCode {
+    let code = if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    broken.iter().for_each(|(_, error)| render::explain(error));
+    code
 }
 
 pub(super) fn get(key: &str, view: &View) -> anyhow::Result<ExitCode> {
-    let layers = load(view)?;
+    let layers = Layers::load(view.config.as_deref(), &trusted()?)?;
     let explanation = of(&layers, &checked(key)?).filter(|explanation| explanation.value().is_some());
     let Some(explanation) = explanation else {
         let hint =
@@ -120,9 +128,8 @@ pub(super) fn get(key: &str, view: &View) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn load(view: &View) -> anyhow::Result<Layers> {
-    let trusted = Trusted::read(&[], TrustOptions::records().as_ref())?;
-    Layers::load(view.config.as_deref(), &trusted)
+fn trusted() -> anyhow::Result<Trusted> {
+    Trusted::read(&[], TrustOptions::records().as_ref())
 }
 
 /// Returns the name of the setting that holds a key; below `config.TOOL`, that of the tool.
@@ -220,8 +227,11 @@ impl Explanation {
     }
 }
 
+/// Layer with its file and the state of the file.
+type LayerFile = (LayerKind, Option<PathBuf>, &'static str);
+
 /// The file of each layer, and its state.
-fn layer_files(layers: &Layers, view: &View) -> Vec<(LayerKind, Option<PathBuf>, &'static str)> {
+fn layer_files(layers: &Layers, broken: &[(LayerKind, anyhow::Error)], view: &View) -> Vec<LayerFile> {
     let project = view.config.clone().or_else(default_file);
     let profile_file = profile().and_then(|_| user_file());
     let of_project = if view.config.is_some() { LayerKind::Named } else { LayerKind::Project };
@@ -235,6 +245,7 @@ fn layer_files(layers: &Layers, view: &View) -> Vec<(LayerKind, Option<PathBuf>,
         let state = match layers.all().iter().find(|layer| layer.kind == kind) {
             Some(layer) if layer.is_trusted => "used",
             Some(_) => "not trusted, ignored except what asks or denies",
+            None if broken.iter().any(|(failed, _)| *failed == kind) => "has a mistake, which stops every command",
             None => "none",
         };
         (kind, path, state)
@@ -242,9 +253,9 @@ fn layer_files(layers: &Layers, view: &View) -> Vec<(LayerKind, Option<PathBuf>,
     paths.into_iter().map(file).collect()
 }
 
-fn files(layers: &Layers, view: &View) -> Vec<String> {
-    let line = |(kind, path, state): (LayerKind, Option<PathBuf>, &str)| {
-        let path = path.map(|path| one_line(&render::from_here(&path).to_string_lossy()));
+fn lines(files: &[LayerFile]) -> Vec<String> {
+    let line = |(kind, path, state): &LayerFile| {
+        let path = path.as_ref().map(|path| one_line(&render::from_here(path).to_string_lossy()));
         let path = path.unwrap_or_else(|| "no file".to_owned());
         let name = match (kind, profile()) {
             (LayerKind::Profile, Some(name)) => format!(" [profile.{}]", one_line(name)),
@@ -252,13 +263,13 @@ fn files(layers: &Layers, view: &View) -> Vec<String> {
         };
         format!("{:8} {path}{name}: {state}", kind.as_str())
     };
-    layer_files(layers, view).into_iter().map(line).collect()
+    files.iter().map(line).collect()
 }
 
-fn files_json(layers: &Layers, view: &View) -> Vec<Value> {
-    let record = |(kind, path, state): (LayerKind, Option<PathBuf>, &str)| {
-        let profile = if kind == LayerKind::Profile { profile() } else { None };
+fn files_json(files: &[LayerFile]) -> Vec<Value> {
+    let record = |(kind, path, state): &LayerFile| {
+        let profile = if *kind == LayerKind::Profile { profile() } else { None };
         json!({ "layer": kind.as_str(), "file": path, "profile": profile, "state": state })
     };
-    layer_files(layers, view).into_iter().map(record).collect()
+    files.iter().map(record).collect()
 }

@@ -12,8 +12,8 @@ use toolcrib::source::{self, Severity};
 
 use crate::builtin;
 use crate::config::{Config, DEFAULT_FILE};
-use crate::options::{LIMIT_VARIABLE, SECRETS, Sources, rounded_size, size_in_words};
-use crate::render::counted;
+use crate::options::{DeadRule, LIMIT_VARIABLE, RuleCheck, SECRETS, Sources, rounded_size, size_in_words};
+use crate::render::{counted, hint_of, message};
 use crate::rust::{self, TARGET};
 use crate::secrets::{PASSPHRASE, Protection, Vault};
 
@@ -167,18 +167,30 @@ fn config(sources: &Sources) -> Finding {
         Ok(Config { files, .. }) if files.is_empty() => {
             Finding::ok(CHECK, format!("none: no `{DEFAULT_FILE}` in this folder, and no settings of your own"))
         }
-        Ok(Config { files, rules, masks, .. }) => {
-            let (rules, masks) = (counted(rules.len(), "rule"), counted(masks.len(), "mask"));
-            let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-            Finding::ok(CHECK, format!("{}: {rules}, {masks}", files.join(", ")))
+        Ok(config) => {
+            let (rules, masks) = (counted(config.rules.len(), "rule"), counted(config.masks.len(), "mask"));
+            let files: Vec<String> = config.files.iter().map(|file| file.display().to_string()).collect();
+            let shown = format!("{}: {rules}, {masks}", files.join(", "));
+            match sources.policy(&config).map(|policy| sources.check_rules(policy, &config.rules)) {
+                Ok(RuleCheck::Checked(warnings)) if warnings.is_empty() => Finding::ok(CHECK, shown),
+                Ok(RuleCheck::Checked(warnings)) => {
+                    let fix = "correct the name of the tool in the rule, or keep it for the tools of another folder";
+                    Finding::wrong(CHECK, Status::Warn, format!("{shown}; {}", warnings.join("; ")), fix)
+                }
+                Ok(RuleCheck::Dead(DeadRule { message, repair })) => stopped(&message, Some(repair)),
+                // The check of the tools reports a source that cannot be loaded.
+                Ok(RuleCheck::Unchecked(_)) => Finding::ok(CHECK, format!("{shown}, not checked against tools")),
+                Ok(RuleCheck::Stopped(error)) | Err(error) => stopped(&message(&error), hint_of(&error)),
+            }
         }
-        Err(error) => Finding::wrong(
-            CHECK,
-            Status::Fail,
-            crate::render::message(&error),
-            "fix the file: calls do not run while its rules cannot be read",
-        ),
+        Err(error) => stopped(&message(&error), hint_of(&error)),
     }
+}
+
+/// Finding about settings that stop every command.
+fn stopped(message: &str, repair: Option<String>) -> Finding {
+    let repair = repair.unwrap_or_else(|| "correct the file".to_owned());
+    Finding::wrong("config", Status::Fail, message, format!("{repair}; no call runs until then"))
 }
 
 fn approvals(file: &Approvals) -> Finding {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use toolcrib::{Availability, Runtime, Tool, owner_only};
 
-use crate::render::{self, Advice, shell_word};
+use crate::render::{self, Advice, counted, shell_word};
 
 /// Name of the skill without `--name`.
 pub(super) const DEFAULT_NAME: &str = "toolcrib";
@@ -126,7 +126,8 @@ pub(super) fn text(runtime: &Runtime, name: &str, sources: &[PathBuf]) -> String
         text.push_str(&format!("| {} | {about} |\n", cell(&tool.name, MAX_TOOL_NAME)));
     }
     if let Some(more) = tools.len().checked_sub(MAX_TOOLS).filter(|more| *more > 0) {
-        text.push_str(&format!("\n{more} further tools are not in this table.\n"));
+        let verb = if more == 1 { "is" } else { "are" };
+        text.push_str(&format!("\n{} {verb} not in this table.\n", counted(more, "further tool")));
     }
     text.push_str(&USE.replace("{options}", &options));
     text

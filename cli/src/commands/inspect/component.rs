@@ -52,7 +52,7 @@ impl Component {
     pub(super) fn lines(&self) -> Vec<(&'static str, String)> {
         let Inspection { kind, digest, bytes, core_modules, pure, exports, .. } = &self.about;
         let mut lines = vec![
-            ("program", format!("{}, {bytes} bytes", self.place())),
+            ("program", format!("{}, {}", self.place(), render::counted(*bytes, "byte"))),
             ("digest", digest.clone()),
             ("kind", self::kind(*kind, *core_modules).to_owned()),
         ];

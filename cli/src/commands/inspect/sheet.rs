@@ -43,7 +43,7 @@ fn head(details: &Details<'_>) -> String {
     if let Some(script) = script(tool) {
         let place = script.place.map(|place| format!(", from line {} on", place.line)).unwrap_or_default();
         let background = if script.background { ", runs in the background" } else { "" };
-        add("script", format!("{} bytes{place}{background}", script.source.len()));
+        add("script", format!("{}{place}{background}", render::counted(script.source.len(), "byte")));
         add("digest", script.digest.clone());
     }
     let hooks: Vec<_> =

@@ -18,6 +18,7 @@ use crate::agent::model::Model;
 use crate::agent::report::{Audience, Detail, Report};
 use crate::agent::script::Script;
 use crate::agent::settings::{ModelOptions, Settings};
+use crate::agent::unsent::unsent_hint;
 use crate::door::Door;
 use crate::options::{EarlierRun, KeepOptions, RecordsFolder, Sources};
 use crate::permission::TerminalApprover;
@@ -143,6 +144,14 @@ impl AgentOptions {
         Ok(runtime)
     }
 
+    /// Prints the hints about the tools of a new conversation.
+    pub(crate) fn hint_tools(&self, runtime: &Runtime) {
+        self.sources.hint_builtin();
+        if let Some(hint) = unsent_hint(runtime) {
+            render::hint(&hint);
+        }
+    }
+
     /// Creates the keeper of the run, if it is kept.
     pub(crate) fn keeper(
         &self,
@@ -157,9 +166,10 @@ impl AgentOptions {
     fn request_options(&self, settings: &Settings, is_scripted: bool, is_json: bool) -> anyhow::Result<RequestOptions> {
         let model = if is_scripted { "script".to_owned() } else { settings.model()? };
         let stream = self.stream || (!self.no_stream && !is_json && io::stdout().is_terminal());
-        let (api, custom_tools, sampling) = (settings.api.value, settings.custom_tools, settings.sampling);
+        let (api, custom_tools, sampling) = (settings.api.value, settings.custom_tools.value, settings.sampling());
         let budget = Arc::new(self.budgets.budget(|name| std::env::var(name).ok())?);
-        Ok(RequestOptions { api, custom_tools, model, sampling, stream, max_steps: self.model.max_steps, budget })
+        let max_steps = settings.max_steps.value;
+        Ok(RequestOptions { api, custom_tools, model, sampling, stream, max_steps, budget })
     }
 
     /// Creates the report for a person, or with `is_json` for a program.

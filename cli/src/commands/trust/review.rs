@@ -28,6 +28,8 @@ enum ChangeKind {
     Removed,
     Program,
     Definition,
+    /// Nothing that trust grants.
+    Text,
 }
 
 /// Formats a review.
@@ -74,7 +76,12 @@ pub(super) fn changes(record: &TrustRecord, subject: &Subject) -> Vec<Change> {
     let removed = record.items.iter().filter(|item| find(&subject.items, &item.name).is_none());
     let removed =
         removed.map(|item| Change { name: item.name.clone(), kind: ChangeKind::Removed, requests: Vec::new() });
-    present.chain(removed).collect()
+    let mut changes: Vec<Change> = present.chain(removed).collect();
+    if changes.is_empty() {
+        let name = subject.path.file_name().unwrap_or(subject.path.as_os_str()).to_string_lossy().into_owned();
+        changes.push(Change { name, kind: ChangeKind::Text, requests: Vec::new() });
+    }
+    changes
 }
 
 impl Change {
@@ -84,6 +91,11 @@ impl Change {
             ChangeKind::New => format!("{name} is new"),
             ChangeKind::Removed => format!("{name} was removed"),
             ChangeKind::Program => format!("{name} has another program"),
+            ChangeKind::Text => {
+                format!(
+                    "the text of {name} changed, and nothing in it that trust allows: no setting, no tool, no program"
+                )
+            }
             ChangeKind::Definition => {
                 format!("{name} has another definition: description, schema, arguments or requests")
             }
@@ -96,6 +108,21 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
+
+    #[test]
+    fn a_text_that_changed_alone_is_named() {
+        let items = vec![item("a", "1", &["net:a:443"])];
+        let record = TrustRecord {
+            path: "/p/toolcrib.toml".into(),
+            digest: "sha256:0".into(),
+            given: Timestamp::UNIX_EPOCH,
+            items: items.clone(),
+        };
+        let subject = Subject { path: record.path.clone(), digest: "sha256:1".into(), items };
+        let changes = changes(&record, &subject);
+        assert_eq!((changes.len(), changes[0].kind), (1, ChangeKind::Text));
+        assert!(changes[0].line().starts_with("the text of toolcrib.toml changed"), "{}", changes[0].line());
+    }
 
     fn item(name: &str, definition: &str, requests: &[&str]) -> Item {
         let requests = requests.iter().map(ToString::to_string).collect();

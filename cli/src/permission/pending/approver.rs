@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use toolcrib::policy::{Approval, ApprovalAnswer, ApprovalRequest, Approvals, Approver};
 
 use crate::render::{self, one_line};
@@ -39,6 +40,18 @@ impl PendingApprover {
     pub(crate) async fn answer(&self, request: &ApprovalRequest<'_>, client: &str, owner: &str) -> ApprovalAnswer {
         let found = self.find(request, client, owner, |calls, call| calls.record(call).map(Some)).await;
         found.unwrap_or(ApprovalAnswer::Nobody)
+    }
+
+    /// Answers a request of a run, which holds the lock `run` and waits until a time. Without an answer, the call waits.
+    pub(super) async fn answer_run(
+        &self,
+        request: &ApprovalRequest<'_>,
+        client: &str,
+        (run, until): (Option<String>, Timestamp),
+    ) -> ApprovalAnswer {
+        let record =
+            move |calls: &PendingCalls, call: PendingCall| calls.record(call.held_by(run.as_deref(), until)).map(Some);
+        self.find(request, client, client, record).await.unwrap_or(ApprovalAnswer::Nobody)
     }
 
     /// Answers a request that a person has answered already; `None` if nobody did. The call does not wait.

@@ -9,13 +9,15 @@ use toolcrib::source::digest;
 
 use crate::permission::RequestDetails;
 use crate::permission::sheet::{Sheet, pretty, scope};
-use crate::render::{inert_json, one_line, shortened};
+use crate::render::{counted, inert_json, one_line, shortened};
 use crate::short_id;
 
 /// Maximum time for which a call waits for an answer.
 pub(super) const MAX_WAIT: SignedDuration = SignedDuration::from_secs(60 * 60);
 /// Maximum time between an answer and the repeated call.
 pub(super) const MAX_ANSWER_AGE: SignedDuration = SignedDuration::from_secs(15 * 60);
+/// Maximum time after its end in which a run takes a call back.
+const MAX_RUN_DELAY: SignedDuration = SignedDuration::from_secs(5);
 /// Maximum difference between the clocks of hosts that share the file.
 const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
 /// Maximum length of the arguments that are stored, in characters.
@@ -73,6 +75,12 @@ pub(crate) struct PendingCall {
     pub(crate) asked: Timestamp,
     /// Digest that identifies the same call of the same client.
     pub(crate) key: String,
+    /// Time until which a run waits; `None` for a call that is refused meanwhile, and waits to be repeated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<Timestamp>,
+    /// Lock that the run holds while it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) run: Option<String>,
     /// Scope of a permanent approval; `None` if each call requires its own approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) approval: Option<Approval>,
@@ -118,15 +126,24 @@ impl PendingCall {
             properties: short(&properties),
             asked: Timestamp::now(),
             key: key(request, client),
+            until: None,
+            run: None,
             approval: request.approval.filter(|approval| is_short(approval)).cloned(),
             answer: None,
         })
+    }
+
+    /// Sets the lock and the time until which a run waits.
+    pub(super) fn held_by(self, run: Option<&str>, until: Timestamp) -> Self {
+        Self { run: run.map(str::to_owned), until: Some(until), ..self }
     }
 
     /// Returns `true` if nobody answered in time, or the answer was not used in time. A time in the future counts as passed
     /// unless the clock of another host explains it.
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
         let (since, max) = self.age();
+        // A run takes its call back itself.
+        let max = if self.until.is_some() { max + MAX_RUN_DELAY } else { max };
         !(-MAX_CLOCK_SKEW..=max).contains(&now.duration_since(since))
     }
 
@@ -138,7 +155,11 @@ impl PendingCall {
 
     /// Start and maximum length of the present state.
     fn age(&self) -> (Timestamp, SignedDuration) {
-        self.answer.as_ref().map_or((self.asked, MAX_WAIT), |answer| (answer.time, MAX_ANSWER_AGE))
+        match (&self.answer, self.until) {
+            (Some(answer), _) => (answer.time, MAX_ANSWER_AGE),
+            (None, Some(until)) => (self.asked, until.duration_since(self.asked).min(MAX_WAIT)),
+            (None, None) => (self.asked, MAX_WAIT),
+        }
     }
 
     /// State as one word.
@@ -163,7 +184,10 @@ impl PendingCall {
         }
         sheet.row("Arguments", &pretty(&inert_json(&self.arguments)));
         if self.left_out > 0 {
-            sheet.row("Left out", &format!("{} more characters of the arguments, which are too long", self.left_out));
+            sheet.row(
+                "Left out",
+                &format!("{} of the arguments, which are too long", counted(self.left_out, "more character")),
+            );
         }
         if let Some(preview) = &self.preview {
             sheet.row("Tool says", &preview.lines().map(one_line).collect::<Vec<_>>().join("\n"));
@@ -248,6 +272,8 @@ pub(super) mod tests {
             properties: "destructive (declared)".into(),
             asked: Timestamp::now(),
             key: key.into(),
+            until: None,
+            run: None,
             approval: None,
             answer: None,
         }

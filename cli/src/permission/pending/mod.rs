@@ -4,10 +4,12 @@
 //!
 //! Every change is made under the lock of the file and replaces it whole, so that several servers can share it and each
 //! answer is used once. A process that is killed leaves the file as it was before or after the change. A used answer is
-//! removed before the call runs: if the process is killed in between, the person is asked again.
+//! removed before the call runs: if the process is killed in between, the person is asked again. A run that waits holds a
+//! lock, so that its calls end with it.
 
 mod approver;
 mod call;
+mod waiter;
 mod waiting;
 
 use std::path::{Path, PathBuf};
@@ -71,7 +73,7 @@ impl PendingCalls {
     /// The file cannot be read, locked or written, or it is full of calls with unused answers.
     fn record(&self, mut call: PendingCall) -> anyhow::Result<PendingOutcome> {
         self.change(|calls| {
-            if let Some(known) = known(calls, &call) {
+            if let Some(known) = self.known(calls, &call) {
                 return Ok(known);
             }
             make_room(calls, &call.owner)?;
@@ -90,7 +92,9 @@ impl PendingCalls {
     ///
     /// The file cannot be read, locked or written.
     fn take(&self, call: &PendingCall) -> anyhow::Result<Option<PendingOutcome>> {
-        self.change(|calls| Ok(known(calls, call).filter(|known| !matches!(known, PendingOutcome::Waiting { .. }))))
+        self.change(|calls| {
+            Ok(self.known(calls, call).filter(|known| !matches!(known, PendingOutcome::Waiting { .. })))
+        })
     }
 
     /// Forgets a call that no longer waits; uses its answer if it has one.
@@ -100,7 +104,7 @@ impl PendingCalls {
     /// The file cannot be read, locked or written.
     fn withdraw(&self, call: &PendingCall) -> anyhow::Result<Option<PendingOutcome>> {
         self.change(|calls| {
-            let known = known(calls, call).filter(|known| !matches!(known, PendingOutcome::Waiting { .. }));
+            let known = self.known(calls, call).filter(|known| !matches!(known, PendingOutcome::Waiting { .. }));
             calls.retain(|one| one.key != call.key);
             Ok(known)
         })
@@ -113,7 +117,7 @@ impl PendingCalls {
     /// The file cannot be read or parsed, or can be written by other users.
     pub(crate) fn list(&self) -> anyhow::Result<Vec<PendingCall>> {
         let (mut calls, now) = (self.read()?, Timestamp::now());
-        calls.retain(|call| !call.is_expired(now));
+        calls.retain(|call| !call.is_expired(now) && !self.is_gone(call));
         Ok(calls)
     }
 
@@ -124,7 +128,7 @@ impl PendingCalls {
     /// As for [`PendingCalls::list`], and if the identifier is unknown or expired.
     pub(crate) fn find(&self, typed: &str) -> anyhow::Result<PendingCall> {
         let mut calls = self.read()?;
-        let at = place(&calls, typed, Timestamp::now())?;
+        let at = self.place(&calls, typed, Timestamp::now())?;
         Ok(calls.swap_remove(at))
     }
 
@@ -136,7 +140,7 @@ impl PendingCalls {
     pub(crate) fn answer(&self, typed: &str, allowed: bool) -> anyhow::Result<PendingCall> {
         self.change(|calls| {
             let time = Timestamp::now();
-            let at = place(calls, typed, time)?;
+            let at = self.place(calls, typed, time)?;
             let call = &mut calls[at];
             match &call.answer {
                 Some(earlier) if allowed || !earlier.allowed => return Err(answered(call, earlier)),
@@ -144,6 +148,39 @@ impl PendingCalls {
             }
             Ok(call.clone())
         })
+    }
+
+    /// Returns `true` if the run that waited for an answer has ended.
+    fn is_gone(&self, call: &PendingCall) -> bool {
+        call.run.as_deref().is_some_and(|run| waiter::is_gone(self.path(), run))
+    }
+
+    /// Outcome of a call that waits or has an answer, which is used; `None` for a new call. Forgets the calls that have expired
+    /// and those of runs that have ended.
+    fn known(&self, calls: &mut Vec<PendingCall>, call: &PendingCall) -> Option<PendingOutcome> {
+        // Under the lock: an answer that another process gave while this one waited is not in the future.
+        let now = Timestamp::now();
+        calls.retain(|one| {
+            let is_gone = one.run != call.run && self.is_gone(one);
+            one.run.iter().filter(|_| is_gone).for_each(|run| waiter::remove(self.path(), run));
+            !is_gone && !one.is_expired(now)
+        });
+        let at = calls.iter().position(|one| one.key == call.key)?;
+        Some(match calls[at].answer {
+            None => PendingOutcome::Waiting { id: calls[at].id.clone() },
+            Some(_) => used(calls.remove(at)),
+        })
+    }
+
+    /// Returns the place of the call with an identifier as a person typed it.
+    fn place(&self, calls: &[PendingCall], typed: &str, now: Timestamp) -> anyhow::Result<usize> {
+        let at = place(calls, typed, now)?;
+        if self.is_gone(&calls[at]) {
+            let (id, tool) = (&calls[at].id, one_line(&calls[at].tool));
+            let message = format!("no call waits under `{id}` (`{tool}`) any more: its run has ended");
+            return Err(Advice::new(message, LIST_HINT).into());
+        }
+        Ok(at)
     }
 
     fn read(&self) -> anyhow::Result<Vec<PendingCall>> {
@@ -157,18 +194,6 @@ impl PendingCalls {
     fn unusable(&self) -> String {
         format!("cannot use the pending calls in `{}`", self.path().display())
     }
-}
-
-/// Outcome of a call that waits or has an answer, which is used; `None` for a new call. Forgets the calls that have expired.
-fn known(calls: &mut Vec<PendingCall>, call: &PendingCall) -> Option<PendingOutcome> {
-    // Under the lock: an answer that another process gave while this one waited is not in the future.
-    let now = Timestamp::now();
-    calls.retain(|one| !one.is_expired(now));
-    let at = calls.iter().position(|one| one.key == call.key)?;
-    Some(match calls[at].answer {
-        None => PendingOutcome::Waiting { id: calls[at].id.clone() },
-        Some(_) => used(calls.remove(at)),
-    })
 }
 
 /// Outcome of a removed call with an answer.

@@ -1,15 +1,18 @@
 //! An approver for runs without a terminal: a call waits until a person answers in another terminal, or until its time is over.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use jiff::{SignedDuration, Timestamp};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approvals, Approver};
 
 use crate::render;
 
+use super::waiter::Waiter;
 use super::{PendingApprover, PendingCalls, WaitingCallback};
 
 /// Interval between two looks at the file of pending calls.
@@ -23,6 +26,10 @@ pub(crate) struct WaitingApprover {
     /// Name of this run in the file. No other run has it, and no other client has a name with a colon behind a space.
     client: String,
     max_wait: Duration,
+    /// File of the calls, beside which the lock is.
+    file: PathBuf,
+    /// Lock of this run, taken for its first call that waits.
+    waiter: OnceLock<Option<Waiter>>,
 }
 
 /// A call in the file.
@@ -53,7 +60,10 @@ impl WaitingApprover {
                 ));
             }
         });
+        let file = calls.path().to_path_buf();
         Self {
+            file,
+            waiter: OnceLock::new(),
             pending: PendingApprover::new(calls, approvals, client.as_str(), on_waiting),
             recorded,
             client,
@@ -63,9 +73,14 @@ impl WaitingApprover {
 
     async fn answer(&self, request: ApprovalRequest<'_>) -> ApprovalAnswer {
         let until = Instant::now() + self.max_wait;
+        let deadline =
+            SignedDuration::try_from(self.max_wait).ok().and_then(|wait| Timestamp::now().checked_add(wait).ok());
+        let deadline = deadline.unwrap_or(Timestamp::MAX);
+        let waiter = self.waiter.get_or_init(|| Waiter::hold(&self.file));
         loop {
             // A call that another one of the same kind displaced, or the answer of which it used, waits again.
-            let answer = self.pending.answer(&request, &self.client, &self.client).await;
+            let run = waiter.as_ref().map(|waiter| waiter.name().to_owned());
+            let answer = self.pending.answer_run(&request, &self.client, (run, deadline)).await;
             if !self.waits(request.invocation) {
                 // It has an answer, or the file cannot be used, which was reported.
                 self.recorded().remove(request.invocation);

@@ -1,0 +1,110 @@
+//! Mistake in a settings file or a lock: its message with the place, the key that it is about, and the commands that repair a
+//! settings file.
+
+use std::error::Error;
+use std::fmt;
+use std::path::Path;
+
+use super::layer::LayerKind;
+use super::layers::profile;
+use crate::render::{Advice, one_line, shell_path, shell_word};
+
+/// Table of the profiles in a key.
+const PROFILES: &str = "profile.";
+
+/// Mistake in a file of settings, with its place in the message.
+#[derive(Debug)]
+pub(crate) struct Mistake {
+    message: String,
+    /// Dotted key; `None` if the text is not TOML, or for an item of a list, which cannot be removed alone.
+    key: Option<String>,
+    /// Suggested key.
+    suggestion: Option<String>,
+}
+
+impl Mistake {
+    /// Creates a mistake about a value or its key.
+    pub(super) fn of_key(message: String, key: &str) -> Self {
+        Self { message, key: Some(key.to_owned()).filter(|key| !key.contains('[')), suggestion: None }
+    }
+
+    /// Creates a mistake about a text that has no keys.
+    pub(super) fn of_text(message: String) -> Self {
+        Self { message, key: None, suggestion: None }
+    }
+
+    pub(super) fn suggesting(self, hint: String) -> Self {
+        Self { suggestion: Some(hint), ..self }
+    }
+
+    /// Returns the suggestion.
+    pub(crate) fn suggestion(&self) -> Option<&str> {
+        self.suggestion.as_deref()
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for Mistake {}
+
+/// Adds the commands that repair the file to an error about its content.
+pub(super) fn with_repair(error: anyhow::Error, kind: LayerKind, path: &Path) -> anyhow::Error {
+    match error.downcast::<Mistake>() {
+        Ok(Mistake { message, key, suggestion }) => {
+            let repair = repair(kind, path, key.as_deref());
+            let hint = match suggestion {
+                Some(question) if question.ends_with('?') => format!("{question} {repair}"),
+                Some(suggestion) => format!("{suggestion}; {repair}"),
+                None => repair,
+            };
+            Advice::new(message, hint).into()
+        }
+        Err(error) => error,
+    }
+}
+
+/// Names the commands that correct a key of a file, or its text.
+pub(crate) fn repair(kind: LayerKind, path: &Path, key: Option<&str>) -> String {
+    let target = match kind {
+        LayerKind::Named => return format!("correct the file {}", shell_path(path)),
+        LayerKind::Project => " --project",
+        LayerKind::System => " --system",
+        LayerKind::Profile | LayerKind::User => "",
+    };
+    let edit = format!("`toolcrib config edit{target}` opens the file");
+    let Some(key) = key.filter(|key| !key.is_empty()) else { return edit };
+    let of_profile = key.strip_prefix(PROFILES).and_then(|rest| rest.split_once('.'));
+    let (profile, key) = match (of_profile, kind) {
+        (Some((name, key)), LayerKind::User) => (Some(name), key),
+        (None, LayerKind::Profile) => (profile(), key),
+        _ => (None, key),
+    };
+    let profile = profile.map(|name| format!(" --profile={}", shell_word(&one_line(name)))).unwrap_or_default();
+    let key = shell_word(&one_line(key));
+    format!("`toolcrib config unset{target}{profile} {key}` removes the key, and {edit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repair_of_each_file_names_its_option() {
+        let repair = |kind, key| repair(kind, Path::new("x.toml"), key);
+        assert_eq!(repair(LayerKind::User, None), "`toolcrib config edit` opens the file");
+        assert_eq!(
+            repair(LayerKind::Project, Some("limits.memry")),
+            "`toolcrib config unset --project limits.memry` removes the key, and `toolcrib config edit --project` opens the file"
+        );
+        let of_profile = repair(LayerKind::User, Some("profile.ci.limits.memry"));
+        assert!(
+            of_profile.starts_with("`toolcrib config unset --profile=ci limits.memry` removes the key"),
+            "{of_profile}"
+        );
+        assert_eq!(repair(LayerKind::Named, Some("a.b")), "correct the file x.toml");
+    }
+}

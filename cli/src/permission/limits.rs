@@ -1,0 +1,76 @@
+//! Hints about calls that were stopped at a limit: the flag that raises it, or the field of the tool that sets it.
+
+use toolcrib::Outcome;
+use toolcrib::tool::LimitRequest;
+
+/// Returns a hint about a limit that stopped a call; `None` for a limit that cannot be raised. `own` are the limits in the tool's
+/// definition, as far as they are known.
+pub(crate) fn limit_hint(outcome: Outcome, own: Option<&LimitRequest>) -> Option<String> {
+    let is_own = |limit: fn(&LimitRequest) -> bool| own.is_some_and(limit);
+    let (flags, field) = match outcome {
+        Outcome::Deadline => (
+            "`--tool-timeout=TIME`",
+            is_own(|own| own.deadline.is_some()).then_some(("`timeoutSec`", "`--max-timeout=TIME`")),
+        ),
+        Outcome::Memory => (
+            "`--max-memory=SIZE`",
+            is_own(|own| own.memory.is_some()).then_some(("`limits.memoryMb`", "`--max-memory=SIZE`")),
+        ),
+        Outcome::Fuel => {
+            ("`--fuel=UNITS`", is_own(|own| own.fuel.is_some()).then_some(("`limits.fuel`", "`--fuel=UNITS`")))
+        }
+        Outcome::OutputLimit => (
+            "`--max-output=SIZE`, or `--max-received=SIZE` for responses of servers,",
+            is_own(|own| own.stdout.is_some() || own.received.is_some()).then_some((
+                "`limits.outputKb` or `limits.receivedKb`",
+                "`--max-output=SIZE` or `--max-received=SIZE`",
+            )),
+        ),
+        Outcome::Quota => (
+            "`--max-disk=SIZE` for bytes, or `--max-disk-entries=N` for files,",
+            is_own(|own| own.disk_bytes.is_some() || own.disk_entries.is_some())
+                .then_some(("`limits.diskMb` or `limits.diskEntries`", "`--max-disk=SIZE` or `--max-disk-entries=N`")),
+        ),
+        Outcome::RequestLimit => (
+            "`--max-requests=N`",
+            is_own(|own| own.requests.is_some()).then_some(("`limits.requests`", "`--max-requests=N`")),
+        ),
+        _ => return None,
+    };
+    Some(match field {
+        Some((field, most)) => {
+            format!("the tool's definition sets this limit ({field}): raise it there, and {most} if that is lower")
+        }
+        None => format!("{flags} raises the limit, if you trust the tool with more"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_names_its_flag_or_the_field_that_sets_it() {
+        assert_eq!(
+            limit_hint(Outcome::Memory, None).as_deref(),
+            Some("`--max-memory=SIZE` raises the limit, if you trust the tool with more")
+        );
+        let mut own = LimitRequest::default();
+        assert_eq!(limit_hint(Outcome::Memory, Some(&own)), limit_hint(Outcome::Memory, None));
+        own.memory = Some(1 << 20);
+        let hint = limit_hint(Outcome::Memory, Some(&own)).expect("a hint");
+        assert!(hint.contains("(`limits.memoryMb`)") && hint.contains("`--max-memory=SIZE`"), "{hint}");
+        for outcome in Outcome::ALL {
+            let is_raised = matches!(
+                outcome,
+                Outcome::Deadline
+                    | Outcome::Memory
+                    | Outcome::Fuel
+                    | Outcome::OutputLimit
+                    | Outcome::Quota
+                    | Outcome::RequestLimit
+            );
+            assert_eq!(limit_hint(outcome, None).is_some(), is_raised, "{outcome}");
+        }
+    }
+}
