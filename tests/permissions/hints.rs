@@ -152,3 +152,29 @@ fn the_record_still_lists_every_denied_request() {
     assert_eq!((&line["receipt"]["outcome"], &line["receipt"]["denied"]), (&json!("bad-arguments"), &denied), "{line}");
     assert_eq!(crib.records()[0]["denied"], denied);
 }
+
+/// Program that fails as the standard library of Rust does for a variable that is not there.
+const WITHOUT_VARIABLE: &str = r#"(module
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 64) "{\"error\":\"environment variable not found\"}")
+  (func (export "_start")
+    (i32.store (i32.const 0) (i32.const 64))
+    (i32.store (i32.const 4) (i32.const 42))
+    (drop (call $write (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (call $exit (i32.const 1))))"#;
+
+#[test]
+fn a_program_that_misses_a_variable_is_told_which_it_requests() {
+    let crib = Crib::new();
+    crib.install_wat("reads", WITHOUT_VARIABLE);
+    let tool = |capabilities: &Value| json!({ "name": "reads", "command": ["./tools/bin/reads"], "capabilities": capabilities });
+    for (env, requested) in [(json!([]), "no variable"), (json!(["TZ", "LANG"]), "`TZ`, `LANG`")] {
+        crib.manifest(&json!({ "tools": [tool(&json!({ "env": env }))] }));
+        let ran = crib.run(&["call", "reads"]);
+        let hint =
+            format!("hint: `reads` requests {requested}; request others with `env(\"NAME\")` in `#[tool(…)]`, or ");
+        assert!(ran.code == Some(1) && ran.stderr.contains(&hint), "{ran:?}");
+    }
+}
