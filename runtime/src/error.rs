@@ -227,9 +227,6 @@ impl Error {
             Error::Source { path, .. } if is_plain(path) => {
                 Some(format!("`toolcrib validate {}` lists every problem of the source", path.display()))
             }
-            Error::Component { .. } => {
-                Some("`toolcrib inspect FILE` shows what a program contains; build it again if it is damaged".into())
-            }
             Error::AuditUnread { .. } => Some("check that only you own the folder, or name another with `--audit-dir DIR`".into()),
             Error::Network(_) => Some("correct the value of `--dns` or `--net-ca`, or of the section `network` of the settings".into()),
             Error::Engine(_) => {
