@@ -382,7 +382,7 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flag
     render::flags(&result.receipt.flags);
     let shows_all = result.is_error || detail == Detail::Verbose;
     render::hints(&denial_hints(result.receipt, shows_all, deny_flags));
-    limit_hint(result.receipt.outcome, None).iter().for_each(|hint| render::hint(hint));
+    limit_hint(result.receipt.outcome, result.own_limits).iter().for_each(|hint| render::hint(hint));
     if result.is_error
         && detail != Detail::Verbose
         && let Some(hint) = failure_place::hint(result.log, result.content)
