@@ -1,10 +1,15 @@
 //! Runs the calls of one step. The first interruption stops the calls that may be stopped, a second one stops all.
 
+use std::time::Duration;
+
 use toolcrib::{Session, Step, ToolCall, ToolResult};
 
 use crate::{interrupt, render};
 
-/// Running calls of a step.
+/// Time for the records of calls that are stopped.
+const LAST_RECORDS: Duration = Duration::from_secs(1);
+
+/// Running calls of a step. Dropping it stops them without waiting for their records, which the end of the program can lose.
 pub(crate) struct Calls {
     step: Step,
     stage: Stage,
@@ -46,5 +51,13 @@ impl Calls {
                 result = self.step.next() => return result,
             }
         }
+    }
+
+    /// Stops all calls, and waits until each has its record.
+    pub(crate) async fn stop(&mut self) {
+        self.step.cancel();
+        let ended = async { while self.step.next().await.is_some() {} };
+        // A record that cannot be written for so long is lost with the program.
+        let _ = tokio::time::timeout(LAST_RECORDS, ended).await;
     }
 }

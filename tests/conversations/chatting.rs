@@ -170,6 +170,38 @@ fn a_tool_that_is_allowed_ahead_is_not_asked_about() {
 }
 
 #[test]
+fn a_tool_that_a_script_has_added_can_be_allowed_ahead() {
+    let place = Place::new();
+    let maker = "---
+script: |
+  def run(args):
+      meta.tool_register(name=\"reader\", description=\"made\", parameters={}, script=\"def run(args):\\n    return 7\")
+---
+Makes a tool.
+";
+    fs::create_dir_all(place.path(".harness/tools")).unwrap();
+    fs::write(place.path(".harness/tools/maker.md"), maker).unwrap();
+    let calls = |name: &str| json!({ "tool_calls": [{ "name": name, "arguments": {} }] });
+    let turns = json!([calls("maker"), { "content": "It is made." }, calls("reader"), { "content": "It is done." }]);
+    fs::write(place.path("script.json"), json!({ "prompt": "go", "turns": turns }).to_string()).unwrap();
+    let args = ["chat", "--script", "script.json", "--allow-meta", "--ask-tool=reader"];
+    let mut command = place.crib.toolcrib(&args);
+    command.env("TERM", "xterm").env("NO_COLOR", "1");
+    let mut terminal = Terminal::start_whole(command);
+    terminal.until("It is made.");
+    terminal.until("> ");
+    terminal.types("/allow raeder\r");
+    terminal.until("`raeder` matches no tool, and nothing is allowed: did you mean `/allow reader`?");
+    terminal.types("/allow reader\r");
+    terminal.until("calls of `reader` are not asked about in this chat");
+    terminal.types("use it\r");
+    terminal.until("It is done.");
+    terminal.types("/quit\r");
+    let left = terminal.end();
+    assert!(left.code == Some(0) && !left.terminal.contains("Allow this call?"), "{left:?}");
+}
+
+#[test]
 fn a_chat_that_is_terminated_leaves_the_terminal_as_it_was() {
     let place = Place::new();
     let model = Model::start(vec![says("It is done.")], None);

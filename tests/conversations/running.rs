@@ -76,6 +76,21 @@ fn calls_of_a_run_that_goes_on_are_in_progress() {
 }
 
 #[test]
+fn calls_that_end_with_the_output_of_a_run_have_their_records() {
+    let place = Place::new();
+    let model = Model::start(vec![calls("I look.", "mark", &["a", "b", "c", "d"]), says("It is done.")], None);
+    let mut child = place.start(&model, &["run", "go", "--json", "--answers", "--ask-tool=mark"]);
+    let mut input = child.stdin.take().expect("standard input");
+    let mut lines = BufReader::new(child.stdout.take().expect("standard output")).lines();
+    while !lines.next().expect("a question").unwrap().contains("permission_asked") {}
+    drop(lines);
+    writeln!(input, "{}", json!({ "type": "permission_answer", "id": "q1", "answer": "once" })).unwrap();
+    child.wait().unwrap();
+    let records = place.crib.records();
+    assert_eq!(records.len(), 4, "{records:#?}");
+}
+
+#[test]
 fn an_answer_that_arrives_is_in_progress_until_its_process_ends() {
     let place = Place::new();
     let turn = Turn { parts: vec!["Half of ", "an answer"], calls: Vec::new() };

@@ -21,13 +21,14 @@ fn a_stall_after_text_ends_the_request_and_the_text_stays() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "Half of an answer\n"), "{ran:?}");
     assert_eq!(model.bodies().len(), 1, "it is not requested again: {ran:?}");
     for words in [
-        "after 1 attempt",
+        "/chat/completions` stopped after 1 attempt",
         "the answer stopped: nothing more within 1s, the limit of `--http-timeout`",
-        "hint: set a longer limit with `--http-timeout`, such as `--http-timeout 5m`, and go on with `toolcrib run --continue`",
+        "hint: set a longer limit with `--http-timeout`, such as `--http-timeout 5m`, and go on with `toolcrib run --resume ",
     ] {
         assert!(ran.stderr.contains(words), "{words}: {ran:?}");
     }
     let id = place.id();
+    assert!(ran.stderr.contains(&format!("5m`, and go on with `toolcrib run --resume {id}`\n")), "{ran:?}");
     assert_eq!(place.listed()[0]["state"], "failed");
     let text = format!("Half of an answer{BROKEN_OFF}");
     assert_eq!(place.messages(&id)[1], json!({ "role": "assistant", "content": text }));
@@ -45,6 +46,14 @@ fn a_stall_before_any_text_is_requested_again() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "It is done.\n"), "{ran:?}");
     assert!(ran.stderr.contains("no answer within 1s, the limit of `--http-timeout`; retrying"), "{ran:?}");
     assert_eq!(model.bodies().len(), 2);
+}
+
+#[test]
+fn white_space_is_no_text_and_a_stall_after_it_is_requested_again() {
+    let place = Place::new();
+    let model = Model::start(vec![Turn { parts: vec![" \n"], calls: Vec::new() }], Some(Pause::AfterText(0)));
+    let ran = place.run(&model, &["run", "go", "--stream", "--http-timeout", "1s"]);
+    assert_eq!((ran.code, model.bodies().len()), (Some(0), 2), "{ran:?}");
 }
 
 /// Sends the beginning of an answer and closes the connection; nobody is at the address then.

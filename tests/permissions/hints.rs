@@ -102,6 +102,11 @@ fn a_call_that_is_stopped_at_a_limit_names_the_flag_that_raises_it() {
     entry["limits"] = json!({"memoryMb": 4});
     crib.manifest(&json!({"tools": [entry]}));
     assert!(hint("grow", &[]).contains("(`limits.memoryMb`): raise it there"), "{}", hint("grow", &[]));
+    // The flag would not raise it in a run either.
+    let turns = json!([{"tool_calls": [{"name": "grow", "arguments": {}}]}, {"content": "done"}]);
+    fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
+    let ran = crib.run(&["run", "--script", "script.json"]);
+    assert!(ran.stderr.contains("(`limits.memoryMb`): raise it there") && !ran.stderr.contains(memory), "{ran:?}");
 }
 
 #[test]

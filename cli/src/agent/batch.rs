@@ -46,6 +46,11 @@ impl Batch {
         Some((&self.calls[self.returned - 1], result))
     }
 
+    /// Stops all calls, and waits until each has its record.
+    pub(crate) async fn stop(&mut self) {
+        self.running.stop().await;
+    }
+
     /// Notes the result of a call, with what the call may have changed, when it ends; returns its message for the model if the
     /// call is one of these and was not noted before.
     pub(crate) fn note(&mut self, id: &str, result: &ToolResult, change: Option<String>) -> Option<Message> {

@@ -29,6 +29,7 @@
 use serde::{Serialize, Serializer};
 use toolcrib::Receipt;
 use toolcrib::call::{HookNote, Part};
+use toolcrib::tool::LimitRequest;
 
 use super::budget::{AT_BUDGET, BudgetKind};
 use super::turn::Usage;
@@ -201,6 +202,9 @@ pub(crate) struct ToolResult<'a> {
     /// Hint about a denial.
     #[serde(skip)]
     pub(crate) hint: Option<&'a str>,
+    /// Limits in the definition of the tool, as far as they are known; for hints.
+    #[serde(skip)]
+    pub(crate) own_limits: Option<&'a LimitRequest>,
     /// `true` if the step has no other call.
     #[serde(skip)]
     pub(crate) alone: bool,

@@ -146,6 +146,9 @@ impl Agent {
     /// conversation.
     pub(crate) async fn exchange(&mut self) -> anyhow::Result<End> {
         let end = self.steps().await;
+        if let (Err(_), Some(batch)) = (&end, &mut self.batch) {
+            batch.stop().await;
+        }
         self.last_end = Some(end.as_ref().map_or(FAILED, |(ending, _)| ending.as_str()));
         if !matches!(end, Ok((Ending::Answer, _))) {
             self.break_off();

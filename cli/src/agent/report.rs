@@ -206,9 +206,9 @@ impl Report {
         self.below.is_none() && self.unfinished.has_text()
     }
 
-    /// Returns the command that goes on with a kept run.
+    /// Returns the command that goes on with a kept run. It names the run: `--continue` may find a later one of the folder.
     pub(crate) fn resume_command(&self) -> Option<String> {
-        self.unfinished.keeper().map(|_| format!("toolcrib {} --continue", self.command))
+        self.unfinished.keeper().map(|keeper| format!("toolcrib {} --resume {}", self.command, keeper.id()))
     }
 
     /// Says why a run stopped without an answer, and how to go on.
@@ -222,9 +222,8 @@ impl Report {
 
     /// Says how to go on with a kept run.
     fn explain_resume(&self) {
-        if let Some(keeper) = self.unfinished.keeper() {
-            let (command, id) = (self.command, keeper.id());
-            render::hint(&format!("the run is kept: go on with `toolcrib {command} --resume {id}` and its options"));
+        if let Some(command) = self.resume_command() {
+            render::hint(&format!("the run is kept: go on with `{command}` and its options"));
         }
     }
 
@@ -382,7 +381,7 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flag
     render::flags(&result.receipt.flags);
     let shows_all = result.is_error || detail == Detail::Verbose;
     render::hints(&denial_hints(result.receipt, shows_all, deny_flags));
-    limit_hint(result.receipt.outcome, None).iter().for_each(|hint| render::hint(hint));
+    limit_hint(result.receipt.outcome, result.own_limits).iter().for_each(|hint| render::hint(hint));
     if result.is_error
         && detail != Detail::Verbose
         && let Some(hint) = failure_place::hint(result.log, result.content)

@@ -91,12 +91,12 @@ impl Server {
                     tokio::time::sleep(wait).await;
                 }
                 RequestError::Transient { reason, kind, .. } => {
-                    return Err(self.failed(&reason, self.transient_hint(&kind, report).as_deref(), attempt));
+                    return Err(self.failed(&reason, self.transient_hint(&kind, report).as_deref(), attempt, report));
                 }
                 RequestError::Permanent { reason, kind, .. } if kind == TIMEOUT => {
-                    return Err(self.failed(&reason, Some(&timeout_hint(report)), attempt));
+                    return Err(self.failed(&reason, Some(&timeout_hint(report)), attempt, report));
                 }
-                RequestError::Permanent { reason, hint, .. } => return Err(self.failed(&reason, hint, attempt)),
+                RequestError::Permanent { reason, hint, .. } => return Err(self.failed(&reason, hint, attempt, report)),
                 RequestError::Output(error) => return Err(error),
             }
         }
@@ -124,13 +124,16 @@ impl Server {
         format!("check the address, set by `--base-url` or `OAI_BASE_URL`, and that its server runs{key}")
     }
 
-    fn failed(&self, reason: &str, hint: Option<&str>, attempts: u32) -> anyhow::Error {
-        let times = render::counted(attempts, "attempt");
+    fn failed(&self, reason: &str, hint: Option<&str>, attempts: u32, report: &Report) -> anyhow::Error {
+        let (url, times) = (shown(&self.url), render::counted(attempts, "attempt"));
         let cause = match hint {
             Some(hint) => Advice::new(reason, hint).into(),
             None => anyhow!("{reason}"),
         };
-        cause.context(format!("no answer from `{}` after {times}", shown(&self.url)))
+        cause.context(match report.has_text() {
+            true => format!("the answer of `{url}` stopped after {times}"),
+            false => format!("no answer from `{url}` after {times}"),
+        })
     }
 
     async fn attempt(

@@ -68,6 +68,7 @@ impl Agent {
             receipt: &result.receipt,
             log: &result.log,
             hint: hint.as_deref(),
+            own_limits: tool.map(|tool| &tool.limits),
             alone,
         }))?;
         Ok(true)

@@ -50,11 +50,16 @@ impl UnfinishedAnswer {
 
     /// Returns `true` if text of the answer that arrives was reported.
     pub(crate) fn has_text(&self) -> bool {
-        !self.is_repeated && !self.text.is_empty()
+        !self.is_repeated && is_text(&self.text)
     }
 
-    /// Ends the answer; returns its text if it is not empty.
+    /// Ends the answer; returns its text if there is any.
     pub(crate) fn end(&mut self) -> Option<String> {
-        Some(std::mem::take(&mut self.text)).filter(|text| !text.trim().is_empty())
+        Some(std::mem::take(&mut self.text)).filter(|text| is_text(text))
     }
+}
+
+/// Returns `false` for white space alone, from which no conversation goes on.
+fn is_text(text: &str) -> bool {
+    !text.trim().is_empty()
 }

@@ -121,15 +121,17 @@ impl Chat {
         Ok(())
     }
 
-    /// Allows the calls of tools ahead. A name without a tool is refused, since it is misspelt.
+    /// Allows the calls of tools ahead, also of those that scripts of this chat have added. A name without a tool is refused,
+    /// since it is misspelt.
     fn allow(&self, pattern: Pattern) {
         let shown = one_line(pattern.as_str());
-        if self.runtime.tools().any(|tool| pattern.matches_tool(&tool.name)) {
+        let shown_tools = self.agent.session().tools();
+        let names = || self.runtime.tools().chain(shown_tools.iter().copied()).map(|tool| tool.name.as_str());
+        if names().any(|name| pattern.matches_tool(name)) {
             render::aside(&format!("calls of `{shown}` are not asked about in this chat"));
             return self.allowed.add(pattern);
         }
-        let names = self.runtime.tools().map(|tool| tool.name.as_str());
-        let meant = match suggestion::nearest(pattern.as_str(), names) {
+        let meant = match suggestion::nearest(pattern.as_str(), names()) {
             Some(nearest) => format!("did you mean `/allow {}`?", one_line(nearest)),
             None => "`/tools` lists the tools".to_owned(),
         };

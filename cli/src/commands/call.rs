@@ -143,7 +143,12 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let result = loop {
         tokio::select! {
             biased;
-            Some(event) = events.next() => args.show(&event, media)?,
+            Some(event) = events.next() => {
+                if let Err(error) = args.show(&event, media) {
+                    calls.stop().await;
+                    return Err(error);
+                }
+            }
             result = calls.next() => break result,
         }
     };

@@ -1,7 +1,7 @@
 //! The file of one run, open for writing. One process at a time writes it: the lock is a file of its own, so that others can
 //! read the run meanwhile.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use toolcrib::owner_only::{self, FileLock, OwnerOnlyFile, SharedAccess};
 
 /// Maximum size of the file of a run, in bytes.
 pub(super) const MAX_RUN_BYTES: u64 = 64 << 20;
-/// Maximum wait for the lock of a run.
+/// Maximum wait for the lock of a run: one that looks whether the run is written holds it for a moment.
 const MAX_LOCK_WAIT: Duration = Duration::from_millis(200);
 
 /// File of a run, with its lock.
@@ -29,21 +29,28 @@ pub(super) fn named(path: &Path) -> OwnerOnlyFile {
 }
 
 /// Takes the lock of the file at a path; the error is of the kind [`ErrorKind::WouldBlock`] if a process writes it.
-pub(super) fn lock(path: &Path, wait: Duration) -> io::Result<FileLock> {
-    named(path).lock(wait)
+pub(super) fn lock(path: &Path) -> io::Result<FileLock> {
+    named(path).lock(MAX_LOCK_WAIT)
+}
+
+/// Returns `true` if a process holds the lock of the file at a path. Creates nothing.
+pub(super) fn is_locked(path: &Path) -> bool {
+    let file = owner_only::options().read(true).open(named(path).beside("lock"));
+    // Shared, so that two processes that look at the same time do not take each other for the writer.
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 impl RunFile {
     /// Creates the file, which must not exist.
     pub(super) fn create(path: PathBuf) -> io::Result<Self> {
-        let lock = lock(&path, MAX_LOCK_WAIT)?;
+        let lock = lock(&path)?;
         let file = owner_only::options().write(true).create_new(true).open(&path)?;
         Ok(Self { path, file, end: 0, _lock: lock })
     }
 
     /// Opens the file, cuts off an incomplete last line, and returns its content.
     pub(super) fn open(path: PathBuf) -> io::Result<(Self, Vec<u8>)> {
-        let lock = lock(&path, MAX_LOCK_WAIT)?;
+        let lock = lock(&path)?;
         // The holder of the lock is the only writer, and the folder belongs to this user alone.
         let mut bytes = named(&path).read()?.ok_or(ErrorKind::NotFound)?;
         bytes.truncate(complete(&bytes));

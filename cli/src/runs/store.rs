@@ -109,7 +109,7 @@ impl RunStore {
 
     /// Returns `true` if a process writes the run now.
     pub(crate) fn is_running(&self, id: &str) -> bool {
-        matches!(file::lock(&self.path(id), Duration::ZERO), Err(error) if error.kind() == ErrorKind::WouldBlock)
+        file::is_locked(&self.path(id))
     }
 
     /// Returns the identifier of the run that a person typed.
@@ -181,7 +181,7 @@ impl RunStore {
         if !path.is_file() {
             return Ok(false);
         }
-        let lock = match file::lock(&path, Duration::ZERO) {
+        let lock = match file::lock(&path) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 return Err(Advice::new(format!("the run `{id}` goes on in another process"), "end it first").into());
             }
@@ -265,6 +265,22 @@ mod tests {
         let small = add(&store, 1, Duration::ZERO);
         add(&store, 1, Duration::ZERO);
         assert!(left(&store).contains(&small) && left(&store).contains(&large) && !left(&store).contains(&young));
+    }
+
+    #[test]
+    fn processes_that_look_at_the_same_time_do_not_take_each_other_for_the_writer() {
+        let (_folder, store) = store();
+        let id = add(&store, 1, Duration::ZERO);
+        // Another one that looks.
+        let lock = File::open(store.path(&id).with_added_extension("lock")).unwrap();
+        lock.lock_shared().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..500).for_each(|_| assert!(!store.is_running(&id))));
+            }
+        });
+        assert!(!store.is_running("7k3md-x0q9a"));
+        assert_eq!(fs::read_dir(store.folder()).unwrap().count(), 2, "looking creates no file");
     }
 
     #[test]

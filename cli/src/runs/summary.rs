@@ -99,7 +99,13 @@ impl End {
             });
             if let Some(figures) = line.figures() {
                 let mut figures = figures.clone();
+                // After an undo without figures, nobody knows whether the first prompt is still there, or which one took its
+                // place.
+                let is_undone = later.iter().any(|line| matches!(line, Line::Undo { .. }));
                 later.into_iter().rev().try_for_each(|line| add(&mut figures, line))?;
+                if is_undone {
+                    (figures.undone, figures.title) = (Some(true), None);
+                }
                 end.figures = Some(figures);
                 break;
             }
@@ -114,8 +120,6 @@ fn add(figures: &mut RunFigures, line: Line) -> anyhow::Result<()> {
     match line {
         Line::Message { message, .. } => figures.add_message(&serde_json::from_value(message)?),
         Line::Usage(usage) => figures.add_usage(usage),
-        // It has no figures of its own, so that nobody knows whether the first prompt is still there.
-        Line::Undo { .. } => (figures.undone, figures.title) = (Some(true), None),
         _ => {}
     }
     Ok(())

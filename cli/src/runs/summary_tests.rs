@@ -150,6 +150,18 @@ fn figures_without_a_title_leave_it_to_the_first_prompt_if_nothing_was_taken_bac
 }
 
 #[test]
+fn no_later_prompt_is_the_first_one_after_an_undo_without_figures() {
+    let bytes = kept(|keeper| {
+        long(keeper);
+        keeper.end("answer", &Totals::default()).unwrap();
+    });
+    let undo = json!({ "type": "undo", "messages": 4 });
+    let later = json!({ "type": "message", "message": { "role": "user", "content": "later" } });
+    let (found, _) = summary(&[&bytes[..], format!("{undo}\n{later}\n").as_bytes()].concat());
+    assert_eq!((found.title.as_str(), found.figures.unwrap().undone), ("", Some(true)));
+}
+
+#[test]
 fn damage_is_reported_if_it_is_in_what_is_read() {
     let read = |text: &str| {
         let mut file = Cursor::new(text.as_bytes().to_vec());

@@ -167,10 +167,11 @@ impl<S: Sink> WriteQueue<S> {
         }
     }
 
-    /// Passes the writer to the thread, which the first pass starts; `false` if no thread can be had.
+    /// Passes the writer to the thread, which the first pass starts, and also one after it has ended; `false` if no thread can
+    /// be had.
     fn pass_writer(&self) -> bool {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if thread.is_none() {
+        if thread.as_ref().is_none_or(|thread| thread.handle.is_finished()) {
             *thread = WriterThread::start(self.shared.clone()).ok();
         }
         let has_thread = thread.as_ref().is_some_and(WriterThread::is_of_this_process);
@@ -239,12 +240,16 @@ impl<S: Sink> Shared<S> {
     fn write_batch(&self) -> bool {
         let waiting = std::mem::take(&mut self.state().waiting);
         let (entries, senders): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
-        // If the sink panics, the senders are dropped, and each entry has failed.
-        let Ok(results) = catch_unwind(AssertUnwindSafe(|| self.sink.write(&entries))) else { return false };
-        let is_written = results.iter().all(Result::is_ok);
-        for (sender, result) in senders.into_iter().zip(results) {
-            // A call that was dropped needs no result.
-            let _ = sender.send(result);
+        // If the sink panics, each entry has failed.
+        let results = catch_unwind(AssertUnwindSafe(|| self.sink.write(&entries))).unwrap_or_default();
+        let mut results = results.into_iter();
+        let mut is_written = true;
+        for sender in senders {
+            let result = results.next().unwrap_or_else(|| Err(failed()));
+            is_written &= result.is_ok();
+            // A call that was dropped needs no result. The waker of one that waits is not ours: if it panics, the writer
+            // goes on, since all other calls depend on it.
+            let _ = catch_unwind(AssertUnwindSafe(|| sender.send(result)));
         }
         is_written
     }

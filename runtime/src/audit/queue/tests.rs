@@ -230,3 +230,43 @@ fn a_queue_that_its_own_thread_drops_ends_too() {
     }
     assert!(matches!(ended.poll_unpin(&mut Context::from_waker(&waker)), Poll::Ready(Ok(()))));
 }
+
+/// Waker that panics on the thread that wakes.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("planned");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_harms_no_other_call() {
+    let queue = fed(0, Duration::ZERO, false);
+    // On this thread, and twice on that of the queue.
+    for is_written in [true, false, false] {
+        begin_writer(&queue);
+        let mut writing = queue.write(entry(b"{}"));
+        let mut other = queue.write(entry(b"{}"));
+        let mut ended = Box::pin(writing.ended());
+        let waker = Arc::new(Panics).into();
+        assert!(ended.poll_unpin(&mut Context::from_waker(&waker)).is_pending());
+        queue.write_waiting(Writer::new(&queue.shared), Instant::now(), is_written);
+        assert!(other.wait().is_ok());
+        assert!(matches!(ended.poll_unpin(&mut Context::from_waker(&waker)), Poll::Ready(Ok(()))));
+        while queue.shared.state().has_writer {
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_has_ended_is_replaced() {
+    let queue = fed(5, Duration::ZERO, true);
+    let handle = thread::spawn(|| ());
+    while !handle.is_finished() {
+        thread::yield_now();
+    }
+    *queue.thread.lock().unwrap() = Some(WriterThread { handle, process: process::id() });
+    assert_eq!(batches(&queue), (1, 6));
+}
