@@ -79,8 +79,8 @@ pub(crate) async fn build(folder: &Path, debug: bool, shared: Option<&BuildFolde
     let sdk = shared.map(|shared| shared.path().to_path_buf());
     let built = tokio::task::spawn_blocking(move || Built::read(output, &manifest, sdk.as_deref())).await??;
     let status = cargo.child.wait().context("cannot wait for cargo")?;
-    // Before the messages of this program; a closed terminal takes none, and a process that cargo left behind, such as the daemon of
-    // a compiler's cache, may hold the pipe for ever.
+    // Before the messages of this program; a closed terminal takes none. A process that cargo left behind, such as the daemon of a
+    // compiler's cache, may hold the pipe for ever.
     let _ = copied.map(|end| end.recv_timeout(MAX_COPY));
     if let Some(target) = target {
         target.leave(&built.packages);
