@@ -4,6 +4,7 @@
 mod building;
 mod languages;
 mod sharing;
+mod staleness;
 mod testing;
 
 use std::env;

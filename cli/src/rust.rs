@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -21,6 +23,9 @@ pub(crate) const TARGET: &str = "wasm32-wasip2";
 /// Hint if Rust is not installed.
 const INSTALL: &str = "install Rust from https://rustup.rs; for other languages, use their own compilers and \
                        add tool metadata with `toolcrib describe`";
+
+/// Maximum time for the last messages of cargo after its end.
+const MAX_COPY: Duration = Duration::from_secs(2);
 
 /// Variables of cargo with the author's own target folder.
 const TARGET_VARIABLES: [&str; 2] = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"];
@@ -65,13 +70,18 @@ pub(crate) async fn build(folder: &Path, debug: bool, shared: Option<&BuildFolde
     let mut cargo = Running::start(&mut cargo).map_err(|error| missing("cargo", &error))?;
     let output = cargo.child.stdout.take().context("cargo has no output")?;
     let messages = cargo.child.stderr.take();
-    let messages = messages.map(|messages| thread::spawn(move || cargo_messages::copy(messages, io::stderr())));
+    let copied = messages.map(|messages| {
+        let (ended, end) = mpsc::channel();
+        thread::spawn(move || ended.send(cargo_messages::copy(messages, io::stderr())));
+        end
+    });
     // An interruption drops the process, which ends it.
     let sdk = shared.map(|shared| shared.path().to_path_buf());
     let built = tokio::task::spawn_blocking(move || Built::read(output, &manifest, sdk.as_deref())).await??;
     let status = cargo.child.wait().context("cannot wait for cargo")?;
-    // Before the messages of this program; a closed terminal takes none.
-    let _ = messages.map(JoinHandle::join);
+    // Before the messages of this program; a closed terminal takes none. A process that cargo left behind, such as the daemon of a
+    // compiler's cache, may hold the pipe for ever.
+    let _ = copied.map(|end| end.recv_timeout(MAX_COPY));
     if let Some(target) = target {
         target.leave(&built.packages);
     }

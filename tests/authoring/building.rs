@@ -134,12 +134,12 @@ fn a_default_that_does_not_fit_fails_the_build_at_its_place() {
     write(&crib, "wrong-default/Cargo.toml", &manifest);
     let ran = with_rust(&crib, &["build", "wrong-default"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-    for (told, place) in [
+    for (mistake, place) in [
         ("the default is none of the values of its argument", "src/lib.rs:8:"),
         ("the default is above the maximum of its argument", "src/lib.rs:9:"),
         ("the default is not of the type of its argument", "src/lib.rs:10:"),
     ] {
-        let (_, after) = ran.stderr.split_once(told).unwrap_or_else(|| panic!("{told}: {}", ran.stderr));
+        let (_, after) = ran.stderr.split_once(mistake).unwrap_or_else(|| panic!("{mistake}: {}", ran.stderr));
         assert!(after.lines().nth(1).is_some_and(|line| line.contains(place)), "{place}: {}", ran.stderr);
     }
     let sound = source.replace("fats", "fast").replace("300", "30").replace("\"x\"", "true");
@@ -170,4 +170,29 @@ fn a_new_tool_is_built_tested_and_called_as_it_is() {
     cargo.args(["test", "--lib"]).current_dir(crib.path("newly-made")).env_clear();
     let ran = Ran::from(give_rust(cargo).output().expect("cargo starts"));
     assert!(ran.code == Some(0) && ran.stdout.contains("1 passed"), "{ran:?}");
+}
+
+/// A daemon that cargo starts, such as that of a compiler's cache, may hold cargo's standard error for ever.
+#[cfg(unix)]
+#[test]
+fn a_process_that_cargo_leaves_behind_is_not_waited_for() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let crib = Crib::new();
+    assert_eq!(crib.run(&["new", "tool", "left-behind"]).code, Some(0));
+    let cargo = "sleep 300 >/dev/null &\necho $! >\"$HOME/daemon\"\necho the last message >&2\nexit 7";
+    for (name, script) in [("rustc", "echo /usr"), ("cargo", cargo)] {
+        let path = format!("programs/{name}");
+        write(&crib, &path, &format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(crib.path(&path), fs::Permissions::from_mode(0o755)).expect("permissions");
+    }
+    let mut build = crib.toolcrib(&["build", "left-behind"]);
+    build.env("PATH", format!("{}:/usr/bin:/bin", crib.path("programs").display()));
+    build.env("TOOLCRIB_CACHE_DIR", crib.path("cache"));
+    let ran = Ran::from(build.output().expect("the program starts"));
+    let daemon = fs::read_to_string(crib.path("home/daemon")).expect("the daemon");
+    let ended = Command::new("kill").arg(daemon.trim()).status().expect("`kill` starts");
+    assert!(ended.success(), "the daemon had ended before: {ran:?}");
+    let expected = "the last message\nerror: building `left-behind` failed (exit status: 7)\n";
+    assert!(ran.code == Some(1) && ran.stderr.contains(expected), "{ran:?}");
 }

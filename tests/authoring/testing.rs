@@ -105,43 +105,6 @@ fn nothing_is_tested_where_there_is_nothing_to_test() {
     shipped(&crib, "calculate");
     failed(&["test"], "found 2 components in `.`\nhint: pass one of them");
     assert!(crib.records().is_empty(), "no call was made");
-    fs::remove_file(crib.path("calculate.wasm")).expect("a component to remove");
-    write(&crib, "src/lib.rs", "");
-    let stale = "error: `src/lib.rs` is newer than `get_time.wasm`\nhint: run `toolcrib build .` first";
-    for arguments in [&["test"][..], &["test", "get_time.wasm"]] {
-        failed(arguments, stale);
-    }
-    let front = "---\ncomponent: get_time.wasm\n---\nTell the time.\n";
-    write(&crib, "clock.md", front);
-    failed(&["test", "clock.md"], stale);
-}
-
-#[test]
-fn a_component_that_is_older_than_its_source_is_called_with_a_warning() {
-    let crib = Crib::new();
-    shipped(&crib, "get_time");
-    let warned = |arguments: &[&str]| {
-        let ran = crib.run(arguments);
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        let told = "warning: `src/lib.rs` is newer than `get_time.wasm`, which is used as it is\n\
-                    hint: run `toolcrib build .` to use the change\n";
-        ran.stderr.contains(told)
-    };
-    write(&crib, "script.json", r#"{"prompt": "go", "turns": [{"content": "the end"}]}"#);
-    let commands = [
-        &["call", "get_time", r#"{"timezone":"UTC"}"#, "--tools", "get_time.wasm"][..],
-        &["run", "--script", "script.json", "--tools", "get_time.wasm"],
-        &["inspect", "get_time", "--tools", "get_time.wasm"],
-        &["inspect", "./get_time.wasm"],
-    ];
-    for command in commands {
-        assert!(!warned(command), "{command:?}");
-    }
-    write(&crib, "src/lib.rs", "");
-    for command in commands {
-        assert!(warned(command), "{command:?}");
-    }
-    assert!(!warned(&["list", "--tools", "get_time.wasm"]), "nothing is called");
 }
 
 #[test]
@@ -194,7 +157,7 @@ fn a_misspelt_path_leads_to_the_nearest() {
         ("nothing-like-it", "pass a component, a Markdown tool, or a folder of them"),
     ] {
         let ran = crib.run(&["test", path]);
-        let told = format!("error: `{path}` does not exist\nhint: {near}\n");
-        assert_eq!((ran.code, ran.stderr), (Some(1), told));
+        let expected = format!("error: `{path}` does not exist\nhint: {near}\n");
+        assert_eq!((ran.code, ran.stderr), (Some(1), expected));
     }
 }

@@ -191,22 +191,36 @@ fn a_file_that_is_not_a_bundle_is_replaced_only_by_force() {
         fs::write(crib.path(name), "mine").unwrap();
         let ran = pack(&crib, "tools.json", name);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-        let told = format!("error: `{name}` exists and is not a bundle\nhint: name another file with `-o`, or ");
-        assert!(ran.stderr.starts_with(&told), "{ran:?}");
+        let expected = format!("error: `{name}` exists and is not a bundle\nhint: name another file with `-o`, or ");
+        assert!(ran.stderr.starts_with(&expected), "{ran:?}");
         assert_eq!(fs::read_to_string(crib.path(name)).unwrap(), "mine");
         let ran = crib.run(&["bundle", "pack", "tools.json", "-o", name, "--force"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         assert!(fs::read(crib.path(name)).unwrap() == whole);
     }
-    for (out, told) in [
-        ("work", "error: `work` is a folder\nhint: name a file, such as `-o work/tools.tar`"),
+    for (out, expected) in [
+        ("work", "error: `work` is a folder\nhint: name a file, such as `-o work/tools.tar`\n"),
         (
             "no/such/x.tar",
-            "error: the folder `no/such` of `no/such/x.tar` does not exist\nhint: create it with `mkdir -p",
+            "error: the folder `no/such` of `no/such/x.tar` does not exist\nhint: create it with `mkdir -p no/such`\n",
         ),
     ] {
         let ran = crib.run(&["bundle", "pack", "tools.json", "-o", out, "--force"]);
-        assert!(ran.code == Some(1) && ran.stderr.starts_with(told), "{out}: {ran:?}");
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), expected), "{out}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_advised_command_has_its_path_as_one_word() {
+    let crib = crib();
+    fs::create_dir(crib.path("a b;id")).unwrap();
+    for (out, advice) in [
+        ("a b;id", "hint: name a file, such as `-o 'a b;id/tools.tar'`\n"),
+        ("no $(id)/x.tar", "hint: create it with `mkdir -p 'no $(id)'`\n"),
+    ] {
+        let ran = pack(&crib, "tools.json", out);
+        assert!(ran.code == Some(1) && ran.stderr.ends_with(advice), "{ran:?}");
     }
 }
 
@@ -214,6 +228,13 @@ fn a_file_that_is_not_a_bundle_is_replaced_only_by_force() {
 fn a_component_that_is_older_than_its_source_is_packed_only_on_request() {
     let crib = crib();
     fs::create_dir_all(crib.path("tools/bin/src")).unwrap();
+    fs::write(crib.path("tools/bin/Cargo.toml"), "[package]\nname = \"echo\"\n").unwrap();
+    fs::File::options()
+        .write(true)
+        .open(crib.path("tools/bin/Cargo.toml"))
+        .unwrap()
+        .set_modified(std::time::SystemTime::UNIX_EPOCH)
+        .unwrap();
     let source = fs::File::create(crib.path("tools/bin/src/lib.rs")).unwrap();
     let set = |seconds| {
         let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
@@ -224,9 +245,9 @@ fn a_component_that_is_older_than_its_source_is_packed_only_on_request() {
     set(4_000_000_000);
     let ran = pack(&crib, "tools.json", "y.tar");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-    let told = "error: `tools/bin/src/lib.rs` is newer than `tools/bin/echo.wasm`\n\
-                hint: run `toolcrib build tools/bin` first, or pack the component as it is with `--allow-stale`\n";
-    assert_eq!(ran.stderr, told);
+    let expected = "error: `tools/bin/src/lib.rs` is newer than `tools/bin/echo.wasm`\n\
+                    hint: run `toolcrib build tools/bin` first, or pack the component as it is with `--allow-stale`\n";
+    assert_eq!(ran.stderr, expected);
     assert!(!crib.path("y.tar").exists());
     let ran = crib.run(&["bundle", "pack", "tools.json", "-o", "y.tar", "--allow-stale"]);
     assert!(ran.code == Some(0) && ran.stderr.contains("warning: `tools/bin/src/lib.rs` is newer"), "{ran:?}");

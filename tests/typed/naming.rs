@@ -46,16 +46,16 @@ fn the_function_with_a_stream_is_named_with_its_type_and_the_way_out() {
     );
     for arguments in [&["validate", "streams.wasm"][..], &["call", "add", "{\"n\":1}", "--tools", "streams.wasm"]] {
         let ran = crib.run(arguments);
-        let told = ran.stdout.clone() + &ran.stderr;
+        let output = ran.stdout.clone() + &ran.stderr;
         assert_eq!(ran.code, Some(1), "{ran:?}");
         for words in [
             "`store` (its parameter `data` is or holds a stream or a future",
             "the other functions of the component only without it",
             "such as a list in place of a stream",
         ] {
-            assert!(told.contains(words), "{words}: {told}");
+            assert!(output.contains(words), "{words}: {output}");
         }
-        assert!(!told.contains("`add` ("), "{told}");
+        assert!(!output.contains("`add` ("), "{output}");
     }
 }
 
@@ -149,14 +149,14 @@ fn types_that_are_too_many_or_too_deep_are_no_tool() {
     let mut wide = "(type $t0 (record".to_owned();
     (0..5_001).for_each(|n| wide += &format!(" (field \"f{n}\" bool)"));
     wide += "))(export $w \"w\" (type $t0))";
-    for (name, text, told) in [
+    for (name, text, reason) in [
         ("deep.wasm", bomb(&deep, "$t59"), "types nested deeper than 50 levels"),
         ("wide.wasm", bomb(&wide, "$w"), "its types consist of 5002 types, more than the 5000 allowed"),
         ("bomb.wasm", bomb(&types, "$t15"), "its types consist of 131071 types, more than the 5000 allowed"),
     ] {
         wat(&crib, name, &text);
         let ran = crib.run(&["list", "--strict", "--tools", name]);
-        assert!(ran.code == Some(0) && ran.stderr.contains(told), "{name}: {ran:?}");
+        assert!(ran.code == Some(0) && ran.stderr.contains(reason), "{name}: {ran:?}");
         assert_eq!(crib.call("g", &json!({}), &["--tools", name])["receipt"]["outcome"], "ok", "{name}");
     }
     // Long descriptions of few types, of several functions, and in a name.
@@ -172,14 +172,14 @@ fn types_that_are_too_many_or_too_deep_are_no_tool() {
         "(func (export \"f\") (result u32) (canon",
         &format!("(func (export \"f{}\") (result u32) (canon", "x".repeat(128)),
     );
-    for (name, text, told) in [
+    for (name, text, reason) in [
         ("large.wasm", bomb(&large(2000), "$w"), "its schemas would have about"),
         ("together.wasm", together + ")", "the schemas of all functions together would have more than 2097152 bytes"),
         ("long.wasm", long, "its name is longer than 128 characters"),
     ] {
         wat(&crib, name, &text);
         let ran = crib.run(&["list", "--strict", "--tools", name]);
-        assert!(ran.code == Some(0) && ran.stderr.contains(told), "{name}: {ran:?}");
+        assert!(ran.code == Some(0) && ran.stderr.contains(reason), "{name}: {ran:?}");
         assert_eq!(crib.call("g", &json!({}), &["--tools", name])["receipt"]["outcome"], "ok", "{name}");
     }
     let mut many = "(component (core module $m (func (export \"f\"))) (core instance $i (instantiate $m))".to_owned();

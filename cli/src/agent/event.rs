@@ -199,6 +199,9 @@ pub(crate) struct ToolResult<'a> {
     pub(crate) receipt: &'a Receipt,
     /// Standard error of the tool; for people.
     pub(crate) log: &'a str,
+    /// Hint about the place of a failure.
+    #[serde(skip)]
+    pub(crate) failure: Option<&'a str>,
     /// Hint about a denial.
     #[serde(skip)]
     pub(crate) hint: Option<&'a str>,

@@ -13,7 +13,6 @@ use super::event::{Ending, Event, EventLine, Subagent, ToolResult, Totals};
 use super::keeper::Keeper;
 use super::turn::Turn;
 use super::unfinished::UnfinishedAnswer;
-use crate::failure_place;
 use crate::media::MediaFolder;
 use crate::options::is_maskable;
 use crate::permission::{DenyFlags, FolderHints, ask_person, denial_hints, limit_hint};
@@ -382,11 +381,8 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flag
     let shows_all = result.is_error || detail == Detail::Verbose;
     render::hints(&denial_hints(result.receipt, shows_all, deny_flags));
     limit_hint(result.receipt.outcome, result.own_limits).iter().for_each(|hint| render::hint(hint));
-    if result.is_error
-        && detail != Detail::Verbose
-        && let Some(hint) = failure_place::hint(result.log, result.content)
-    {
-        render::hint(&hint);
+    if let Some(hint) = result.failure.filter(|_| detail != Detail::Verbose) {
+        render::hint(hint);
     }
     if let Some(hint) = result.hint {
         render::hint(hint);

@@ -8,6 +8,7 @@ use super::batch::Batch;
 use super::change::change_of;
 use super::event::{Ending, Event, ToolResult as CallEnd};
 use super::turn::Call;
+use crate::failure_place;
 use crate::interrupt;
 use crate::permission::hint;
 use crate::watch::{CallEvent, CallEventKind};
@@ -56,17 +57,21 @@ impl Agent {
         self.totals.failed_calls += u64::from(result.is_error());
         let tool = self.session.tools().into_iter().find(|tool| tool.name == result.receipt.tool);
         let hint = hint(&result.receipt, tool, &call.arguments);
+        let content = result.content();
+        let failed = tool.filter(|_| result.is_error());
+        let failure = failed.and_then(|tool| failure_place::hint(tool, &result.log, &content));
         self.report.emit(&Event::ToolResult(CallEnd {
             step,
             id: &call.id,
             name: &call.name,
             is_error: result.is_error(),
-            content: &result.content(),
+            content: &content,
             display: result.display.as_deref(),
             plugin: tool.map(Tool::plugin),
             shown: &result.shown,
             receipt: &result.receipt,
             log: &result.log,
+            failure: failure.as_deref(),
             hint: hint.as_deref(),
             own_limits: tool.map(|tool| &tool.limits),
             alone,

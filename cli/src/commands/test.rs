@@ -53,6 +53,9 @@ pub(crate) struct Args {
     /// File with the test cases [default: `NAME.tests.json` beside NAME.md or NAME.wasm, else `tests.json`]
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
+    /// Test components that are older than their sources
+    #[arg(long)]
+    allow_stale: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -88,7 +91,7 @@ impl Args {
         let paths = if self.cases.is_some() { vec![self.path.clone()] } else { subject::below(&self.path) };
         let mut seen = HashSet::new();
         let found = paths.into_iter().map(|path| {
-            let subject = Subject::find(&path);
+            let subject = Subject::find(&path, self.allow_stale);
             (path, subject)
         });
         // A folder and the component in it can have the same cases.
@@ -146,7 +149,7 @@ async fn test(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Runs the cases of one subject.
 async fn test_one(args: &Args, subject: &Subject, total: &mut Total) -> anyhow::Result<()> {
-    subject.require_fresh()?;
+    subject.require_fresh(args.allow_stale)?;
     let file = args.cases.clone().unwrap_or_else(|| subject.cases());
     let text = input::file(&file).map_err(|error| {
         let hint = "write cases as shown in `toolcrib test --help`, or pass a file with `--cases FILE`";

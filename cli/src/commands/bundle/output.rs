@@ -12,7 +12,7 @@ use toolcrib::source;
 use toolcrib_bundle::{BlobSource, Bundle, BundleBuilder, MediaType, Metadata, WrittenBundle};
 
 use crate::component::UNFINISHED;
-use crate::render::Advice;
+use crate::render::{self, Advice};
 
 use super::contents::{BILL, Contents};
 
@@ -34,10 +34,11 @@ pub(super) fn check_target(out: &Path, force: bool) -> anyhow::Result<()> {
     let shown = out.display();
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (message, hint) = if out.is_dir() {
-        (format!("`{shown}` is a folder"), format!("name a file, such as `-o {}`", out.join("tools.tar").display()))
+        let file = render::shell_path(&out.join("tools.tar"));
+        (format!("`{shown}` is a folder"), format!("name a file, such as `-o {file}`"))
     } else if !folder.is_dir() {
-        let folder = folder.display();
-        (format!("the folder `{folder}` of `{shown}` does not exist"), format!("create it with `mkdir -p {folder}`"))
+        let create = format!("create it with `mkdir -p {}`", render::shell_path(folder));
+        (format!("the folder `{}` of `{shown}` does not exist", folder.display()), create)
     } else if !force && out.exists() && !is_bundle(out) {
         let hint = "name another file with `-o`, or replace this one with `--force`".to_owned();
         (format!("`{shown}` exists and is not a bundle"), hint)

@@ -118,13 +118,7 @@ fn require_fresh(contents: &Contents, allow_stale: bool) -> anyhow::Result<()> {
         staleness::warn(tools());
         return Ok(());
     }
-    match StaleComponent::of_tools(tools()).first() {
-        None => Ok(()),
-        Some(stale) => {
-            let hint = format!("{}, or pack the component as it is with `--allow-stale`", stale.advice());
-            Err(Advice::new(stale.message(), hint).into())
-        }
-    }
+    StaleComponent::of_tools(tools()).first().map_or(Ok(()), |stale| Err(stale.refusal("pack")))
 }
 
 fn pack(contents: &Contents, out: &Path, name: Option<String>, version: Option<String>) -> anyhow::Result<Packed> {

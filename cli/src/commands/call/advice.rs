@@ -57,7 +57,9 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
         (None, Some(tool)) if let Some(hint) = limit_hint(error.outcome, Some(&tool.limits)) => {
             render::hint(&hint);
         }
-        _ if !verbose && let Some(hint) = failure_place::hint(&result.log, &error.message) => render::hint(&hint),
+        (_, Some(tool)) if !verbose && let Some(hint) = failure_place::hint(tool, &result.log, &error.message) => {
+            render::hint(&hint);
+        }
         _ if !verbose && ![error.content().trim(), error.message.trim(), ""].contains(&result.log.trim()) => {
             render::hint("the tool wrote to standard error; show it with --verbose");
         }

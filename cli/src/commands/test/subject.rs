@@ -9,7 +9,7 @@ use toolcrib::source;
 use crate::changes;
 use crate::options::project_file;
 use crate::render::{self, Advice};
-use crate::staleness::{self, SCRIPT, StaleComponent};
+use crate::staleness::{self, PACKAGE, SCRIPT, StaleComponent};
 use crate::suggestion;
 
 use super::cases::Case;
@@ -20,8 +20,6 @@ const CASES: &str = "tests.json";
 const MARKDOWN: &str = "md";
 /// Extension of components.
 const COMPONENT: &str = "wasm";
-/// Manifest of a package in Rust.
-const PACKAGE: &str = "Cargo.toml";
 /// Folder of Markdown tools in a project.
 const PROJECT_TOOLS: &str = ".harness/tools";
 
@@ -36,13 +34,14 @@ pub(super) struct Subject {
 
 impl Subject {
     /// Resolves a path: the path itself or, for a folder, its `tools.json`, its project of Markdown tools or its only
-    /// component.
-    pub(super) fn find(path: &Path) -> anyhow::Result<Self> {
+    /// component. With `allow_stale`, a component may be older than its sources.
+    pub(super) fn find(path: &Path, allow_stale: bool) -> anyhow::Result<Self> {
         require(path)?;
         let is_package = path.is_dir() && project_file(path).is_none();
         let path = if is_package { component(path)? } else { path.to_path_buf() };
         // Before it is read: the current sources may build a sound component.
-        if path.is_file()
+        if !allow_stale
+            && path.is_file()
             && let Some(stale) = StaleComponent::of(&path)
         {
             return Ok(Self { path, tools: Vec::new(), programs: Vec::new(), stale: Some(stale) });
@@ -53,9 +52,14 @@ impl Subject {
         Ok(Self { path, tools: tools.into_iter().map(|tool| tool.name).collect(), programs, stale })
     }
 
-    /// Refuses a subject with a component that is older than its sources.
-    pub(super) fn require_fresh(&self) -> anyhow::Result<()> {
-        self.stale.as_ref().map_or(Ok(()), |stale| Err(stale.refusal()))
+    /// Refuses a subject with a component that is older than its sources; with `allow_stale` it only warns.
+    pub(super) fn require_fresh(&self, allow_stale: bool) -> anyhow::Result<()> {
+        match &self.stale {
+            Some(stale) if !allow_stale => return Err(stale.refusal("test")),
+            Some(stale) => stale.warn(),
+            None => {}
+        }
+        Ok(())
     }
 
     /// Returns the default file of cases: that of the file's own name beside it, if there is one, or that of the folder.
