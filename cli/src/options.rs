@@ -1,6 +1,7 @@
 //! Options shared by all commands that load tools: sources, permissions, limits, records. They are turned into a runtime
 //! here and nowhere else.
 
+mod audit_log;
 mod checking;
 mod client;
 mod compiling;
@@ -36,11 +37,12 @@ use crate::config::{Config, Mask, project_of, system_file, user_file};
 use crate::permission::{DenyFlags, PendingCalls, TerminalApprover};
 use crate::progress::{self, Underway};
 use crate::registries::{HeldBundles, localize};
-use crate::render::{self, Advice};
+use crate::render;
 use crate::secrets::{PASSPHRASE, Vault};
 use crate::staleness;
 
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
+pub(crate) use audit_log::AuditLog;
 use checking::with_place;
 pub(crate) use checking::{DeadRule, RuleCheck, check_rules};
 pub(crate) use client::ClientOptions;
@@ -159,28 +161,6 @@ pub(crate) struct Sources {
     pub(crate) called: Option<String>,
     #[arg(skip)]
     held: HeldBundles,
-}
-
-/// Location of the audit log.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct AuditLog {
-    /// Directory for the audit log [default: `toolcrib/audit` in your state directory]
-    #[arg(long, value_name = "DIR", env = "TOOLCRIB_AUDIT_DIR", hide_env_values = true, help_heading = RECORDS)]
-    audit_dir: Option<PathBuf>,
-}
-
-impl AuditLog {
-    /// Returns the log's folder.
-    pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
-        let default = || {
-            let user = user_folders()?;
-            Some(user.state_dir().unwrap_or(user.data_local_dir()).join("audit"))
-        };
-        self.audit_dir.clone().or_else(default).ok_or_else(|| {
-            Advice::new("no folder for the audit log: no home directory was found", "set one with `--audit-dir DIR`")
-                .into()
-        })
-    }
 }
 
 impl Sources {

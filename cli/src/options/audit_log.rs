@@ -1,0 +1,29 @@
+//! The option that places the audit log.
+
+use std::path::PathBuf;
+
+use crate::render::Advice;
+
+use super::{RECORDS, user_folders};
+
+/// Location of the audit log.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct AuditLog {
+    /// Directory for the audit log [default: `toolcrib/audit` in your state directory]
+    #[arg(long, value_name = "DIR", env = "TOOLCRIB_AUDIT_DIR", hide_env_values = true, help_heading = RECORDS)]
+    audit_dir: Option<PathBuf>,
+}
+
+impl AuditLog {
+    /// Returns the log's folder.
+    pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
+        let default = || {
+            let user = user_folders()?;
+            Some(user.state_dir().unwrap_or(user.data_local_dir()).join("audit"))
+        };
+        self.audit_dir.clone().or_else(default).ok_or_else(|| {
+            Advice::new("no folder for the audit log: no home directory was found", "set one with `--audit-dir DIR`")
+                .into()
+        })
+    }
+}
