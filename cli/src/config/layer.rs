@@ -13,7 +13,7 @@ use super::table::{Field, Table};
 use super::{path, place};
 use crate::input;
 use crate::render::{self, Advice};
-use crate::trust::Subject;
+use crate::trust::{Item, Subject};
 
 /// Table of the profiles.
 const PROFILE: &str = "profile";
@@ -234,7 +234,8 @@ impl SettingsText {
         Ok(Self { path: path.to_path_buf(), file: file.to_owned(), text, settings, profiles })
     }
 
-    /// Returns the file as a subject of trust, with the settings that only count once it is trusted.
+    /// Returns the file as a subject of trust: the settings that only count once it is trusted are requests, and those that
+    /// restrict are recorded, so that a review names one that is gone.
     pub(crate) fn subject(&self) -> Subject {
         let path = canonical(&self.path).unwrap_or_else(|_| self.path.clone());
         let item = |setting: &Setting| {
@@ -243,11 +244,16 @@ impl SettingsText {
                 Value::Array(items) if !items.is_empty() => items.iter().map(shown).collect(),
                 value => vec![shown(value)],
             };
-            let requests = values.iter().map(|value| format!("{REQUEST}{} = {value}", setting.name)).collect();
-            (setting.name.clone(), requests)
+            let values = values.iter().map(|value| format!("{} = {value}", setting.name));
+            match setting.key.restricts() {
+                true => Item::of_restrictions(setting.name.clone(), values.collect()),
+                false => {
+                    let requests = values.map(|value| format!("{REQUEST}{value}"));
+                    Item::of_requests(setting.name.clone(), requests.collect())
+                }
+            }
         };
-        let restricted = self.settings.iter().filter(|setting| !setting.key.restricts());
-        Subject::of_settings(path, &self.text, restricted.map(item).collect())
+        Subject::of_settings(path, &self.text, self.settings.iter().map(item).collect())
     }
 
     /// Returns the settings as layers of their own: those outside of profiles and those of each profile.

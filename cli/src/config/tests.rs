@@ -145,9 +145,10 @@ fn a_profile_has_the_sections_of_the_file() {
 }
 
 #[test]
-fn all_that_trust_grants_is_requested_and_denials_are_not() {
+fn all_that_trust_grants_is_requested_and_denials_are_recorded() {
     let subject = parse(WHOLE, LayerKind::Project).unwrap().subject();
-    let names: Vec<&str> = subject.items.iter().map(|item| item.name.as_str()).collect();
+    let (denials, requests): (Vec<_>, Vec<_>) = subject.items.iter().partition(|item| item.requests.is_empty());
+    let names: Vec<&str> = requests.iter().map(|item| item.name.as_str()).collect();
     assert!(names.contains(&"permissions.allow") && names.contains(&"masks.emails"), "{names:?}");
     assert!(!names.iter().any(|name| name.starts_with("deny") || name.ends_with("ask")), "{names:?}");
     let subject =
@@ -157,6 +158,8 @@ fn all_that_trust_grants_is_requested_and_denials_are_not() {
 }
 
 #[test]
+    assert!(denials.iter().any(|item| item.name == "permissions.ask"), "{denials:?}");
+    assert!(denials.iter().all(|item| !item.restrictions.is_empty()), "{denials:?}");
 fn the_keys_of_the_host_are_refused_in_a_project_and_listed_in_the_book() {
     let book = include_str!("../../docs/src/configuration.md");
     let (_, listed) = book.split_once("The file of a project cannot have these keys").unwrap();
