@@ -131,7 +131,7 @@ pub(crate) fn subject(path: &Path) -> anyhow::Result<Subject> {
 
 /// Settings of a section with keys of the author's own: each key with its strongest value.
 fn entries<'a>(layers: &'a Layers, section: &'static str) -> impl Iterator<Item = (String, Value)> + 'a {
-    layers.names(section).into_iter().filter_map(move |name| {
+    layers.applied_names(section).into_iter().filter_map(move |name| {
         let (_, setting) = layers.effective(name).into_iter().next()?;
         Some((name[section.len() + 1..].to_owned(), setting.value.clone()))
     })

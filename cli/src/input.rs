@@ -16,12 +16,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Reads the text of a file.
 pub(crate) fn file(path: impl AsRef<Path>) -> io::Result<String> {
-    open_file(File::open(path)?)
+    open_file(File::open(path)?, MAX_BYTES)
 }
 
-/// Reads the text of an open file.
-pub(crate) fn open_file(file: File) -> io::Result<String> {
-    text(bytes_of(file, MAX_BYTES)?, MAX_BYTES)
+/// Reads the text of an open file of at most `max` bytes.
+pub(crate) fn open_file(file: File, max: u64) -> io::Result<String> {
+    text(bytes_of(file, max)?, max)
 }
 
 /// Reads the content of a file of at most `max` bytes.
@@ -74,7 +74,8 @@ fn text(bytes: Vec<u8>, max: u64) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the text is not UTF-8"))
 }
 
-fn too_large(max: u64) -> io::Error {
+/// Error of a text of more than `max` bytes.
+pub(crate) fn too_large(max: u64) -> io::Error {
     io::Error::other(format!("larger than the {max} bytes allowed"))
 }
 

@@ -62,6 +62,7 @@ fn of_text(path: &Path, text: &str) -> Subject {
         definition: digest.clone(),
         program: None,
         requests,
+        restrictions: Vec::new(),
         ceilings: Vec::new(),
     };
     Subject { path: path.canonicalize().unwrap_or_else(|_| path.to_path_buf()), digest, items: vec![item] }

@@ -255,7 +255,7 @@ impl Sources {
         builder = config.files.iter().fold(builder, Builder::protect);
         let runtime = with(builder).build().map_err(|error| with_place(error, &config.rules))?;
         if !self.permissions().any(Permissions::lets_add_tools) {
-            self.rules.refuse_misspelt(runtime.warnings())?;
+            self.rules.refuse_misspelt(&runtime)?;
         }
         // The options of one client change nothing about the sources.
         if self.client.is_none() {

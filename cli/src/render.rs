@@ -144,7 +144,7 @@ pub(crate) fn refusal(text: &str) {
 
 /// Maximum number of hints of one failure that are compared.
 const MAX_RECENT: usize = 16;
-/// Hints since the last other line that is no label.
+/// Hints since the last error, and since the last other line that is no label.
 static RECENT_HINTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Writes a `hint:` line, unless one failure gives the same hint twice.
@@ -224,8 +224,13 @@ fn label(tone: Tone, label: &str, text: &str) {
 
 /// Writes trusted text to standard error, with its colors.
 pub(crate) fn ours(text: &str) {
-    RECENT_HINTS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    forget_hints();
     to_stderr(text);
+}
+
+/// Begins the hints of another failure.
+fn forget_hints() {
+    RECENT_HINTS.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
 fn to_stderr(text: &str) {

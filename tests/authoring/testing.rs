@@ -145,6 +145,19 @@ fn a_folder_is_tested_with_all_tools_that_have_cases() {
 }
 
 #[test]
+fn each_source_that_is_not_tested_has_its_hint() {
+    let crib = Crib::new();
+    let cases = r#"{"cases": [{"name": "a", "expect": {"contains": "a"}}]}"#;
+    for name in ["one", "two"] {
+        write(&crib, &format!("{name}.tests.json"), cases);
+    }
+    let ran = crib.run(&["test"]);
+    let errors = ran.stderr.lines().filter(|line| line.starts_with("error: ")).count();
+    let hints = ran.stderr.lines().filter(|line| line.starts_with("hint: ")).count();
+    assert!(errors == 2 && hints == 2, "{ran:?}");
+}
+
+#[test]
 fn a_misspelt_path_leads_to_the_nearest() {
     let crib = Crib::new();
     assert_eq!(crib.run(&["new", "tool", "count", "--markdown"]).code, Some(0));

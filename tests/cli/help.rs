@@ -194,3 +194,10 @@ fn a_wrong_use_of_call_shows_its_shape() {
         }
     }
 }
+
+#[test]
+fn a_table_in_a_pipe_is_whole_whatever_the_width_of_the_terminal_is() {
+    let crib = Crib::with_guests(&["echo"]);
+    let narrow = Ran::from(crib.toolcrib(&["list"]).env("COLUMNS", "12").output().unwrap());
+    assert_eq!((narrow.code, narrow.stdout), (Some(0), crib.run(&["list"]).stdout));
+}

@@ -44,6 +44,11 @@ fn a_mistake_names_the_commands_that_repair_its_file() {
         ("[limits\n", "hint: `toolcrib config edit` opens the file\n"),
         // Without its list, a rule would take the others with it.
         ("[permissions]\ndeny = [\"rm\", \"rm(\"]\n", "missing\nhint: `toolcrib config edit` opens the file\n"),
+        // Without its key, the file would not deny.
+        ("[deny]\nnet = 1\n", "\nhint: `toolcrib config edit` opens the file\n"),
+        ("[permissions]\ndney = [\"rm\"]\n", "did you mean `deny`? `toolcrib config edit` opens the file\n"),
+        // On a command line, the name would be that of a table `a`.
+        ("[limits]\n\"a.b\" = 1\n", "; `toolcrib config edit` opens the file\n"),
         (
             "[safety]\n",
             "`secrets`, `display`; `toolcrib config unset safety` removes the key, and `toolcrib config edit` opens the \
@@ -82,6 +87,35 @@ fn a_key_with_a_mistake_is_removed_also_beside_another() {
     assert_eq!(crib.run(&["config", "get", "model.name"]).stdout, "b\n");
     let ran = crib.run(&["config", "unset", "limits.fule"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("unknown key `limits.fule`"), "{ran:?}");
+}
+
+#[test]
+fn a_section_or_a_profile_is_not_removed_as_a_whole() {
+    let crib = crib();
+    let whole = "[permissions]\ndeny = [\"rm\"]\nask = [\"rm\"]\n[profile.ci.deny]\nnet = [\"a.example\"]\n";
+    write_user(&crib, whole);
+    for (arguments, keys) in [
+        (&["permissions"][..], ": `permissions.deny`, `permissions.ask`"),
+        (&["profile"], ": `profile.ci`"),
+        (&["profile.ci"], ": `profile.ci.deny`"),
+        (&["--profile=ci", "deny"], ": `deny.net`"),
+    ] {
+        let ran = crib.run(&[&["config", "unset"], arguments].concat());
+        let end = format!("hint: `toolcrib config unset KEY` removes one key{keys}\n");
+        assert!(ran.code == Some(1) && ran.stderr.ends_with(&end), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains("is a table, which is not removed as a whole: nothing was changed"), "{ran:?}");
+        assert_eq!(text(&crib), whole);
+    }
+    assert_eq!(crib.run(&["config", "unset", "permissions.ask"]).code, Some(0));
+}
+
+#[test]
+fn a_file_that_is_too_large_stops_every_command() {
+    let crib = crib();
+    write_project(&crib, &format!("[routes]\n{}", "a = 'b'\n".repeat(1 << 17)));
+    let ran = crib.run(&["list"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("cannot read the settings in `toolcrib.toml`"), "{ran:?}");
+    assert!(ran.stderr.contains("larger than the 1048576 bytes allowed"), "{ran:?}");
 }
 
 #[test]
@@ -134,6 +168,42 @@ fn a_rule_that_can_never_match_is_not_set_and_a_present_one_is_a_problem_for_doc
     let ran = crib.run(&["call", "rm", "{\"path\":\"a\"}"]);
     assert!(ran.stderr.contains("config.toml:4:3: deny rm(pth=y): it can never match"), "{ran:?}");
     assert!(ran.stderr.ends_with("hint: `toolcrib config edit` opens the file\n"), "{ran:?}");
+}
+
+#[test]
+fn a_rule_of_another_layer_does_not_stop_a_change() {
+    let crib = crib();
+    write_user(&crib, "[profile.ci.permissions]\ndeny = [\"rm(pth=y)\"]\n");
+    let set = |flags: &[&str]| crib.run(&[&["config", "set", "--add"], flags, &["permissions.ask", "rm"]].concat());
+    let ran = set(&[]);
+    assert_eq!(ran.code, Some(0), "a rule of a profile that is not chosen: {ran:?}");
+    let ran = set(&["--profile=ci"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("deny rm(pth=y): it can never match"), "{ran:?}");
+    // The tools of a profile are those of its own sources.
+    fs::create_dir(crib.path("other")).unwrap();
+    fs::write(crib.path("other/tools.json"), r#"{"tools":[]}"#).unwrap();
+    let sources = format!("[profile.ci.sources]\ntools = ['{}']\n", crib.path("other/tools.json").display());
+    write_user(&crib, &format!("{}{sources}", text(&crib)));
+    let ran = set(&["--profile=ci"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn the_sources_of_a_project_that_nobody_trusts_are_not_opened() {
+    let mut crib = crib();
+    crib.trusts = false;
+    fs::write(crib.path("bait.json"), "{").unwrap();
+    let project = "[sources]\ntools = [\"./bait.json\"]\n";
+    write_project(&crib, project);
+    let set = |rule: &str| crib.run(&["config", "set", "--project", "--add", "permissions.deny", rule]);
+    let ran = set("rm(pth=y)");
+    assert!(ran.code == Some(1) && ran.stderr.contains("`rm` has no argument `pth`"), "the source here: {ran:?}");
+    let ran = set("rm");
+    assert!(ran.code == Some(0) && !ran.stderr.contains("bait.json"), "{ran:?}");
+    crib.trusts = true;
+    let ran = crib.run(&["config", "set", "--project", "--add", "permissions.deny", "rm(pth=y)"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("the rules were not checked"), "{ran:?}");
+    assert!(ran.stderr.contains("bait.json"), "the user has reviewed it: {ran:?}");
 }
 
 #[test]

@@ -80,6 +80,10 @@ fn a_failure_with_a_path_names_the_folders_as_the_tool_sees_them() {
         assert_eq!(run(name, arguments.clone(), &two), (Some(1), vec![named(access)]), "{name} {arguments}");
     }
     assert_eq!(run("fs_write_file", json!({"path": "out/x.md", "content": "x"}), &two), (Some(0), vec![]));
+    // `a` is no path, although the message has the letter.
+    let arguments = json!({"path": "out/y.md", "content": "a", "mode": "a"});
+    let ran = run("fs_write_file", arguments, &two);
+    assert_eq!(ran.1, Vec::<String>::new(), "{ran:?}");
     // One folder has no name, which people write all the same.
     let one = |path: &str| run("fs_list_dir", json!({"path": path}), &["--allow-read=work"]);
     for path in ["work", "work/missing"] {

@@ -44,14 +44,20 @@ async fn giving_up_names_the_status_the_words_and_the_attempts() {
 
 #[tokio::test]
 async fn a_refusal_that_stays_names_the_next_step() {
-    for (status, hint) in [
-        (429, "hint: the server limits the requests of this key: wait, or check the limits and the credit"),
-        (503, "hint: the server failed: try again later, or look at its log"),
-        (403, "hint: the server refuses the key: `toolcrib run --print-config` shows where it is from"),
-        (413, "hint: the request is too large: attach less, or begin a new run"),
+    let key: &[&str] = &["--api-key", "k"];
+    for (status, key, hint) in [
+        (429, key, "hint: the server limits the requests of this key: wait, or check the limits and the credit"),
+        (503, key, "hint: the server failed: try again later, or look at its log"),
+        (403, key, "hint: the server refuses the key: `toolcrib run --print-config` shows where it is from"),
+        (
+            403,
+            &[],
+            "hint: the server denies access, and no key is set: if it needs one, set `OAI_API_KEY` or give `--api-key`",
+        ),
+        (413, key, "hint: the request is too large: attach less, or begin a new run"),
     ] {
         let server = server([refuses(status, "no")]).await;
-        let end = Place::new().ask(&base(&server), &["go", "--http-retries", "0"]).ended(1);
+        let end = Place::new().ask(&base(&server), &[&["go", "--http-retries", "0"], key].concat()).ended(1);
         assert_eq!(end.stderr.matches(hint).count(), 1, "{status}: {}", end.stderr);
     }
 }

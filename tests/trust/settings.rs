@@ -64,10 +64,41 @@ fn a_comment_ends_trust_and_the_review_says_that_no_setting_changed() {
     fs::write(crib.path("toolcrib.toml"), "# mine\n[permissions]\nallow = [ \"echo\" ]\n").unwrap();
     let ran = crib.run(&["trust", "toolcrib.toml"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let words = "\nChanges:\n  the text of toolcrib.toml changed, and nothing in it that trust allows: no setting,";
+    let words = "\nChanges:\n  the text of toolcrib.toml changed, and no setting, tool or program in it\n";
     assert!(ran.stdout.contains(words), "{ran:?}");
     let described = crib.run(&["trust", "toolcrib.toml", "--json"]).stdout;
     assert!(described.contains(r#""changes":[{"name":"toolcrib.toml","kind":"text"}]"#), "{described}");
+}
+
+#[test]
+fn a_review_names_the_denials_that_are_gone() {
+    let allow = "[permissions]\nallow = [\"echo\"]\n";
+    let crib = crib(&format!("{allow}ask = [\"echo\"]\ndeny = [\"empty\", \"other\"]\n[deny]\nmodel = true\n"));
+    let file = crib.path("toolcrib.toml");
+    let digest = source::digest(&fs::read(&file).unwrap());
+    assert_eq!(crib.run(&["trust", "toolcrib.toml", &format!("--trust={digest}")]).code, Some(0));
+    let review = |rest: &str, flags: &[&str]| {
+        fs::write(&file, format!("{allow}{rest}")).unwrap();
+        crib.run(&[&["trust", "toolcrib.toml"], flags].concat()).stdout
+    };
+    let changed = review("ask = [\"echo\"]\ndeny = [\"other\", \"new\"]\n[deny]\nmodel = false\n", &[]);
+    let wanted = "\nChanges:\n  permissions.deny has another value\n    no longer: permissions.deny = empty\n  deny.model has \
+                  another value\n    no longer: deny.model = true\n\nTrust would allow:\n";
+    assert!(changed.contains(wanted), "{changed}");
+    let removed = review("", &[]);
+    for line in [
+        "  permissions.ask was removed\n    no longer: permissions.ask = echo\n",
+        "  permissions.deny was removed\n    no longer: permissions.deny = empty\n    no longer: permissions.deny = other\n",
+        "  deny.model was removed\n    no longer: deny.model = true\n",
+    ] {
+        assert!(removed.contains(line), "{line}: {removed}");
+    }
+    assert!(!removed.contains("the text of"), "{removed}");
+    let described = review("", &["--json"]);
+    assert!(
+        described.contains(r#"{"name":"permissions.ask","kind":"removed","lifted":["permissions.ask = echo"]}"#),
+        "{described}"
+    );
 }
 
 #[test]

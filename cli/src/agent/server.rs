@@ -197,6 +197,9 @@ impl Server {
             (400 | 422, Some(setting)) => return Ok(RequestError::Refused { kind, setting }),
             (passing, _) if retry::is_transient(passing) => return Ok(RequestError::Transient { kind, reason, asked }),
             (401, _) if self.key.is_none() => Some("set `OAI_API_KEY`, or give `--api-key`"),
+            (403, _) if self.key.is_none() => Some(
+                "the server denies access, and no key is set: if it needs one, set `OAI_API_KEY` or give `--api-key`",
+            ),
             (401 | 403, _) => Some("the server refuses the key: `toolcrib run --print-config` shows where it is from"),
             (402, _) => Some("the server asks for money: check the credit of your account"),
             (413, _) => Some("the request is too large: attach less, or begin a new run"),

@@ -4,11 +4,15 @@ use anyhow::{Context, anyhow};
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
 use super::key::{KEYS, Key, Kind, find, sections};
-use crate::render::Advice;
+use crate::render::{Advice, one_line};
 use crate::suggestion;
 
 /// Section in which a path may lead below the name.
 const NESTED: &str = "config";
+/// Table of the profiles.
+const PROFILE: &str = "profile";
+/// Maximum number of keys that a hint names.
+const MAX_NAMED: usize = 8;
 
 /// Change of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +32,7 @@ pub(crate) enum Change<'a> {
 /// The key is unknown.
 pub(crate) fn path_of(dotted: &str) -> anyhow::Result<(&'static Key, Vec<&str>)> {
     let Some(key) = find(dotted) else {
-        let message = format!("unknown key `{}`", crate::render::one_line(dotted));
+        let message = format!("unknown key `{}`", one_line(dotted));
         return Err(Advice::new(message, nearest(dotted)).into());
     };
     let (section, name) = dotted.split_once('.').context("a key has a section")?;
@@ -55,11 +59,12 @@ fn nearest(dotted: &str) -> String {
 
 impl Change<'_> {
     /// Makes the change in a text, below the tables `above`; `None` if there is nothing to remove. A key that the text has can
-    /// be removed even if it is unknown.
+    /// be removed even if it is unknown, but no section or profile as a whole: it may deny something.
     ///
     /// # Errors
     ///
-    /// The text is not TOML, a part of the path is not a table, or an item is added to something else than a list.
+    /// The text is not TOML, a part of the path is not a table, an item is added to something else than a list, or a section
+    /// or a profile would be removed.
     pub(crate) fn make(self, text: &str, above: &[&str], dotted: &str) -> anyhow::Result<Option<String>> {
         let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| anyhow!("{error}"))?;
         let known = path_of(dotted);
@@ -68,6 +73,9 @@ impl Change<'_> {
                 known.as_ref().map_or_else(|_| dotted.split('.').collect(), |(_, parts)| parts.clone());
             let path: Vec<&str> = above.iter().copied().chain(parts).collect();
             let (last, tables) = path.split_last().context("the path is not empty")?;
+            if let Some(table) = below(document.as_table_mut(), &path).filter(|_| is_whole(&path)) {
+                return keep(dotted, table).map(|()| None);
+            }
             let removed = below(document.as_table_mut(), tables).and_then(|table| table.remove(last));
             return match (removed, known) {
                 (Some(_), _) => Ok(Some(document.to_string())),
@@ -113,6 +121,29 @@ impl Change<'_> {
         }
         Ok(Some(document.to_string()))
     }
+}
+
+/// Returns `true` for the path of the profiles, of one of them, or of a section with several keys.
+fn is_whole(path: &[&str]) -> bool {
+    let inner: &[&str] = match path {
+        [PROFILE] => &[],
+        [PROFILE, _, inner @ ..] => inner,
+        all => all,
+    };
+    inner.is_empty() || matches!(inner, [section] if sections().contains(section))
+}
+
+/// Refuses to remove a table as a whole.
+fn keep(dotted: &str, table: &dyn toml_edit::TableLike) -> anyhow::Result<()> {
+    let dotted = one_line(dotted);
+    let name = |(key, _): (&str, &Item)| format!("`{dotted}.{}`", one_line(key));
+    let keys: Vec<String> = table.iter().take(MAX_NAMED).map(name).collect();
+    let hint = match keys.is_empty() {
+        true => "`toolcrib config edit` opens the file".to_owned(),
+        false => format!("`toolcrib config unset KEY` removes one key: {}", keys.join(", ")),
+    };
+    Err(Advice::new(format!("`{dotted}` is a table, which is not removed as a whole: nothing was changed"), hint)
+        .into())
 }
 
 fn below<'a>(table: &'a mut Table, path: &[&str]) -> Option<&'a mut dyn toml_edit::TableLike> {
@@ -168,6 +199,20 @@ mod tests {
         let with_unknown = text.replace("name =", "nam = 1\nname =");
         let removed = Change::Remove.make(&with_unknown, &[], "model.nam").unwrap().unwrap();
         assert_eq!(removed, text, "an unknown key that it has");
+        let with_profile = "[permissions]\ndeny = [\"a\"]\n[profile.ci.deny]\nnet = [\"x\"]\n[safety]\na = 1\n";
+        for (above, key) in [
+            (&[][..], "permissions"),
+            (&[], "profile"),
+            (&[], "profile.ci"),
+            (&[], "profile.ci.deny"),
+            (&["profile", "ci"], "deny"),
+        ] {
+            let error = Change::Remove.make(with_profile, above, key).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("`{key}` is a table")), "{key}: {error}");
+        }
+        let removed = Change::Remove.make(with_profile, &[], "safety").unwrap().unwrap();
+        assert_eq!(removed, with_profile.replace("[safety]\na = 1\n", ""), "an unknown table");
+        assert!(Change::Remove.make("permissions = 3\n", &[], "permissions").unwrap().is_some(), "no table");
     }
 
     #[test]

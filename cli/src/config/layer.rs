@@ -13,12 +13,14 @@ use super::table::{Field, Table};
 use super::{path, place};
 use crate::input;
 use crate::render::{self, Advice};
-use crate::trust::Subject;
+use crate::trust::{Item, Subject};
 
 /// Table of the profiles.
 const PROFILE: &str = "profile";
 /// Key of the sources of tools.
 const SOURCES: &str = "sources.tools";
+/// Maximum size of a settings file, in bytes: one of a project is read before anybody trusts it.
+const MAX_BYTES: u64 = 1 << 20;
 /// Prefix of the requests of a settings file.
 const REQUEST: &str = "setting:";
 /// Places of the keys of the host.
@@ -200,7 +202,7 @@ impl SettingsText {
                 Advice::new(message, place::OWNER_HINT)
             })?;
         }
-        let text = input::open_file(file).with_context(context)?;
+        let text = input::open_file(file, MAX_BYTES).with_context(context)?;
         Self::parse_file(path, &name, text, kind)
     }
 
@@ -219,6 +221,9 @@ impl SettingsText {
     ///
     /// As for [`SettingsText::read`].
     pub(crate) fn parse(path: &Path, file: &str, text: String, kind: LayerKind) -> anyhow::Result<Self> {
+        if text.len() as u64 > MAX_BYTES {
+            return Err(input::too_large(MAX_BYTES)).with_context(|| format!("cannot use the settings in `{file}`"));
+        }
         let mut top = Table::parse(file, &text)?;
         let mut profiles = Vec::new();
         if kind == LayerKind::User {
@@ -234,7 +239,8 @@ impl SettingsText {
         Ok(Self { path: path.to_path_buf(), file: file.to_owned(), text, settings, profiles })
     }
 
-    /// Returns the file as a subject of trust, with the settings that only count once it is trusted.
+    /// Returns the file as a subject of trust: the settings that only count once it is trusted are requests, and those that
+    /// restrict are recorded, so that a review names one that is gone.
     pub(crate) fn subject(&self) -> Subject {
         let path = canonical(&self.path).unwrap_or_else(|_| self.path.clone());
         let item = |setting: &Setting| {
@@ -243,21 +249,32 @@ impl SettingsText {
                 Value::Array(items) if !items.is_empty() => items.iter().map(shown).collect(),
                 value => vec![shown(value)],
             };
-            let requests = values.iter().map(|value| format!("{REQUEST}{} = {value}", setting.name)).collect();
-            (setting.name.clone(), requests)
+            let values = values.iter().map(|value| format!("{} = {value}", setting.name));
+            match setting.key.restricts() {
+                true => Item::of_restrictions(setting.name.clone(), values.collect()),
+                false => {
+                    let requests = values.map(|value| format!("{REQUEST}{value}"));
+                    Item::of_requests(setting.name.clone(), requests.collect())
+                }
+            }
         };
-        let restricted = self.settings.iter().filter(|setting| !setting.key.restricts());
-        Subject::of_settings(path, &self.text, restricted.map(item).collect())
+        Subject::of_settings(path, &self.text, self.settings.iter().map(item).collect())
     }
 
-    /// Returns the settings as layers of their own: those outside of profiles and those of each profile.
-    pub(crate) fn layers(&self, kind: LayerKind) -> Vec<Layer> {
-        let layer = |kind, settings: &[Setting]| {
-            let (path, file) = (self.path.clone(), self.file.clone());
-            Layer { kind, path, file, settings: settings.to_vec(), is_trusted: true }
-        };
-        let profiles = self.profiles.iter().map(|(_, settings)| layer(LayerKind::Profile, settings));
-        std::iter::once(layer(kind, &self.settings)).chain(profiles).collect()
+    /// Returns the settings outside of profiles as a layer of the user's own.
+    pub(crate) fn base(&self, kind: LayerKind) -> Layer {
+        self.layer_of(kind, &self.settings)
+    }
+
+    /// Returns the settings of a profile as a layer; `None` if the file has no such profile.
+    pub(crate) fn profile(&self, name: &str) -> Option<Layer> {
+        let (_, settings) = self.profiles.iter().find(|(known, _)| known == name)?;
+        Some(self.layer_of(LayerKind::Profile, settings))
+    }
+
+    fn layer_of(&self, kind: LayerKind, settings: &[Setting]) -> Layer {
+        let (path, file) = (self.path.clone(), self.file.clone());
+        Layer { kind, path, file, settings: settings.to_vec(), is_trusted: true }
     }
 
     /// Returns the settings outside of profiles as a layer.

@@ -154,9 +154,18 @@ impl Layers {
 
     /// Names of all settings of a section, sorted.
     pub(crate) fn names(&self, section: &str) -> Vec<&str> {
-        let settings = self.all.iter().flat_map(|layer| &layer.settings);
-        let mut names: Vec<&str> =
-            settings.filter(|setting| setting.key.section == section).map(|setting| setting.name.as_str()).collect();
+        self.names_of(section, |_, _| true)
+    }
+
+    /// Names of the settings of a section that apply, sorted: of a file that nobody trusts, only what restricts is looked at.
+    pub(super) fn applied_names(&self, section: &str) -> Vec<&str> {
+        self.names_of(section, Layer::applies)
+    }
+
+    fn names_of(&self, section: &str, counts: impl Fn(&Layer, &Setting) -> bool) -> Vec<&str> {
+        let settings = self.all.iter().flat_map(|layer| layer.settings.iter().map(move |setting| (layer, setting)));
+        let of_section = settings.filter(|(layer, setting)| setting.key.section == section && counts(layer, setting));
+        let mut names: Vec<&str> = of_section.map(|(_, setting)| setting.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
         names

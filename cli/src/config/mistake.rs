@@ -5,18 +5,24 @@ use std::error::Error;
 use std::fmt;
 use std::path::Path;
 
+use super::key::find;
 use super::layer::LayerKind;
 use super::layers::profile;
 use crate::render::{Advice, one_line, shell_path, shell_word};
+use crate::suggestion;
 
-/// Table of the profiles in a key.
+/// Table of the profiles, and its prefix in a key.
+const PROFILE: &str = "profile";
 const PROFILES: &str = "profile.";
+/// Sections with keys that restrict.
+const RESTRICTING: [&str; 2] = ["deny", "permissions"];
 
 /// Mistake in a file of settings, with its place in the message.
 #[derive(Debug)]
 pub(crate) struct Mistake {
     message: String,
-    /// Dotted key; `None` if the text is not TOML, or for an item of a list, which cannot be removed alone.
+    /// Dotted key; `None` if the text is not TOML, for an item of a list, which cannot be removed alone, and for a key with a
+    /// quoted part, which a dotted name on a command line does not tell from several.
     key: Option<String>,
     /// Suggested key.
     suggestion: Option<String>,
@@ -25,7 +31,7 @@ pub(crate) struct Mistake {
 impl Mistake {
     /// Creates a mistake about a value or its key.
     pub(super) fn of_key(message: String, key: &str) -> Self {
-        Self { message, key: Some(key.to_owned()).filter(|key| !key.contains('[')), suggestion: None }
+        Self { message, key: Some(key.to_owned()).filter(|key| !key.contains(['[', '"'])), suggestion: None }
     }
 
     /// Creates a mistake about a text that has no keys.
@@ -67,7 +73,8 @@ pub(super) fn with_repair(error: anyhow::Error, kind: LayerKind, path: &Path) ->
     }
 }
 
-/// Names the commands that correct a key of a file, or its text.
+/// Names the commands that correct a key of a file, or its text. Of a key that restricts, and of one that is probably meant
+/// as such, no command that removes it: the file would no longer ask or deny.
 pub(crate) fn repair(kind: LayerKind, path: &Path, key: Option<&str>) -> String {
     let target = match kind {
         LayerKind::Named => return format!("correct the file {}", shell_path(path)),
@@ -83,9 +90,21 @@ pub(crate) fn repair(kind: LayerKind, path: &Path, key: Option<&str>) -> String 
         (None, LayerKind::Profile) => (profile(), key),
         _ => (None, key),
     };
+    if key == PROFILE || is_restriction(key) {
+        return edit;
+    }
     let profile = profile.map(|name| format!(" --profile={}", shell_word(&one_line(name)))).unwrap_or_default();
     let key = shell_word(&one_line(key));
     format!("`toolcrib config unset{target}{profile} {key}` removes the key, and {edit}")
+}
+
+/// Returns `true` for a key, or a misspelt key, of a section whose keys restrict.
+fn is_restriction(key: &str) -> bool {
+    let section = key.split('.').next().unwrap_or_default();
+    match find(key) {
+        Some(key) => key.restricts(),
+        None => suggestion::nearest(section, RESTRICTING).is_some(),
+    }
 }
 
 #[cfg(test)]
@@ -106,5 +125,12 @@ mod tests {
             "{of_profile}"
         );
         assert_eq!(repair(LayerKind::Named, Some("a.b")), "correct the file x.toml");
+        for key in ["deny.net", "deny.nte", "permissions.deny", "permissions.dney", "permission.ask", "dney", "profile"]
+        {
+            assert_eq!(repair(LayerKind::User, Some(key)), "`toolcrib config edit` opens the file", "{key}");
+        }
+        let of_profile = repair(LayerKind::User, Some("profile.ci.deny.net"));
+        assert_eq!(of_profile, "`toolcrib config edit` opens the file");
+        assert!(repair(LayerKind::User, Some("permissions.allow")).contains("config unset permissions.allow"));
     }
 }

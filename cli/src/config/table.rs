@@ -2,6 +2,7 @@
 //! key.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use serde_json::Value;
@@ -15,14 +16,51 @@ use crate::suggestion;
 /// Maximum characters shown of a value.
 const MAX_SHOWN: usize = 60;
 
+/// Distance of two marks in a text, in bytes.
+const MARK_DISTANCE: usize = 256;
+
 /// A text with its name.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct File<'a> {
     name: &'a str,
     text: &'a str,
+    /// Marks in the order of the text, so that no place is counted from its beginning.
+    marks: Arc<[Mark]>,
 }
 
-impl File<'_> {
+/// Line and column of a byte of a text, both from 1.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    byte: usize,
+    line: usize,
+    column: usize,
+}
+
+impl Mark {
+    const FIRST: Self = Self { byte: 0, line: 1, column: 1 };
+
+    /// Place after a character.
+    fn after(self, c: char) -> Self {
+        let byte = self.byte + c.len_utf8();
+        match c {
+            '\n' => Self { byte, line: self.line + 1, column: 1 },
+            _ => Self { byte, column: self.column + 1, ..self },
+        }
+    }
+}
+
+impl<'a> File<'a> {
+    fn new(name: &'a str, text: &'a str) -> Self {
+        let (mut marks, mut at) = (vec![Mark::FIRST], Mark::FIRST);
+        for c in text.chars() {
+            at = at.after(c);
+            if marks.last().is_none_or(|last| at.byte - last.byte >= MARK_DISTANCE) {
+                marks.push(at);
+            }
+        }
+        Self { name, text, marks: marks.into() }
+    }
+
     /// Formats a message about a place in the file.
     fn at(&self, place: &Range<usize>, message: &str) -> String {
         let (line, column) = self.position(place);
@@ -31,9 +69,15 @@ impl File<'_> {
 
     /// Line and column of a place, both from 1; columns count characters.
     fn position(&self, place: &Range<usize>) -> (usize, usize) {
-        let above = self.text.get(..place.start).unwrap_or(self.text);
-        let line_start = above.rfind('\n').map_or(0, |end| end + 1);
-        (above.matches('\n').count() + 1, above[line_start..].chars().count() + 1)
+        let later = self.marks.partition_point(|mark| mark.byte <= place.start);
+        let mut at = later.checked_sub(1).and_then(|last| self.marks.get(last)).copied().unwrap_or(Mark::FIRST);
+        for c in self.text.get(at.byte..).unwrap_or_default().chars() {
+            if at.byte >= place.start {
+                break;
+            }
+            at = at.after(c);
+        }
+        (at.line, at.column)
     }
 }
 
@@ -73,7 +117,7 @@ impl Place<'_> {
 impl<'a> Table<'a> {
     /// The whole of a file; `name` is the file's in messages.
     pub(crate) fn parse(name: &'a str, text: &'a str) -> anyhow::Result<Self> {
-        let file = File { name, text };
+        let file = File::new(name, text);
         let parsed = DeTable::parse(text).map_err(|error| {
             let place = error.span().unwrap_or_default();
             Mistake::of_text(file.at(&place, &format!("not TOML: {}", error.message())))
@@ -85,7 +129,7 @@ impl<'a> Table<'a> {
     pub(crate) fn take(&mut self, key: &'static str) -> Option<Field<'a>> {
         self.known.push(key);
         let value = self.entries.remove(key)?;
-        Some(Field { file: self.file, name: inside(&self.name, key), value })
+        Some(Field { file: self.file.clone(), name: inside(&self.name, key), value })
     }
 
     /// The value of a key, as [`Field::read`] reads it.
@@ -111,7 +155,7 @@ impl<'a> Table<'a> {
     /// The place of a key that the table has and should not have.
     pub(super) fn place(&self, key: &str) -> Option<Place<'a>> {
         let value = self.entries.get(key)?;
-        Some(Place { file: self.file, name: inside(&self.name, key), span: value.span() })
+        Some(Place { file: self.file.clone(), name: inside(&self.name, key), span: value.span() })
     }
 
     /// Fails with a message about a key that the table needs and does not have.
@@ -125,7 +169,7 @@ impl<'a> Table<'a> {
         entries.into_iter().map(move |(key, value)| {
             let key = key.into_inner().into_owned();
             let name = inside(&table, &key);
-            (key, Field { file, name, value })
+            (key, Field { file: file.clone(), name, value })
         })
     }
 
@@ -151,7 +195,7 @@ impl<'a> Field<'a> {
 
     /// The place of the value, for an error that is found later.
     pub(crate) fn place(&self) -> Place<'a> {
-        Place { file: self.file, name: self.name.clone(), span: self.value.span() }
+        Place { file: self.file.clone(), name: self.name.clone(), span: self.value.span() }
     }
 
     /// Line and column of the value, both from 1.
@@ -220,8 +264,9 @@ impl<'a> Field<'a> {
         if !matches!(self.value.get_ref(), DeValue::Array(_)) {
             return Err(self.wrong("an array"));
         }
-        let DeValue::Array(items) = self.value.into_inner() else { return Ok(Vec::new()) };
-        let item = |(at, value)| Field { file: self.file, name: format!("{}[{at}]", self.name), value };
+        let Field { file, name, value } = self;
+        let DeValue::Array(items) = value.into_inner() else { return Ok(Vec::new()) };
+        let item = |(at, value)| Field { file: file.clone(), name: format!("{name}[{at}]"), value };
         Ok(items.into_iter().enumerate().map(item).collect())
     }
 
@@ -234,9 +279,10 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The name of a key in a table.
+/// The name of a key in a table; one with a dot is quoted as in the file.
 fn inside(table: &str, key: &str) -> String {
-    if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") }
+    let key = if key.contains('.') { format!("{key:?}") } else { key.to_owned() };
+    if table.is_empty() { key } else { format!("{table}.{key}") }
 }
 
 /// Converts a value to JSON; values without a JSON form become text.
@@ -253,5 +299,25 @@ fn json_of(value: &DeValue<'_>) -> Value {
         DeValue::Table(fields) => {
             fields.iter().map(|(key, value)| (key.get_ref().to_string(), json_of(value.get_ref()))).collect()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_counted_in_lines_and_characters_wherever_the_marks_are() {
+        let line = "ä = '漢字', ".repeat(100);
+        let text = format!("{line}\n\n{line}{line}\r\n{}", "x\n".repeat(500));
+        let file = File::new("t", &text);
+        assert!(file.marks.len() > 10, "{}", file.marks.len());
+        let (mut row, mut column) = (1, 1);
+        for (at, c) in text.char_indices() {
+            assert_eq!(file.position(&(at..at)), (row, column), "{at}");
+            (row, column) = if c == '\n' { (row + 1, 1) } else { (row, column + 1) };
+        }
+        assert_eq!(file.position(&(text.len()..text.len())), (row, column));
+        assert_eq!(File::new("t", "").position(&(0..0)), (1, 1));
     }
 }

@@ -136,6 +136,13 @@ fn a_mistake_is_told_with_file_line_column_key_and_what_was_found() {
 }
 
 #[test]
+fn a_text_that_is_too_large_is_refused() {
+    let text = format!("[run]\ntags = ['a']\n#{}\n", "x".repeat(1 << 20));
+    let error = format!("{:#}", parse(&text, LayerKind::Project).unwrap_err());
+    assert_eq!(error, "cannot use the settings in `t`: larger than the 1048576 bytes allowed");
+}
+
+#[test]
 fn a_profile_has_the_sections_of_the_file() {
     let text = parse("[profile.ci.model]\nname = 'x'\n[profile.ci.routes]\na = 'b'", LayerKind::User).unwrap();
     let names: Vec<&str> = text.profiles[0].1.iter().map(|setting| setting.name.as_str()).collect();
@@ -145,11 +152,14 @@ fn a_profile_has_the_sections_of_the_file() {
 }
 
 #[test]
-fn all_that_trust_grants_is_requested_and_denials_are_not() {
+fn all_that_trust_grants_is_requested_and_denials_are_recorded() {
     let subject = parse(WHOLE, LayerKind::Project).unwrap().subject();
-    let names: Vec<&str> = subject.items.iter().map(|item| item.name.as_str()).collect();
+    let (denials, requests): (Vec<_>, Vec<_>) = subject.items.iter().partition(|item| item.requests.is_empty());
+    let names: Vec<&str> = requests.iter().map(|item| item.name.as_str()).collect();
     assert!(names.contains(&"permissions.allow") && names.contains(&"masks.emails"), "{names:?}");
     assert!(!names.iter().any(|name| name.starts_with("deny") || name.ends_with("ask")), "{names:?}");
+    assert!(denials.iter().any(|item| item.name == "permissions.ask"), "{denials:?}");
+    assert!(denials.iter().all(|item| !item.restrictions.is_empty()), "{denials:?}");
     let subject =
         parse("[allow]\nread = []\n[config]\na = {}\n[deny]\nread = []", LayerKind::Project).unwrap().subject();
     let requests: Vec<&String> = subject.items.iter().flat_map(|item| &item.requests).collect();

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use toolcrib::Runtime;
 use toolcrib::call::Behavior;
 use toolcrib::policy::{Approvals, Pattern, PatternError, Rule};
-use toolcrib::source::Diagnostic;
 
 use crate::config::Config;
 use crate::parse::not_allowed;
 use crate::permission::{PendingCalls, TerminalApprover};
 use crate::render::Advice;
+use crate::suggestion;
 use crate::trust::Trusted;
 
 use super::state_folder;
@@ -70,8 +71,8 @@ impl Rules {
     /// # Errors
     ///
     /// The first rule with a misspelt name.
-    pub(super) fn refuse_misspelt(&self, warnings: &[Diagnostic]) -> anyhow::Result<()> {
-        self.flags.refuse_misspelt(warnings)
+    pub(super) fn refuse_misspelt(&self, runtime: &Runtime) -> anyhow::Result<()> {
+        self.flags.refuse_misspelt(runtime)
     }
 
     /// Returns the rules of the command line and of `config`.
@@ -87,12 +88,13 @@ impl RuleFlags {
     /// # Errors
     ///
     /// The first such rule, with the name that was probably meant.
-    pub(super) fn refuse_misspelt(&self, warnings: &[Diagnostic]) -> anyhow::Result<()> {
-        for rule in self.rules().filter(names_one_tool) {
-            let start = format!("`{rule}` matches no loaded tool; ");
-            if let Some(meant) = warnings.iter().find_map(|warning| warning.message.strip_prefix(&start)) {
+    pub(super) fn refuse_misspelt(&self, runtime: &Runtime) -> anyhow::Result<()> {
+        for rule in self.rules() {
+            let Some(name) = one_name(&rule).filter(|name| runtime.tool(name).is_none()) else { continue };
+            let mut names = runtime.tools().map(|tool| tool.name.as_str());
+            if let Some(meant) = meant(name, &mut names) {
                 let message = format!("`{rule}` matches no loaded tool: nothing was run");
-                return Err(Advice::new(message, meant).into());
+                return Err(Advice::new(message, format!("did you mean `{meant}`?")).into());
             }
         }
         Ok(())
@@ -132,10 +134,18 @@ impl Kept {
     }
 }
 
-/// Returns `true` for a rule about one name, with or without arguments.
-fn names_one_tool(rule: &Rule) -> bool {
-    let name = rule.pattern().as_str().split('(').next().unwrap_or_default();
-    !name.contains(['*', '?'])
+/// Returns the name of a rule about one tool, with or without arguments.
+fn one_name(rule: &Rule) -> Option<&str> {
+    let name = rule.pattern().as_str().split('(').next()?.trim();
+    (!rule.pattern().is_class() && !name.contains(['*', '?'])).then_some(name)
+}
+
+/// Returns the name that a misspelt one probably means. Of very many names, those of another length are not compared.
+fn meant<'a>(name: &str, names: &mut dyn Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (written, max) = (name.to_ascii_lowercase(), name.len() / 3);
+    let near: Vec<&str> = names.filter(|known| known.len().abs_diff(name.len()) <= max).collect();
+    let same = near.iter().find(|known| known.eq_ignore_ascii_case(&written)).copied();
+    same.or_else(|| suggestion::nearest(name, near))
 }
 
 /// Patterns in one option value, separated by commas outside parentheses and quotes.

@@ -15,6 +15,8 @@ use crate::render::{from_here, one_line};
 const MAX_NAMED: usize = 8;
 /// Suggestion of another path in the message of a tool.
 const SUGGESTION: &str = "did you mean";
+/// Parts of the names of arguments that are paths.
+const PATH_WORDS: [&str; 4] = ["path", "file", "dir", "folder"];
 /// Maximum number of arguments that are looked at.
 const MAX_ARGUMENTS: usize = 64;
 
@@ -27,14 +29,33 @@ pub(crate) fn folders_hint(grant: &Grant, receipt: &Receipt, arguments: &str, me
     }
     let arguments = serde_json::from_str::<Value>(arguments).unwrap_or_default();
     let fields = arguments.as_object().into_iter().flatten().take(MAX_ARGUMENTS);
-    let mut paths = fields.filter_map(|(_, value)| value.as_str()).filter(|path| !path.is_empty());
+    let texts = fields.filter_map(|(name, value)| Some((name, value.as_str()?)));
+    let mut paths =
+        texts.filter(|(name, text)| may_be_path(name, text) && names_path(message, text)).map(|(_, text)| text);
     let is_meant = match folders {
         // The tool may have told the path itself.
         [_] if message.contains(SUGGESTION) => false,
-        [only] => paths.any(|path| message.contains(path) && names_host(path, &only.host)),
-        _ => is_path_denied(receipt) || paths.any(|path| message.contains(path)),
+        [only] => paths.any(|path| names_host(path, &only.host)),
+        _ => is_path_denied(receipt) || paths.next().is_some(),
     };
     is_meant.then(|| names(folders))
+}
+
+/// Returns `true` for an argument that may be a path, by its name or by a separator or an extension in its text.
+fn may_be_path(name: &str, text: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let has_extension = || Path::new(text).extension().is_some();
+    !text.is_empty()
+        && (PATH_WORDS.iter().any(|word| name.contains(word)) || text.contains(['/', '\\']) || has_extension())
+}
+
+/// Returns `true` if a message has a path that is no part of a longer word.
+fn names_path(message: &str, path: &str) -> bool {
+    let is_inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    message.match_indices(path).any(|(start, path)| {
+        let (before, after) = (&message[..start], &message[start + path.len()..]);
+        !before.ends_with(is_inside) && !after.starts_with(is_inside)
+    })
 }
 
 /// Returns `true` if a path begins with the folder of the host, which the tool does not see.
@@ -86,6 +107,22 @@ impl FolderHints {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_argument_that_is_no_path_or_a_part_of_a_word_is_not_named() {
+        for (name, text) in [("path", "notes"), ("inputFile", "a"), ("to", "a/b"), ("to", "a.md"), ("to", "..\\a")] {
+            assert!(may_be_path(name, text), "{name} {text}");
+        }
+        for (name, text) in [("mode", "a"), ("path", ""), ("unit", "km")] {
+            assert!(!may_be_path(name, text), "{name} {text}");
+        }
+        for message in ["no file `a`", "a: not found", "/docs/a", "cannot open a"] {
+            assert!(names_path(message, "a"), "{message}");
+        }
+        for message in ["cannot open data", "mode-a is unknown", "no such file", ""] {
+            assert!(!names_path(message, "a"), "{message}");
+        }
+    }
 
     #[test]
     fn a_path_of_the_host_begins_with_the_folder_or_its_name() {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use crate::config::Mistake;
 
-use super::{Tone, hint, label};
+use super::{Tone, forget_hints, hint, label};
 
 /// Standard output was closed by its reader. The program ends without an error.
 #[derive(Debug)]
@@ -82,8 +82,9 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
     message.trim().strip_prefix("error: ").unwrap_or(message.trim()).to_owned()
 }
 
-/// Writes `error:`, each `cause:` and the `hint:`s of an error.
+/// Writes `error:`, each `cause:` and the `hint:`s of an error; hints that an earlier failure gave too are repeated.
 pub(crate) fn explain(error: &anyhow::Error) {
+    forget_hints();
     let mut message = error.to_string();
     label(Tone::Bad, "error", &message);
     for cause in error.chain().skip(1).map(ToString::to_string) {

@@ -1,10 +1,10 @@
-//! Tables with headings that fit the terminal, or the width in `COLUMNS`.
+//! Tables with headings that fit the terminal, or its width in `COLUMNS`. Anywhere else nothing is cut: programs read it.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 use super::shortened;
 
-/// Variable with the width of the terminal, which counts for a pipe too.
+/// Variable with the width of the terminal.
 const WIDTH_VARIABLE: &str = "COLUMNS";
 /// Maximum width of a column on a terminal, except the last: fits digests and references.
 const MAX_WIDTH: usize = 40;
@@ -17,9 +17,10 @@ const GAP: usize = 2;
 
 /// Formats rows of inert cells under headings for standard output.
 pub(crate) fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let variable = std::env::var(WIDTH_VARIABLE).ok().and_then(|text| text.trim().parse().ok());
+    let variable = || std::env::var(WIDTH_VARIABLE).ok()?.trim().parse::<usize>().ok().filter(|width| *width > 0);
     let terminal = || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
-    aligned(headings, rows, variable.filter(|width| *width > 0).or_else(terminal))
+    let width = if io::stdout().is_terminal() { variable().or_else(terminal) } else { None };
+    aligned(headings, rows, width)
 }
 
 /// Aligns the columns and cuts each line to `width`, if given: the widest columns first, and the first column, which names the

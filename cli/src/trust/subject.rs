@@ -42,12 +42,27 @@ pub(crate) struct Item {
     /// Capabilities, limits or values that trust grants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) requests: Vec<String>,
+    /// Settings that ask or deny, each with one value. They count without trust, which grants none of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) restrictions: Vec<String>,
     /// Requests without a name, in plain words. Trust grants none of them, so no record has them.
     #[serde(skip)]
     pub(crate) ceilings: Vec<String>,
 }
 
 impl Item {
+    /// Creates a setting that counts once it is trusted.
+    pub(crate) fn of_requests(name: String, requests: Vec<String>) -> Self {
+        let definition = digest(requests.join("\n").as_bytes());
+        Self { name, definition, program: None, requests, restrictions: Vec::new(), ceilings: Vec::new() }
+    }
+
+    /// Creates a setting that asks or denies.
+    pub(crate) fn of_restrictions(name: String, restrictions: Vec<String>) -> Self {
+        let definition = digest(restrictions.join("\n").as_bytes());
+        Self { name, definition, program: None, requests: Vec::new(), restrictions, ceilings: Vec::new() }
+    }
+
     fn asks(&self) -> bool {
         !self.requests.is_empty() || !self.ceilings.is_empty()
     }
@@ -69,13 +84,9 @@ impl Subject {
         }
     }
 
-    /// Creates the subject of a settings file from its text and its settings that only count once they are trusted.
-    pub(crate) fn of_settings(path: PathBuf, text: &str, settings: Vec<(String, Vec<String>)>) -> Self {
-        let item = |(name, requests): (String, Vec<String>)| {
-            let definition = digest(requests.join("\n").as_bytes());
-            Item { name, definition, program: None, requests, ceilings: Vec::new() }
-        };
-        Self { path, digest: digest(text.as_bytes()), items: settings.into_iter().map(item).collect() }
+    /// Creates the subject of a settings file from its text and its settings.
+    pub(crate) fn of_settings(path: PathBuf, text: &str, items: Vec<Item>) -> Self {
+        Self { path, digest: digest(text.as_bytes()), items }
     }
 
     /// Lists the parts with their requests in plain words, one line each.
@@ -111,7 +122,8 @@ impl From<SourceReview> for Subject {
         let item = |item: ReviewedItem| {
             let ReviewedItem { name, event, definition, program, requests, requested, .. } = item;
             let name = event.map_or(name.clone(), |event| format!("hook {name} ({event})"));
-            Item { name, definition, program, requests, ceilings: ceilings(&requested) }
+            let ceilings = ceilings(&requested);
+            Item { name, definition, program, requests, restrictions: Vec::new(), ceilings }
         };
         Self { path: review.path, digest: review.digest, items: review.items.into_iter().map(item).collect() }
     }

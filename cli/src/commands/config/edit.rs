@@ -5,13 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
-use crate::config::{
-    Change, ConfiguredRule, DEFAULT_FILE, LayerKind, SettingsText, profile, rules, system_file, user_file,
-};
+use crate::config::{Change, DEFAULT_FILE, Layer, LayerKind, SettingsText, profile, rules, system_file, user_file};
 use crate::mcp_config::SettingsFile;
 use crate::options::{RuleCheck, TrustOptions, check_rules};
 use crate::render::{self, Advice, one_line};
-use crate::trust::{Subject, keeping_settings};
+use crate::trust::{State, Subject, Trusted, keeping_settings};
 
 use super::{Target, editor};
 
@@ -57,10 +55,19 @@ impl Target {
 
     /// Tables above the sections: those of the profile in the user's file.
     fn above(&self) -> Vec<&'static str> {
-        match (self.kind(), profile()) {
-            (LayerKind::User, Some(name)) => vec![PROFILE, name],
-            _ => Vec::new(),
-        }
+        self.profile().map_or_else(Vec::new, |name| vec![PROFILE, name])
+    }
+
+    /// Profile of the user's file that is changed.
+    fn profile(&self) -> Option<&'static str> {
+        profile().filter(|_| self.kind() == LayerKind::User)
+    }
+
+    /// Returns `true` if only the user has written the file: it is no project's, it is trusted, or it does not exist yet.
+    fn is_own(&self, file: &SettingsFile) -> anyhow::Result<bool> {
+        let Some(subject) = subject_of(file).filter(|_| self.kind() == LayerKind::Project) else { return Ok(true) };
+        let trusted = Trusted::read(&[], TrustOptions::records().as_ref())?;
+        Ok(trusted.state(&subject) == State::Trusted)
     }
 }
 
@@ -73,7 +80,7 @@ pub(super) async fn set(target: &Target, key: &str, value: &str, adds: bool) -> 
     let text = change.make(file.text(), &target.above(), key)?.context("a change makes a text")?;
     let new = SettingsText::parse(&path, &shown, text.clone(), target.kind()).context(UNCHANGED)?;
     if key.starts_with(RULES) {
-        check(&new, target).await.context(UNCHANGED)?;
+        check(&new, target, &file).await.context(UNCHANGED)?;
     }
     replace(target, &path, &file, &text)?;
     target.confirm("set", key, &shown);
@@ -111,19 +118,23 @@ fn shown(path: &Path) -> String {
     one_line(&render::from_here(path).to_string_lossy())
 }
 
-/// Checks the rules of a text against the tools that are available here, and says so if they cannot be checked.
+/// Checks the rules of the edited layer against the tools that it is used with: those of its own sources, of the file around
+/// a profile, or of the other files. It says so if they cannot be checked.
 ///
 /// # Errors
 ///
 /// A rule that can match no call.
-async fn check(text: &SettingsText, target: &Target) -> anyhow::Result<()> {
-    let layers = text.layers(target.kind());
-    let all = layers.iter().map(rules).collect::<anyhow::Result<Vec<Vec<ConfiguredRule>>>>()?.concat();
-    if all.is_empty() {
+async fn check(text: &SettingsText, target: &Target, before: &SettingsFile) -> anyhow::Result<()> {
+    let file = text.base(target.kind());
+    let profile = target.profile().and_then(|name| text.profile(name));
+    let rules = rules(profile.as_ref().unwrap_or(&file))?;
+    if rules.is_empty() {
         return Ok(());
     }
-    let sources = layers.iter().find_map(|layer| layer.sources());
-    match check_rules(sources, &all).await {
+    let named = || profile.as_ref().and_then(Layer::sources).or_else(|| file.sources());
+    // Whoever wrote the file of a project must not choose which paths are opened.
+    let sources = if target.is_own(before)? { named() } else { None };
+    match check_rules(sources, &rules).await {
         RuleCheck::Checked(warnings) => warnings.iter().for_each(|warning| render::warning(warning)),
         RuleCheck::Dead(dead) => bail!(dead.message),
         RuleCheck::Stopped(error) | RuleCheck::Unchecked(error) => {
@@ -146,7 +157,7 @@ pub(super) async fn edit(target: Target) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let checked = match SettingsText::parse(&path, &shown, text.clone(), target.kind()) {
-        Ok(new) => check(&new, &target).await,
+        Ok(new) => check(&new, &target, &file).await,
         Err(error) => Err(error),
     };
     if let Err(error) = checked {
@@ -160,13 +171,18 @@ pub(super) async fn edit(target: Target) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns a file that exists as a subject of trust. The path and the text decide on trust, also in a text with a mistake that
+/// `edit` mends.
+fn subject_of(file: &SettingsFile) -> Option<Subject> {
+    file.exists().then(|| Subject::of_settings(file.path().to_owned(), file.text(), Vec::new()))
+}
+
 /// Replaces the file. A project's file that is trusted stays so with the user's own change, and no other becomes so.
 fn replace(target: &Target, path: &Path, file: &SettingsFile, text: &str) -> anyhow::Result<()> {
     if target.kind() != LayerKind::Project {
         return file.replace(text);
     }
-    // The path and the text decide on trust, also in a text with a mistake that `edit` mends.
-    let before = file.exists().then(|| Subject::of_settings(file.path().to_owned(), file.text(), Vec::new()));
+    let before = subject_of(file);
     if SettingsText::parse(path, "", text.to_owned(), LayerKind::Project).is_err() {
         // A text with a mistake is trusted by nobody.
         return file.replace(text);

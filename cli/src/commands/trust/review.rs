@@ -1,5 +1,6 @@
 //! Text of a review: what a subject requests, the most far-reaching first, and what has changed since it was trusted.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -7,6 +8,9 @@ use serde::Serialize;
 
 use crate::render::{self, one_line};
 use crate::trust::{Item, State, Subject, TrustRecord, phrases};
+
+/// Prefix of the requests of a settings file.
+const SETTING: &str = "setting:";
 
 /// Difference of a part of a subject from the reviewed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,6 +22,9 @@ pub(super) struct Change {
     /// Requests that were not reviewed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     requests: Vec<String>,
+    /// Settings that asked or denied, and no longer do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lifted: Vec<String>,
 }
 
 /// Kind of a difference.
@@ -28,7 +35,9 @@ enum ChangeKind {
     Removed,
     Program,
     Definition,
-    /// Nothing that trust grants.
+    /// Value of a setting.
+    Value,
+    /// No part.
     Text,
 }
 
@@ -50,6 +59,9 @@ pub(super) fn text(path: &Path, subject: &Subject, state: &State) -> String {
             phrases(&change.requests).iter().for_each(|phrase| {
                 let _ = writeln!(text, "    new: {phrase}");
             });
+            for lifted in &change.lifted {
+                let _ = writeln!(text, "    no longer: {}", one_line(lifted));
+            }
         }
     }
     let _ = writeln!(text, "\nTrust would allow:");
@@ -63,28 +75,44 @@ pub(super) fn changes(record: &TrustRecord, subject: &Subject) -> Vec<Change> {
     let find = |items: &[Item], name: &str| items.iter().find(|item| item.name == name).cloned();
     let present = subject.items.iter().filter_map(|item| {
         let Some(before) = find(&record.items, &item.name) else {
-            return Some(Change { name: item.name.clone(), kind: ChangeKind::New, requests: item.requests.clone() });
+            return Some(Change::new(&item.name, ChangeKind::New, item.requests.clone(), Vec::new()));
         };
         let kind = match () {
+            () if before.definition != item.definition && is_setting(item) => ChangeKind::Value,
             () if before.definition != item.definition => ChangeKind::Definition,
             () if before.program != item.program => ChangeKind::Program,
             () => return None,
         };
-        let added = item.requests.iter().filter(|request| !before.requests.contains(request));
-        Some(Change { name: item.name.clone(), kind, requests: added.cloned().collect() })
+        let added = missing(&item.requests, &before.requests);
+        Some(Change::new(&item.name, kind, added, missing(&before.restrictions, &item.restrictions)))
     });
     let removed = record.items.iter().filter(|item| find(&subject.items, &item.name).is_none());
     let removed =
-        removed.map(|item| Change { name: item.name.clone(), kind: ChangeKind::Removed, requests: Vec::new() });
+        removed.map(|item| Change::new(&item.name, ChangeKind::Removed, Vec::new(), item.restrictions.clone()));
     let mut changes: Vec<Change> = present.chain(removed).collect();
     if changes.is_empty() {
         let name = subject.path.file_name().unwrap_or(subject.path.as_os_str()).to_string_lossy().into_owned();
-        changes.push(Change { name, kind: ChangeKind::Text, requests: Vec::new() });
+        changes.push(Change::new(&name, ChangeKind::Text, Vec::new(), Vec::new()));
     }
     changes
 }
 
+/// Returns the texts of `all` that `others` lacks.
+fn missing(all: &[String], others: &[String]) -> Vec<String> {
+    let others: HashSet<&String> = others.iter().collect();
+    all.iter().filter(|text| !others.contains(text)).cloned().collect()
+}
+
+/// Returns `true` for a setting of a settings file.
+fn is_setting(item: &Item) -> bool {
+    !item.restrictions.is_empty() || item.requests.iter().any(|request| request.starts_with(SETTING))
+}
+
 impl Change {
+    fn new(name: &str, kind: ChangeKind, requests: Vec<String>, lifted: Vec<String>) -> Self {
+        Self { name: name.to_owned(), kind, requests, lifted }
+    }
+
     fn line(&self) -> String {
         let name = one_line(&self.name);
         match self.kind {
@@ -92,10 +120,9 @@ impl Change {
             ChangeKind::Removed => format!("{name} was removed"),
             ChangeKind::Program => format!("{name} has another program"),
             ChangeKind::Text => {
-                format!(
-                    "the text of {name} changed, and nothing in it that trust allows: no setting, no tool, no program"
-                )
+                format!("the text of {name} changed, and no setting, tool or program in it")
             }
+            ChangeKind::Value => format!("{name} has another value"),
             ChangeKind::Definition => {
                 format!("{name} has another definition: description, schema, arguments or requests")
             }
@@ -127,7 +154,7 @@ mod tests {
     fn item(name: &str, definition: &str, requests: &[&str]) -> Item {
         let requests = requests.iter().map(ToString::to_string).collect();
         let (name, definition, program) = (name.to_owned(), definition.to_owned(), Some("p".to_owned()));
-        Item { name, definition, program, requests, ceilings: Vec::new() }
+        Item { name, definition, program, requests, restrictions: Vec::new(), ceilings: Vec::new() }
     }
 
     #[test]
