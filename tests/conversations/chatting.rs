@@ -179,12 +179,11 @@ script: |
 ---
 Makes a tool.
 ";
-    fs::create_dir_all(place.path(".harness/tools")).unwrap();
-    fs::write(place.path(".harness/tools/maker.md"), maker).unwrap();
+    fs::write(place.path("maker.md"), maker).unwrap();
     let calls = |name: &str| json!({ "tool_calls": [{ "name": name, "arguments": {} }] });
     let turns = json!([calls("maker"), { "content": "It is made." }, calls("reader"), { "content": "It is done." }]);
     fs::write(place.path("script.json"), json!({ "prompt": "go", "turns": turns }).to_string()).unwrap();
-    let args = ["chat", "--script", "script.json", "--allow-meta", "--ask-tool=reader"];
+    let args = ["chat", "--script", "script.json", "--tools=maker.md", "--allow-meta", "--ask-tool=reader"];
     let mut command = place.crib.toolcrib(&args);
     command.env("TERM", "xterm").env("NO_COLOR", "1");
     let mut terminal = Terminal::start_whole(command);
