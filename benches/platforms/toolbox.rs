@@ -116,7 +116,9 @@ struct Server {
 impl Server {
     fn start(platform: &Platform, folder: &Path, flags: &[&str]) -> io::Result<Self> {
         let tools = "--tools=../../../../crib";
-        let arguments: Vec<String> = ["mcp", tools].iter().chain(flags).map(|word| (*word).to_owned()).collect();
+        // Compilation takes minutes under emulation.
+        let arguments: Vec<String> =
+            ["mcp", tools, "--compile-timeout=10m"].iter().chain(flags).map(|word| (*word).to_owned()).collect();
         let mut command = platform.command(folder, &arguments);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let pipes = process.stdin.take().zip(process.stdout.take());

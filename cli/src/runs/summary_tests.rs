@@ -136,7 +136,7 @@ fn a_short_run_and_one_with_long_lines_are_summed_up_too() {
 #[test]
 fn figures_without_a_title_leave_it_to_the_first_prompt_if_nothing_was_taken_back() {
     let mut whole = json!({ "steps": 7, "calls": 3, "undone": false });
-    let bytes = kept(|keeper| long(keeper));
+    let bytes = kept(long);
     let title = |whole: &serde_json::Value| {
         let end = json!({ "type": "end", "at": "2026-01-31T12:00:00Z", "reason": "answer", "steps": 1, "calls": 0,
             "whole": whole });

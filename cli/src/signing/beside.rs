@@ -49,7 +49,7 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<(Bundle<File>, File)> {
 /// Returns the advice for a component, a definition or a folder, which the user may take for a bundle.
 fn source_of_tools(path: &Path) -> Option<Advice> {
     let is_source = |ending: &OsStr| SOURCES.iter().any(|source| ending.eq_ignore_ascii_case(source));
-    if !path.is_dir() && !(path.is_file() && path.extension().is_some_and(is_source)) {
+    if !(path.is_dir() || path.is_file() && path.extension().is_some_and(is_source)) {
         return None;
     }
     let tar = path.with_extension("tar");
