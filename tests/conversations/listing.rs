@@ -72,7 +72,9 @@ fn runs_are_removed_by_name_by_age_and_all() {
     assert!(again.code == Some(1) && again.stderr.contains("no run"), "{again:?}");
     let young = place.crib.run(&["runs", "remove", "--older-than", "1d"]);
     assert!(young.stderr.contains("removed 0 runs"), "{young:?}");
-    assert_eq!(place.crib.run(&["runs", "remove", "--older-than", "soon"]).code, Some(2));
+    for wrong in ["soon", "5", "0.5", ""] {
+        assert_eq!(place.crib.run(&["runs", "remove", "--older-than", wrong]).code, Some(2), "{wrong}");
+    }
     assert_eq!(place.crib.run(&["runs", "remove"]).code, Some(2));
     assert!(place.crib.run(&["runs", "remove", "--all"]).stderr.contains("removed 1 run\n"));
     assert!(place.listed().is_empty());

@@ -77,3 +77,22 @@ fn a_slip_stops_every_command_with_its_line_and_what_to_do() {
     }
     assert_eq!(crib.records(), [] as [serde_json::Value; 0], "nothing ran");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_no_file_is_an_error_and_not_a_file_without_denials() {
+    let crib = crib();
+    for place in ["toolcrib.toml", "home/.config/toolcrib/config.toml"] {
+        let link = crib.path(place);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(crib.path("absent"), &link).unwrap();
+        let ran = crib.run(&["call", "echo", "{}"]);
+        assert!(
+            ran.code == Some(1) && ran.stderr.starts_with("error: cannot read the settings in "),
+            "{place}: {ran:?}"
+        );
+        fs::remove_file(link).unwrap();
+    }
+    assert_eq!(crib.records(), [] as [serde_json::Value; 0], "nothing ran");
+    assert_eq!(crib.run(&["call", "echo", "{}"]).code, Some(0));
+}

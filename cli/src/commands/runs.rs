@@ -136,10 +136,12 @@ fn remove(store: &RunStore, ids: &[String], older_than: Option<Duration>) -> any
     Ok(code)
 }
 
-/// Parses an age, also in days.
+/// Parses an age, also in days. It needs its unit: who types a number alone may mean days, and would lose almost every run.
 fn age(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a time with its unit, such as `12h` or `30d`");
     match text.trim().strip_suffix('d').map(str::parse::<u32>) {
         Some(Ok(days)) => Ok(Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
-        _ => duration(text).map_err(|_| format!("`{text}` is not a time such as `12h` or `30d`")),
+        _ if text.trim().ends_with(char::is_alphabetic) => duration(text).map_err(|_| wrong()),
+        _ => Err(wrong()),
     }
 }

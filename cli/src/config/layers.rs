@@ -1,6 +1,8 @@
 //! Layers of the configuration, the strongest first: the project's file, the profile, the user's file, the system's file.
 //! Options of the command line and environment variables are above all of them.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -52,8 +54,13 @@ pub(crate) fn system_file() -> Option<PathBuf> {
 /// Path of the default settings file, if it exists.
 pub(crate) fn default_file() -> Option<PathBuf> {
     let path = Path::new(DEFAULT_FILE);
-    // An inaccessible file is read, which reports the error.
-    path.try_exists().unwrap_or(true).then(|| path.to_path_buf())
+    is_present(path).then(|| path.to_path_buf())
+}
+
+/// Returns `false` if there is nothing at a path. An inaccessible file is read, which reports the error, and so is a link to a
+/// file that does not exist: its settings may restrict.
+fn is_present(path: &Path) -> bool {
+    !fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// Layers that exist, the strongest first.
@@ -174,10 +181,7 @@ impl Layers {
 
 /// Reads a file that belongs to the user or to the system, if it exists.
 fn read_if_exists(path: &Path, kind: LayerKind) -> anyhow::Result<Option<SettingsText>> {
-    if !path.try_exists().unwrap_or(true) {
-        return Ok(None);
-    }
-    SettingsText::read(path, kind).map(Some)
+    if is_present(path) { SettingsText::read(path, kind).map(Some) } else { Ok(None) }
 }
 
 /// Reads the file of the project. One that is not trusted is put into `untrusted`.
