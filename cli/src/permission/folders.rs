@@ -126,11 +126,11 @@ mod tests {
 
     #[test]
     fn a_path_of_the_host_begins_with_the_folder_or_its_name() {
-        let host = Path::new("/srv/work");
-        for path in ["work/a.md", "./work/a.md", "work", "/srv/work/a.md"] {
+        let host = Path::new("/srv/desk");
+        for path in ["desk/a.md", "./desk/a.md", "desk", "/srv/desk/a.md"] {
             assert!(names_host(path, host), "{path}");
         }
-        for path in ["a.md", "/a.md", "/srv/other", "working/a.md", "../work"] {
+        for path in ["a.md", "/a.md", "/srv/other", "desktop/a.md", "../desk"] {
             assert!(!names_host(path, host), "{path}");
         }
     }
