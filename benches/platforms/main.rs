@@ -6,7 +6,7 @@
 //!
 //! COMMAND is a runner, if the platform needs one, and the whole path of the program, such as `wine /…/toolcrib.exe`. The
 //! first platform gives the answers to which those of the others are compared; `.ci/platforms` passes them. A difference
-//! fails unless `differences.rs` names it. Programs lie in the target folder: the crib, the guests of the tests, and, if
+//! fails unless `differences.rs` names it; a case during which Wine itself failed is run again. Programs lie in the target folder: the crib, the guests of the tests, and, if
 //! `examples/build` has built them, the examples in other languages.
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
@@ -127,9 +127,10 @@ fn run(platforms: &[Platform], cases: &[Case], grants: &[Grant]) -> Result<Answe
             let (platform, started) = (&platforms[at], Instant::now());
             let (group, made) = match work {
                 Work::Case(case) => {
-                    (case.group, answered(platform, number, case).map(|made| vec![(case.name.clone(), made)]))
+                    let made = platform.repeat(number, |folder| answered(platform, folder, case));
+                    (case.group, made.map(|made| vec![(case.name.clone(), made)]))
                 }
-                Work::Grant(grant) => (TOOLBOX, grant.run(platform, number)),
+                Work::Grant(grant) => (TOOLBOX, platform.repeat(number, |folder| grant.run(platform, folder))),
             };
             *platform.took.lock().expect("no worker panicked") += started.elapsed();
             match made {
@@ -150,14 +151,13 @@ fn run(platforms: &[Platform], cases: &[Case], grants: &[Grant]) -> Result<Answe
     }
 }
 
-fn answered(platform: &Platform, number: usize, case: &Case) -> io::Result<Answer> {
-    let folder = platform.folder_of(number)?;
-    (case.prepare)(&folder);
+fn answered(platform: &Platform, folder: &Path, case: &Case) -> io::Result<Answer> {
+    (case.prepare)(folder);
     let mut answer = Answer::default();
     for arguments in &case.runs {
-        platform.run(&folder, arguments, &mut answer)?;
+        platform.run(folder, arguments, &mut answer)?;
     }
-    add_records(&mut answer, &folder, &platform.masks(&folder));
+    add_records(&mut answer, folder, &platform.masks(folder));
     answer.add_files("files", &folder.join("work"));
     if case.is_unordered {
         answer.sort();

@@ -3,8 +3,9 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::answer::{Answer, Masks};
@@ -13,6 +14,11 @@ use crate::answer::{Answer, Masks};
 const INHERITED: [&str; 6] = ["PATH", "WINEPREFIX", "WINEDEBUG", "WINEDLLOVERRIDES", "WINESERVER", "TMPDIR"];
 /// Folders of the program in the folder of a case.
 const FOLDERS: [&str; 4] = ["home", "work", "audit", "tools/bin"];
+
+/// Message of Wine about its own connection to its server.
+const WINE_FAILED: &str = "wine client error";
+/// Runs of a case of which all but the last may end by a failure of Wine.
+const MAX_RUNS: usize = 3;
 
 /// Program of one platform.
 pub(crate) struct Platform {
@@ -23,6 +29,8 @@ pub(crate) struct Platform {
     folder: PathBuf,
     /// Time that its cases took, in sum.
     pub(crate) took: Mutex<Duration>,
+    /// Number of cases that were run again, since Wine failed.
+    pub(crate) repeats: AtomicUsize,
 }
 
 impl Platform {
@@ -38,7 +46,7 @@ impl Platform {
         let _ = fs::remove_dir_all(folder.join("cases"));
         fs::create_dir_all(folder.join("cases"))
             .map_err(|error| format!("cannot create `{}`: {error}", folder.display()))?;
-        Ok(Self { name: name.to_owned(), words, folder, took: Mutex::default() })
+        Ok(Self { name: name.to_owned(), words, folder, took: Mutex::default(), repeats: AtomicUsize::default() })
     }
 
     /// `true` if the program is one for Windows.
@@ -79,6 +87,7 @@ impl Platform {
     /// Runs the program once, and adds what it printed and its exit code to an answer.
     pub(crate) fn run(&self, folder: &Path, arguments: &[String], answer: &mut Answer) -> io::Result<()> {
         let ended = self.command(folder, arguments).stdin(Stdio::null()).output()?;
+        self.check_runner(ended.status, &ended.stderr)?;
         let line = arguments.first().map_or("", String::as_str);
         let masks = self.masks(folder);
         let code = ended.status.code().map_or_else(|| ended.status.to_string(), |code| code.to_string());
@@ -86,6 +95,32 @@ impl Platform {
         answer.add(&format!("{line}: standard output"), masks.output(&ended.stdout));
         answer.add(&format!("{line}: standard error"), masks.text(&ended.stderr));
         Ok(())
+    }
+
+    /// Returns an error if Wine failed, and not the program: it lost its server, or a signal of this system ended it. A program
+    /// for Windows ends by an exit code whatever it does.
+    pub(crate) fn check_runner(&self, status: ExitStatus, messages: &[u8]) -> io::Result<()> {
+        let messages = String::from_utf8_lossy(messages);
+        match self.is_windows() && (status.code().is_none() || messages.contains(WINE_FAILED)) {
+            true => Err(io::Error::new(io::ErrorKind::ConnectionAborted, format!("Wine failed: {status}: {messages}"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Does the work of a folder of a case; if Wine failed, again in an empty folder.
+    pub(crate) fn repeat<T>(&self, number: usize, work: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
+        let mut runs = 1;
+        loop {
+            let folder = self.folder_of(number)?;
+            match work(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted && runs < MAX_RUNS => {
+                    self.repeats.fetch_add(1, Ordering::Relaxed);
+                    runs += 1;
+                    fs::remove_dir_all(&folder)?;
+                }
+                made => return made,
+            }
+        }
     }
 
     /// Masks of the folder of a case, and of the folder around it, in the spellings of this platform.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::atomic::Ordering;
 
 use crate::Answers;
 use crate::answer::Answer;
@@ -121,14 +122,21 @@ fn print(platforms: &[Platform], counts: &BTreeMap<(&str, usize), Count>) {
         print!(" {:>28.0}", platform.took.lock().expect("no worker panicked").as_secs_f64());
     }
     println!();
+    for platform in platforms {
+        match platform.repeats.load(Ordering::Relaxed) {
+            0 => {}
+            count => println!("{}: Wine failed {count} times; each of these cases was run again", platform.name),
+        }
+    }
 }
 
 /// Prints `doctor` of each platform in an empty folder.
 pub(crate) fn doctor(platforms: &[Platform]) -> io::Result<()> {
     for platform in platforms {
-        let folder = platform.folder_of(usize::MAX - 1)?;
-        let mut answer = Answer::default();
-        platform.run(&folder, &["doctor".to_owned()], &mut answer)?;
+        let answer = platform.repeat(usize::MAX - 1, |folder| {
+            let mut answer = Answer::default();
+            platform.run(folder, &["doctor".to_owned()], &mut answer).map(|()| answer)
+        })?;
         println!("\n== doctor on {}", platform.name);
         answer.parts().for_each(|(name, text)| println!("({name}) {text}"));
     }

@@ -50,10 +50,9 @@ impl Grant {
     }
 
     /// Runs all cases; returns the name and the answer of each.
-    pub(crate) fn run(&self, platform: &Platform, number: usize) -> io::Result<Vec<(String, Answer)>> {
-        let folder = platform.folder_of(number)?;
-        let mut server = Server::start(platform, &folder, self.flags)?;
-        let masks = platform.masks(&folder);
+    pub(crate) fn run(&self, platform: &Platform, folder: &Path) -> io::Result<Vec<(String, Answer)>> {
+        let mut server = Server::start(platform, folder, self.flags)?;
+        let masks = platform.masks(folder);
         let mut answers = Vec::new();
         for (tool, claim, case) in &self.cases {
             // Wine shows the links of this machine as their targets.
@@ -62,13 +61,13 @@ impl Grant {
                 continue;
             }
             empty(&folder.join("work"))?;
-            lay(&folder, case);
+            lay(folder, case);
             let call = json!({"name": tool, "arguments": repeated(&case["arguments"])});
             let mut reply = server.ask("tools/call", &call)?;
             let content = reply["result"]["content"].to_string();
             if TOO_LONG.iter().any(|error| content.contains(error)) {
                 empty(&folder.join("work"))?;
-                lay(&folder, case);
+                lay(folder, case);
                 reply = server.ask("tools/call", &call)?;
             }
             let mut answer = Answer::default();
@@ -106,15 +105,16 @@ fn empty(folder: &Path) -> io::Result<()> {
 }
 
 /// Server over standard streams.
-struct Server {
+struct Server<'a> {
+    platform: &'a Platform,
     process: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     number: u64,
 }
 
-impl Server {
-    fn start(platform: &Platform, folder: &Path, flags: &[&str]) -> io::Result<Self> {
+impl<'a> Server<'a> {
+    fn start(platform: &'a Platform, folder: &Path, flags: &[&str]) -> io::Result<Self> {
         let tools = "--tools=../../../../crib";
         // Compilation takes minutes under emulation.
         let arguments: Vec<String> =
@@ -123,7 +123,7 @@ impl Server {
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let pipes = process.stdin.take().zip(process.stdout.take());
         let (input, output) = pipes.ok_or_else(|| io::Error::other("no pipes"))?;
-        let mut server = Self { process, input, output: BufReader::new(output), number: 0 };
+        let mut server = Self { platform, process, input, output: BufReader::new(output), number: 0 };
         let client = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "platforms", "version": "1"}});
         server.ask("initialize", &client)?;
         server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
@@ -143,6 +143,7 @@ impl Server {
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line)? == 0 {
+                self.platform.check_runner(self.process.wait()?, &[])?;
                 return Err(io::Error::other(format!("the server ended before its reply to request {number}")));
             }
             let reply: Value = serde_json::from_str(&line)?;
