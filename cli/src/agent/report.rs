@@ -363,7 +363,8 @@ impl Report {
 
 fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flags: &DenyFlags) {
     let outcome = result.receipt.outcome.as_str();
-    let took = format!(" {}", milliseconds(result.receipt.ms));
+    // The time in which the call waited, for a person or for other calls, is not that of the tool.
+    let took = format!(" {}", milliseconds((result.receipt.ms - result.receipt.waited_ms).max(0.0)));
     let name = if result.alone { String::new() } else { format!("{} ", one_line(result.name)) };
     let tone = if result.is_error { Tone::Bad } else { Tone::Good };
     let painted = paint(tone, outcome, io::stderr().is_terminal());
