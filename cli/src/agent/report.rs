@@ -210,6 +210,11 @@ impl Report {
         self.unfinished.keeper().map(|keeper| format!("toolcrib {} --resume {}", self.command, keeper.id()))
     }
 
+    /// Returns `true` in a chat, which goes on by itself after an error.
+    pub(crate) fn is_chat(&self) -> bool {
+        self.command == "chat"
+    }
+
     /// Says why a run stopped without an answer, and how to go on.
     fn explain_stop(&self, totals: &Totals, stopped: Option<&str>) {
         match stopped {
@@ -332,7 +337,6 @@ impl Report {
             Event::Error { message, .. } if is_below => {
                 render::warning(&format!("a delegated agent failed: {message}"));
             }
-            Event::Error { .. } => self.explain_resume(),
             _ => {}
         }
         Ok(())

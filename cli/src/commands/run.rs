@@ -175,10 +175,14 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let report = report.kept(keeper.clone(), "run");
     *begun = true;
     agents.begin(&runtime, &model, &options, &report);
+    let resume = report.resume_command().filter(|_| !args.json);
     let conversation = conversation.kept_by(keeper);
     let end = Agent::new(runtime.session(), model, options, conversation, report).run().await;
     let written = door.close().await;
-    let end = end?;
+    let end = match end {
+        Ok(end) => end,
+        Err(error) => return Ok(shared::explain_failure(&error, resume.as_deref())),
+    };
     written?;
     Ok(shared::exit_code(end.0))
 }
