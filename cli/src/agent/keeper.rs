@@ -102,6 +102,19 @@ impl Keeper {
         self.lock().is_new
     }
 
+    /// Returns `true` for a new run without a message of the user or an answer.
+    pub(crate) fn is_empty(&self) -> bool {
+        let state = self.lock();
+        let is_new = RunFigures { undone: Some(false), ..RunFigures::default() };
+        state.is_new && state.figures == is_new
+    }
+
+    /// Removes the run.
+    pub(crate) fn discard(&self) -> anyhow::Result<()> {
+        let state = self.lock();
+        state.file.remove().map_err(|error| state.failed(&error))
+    }
+
     /// Returns a text with the masks of the run.
     pub(crate) fn masked(&self, text: &str) -> String {
         self.lock().masks.mask_text(text)

@@ -375,7 +375,7 @@ impl Agent {
     fn report_end(&mut self, ending: Ending, answer: Option<&str>) -> anyhow::Result<()> {
         self.keep_end(self.kept_end(ending))?;
         let (budget, exit_code) = (ending.budget(), ending.exit_code());
-        let run = self.conversation.keeper().map(keeper::Keeper::id);
+        let run = self.conversation.keeper().filter(|keeper| !keeper.is_empty()).map(keeper::Keeper::id);
         let (totals, run) = (self.totals(), run.as_deref());
         let stopped = self.stopped.take().map(|used_up| used_up.to_string());
         let stopped = stopped.as_deref();
@@ -397,8 +397,13 @@ impl Agent {
         }
     }
 
+    /// Keeps the end of the run; a run without any message is not kept.
     fn keep_end(&self, reason: &str) -> anyhow::Result<()> {
-        self.conversation.keeper().map_or(Ok(()), |keeper| keeper.end(reason, &self.totals()))
+        match self.conversation.keeper() {
+            None => Ok(()),
+            Some(keeper) if keeper.is_empty() => keeper.discard(),
+            Some(keeper) => keeper.end(reason, &self.totals()),
+        }
     }
 }
 

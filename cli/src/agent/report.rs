@@ -226,7 +226,8 @@ impl Report {
 
     /// Says how to go on with a kept run.
     fn explain_resume(&self) {
-        if let Some(command) = self.resume_command() {
+        let keeper = self.unfinished.keeper().filter(|keeper| !keeper.is_empty());
+        if let (Some(command), Some(_)) = (self.resume_command(), keeper) {
             render::hint(&format!("the run is kept: go on with `{command}` and its options"));
         }
     }
@@ -293,7 +294,7 @@ impl Report {
                 let arguments = fitting(name.chars().count() + 3, arguments, detail);
                 ours(&format!("{} {name} {arguments}", quiet(&render::spoken(&format!("{margin}→")))));
             }
-            Event::ToolPreview { text, .. } if traced => render::quoted(&format!("{margin}»"), text),
+            Event::ToolPreview { text, asked: false, .. } if traced => render::quoted(&format!("{margin}»"), text),
             Event::ToolPart { name, ms, part, .. } if traced => {
                 let text = watch::text_of(part, self.media.as_deref());
                 let shown = fitting(name.chars().count() + 16, &text, detail);

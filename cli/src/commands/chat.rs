@@ -8,7 +8,6 @@ use toolcrib::Builder;
 use crate::agent::Agent;
 use crate::agent::approval::KeptApprover;
 use crate::agent::briefing::briefing;
-use crate::agent::keeper::Keeper;
 use crate::agent::prompt::{PromptOptions, StdinUse};
 use crate::chat::{AllowedAhead, Chat, ChatApprover};
 use crate::instructions::trusted_instructions;
@@ -75,14 +74,14 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         render::aside(&format!("chat {} with {}; `/help` lists the commands", keeper.id(), options.model));
     }
     agents.begin(&runtime, &model, &options, &report);
-    let id = keeper.as_ref().map(Keeper::id);
     let folder = keeper.is_some().then(|| shared.keep.folder()).transpose()?;
     let agent = Agent::new(runtime.session(), model, options, conversation.kept_by(keeper.clone()), report);
-    let end = Chat::new(agent, runtime, allowed, keeper, folder.as_deref()).run().await;
+    let end = Chat::new(agent, runtime, allowed, keeper.clone(), folder.as_deref()).run().await;
     let written = door.close().await;
     end?;
     written?;
-    if let (false, Some(id)) = (shared.quiet, id) {
+    if let (false, Some(keeper)) = (shared.quiet, keeper.filter(|keeper| !keeper.is_empty())) {
+        let id = keeper.id();
         render::hint(&format!("the chat is kept: go on with `toolcrib chat --resume {id}` and its options"));
     }
     Ok(ExitCode::SUCCESS)
