@@ -128,8 +128,14 @@ impl Agent {
         self.close(end).await
     }
 
+    /// Adds the messages so far to the kept run.
+    pub(crate) fn keep(&mut self) -> anyhow::Result<()> {
+        self.conversation.keep()
+    }
+
     /// Reports the start of the run and runs its hooks; `false` if the run was interrupted.
     pub(crate) async fn begin(&mut self) -> anyhow::Result<bool> {
+        self.started = Instant::now();
         self.conversation.keep()?;
         let session = self.session.clone();
         let tools: Vec<&str> = session.tools().into_iter().map(|tool| tool.name.as_str()).collect();

@@ -63,19 +63,27 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let mut report = shared.report(&settings, false).placing(folders).traced(door.span()).saving(door.media().cloned());
     settings.warnings.iter().try_for_each(|warning| report.warn(warning))?;
     let model = shared.model(&settings, script)?;
-    shared.sources.prepare(&runtime).await?;
-    if is_new && !shared.quiet {
-        shared.hint_tools(&runtime);
-    }
     let keeper = shared.keeper(earlier, &settings, &runtime, ("chat", &options.model))?;
     approver.keep(keeper.as_ref());
     let report = report.kept(keeper.clone(), "chat");
-    if let (false, Some(keeper)) = (shared.quiet, &keeper) {
-        render::aside(&format!("chat {} with {}; `/help` lists the commands", keeper.id(), options.model));
-    }
     agents.begin(&runtime, &model, &options, &report);
+    let begun = keeper.as_ref().map(|keeper| (keeper.id(), options.model.clone()));
     let folder = keeper.is_some().then(|| shared.keep.folder()).transpose()?;
-    let agent = Agent::new(runtime.session(), model, options, conversation.kept_by(keeper.clone()), report);
+    let mut agent = Agent::new(runtime.session(), model, options, conversation.kept_by(keeper.clone()), report);
+    // The chat is kept before its tools are compiled: that can take long.
+    let prepared = match agent.keep() {
+        Ok(()) => shared.sources.prepare(&runtime, !shared.quiet).await,
+        failed => failed,
+    };
+    if let Err(error) = prepared {
+        return agent.close(Err(error)).await.map(|_| ExitCode::FAILURE);
+    }
+    if is_new && !shared.quiet {
+        shared.hint_tools(&runtime);
+    }
+    if let (false, Some((id, model))) = (shared.quiet, begun) {
+        render::aside(&format!("chat {id} with {model}; `/help` lists the commands"));
+    }
     let end = Chat::new(agent, runtime, allowed, keeper.clone(), folder.as_deref()).run().await;
     let written = door.close().await;
     end?;
