@@ -146,3 +146,28 @@ fn the_time_of_a_person_is_shown_for_no_call() {
         assert!(shown.iter().any(|line| line.contains(&own)), "{own}: {shown:?}");
     }
 }
+
+#[test]
+fn previews_come_in_the_order_of_the_calls_and_never_after_a_no() {
+    let crib = crib();
+    let tool = |name: &str| {
+        let rendering = json!({"activity_description": format!("doing {name}")});
+        json!({"name": name, "command": ["./tools/bin/echo"], "interface": {"rendering": rendering}})
+    };
+    crib.manifest(&json!({"tools": [tool("one"), tool("two"), tool("three")]}));
+    let call = |name: &str| json!({"name": name, "arguments": {}});
+    let turns = json!([{"tool_calls": [call("one"), call("two"), call("three")]}, {"content": "done"}]);
+    fs::write(crib.path("script.json"), json!({ "prompt": "go", "turns": turns }).to_string()).unwrap();
+    for run in 0..RUNS {
+        let args = ["run", "--script", "script.json", "--ask-tool=two"];
+        let mut terminal = Terminal::start(crib.toolcrib(&args));
+        let before = terminal.until("Allow this call?");
+        assert!(before.contains("» doing one\n") && !before.contains("» doing t"), "run {run}: {before}");
+        let question = terminal.until("or [N]o? ");
+        assert!(question.contains("doing two"), "run {run}: {question}");
+        terminal.types("n\n");
+        let left = terminal.end();
+        let previews: Vec<&str> = left.terminal.lines().filter(|line| line.starts_with('»')).collect();
+        assert_eq!((left.code, previews), (Some(0), vec!["» doing one", "» doing three"]), "run {run}: {left:?}");
+    }
+}

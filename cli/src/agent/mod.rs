@@ -19,6 +19,7 @@ mod lines;
 pub(crate) mod message;
 pub(crate) mod model;
 mod model_service;
+mod previews;
 pub(crate) mod prompt;
 pub(crate) mod questions;
 mod reply;
@@ -55,7 +56,7 @@ use turn::{FILTER, INCOMPLETE, Identifiers, LENGTH, Turn, Usage};
 use crate::interrupt;
 use crate::render::{self, Advice, counted, one_line, shortened};
 use crate::runs::broken_off;
-use crate::watch::{CallEventKind, CallEvents};
+use crate::watch::{CallEventKind, CallEvents, ShownEvents};
 
 pub(crate) use request_options::RequestOptions;
 
@@ -126,6 +127,11 @@ impl Agent {
             Err(error) => Err(error),
         };
         self.close(end).await
+    }
+
+    /// Returns what waits until the events of calls are shown.
+    pub(crate) fn shown_events(&self) -> ShownEvents {
+        self.events.shown()
     }
 
     /// Adds the messages so far to the kept run.
@@ -203,7 +209,7 @@ impl Agent {
         self.session.end().await;
         while let Some(seen) = self.events.ready() {
             if let CallEventKind::Hooks(_) = seen.kind {
-                self.show(self.totals.steps, &seen)?;
+                self.show(self.totals.steps, seen)?;
             }
         }
         match end {

@@ -64,12 +64,12 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     settings.warnings.iter().try_for_each(|warning| report.warn(warning))?;
     let model = shared.model(&settings, script)?;
     let keeper = shared.keeper(earlier, &settings, &runtime, ("chat", &options.model))?;
-    approver.keep(keeper.as_ref());
     let report = report.kept(keeper.clone(), "chat");
     agents.begin(&runtime, &model, &options, &report);
     let begun = keeper.as_ref().map(|keeper| (keeper.id(), options.model.clone()));
     let folder = keeper.is_some().then(|| shared.keep.folder()).transpose()?;
     let mut agent = Agent::new(runtime.session(), model, options, conversation.kept_by(keeper.clone()), report);
+    approver.begin(keeper.clone(), agent.shown_events());
     // The chat is kept before its tools are compiled: that can take long.
     let prepared = match agent.keep() {
         Ok(()) => shared.sources.prepare(&runtime, !shared.quiet).await,

@@ -167,12 +167,12 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     }
     let model = args.shared.model(&settings, script)?;
     let keeper = args.shared.keeper(earlier, &settings, &runtime, ("run", &options.model))?;
-    approver.keep(keeper.as_ref());
     let report = report.kept(keeper.clone(), "run");
     *begun = true;
     agents.begin(&runtime, &model, &options, &report);
     let resume = report.resume_command().filter(|_| !args.json);
-    let mut agent = Agent::new(runtime.session(), model, options, conversation.kept_by(keeper), report);
+    let mut agent = Agent::new(runtime.session(), model, options, conversation.kept_by(keeper.clone()), report);
+    approver.begin(keeper, agent.shown_events());
     // The run is kept before its tools are compiled: that can take long.
     let prepared = match agent.keep() {
         Ok(()) => args.shared.sources.prepare(&runtime, !args.shared.quiet).await,
