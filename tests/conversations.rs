@@ -15,3 +15,5 @@ mod place;
 mod prefixes;
 mod running;
 mod stalling;
+#[cfg(unix)]
+mod waiting;

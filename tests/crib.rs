@@ -183,6 +183,35 @@ impl Crib {
     }
 }
 
+/// Waits until this many calls have started, by the `--records` that a program writes to a folder.
+#[cfg(unix)]
+pub(crate) fn until_started(records: &Path, calls: usize) {
+    let since = std::time::Instant::now();
+    let started = || {
+        let progress = fs::read_to_string(records.join("progress.ndjson")).unwrap_or_default();
+        progress.lines().filter(|line| line.contains("\"started\"")).count()
+    };
+    while started() < calls {
+        assert!(since.elapsed().as_secs() < 120, "{} of {calls} calls have started", started());
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+/// Waits until the program has its handler for interrupts.
+#[cfg(target_os = "linux")]
+pub(crate) fn until_it_listens(process: u32) {
+    let since = std::time::Instant::now();
+    let caught = |line: &str| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok();
+    loop {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
+        if status.lines().find_map(caught).is_some_and(|signals| signals & 2 != 0) {
+            return;
+        }
+        assert!(since.elapsed().as_secs() < 120, "the program listens");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 /// Output and exit code of the program.
 #[derive(Debug)]
 pub(crate) struct Ran {

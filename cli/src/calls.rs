@@ -53,6 +53,11 @@ impl Calls {
         }
     }
 
+    /// Cancels all calls: from here on none begins.
+    pub(crate) fn cancel(&self) {
+        self.step.cancel();
+    }
+
     /// Stops all calls, and waits until each has its record.
     pub(crate) async fn stop(&mut self) {
         self.step.cancel();

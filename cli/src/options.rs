@@ -293,13 +293,13 @@ impl Sources {
     }
 
     /// Compiles all tools concurrently, and the hook interpreter, ahead of the first call. Shows a progress bar if that
-    /// takes long. A tool with a program that cannot be compiled is disabled with a warning, and one of a program that is
+    /// takes long, or with `is_announced` a line where there is no terminal. A tool with a program that cannot be compiled is disabled with a warning, and one of a program that is
     /// older than its sources has a warning too.
     ///
     /// # Errors
     ///
     /// Fails if hooks have no interpreter or, with `--strict`, if a tool cannot be compiled.
-    pub(crate) async fn prepare(&self, runtime: &Runtime) -> anyhow::Result<()> {
+    pub(crate) async fn prepare(&self, runtime: &Runtime, is_announced: bool) -> anyhow::Result<()> {
         // The options of one client change nothing about the programs.
         if self.client.is_none() {
             staleness::warn(runtime.tools());
@@ -330,7 +330,11 @@ impl Sources {
             underway.during("the interpreter of scripts".to_owned(), runtime.prepare_hooks()).await?;
             anyhow::Ok(failed)
         };
-        let failed = progress::shown(&bar, all).await?;
+        let line = || {
+            let (ready, all) = (bar.position(), render::counted(bar.length().unwrap_or_default(), "tool"));
+            is_announced.then(|| format!("info: {}; {ready} of {all} ready", bar.message()))
+        };
+        let failed = progress::announced(&bar, all, line).await?;
         for (name, error) in failed.iter().take(MAX_WARNINGS) {
             let then = match runtime.availability(name) {
                 Some(Availability::Unusable { .. }) => "the tool is disabled",

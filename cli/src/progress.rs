@@ -1,5 +1,5 @@
 //! Progress on the terminal of work that takes longer than a moment: its name, a bar or a spinner, and the elapsed time. In
-//! plain mode, one line says what is going on.
+//! plain mode, one line says what is going on, and for some work also where there is no terminal.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
@@ -40,6 +40,15 @@ pub(crate) async fn during<T>(what: impl Into<Cow<'static, str>>, work: impl Fut
 
 /// Awaits `work` and shows `bar` if it takes longer than a moment.
 pub(crate) async fn shown<T>(bar: &ProgressBar, work: impl Future<Output = T>) -> T {
+    announced(bar, work, || None).await
+}
+
+/// Awaits `work` and shows `bar` if it takes longer than a moment; where there is no terminal, `line` says what is going on.
+pub(crate) async fn announced<T>(
+    bar: &ProgressBar,
+    work: impl Future<Output = T>,
+    line: impl FnOnce() -> Option<String>,
+) -> T {
     let late = async {
         tokio::time::sleep(DELAY).await;
         if io::stderr().is_terminal() {
@@ -50,6 +59,8 @@ pub(crate) async fn shown<T>(bar: &ProgressBar, work: impl Future<Output = T>) -
                     bar.enable_steady_tick(TICK);
                 }
             }
+        } else if let Some(line) = line() {
+            render::aside(&line);
         }
         std::future::pending::<T>().await
     };

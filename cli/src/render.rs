@@ -18,7 +18,7 @@ use toolcrib::call::{Flag, ProgramRun, Receipt};
 use errors::OutputClosed;
 use terminal_lock::Stream;
 
-pub(crate) use errors::{Advice, explain, failure, hint_of, message, usage_error};
+pub(crate) use errors::{Advice, explain, failure, hint_of, is_output_closed, message, usage_error};
 pub(crate) use hooks::hooks;
 pub(crate) use shell::{quoted_word, shell_path, shell_word};
 pub(crate) use table::table;

@@ -1,18 +1,26 @@
-//! Events of running calls: previews and parts in order, with the time since the call started.
+//! Events of running calls: previews and parts in order, with the time since the call started. A call of a kept run starts
+//! once its beginning is on the disk.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use toolcrib::call::{HookNote, Link, Media, Part};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use toolcrib::call::{Behavior, HookNote, Link, Media, Part};
 use toolcrib::observe::{Event, EventKind, Observer};
 use toolcrib::{Session, ToolResult};
 
 use crate::agent::keeper::Keeper;
 use crate::media::MediaFolder;
 use crate::render;
+
+/// Maximum wait until the events so far are shown. Only their order depends on it.
+const MAX_SHOW: Duration = Duration::from_secs(1);
+/// Verdict of a hook that hands a call to another agent.
+const DELEGATED: &str = "delegate";
 
 /// Event of a running call.
 #[derive(Debug)]
@@ -25,18 +33,48 @@ pub(crate) struct CallEvent {
 /// Kind of a [`CallEvent`].
 #[derive(Debug)]
 pub(crate) enum CallEventKind {
-    /// Preview of the call, before it runs.
-    Preview(String),
+    /// Preview of a call that may run, before it runs.
+    Preview {
+        text: String,
+        /// `true` if a question about the call has shown it.
+        asked: bool,
+    },
+    /// It is decided whether the call runs.
+    Decided,
     /// Part shown `ms` milliseconds after the call started.
     Part { number: u64, ms: f64, part: Part },
     /// Hooks that changed or blocked the call, when it ends.
     Hooks(Vec<HookNote>),
     /// Result of a call that no other call made, when it ends.
     Ended(Box<ToolResult>),
+    /// The beginning of the call cannot be kept. The call waits until its step is stopped and this event dropped.
+    NotKept(anyhow::Error, SyncSender<()>),
+    /// A person is about to be asked, who waits until this event is dropped.
+    Asking(#[expect(dead_code, reason = "its end is the answer")] oneshot::Sender<()>),
 }
 
 /// Receives call events.
-pub(crate) struct CallEvents(UnboundedReceiver<CallEvent>);
+pub(crate) struct CallEvents {
+    receiver: UnboundedReceiver<CallEvent>,
+    sender: WeakUnboundedSender<CallEvent>,
+}
+
+/// Waits for the receiver of call events.
+#[derive(Clone)]
+pub(crate) struct ShownEvents(WeakUnboundedSender<CallEvent>);
+
+impl ShownEvents {
+    /// Waits until the events so far are shown, for a moment at most.
+    pub(crate) async fn all(&self) {
+        let Some(sender) = self.0.upgrade() else { return };
+        let (waits, shown) = oneshot::channel();
+        let event = CallEvent { call_id: String::new(), name: String::new(), kind: CallEventKind::Asking(waits) };
+        if sender.send(event).is_ok() {
+            // The other end sends nothing: it is dropped.
+            let _ = tokio::time::timeout(MAX_SHOW, shown).await;
+        }
+    }
+}
 
 impl CallEvents {
     /// Subscribes to the calls of a session. The runtime bounds the number of events.
@@ -52,18 +90,24 @@ impl CallEvents {
 
     fn watching(session: &Session, has_results: bool, keeper: Option<Keeper>) -> Self {
         let (sender, receiver) = unbounded_channel();
-        session.watched_by(Arc::new(Watcher { sender, has_results, keeper, started: Mutex::default() }));
-        Self(receiver)
+        let weak = sender.downgrade();
+        session.watched_by(Arc::new(Watcher { sender, has_results, keeper, calls: Mutex::default() }));
+        Self { receiver, sender: weak }
     }
 
     /// Awaits the next event.
     pub(crate) async fn next(&mut self) -> Option<CallEvent> {
-        self.0.recv().await
+        self.receiver.recv().await
     }
 
     /// Returns the next event if one is queued.
     pub(crate) fn ready(&mut self) -> Option<CallEvent> {
-        self.0.try_recv().ok()
+        self.receiver.try_recv().ok()
+    }
+
+    /// Returns what waits until events are shown.
+    pub(crate) fn shown(&self) -> ShownEvents {
+        ShownEvents(self.sender.clone())
     }
 }
 
@@ -72,31 +116,99 @@ struct Watcher {
     /// `true` to send results.
     has_results: bool,
     keeper: Option<Keeper>,
-    /// Start times of running calls by invocation.
-    started: Mutex<HashMap<String, SystemTime>>,
+    calls: Mutex<WatchedCalls>,
+}
+
+/// Calls that have not ended, by invocation.
+#[derive(Default)]
+struct WatchedCalls {
+    /// Start times of running calls.
+    started: HashMap<String, SystemTime>,
+    /// Previews of calls about which nothing is decided.
+    previews: HashMap<String, String>,
+    /// Calls that were asked about.
+    asked: HashSet<String>,
+    /// Calls that a hook hands to another agent.
+    delegated: HashSet<String>,
+}
+
+impl Watcher {
+    fn calls(&self) -> MutexGuard<'_, WatchedCalls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, event: &Event<'_>, kind: CallEventKind) {
+        let (call_id, name) = (event.call_id.to_owned(), event.name.to_owned());
+        // Fails only after the run has ended.
+        let _ = self.sender.send(CallEvent { call_id, name, kind });
+    }
+
+    /// Sends the preview of a call that may run; the preview of another one is of no use any more.
+    fn decided(&self, event: &Event<'_>, is_allowed: bool) {
+        let mut calls = self.calls();
+        let preview = calls.previews.remove(event.invocation).filter(|_| is_allowed);
+        let asked = calls.asked.remove(event.invocation);
+        let is_delegated = calls.delegated.remove(event.invocation) && is_allowed;
+        drop(calls);
+        if let Some(text) = preview {
+            self.send(event, CallEventKind::Preview { text, asked });
+        }
+        // A call that is delegated does not start: the other agent does.
+        if is_delegated {
+            self.begin(event);
+        }
+    }
+
+    /// Keeps that a call begins, before it does. If that fails, the call waits until its step is stopped.
+    fn begin(&self, event: &Event<'_>) {
+        let Some(Err(error)) = self.keeper.as_ref().map(|keeper| keeper.begun(event.invocation)) else { return };
+        let (sender, stopped) = sync_channel(0);
+        self.send(event, CallEventKind::NotKept(error, sender));
+        // The other end sends nothing: it is dropped.
+        let _ = tokio::task::block_in_place(|| stopped.recv());
+    }
 }
 
 impl Observer for Watcher {
     fn observe(&self, event: &Event<'_>) {
-        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        let send = |kind| {
-            let (call_id, name) = (event.call_id.to_owned(), event.name.to_owned());
-            // Fails only after the run has ended.
-            let _ = self.sender.send(CallEvent { call_id, name, kind });
-        };
+        let invocation = event.invocation;
         let kind = match &event.kind {
             EventKind::Received(_) => {
-                self.keeper.iter().for_each(|keeper| keeper.received(event.invocation, event.call_id));
+                self.keeper.iter().for_each(|keeper| keeper.received(invocation, event.call_id));
                 return;
             }
+            EventKind::HookRan(hook) => {
+                if hook.verdict == DELEGATED {
+                    self.calls().delegated.insert(invocation.to_owned());
+                }
+                return;
+            }
+            EventKind::Preview(text) => {
+                self.calls().previews.insert(invocation.to_owned(), (*text).to_owned());
+                return;
+            }
+            EventKind::ApprovalRequested(_) => {
+                self.calls().asked.insert(invocation.to_owned());
+                return;
+            }
+            EventKind::Decided(decision) => {
+                self.decided(event, decision.behavior == Behavior::Allow);
+                CallEventKind::Decided
+            }
             EventKind::Started(_) => {
-                started.insert(event.invocation.to_owned(), event.at);
+                self.begin(event);
+                self.calls().started.insert(invocation.to_owned(), event.at);
                 return;
             }
             EventKind::Ended(result) => {
-                started.remove(event.invocation);
+                let mut calls = self.calls();
+                calls.started.remove(invocation);
+                calls.previews.remove(invocation);
+                calls.delegated.remove(invocation);
+                calls.asked.remove(invocation);
+                drop(calls);
                 if self.has_results && result.receipt.parent.is_none() {
-                    send(CallEventKind::Ended(Box::new((*result).clone())));
+                    self.send(event, CallEventKind::Ended(Box::new((*result).clone())));
                 }
                 let acted = result.receipt.hooks.iter().filter(|note| note.action.is_some());
                 let acted: Vec<_> = acted.cloned().collect();
@@ -105,15 +217,15 @@ impl Observer for Watcher {
                 }
                 CallEventKind::Hooks(acted)
             }
-            EventKind::Preview(text) => CallEventKind::Preview((*text).to_owned()),
             EventKind::Part { number, part } => {
-                let since = started.get(event.invocation).and_then(|since| event.at.duration_since(*since).ok());
+                let calls = self.calls();
+                let since = calls.started.get(invocation).and_then(|since| event.at.duration_since(*since).ok());
                 let ms = since.map_or(0.0, |since| (since.as_secs_f64() * 1e4).round() / 10.0);
                 CallEventKind::Part { number: *number, ms, part: (*part).clone() }
             }
             _ => return,
         };
-        send(kind);
+        self.send(event, kind);
     }
 }
 

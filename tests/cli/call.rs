@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+#[cfg(unix)]
+use crate::crib::until_started;
 use crate::crib::{Crib, Ran};
 
 use super::{crib, write};
@@ -205,21 +207,6 @@ fn an_expression_with_a_comma_masks_and_a_short_key_masks_nothing() {
     assert_eq!(record["tool"], "echo");
 }
 
-/// Waits until the program has its handler for interrupts.
-#[cfg(target_os = "linux")]
-fn listens(process: u32) {
-    let begun = Instant::now();
-    let caught = |line: &str| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok();
-    loop {
-        let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
-        if status.lines().find_map(caught).is_some_and(|signals| signals & 2 != 0) {
-            return;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(20), "the program listens");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupt_ends_a_call_whose_record_cannot_be_written_for_now() {
@@ -229,13 +216,12 @@ fn an_interrupt_ends_a_call_whose_record_cannot_be_written_for_now() {
     log.lock().expect("a lock");
     let mut child =
         crib.toolcrib(&["call", "nobody"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-    listens(child.id());
-    std::thread::sleep(Duration::from_millis(100));
+    crate::crib::until_it_listens(child.id());
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
     let begun = Instant::now();
     assert!(sent.success());
     assert_eq!(child.wait().expect("an end").code(), Some(130));
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 #[cfg(target_os = "linux")]
@@ -264,19 +250,15 @@ fn as_many_files_may_be_open_as_the_system_allows() {
 #[test]
 fn an_interrupted_call_is_exit_130_and_still_signed_for() {
     let crib = crib();
-    let mut child = crib.toolcrib(&["call", "spin"]).stdout(Stdio::piped()).spawn().expect("the program starts");
-    let begun = Instant::now();
-    while crib.logs().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the call begins");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    std::thread::sleep(Duration::from_millis(300));
+    let mut command = crib.toolcrib(&["call", "spin", "--records", "kept"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
+    until_started(&crib.path("kept"), 1);
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
     assert!(sent.success());
     let begun = Instant::now();
     let status = child.wait().expect("an end");
     assert_eq!(status.code(), Some(130));
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < Duration::from_secs(20), "the deadline of the call is later");
     let mut said = String::new();
     child.stdout.take().expect("a pipe").read_to_string(&mut said).expect("UTF-8");
     assert_eq!(said, "{\"error\":\"interrupted before the call ended\"}\n");

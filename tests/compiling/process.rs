@@ -4,14 +4,14 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 use toolcrib::compiler::{CompileError, Compiler, Job};
 use toolcrib::{Outcome, Runtime};
 
@@ -242,4 +242,40 @@ fn the_worker_refuses_what_is_no_job() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     assert!(ran.stderr.contains("cannot read a job from standard input"), "{ran:?}");
     assert!(!crib.run(&["--help"]).stdout.contains("compile-worker"), "it is for no person");
+}
+
+#[test]
+fn a_run_that_is_interrupted_while_its_tools_are_compiled_is_kept() {
+    for (index, more) in [&[][..], &["--json"], &["-q"]].into_iter().enumerate() {
+        let memory = (2 << 30) + 65_536 + 4096 * index;
+        let crib = crib(&endless());
+        fs::write(crib.path("script.json"), json!({"turns": [{"content": "done"}]}).to_string()).unwrap();
+        let memory_text = memory.to_string();
+        let args = ["run", "go", "--script", "script.json", "--compile-memory", &memory_text];
+        let mut command = crib.toolcrib(&[&args[..], more].concat());
+        command.arg("--cache-dir").arg(crib.path("cache"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        until_compiling(memory, true);
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        if !more.contains(&"-q") {
+            let line = said.find(|line| line.contains("compiling")).expect("a line about the compilation");
+            assert_eq!(line, "info: compiling n; 0 of 1 tool ready");
+        }
+        signal(&child, Signal::INT);
+        let rest: Vec<String> = said.collect();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{rest:?}");
+        let listed: Value = serde_json::from_str(&crib.run(&["runs", "list", "--json"]).stdout).unwrap();
+        let id = listed[0]["id"].as_str().unwrap_or_else(|| panic!("no run is kept: {rest:?}"));
+        assert_eq!((&listed[0]["prompt"], &listed[0]["state"]), (&json!("go"), &json!("interrupted")), "{listed}");
+        let told = String::from_utf8(output.stdout).unwrap();
+        if more == ["--json"] {
+            let end: Value = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
+            assert_eq!((&end["type"], &end["reason"], &end["run"]), (&json!("end"), &json!("interrupted"), &json!(id)));
+        } else {
+            let way = format!("go on with `toolcrib run --resume {id}`");
+            assert!(told.is_empty() && rest.iter().any(|line| line.contains(&way)), "{told} {rest:?}");
+        }
+    }
 }

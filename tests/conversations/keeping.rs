@@ -203,3 +203,18 @@ fn nothing_of_a_masked_text_is_kept_while_it_arrives() {
     let kept = place.file(&place.id());
     assert!(!kept.contains("canary") && kept.contains("***REDACTED***, done."), "{kept}");
 }
+
+#[test]
+fn a_chat_without_a_message_is_not_kept() {
+    let place = Place::new();
+    let model = Model::start(turns(), None);
+    for args in [&["chat"][..], &["chat", "--system", "Be kind."]] {
+        let ran = place.run(&model, args);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(!ran.stderr.contains("is kept"), "{ran:?}");
+        assert_eq!(place.listed().len(), 0, "{ran:?}");
+        let files = fs::read_dir(place.runs()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let left: Vec<String> = files.filter(|name| !name.starts_with("chat-history")).collect();
+        assert!(left.is_empty(), "no lock file stays: {left:?}");
+    }
+}

@@ -43,12 +43,8 @@ fn every_beginning_of_a_run_goes_on_to_the_same_end() {
             assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "It is done.\n"), "{}: {ran:?}", place_of());
             let messages = place.messages(&id);
             assert_whole(&messages);
-            let begun: Vec<&str> = kinds
-                .iter()
-                .filter(|line| line["type"] == "calls")
-                .flat_map(|line| line["ids"].as_array().unwrap())
-                .filter_map(Value::as_str)
-                .collect();
+            let begun: Vec<&str> =
+                kinds.iter().filter(|line| line["type"] == "begun").filter_map(|line| line["id"].as_str()).collect();
             let made = place.made();
             for call in ["a", "b", "c"] {
                 let count = made.iter().filter(|line| line.contains(&format!("\"{call}\""))).count();

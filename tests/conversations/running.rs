@@ -45,12 +45,12 @@ fn calls_of_a_run_that_goes_on_are_in_progress() {
     assert_eq!(place.listed()[0]["state"], "running");
     let (text, json) = shown(&place, &id);
     assert!(text.contains("(in progress: mark, waits for an approval)"), "{text}");
-    assert!(text.contains("(in progress: mark, begun and not ended)"), "{text}");
+    assert!(text.contains("(in progress: mark, not begun yet)"), "{text}");
     assert_eq!(json["state"], "running");
     assert_eq!(
         json["inProgress"]["calls"],
         json!([{ "id": "a", "name": "mark", "state": "awaiting_approval" },
-            { "id": "b", "name": "mark", "state": "begun" }])
+            { "id": "b", "name": "mark", "state": "not_begun" }])
     );
     assert_eq!(json["messages"].as_array().unwrap().len(), 2, "no result is made up: {json}");
     let exported = place.messages(&id);

@@ -29,6 +29,7 @@ fn a_stall_after_text_ends_the_request_and_the_text_stays() {
     }
     let id = place.id();
     assert!(ran.stderr.contains(&format!("5m`, and go on with `toolcrib run --resume {id}`\n")), "{ran:?}");
+    assert_eq!(ran.stderr.matches("--resume").count(), 1, "one way to go on: {ran:?}");
     assert_eq!(place.listed()[0]["state"], "failed");
     let text = format!("Half of an answer{BROKEN_OFF}");
     assert_eq!(place.messages(&id)[1], json!({ "role": "assistant", "content": text }));
@@ -36,6 +37,29 @@ fn a_stall_after_text_ends_the_request_and_the_text_stays() {
     assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "Half of an answer\n"), "{resumed:?}");
     let sent = model.last_messages();
     assert_eq!((&sent[1]["content"], &sent[2]["content"]), (&json!(text), &json!("Go on.")), "{sent:#?}");
+}
+
+#[test]
+fn an_error_comes_before_the_way_to_go_on() {
+    let place = Place::new();
+    let model = Model::start(vec![says("It is done.")], Some(Pause::Busy(0)));
+    let ran = place.run(&model, &["run", "go", "--http-retries", "0"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let hint = format!("hint: the run is kept: go on with `toolcrib run --resume {}` and its options", place.id());
+    let (error, way) = (ran.stderr.find("error: "), ran.stderr.find(&hint));
+    assert!(error.is_some() && error < way, "{ran:?}");
+}
+
+#[test]
+fn a_chat_names_one_way_to_go_on_after_a_stall() {
+    let place = Place::new();
+    let turn = Turn { parts: vec!["Half of ", "an answer"], calls: Vec::new() };
+    let model = Model::start(vec![turn], Some(Pause::AfterText(0)));
+    let mut child = place.start(&model, &["chat", "--stream", "--quiet", "--http-timeout", "1s"]);
+    child.stdin.take().expect("standard input").write_all(b"go\n").unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert!(ran.stderr.contains("the answer stopped") && ran.stderr.contains("`/go` asks the model again"), "{ran:?}");
+    assert!(!ran.stderr.contains("--resume"), "{ran:?}");
 }
 
 #[test]

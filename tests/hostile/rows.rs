@@ -283,7 +283,7 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
     (
         75,
         &[
-            "hostile::life::an_interrupted_call_is_out_in_two_seconds",
+            "hostile::life::an_interrupted_call_is_out_before_its_deadline",
             "run::ending::an_interrupt_stops_every_call_and_leaves_their_records",
         ],
     ),

@@ -112,3 +112,62 @@ fn the_time_of_a_person_is_not_that_of_the_tool_or_of_the_step() {
     let left = terminal.end();
     assert_eq!((left.code, result(&left).1.as_str()), (Some(0), "once"), "{left:?}");
 }
+
+/// Time that a person takes for an answer.
+const PERSON: Duration = Duration::from_secs(2);
+
+/// The calls of one step: the question is about the first one, and the second one waits behind it.
+#[test]
+fn the_time_of_a_person_is_shown_for_no_call() {
+    let crib = crib();
+    let mut echo = crib.entry("echo");
+    echo["interface"] = json!({"is_concurrency_safe": false});
+    crib.manifest(&json!({ "tools": [echo] }));
+    let call = |n: usize| json!({"name": "echo", "arguments": {"n": n}});
+    let turns = json!([{"tool_calls": [call(0), call(1)]}, {"content": "done"}]);
+    fs::write(crib.path("script.json"), json!({ "prompt": "go", "turns": turns }).to_string()).unwrap();
+    let args = ["run", "--script", "script.json", "--ask-tool=echo(n=0)"];
+    let mut terminal = Terminal::start(crib.toolcrib(&args));
+    terminal.question();
+    // The person needs longer than both calls can take on any machine.
+    thread::sleep(PERSON);
+    terminal.types("y\n");
+    let left = terminal.end();
+    let shown: Vec<&str> = left.terminal.lines().filter(|line| line.starts_with('←')).collect();
+    assert_eq!((left.code, shown.len()), (Some(0), 2), "{left:?}");
+    for record in crib.records() {
+        let (ms, waited) = (record["ms"].as_f64().unwrap(), record["waitedMs"].as_f64().unwrap());
+        let person = PERSON.as_secs_f64() * 1e3;
+        assert!(waited >= person - 500.0 && ms >= waited, "{record}");
+        let own = match ms - waited {
+            short if short < 1000.0 => format!("{short:.1} ms"),
+            long => format!("{:.1} s", long / 1e3),
+        };
+        assert!(shown.iter().any(|line| line.contains(&own)), "{own}: {shown:?}");
+    }
+}
+
+#[test]
+fn previews_come_in_the_order_of_the_calls_and_never_after_a_no() {
+    let crib = crib();
+    let tool = |name: &str| {
+        let rendering = json!({"activity_description": format!("doing {name}")});
+        json!({"name": name, "command": ["./tools/bin/echo"], "interface": {"rendering": rendering}})
+    };
+    crib.manifest(&json!({"tools": [tool("one"), tool("two"), tool("three")]}));
+    let call = |name: &str| json!({"name": name, "arguments": {}});
+    let turns = json!([{"tool_calls": [call("one"), call("two"), call("three")]}, {"content": "done"}]);
+    fs::write(crib.path("script.json"), json!({ "prompt": "go", "turns": turns }).to_string()).unwrap();
+    for run in 0..RUNS {
+        let args = ["run", "--script", "script.json", "--ask-tool=two"];
+        let mut terminal = Terminal::start(crib.toolcrib(&args));
+        let before = terminal.until("Allow this call?");
+        assert!(before.contains("» doing one\n") && !before.contains("» doing t"), "run {run}: {before}");
+        let question = terminal.until("or [N]o? ");
+        assert!(question.contains("doing two"), "run {run}: {question}");
+        terminal.types("n\n");
+        let left = terminal.end();
+        let previews: Vec<&str> = left.terminal.lines().filter(|line| line.starts_with('»')).collect();
+        assert_eq!((left.code, previews), (Some(0), vec!["» doing one", "» doing three"]), "run {run}: {left:?}");
+    }
+}

@@ -17,6 +17,8 @@ use toolcrib_agent_tool::{AgentToolRecorder, Error};
 use super::standard::Standard;
 use super::watched::{Run, Watched, call, on_threads};
 use crate::crib::Crib;
+#[cfg(unix)]
+use crate::crib::until_started;
 
 /// Hook with a constant verdict and review.
 struct Says(Verdict, Review);
@@ -307,12 +309,7 @@ fn a_record_that_cannot_be_written_is_told_of_once() {
 fn a_program_that_is_told_to_end_leaves_whole_records() {
     let crib = crib();
     let mut child = crib.toolcrib(&["call", "sleep", "--records", "kept"]).spawn().unwrap();
-    let progress = crib.path("kept/progress.ndjson");
-    let until = std::time::Instant::now() + Duration::from_secs(60);
-    while !fs::read_to_string(&progress).is_ok_and(|text| text.contains("\"started\"")) {
-        assert!(std::time::Instant::now() < until, "the call starts");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until_started(&crib.path("kept"), 1);
     let sent = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(sent.success() && child.wait().unwrap().code() == Some(143));
     let run = Run::read(&crib.path("kept"));

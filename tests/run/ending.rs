@@ -12,6 +12,12 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::place::*;
+#[cfg(unix)]
+use crate::crib::until_started;
+
+/// Time for the end of an interrupted run on a slow machine. The work that is interrupted takes longer.
+#[cfg(unix)]
+const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_model_that_never_stops_calling_is_stopped() {
@@ -38,16 +44,27 @@ fn an_interrupt_stops_every_call_and_leaves_their_records() {
             { "tool_calls": [{ "name": "echo" }, { "name": "spin" }, { "name": "spin" }] },
             { "content": "done" },
         ]));
-        let child = place.start(&["--script", &script, "--json", "--save-messages", "talk.json", "--timeout", "10m"]);
+        let child = place.start(&[
+            "--script",
+            &script,
+            "--json",
+            "--save-messages",
+            "talk.json",
+            "--timeout",
+            "10m",
+            "--records",
+            "kept",
+        ]);
         let begun = |event: &Value| {
             let begun = event["type"] == "tool_result";
-            // A call that has not started when the signal comes never starts, and leaves no record; the others
-            // continue.
-            std::thread::sleep(Duration::from_millis(if begun { 300 } else { 0 }));
+            if begun {
+                // A call that has not started when the signal comes never starts, and leaves no record.
+                until_started(&place.path("kept"), 2);
+            }
             begun
         };
         let (code, took, events) = interrupted_after(child, signal, begun);
-        assert!(took < Duration::from_secs(2), "{signal}: {took:?}");
+        assert!(took < SOON, "{signal}: {took:?}");
         assert_eq!(code, Some(if signal == "-INT" { 130 } else { 143 }), "{signal}");
         let last = events.last().expect("an event");
         assert_eq!((&last["type"], &last["reason"]), (&json!("end"), &json!("interrupted")), "{signal}");
@@ -69,20 +86,20 @@ async fn an_interrupt_ends_a_run_that_waits_for_its_server() {
     let child =
         place.start(&["go", "--base-url", &base(&server), "--model", "m", "--json", "--save-messages", "talk.json"]);
     let (code, took, _) = interrupted_after(child, "-INT", |event| event["type"] == "start");
-    assert!(code == Some(130) && took < Duration::from_secs(2), "{code:?} {took:?}");
+    assert!(code == Some(130) && took < SOON, "{code:?} {took:?}");
     assert_eq!(place.json("talk.json"), json!([{ "role": "user", "content": "go" }]));
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn an_interrupt_ends_a_run_that_waits_for_its_prompt() {
     let place = Place::new();
     let mut command = place.command(&["-", "--model", "m"]);
     let mut child = command.stdin(std::process::Stdio::piped()).spawn().expect("the program starts");
     // The program is ready once it has its handlers; before that, a signal ends it like any other.
-    std::thread::sleep(Duration::from_secs(1));
+    crate::crib::until_it_listens(child.id());
     let (code, took) = interrupt(&mut child, "-INT");
-    assert!(code == Some(130) && took < Duration::from_secs(2), "{code:?} {took:?}");
+    assert!(code == Some(130) && took < SOON, "{code:?} {took:?}");
 }
 
 #[cfg(unix)]
@@ -95,7 +112,7 @@ fn an_interrupt_ends_a_run_whose_thread_is_stuck() {
         // Opens once the program reads the script, which blocks it and keeps it waiting.
         let writer = std::fs::OpenOptions::new().write(true).open(place.path("pipe")).expect("a pipe");
         let (code, took) = interrupt(&mut child, signal);
-        assert!(code == Some(wanted) && took < Duration::from_secs(3), "{code:?} {took:?}");
+        assert!(code == Some(wanted) && took < SOON, "{code:?} {took:?}");
         drop(writer);
     }
 }

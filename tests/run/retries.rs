@@ -199,10 +199,10 @@ async fn a_page_in_the_place_of_an_answer_is_named_as_such() {
     let end = Place::new().ask(&base(&server), &["go"]).ended(1);
     assert!(end.stderr.contains("neither JSON nor an event stream") && end.stderr.contains("<html>"), "{}", end.stderr);
     let hint = "hint: the address is probably not the base of a model API: check `--base-url` or `OAI_BASE_URL`\n";
-    assert!(end.stderr.ends_with(hint), "{}", end.stderr);
+    assert!(end.stderr.contains(hint), "{}", end.stderr);
     let empty = super::place::server([ResponseTemplate::new(200).set_body_json(json!({}))]).await;
     let end = Place::new().ask(&base(&empty), &["go"]).ended(1);
-    assert!(end.stderr.ends_with(hint), "{}", end.stderr);
+    assert!(end.stderr.contains(hint), "{}", end.stderr);
 }
 
 #[test]

@@ -12,6 +12,8 @@ use wiremock::matchers::{method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use super::*;
+#[cfg(unix)]
+use crate::crib::until_started;
 
 const ALLOWED: &[&str] = &["--allow-delegate"];
 
@@ -220,7 +222,17 @@ fn an_interrupt_ends_the_agents_too() {
     // The interpreter is prepared before the clock runs.
     crib.run(&["call", "echo", "{\"task\":\"\"}"]);
     let mut child = crib
-        .toolcrib(&["run", "--script", "script.json", "--json", "--allow-delegate", "--timeout", "10m"])
+        .toolcrib(&[
+            "run",
+            "--script",
+            "script.json",
+            "--json",
+            "--allow-delegate",
+            "--timeout",
+            "10m",
+            "--records",
+            "kept",
+        ])
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program starts");
@@ -235,12 +247,12 @@ fn an_interrupt_ends_the_agents_too() {
         }
     }
     assert_eq!(last.expect("an event")["name"], "spin");
-    std::thread::sleep(Duration::from_millis(300));
+    until_started(&crib.path("kept"), 2);
     let since = Instant::now();
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
     let rest: Vec<Value> = lines.map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON")).collect();
     let code = child.wait().expect("it ends").code();
-    assert!(since.elapsed() < Duration::from_secs(3), "{:?}", since.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(60), "{:?}", since.elapsed());
     assert_eq!(code, Some(130), "{rest:?}");
     let ends: Vec<_> =
         rest.iter().filter(|event| event["type"] == "end").map(|event| (&event["depth"], &event["reason"])).collect();

@@ -199,14 +199,23 @@ fn what_a_script_hook_did_stands_in_a_record_also_where_it_let_all_pass() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_does_not_wait_for_hooks() {
-    let crib = crib(&[("h", "event: tool.post", "for i in range(1000000000):\n    pass")]);
-    crib.run(&["validate"]);
+    // The hook says by a file that it runs; its loops end with its time alone.
+    let lines =
+        "fs.write(\"hooked.txt\", event)\nfor i in range(1000000000):\n    for j in range(1000000000):\n        pass";
+    let crib = crib(&[("h", "event: tool.post\ntimeout_ms: 600000", lines)]);
     let script = json!({"prompt": "go", "turns": [calls("echo", json!({"task": "a"})), {"content": "x"}]});
     write(&crib, "script.json", script.to_string());
-    let mut child = crib.toolcrib(&["run", "--script", "script.json", "-q"]).spawn().expect("the program starts");
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    let args = ["run", "--script", "script.json", "-q", "--allow-write=work"];
+    let mut child = crib.toolcrib(&args).spawn().expect("the program starts");
+    let since = std::time::Instant::now();
+    while !crib.path("work/hooked.txt").exists() {
+        assert!(since.elapsed().as_secs() < 120, "the hook runs");
+        assert_eq!(child.try_wait().expect("a child"), None, "the run waits for its hook");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     let since = std::time::Instant::now();
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
-    assert!(since.elapsed().as_secs() < 10, "{:?}", since.elapsed());
+    // The hooks of one call have 30 seconds.
+    assert!(since.elapsed().as_secs() < 20, "{:?}", since.elapsed());
 }

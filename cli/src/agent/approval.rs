@@ -1,4 +1,5 @@
-//! Approvals of a kept run: a call that waits for one has not begun, and the file of the run says so.
+//! Approvals of a run: the file of a kept run says which calls wait for one, and a question comes after what was shown of the
+//! calls before.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,36 +8,33 @@ use futures::future::BoxFuture;
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver};
 
 use super::keeper::Keeper;
+use crate::watch::ShownEvents;
 
-/// Approver that records in the kept run which of its calls wait, and which begin.
+/// Approver that records in the kept run which of its calls wait.
 pub(crate) struct KeptApprover {
     inner: Arc<dyn Approver>,
-    /// Keeper of the run, once it has begun.
-    keeper: OnceLock<Keeper>,
+    /// Keeper of the run, if it is kept, and its events, once it has begun.
+    run: OnceLock<(Option<Keeper>, ShownEvents)>,
 }
 
 impl KeptApprover {
     /// Creates an approver that asks `inner`.
     pub(crate) fn new(inner: Arc<dyn Approver>) -> Arc<Self> {
-        Arc::new(Self { inner, keeper: OnceLock::new() })
+        Arc::new(Self { inner, run: OnceLock::new() })
     }
 
-    /// Sets the keeper of the run, if the run is kept.
-    pub(crate) fn keep(&self, keeper: Option<&Keeper>) {
+    /// Sets the run, with its keeper if it is kept.
+    pub(crate) fn begin(&self, keeper: Option<Keeper>, shown: ShownEvents) {
         // A run begins once.
-        keeper.into_iter().for_each(|keeper| drop(self.keeper.set(keeper.clone())));
+        let _ = self.run.set((keeper, shown));
     }
 
     async fn answer(&self, request: ApprovalRequest<'_>) -> ApprovalAnswer {
-        let invocation = request.invocation.to_owned();
-        let waiting = self.keeper.get().filter(|keeper| keeper.asked(&invocation));
-        let answer = self.inner.ask(request).await;
-        let begins = matches!(answer, ApprovalAnswer::Once | ApprovalAnswer::Session | ApprovalAnswer::Always);
-        match waiting.filter(|_| begins).map(|keeper| keeper.begun(&invocation)) {
-            // After a kill, the file would say that the call has not begun.
-            Some(Err(error)) => ApprovalAnswer::NoBecause(format!("{error:#}")),
-            _ => answer,
+        if let Some((keeper, shown)) = self.run.get() {
+            keeper.iter().for_each(|keeper| keeper.asked(request.invocation));
+            shown.all().await;
         }
+        self.inner.ask(request).await
     }
 }
 

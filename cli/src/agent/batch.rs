@@ -8,6 +8,7 @@ use toolcrib::{Session, ToolCall, ToolResult};
 
 use super::api::Api;
 use super::message::Message;
+use super::previews::Previews;
 use super::reply::Reply;
 use super::turn::Call;
 use crate::calls::Calls;
@@ -21,6 +22,8 @@ pub(crate) struct Batch {
     /// Number of calls of which the result was returned.
     returned: usize,
     running: Calls,
+    /// Previews of the calls.
+    pub(super) previews: Previews,
 }
 
 impl Batch {
@@ -31,7 +34,8 @@ impl Batch {
             Payload::Text => ToolCall::text(id, name, arguments),
         };
         let made = calls.iter().map(made).collect();
-        Self { api, ended: HashMap::new(), returned: 0, running: Calls::start(session, made), calls }
+        let previews = Previews::of(calls.iter().map(|call| call.id.as_str()));
+        Self { previews, api, ended: HashMap::new(), returned: 0, running: Calls::start(session, made), calls }
     }
 
     /// Returns the number of calls.
@@ -44,6 +48,11 @@ impl Batch {
         let result = self.running.next().await?;
         self.returned += 1;
         Some((&self.calls[self.returned - 1], result))
+    }
+
+    /// Cancels all calls: from here on none begins.
+    pub(crate) fn cancel(&self) {
+        self.running.cancel();
     }
 
     /// Stops all calls, and waits until each has its record.

@@ -24,7 +24,7 @@ pub(crate) struct Conversation {
     keeper: Option<Keeper>,
     /// Number of the first messages that the keeper has.
     written: usize,
-    /// Calls of the last message that have not begun.
+    /// Calls of the last answer that have not begun.
     pending: Vec<Call>,
     /// Index of a result with what its call may have changed outside the conversation.
     changes: Vec<(usize, String)>,
@@ -143,15 +143,19 @@ impl Conversation {
         let error = "not made: the run had stopped before this call, and the user has written since";
         let not_made = json!({ "error": error }).to_string();
         for call in self.take_pending() {
-            self.messages.push(Message::result(&call, not_made.clone().into()));
+            self.push_result(Message::result(&call, not_made.clone().into()), None);
         }
         self.messages.push(message);
     }
 
-    /// Appends the result of a call, with what the call may have changed.
+    /// Adds the result of a call in the order of the calls, with what the call may have changed.
     pub(crate) fn push_result(&mut self, message: Message, change: Option<String>) {
-        self.changes.extend(change.map(|change| (self.own_len(), change)));
-        self.messages.push(message);
+        let of_host = self.messages.len() - self.own_len();
+        let own = Message::insert_result(&mut self.messages, message) - of_host;
+        self.changes.iter_mut().filter(|(index, _)| *index >= own).for_each(|(index, _)| *index += 1);
+        self.changes.extend(change.map(|change| (own, change)));
+        // The keeper skips the results that it has.
+        self.written = self.written.min(own);
     }
 
     /// Sets the calls of the last message, none of which has begun.
@@ -244,8 +248,10 @@ impl Conversation {
     /// Saves the conversation, if it has a file, by writing a new file and renaming it.
     pub(crate) fn save(&self) -> anyhow::Result<()> {
         let Some(path) = &self.file else { return Ok(()) };
-        let pending = self.pending.iter().map(|call| Cow::Owned(MissingResult::Stopped.message(call)));
-        let messages: Vec<_> = self.saved().into_iter().chain(pending).collect();
+        let mut messages: Vec<_> = self.saved().into_iter().map(Cow::into_owned).collect();
+        for call in &self.pending {
+            Message::insert_result(&mut messages, MissingResult::Stopped.message(call));
+        }
         let mut text = serde_json::to_string_pretty(&messages).context("cannot write the messages as JSON")?;
         text.push('\n');
         replace(path, text.as_bytes()).with_context(|| format!("cannot save the messages in `{}`", path.display()))

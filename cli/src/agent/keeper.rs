@@ -1,5 +1,5 @@
-//! Writes a run to its file as it happens: each message, the beginning of calls before they begin, each result when its call
-//! ends, and the text of an answer while it arrives.
+//! Writes a run to its file as it happens: each message, the beginning of each call before it begins, each result when its
+//! call ends, and the text of an answer while it arrives.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,9 +41,9 @@ struct State {
     titled: Option<usize>,
     /// Calls of which the file has the result.
     answered: HashSet<String>,
-    /// Calls of the last step that have begun and were not received yet.
-    begun: HashSet<String>,
-    /// Identifiers of received calls of the last step by invocation.
+    /// Calls of the last step that were not received yet.
+    expected: HashSet<String>,
+    /// Identifiers of the received calls of the last step that have not begun, by invocation.
     invocations: HashMap<String, String>,
     /// Text of the answer so far.
     text: String,
@@ -84,7 +84,7 @@ impl Keeper {
             messages: earlier.map_or(0, |run| run.written + run.answered.len()),
             titled: earlier.and_then(KeptRun::first_prompt),
             answered: earlier.into_iter().flat_map(|run| run.answered.iter().cloned()).collect(),
-            begun: HashSet::new(),
+            expected: HashSet::new(),
             invocations: HashMap::new(),
             text: String::new(),
             written_text: String::new(),
@@ -102,6 +102,19 @@ impl Keeper {
         self.lock().is_new
     }
 
+    /// Returns `true` for a new run without a message of the user or an answer.
+    pub(crate) fn is_empty(&self) -> bool {
+        let state = self.lock();
+        let is_new = RunFigures { undone: Some(false), ..RunFigures::default() };
+        state.is_new && state.figures == is_new
+    }
+
+    /// Removes the run.
+    pub(crate) fn discard(&self) -> anyhow::Result<()> {
+        let state = self.lock();
+        state.file.remove().map_err(|error| state.failed(&error))
+    }
+
     /// Returns a text with the masks of the run.
     pub(crate) fn masked(&self, text: &str) -> String {
         self.lock().masks.mask_text(text)
@@ -115,6 +128,10 @@ impl Keeper {
         {
             return Ok(());
         }
+        if message.answered_call().is_none() {
+            // A task in the background may begin after its step.
+            state.invocations.clear();
+        }
         let mut message = serde_json::to_value(message).context("cannot write a message as JSON")?;
         let masked = state.masks.mask_message(&mut message);
         let change = change.map(|change| state.masks.mask_text(&change));
@@ -123,11 +140,11 @@ impl Keeper {
         state.write(Line::Message { message, masked, change, whole: None })
     }
 
-    /// Writes that calls begin, and waits until this is on the disk: from here on they are never repeated.
+    /// Writes that calls are under way, none of which has begun.
     pub(crate) fn calls(&self, calls: &[Call]) -> anyhow::Result<()> {
         let mut state = self.lock();
-        state.write(Line::Calls { ids: calls.iter().map(|call| call.id.clone()).collect() })?;
-        state.begun = calls.iter().map(|call| call.id.clone()).collect();
+        state.write(Line::Calls { ids: calls.iter().map(|call| call.id.clone()).collect(), singly: true })?;
+        state.expected = calls.iter().map(|call| call.id.clone()).collect();
         state.invocations.clear();
         state.sync()
     }
@@ -136,23 +153,27 @@ impl Keeper {
     /// the model has.
     pub(crate) fn received(&self, invocation: &str, id: &str) {
         let mut state = self.lock();
-        if let Some(id) = state.begun.take(id) {
+        if let Some(id) = state.expected.take(id) {
             state.invocations.insert(invocation.to_owned(), id);
         }
     }
 
-    /// Writes that a call of the last step waits for an approval, and so has not begun. `false` if it is another call, or if
-    /// the line cannot be written: the call then counts as begun.
-    pub(crate) fn asked(&self, invocation: &str) -> bool {
+    /// Writes that a call of the last step waits for an approval. The line informs alone: such a call has not begun.
+    pub(crate) fn asked(&self, invocation: &str) {
         let mut state = self.lock();
-        let Some(id) = state.invocations.get(invocation).cloned() else { return false };
-        state.write(Line::Asked { id }).is_ok()
+        if let Some(id) = state.invocations.get(invocation).cloned() {
+            // A failure shows when the call begins.
+            let _ = state.write(Line::Asked { id });
+        }
     }
 
-    /// Writes that a call begins which was asked about, and waits until this is on the disk.
+    /// Writes that a call of the last step begins, and waits until this is on the disk: from here on it is never repeated.
     pub(crate) fn begun(&self, invocation: &str) -> anyhow::Result<()> {
         let mut state = self.lock();
-        let Some(id) = state.invocations.get(invocation).cloned() else { return Ok(()) };
+        let Some(id) = state.invocations.remove(invocation) else { return Ok(()) };
+        if state.answered.contains(&id) {
+            return Ok(());
+        }
         state.write(Line::Begun { id })?;
         state.sync()
     }

@@ -128,6 +128,19 @@ impl Message {
         message
     }
 
+    /// Inserts the result of a call of the last answer in the order of the calls; returns its index.
+    pub(crate) fn insert_result(messages: &mut Vec<Self>, result: Self) -> usize {
+        let answer = messages.iter().rposition(|message| message.role == Role::Assistant);
+        let calls = answer.and_then(|at| messages[at].tool_calls.as_deref()).unwrap_or_default();
+        let place = |message: &Self| calls.iter().position(|call| Some(call.id.as_str()) == message.answered_call());
+        let own = place(&result);
+        let is_later = |message: &Self| place(message).is_some_and(|at| own.is_some_and(|own| at > own));
+        let first = answer.map_or(0, |at| at + 1);
+        let at = messages[first..].iter().position(is_later).map_or(messages.len(), |at| first + at);
+        messages.insert(at, result);
+        at
+    }
+
     /// Returns the calls of the message, with the names as they were sent.
     pub(crate) fn calls(&self) -> Vec<Call> {
         let call = |call: &MessageCall| {

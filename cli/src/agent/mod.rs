@@ -19,6 +19,7 @@ mod lines;
 pub(crate) mod message;
 pub(crate) mod model;
 mod model_service;
+mod previews;
 pub(crate) mod prompt;
 pub(crate) mod questions;
 mod reply;
@@ -55,7 +56,7 @@ use turn::{FILTER, INCOMPLETE, Identifiers, LENGTH, Turn, Usage};
 use crate::interrupt;
 use crate::render::{self, Advice, counted, one_line, shortened};
 use crate::runs::broken_off;
-use crate::watch::{CallEventKind, CallEvents};
+use crate::watch::{CallEventKind, CallEvents, ShownEvents};
 
 pub(crate) use request_options::RequestOptions;
 
@@ -128,8 +129,19 @@ impl Agent {
         self.close(end).await
     }
 
+    /// Returns what waits until the events of calls are shown.
+    pub(crate) fn shown_events(&self) -> ShownEvents {
+        self.events.shown()
+    }
+
+    /// Adds the messages so far to the kept run.
+    pub(crate) fn keep(&mut self) -> anyhow::Result<()> {
+        self.conversation.keep()
+    }
+
     /// Reports the start of the run and runs its hooks; `false` if the run was interrupted.
     pub(crate) async fn begin(&mut self) -> anyhow::Result<bool> {
+        self.started = Instant::now();
         self.conversation.keep()?;
         let session = self.session.clone();
         let tools: Vec<&str> = session.tools().into_iter().map(|tool| tool.name.as_str()).collect();
@@ -197,7 +209,7 @@ impl Agent {
         self.session.end().await;
         while let Some(seen) = self.events.ready() {
             if let CallEventKind::Hooks(_) = seen.kind {
-                self.show(self.totals.steps, &seen)?;
+                self.show(self.totals.steps, seen)?;
             }
         }
         match end {
@@ -375,7 +387,7 @@ impl Agent {
     fn report_end(&mut self, ending: Ending, answer: Option<&str>) -> anyhow::Result<()> {
         self.keep_end(self.kept_end(ending))?;
         let (budget, exit_code) = (ending.budget(), ending.exit_code());
-        let run = self.conversation.keeper().map(keeper::Keeper::id);
+        let run = self.conversation.keeper().filter(|keeper| !keeper.is_empty()).map(keeper::Keeper::id);
         let (totals, run) = (self.totals(), run.as_deref());
         let stopped = self.stopped.take().map(|used_up| used_up.to_string());
         let stopped = stopped.as_deref();
@@ -397,8 +409,13 @@ impl Agent {
         }
     }
 
+    /// Keeps the end of the run; a run without any message is not kept.
     fn keep_end(&self, reason: &str) -> anyhow::Result<()> {
-        self.conversation.keeper().map_or(Ok(()), |keeper| keeper.end(reason, &self.totals()))
+        match self.conversation.keeper() {
+            None => Ok(()),
+            Some(keeper) if keeper.is_empty() => keeper.discard(),
+            Some(keeper) => keeper.end(reason, &self.totals()),
+        }
     }
 }
 

@@ -210,6 +210,11 @@ impl Report {
         self.unfinished.keeper().map(|keeper| format!("toolcrib {} --resume {}", self.command, keeper.id()))
     }
 
+    /// Returns `true` in a chat, which goes on by itself after an error.
+    pub(crate) fn is_chat(&self) -> bool {
+        self.command == "chat"
+    }
+
     /// Says why a run stopped without an answer, and how to go on.
     fn explain_stop(&self, totals: &Totals, stopped: Option<&str>) {
         match stopped {
@@ -221,7 +226,8 @@ impl Report {
 
     /// Says how to go on with a kept run.
     fn explain_resume(&self) {
-        if let Some(command) = self.resume_command() {
+        let keeper = self.unfinished.keeper().filter(|keeper| !keeper.is_empty());
+        if let (Some(command), Some(_)) = (self.resume_command(), keeper) {
             render::hint(&format!("the run is kept: go on with `{command}` and its options"));
         }
     }
@@ -288,7 +294,7 @@ impl Report {
                 let arguments = fitting(name.chars().count() + 3, arguments, detail);
                 ours(&format!("{} {name} {arguments}", quiet(&render::spoken(&format!("{margin}→")))));
             }
-            Event::ToolPreview { text, .. } if traced => render::quoted(&format!("{margin}»"), text),
+            Event::ToolPreview { text, asked: false, .. } if traced => render::quoted(&format!("{margin}»"), text),
             Event::ToolPart { name, ms, part, .. } if traced => {
                 let text = watch::text_of(part, self.media.as_deref());
                 let shown = fitting(name.chars().count() + 16, &text, detail);
@@ -332,7 +338,6 @@ impl Report {
             Event::Error { message, .. } if is_below => {
                 render::warning(&format!("a delegated agent failed: {message}"));
             }
-            Event::Error { .. } => self.explain_resume(),
             _ => {}
         }
         Ok(())
@@ -363,7 +368,8 @@ impl Report {
 
 fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flags: &DenyFlags) {
     let outcome = result.receipt.outcome.as_str();
-    let took = format!(" {}", milliseconds(result.receipt.ms));
+    // The time in which the call waited, for a person or for other calls, is not that of the tool.
+    let took = format!(" {}", milliseconds((result.receipt.ms - result.receipt.waited_ms).max(0.0)));
     let name = if result.alone { String::new() } else { format!("{} ", one_line(result.name)) };
     let tone = if result.is_error { Tone::Bad } else { Tone::Good };
     let painted = paint(tone, outcome, io::stderr().is_terminal());

@@ -211,10 +211,10 @@ impl Server {
     }
 }
 
-/// Returns the hint about a time limit, and how to go on from the text of a kept run.
+/// Returns the hint about a time limit, and how to go on from the text of a kept run. A chat says itself how it goes on.
 fn timeout_hint(report: &Report) -> String {
     let limit = "set a longer limit with `--http-timeout`, such as `--http-timeout 5m`";
-    match report.resume_command() {
+    match report.resume_command().filter(|_| !report.is_chat()) {
         Some(command) => format!("{limit}, and go on with `{command}`"),
         None => limit.to_owned(),
     }

@@ -40,7 +40,7 @@ impl Agent {
         let (call, result) = tokio::select! {
             biased;
             Some(seen) = self.events.next() => {
-                self.show(step, &seen)?;
+                self.show(step, seen)?;
                 return Ok(true);
             }
             next = batch.next() => match next {
@@ -50,7 +50,7 @@ impl Agent {
         };
         // Parts shown before the end are reported before it.
         while let Some(seen) = self.events.ready() {
-            self.show(step, &seen)?;
+            self.show(step, seen)?;
         }
         self.note(&call.id, &result)?;
         self.totals.calls += 1;
@@ -79,13 +79,36 @@ impl Agent {
         Ok(true)
     }
 
-    /// Reports an event of a call; the result of one that has ended is kept at once.
-    pub(super) fn show(&mut self, step: u32, seen: &CallEvent) -> anyhow::Result<()> {
-        match (&seen.kind, Event::of(step, seen)) {
-            (CallEventKind::Ended(result), _) => self.note(&seen.call_id, result),
-            (_, Some(event)) => self.report.emit(&event),
-            (_, None) => Ok(()),
+    /// Reports an event of a call; the result of one that has ended is kept at once. The previews of a step come in the order
+    /// of its calls.
+    pub(super) fn show(&mut self, step: u32, seen: CallEvent) -> anyhow::Result<()> {
+        match (seen.kind, &mut self.batch) {
+            (CallEventKind::NotKept(error, _waits), batch) => {
+                // Before the call goes on, it is cancelled.
+                batch.iter().for_each(|batch| batch.cancel());
+                Err(error)
+            }
+            (CallEventKind::Decided, _) => self.show_previews(step, &seen.call_id),
+            (CallEventKind::Ended(result), _) => {
+                self.note(&seen.call_id, &result)?;
+                self.show_previews(step, &seen.call_id)
+            }
+            (kind @ CallEventKind::Preview { .. }, Some(batch)) => {
+                let other = batch.previews.hold(CallEvent { kind, ..seen });
+                other.map_or(Ok(()), |seen| self.emit(step, &seen))
+            }
+            (kind, _) => self.emit(step, &CallEvent { kind, ..seen }),
         }
+    }
+
+    /// Reports the previews whose turn has come with the decision about a call, or its end.
+    fn show_previews(&mut self, step: u32, decided: &str) -> anyhow::Result<()> {
+        let ready = self.batch.as_mut().map_or(Vec::new(), |batch| batch.previews.after(decided));
+        ready.iter().try_for_each(|seen| self.emit(step, seen))
+    }
+
+    fn emit(&mut self, step: u32, seen: &CallEvent) -> anyhow::Result<()> {
+        Event::of(step, seen).map_or(Ok(()), |event| self.report.emit(&event))
     }
 
     /// Keeps the result of a call of this step, once.

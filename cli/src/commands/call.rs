@@ -224,8 +224,12 @@ impl Args {
     /// Prints an event of the running call.
     fn show(&self, event: &CallEvent, media: Option<&MediaFolder>) -> anyhow::Result<()> {
         match &event.kind {
-            CallEventKind::Preview(text) if self.verbose && !self.json => render::quoted("»", text),
-            CallEventKind::Preview(_) | CallEventKind::Ended(_) => {}
+            CallEventKind::Preview { text, asked: false } if self.verbose && !self.json => render::quoted("»", text),
+            CallEventKind::Preview { .. }
+            | CallEventKind::Decided
+            | CallEventKind::Ended(_)
+            | CallEventKind::NotKept(..)
+            | CallEventKind::Asking(_) => {}
             CallEventKind::Hooks(hooks) => render::hooks("", &event.name, hooks),
             CallEventKind::Part { number, ms, part } if self.stream => {
                 let part = watch::json_of(part);

@@ -8,7 +8,6 @@ use toolcrib::Builder;
 use crate::agent::Agent;
 use crate::agent::approval::KeptApprover;
 use crate::agent::briefing::briefing;
-use crate::agent::keeper::Keeper;
 use crate::agent::prompt::{PromptOptions, StdinUse};
 use crate::chat::{AllowedAhead, Chat, ChatApprover};
 use crate::instructions::trusted_instructions;
@@ -64,25 +63,33 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let mut report = shared.report(&settings, false).placing(folders).traced(door.span()).saving(door.media().cloned());
     settings.warnings.iter().try_for_each(|warning| report.warn(warning))?;
     let model = shared.model(&settings, script)?;
-    shared.sources.prepare(&runtime).await?;
+    let keeper = shared.keeper(earlier, &settings, &runtime, ("chat", &options.model))?;
+    let report = report.kept(keeper.clone(), "chat");
+    agents.begin(&runtime, &model, &options, &report);
+    let begun = keeper.as_ref().map(|keeper| (keeper.id(), options.model.clone()));
+    let folder = keeper.is_some().then(|| shared.keep.folder()).transpose()?;
+    let mut agent = Agent::new(runtime.session(), model, options, conversation.kept_by(keeper.clone()), report);
+    approver.begin(keeper.clone(), agent.shown_events());
+    // The chat is kept before its tools are compiled: that can take long.
+    let prepared = match agent.keep() {
+        Ok(()) => shared.sources.prepare(&runtime, !shared.quiet).await,
+        failed => failed,
+    };
+    if let Err(error) = prepared {
+        return agent.close(Err(error)).await.map(|_| ExitCode::FAILURE);
+    }
     if is_new && !shared.quiet {
         shared.hint_tools(&runtime);
     }
-    let keeper = shared.keeper(earlier, &settings, &runtime, ("chat", &options.model))?;
-    approver.keep(keeper.as_ref());
-    let report = report.kept(keeper.clone(), "chat");
-    if let (false, Some(keeper)) = (shared.quiet, &keeper) {
-        render::aside(&format!("chat {} with {}; `/help` lists the commands", keeper.id(), options.model));
+    if let (false, Some((id, model))) = (shared.quiet, begun) {
+        render::aside(&format!("chat {id} with {model}; `/help` lists the commands"));
     }
-    agents.begin(&runtime, &model, &options, &report);
-    let id = keeper.as_ref().map(Keeper::id);
-    let folder = keeper.is_some().then(|| shared.keep.folder()).transpose()?;
-    let agent = Agent::new(runtime.session(), model, options, conversation.kept_by(keeper.clone()), report);
-    let end = Chat::new(agent, runtime, allowed, keeper, folder.as_deref()).run().await;
+    let end = Chat::new(agent, runtime, allowed, keeper.clone(), folder.as_deref()).run().await;
     let written = door.close().await;
     end?;
     written?;
-    if let (false, Some(id)) = (shared.quiet, id) {
+    if let (false, Some(keeper)) = (shared.quiet, keeper.filter(|keeper| !keeper.is_empty())) {
+        let id = keeper.id();
         render::hint(&format!("the chat is kept: go on with `toolcrib chat --resume {id}` and its options"));
     }
     Ok(ExitCode::SUCCESS)

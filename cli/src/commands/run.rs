@@ -166,19 +166,32 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let model = args.shared.model(&settings, script)?;
-    args.shared.sources.prepare(&runtime).await?;
-    if is_new && !args.json && !args.shared.quiet {
-        args.shared.hint_tools(&runtime);
-    }
     let keeper = args.shared.keeper(earlier, &settings, &runtime, ("run", &options.model))?;
-    approver.keep(keeper.as_ref());
     let report = report.kept(keeper.clone(), "run");
     *begun = true;
     agents.begin(&runtime, &model, &options, &report);
-    let conversation = conversation.kept_by(keeper);
-    let end = Agent::new(runtime.session(), model, options, conversation, report).run().await;
+    let resume = report.resume_command().filter(|_| !args.json);
+    let mut agent = Agent::new(runtime.session(), model, options, conversation.kept_by(keeper.clone()), report);
+    approver.begin(keeper, agent.shown_events());
+    // The run is kept before its tools are compiled: that can take long.
+    let prepared = match agent.keep() {
+        Ok(()) => args.shared.sources.prepare(&runtime, !args.shared.quiet).await,
+        failed => failed,
+    };
+    let end = match prepared {
+        Ok(()) => {
+            if is_new && !args.json && !args.shared.quiet {
+                args.shared.hint_tools(&runtime);
+            }
+            agent.run().await
+        }
+        Err(error) => agent.close(Err(error)).await,
+    };
     let written = door.close().await;
-    let end = end?;
+    let end = match end {
+        Ok(end) => end,
+        Err(error) => return Ok(shared::explain_failure(&error, resume.as_deref())),
+    };
     written?;
     Ok(shared::exit_code(end.0))
 }

@@ -67,6 +67,11 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Returns `true` for the end of a reader of standard output, which is no error.
+pub(crate) fn is_output_closed(error: &anyhow::Error) -> bool {
+    error.is::<OutputClosed>()
+}
+
 /// Formats an error with its causes as one message for programs.
 pub(crate) fn message(error: &anyhow::Error) -> String {
     let mut last = error.to_string();

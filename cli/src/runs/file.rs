@@ -81,6 +81,14 @@ impl RunFile {
         Ok(())
     }
 
+    /// Removes the file, with that of its lock.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        std::fs::remove_file(&self.path)?;
+        // Without its run, a lock file only takes space.
+        let _ = std::fs::remove_file(self.path.with_added_extension("lock"));
+        Ok(())
+    }
+
     /// Waits until all lines are on the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()

@@ -5,9 +5,9 @@
 //! |---|---|
 //! | `run` | the first line: identifier, time, model and folder of the run |
 //! | `message` | a message of the conversation; results of one step in the order in which the calls ended |
-//! | `calls` | the calls of the last message begin now; without this line none of them has begun |
+//! | `calls` | calls of the last message are under way: with `singly`, each begins with a line of its own; without, all begin now |
 //! | `asked` | a call of them waits for an approval, and so has not begun |
-//! | `begun` | this call was approved and begins now |
+//! | `begun` | this call begins now |
 //! | `text` | more text of an answer that still arrives |
 //! | `void` | the text of the answer so far is void, since the request is repeated |
 //! | `usage` | tokens of a request |
@@ -63,6 +63,9 @@ pub(crate) enum Line {
     },
     Calls {
         ids: Vec<String>,
+        /// `true` if each of them begins with a line of its own; absent in files of earlier versions.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        singly: bool,
     },
     Asked {
         id: String,

@@ -18,8 +18,6 @@ pub(crate) enum MissingResult {
     Interrupted,
     /// The call never began, and some of its arguments were not kept.
     Masked,
-    /// Nobody had approved the call.
-    NotApproved,
     /// The call belongs to the run that this one was copied from.
     OfOrigin,
     /// The run stopped before the call.
@@ -70,9 +68,6 @@ impl MissingResult {
             }
             Self::Masked => {
                 "not made: the program ended before this call, and its arguments held a secret that is not kept"
-            }
-            Self::NotApproved => {
-                "not made: the program ended while this call waited for an approval, so it has not happened"
             }
             Self::OfOrigin => {
                 "not made: this conversation is a copy, and the call belongs to the run that it was copied from, which may \

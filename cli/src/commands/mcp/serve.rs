@@ -205,7 +205,7 @@ impl Args {
     /// With `--strict`, a tool cannot be compiled; all are compiled before this returns.
     async fn prepare(&self, runtime: &Runtime) -> anyhow::Result<()> {
         let (sources, runtime) = (self.sources.clone(), runtime.clone());
-        let prepare = async move { sources.prepare(&runtime).await };
+        let prepare = async move { sources.prepare(&runtime, false).await };
         if self.sources.strict {
             return prepare.await;
         }

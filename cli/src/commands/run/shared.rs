@@ -184,6 +184,16 @@ impl AgentOptions {
     }
 }
 
+/// Explains the error that ended a run, and then how to go on with the run, once; returns the exit code.
+pub(super) fn explain_failure(error: &anyhow::Error, resume: Option<&str>) -> ExitCode {
+    let code = render::failure(error);
+    let is_told = |command: &str| render::hint_of(error).is_some_and(|hint| hint.contains(command));
+    if let Some(command) = resume.filter(|command| !render::is_output_closed(error) && !is_told(command)) {
+        render::hint(&format!("the run is kept: go on with `{command}` and its options"));
+    }
+    code
+}
+
 /// Returns the exit code of a run. A signal that interrupted it decides about the code of the program.
 pub(super) fn exit_code(ending: Ending) -> ExitCode {
     match ending {
