@@ -9,6 +9,8 @@ mod asking;
 mod dead;
 mod elsewhere;
 mod hints;
+#[cfg(target_os = "linux")]
+mod mode;
 mod pending;
 mod program;
 mod settings;
@@ -90,7 +92,7 @@ fn a_wrong_pattern_is_wrong_use() {
         ("--allow-tool=echo(path", "the last `)` is missing"),
         ("--deny-tool=", "write it like `fs_*` or `fs_write_file(path=out/*)`"),
         ("--ask-tool=echo(path)", "`path` is not like `path=out/*`"),
-        ("--ask-tool=@all", "the classes of tools are `@destructive` and `@writes`"),
+        ("--ask-tool=@all", "the classes of tools are `@destructive`, `@overwrites` and `@writes`"),
     ] {
         let ran = crib.run(&["call", "echo", "{}", flag]);
         assert_eq!(ran.code, Some(2), "{flag}: {ran:?}");

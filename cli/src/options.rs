@@ -1,6 +1,7 @@
 //! Options shared by all commands that load tools: sources, permissions, limits, records. They are turned into a runtime
 //! here and nowhere else.
 
+mod ask_mode;
 mod audit_log;
 mod checking;
 mod client;
@@ -42,6 +43,7 @@ use crate::secrets::{PASSPHRASE, Vault};
 use crate::staleness;
 
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
+pub(crate) use ask_mode::AskOptions;
 pub(crate) use audit_log::AuditLog;
 use checking::with_place;
 pub(crate) use checking::{DeadRule, RuleCheck, check_rules};

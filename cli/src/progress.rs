@@ -53,7 +53,7 @@ pub(crate) async fn announced<T>(
         tokio::time::sleep(DELAY).await;
         if io::stderr().is_terminal() {
             match render::is_plain() {
-                true => render::aside(&format!("{}…", bar.message())),
+                true => render::aside(&bar.message()),
                 false => {
                     bar.set_draw_target(ProgressDrawTarget::stderr());
                     bar.enable_steady_tick(TICK);
@@ -79,10 +79,14 @@ pub(crate) struct Spinner {
     delay: JoinHandle<()>,
 }
 
-/// Creates a spinner; `None` if standard error shows none.
+/// Creates a spinner; `None` if standard error shows none. In plain mode, one line takes its place at once.
 pub(crate) fn spinner(what: &str) -> Option<Spinner> {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    if is_dumb || render::is_plain() || !io::stderr().is_terminal() {
+    let is_terminal = io::stderr().is_terminal();
+    if is_terminal && render::is_plain() {
+        render::aside(what);
+    }
+    if is_dumb || render::is_plain() || !is_terminal {
         return None;
     }
     let bar = styled(hidden(None).with_message(what.to_owned()), SPINNER);

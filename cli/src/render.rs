@@ -49,7 +49,8 @@ pub(crate) fn use_plain(plain: bool) {
     let _ = PLAIN.set(plain);
 }
 
-/// Returns `true` if output is for a screen reader: no progress bars, no symbols and no drawings.
+/// Returns `true` if output is for a screen reader: no progress bars, no symbols, no drawings and, unless they
+/// are asked for, no colors.
 pub(crate) fn is_plain() -> bool {
     PLAIN.get().copied().unwrap_or_default()
 }
@@ -59,7 +60,13 @@ pub(crate) fn spoken(mark: &str) -> Cow<'_, str> {
     if !is_plain() {
         return Cow::Borrowed(mark);
     }
-    Cow::Owned(mark.replace("│ ", "").replace('┊', "part").replace('»', "preview:").replace('→', "call"))
+    Cow::Owned(
+        mark.replace("│ ", "")
+            .replace('┊', "part")
+            .replace('»', "preview:")
+            .replace('→', "call")
+            .replace('←', "result"),
+    )
 }
 
 /// Text colors by meaning.
@@ -80,7 +87,7 @@ pub(crate) fn paint(tone: Tone, text: &str, terminal: bool) -> Cow<'_, str> {
         Color::Auto => {
             let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
             let is_able = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-            terminal && !refused && is_able && sequences::are_obeyed()
+            terminal && !is_plain() && !refused && is_able && sequences::are_obeyed()
         }
     };
     if !wanted {

@@ -83,6 +83,12 @@ fn every_short_help_fits_a_small_terminal_at_every_width() {
             let arguments: Vec<&str> = command.iter().map(String::as_str).chain(["-h"]).collect();
             let ran = Ran::from(crib.toolcrib(&arguments).env("COLUMNS", width.to_string()).output().unwrap());
             assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{command:?}");
+            let permissions = ["--allow-read", "--allow-write", "--allow-net", "--ask "];
+            if let (["run"] | ["chat"], Some(missing)) =
+                (&arguments[..arguments.len() - 1], permissions.iter().find(|name| !ran.stdout.contains(**name)))
+            {
+                wrong.push(format!("{command:?} at {width}: no `{missing}`"));
+            }
             let lines = ran.stdout.lines().count();
             // A usage line is not broken.
             let wrapped = ran.stdout.lines().filter(|line| !line.starts_with("Usage: "));

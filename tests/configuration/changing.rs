@@ -107,3 +107,12 @@ fn a_text_with_a_mistake_does_not_replace_the_file() {
     let ran = crib.run(&["config", "edit"]);
     assert!(ran.stderr.starts_with("error: no editor: neither VISUAL nor EDITOR is set\n"), "{ran:?}");
 }
+
+#[test]
+fn an_editor_that_cannot_be_started_is_named_with_its_variable() {
+    let crib = Crib::new();
+    let ran = Ran::from(crib.toolcrib(&["config", "edit"]).env("EDITOR", "no-such-editor -w").output().unwrap());
+    let message = "error: cannot start the editor `no-such-editor`, which EDITOR names: ";
+    assert!(ran.code == Some(1) && ran.stderr.starts_with(message), "{ran:?}");
+    assert!(ran.stderr.contains("hint: set it to a program that is installed"), "{ran:?}");
+}

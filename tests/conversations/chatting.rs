@@ -290,3 +290,19 @@ fn a_line_of_standard_input_has_a_limit_with_the_lines_that_it_continues() {
     }
     assert!(model.bodies().is_empty());
 }
+
+#[test]
+fn plain_output_has_words_in_place_of_arrows_and_colors_and_says_what_it_waits_for() {
+    let place = Place::new();
+    let model = Model::start(vec![calls("I look.", "mark", &["a"]), says("It is done.")], None);
+    let inner = place.command(&model, &["run", "go", "--plain"]);
+    let mut command = Command::new("env");
+    command.args(["-u", "NO_COLOR"]).arg(inner.get_program()).args(inner.get_args());
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(inner.get_current_dir().unwrap()).env("TERM", "xterm");
+    let left = Terminal::start(command).end();
+    assert!(left.code == Some(0) && left.stdout.contains("It is done."), "{left:?}");
+    assert_eq!(left.terminal.matches("waiting for m\n").count(), 2, "one line for each request: {left:?}");
+    assert!(left.terminal.contains("call mark") && left.terminal.contains("result ok"), "{left:?}");
+    assert!(!left.terminal.contains(['\u{1b}', '→', '←']), "{left:?}");
+}

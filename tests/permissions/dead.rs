@@ -138,3 +138,29 @@ fn a_hook_over_an_argument_that_its_tools_do_not_have_is_an_error() {
         assert_eq!(ran.code, Some(0), "{when}: {ran:?}");
     }
 }
+
+#[test]
+fn a_dead_rule_is_told_by_every_command_that_changes_or_explains_its_file() {
+    let crib = crib();
+    let user = crib.path("home/.config/toolcrib/config.toml");
+    fs::create_dir_all(user.parent().unwrap()).unwrap();
+    let text = "[permissions]\ndeny = ['rm(pth=*)']\n[limits]\nmax_memory = \"32MiB\"\nfuel = 9\n";
+    fs::write(&user, text).unwrap();
+    let dead = "deny rm(pth=*): it can never match: `rm` has no argument `pth`; did you mean `path`?";
+    let set = crib.run(&["config", "set", "model.name", "m"]);
+    assert!(set.code == Some(1) && set.stderr.starts_with("error: nothing was changed\n"), "{set:?}");
+    assert!(
+        set.stderr.contains(dead) && set.stderr.contains("hint: ") && set.stderr.contains("config edit"),
+        "{set:?}"
+    );
+    assert_eq!(fs::read_to_string(&user).unwrap(), text);
+    let explained = crib.run(&["config", "explain"]);
+    assert!(explained.code == Some(1) && explained.stderr.contains(dead), "{explained:?}");
+    assert!(explained.stdout.contains("config.toml: has a mistake, which stops every command"), "{explained:?}");
+    let unset = crib.run(&["config", "unset", "limits.fuel"]);
+    assert!(unset.stderr.contains("error: the file has another mistake") && unset.stderr.contains(dead), "{unset:?}");
+    assert!(unset.code == Some(1) && !fs::read_to_string(&user).unwrap().contains("fuel"), "it is removed: {unset:?}");
+    assert_eq!(crib.run(&["config", "set", "permissions.deny", "rm(path=*)"]).code, Some(0));
+    assert!(crib.run(&["config", "explain"]).stdout.contains("config.toml: used"));
+    assert_eq!(crib.run(&["config", "set", "model.name", "m"]).code, Some(0));
+}

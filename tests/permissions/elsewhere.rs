@@ -62,10 +62,12 @@ fn a_person_answers_the_calls_of_a_run_from_another_terminal() {
     let id = first["id"].as_str().unwrap();
     assert_eq!(crib.run(&["approvals", "allow", id]).code, Some(0));
     let second = waiting(&crib, "{\"n\":1}");
-    assert_eq!(crib.run(&["approvals", "deny", second["id"].as_str().unwrap()]).code, Some(0));
+    let denied = crib.run(&["approvals", "deny", second["id"].as_str().unwrap(), "--reason", "use the\ncopy"]);
+    assert_eq!((denied.code, denied.stderr.lines().count()), (Some(0), 1), "{denied:?}");
     let (ran, reasons) = end(run);
     assert_eq!((ran.code, reasons), (Some(0), vec!["once".to_owned(), "refused".to_owned()]), "{ran:?}");
     assert!(ran.stderr.contains(&format!("`toolcrib approvals allow {id}`")), "{ran:?}");
+    assert!(ran.stdout.contains("the user denied this call: use the copy"), "the model gets the reason: {ran:?}");
     assert!(pending(&crib).is_empty());
 }
 

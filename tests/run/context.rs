@@ -150,6 +150,13 @@ fn a_tool_of_which_nothing_is_granted_is_not_sent() {
     assert!(!names(&request).contains(&"fs_read_file") && names(&request).contains(&"calculate"), "{request}");
     let (request, _) = with_toolbox(&crib, &["--allow-read=work"]);
     assert!(names(&request).contains(&"fs_read_file"), "{request}");
+    for purpose in ["fs_write_file", "fs_rm", "apply_patch", "fetch_page"] {
+        assert!(!names(&request).contains(&purpose), "{purpose}: {request}");
+    }
+    let (request, _) = with_toolbox(&crib, &["--allow-write=work"]);
+    for purpose in ["fs_read_file", "fs_write_file", "fs_rm", "apply_patch"] {
+        assert!(names(&request).contains(&purpose), "{purpose}: {request}");
+    }
     let turns = json!([{"tool_calls": [{"name": "fs_read_file", "arguments": {"path": "x"}}]}, {"content": "done"}]);
     fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
     let tools = toolbox();

@@ -52,7 +52,8 @@ async fn a_refusal_that_stays_names_the_next_step() {
         (
             403,
             &[],
-            "hint: the server denies access, and no key is set: if it needs one, set `OAI_API_KEY` or give `--api-key`",
+            "hint: the server denies access, and no key is set: if it needs one, set `OAI_API_KEY` or \
+             `OPENAI_API_KEY`, or give `--api-key`",
         ),
         (413, key, "hint: the request is too large: attach less, or begin a new run"),
     ] {
@@ -198,7 +199,7 @@ async fn a_page_in_the_place_of_an_answer_is_named_as_such() {
     let server = server([ResponseTemplate::new(200).set_body_raw("<html>welcome</html>", "text/html")]).await;
     let end = Place::new().ask(&base(&server), &["go"]).ended(1);
     assert!(end.stderr.contains("neither JSON nor an event stream") && end.stderr.contains("<html>"), "{}", end.stderr);
-    let hint = "hint: the address is probably not the base of a model API: check `--base-url` or `OAI_BASE_URL`\n";
+    let hint = "hint: the address is probably not the base of a model API: check `--base-url`, `OAI_BASE_URL` or `OPENAI_BASE_URL`\n";
     assert!(end.stderr.contains(hint), "{}", end.stderr);
     let empty = super::place::server([ResponseTemplate::new(200).set_body_json(json!({}))]).await;
     let end = Place::new().ask(&base(&empty), &["go"]).ended(1);
@@ -211,5 +212,9 @@ fn a_server_that_cannot_be_reached_is_named_with_its_settings() {
     let end = Place::new().ask(&format!("http://{free}/v1"), &["go", "--http-retries=0"]).ended(1);
     let error = format!("error: no answer from `http://{free}/v1/chat/completions` after 1 attempt\n");
     assert!(end.stderr.contains(&error), "{}", end.stderr);
-    assert!(end.stderr.contains("hint: check the address, set by `--base-url` or `OAI_BASE_URL`"), "{}", end.stderr);
+    assert!(
+        end.stderr.contains("hint: check the address, set by `--base-url`, `OAI_BASE_URL` or `OPENAI_BASE_URL`"),
+        "{}",
+        end.stderr
+    );
 }

@@ -378,7 +378,7 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flag
         Some(display) => fitting(width, &format!("{} · {}", one_line(display), result.content), detail),
         None => fitting(width, result.content, detail),
     };
-    ours(&format!("{} {painted}{took}  {name}{}", quiet(&format!("{margin}←")), quiet(&content)));
+    ours(&format!("{} {painted}{took}  {name}{}", quiet(&render::spoken(&format!("{margin}←"))), quiet(&content)));
     render::executed(&result.receipt.executed);
     if detail == Detail::Verbose && !result.log.is_empty() {
         render::quoted("|", result.log);

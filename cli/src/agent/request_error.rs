@@ -68,7 +68,8 @@ impl RequestError {
 
     /// Creates an error for an answer that no model API gives.
     pub(crate) fn foreign(reason: impl Into<String>) -> Self {
-        let hint = "the address is probably not the base of a model API: check `--base-url` or `OAI_BASE_URL`";
+        let hint = "the address is probably not the base of a model API: check `--base-url`, `OAI_BASE_URL` or \
+                    `OPENAI_BASE_URL`";
         Self::Permanent { kind: UNUSABLE.into(), reason: reason.into(), hint: Some(hint) }
     }
 

@@ -120,8 +120,10 @@ impl Server {
 
     /// Returns the hint about a server that cannot be reached.
     fn connection_hint(&self) -> String {
-        let key = if self.key.is_none() { "; no key is set (`OAI_API_KEY`)" } else { "" };
-        format!("check the address, set by `--base-url` or `OAI_BASE_URL`, and that its server runs{key}")
+        let key = if self.key.is_none() { "; no key is set (`OAI_API_KEY` or `OPENAI_API_KEY`)" } else { "" };
+        format!(
+            "check the address, set by `--base-url`, `OAI_BASE_URL` or `OPENAI_BASE_URL`, and that its server runs{key}"
+        )
     }
 
     fn failed(&self, reason: &str, hint: Option<&str>, attempts: u32, report: &Report) -> anyhow::Error {
@@ -196,9 +198,10 @@ impl Server {
         let hint = match (status.as_u16(), setting) {
             (400 | 422, Some(setting)) => return Ok(RequestError::Refused { kind, setting }),
             (passing, _) if retry::is_transient(passing) => return Ok(RequestError::Transient { kind, reason, asked }),
-            (401, _) if self.key.is_none() => Some("set `OAI_API_KEY`, or give `--api-key`"),
+            (401, _) if self.key.is_none() => Some("set `OAI_API_KEY` or `OPENAI_API_KEY`, or give `--api-key`"),
             (403, _) if self.key.is_none() => Some(
-                "the server denies access, and no key is set: if it needs one, set `OAI_API_KEY` or give `--api-key`",
+                "the server denies access, and no key is set: if it needs one, set `OAI_API_KEY` or `OPENAI_API_KEY`, or give \
+                 `--api-key`",
             ),
             (401 | 403, _) => Some("the server refuses the key: `toolcrib run --print-config` shows where it is from"),
             (402, _) => Some("the server asks for money: check the credit of your account"),

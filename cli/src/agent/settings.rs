@@ -35,7 +35,7 @@ const API_KEY_ENV: &str = "--api-key-env";
 /// Variables with the key, the strongest first.
 const API_KEYS: [&str; 2] = ["OAI_API_KEY", "OPENAI_API_KEY"];
 const WITHHELD: &str = "the API key is not sent to this server, which the project settings name; to send it, name the server \
-                        with `--base-url` or OAI_BASE_URL, or remove `model.base_url` from `toolcrib.toml` and set it in your \
+                        with `--base-url`, OAI_BASE_URL or OPENAI_BASE_URL, or remove `model.base_url` from `toolcrib.toml` and set it in your \
                         own file with `toolcrib config set model.base_url URL`";
 
 const MODEL: &str = "Model";
@@ -232,8 +232,11 @@ impl ModelOptions {
 impl Settings {
     /// Returns the name of the model.
     pub(crate) fn model(&self) -> anyhow::Result<String> {
-        let none =
-            || usage_error("no model: set one with `--model`, `OAI_MODEL` or `toolcrib config set model.name NAME`");
+        let none = || {
+            usage_error(
+                "no model: set one with `--model`, `OAI_MODEL`, `OPENAI_MODEL` or `toolcrib config set model.name NAME`",
+            )
+        };
         Ok(self.model.as_ref().ok_or_else(none)?.value.clone())
     }
 

@@ -4,7 +4,7 @@ mod pending;
 
 use std::process::ExitCode;
 
-use toolcrib::policy::{Approvals, StoredApproval};
+use toolcrib::policy::{ApprovalAnswer, Approvals, StoredApproval};
 
 use crate::options::Kept;
 use crate::render::{self, Advice, counted, one_line};
@@ -15,7 +15,7 @@ Examples:
   toolcrib approvals pending                list the calls that wait
   toolcrib approvals pending 7k3md-x0q9a    show one of them in full
   toolcrib approvals allow 7k3md-x0q9a
-  toolcrib approvals deny 7k3md-x0q9a
+  toolcrib approvals deny 7k3md-x0q9a --reason 'use the copy in drafts'
   toolcrib approvals list
   toolcrib approvals remove fs_write_file
   toolcrib approvals remove --all
@@ -65,6 +65,9 @@ enum Action {
         /// Identifier of the call
         #[arg(value_name = "ID")]
         id: String,
+        /// Reason that the model gets, at most 1,000 characters
+        #[arg(long, value_name = "TEXT", value_parser = reason)]
+        reason: Option<String>,
         #[command(flatten)]
         kept: Kept,
     },
@@ -93,11 +96,22 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Pending { id: None, json, kept } => pending::list(&kept, json)?,
         Action::Pending { id: Some(id), json, kept } => pending::show(&kept, &id, json)?,
         Action::Allow { id, always, kept } => pending::allow(&kept, &id, always)?,
-        Action::Deny { id, kept } => pending::deny(&kept, &id)?,
+        Action::Deny { id, reason, kept } => pending::deny(&kept, &id, reason)?,
         Action::List { json, kept } => list(&file(&kept)?.read()?, json)?,
         Action::Remove { tools, kept, .. } => remove(&file(&kept)?, &tools)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Parses the reason of a denial.
+fn reason(text: &str) -> Result<String, String> {
+    match (text.trim(), text.chars().count()) {
+        ("", _) => Err("it is empty".to_owned()),
+        (_, count) if count > ApprovalAnswer::MAX_REASON_LEN => {
+            Err(format!("it has {count} characters, more than {}", ApprovalAnswer::MAX_REASON_LEN))
+        }
+        (text, _) => Ok(text.to_owned()),
+    }
 }
 
 fn file(kept: &Kept) -> anyhow::Result<Approvals> {

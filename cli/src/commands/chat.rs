@@ -45,6 +45,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let shared = &mut args.shared;
     let settings = shared.settings()?;
     shared.sources.fetch().await?;
+    shared.set_mode(false);
     let script = shared.script()?;
     let earlier = shared.keep.earlier(&shared.sources)?;
     let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);

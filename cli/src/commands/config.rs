@@ -113,10 +113,10 @@ struct Target {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
-        Action::Explain { key, view } => explain::explain(key.as_deref(), &view),
+        Action::Explain { key, view } => explain::explain(key.as_deref(), &view).await,
         Action::Get { key, view } => explain::get(&key, &view),
         Action::Set { key, value, add, target } => edit::set(&target, &key, &value, add).await,
-        Action::Unset { key, target } => edit::unset(&target, &key),
+        Action::Unset { key, target } => edit::unset(&target, &key).await,
         Action::Edit { target } => edit::edit(target).await,
         Action::Schema => {
             serde_json::to_string_pretty(&schema())?.lines().try_for_each(render::print)?;

@@ -125,7 +125,7 @@ fn emit_error(error: &anyhow::Error) {
 async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let settings = args.shared.settings()?;
     if args.print_config {
-        render::print_json(&serde_json::to_string_pretty(&settings.shown())?)?;
+        render::print_json(&serde_json::to_string_pretty(&args.shared.shown(&settings))?)?;
         return Ok(ExitCode::SUCCESS);
     }
     args.shared.sources.fetch().await?;
@@ -147,6 +147,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     // A script goes on where it was, unless a prompt begins anew.
     let is_same = earlier_run.is_some_and(|run| conversation.messages().len() == run.messages.len());
     let script = script.map(|script| script.after(if is_same { conversation.answers() } else { 0 }));
+    args.shared.set_mode(args.answers || args.wait_approval.is_some());
     let terminal = args.shared.terminal_approver()?;
     let approver = KeptApprover::new(args.approver(&terminal)?);
     let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver.clone());

@@ -266,6 +266,13 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("permissions", "allow", Kind::List(&NAMED_RULE), "Calls that are allowed without a question").all(),
     Key::new("permissions", "ask", Kind::List(&RULE), "Calls that need approval").all(),
     Key::new("permissions", "deny", Kind::List(&RULE), "Calls that are denied").all(),
+    Key::new(
+        "approvals",
+        "ask",
+        Kind::Word(&["destructive", "writes", "never"]),
+        "Calls of a run or chat that need approval without a rule, where somebody can answer",
+    )
+    .option("ask"),
     Key::new("approvals", "file", DIR, "File of permanent approvals")
         .option("approvals")
         .variables(&["TOOLCRIB_APPROVALS"])

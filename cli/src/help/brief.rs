@@ -43,40 +43,42 @@ const LATE: [&str; 20] = [
     "print-messages",
     "context",
 ];
-/// Options that most calls need, by their names.
-const EARLY: [&str; 14] = [
-    "attach",
-    "continue",
-    "resume",
-    "model",
-    "base-url",
-    "max-steps",
-    "json",
-    "quiet",
-    "tools",
+/// Options that most calls need, by their names; permissions first, so that they are there at any width.
+const EARLY: [&str; 15] = [
     "allow-read",
     "allow-write",
     "allow-net",
+    "ask",
+    "model",
+    "base-url",
+    "tools",
+    "json",
+    "continue",
+    "resume",
+    "attach",
+    "quiet",
+    "max-steps",
     "ask-tool",
     "trust",
 ];
 /// Texts of options that are too long for one line.
-const TEXTS: [(&str, &str); 18] = [
+const TEXTS: [(&str, &str); 19] = [
     ("text", "The prompt, or `-` for standard input"),
     ("attach", "Add a text file or an image to the prompt"),
     ("continue", "Go on with the latest run of this folder"),
     ("resume", "Go on with a run; `toolcrib runs list` lists all"),
     ("load-messages", "Continue the conversation in this file"),
     ("save-messages", "Save the conversation to this file"),
-    ("base-url", "Base URL of the server [env: OAI_BASE_URL]"),
+    ("base-url", "Base URL of the server"),
     ("model", "Name of the model [env: OAI_MODEL]"),
     ("max-steps", "Maximum requests to the model"),
     ("json", "Print JSON"),
     ("tools", "Source of tools [default: ./tools.json]"),
     ("trust", "Trust the source with this digest"),
     ("allow-read", "Let tools read these folders"),
-    ("allow-write", "Let tools read and write these folders"),
-    ("allow-net", "Let tools send requests to these hosts"),
+    ("allow-write", "Let tools read and write them"),
+    ("allow-net", "Let tools reach these hosts"),
+    ("ask", "Ask: destructive, writes or never"),
     ("allow-tool", "Allow matching calls"),
     ("ask-tool", "Ask before matching calls"),
     ("deny-tool", "Deny matching calls"),
@@ -137,7 +139,7 @@ fn change(command: Command, path: &[String], shown: &[String], has_more: bool) -
                 return option.hide_short_help(true);
             }
             let text = short(&option);
-            option.help(text).hide_short_help(false).help_heading(None::<&'static str>)
+            option.help(text).hide_short_help(false).hide_possible_values(true).help_heading(None::<&'static str>)
         };
         let command = command.mut_args(reduce);
         return if has_more { command.after_help(MORE) } else { command };

@@ -93,7 +93,10 @@ impl AgentApprover {
             None => None,
         };
         // A denial holds, wherever it was given.
-        if elsewhere == Some(ApprovalAnswer::No) { ApprovalAnswer::No } else { answer }
+        match elsewhere {
+            Some(denial @ (ApprovalAnswer::No | ApprovalAnswer::NoBecause(_))) => denial,
+            _ => answer,
+        }
     }
 
     /// Returns the answer that a person gave on the command line, if any.

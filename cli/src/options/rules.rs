@@ -17,7 +17,7 @@ use crate::trust::Trusted;
 
 use super::state_folder;
 
-const RULES: &str = "Rules for calls";
+pub(super) const RULES: &str = "Rules for calls";
 
 /// Rules for calls.
 #[derive(Debug, Clone, clap::Args)]
@@ -25,8 +25,8 @@ pub(crate) struct RuleFlags {
     /// Allow matching calls without asking; PATTERN is like `fs_*` or `fs_write_file(path=out/*)`
     #[arg(long, value_name = "PATTERN", value_parser = Patterns::of_names, help_heading = RULES)]
     allow_tool: Vec<Patterns>,
-    /// Ask for approval before matching calls; without a terminal they are denied. `@destructive` and `@writes` match all
-    /// tools that delete or overwrite, and all that may write in a granted folder
+    /// Ask for approval before matching calls; without a terminal they are denied. `@destructive`, `@writes` and
+    /// `@overwrites` match all tools that delete or overwrite, all that may write in a granted folder, and those that do both
     #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     ask_tool: Vec<Patterns>,
     /// Deny matching calls; overrides any --allow-* flag
@@ -45,6 +45,9 @@ pub(crate) struct Rules {
     config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) kept: Kept,
+    /// Rule of the question mode, in a command that has one.
+    #[arg(skip)]
+    pub(crate) mode: Option<Rule>,
 }
 
 /// Location of the permanent approvals and of the calls that wait for approval.
@@ -75,9 +78,9 @@ impl Rules {
         self.flags.refuse_misspelt(runtime)
     }
 
-    /// Returns the rules of the command line and of `config`.
+    /// Returns the rules of the command line and of `config`, and that of the question mode.
     pub(super) fn rules(&self, config: &Config) -> impl Iterator<Item = Rule> {
-        self.flags.rules().chain(config.rules.iter().map(|of| of.rule.clone()))
+        self.flags.rules().chain(config.rules.iter().map(|of| of.rule.clone())).chain(self.mode.clone())
     }
 }
 

@@ -42,6 +42,11 @@ pub(crate) async fn ask_person(question: &str) -> Option<String> {
     ask_at(Keyboard::open()?, question).await
 }
 
+/// Returns `true` if somebody can answer a question at the terminal.
+pub(crate) fn can_ask() -> bool {
+    Keyboard::open().is_some()
+}
+
 async fn ask_at(mut keyboard: Keyboard, question: &str) -> Option<String> {
     keyboard.discard();
     {

@@ -255,14 +255,16 @@ impl Grant {
         &self.denied
     }
 
-    /// Returns `true` if a tool with this grant cannot serve its purpose: it declares that it needs folders or hosts, and it
-    /// is granted nothing at all.
+    /// Returns `true` if a tool with this grant cannot serve its purpose: it declares that it needs folders, hosts or other tools,
+    /// and it is granted nothing at all, or only reading although it is there to write.
     pub fn is_useless_for(&self, tool: &Tool) -> bool {
         let is_needed = |denial: &Denial| {
             let kind = denial.capability.split_once(':').map_or(denial.capability.as_str(), |(kind, _)| kind);
-            ["read", "write", "net"].contains(&kind)
+            ["read", "write", "net", "call"].contains(&kind)
         };
-        tool.requested.declared && self.denied.iter().any(is_needed) && self.granted().is_empty()
+        let is_writer = matches!(tool.requested.files, FileRequest::Workspace(Access::Write));
+        let serves = |granted: &String| !(is_writer && granted.starts_with("read:"));
+        tool.requested.declared && self.denied.iter().any(is_needed) && !self.granted().iter().any(serves)
     }
 }
 

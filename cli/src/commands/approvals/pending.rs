@@ -36,7 +36,7 @@ pub(super) fn show(kept: &Kept, id: &str, json: bool) -> anyhow::Result<()> {
     }
 }
 
-/// Allows a call, and shows it. With `always`, also stores a permanent approval.
+/// Allows a call. With `always`, also stores a permanent approval.
 pub(super) fn allow(kept: &Kept, id: &str, always: bool) -> anyhow::Result<()> {
     let calls = file(kept)?;
     let permanent = match always {
@@ -47,8 +47,7 @@ pub(super) fn allow(kept: &Kept, id: &str, always: bool) -> anyhow::Result<()> {
         }
         false => None,
     };
-    let call = calls.answer(id, true)?;
-    show_answered(&call);
+    let call = calls.answer(id, true, None)?;
     if let Some((approvals, approval)) = permanent {
         approvals.add(&approval).context("the call is allowed once, and no permanent approval was stored")?;
         let tool = one_line(&call.tool);
@@ -62,10 +61,9 @@ pub(super) fn allow(kept: &Kept, id: &str, always: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Denies a call, and shows it.
-pub(super) fn deny(kept: &Kept, id: &str) -> anyhow::Result<()> {
-    let call = file(kept)?.answer(id, false)?;
-    show_answered(&call);
+/// Denies a call; the model gets the reason.
+pub(super) fn deny(kept: &Kept, id: &str, reason: Option<String>) -> anyhow::Result<()> {
+    let call = file(kept)?.answer(id, false, reason)?;
     confirm(&call, "is denied");
     Ok(())
 }
@@ -74,11 +72,6 @@ fn file(kept: &Kept) -> anyhow::Result<PendingCalls> {
     kept.pending().ok_or_else(|| {
         Advice::new("no file for pending calls: no home folder was found", "name one with `--pending FILE`").into()
     })
-}
-
-/// Writes the sheet of an answered call to standard error. Its text from outside is inert and marked.
-fn show_answered(call: &PendingCall) {
-    render::ours(call.sheet(width(terminal_size_of(io::stderr()))).trim_end());
 }
 
 fn confirm(call: &PendingCall, then: &str) {

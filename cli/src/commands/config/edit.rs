@@ -15,8 +15,8 @@ use super::{Target, editor};
 
 /// Table of the profiles.
 const PROFILE: &str = "profile";
-/// Section of the rules.
-const RULES: &str = "permissions.";
+/// Sections that decide which rules can match.
+const RULES: [&str; 2] = ["permissions.", "sources."];
 const UNCHANGED: &str = "nothing was changed";
 
 impl Target {
@@ -79,16 +79,14 @@ pub(super) async fn set(target: &Target, key: &str, value: &str, adds: bool) -> 
     SettingsText::parse_file(&path, &shown, file.text().to_owned(), target.kind())?;
     let text = change.make(file.text(), &target.above(), key)?.context("a change makes a text")?;
     let new = SettingsText::parse(&path, &shown, text.clone(), target.kind()).context(UNCHANGED)?;
-    if key.starts_with(RULES) {
-        check(&new, target, &file).await.context(UNCHANGED)?;
-    }
+    check(&new, target, &file, decides_rules(key)).await.context(UNCHANGED)?;
     replace(target, &path, &file, &text)?;
     target.confirm("set", key, &shown);
     Ok(ExitCode::SUCCESS)
 }
 
 /// Removes a key. A file with a mistake is changed too, so that the key with the mistake can be removed.
-pub(super) fn unset(target: &Target, key: &str) -> anyhow::Result<ExitCode> {
+pub(super) async fn unset(target: &Target, key: &str) -> anyhow::Result<ExitCode> {
     let (path, file) = target.open()?;
     let shown = shown(&path);
     let parse = |text: &str| SettingsText::parse_file(&path, &shown, text.to_owned(), target.kind());
@@ -109,22 +107,35 @@ pub(super) fn unset(target: &Target, key: &str) -> anyhow::Result<ExitCode> {
     replace(target, &path, &file, &text)?;
     target.confirm("removed", key, &shown);
     match after {
-        Ok(_) => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(error.context("the file has another mistake")),
+        Ok(new) => check(&new, target, &file, false).await,
+        Err(error) => Err(error),
     }
+    .context("the file has another mistake")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn shown(path: &Path) -> String {
     one_line(&render::from_here(path).to_string_lossy())
 }
 
+/// Returns `true` if a key decides which rules can match.
+fn decides_rules(key: &str) -> bool {
+    RULES.iter().any(|section| key.starts_with(section))
+}
+
 /// Checks the rules of the edited layer against the tools that it is used with: those of its own sources, of the file around
-/// a profile, or of the other files. It says so if they cannot be checked.
+/// a profile, or of the other files. With `is_about_rules` it warns of rules without a tool, and says so if the rules cannot be
+/// checked; else the change does not touch them.
 ///
 /// # Errors
 ///
 /// A rule that can match no call.
-async fn check(text: &SettingsText, target: &Target, before: &SettingsFile) -> anyhow::Result<()> {
+async fn check(
+    text: &SettingsText,
+    target: &Target,
+    before: &SettingsFile,
+    is_about_rules: bool,
+) -> anyhow::Result<()> {
     let file = text.base(target.kind());
     let profile = target.profile().and_then(|name| text.profile(name));
     let rules = rules(profile.as_ref().unwrap_or(&file))?;
@@ -135,8 +146,10 @@ async fn check(text: &SettingsText, target: &Target, before: &SettingsFile) -> a
     // Whoever wrote the file of a project must not choose which paths are opened.
     let sources = if target.is_own(before)? { named() } else { None };
     match check_rules(sources, &rules).await {
+        RuleCheck::Dead(dead) if is_about_rules => bail!(dead.message),
+        RuleCheck::Dead(dead) => return Err(Advice::new(dead.message, dead.repair).into()),
+        _ if !is_about_rules => {}
         RuleCheck::Checked(warnings) => warnings.iter().for_each(|warning| render::warning(warning)),
-        RuleCheck::Dead(dead) => bail!(dead.message),
         RuleCheck::Stopped(error) | RuleCheck::Unchecked(error) => {
             let reason = render::message(&error);
             render::hint(&format!("the rules were not checked, since the tools cannot be loaded here: {reason}"));
@@ -157,7 +170,7 @@ pub(super) async fn edit(target: Target) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let checked = match SettingsText::parse(&path, &shown, text.clone(), target.kind()) {
-        Ok(new) => check(&new, &target, &file).await,
+        Ok(new) => check(&new, &target, &file, true).await,
         Err(error) => Err(error),
     };
     if let Err(error) = checked {

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Context;
 use tempfile::TempPath;
 
-use crate::render::Advice;
+use crate::render::{Advice, one_line};
 
 /// Variables that name the editor, the first that is set counts.
 const VARIABLES: [&str; 2] = ["VISUAL", "EDITOR"];
@@ -22,8 +22,11 @@ pub(super) struct EditedText(TempPath);
 ///
 /// No editor is named, or it cannot be started or fails.
 pub(super) fn edit(text: &str) -> anyhow::Result<EditedText> {
-    let set = |name: &&str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-    let editor = VARIABLES.iter().find_map(set).ok_or_else(|| {
+    let set = |name: &&'static str| {
+        let value = std::env::var(name).ok().filter(|value| !value.trim().is_empty())?;
+        Some((*name, value))
+    };
+    let (variable, editor) = VARIABLES.iter().find_map(set).ok_or_else(|| {
         Advice::new(
             "no editor: neither VISUAL nor EDITOR is set",
             "set one, such as `EDITOR=nano`, or use `toolcrib config set`",
@@ -35,7 +38,10 @@ pub(super) fn edit(text: &str) -> anyhow::Result<EditedText> {
     let mut file = tempfile::Builder::new().prefix("toolcrib-").suffix(".toml").tempfile().with_context(context)?;
     file.write_all(text.as_bytes()).with_context(context)?;
     let path = file.into_temp_path();
-    let status = Command::new(program).args(words).arg(&path).status().with_context(context)?;
+    let status = Command::new(program).args(words).arg(&path).status().map_err(|error| {
+        let message = format!("cannot start the editor `{}`, which {variable} names: {error}", one_line(program));
+        Advice::new(message, "set it to a program that is installed, or use `toolcrib config set`")
+    })?;
     if !status.success() {
         return Err(Advice::new(format!("`{editor}` failed ({status})"), "nothing was changed").into());
     }

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use crate::config::{
-    HOST_LAYERS, Key, Layer, LayerKind, Layers, Merge, Setting, default_file, path_of, profile, shown, system_file,
-    user_file,
+    HOST_LAYERS, Key, Layer, LayerKind, Layers, Merge, Setting, default_file, path_of, profile, rules, shown,
+    system_file, user_file,
 };
-use crate::options::TrustOptions;
+use crate::options::{RuleCheck, TrustOptions, check_rules};
 use crate::render::{self, Advice, one_line};
 use crate::trust::Trusted;
 
@@ -58,8 +58,9 @@ struct Explanation {
     stated: Vec<Stated>,
 }
 
-pub(super) fn explain(key: Option<&str>, view: &View) -> anyhow::Result<ExitCode> {
-    let (layers, broken) = Layers::load_sound(view.config.as_deref(), &trusted()?);
+pub(super) async fn explain(key: Option<&str>, view: &View) -> anyhow::Result<ExitCode> {
+    let (layers, mut broken) = Layers::load_sound(view.config.as_deref(), &trusted()?);
+    broken.extend(dead_rules(&layers).await?);
     let files = layer_files(&layers, &broken, view);
     let names = match key {
         Some(name) => vec![checked(name)?],
@@ -102,7 +103,23 @@ pub(super) fn explain(key: Option<&str>, view: &View) -> anyhow::Result<ExitCode
     Ok(report(&broken))
 }
 
-/// Explains the mistakes of the files that cannot be read.
+/// Finds in each layer the first rule that can match no call, with the tools that commands use here.
+async fn dead_rules(layers: &Layers) -> anyhow::Result<Vec<(LayerKind, anyhow::Error)>> {
+    let mut dead = Vec::new();
+    for layer in layers.all() {
+        let rules = rules(layer)?;
+        if rules.is_empty() {
+            continue;
+        }
+        let sources = layers.all().iter().filter(|layer| layer.is_trusted).find_map(Layer::sources);
+        if let RuleCheck::Dead(rule) = check_rules(sources, &rules).await {
+            dead.push((layer.kind, Advice::new(rule.message, rule.repair).into()));
+        }
+    }
+    Ok(dead)
+}
+
+/// Explains the mistakes of the files.
 fn report(broken: &[(LayerKind, anyhow::Error)]) -> ExitCode {
     let code = if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     broken.iter().for_each(|(_, error)| render::explain(error));
@@ -243,9 +260,9 @@ fn layer_files(layers: &Layers, broken: &[(LayerKind, anyhow::Error)], view: &Vi
     ];
     let file = |(kind, path): (LayerKind, Option<PathBuf>)| {
         let state = match layers.all().iter().find(|layer| layer.kind == kind) {
+            _ if broken.iter().any(|(failed, _)| *failed == kind) => "has a mistake, which stops every command",
             Some(layer) if layer.is_trusted => "used",
             Some(_) => "not trusted, ignored except what asks or denies",
-            None if broken.iter().any(|(failed, _)| *failed == kind) => "has a mistake, which stops every command",
             None => "none",
         };
         (kind, path, state)

@@ -22,7 +22,7 @@ use super::{Finding, Status};
 /// Start of the reason if the keyring cannot be reached over the session bus of Linux.
 const BUS_ERROR: &str = "zbus error: ";
 
-const VARIABLES: [&str; 14] = [
+const VARIABLES: [&str; 16] = [
     "TOOLCRIB_AUDIT_DIR",
     "TOOLCRIB_CONFIG",
     "TOOLCRIB_APPROVALS",
@@ -36,6 +36,8 @@ const VARIABLES: [&str; 14] = [
     "TOOLCRIB_NO_LOG_ARGUMENTS",
     "OAI_BASE_URL",
     "OAI_MODEL",
+    "OPENAI_BASE_URL",
+    "OPENAI_MODEL",
     "NO_COLOR",
 ];
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use toolcrib::{Builder, Runtime};
 
 use crate::agent::RequestOptions;
@@ -20,7 +20,7 @@ use crate::agent::script::Script;
 use crate::agent::settings::{ModelOptions, Settings};
 use crate::agent::unsent::unsent_hint;
 use crate::door::Door;
-use crate::options::{EarlierRun, KeepOptions, RecordsFolder, Sources};
+use crate::options::{AskOptions, EarlierRun, KeepOptions, RecordsFolder, Sources};
 use crate::permission::TerminalApprover;
 use crate::render;
 use crate::telemetry::{Root, TelemetryOptions};
@@ -36,6 +36,8 @@ pub(crate) struct AgentOptions {
     model: Box<ModelOptions>,
     #[command(flatten)]
     budgets: Box<BudgetOptions>,
+    #[command(flatten)]
+    ask: AskOptions,
 
     /// Print text as it arrives (the default on a terminal)
     #[arg(long, overrides_with = "no_stream", help_heading = OUTPUT)]
@@ -81,6 +83,19 @@ impl AgentOptions {
     /// Creates the approver that asks at the terminal. The runtime takes the stored approvals from it, which are read once.
     pub(crate) fn terminal_approver(&self) -> anyhow::Result<Arc<TerminalApprover>> {
         self.sources.rules.kept.terminal_approver()
+    }
+
+    /// Returns the settings with their sources, for people and programs.
+    pub(super) fn shown(&self, settings: &Settings) -> Value {
+        let (mut shown, (mode, source)) = (settings.shown(), self.ask.shown());
+        shown["ask"] = mode.into();
+        shown["from"]["ask"] = source.into();
+        shown
+    }
+
+    /// Sets the rule of the question mode, if somebody can answer: another program or terminal (`is_answered`), or a person here.
+    pub(crate) fn set_mode(&mut self, is_answered: bool) {
+        self.sources.rules.mode = self.ask.rule(is_answered, self.quiet);
     }
 
     /// Loads the script that replaces the model, if one is named.

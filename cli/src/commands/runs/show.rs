@@ -96,11 +96,11 @@ fn show(message: &Message, full: bool) -> anyhow::Result<()> {
     if !text.is_empty() {
         let text = render::legible(text.trim_end()).replace('\n', "\n    ");
         let gap = if message.role == Role::Tool { "" } else { "\n" };
-        render::print(&format!("{gap}{author}: {text}"))?;
+        render::print(&format!("{gap}{}: {text}", render::spoken(author)))?;
     }
     for call in message.calls() {
         let arguments = one_line(&cut(&call.arguments));
-        render::print(&format!("  → {} {arguments}", one_line(&call.name)))?;
+        render::print(&format!("{} {} {arguments}", render::spoken("  →"), one_line(&call.name)))?;
     }
     Ok(())
 }

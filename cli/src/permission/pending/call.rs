@@ -95,6 +95,9 @@ pub(crate) struct PendingCall {
 pub(crate) struct PendingAnswer {
     /// `true` if the call may run once.
     pub(crate) allowed: bool,
+    /// Reason of a denial, for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
     /// Time of the answer.
     pub(crate) time: Timestamp,
 }
@@ -311,7 +314,7 @@ pub(super) mod tests {
         for (time, is_expired) in
             [(now, false), (now - MAX_ANSWER_AGE, false), (now - MAX_ANSWER_AGE - second, true), (future, true)]
         {
-            waiting.answer = Some(PendingAnswer { allowed: true, time });
+            waiting.answer = Some(PendingAnswer { allowed: true, reason: None, time });
             assert_eq!(waiting.is_expired(now), is_expired, "{time}");
         }
         waiting.asked = Timestamp::MAX;
@@ -358,7 +361,7 @@ pub(super) mod tests {
             properties: text(MAX_TEXT),
             key: digest(b""),
             approval: Some(approval),
-            answer: Some(PendingAnswer { allowed: true, time: Timestamp::now() }),
+            answer: Some(PendingAnswer { allowed: true, reason: None, time: Timestamp::now() }),
             ..call("", "")
         }
     }

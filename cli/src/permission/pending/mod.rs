@@ -46,7 +46,10 @@ pub(crate) enum PendingOutcome {
     /// The person allowed the call, and this use of the answer was the only one.
     Allowed,
     /// The person denied the call, and this use of the answer was the only one.
-    Denied,
+    Denied {
+        /// Reason for the model.
+        reason: Option<String>,
+    },
     /// The call waits for an answer.
     Waiting {
         /// Identifier that the person types.
@@ -132,19 +135,19 @@ impl PendingCalls {
         Ok(calls.swap_remove(at))
     }
 
-    /// Answers a call and returns it. An allowed call that was not repeated yet can still be denied.
+    /// Answers a call and returns it; the model gets the `reason` of a denial. An allowed call that was not repeated yet can still be denied.
     ///
     /// # Errors
     ///
     /// As for [`PendingCalls::find`], and if the call has an answer already or the file cannot be written.
-    pub(crate) fn answer(&self, typed: &str, allowed: bool) -> anyhow::Result<PendingCall> {
+    pub(crate) fn answer(&self, typed: &str, allowed: bool, reason: Option<String>) -> anyhow::Result<PendingCall> {
         self.change(|calls| {
             let time = Timestamp::now();
             let at = self.place(calls, typed, time)?;
             let call = &mut calls[at];
             match &call.answer {
                 Some(earlier) if allowed || !earlier.allowed => return Err(answered(call, earlier)),
-                _ => call.answer = Some(PendingAnswer { allowed, time }),
+                _ => call.answer = Some(PendingAnswer { allowed, reason, time }),
             }
             Ok(call.clone())
         })
@@ -200,7 +203,7 @@ impl PendingCalls {
 fn used(call: PendingCall) -> PendingOutcome {
     match call.answer {
         Some(PendingAnswer { allowed: true, .. }) => PendingOutcome::Allowed,
-        _ => PendingOutcome::Denied,
+        answer => PendingOutcome::Denied { reason: answer.and_then(|answer| answer.reason) },
     }
 }
 

@@ -8,6 +8,8 @@ use crate::tool::{Access, Tool};
 pub(super) enum ToolClass {
     /// Tools that delete or overwrite, according to their definition.
     Destructive,
+    /// Tools that delete or overwrite, according to their definition, and may write in a granted folder.
+    Overwrites,
     /// Tools that may write in a granted folder, whatever their definition states.
     Writes,
 }
@@ -17,6 +19,7 @@ impl ToolClass {
     pub(super) fn parse(name: &str) -> Option<Self> {
         match name {
             "@destructive" => Some(Self::Destructive),
+            "@overwrites" => Some(Self::Overwrites),
             "@writes" => Some(Self::Writes),
             _ => None,
         }
@@ -26,6 +29,7 @@ impl ToolClass {
     pub(super) fn includes(self, tool: &Tool, grant: &Grant) -> bool {
         match self {
             Self::Destructive => tool.interface.safety.is_destructive.value,
+            Self::Overwrites => Self::Destructive.includes(tool, grant) && Self::Writes.includes(tool, grant),
             Self::Writes => grant.folders().iter().any(|folder| folder.access == Access::Write),
         }
     }
@@ -55,7 +59,7 @@ mod tests {
     #[test]
     fn a_class_holds_the_tools_with_its_property() {
         let mut rules = Rules::default();
-        for pattern in ["@destructive", "@writes(path=x)"] {
+        for pattern in ["@destructive", "@overwrites", "@writes(path=x)"] {
             rules.add(Rule::new(Behavior::Ask, pattern.parse().unwrap(), "test"));
         }
         let folder = tempfile::tempdir().unwrap();
@@ -68,7 +72,7 @@ mod tests {
         let mut destructive = plain.clone();
         destructive.interface.safety.is_destructive.value = true;
         assert_eq!(questions(&rules, &destructive, &reads), 1);
-        assert_eq!(questions(&rules, &destructive, &writes), 2);
+        assert_eq!(questions(&rules, &destructive, &writes), 3);
     }
 
     #[test]

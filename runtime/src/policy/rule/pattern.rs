@@ -47,7 +47,7 @@ pub enum PatternError {
         pattern: String,
     },
     /// The class of tools is unknown.
-    #[error("`{pattern}`: the classes of tools are `@destructive` and `@writes`")]
+    #[error("`{pattern}`: the classes of tools are `@destructive`, `@overwrites` and `@writes`")]
     Class {
         /// Text of the pattern.
         pattern: String,

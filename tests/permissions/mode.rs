@@ -1,0 +1,135 @@
+//! Question mode of `run` and `chat`: calls that delete or overwrite are asked about without a rule, where somebody can answer.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use toolcrib::source;
+
+use crate::crib::{Crib, Ran, toolbox};
+
+use super::terminal::Terminal;
+
+/// Folder with a file that a script writes over, appends to, and removes.
+fn crib() -> Crib {
+    let mut crib = Crib::new();
+    crib.trusts = false;
+    fs::write(crib.path("work/x"), "text").unwrap();
+    script(&crib, &[("fs_rm", json!({"path": "x"}))]);
+    crib
+}
+
+fn script(crib: &Crib, calls: &[(&str, Value)]) {
+    let calls = calls.iter().map(|(name, arguments)| json!({"name": name, "arguments": arguments}));
+    let turns = json!([{"tool_calls": calls.collect::<Vec<_>>()}, {"content": "done"}]);
+    fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
+}
+
+fn run(crib: &Crib, flags: &[&str]) -> Command {
+    let tools = toolbox();
+    let common = ["run", "--script", "script.json", "--json", "--allow-write=work", "--tools", tools.to_str().unwrap()];
+    crib.toolcrib(&[&common, flags].concat())
+}
+
+/// Reasons of the decisions about the calls of a run.
+fn reasons(stdout: &str) -> Vec<String> {
+    let events = stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let results = events.filter(|event| event["type"] == "tool_result");
+    results.map(|event| event["receipt"]["decision"]["reason"].as_str().unwrap_or("none").to_owned()).collect()
+}
+
+/// Runs at a terminal; if there is an answer, a question must come first.
+fn at_terminal(crib: &Crib, flags: &[&str], answer: Option<&str>) -> Vec<String> {
+    let mut terminal = Terminal::start(run(crib, flags));
+    let question = answer.map(|answer| {
+        let question = terminal.question();
+        terminal.types(answer);
+        question
+    });
+    let left = terminal.end();
+    assert_eq!(left.code, Some(0), "{left:?}");
+    assert_eq!(left.terminal.matches("Allow this call?").count(), usize::from(question.is_some()), "{left:?}");
+    reasons(&left.stdout)
+}
+
+#[test]
+fn a_person_is_asked_before_a_call_deletes_or_overwrites() {
+    let crib = crib();
+    let mut terminal = Terminal::start(run(&crib, &[]));
+    let question = terminal.question();
+    assert!(question.contains("fs_rm") && question.contains("ask @overwrites (--ask=destructive)"), "{question}");
+    terminal.types("n\n");
+    assert_eq!(reasons(&terminal.end().stdout), ["refused"]);
+    assert!(crib.path("work/x").exists());
+    let append = ("fs_append_file", json!({"path": "x", "content": "more"}));
+    script(&crib, &[append.clone()]);
+    assert_eq!(at_terminal(&crib, &[], None), ["default"], "it overwrites nothing");
+    assert_eq!(at_terminal(&crib, &["--ask=writes"], Some("n\n")), ["refused"]);
+    script(&crib, &[("fs_read_file", json!({"path": "x"}))]);
+    assert_eq!(at_terminal(&crib, &["--ask=writes"], None), ["default"], "it has nothing to write");
+    script(&crib, &[("fs_write_file", json!({"path": "x", "content": "new"}))]);
+    assert_eq!(at_terminal(&crib, &["--ask=never"], None), ["default"]);
+    assert_eq!(fs::read_to_string(crib.path("work/x")).unwrap(), "new");
+}
+
+#[test]
+fn allowances_silence_the_mode_and_denials_do_not_yield_to_it() {
+    let crib = crib();
+    let write = ("fs_write_file", json!({"path": "x", "content": "new"}));
+    script(&crib, &[write.clone(), write]);
+    assert_eq!(at_terminal(&crib, &[], Some("s\n")), ["session", "session"], "one answer for the session");
+    assert_eq!(at_terminal(&crib, &[], Some("a\n")), ["always", "session"]);
+    assert_eq!(at_terminal(&crib, &["--ask=destructive"], None), ["always", "always"], "the same mode in words");
+    assert_eq!(at_terminal(&crib, &["--ask=writes", "--allow-tool=fs_write_*"], None), ["rule", "rule"]);
+    assert_eq!(at_terminal(&crib, &["--ask=never", "--deny-tool=fs_write_*"], None), ["rule", "rule"]);
+    script(&crib, &[("fs_rm", json!({"path": "x"}))]);
+    assert_eq!(at_terminal(&crib, &["--ask=never", "--ask-tool=fs_rm"], Some("n\n")), ["refused"]);
+}
+
+#[test]
+fn where_nobody_can_answer_the_grant_alone_decides() {
+    let crib = crib();
+    let ended = |command: &mut Command| Ran::from(command.stdin(Stdio::null()).output().unwrap());
+    let ran = ended(&mut run(&crib, &["--ask=destructive"]));
+    assert_eq!(reasons(&ran.stdout), ["default"], "{ran:?}");
+    let hint = "hint: nobody can answer here, so `--ask=destructive` asks about no call";
+    assert!(ran.stderr.contains(hint) && ran.stderr.contains("`--ask-tool=@overwrites` denies such calls"), "{ran:?}");
+    fs::write(crib.path("work/x"), "text").unwrap();
+    let ran = ended(&mut run(&crib, &[]));
+    assert_eq!((reasons(&ran.stdout), ran.stderr.contains("nobody can answer")), (vec!["default".to_owned()], false));
+    fs::write(crib.path("work/x"), "text").unwrap();
+    // A program that has closed its end denies.
+    let ran = ended(&mut run(&crib, &["--answers"]));
+    assert_ne!(reasons(&ran.stdout), ["default"], "{ran:?}");
+    assert!(crib.path("work/x").exists());
+    // Whoever types a call has decided about it.
+    let tools = toolbox();
+    let args = ["call", "fs_rm", "{\"path\":\"x\"}", "--allow-write=work", "--tools", tools.to_str().unwrap()];
+    let left = Terminal::start(crib.toolcrib(&args)).end();
+    assert_eq!((left.code, left.terminal.contains("Allow this call?")), (Some(0), false), "{left:?}");
+}
+
+#[test]
+fn settings_choose_the_mode_and_an_untrusted_project_cannot_loosen_it() {
+    let crib = crib();
+    fs::write(crib.path("toolcrib.toml"), "[approvals]\nask = \"never\"\n").unwrap();
+    assert_eq!(at_terminal(&crib, &[], Some("n\n")), ["refused"], "nobody trusts the file");
+    let shown = |flags: &[&str]| {
+        let ran = crib.run(&[&["run", "--print-config"], flags].concat());
+        let shown: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+        (shown["ask"].clone(), shown["from"]["ask"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(shown(&[]), (json!("destructive"), "default".to_owned()));
+    assert_eq!(shown(&["--ask=writes"]), (json!("writes"), "--ask".to_owned()));
+    let digest = source::digest(&fs::read(crib.path("toolcrib.toml")).unwrap());
+    let trust = format!("--trust={digest}");
+    let (mode, from) = shown(&[&trust]);
+    assert_eq!(mode, "never");
+    assert!(from.starts_with("project settings, toolcrib.toml:2"), "{from}");
+    assert_eq!(at_terminal(&crib, &[&trust], None), ["default"]);
+    let ran = crib.run(&["config", "set", "approvals.ask", "sometimes"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("approvals.ask"), "{ran:?}");
+    assert_eq!(crib.run(&["config", "set", "approvals.ask", "writes"]).code, Some(0));
+    assert!(crib.run(&["config", "explain", "approvals.ask"]).stdout.contains("writes"));
+    assert!(crib.run(&["config", "schema"]).stdout.contains("\"destructive\""));
+}
