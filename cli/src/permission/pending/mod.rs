@@ -135,7 +135,8 @@ impl PendingCalls {
         Ok(calls.swap_remove(at))
     }
 
-    /// Answers a call and returns it; the model gets the `reason` of a denial. An allowed call that was not repeated yet can still be denied.
+    /// Answers a call and returns it; the model gets the `reason` of a denial. An allowed call that was not repeated yet can
+    /// still be denied.
     ///
     /// # Errors
     ///
