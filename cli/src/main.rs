@@ -3,6 +3,7 @@
 
 mod agent;
 mod allocator;
+mod audit_facts;
 mod build_folder;
 mod builtin;
 mod calls;
@@ -17,6 +18,7 @@ mod door;
 mod failure_place;
 mod help;
 mod http;
+mod http_server;
 mod input;
 mod install;
 mod instructions;
@@ -42,6 +44,7 @@ mod signing;
 mod staleness;
 mod suggestion;
 mod telemetry;
+mod tool_facts;
 mod trust;
 mod unrequested;
 mod watch;
