@@ -15,7 +15,7 @@ Examples:
   toolcrib approvals pending                list the calls that wait
   toolcrib approvals pending 7k3md-x0q9a    show one of them in full
   toolcrib approvals allow 7k3md-x0q9a
-  toolcrib approvals deny 7k3md-x0q9a
+  toolcrib approvals deny 7k3md-x0q9a --reason 'use work/plan.md instead'
   toolcrib approvals list
   toolcrib approvals remove fs_write_file
   toolcrib approvals remove --all
@@ -65,6 +65,9 @@ enum Action {
         /// Identifier of the call
         #[arg(value_name = "ID")]
         id: String,
+        /// Reason that the model gets, in at most 1000 characters
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        reason: String,
         #[command(flatten)]
         kept: Kept,
     },
@@ -93,7 +96,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Pending { id: None, json, kept } => pending::list(&kept, json)?,
         Action::Pending { id: Some(id), json, kept } => pending::show(&kept, &id, json)?,
         Action::Allow { id, always, kept } => pending::allow(&kept, &id, always)?,
-        Action::Deny { id, kept } => pending::deny(&kept, &id)?,
+        Action::Deny { id, reason, kept } => pending::deny(&kept, &id, &reason)?,
         Action::List { json, kept } => list(&file(&kept)?.read()?, json)?,
         Action::Remove { tools, kept, .. } => remove(&file(&kept)?, &tools)?,
     }

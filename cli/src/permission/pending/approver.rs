@@ -87,6 +87,7 @@ impl PendingApprover {
                 Found::Always => ApprovalAnswer::Always,
                 Found::Pending(PendingOutcome::Allowed) => ApprovalAnswer::Once,
                 Found::Pending(PendingOutcome::Denied) => ApprovalAnswer::No,
+                Found::Pending(PendingOutcome::DeniedBecause(reason)) => ApprovalAnswer::NoBecause(reason),
                 Found::Pending(PendingOutcome::Waiting { id }) => {
                     (self.on_waiting)(request.invocation, &id);
                     ApprovalAnswer::Nobody
