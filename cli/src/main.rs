@@ -14,6 +14,7 @@ mod commands;
 mod compiler;
 mod component;
 mod config;
+mod console;
 mod door;
 mod failure_place;
 mod help;
@@ -75,6 +76,7 @@ Examples:
   toolcrib call fs_read_file '{\"path\":\"notes.md\"}' --allow-read=./docs
   toolcrib chat --model NAME --allow-read=.
   toolcrib runs list                      kept runs, to go on with
+  toolcrib console                        pages for looking and deciding
   toolcrib validate ./tools.json          check tool sources for problems
   toolcrib new tool greet                 create a tool in Rust
   toolcrib audit verify                   verify the audit log
