@@ -14,6 +14,7 @@ mod cli;
 mod compiling;
 mod computing;
 mod configuration;
+mod console;
 mod contract;
 mod conversations;
 mod crib;

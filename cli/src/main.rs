@@ -3,6 +3,7 @@
 
 mod agent;
 mod allocator;
+mod audit_facts;
 mod build_folder;
 mod builtin;
 mod calls;
@@ -13,10 +14,12 @@ mod commands;
 mod compiler;
 mod component;
 mod config;
+mod console;
 mod door;
 mod failure_place;
 mod help;
 mod http;
+mod http_server;
 mod input;
 mod install;
 mod instructions;
@@ -42,6 +45,7 @@ mod signing;
 mod staleness;
 mod suggestion;
 mod telemetry;
+mod tool_facts;
 mod trust;
 mod unrequested;
 mod watch;
@@ -72,6 +76,7 @@ Examples:
   toolcrib call fs_read_file '{\"path\":\"notes.md\"}' --allow-read=./docs
   toolcrib chat --model NAME --allow-read=.
   toolcrib runs list                      kept runs, to go on with
+  toolcrib console                        pages for looking and deciding
   toolcrib validate ./tools.json          check tool sources for problems
   toolcrib new tool greet                 create a tool in Rust
   toolcrib audit verify                   verify the audit log

@@ -96,7 +96,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Pending { id: None, json, kept } => pending::list(&kept, json)?,
         Action::Pending { id: Some(id), json, kept } => pending::show(&kept, &id, json)?,
         Action::Allow { id, always, kept } => pending::allow(&kept, &id, always)?,
-        Action::Deny { id, reason, kept } => pending::deny(&kept, &id, reason)?,
+        Action::Deny { id, reason, kept } => pending::deny(&kept, &id, reason.as_deref().unwrap_or_default())?,
         Action::List { json, kept } => list(&file(&kept)?.read()?, json)?,
         Action::Remove { tools, kept, .. } => remove(&file(&kept)?, &tools)?,
     }

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
-use toolcrib::Availability;
 use toolcrib::source::{self, Severity};
 use toolcrib::tool::typed::Function;
 use toolcrib::tool::{Body, FileRequest, Glob, Limits, Script, ScriptedHook};
@@ -18,6 +17,7 @@ use crate::builtin;
 use crate::options::Sources;
 use crate::render::{self, Advice};
 use crate::staleness;
+use crate::tool_facts::disabled;
 
 use component::Component;
 
@@ -273,14 +273,6 @@ fn script(tool: &Tool) -> Option<&Script> {
 /// Returns the hooks that may run for calls of a tool, in order. Their argument conditions are not evaluated.
 fn hooks<'a>(runtime: &'a Runtime, tool: &'a Tool) -> impl Iterator<Item = &'a ScriptedHook> {
     runtime.hooks().filter(|hook| hook.handles(tool))
-}
-
-/// Returns the reason if a tool cannot be called.
-fn disabled<'a>(runtime: &'a Runtime, tool: &Tool) -> Option<&'a str> {
-    match runtime.availability(&tool.name) {
-        Some(Availability::Disabled { reason, .. } | Availability::Unusable { reason }) => Some(reason),
-        _ => None,
-    }
 }
 
 /// Returns the requested capabilities; `null` if the source states none and the flags decide.

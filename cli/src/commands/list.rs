@@ -3,15 +3,15 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use toolcrib::policy::named_requests;
-use toolcrib::tool::{FileRequest, Glob, HookPoint, HookScope, Limits, NetworkRequest, ScriptedHook};
-use toolcrib::{Availability, Runtime, Tool};
+use toolcrib::tool::{Glob, HookPoint, HookScope, Limits, ScriptedHook};
+use toolcrib::{Runtime, Tool};
 
 use crate::builtin;
 use crate::mcp::names_for_clients;
 use crate::options::Sources;
 use crate::render;
 use crate::schemas::Names;
+use crate::tool_facts::{disabled, first_sentence, granted, needs, permissions, source};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -134,14 +134,6 @@ fn record(runtime: &Runtime, tool: &Tool, granted: Vec<String>) -> Value {
     })
 }
 
-/// Returns the reason if a tool cannot be called.
-fn disabled<'r>(runtime: &'r Runtime, tool: &Tool) -> Option<&'r str> {
-    match runtime.availability(&tool.name)? {
-        Availability::Disabled { reason, .. } | Availability::Unusable { reason } => Some(reason),
-        _ => None,
-    }
-}
-
 fn disabled_row(runtime: &Runtime, tool: &Tool) -> [String; 4] {
     let why = render::one_line(disabled(runtime, tool).unwrap_or_default());
     [render::one_line(&tool.name), why, source(tool), first_sentence(tool)]
@@ -165,20 +157,6 @@ fn row(runtime: &Runtime, tool: &Tool) -> [String; 5] {
     let needs = if tool.requested.declared { permissions(&needs(tool)) } else { "undeclared".to_owned() };
     let granted = permissions(&granted(runtime, tool));
     [render::one_line(&tool.name), needs, granted, source(tool), first_sentence(tool)]
-}
-
-/// Returns the capabilities that a tool requests, with and without names.
-fn needs(tool: &Tool) -> Vec<String> {
-    let requested = &tool.requested;
-    let files = match &requested.files {
-        FileRequest::Workspace(access) => Some(access.as_str().to_owned()),
-        _ => None,
-    };
-    let network = (requested.network == NetworkRequest::Workspace).then(|| "net".to_owned());
-    let services = [("exec", &requested.exec), ("call", &requested.tools)];
-    let services = services.into_iter().filter(|(_, names)| names.iter().any(Glob::is_everything));
-    let named = named_requests(tool).into_iter().filter(|request| !request.starts_with("limit:"));
-    files.into_iter().chain(network).chain(services.map(|(name, _)| name.to_owned())).chain(named).collect()
 }
 
 fn hook_row(hook: &ScriptedHook) -> [String; 5] {
@@ -217,34 +195,6 @@ fn condition(hook: &ScriptedHook) -> String {
         "" => "-".to_owned(),
         text => render::shortened(&render::one_line(text), MAX_CONDITION).into_owned(),
     }
-}
-
-fn permissions(granted: &[String]) -> String {
-    if granted.is_empty() { "nothing".to_owned() } else { render::one_line(&granted.join(", ")) }
-}
-
-fn source(tool: &Tool) -> String {
-    let path = &tool.origin.path;
-    if builtin::holds(path) {
-        return builtin::LABEL.to_owned();
-    }
-    // The name of a stored bundle is its digest, of which the beginning is enough here.
-    let stored = path.ancestors().find_map(|path| {
-        let digest = path.file_name()?.to_str()?.strip_prefix("sha256-")?.strip_suffix(".tar")?;
-        (digest.len() == 64 && digest.is_ascii()).then(|| format!("bundle {}…", &digest[..12]))
-    });
-    stored.unwrap_or_else(|| render::one_line(&render::from_here(path).to_string_lossy()))
-}
-
-fn first_sentence(tool: &Tool) -> String {
-    let description = render::one_line(tool.description.as_deref().unwrap_or_default());
-    let first = description.split_inclusive(". ").next().unwrap_or_default();
-    first.trim_end_matches(['.', ' ']).to_owned()
-}
-
-/// Returns the granted capabilities of a tool.
-fn granted(runtime: &Runtime, tool: &Tool) -> Vec<String> {
-    runtime.grant(&tool.name).map(|grant| grant.granted()).unwrap_or_default()
 }
 
 /// Returns the granted capabilities of a hook. A hook may share a name with a tool, so its definition is compared.

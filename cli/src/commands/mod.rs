@@ -10,6 +10,7 @@ pub(crate) mod chat;
 pub(crate) mod compile_worker;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod console;
 pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod export;
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     Run(run::Args),
     Chat(chat::Args),
     Runs(runs::Args),
+    Console(console::Args),
     Call(call::Args),
     List(list::Args),
     Inspect(inspect::Args),
@@ -100,6 +102,7 @@ impl Command {
             Command::Run(args) => Box::pin(run::run(args)).await,
             Command::Chat(args) => Box::pin(chat::run(args)).await,
             Command::Runs(args) => runs::run(&args),
+            Command::Console(args) => console::run(args).await,
             Command::Call(args) => call::run(args).await,
             Command::List(args) => list::run(args).await,
             Command::Mcp(args) => mcp::run(args).await,

@@ -4,7 +4,11 @@
 use clap::{Arg, Command};
 
 /// Commands that load tools and call none.
-const QUIET: [&str; 4] = ["list", "schema", "export", "inspect"];
+const QUIET: [&str; 5] = ["list", "schema", "export", "inspect", CONSOLE];
+/// Command that shows the records of calls.
+const CONSOLE: &str = "console";
+/// Options of calls that also place these records.
+const OF_RECORDS: [&str; 3] = ["audit-dir", "approvals", "pending"];
 /// Options that act only on calls, by the beginnings of their names.
 const OF_CALLS: [&str; 14] = [
     "max-",
@@ -28,7 +32,12 @@ const OTHERS: [&str; 1] = ["max-cache"];
 /// Hides the options without effect.
 pub(super) fn hide(command: Command) -> Command {
     command.mut_subcommands(|command| match QUIET.contains(&command.get_name()) {
-        true => command.mut_args(|option| if acts_on_calls(&option) { option.hide(true) } else { option }),
+        true => {
+            let shows_records = command.get_name() == CONSOLE;
+            let is_shown = |option: &Arg| shows_records && option.get_long().is_some_and(|it| OF_RECORDS.contains(&it));
+            let has_effect = |option: &Arg| is_shown(option) || !acts_on_calls(option);
+            command.mut_args(|option| if has_effect(&option) { option } else { option.hide(true) })
+        }
         false => command,
     })
 }

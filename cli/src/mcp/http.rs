@@ -25,17 +25,16 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::http_server::{
+    Connection, Connections, Hosts, MAX_HEAD, Origin, Origins, ServedHost, Use, WriteLimit, accept, head_size, share,
+};
 use crate::{interrupt, render};
 
 use super::access::{Access, Identity, Limits};
-use super::connections::{Connection, Connections, Use};
 use super::conversations::{self, Conversations};
 use super::handler::Handler;
-use super::hosts::{Hosts, ServedHost};
-use super::origin::{self, Origin, Origins};
 use super::refusal::Refusal;
 use super::wire;
-use super::write_limit::WriteLimit;
 
 /// Path of the protocol.
 const PROTOCOL: &str = "/mcp";
@@ -49,8 +48,6 @@ const JSON: &str = "application/json";
 const EMPTY_SINCE: &str = "2025-11-25";
 /// Data of an empty event, as the library writes it.
 const EMPTY_DATA: &[u8] = b"data: \n";
-/// Maximum size of the head of a request in bytes.
-const MAX_HEAD: usize = 64 << 10;
 
 /// Time in which the answers of stopped calls are sent when the server ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -154,22 +151,6 @@ fn named(address: SocketAddr, hosts: &[ServedHost]) -> String {
     }
 }
 
-/// Accepts a connection, and waits until there is room for it; `None` after a fault of one connection.
-async fn accept(listener: &TcpListener, connections: &Connections) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    match listener.accept().await {
-        Ok((stream, _from)) => {
-            // Answers are small: they are sent at once.
-            let _ = stream.set_nodelay(true);
-            Some((stream, connections.room().await?))
-        }
-        Err(_) => {
-            // Such as too many open files: the next attempt waits for others to end.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            None
-        }
-    }
-}
-
 impl Server {
     /// Serves a client that has connected, until it leaves, makes room for another, or the server stops.
     async fn connect(
@@ -260,7 +241,7 @@ impl Server {
             response
         });
         if let Some(origin) = origin {
-            origin::share(response.headers_mut(), origin);
+            share(response.headers_mut(), origin);
         }
         response
     }
@@ -346,13 +327,6 @@ impl Server {
         }
         Ok(response)
     }
-}
-
-/// Size of the head of a request. The library reads somewhat more than its buffer if it arrives at once.
-fn head_size(request: &Request<Incoming>) -> usize {
-    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
-    // Each header has a colon and an end of line.
-    target + request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 3).sum::<usize>()
 }
 
 /// Returns `true` if a header starts with this text, in any case.

@@ -7,11 +7,11 @@ use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::stdio;
 
+use crate::http_server::WriteLimit;
 use crate::interrupt;
 
 use super::handler::Handler;
 use super::wire::Wire;
-use super::write_limit::WriteLimit;
 
 /// Time after which a client that reads nothing has left.
 const MAX_UNREAD: Duration = Duration::from_secs(30);

@@ -88,8 +88,7 @@ impl Sheet {
 
     /// Adds the granted permissions, one per line.
     pub(super) fn granted(&mut self, granted: &[String]) {
-        let granted = granted.iter().map(|granted| one_line(&explained(granted))).collect::<Vec<_>>().join("\n");
-        self.row("Granted", if granted.is_empty() { "nothing" } else { &granted });
+        self.row("Granted", &granted_text(granted));
     }
 
     /// Adds a label with text from outside; every line of the text is marked.
@@ -114,6 +113,14 @@ impl Sheet {
                 let _ = writeln!(self.text, "{label:>10} | {line}");
             }
         }
+    }
+}
+
+/// Lists granted permissions, one per line.
+pub(super) fn granted_text(granted: &[String]) -> String {
+    match granted {
+        [] => "nothing".to_owned(),
+        granted => granted.iter().map(|granted| one_line(&explained(granted))).collect::<Vec<_>>().join("\n"),
     }
 }
 

@@ -9,6 +9,7 @@ mod line;
 mod masks;
 mod missing;
 mod reading;
+mod selection;
 mod store;
 mod summary;
 
@@ -17,5 +18,6 @@ pub(crate) use line::{Header, Line, RunFigures};
 pub(crate) use masks::RunMasks;
 pub(crate) use missing::{BROKEN_OFF, CallState, MissingResult, broken_off};
 pub(crate) use reading::{KeptRun, RunState};
-pub(crate) use store::RunStore;
+pub(crate) use selection::RunSelection;
+pub(crate) use store::{RunStore, StoredRun};
 pub(crate) use summary::RunSummary;

@@ -209,7 +209,8 @@ impl RunStore {
         }
     }
 
-    fn path(&self, id: &str) -> PathBuf {
+    /// Path of the file of a run.
+    pub(crate) fn path(&self, id: &str) -> PathBuf {
         self.folder.join(id).with_added_extension(EXTENSION)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 
-use anyhow::Context;
 use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::options::Kept;
@@ -38,18 +37,9 @@ pub(super) fn show(kept: &Kept, id: &str, json: bool) -> anyhow::Result<()> {
 
 /// Allows a call. With `always`, also stores a permanent approval.
 pub(super) fn allow(kept: &Kept, id: &str, always: bool) -> anyhow::Result<()> {
-    let calls = file(kept)?;
-    let permanent = match always {
-        true => {
-            let call = calls.find(id)?;
-            let approval = call.approval.clone().ok_or_else(|| no_scope(&call))?;
-            Some((super::file(kept)?, approval))
-        }
-        false => None,
-    };
-    let call = calls.answer(id, true, None)?;
-    if let Some((approvals, approval)) = permanent {
-        approvals.add(&approval).context("the call is allowed once, and no permanent approval was stored")?;
+    let approvals = if always { Some(super::file(kept)?) } else { None };
+    let (call, permanent) = file(kept)?.allow(id, approvals.as_ref())?;
+    if let Some(approval) = permanent {
         let tool = one_line(&call.tool);
         render::aside(&format!(
             "allowed permanently: calls of `{tool}` that `{}` asks about; `toolcrib approvals remove {tool}` revokes it",
@@ -61,9 +51,9 @@ pub(super) fn allow(kept: &Kept, id: &str, always: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Denies a call; the model gets the reason.
-pub(super) fn deny(kept: &Kept, id: &str, reason: Option<String>) -> anyhow::Result<()> {
-    let call = file(kept)?.answer(id, false, reason)?;
+/// Denies a call; the model gets the reason, if it is not empty.
+pub(super) fn deny(kept: &Kept, id: &str, reason: &str) -> anyhow::Result<()> {
+    let call = file(kept)?.deny(id, reason)?;
     confirm(&call, "is denied");
     Ok(())
 }
@@ -86,12 +76,6 @@ fn confirm(call: &PendingCall, then: &str) {
         one_line(&call.client),
         call.expires()
     ));
-}
-
-/// Error of a permanent approval for a call without a scope.
-fn no_scope(call: &PendingCall) -> Advice {
-    let message = format!("`{}` cannot be allowed permanently: `{}` asks each time", call.id, one_line(&call.rests_on));
-    Advice::new(message, format!("`toolcrib approvals allow {}` allows it once", call.id))
 }
 
 /// Width of a terminal in columns.

@@ -2,14 +2,13 @@
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use serde_json::Value;
 use toolcrib::Outcome;
-use toolcrib::audit::{self, Day, InvalidDay, LogEntry};
+use toolcrib::audit::{self, Day, LogEntry};
 use toolcrib::policy::Pattern;
 
+use crate::audit_facts::{CallSelection, arguments, day};
 use crate::options::{AuditLog, count};
 use crate::render;
 
@@ -55,7 +54,8 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let records = audit::records(args.log.folder()?)?;
     let records = args.day.into_iter().fold(records, audit::LogRecords::of);
-    let selected = records.filter(|entry| entry.as_ref().map_or(true, |entry| args.selects(entry)));
+    let selection = CallSelection { tool: args.tool.clone(), outcome: args.outcome, text: None };
+    let selected = records.filter(|entry| entry.as_ref().map_or(true, |entry| selection.includes(entry)));
     if args.json && args.last.is_none() {
         let mut has_any = false;
         for entry in selected {
@@ -88,13 +88,6 @@ fn note_absence(has_any: bool) {
     }
 }
 
-impl Args {
-    fn selects(&self, entry: &LogEntry) -> bool {
-        self.tool.as_ref().is_none_or(|pattern| pattern.matches_tool(&entry.tool))
-            && self.outcome.is_none_or(|outcome| entry.outcome == outcome.as_str())
-    }
-}
-
 fn row(entry: &LogEntry) -> [String; 7] {
     let time = entry.ts.get(..19).unwrap_or(&entry.ts).replacen('T', " ", 1);
     let short = |list: &[String]| if list.is_empty() { "-".to_owned() } else { list.join(", ") };
@@ -105,19 +98,9 @@ fn row(entry: &LogEntry) -> [String; 7] {
         format!("{:.1}", entry.ms),
         short(&entry.granted),
         short(&entry.denied),
-        arguments(&entry.arguments),
+        render::shortened(&render::one_line(&arguments(&entry.arguments)), MAX_ARGUMENTS).into_owned(),
     ];
     cells.map(|cell| render::one_line(&cell))
-}
-
-/// Returns a short form of the arguments of a record: their size if the record has no content, nothing if it has neither.
-fn arguments(logged: &Value) -> String {
-    let text = |name: &str| Some(logged.get(name)?.as_str()?.to_owned());
-    let json = logged.get("json").map(Value::to_string);
-    let content = json.or_else(|| text("text")).or_else(|| Some(text("cut")? + "…"));
-    let size = || Some(format!("({})", render::counted(logged.get("bytes")?.as_u64()?, "byte")));
-    let shown = content.or_else(size).unwrap_or_default();
-    render::shortened(&render::one_line(&shown), MAX_ARGUMENTS).into_owned()
 }
 
 fn outcome() -> impl TypedValueParser<Value = Outcome> {
@@ -125,13 +108,4 @@ fn outcome() -> impl TypedValueParser<Value = Outcome> {
         let named = Outcome::ALL.into_iter().find(|outcome| outcome.as_str() == name);
         named.expect("the names are those of the outcomes")
     })
-}
-
-fn day(text: &str) -> Result<Day, String> {
-    let today = Day::of(SystemTime::now());
-    match text {
-        "today" => Ok(today),
-        "yesterday" => Ok(today.before().unwrap_or(today)),
-        _ => text.parse().map_err(|error: InvalidDay| format!("{error}, nor `today` or `yesterday`")),
-    }
 }

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use serde::Serialize;
 use toolcrib::audit::{self, Chain, LogProblem, Severity, Summary};
 
+use crate::audit_facts::describe;
 use crate::options::AuditLog;
-use crate::render::{self, counted};
+use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -71,18 +72,6 @@ fn line(problem: &LogProblem) -> String {
     let position = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
     let text = format!("{}{position}: {}", render::from_here(&problem.file).display(), problem.kind);
     format!("{} {}", render::paint(tone, severity, io::stdout().is_terminal()), render::one_line(&text))
-}
-
-fn describe(summary: Summary) -> String {
-    let Summary { files, records, first, last, head, .. } = summary;
-    let mut text = format!("{}, {}", counted(files, "file"), counted(records, "record"));
-    if let (Some(first), Some(last), Some(head)) = (first, last, head) {
-        text += &format!(", seq {first} to {last}, head {head}");
-        if first > 1 {
-            text += &format!("\nthe log starts with record {first}; earlier records are not in this folder");
-        }
-    }
-    text
 }
 
 fn print_json(sound: bool, summary: Summary, problems: &[LogProblem]) -> anyhow::Result<()> {

@@ -3,16 +3,14 @@
 
 use std::io::{self, IsTerminal};
 
-use serde_json::Value;
-use toolcrib::tool::{Basis, Capabilities, FileRequest, Limits, NetworkRequest, Row, SecretRequest};
+use toolcrib::tool::{Basis, Row};
 
 use crate::builtin;
-use crate::options::size_in_words;
 use crate::render::{self, Tone};
-use crate::trust::ceilings;
+use crate::tool_facts::{basis, disabled, is_informative, limits, requested, shown};
 
 use super::component::Component;
-use super::{Details, disabled, function, script};
+use super::{Details, function, script};
 
 const FACTS: [&str; 4] = ["PARTITION", "FIELD", "BASIS", "VALUE"];
 
@@ -86,56 +84,4 @@ fn facts(details: &Details<'_>, all: bool) -> String {
         false => line.to_owned(),
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-fn is_informative(row: &Row) -> bool {
-    let empty = match &row.value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        _ => false,
-    };
-    row.basis != Basis::Default || !empty
-}
-
-fn basis(basis: Basis) -> &'static str {
-    match basis {
-        Basis::Declared => "declared",
-        Basis::Inferred => "inferred",
-        Basis::Default => "default",
-    }
-}
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => "-".to_owned(),
-        Value::String(text) if text.is_empty() => "-".to_owned(),
-        Value::String(text) => render::one_line(text),
-        other => render::one_line(&other.to_string()),
-    }
-}
-
-fn requested(asked: &Capabilities) -> String {
-    let mut words = ceilings(asked);
-    if let FileRequest::Folders(folders) = &asked.files {
-        words.extend(folders.iter().map(|it| format!("{}:{}", it.access.as_str(), it.path.display())));
-    }
-    words.extend(asked.env.iter().map(|name| format!("env:{name}")));
-    words.extend(asked.secrets.iter().map(SecretRequest::capability));
-    if let NetworkRequest::Destinations(destinations) = &asked.network {
-        words.extend(destinations.iter().map(|destination| format!("net:{destination}")));
-    }
-    words.extend(asked.exec.iter().filter(|name| !name.is_everything()).map(|name| format!("exec:{name}")));
-    words.extend(asked.delegate.then(|| "delegate".to_owned()));
-    words.extend(asked.meta.then(|| "meta".to_owned()));
-    if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
-}
-
-fn limits(limits: &Limits) -> String {
-    let fuel = limits.fuel.map(|fuel| format!(", {fuel} units of fuel")).unwrap_or_default();
-    let [memory, output, disk] = [limits.memory, limits.stdout, limits.disk_bytes as usize].map(size_in_words);
-    let (deadline, entries, handles) = (limits.deadline, limits.disk_entries, limits.handles);
-    format!(
-        "{deadline:?}, {memory} of memory, {output} of output, {disk} and {entries} entries to disk, {handles} handles{fuel}"
-    )
 }

@@ -20,10 +20,11 @@ use toolcrib::tool::Access;
 use toolcrib::{Builder, Runtime};
 
 use crate::builtin;
+use crate::http_server::{Origin, ServedHost};
 use crate::interrupt;
 use crate::mcp::{
-    Access as ClientAccess, AgentApprover, Endpoint, Handler, Origin, ProgressListeners, Publication, Published, Seal,
-    ServedHost, serve_http, serve_stdio, watch,
+    Access as ClientAccess, AgentApprover, Endpoint, Handler, ProgressListeners, Publication, Published, Seal,
+    serve_http, serve_stdio, watch,
 };
 use crate::options::{ClientOptions, Sources, count, duration, mcp_tokens};
 use crate::render::{self, Advice};

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::options::RunsFolder;
 use crate::parse::count;
 use crate::render::{self, one_line, shortened};
-use crate::runs::RunSummary;
+use crate::runs::{RunSelection, RunSummary};
 
 const HEADINGS: [&str; 6] = ["ID", "CREATED", "STATE", "STEPS", "MODEL", "PROMPT"];
 /// Maximum characters of a prompt or a name in the list.
@@ -43,26 +43,17 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let store = args.folder.store()?;
     let here = std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default();
+    let folder = args.here.then_some(here.as_str());
+    let selection = RunSelection { text: args.search.as_deref(), folder, state: None };
     let mut found = Vec::new();
     for stored in store.files()? {
         if args.last.is_some_and(|last| found.len() == last) {
             break;
         }
-        // A search needs the whole conversation, of one run at a time.
-        let found_run = match &args.search {
-            None => store.summary(&stored.id).map(Some),
-            Some(text) => store.read(&stored.id).map(|run| run.contains(text).then(|| (&run).into())),
-        };
-        let run = match found_run {
-            Ok(Some(run)) => run,
-            Ok(None) => continue,
-            Err(error) => {
-                render::warning(&render::message(&error));
-                continue;
-            }
-        };
-        if !args.here || run.header.folder == here {
-            found.push(Row { bytes: stored.bytes, run });
+        match selection.summary(&store, &stored) {
+            Ok(Some(run)) => found.push(Row { bytes: stored.bytes, run }),
+            Ok(None) => {}
+            Err(error) => render::warning(&render::message(&error)),
         }
     }
     if args.json {

@@ -86,8 +86,8 @@ impl PendingApprover {
             Ok(found) => Some(match found? {
                 Found::Always => ApprovalAnswer::Always,
                 Found::Pending(PendingOutcome::Allowed) => ApprovalAnswer::Once,
-                Found::Pending(PendingOutcome::Denied { reason: None }) => ApprovalAnswer::No,
-                Found::Pending(PendingOutcome::Denied { reason: Some(reason) }) => ApprovalAnswer::NoBecause(reason),
+                Found::Pending(PendingOutcome::Denied) => ApprovalAnswer::No,
+                Found::Pending(PendingOutcome::DeniedBecause(reason)) => ApprovalAnswer::NoBecause(reason),
                 Found::Pending(PendingOutcome::Waiting { id }) => {
                     (self.on_waiting)(request.invocation, &id);
                     ApprovalAnswer::Nobody
@@ -215,13 +215,13 @@ mod tests {
         assert!(shown.source.starts_with('/') || cfg!(windows), "{}", shown.source);
         assert_eq!(server.waits("one", r#"{"b":2,"a":1}"#).await, id, "fields have no order");
         let others = [server.waits("one", r#"{"a":1,"b":3}"#).await, server.waits("two", r#"{"a":1,"b":2}"#).await];
-        server.calls().answer(&id, true, None).unwrap();
+        server.calls().answer(&id, true).unwrap();
         assert_eq!(server.waits("one", r#"{"a":1,"b":3}"#).await, others[0], "other arguments");
         assert_eq!(server.waits("two", r#"{"a":1,"b":2}"#).await, others[1], "another client");
         assert_eq!(server.call("one", r#"{"a":1,"b":2}"#).await, (Reason::Once, None));
         let again = server.waits("one", r#"{"a":1,"b":2}"#).await;
         assert_ne!(again, id);
-        server.calls().answer(&again, false, None).unwrap();
+        server.calls().answer(&again, false).unwrap();
         assert_eq!(server.call("one", r#"{"a":1,"b":2}"#).await, (Reason::Refused, None));
         assert_ne!(server.waits("one", r#"{"a":1,"b":2}"#).await, again);
         assert!(pending_refusal(&again).contains(&format!("`toolcrib approvals allow {again}`, then repeat the call")));
@@ -235,7 +235,7 @@ mod tests {
             server.describe("Removes a file", &more);
             let id = server.waits("one", "{}").await;
             assert_eq!(server.calls().find(&id).unwrap().approval.is_none(), more != json!({}));
-            server.calls().answer(&id, true, None).unwrap();
+            server.calls().answer(&id, true).unwrap();
             server.describe("Removes a folder", &more);
             let described = server.waits("one", "{}").await;
             assert_ne!(described, id);

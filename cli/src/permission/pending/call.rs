@@ -8,7 +8,7 @@ use toolcrib::policy::{Approval, ApprovalRequest};
 use toolcrib::source::digest;
 
 use crate::permission::RequestDetails;
-use crate::permission::sheet::{Sheet, pretty, scope};
+use crate::permission::sheet::{Sheet, granted_text, pretty, scope};
 use crate::render::{counted, inert_json, one_line, shortened};
 use crate::short_id;
 
@@ -95,11 +95,11 @@ pub(crate) struct PendingCall {
 pub(crate) struct PendingAnswer {
     /// `true` if the call may run once.
     pub(crate) allowed: bool,
-    /// Reason of a denial, for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<String>,
     /// Time of the answer.
     pub(crate) time: Timestamp,
+    /// Reason of a denial, which the model gets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
 }
 
 impl PendingCall {
@@ -174,35 +174,39 @@ impl PendingCall {
         }
     }
 
+    /// Returns the facts about the call, each with its label, as inert text that may have several lines.
+    pub(crate) fn rows(&self) -> Vec<(&'static str, String)> {
+        let left_out = || format!("{} of the arguments, which are too long", counted(self.left_out, "more character"));
+        let lines = |text: &String| text.lines().map(one_line).collect::<Vec<_>>().join("\n");
+        let rows = [
+            ("Client", Some(one_line(&self.client))),
+            ("Tool", Some(one_line(&self.tool))),
+            ("Source", Some(one_line(&self.source))),
+            ("Fixed", self.fixed.as_ref().map(|fixed| one_line(&inert_json(fixed)))),
+            ("Arguments", Some(pretty(&inert_json(&self.arguments)))),
+            ("Left out", (self.left_out > 0).then(left_out)),
+            ("Tool says", self.preview.as_ref().map(lines)),
+            ("Properties", Some(one_line(&self.properties))),
+            ("Granted", Some(granted_text(&self.granted))),
+            ("Asked by", Some(one_line(&self.rests_on))),
+            ("Reason", self.reason.as_deref().map(one_line)),
+        ];
+        rows.into_iter().filter_map(|(label, text)| Some((label, text?))).collect()
+    }
+
+    /// Returns the calls that a permanent approval would cover; `None` if each call requires its own.
+    pub(crate) fn always_scope(&self) -> Option<String> {
+        self.approval.as_ref().map(|approval| format!("{}, by any client", scope(approval)))
+    }
+
     /// Formats everything that a person needs for an answer, for a terminal of `width` columns. Text from outside cannot
     /// imitate a line of the program.
     pub(crate) fn sheet(&self, width: usize) -> String {
         let mut sheet = Sheet::empty(width, true);
         sheet.row("Call", &one_line(&self.id));
-        sheet.row("Client", &one_line(&self.client));
-        sheet.row("Tool", &one_line(&self.tool));
-        sheet.row("Source", &one_line(&self.source));
-        if let Some(fixed) = &self.fixed {
-            sheet.row("Fixed", &one_line(&inert_json(fixed)));
-        }
-        sheet.row("Arguments", &pretty(&inert_json(&self.arguments)));
-        if self.left_out > 0 {
-            sheet.row(
-                "Left out",
-                &format!("{} of the arguments, which are too long", counted(self.left_out, "more character")),
-            );
-        }
-        if let Some(preview) = &self.preview {
-            sheet.row("Tool says", &preview.lines().map(one_line).collect::<Vec<_>>().join("\n"));
-        }
-        sheet.row("Properties", &one_line(&self.properties));
-        sheet.granted(&self.granted);
-        sheet.row("Asked by", &one_line(&self.rests_on));
-        if let Some(reason) = &self.reason {
-            sheet.row("Reason", &one_line(reason));
-        }
-        if let Some(approval) = &self.approval {
-            sheet.row("Always", &format!("`--always` applies to {}, by any client", scope(approval)));
+        self.rows().iter().for_each(|(label, text)| sheet.row(label, text));
+        if let Some(scope) = self.always_scope() {
+            sheet.row("Always", &format!("`--always` applies to {scope}"));
         }
         sheet.row("Asked", &format!("{:.0}", self.asked));
         sheet.row("State", &format!("{} until {:.0}", self.state(), self.expires()));
@@ -255,6 +259,8 @@ fn is_zero(count: &usize) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use toolcrib::policy::ApprovalAnswer;
+
     use super::*;
 
     /// Creates a waiting call of a client; calls with one key are the same call.
@@ -314,7 +320,7 @@ pub(super) mod tests {
         for (time, is_expired) in
             [(now, false), (now - MAX_ANSWER_AGE, false), (now - MAX_ANSWER_AGE - second, true), (future, true)]
         {
-            waiting.answer = Some(PendingAnswer { allowed: true, reason: None, time });
+            waiting.answer = Some(PendingAnswer { allowed: true, time, reason: None });
             assert_eq!(waiting.is_expired(now), is_expired, "{time}");
         }
         waiting.asked = Timestamp::MAX;
@@ -361,7 +367,11 @@ pub(super) mod tests {
             properties: text(MAX_TEXT),
             key: digest(b""),
             approval: Some(approval),
-            answer: Some(PendingAnswer { allowed: true, reason: None, time: Timestamp::now() }),
+            answer: Some(PendingAnswer {
+                allowed: true,
+                time: Timestamp::now(),
+                reason: Some(text(ApprovalAnswer::MAX_REASON_LEN)),
+            }),
             ..call("", "")
         }
     }

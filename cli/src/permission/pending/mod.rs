@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use jiff::Timestamp;
 use toolcrib::ListFile;
+use toolcrib::policy::{Approval, ApprovalAnswer, Approvals};
 
-use crate::render::{Advice, one_line};
+use crate::render::{Advice, one_line, shortened};
 use crate::short_id;
 
 use call::PendingAnswer;
@@ -46,10 +47,9 @@ pub(crate) enum PendingOutcome {
     /// The person allowed the call, and this use of the answer was the only one.
     Allowed,
     /// The person denied the call, and this use of the answer was the only one.
-    Denied {
-        /// Reason for the model.
-        reason: Option<String>,
-    },
+    Denied,
+    /// The same, with a reason for the model.
+    DeniedBecause(String),
     /// The call waits for an answer.
     Waiting {
         /// Identifier that the person types.
@@ -135,23 +135,59 @@ impl PendingCalls {
         Ok(calls.swap_remove(at))
     }
 
-    /// Answers a call and returns it; the model gets the `reason` of a denial. An allowed call that was not repeated yet can
-    /// still be denied.
+    /// Answers a call and returns it. An allowed call that was not repeated yet can still be denied.
     ///
     /// # Errors
     ///
     /// As for [`PendingCalls::find`], and if the call has an answer already or the file cannot be written.
-    pub(crate) fn answer(&self, typed: &str, allowed: bool, reason: Option<String>) -> anyhow::Result<PendingCall> {
+    pub(crate) fn answer(&self, typed: &str, allowed: bool) -> anyhow::Result<PendingCall> {
+        self.answer_with(typed, allowed, None)
+    }
+
+    /// Denies a call as [`PendingCalls::answer`] does, with a reason that the model gets on one line. An empty one is none.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PendingCalls::answer`].
+    pub(crate) fn deny(&self, typed: &str, reason: &str) -> anyhow::Result<PendingCall> {
+        let reason = shortened(&one_line(reason), ApprovalAnswer::MAX_REASON_LEN).into_owned();
+        self.answer_with(typed, false, Some(reason).filter(|reason| !reason.is_empty()))
+    }
+
+    fn answer_with(&self, typed: &str, allowed: bool, reason: Option<String>) -> anyhow::Result<PendingCall> {
         self.change(|calls| {
             let time = Timestamp::now();
             let at = self.place(calls, typed, time)?;
             let call = &mut calls[at];
             match &call.answer {
                 Some(earlier) if allowed || !earlier.allowed => return Err(answered(call, earlier)),
-                _ => call.answer = Some(PendingAnswer { allowed, reason, time }),
+                _ => call.answer = Some(PendingAnswer { allowed, time, reason }),
             }
             Ok(call.clone())
         })
+    }
+
+    /// Allows a call. With a file of `permanent` approvals, also stores one of such calls, which is returned.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PendingCalls::answer`], and if each such call requires its own approval, or the permanent one cannot be stored.
+    pub(crate) fn allow(
+        &self,
+        typed: &str,
+        permanent: Option<&Approvals>,
+    ) -> anyhow::Result<(PendingCall, Option<Approval>)> {
+        let permanent = match permanent {
+            Some(approvals) => {
+                let call = self.find(typed)?;
+                Some((approvals, call.approval.clone().ok_or_else(|| no_scope(&call))?))
+            }
+            None => None,
+        };
+        let call = self.answer(typed, true)?;
+        let Some((approvals, approval)) = permanent else { return Ok((call, None)) };
+        approvals.add(&approval).context("the call is allowed once, and no permanent approval was stored")?;
+        Ok((call, Some(approval)))
     }
 
     /// Returns `true` if the run that waited for an answer has ended.
@@ -204,7 +240,8 @@ impl PendingCalls {
 fn used(call: PendingCall) -> PendingOutcome {
     match call.answer {
         Some(PendingAnswer { allowed: true, .. }) => PendingOutcome::Allowed,
-        answer => PendingOutcome::Denied { reason: answer.and_then(|answer| answer.reason) },
+        Some(PendingAnswer { reason: Some(reason), .. }) => PendingOutcome::DeniedBecause(reason),
+        _ => PendingOutcome::Denied,
     }
 }
 
@@ -243,6 +280,12 @@ fn place(calls: &[PendingCall], typed: &str, now: Timestamp) -> anyhow::Result<u
         return Err(Advice::new(message, "if the call is repeated, it waits under a new identifier").into());
     }
     Ok(at)
+}
+
+/// Error of a permanent approval for a call without a scope.
+fn no_scope(call: &PendingCall) -> Advice {
+    let message = format!("`{}` cannot be allowed permanently: `{}` asks each time", call.id, one_line(&call.rests_on));
+    Advice::new(message, format!("`toolcrib approvals allow {}` allows it once", call.id))
 }
 
 /// Error of a second answer.

@@ -42,17 +42,17 @@ fn age(calls: &PendingCalls, by: SignedDuration) {
 #[test]
 fn an_answer_covers_one_repetition_of_the_same_call() {
     let (_folder, calls) = store();
-    for (allowed, outcome) in [(true, PendingOutcome::Allowed), (false, PendingOutcome::Denied { reason: None })] {
+    for (allowed, outcome) in [(true, PendingOutcome::Allowed), (false, PendingOutcome::Denied)] {
         let id = waiting(calls.record(call("k", "c")).unwrap());
         assert_eq!(waiting(calls.record(call("k", "c")).unwrap()), id, "the same call keeps its identifier");
         let other = waiting(calls.record(call("l", "c")).unwrap());
         assert_ne!(other, id);
-        assert_eq!(calls.answer(&id.to_uppercase(), allowed, None).unwrap().id, id);
+        assert_eq!(calls.answer(&id.to_uppercase(), allowed).unwrap().id, id);
         assert_eq!(waiting(calls.record(call("l", "c")).unwrap()), other, "another call has no answer");
         assert_eq!(calls.record(call("k", "c")).unwrap(), outcome);
         let again = waiting(calls.record(call("k", "c")).unwrap());
         assert_ne!(again, id, "a used answer is used");
-        assert!(calls.answer(&id, true, None).is_err());
+        assert!(calls.answer(&id, true).is_err());
         assert_eq!(calls.list().unwrap().len(), 2);
         fs::remove_file(calls.path()).unwrap();
     }
@@ -67,30 +67,26 @@ fn an_unknown_an_expired_and_an_answered_identifier_have_their_own_errors() {
     assert_eq!(hint, LIST_HINT);
     let long = advice(&calls.find(&"x".repeat(1 << 20)).unwrap_err());
     assert!(long.0.len() < 200, "{}", long.0);
-    for error in [calls.find("00000-00000").unwrap_err(), calls.answer("0000000000", true, None).unwrap_err()] {
+    for error in [calls.find("00000-00000").unwrap_err(), calls.answer("0000000000", true).unwrap_err()] {
         assert!(advice(&error).0.starts_with("no call waits under `00000-00000`"), "{error}");
     }
     let id = waiting(calls.record(call("k", "c")).unwrap());
     age(&calls, MAX_WAIT + SignedDuration::from_secs(1));
-    for error in [calls.find(&id).unwrap_err(), calls.answer(&id, true, None).unwrap_err()] {
+    for error in [calls.find(&id).unwrap_err(), calls.answer(&id, true).unwrap_err()] {
         assert_eq!(advice(&error).0, format!("the request for `{id}` (`fs_rm`) has expired"));
     }
     assert!(calls.list().unwrap().is_empty());
     let id = waiting(calls.record(call("k", "c")).unwrap());
-    calls.answer(&id, true, None).unwrap();
-    let (message, hint) = advice(&calls.answer(&id, true, None).unwrap_err());
+    calls.answer(&id, true).unwrap();
+    let (message, hint) = advice(&calls.answer(&id, true).unwrap_err());
     assert!(message.starts_with(&format!("`{id}` (`fs_rm`) was allowed at ")), "{message}");
     assert!(hint.contains(&format!("`toolcrib approvals deny {id}`")), "{hint}");
-    calls.answer(&id, false, None).unwrap();
+    calls.answer(&id, false).unwrap();
     for allowed in [true, false] {
-        let (message, _) = advice(&calls.answer(&id, allowed, None).unwrap_err());
+        let (message, _) = advice(&calls.answer(&id, allowed).unwrap_err());
         assert!(message.starts_with(&format!("`{id}` (`fs_rm`) was denied at ")), "{message}");
     }
-    assert_eq!(
-        calls.record(call("k", "c")).unwrap(),
-        PendingOutcome::Denied { reason: None },
-        "the denial replaced the allowance"
-    );
+    assert_eq!(calls.record(call("k", "c")).unwrap(), PendingOutcome::Denied, "the denial replaced the allowance");
 }
 
 #[test]
@@ -99,11 +95,11 @@ fn an_answer_that_is_not_used_in_time_is_forgotten() {
     let id = waiting(calls.record(call("k", "c")).unwrap());
     age(&calls, MAX_WAIT - SignedDuration::from_secs(10));
     assert_eq!(waiting(calls.record(call("k", "c")).unwrap()), id);
-    calls.answer(&id, true, None).unwrap();
+    calls.answer(&id, true).unwrap();
     age(&calls, MAX_ANSWER_AGE - SignedDuration::from_secs(10));
     assert_eq!(calls.list().unwrap().len(), 1, "the time counts from the answer");
     age(&calls, SignedDuration::from_secs(11));
-    assert!(advice(&calls.answer(&id, true, None).unwrap_err()).0.starts_with("the answer to"));
+    assert!(advice(&calls.answer(&id, true).unwrap_err()).0.starts_with("the answer to"));
     assert_ne!(waiting(calls.record(call("k", "c")).unwrap()), id);
     assert_eq!(calls.read().unwrap().len(), 1, "expired calls are removed by the next one");
 }
@@ -113,7 +109,7 @@ fn the_oldest_call_without_an_answer_gives_way_and_no_client_displaces_all_other
     let (_folder, calls) = store();
     let first = waiting(calls.record(call("first", "quiet")).unwrap());
     let answered = waiting(calls.record(call("answered", "loud")).unwrap());
-    calls.answer(&answered, true, None).unwrap();
+    calls.answer(&answered, true).unwrap();
     for at in 0..MAX_PER_OWNER + 3 {
         calls.record(call(&format!("loud {at}"), "loud")).unwrap();
     }
@@ -135,7 +131,7 @@ fn a_file_full_of_answers_takes_no_further_call_and_keeps_them() {
     let (_folder, calls) = store();
     let fill = |all: &mut Vec<PendingCall>| {
         for at in 0..MAX_PENDING {
-            let answer = Some(PendingAnswer { allowed: true, reason: None, time: Timestamp::now() });
+            let answer = Some(PendingAnswer { allowed: true, time: Timestamp::now(), reason: None });
             all.push(PendingCall { answer, ..call(&format!("{at}"), "c") });
         }
     };
@@ -165,7 +161,7 @@ fn a_file_that_is_too_long_or_not_understood_is_an_error_and_stays() {
     for text in ["", "[]", r#"{"pending":[{"id":"00000-00000"}]}"#, r#"{"pending":[],"more":1}"#] {
         fs::write(calls.path(), text).unwrap();
         assert!(calls.list().is_err() && calls.record(call("l", "c")).is_err(), "{text}");
-        assert!(calls.answer("00000-00000", true, None).is_err(), "{text}");
+        assert!(calls.answer("00000-00000", true).is_err(), "{text}");
         assert_eq!(fs::read_to_string(calls.path()).unwrap(), text);
     }
 }
@@ -176,7 +172,7 @@ fn two_stores_of_one_file_use_an_answer_once_and_lose_no_call() {
     let stores = [calls.clone(), PendingCalls::file(calls.path())];
     for round in 0..4 {
         let id = waiting(calls.record(call("shared", "c")).unwrap());
-        calls.answer(&id, true, None).unwrap();
+        calls.answer(&id, true).unwrap();
         let allowed: usize = thread::scope(|scope| {
             let ask = |at: usize| {
                 let store = &stores[at % 2];
@@ -199,7 +195,7 @@ fn a_killed_writer_leaves_the_calls_as_they_were() {
     let id = waiting(calls.record(call("k", "c")).unwrap());
     fs::write(folder.path().join("new/pending.json.new"), "{\"pending\":[").unwrap();
     assert_eq!(calls.find(&id).unwrap().id, id);
-    calls.answer(&id, true, None).unwrap();
+    calls.answer(&id, true).unwrap();
     assert_eq!(calls.record(call("k", "c")).unwrap(), PendingOutcome::Allowed);
 }
 

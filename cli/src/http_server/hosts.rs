@@ -20,12 +20,12 @@ impl ServedHost {
     }
 
     /// Returns the host without its port.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.0.host()
     }
 
     /// Returns the host with its port, if it has one.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         self.0.as_str()
     }
 }
@@ -46,20 +46,20 @@ impl FromStr for ServedHost {
 
 /// Hosts of a server.
 #[derive(Debug, Clone)]
-pub(super) struct Hosts(Vec<ServedHost>);
+pub(crate) struct Hosts(Vec<ServedHost>);
 
 impl Hosts {
-    pub(super) fn new(served: Vec<ServedHost>) -> Self {
+    pub(crate) fn new(served: Vec<ServedHost>) -> Self {
         Self(served)
     }
 
     /// Lists the hosts as texts.
-    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(ServedHost::text)
     }
 
     /// Returns `true` if a request names one of the hosts, and only one.
-    pub(super) fn includes(&self, target: &Uri, headers: &HeaderMap) -> bool {
+    pub(crate) fn includes(&self, target: &Uri, headers: &HeaderMap) -> bool {
         let mut all = headers.get_all(header::HOST).iter();
         let stated = all.next().map(|host| host.to_str().ok().and_then(|host| host.parse().ok()));
         let named = match (stated, target.authority()) {

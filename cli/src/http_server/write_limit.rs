@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 /// Connection with a time limit for writes.
-pub(super) struct WriteLimit<S> {
+pub(crate) struct WriteLimit<S> {
     stream: S,
     limit: Duration,
     /// End of the wait for the other side, while there is one.
@@ -19,7 +19,7 @@ pub(super) struct WriteLimit<S> {
 
 impl<S> WriteLimit<S> {
     /// Limits the time in which nothing is taken.
-    pub(super) fn new(stream: S, limit: Duration) -> Self {
+    pub(crate) fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, waiting: None }
     }
 

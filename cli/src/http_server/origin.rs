@@ -47,20 +47,20 @@ impl fmt::Display for Origin {
 
 /// Origins that may send requests.
 #[derive(Debug, Clone)]
-pub(super) struct Origins(Vec<Origin>);
+pub(crate) struct Origins(Vec<Origin>);
 
 impl Origins {
-    pub(super) fn new(allowed: Vec<Origin>) -> Self {
+    pub(crate) fn new(allowed: Vec<Origin>) -> Self {
         Self(allowed)
     }
 
     /// Lists the origins as texts with ports.
-    pub(super) fn texts(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(Origin::to_string)
     }
 
     /// Returns the origin of a request, as the request states it, if it may send requests.
-    pub(super) fn allowed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+    pub(crate) fn allowed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let mut all = headers.get_all(header::ORIGIN).iter();
         let origin = all.next().filter(|_| all.next().is_none())?;
         let stated: Origin = origin.to_str().ok()?.parse().ok()?;
@@ -69,7 +69,7 @@ impl Origins {
 
     /// Returns the headers of the answer to a browser that asks whether a page may send a request; `None` if the request does
     /// not ask this, or the page may not.
-    pub(super) fn preflight(&self, method: &Method, headers: &HeaderMap) -> Option<HeaderMap> {
+    pub(crate) fn preflight(&self, method: &Method, headers: &HeaderMap) -> Option<HeaderMap> {
         let is_question = method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         let origin = self.allowed(headers).filter(|_| is_question)?;
         let mut answer = HeaderMap::new();
@@ -85,7 +85,7 @@ impl Origins {
 }
 
 /// Lets a page of this origin read an answer.
-pub(super) fn share(answer: &mut HeaderMap, origin: HeaderValue) {
+pub(crate) fn share(answer: &mut HeaderMap, origin: HeaderValue) {
     answer.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     answer.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
     answer.append(header::VARY, HeaderValue::from_static("origin"));

@@ -17,7 +17,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Room for connections.
 #[derive(Debug, Clone)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     /// Maximum number of connections.
     most: usize,
     room: Arc<Semaphore>,
@@ -36,7 +36,7 @@ struct Idle {
 
 /// Connection of a client.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     connections: Connections,
     rest: Mutex<Rest>,
     closing: CancellationToken,
@@ -53,18 +53,18 @@ struct Rest {
 
 /// Use of a connection by a request, until its answer is sent.
 #[derive(Debug)]
-pub(super) struct Use {
+pub(crate) struct Use {
     connection: Arc<Connection>,
     is_admitted: AtomicBool,
 }
 
 impl Connections {
-    pub(super) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Self { most, room: Arc::new(Semaphore::new(most)), min_idle: IDLE, idle: Arc::default() }
     }
 
     /// Waits for room for a client that has connected, and returns it. Without room, the longest idle connection is closed.
-    pub(super) async fn room(&self) -> Option<OwnedSemaphorePermit> {
+    pub(crate) async fn room(&self) -> Option<OwnedSemaphorePermit> {
         if let Ok(room) = self.room.clone().try_acquire_owned() {
             return Some(room);
         }
@@ -78,7 +78,7 @@ impl Connections {
     }
 
     /// Returns the number of connections.
-    pub(super) fn number(&self) -> usize {
+    pub(crate) fn number(&self) -> usize {
         self.most - self.room.available_permits()
     }
 
@@ -93,7 +93,7 @@ impl Connections {
     }
 
     /// Begins a connection that has sent nothing yet.
-    pub(super) fn begin(&self, room: OwnedSemaphorePermit) -> Arc<Connection> {
+    pub(crate) fn begin(&self, room: OwnedSemaphorePermit) -> Arc<Connection> {
         let (closing, rest) = (CancellationToken::new(), Mutex::new(self.next_rest()));
         let connection = Connection { connections: self.clone(), rest, closing, _room: room };
         connection.rest();
@@ -113,12 +113,12 @@ impl Connections {
 
 impl Connection {
     /// Waits until the connection makes room for another.
-    pub(super) async fn makes_room(&self) {
+    pub(crate) async fn makes_room(&self) {
         self.closing.cancelled().await;
     }
 
     /// Marks the connection as used until the returned value is dropped.
-    pub(super) fn used(self: &Arc<Self>) -> Use {
+    pub(crate) fn used(self: &Arc<Self>) -> Use {
         self.leave();
         Use { connection: self.clone(), is_admitted: AtomicBool::new(false) }
     }
@@ -142,7 +142,7 @@ impl Connection {
 
 impl Use {
     /// Marks the request as one of a client that may send it. Other requests do not shorten the time without a request.
-    pub(super) fn admit(&self) {
+    pub(crate) fn admit(&self) {
         self.is_admitted.store(true, Relaxed);
     }
 }

@@ -1,0 +1,42 @@
+//! `toolcrib console`: a page on this machine that shows runs, calls and tools, and answers approvals.
+
+use std::process::ExitCode;
+
+use crate::console::{Console, Views};
+use crate::options::{RunsFolder, Sources};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib console                            open the printed address in a browser
+  toolcrib console --port 8930 --share-read   the second address can only look
+  toolcrib console --tools ./tools.json --allow-read=./docs
+
+The page shows kept runs, the calls in the audit log, the tools that these options load with what they \
+are granted, and the calls that wait for approval. There a person allows a call once or always, denies it \
+with a reason, and revokes permanent approvals, as `toolcrib approvals` does.
+
+Only this machine reaches the page, and only a browser that was opened with the printed address: its token \
+is new at each start. Whoever has the address can decide, so share the one of --share-read. Everything ends \
+with the program (Ctrl-C). Nothing is executed, and the page needs neither scripts nor a network.";
+
+/// Serve a page with runs, calls, tools and decisions.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Port to listen on at 127.0.0.1 [default: a free one]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    port: u16,
+    /// Also print an address that can look and not decide
+    #[arg(long)]
+    share_read: bool,
+    #[command(flatten)]
+    runs: RunsFolder,
+    #[command(flatten)]
+    sources: Sources,
+}
+
+pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    args.sources.fetch().await?;
+    let views = Views::new(args.runs.store()?, args.sources)?;
+    Console::listen(args.port, args.share_read).await?.serve(views).await
+}

@@ -1,0 +1,221 @@
+//! One kept run: its conversation, with the calls of each answer, their results, and what the audit log says about them.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+use toolcrib::audit;
+
+use crate::agent::message::{Message, Role};
+use crate::agent::turn::Call;
+use crate::render::counted;
+use crate::runs::{KeptRun, RunStore};
+
+use super::layout::{self, MAX_BLOCK, Tab, facts, word};
+use super::query::parameter;
+use super::record::{Record, address, decision, denials, grants};
+use super::view::{Page, ViewError, Views, Visit};
+
+/// Maximum messages on one page.
+const MAX_MESSAGES: usize = 100;
+/// Maximum characters of all messages on one page; the page ends with the message that exceeds it.
+const MAX_TEXT: usize = 400_000;
+/// Maximum calls of one message that are shown.
+const MAX_CALLS: usize = 50;
+/// Maximum denials of a call that are listed.
+const MAX_DENIALS: usize = 20;
+/// Records between two looks at the time.
+const INTERVAL: usize = 1_000;
+
+/// Logged calls by their names and identifiers. Two runs can use the same identifiers, so there may be several.
+type Logged = HashMap<(String, String), Vec<Record>>;
+
+pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewError> {
+    let known = RunStore::parse(id).ok().filter(|id| views.runs.path(id).is_file());
+    let Some(known) = known else { return Err(ViewError::Unknown("No run of this identifier is kept.".to_owned())) };
+    let run = views.runs.read(&known)?;
+    let from = visit.query.get("from").and_then(|from| from.parse().ok()).unwrap_or(0).min(run.messages.len());
+    let until = end_of_page(&run.messages, from);
+    let shown = &run.messages[from..until];
+    let logged = logged(views, visit, &run, shown)?;
+    let results: HashMap<&str, &Message> =
+        shown.iter().filter_map(|message| Some((message.answered_call()?, message))).collect();
+    let made: HashSet<String> = shown.iter().flat_map(Message::calls).map(|call| call.id).collect();
+    let is_orphan = |message: &Message| message.answered_call().is_none_or(|id| !made.contains(id));
+    let is_last = until == run.messages.len();
+    let title = run.figures.title.clone().unwrap_or_else(|| "Run".to_owned());
+    let content = html! {
+        h1 { (layout::line(&title, 160)) }
+        (head(visit, &run))
+        h2 { "Conversation" }
+        @if from > 0 { (turn(visit, id, from.saturating_sub(MAX_MESSAGES), "Earlier messages")) }
+        ol.talk {
+            @for message in shown.iter().filter(|message| is_orphan(message)) {
+                li { (self::message(visit, message, &results, &logged)) }
+            }
+            @if is_last {
+                @for call in &run.pending { li { (one_call(visit, call, html! { "not made yet" }, None)) } }
+                @for (call, state) in &run.open { li { (one_call(visit, call, html! { (state.in_words()) }, None)) } }
+                @if !run.arriving.is_empty() {
+                    li { h3 { "Model " (word("running")) } (layout::block(&run.arriving, MAX_BLOCK)) }
+                }
+            }
+        }
+        @if !is_last { (turn(visit, id, until, "Later messages")) }
+    };
+    Ok(Page { title: "Run".to_owned(), tab: Tab::Runs, content })
+}
+
+fn turn(visit: &Visit, id: &str, from: usize, label: &str) -> Markup {
+    html! {
+        nav.pager aria-label=(label) {
+            a href=(visit.path(&format!("runs/{id}{}", parameter("from", &from.to_string())))) { (label) }
+        }
+    }
+}
+
+/// Returns the end of a page that begins with a message: an answer stays with the results of its calls.
+fn end_of_page(messages: &[Message], from: usize) -> usize {
+    let (mut text, mut end) = (0, from);
+    for message in &messages[from..] {
+        let is_full = end - from >= MAX_MESSAGES || text >= MAX_TEXT;
+        if is_full && message.role != Role::Tool {
+            break;
+        }
+        let calls = message.calls();
+        let arguments: usize = calls.iter().take(MAX_CALLS).map(|call| call.arguments.len().min(MAX_BLOCK)).sum();
+        text += message.shown_text().len().min(MAX_BLOCK) + arguments;
+        end += 1;
+    }
+    end
+}
+
+fn head(visit: &Visit, run: &KeptRun) -> Markup {
+    let KeptRun { header, figures, state, changes, .. } = run;
+    let mut all = vec![
+        ("State", word(state.as_str())),
+        ("Started", html! { (layout::time(&header.created.to_string())) " UTC by " (layout::line(&header.door, 40)) }),
+        ("Model", layout::line(&header.model, 120)),
+        ("Folder", html! { code { (layout::line(&header.folder, 300)) } }),
+        (
+            "Length",
+            html! {
+                (counted(figures.steps, "step")) ", " (counted(figures.calls, "call"))
+                @if let Some(usage) = figures.usage { ", " (usage.prompt_tokens) " + " (usage.completion_tokens) " tokens" }
+            },
+        ),
+        ("Run", html! { code { (header.id) } }),
+    ];
+    if let Some(parent) = header.parent.as_deref().and_then(|parent| RunStore::parse(parent).ok()) {
+        let path = visit.path(&format!("runs/{parent}"));
+        all.push(("Forked from", html! { a href=(path) { code { (parent) } } }));
+    }
+    if !changes.is_empty() {
+        let listed = html! {
+            ul.plain {
+                @for (_, change) in changes.iter().take(MAX_CALLS) { li { (layout::line(change, 200)) } }
+                @if changes.len() > MAX_CALLS { li.quiet { "and " (changes.len() - MAX_CALLS) " more" } }
+            }
+        };
+        all.push(("May have changed", listed));
+    }
+    facts(all)
+}
+
+fn message(visit: &Visit, message: &Message, results: &HashMap<&str, &Message>, logged: &Logged) -> Markup {
+    let author = match message.role {
+        Role::System | Role::Developer => "System",
+        Role::User => "User",
+        Role::Assistant => "Model",
+        Role::Tool => "Result",
+    };
+    let (text, calls) = (message.shown_text(), message.calls());
+    html! {
+        h3 { (author) }
+        @if message.role == Role::System || message.role == Role::Developer {
+            details { summary { "Show the instructions" } (layout::block(&text, MAX_BLOCK)) }
+        } @else if !text.is_empty() {
+            (layout::block(&text, MAX_BLOCK))
+        }
+        @for call in calls.iter().take(MAX_CALLS) {
+            @let result = results.get(call.id.as_str()).map(|result| result.shown_text());
+            @let records = logged.get(&(call.name.clone(), call.id.clone())).map(Vec::as_slice).unwrap_or_default();
+            (one_call(visit, call, self::logged_in_words(visit, call, records), result.as_deref()))
+        }
+        @if calls.len() > MAX_CALLS { p.quiet { "and " (calls.len() - MAX_CALLS) " more calls" } }
+    }
+}
+
+/// Shows a call with its state or its record, and its result.
+fn one_call(visit: &Visit, call: &Call, about: Markup, result: Option<&str>) -> Markup {
+    let name = layout::line(&call.name, 120);
+    html! {
+        section.call {
+            h4 { "Call of " (layout::link(&visit.path("tool"), "name", &call.name, &name)) }
+            (layout::block(&call.arguments, MAX_BLOCK))
+            div.about { (about) }
+            @if let Some(result) = result {
+                h5 { "Result" }
+                @if result.is_empty() { p.quiet { "empty" } } @else { (layout::block(result, MAX_BLOCK)) }
+            }
+        }
+    }
+}
+
+/// Shows what the audit log says about a call.
+fn logged_in_words(visit: &Visit, call: &Call, records: &[Record]) -> Markup {
+    let show = html! { "show them" };
+    html! {
+        @match records {
+            [record] => (facts(of_record(visit, record))),
+            [] => p.quiet { "The audit log has no record of this call." },
+            several => p.quiet {
+                (several.len()) " records have its identifier: "
+                (layout::link(&visit.path("calls"), "q", &call.id, &show))
+            },
+        }
+    }
+}
+
+fn of_record<'a>(visit: &Visit, record: &Record) -> Vec<(&'a str, Markup)> {
+    let path = visit.path(&address(&record.file, record.line));
+    let mut all = vec![
+        (
+            "Outcome",
+            html! { (word(&record.outcome)) " in " (layout::duration(record.ms)) " " a href=(path) { "record" } },
+        ),
+        ("Granted", grants(&record.granted)),
+    ];
+    if !record.denied.is_empty() {
+        all.push(("Denied", denials(&record.denied, MAX_DENIALS)));
+    }
+    all.extend(record.more.decision.as_ref().map(|decided| ("Decision", decision(decided))));
+    all
+}
+
+/// Finds the records of the calls of messages: those of their tools with their identifiers, since the run began.
+fn logged(views: &Views, visit: &Visit, run: &KeptRun, messages: &[Message]) -> Result<Logged, ViewError> {
+    let calls = messages.iter().flat_map(Message::calls);
+    let mut logged: Logged = calls.map(|call| ((call.name, call.id), Vec::new())).collect();
+    if logged.is_empty() || !views.audit.is_dir() {
+        return Ok(logged);
+    }
+    for (at, entry) in audit::records(&views.audit)?.enumerate() {
+        if at % INTERVAL == 0 {
+            visit.check_time()?;
+        }
+        let entry = entry?;
+        let is_later = entry.ts.parse::<Timestamp>().is_ok_and(|ended| ended >= run.header.created);
+        if !is_later || !logged.keys().any(|(name, _)| *name == entry.tool) {
+            continue;
+        }
+        let record = Record::of(&entry);
+        if record.more.door != run.header.door {
+            continue;
+        }
+        if let Some(records) = logged.get_mut(&(record.tool.clone(), record.more.call_id.clone())) {
+            records.push(record);
+        }
+    }
+    Ok(logged)
+}

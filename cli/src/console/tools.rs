@@ -1,0 +1,95 @@
+//! List of the tools that the options of the command load. They are read again when the list is older than some seconds.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use maud::{Markup, html};
+use toolcrib::tool::Limits;
+use toolcrib::{Runtime, Tool};
+
+use crate::options::Sources;
+use crate::tool_facts::{disabled, first_sentence, granted, needs, permissions, source};
+
+use super::layout::{self, MAX_CELL, ROWS, Tab, choice, field, pager, table, word};
+use super::view::{Page, ViewError, Views, Visit};
+
+/// Age at which the tools are read again.
+const MAX_AGE: Duration = Duration::from_secs(10);
+const HEADINGS: [&str; 6] = ["Tool", "State", "Needs", "Granted", "Source", "Description"];
+/// States of a tool.
+const STATES: [&str; 2] = ["usable", "disabled"];
+
+/// Tools of the sources, as they were read last.
+pub(super) struct LoadedTools {
+    sources: Sources,
+    loaded: Mutex<Option<(Instant, Arc<Runtime>)>>,
+}
+
+impl LoadedTools {
+    pub(super) fn new(sources: Sources) -> Self {
+        Self { sources, loaded: Mutex::default() }
+    }
+
+    /// Returns the tools, which nothing here calls.
+    ///
+    /// # Errors
+    ///
+    /// There is no source, or it cannot be read.
+    pub(super) fn runtime(&self) -> anyhow::Result<Arc<Runtime>> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, runtime)) = loaded.as_ref().filter(|(read, _)| read.elapsed() < MAX_AGE) {
+            return Ok(runtime.clone());
+        }
+        let runtime = Arc::new(self.sources.runtime(Limits::default().deadline, [])?);
+        *loaded = Some((Instant::now(), runtime.clone()));
+        Ok(runtime)
+    }
+}
+
+pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
+    let (query, runtime) = (&visit.query, views.tools.runtime()?);
+    let text = query.get("q").map(str::to_lowercase);
+    let is_found = |tool: &Tool| {
+        text.as_ref().is_none_or(|text| {
+            let description = tool.description.as_deref().unwrap_or_default();
+            tool.name.to_lowercase().contains(text) || description.to_lowercase().contains(text)
+        })
+    };
+    let is_wanted = |tool: &Tool| match query.get("state") {
+        Some("usable") => disabled(&runtime, tool).is_none(),
+        Some("disabled") => disabled(&runtime, tool).is_some(),
+        _ => true,
+    };
+    let mut found: Vec<&Tool> = runtime.tools().filter(|tool| is_wanted(tool) && is_found(tool)).collect();
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    let (page, all) = (query.page(), found.len());
+    let rows: Vec<[Markup; 6]> =
+        found.into_iter().skip(page * ROWS).take(ROWS).map(|tool| row(visit, &runtime, tool)).collect();
+    let content = html! {
+        h1 { "Tools" }
+        form.filter role="search" {
+            (field("q", "Search", "name or description", query))
+            (choice("state", "State", "all", STATES, query.get("state")))
+            button { "Filter" }
+            @if text.is_some() || query.get("state").is_some() { a href=(visit.path("tools")) { "Show all" } }
+        }
+        @if rows.is_empty() { p.empty { "No tool matches." } } @else {
+            (table("Tools with what they need and what these options grant", HEADINGS, rows))
+        }
+        (pager(query, page, all > (page + 1) * ROWS))
+    };
+    Ok(Page { title: "Tools".to_owned(), tab: Tab::Tools, content })
+}
+
+fn row(visit: &Visit, runtime: &Runtime, tool: &Tool) -> [Markup; 6] {
+    let needs = if tool.requested.declared { permissions(&needs(tool)) } else { "undeclared".to_owned() };
+    let state = if disabled(runtime, tool).is_some() { "disabled" } else { "usable" };
+    [
+        layout::link(&visit.path("tool"), "name", &tool.name, &layout::line(&tool.name, 80)),
+        word(state),
+        layout::line(&needs, MAX_CELL),
+        layout::line(&permissions(&granted(runtime, tool)), MAX_CELL),
+        layout::line(&source(tool), 80),
+        layout::line(&first_sentence(tool), MAX_CELL),
+    ]
+}

@@ -1,0 +1,162 @@
+//! Pages by their addresses, within a time limit, and their errors.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use maud::{Markup, html};
+
+use crate::options::{Kept, Sources};
+use crate::permission::PendingCalls;
+use crate::render::{self, one_line, shortened};
+use crate::runs::RunStore;
+
+use super::layout::{Tab, frame};
+use super::query::Query;
+use super::response::{self, Answer};
+use super::session::Session;
+use super::tools::LoadedTools;
+use super::{calls, decisions, record, run, runs, tool, tools, verification};
+
+/// Maximum time to make a page.
+const MAX_TIME: Duration = Duration::from_secs(10);
+/// Maximum characters of an error.
+const MAX_ERROR: usize = 2_000;
+
+/// Everything that pages show.
+pub(crate) struct Views {
+    pub(super) runs: RunStore,
+    /// Folder of the audit log.
+    pub(super) audit: PathBuf,
+    /// Files of permanent approvals and of calls that wait.
+    pub(super) kept: Kept,
+    pub(super) tools: LoadedTools,
+}
+
+/// Request of a session.
+#[derive(Debug)]
+pub(super) struct Visit {
+    pub(super) session: Arc<Session>,
+    /// Address of the page below that of the session.
+    page: String,
+    pub(super) query: Query,
+    until: Instant,
+}
+
+/// Error of a page.
+#[derive(Debug)]
+pub(super) enum ViewError {
+    /// There is no such page, or nothing of this name.
+    Unknown(String),
+    /// The page takes too long.
+    Slow,
+    /// What it shows cannot be read, or an answer cannot be stored.
+    Failed(anyhow::Error),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for ViewError {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Page of a view: its title, its tab and its content.
+pub(super) struct Page {
+    pub(super) title: String,
+    pub(super) tab: Tab,
+    pub(super) content: Markup,
+}
+
+impl Visit {
+    pub(super) fn new(session: Arc<Session>, page: String, query: Query) -> Self {
+        Self { session, page, query, until: Instant::now() + MAX_TIME }
+    }
+
+    /// Returns the path of a page of the session.
+    pub(super) fn path(&self, page: &str) -> String {
+        self.session.path(page)
+    }
+
+    /// Fails once the page takes too long.
+    pub(super) fn check_time(&self) -> Result<(), ViewError> {
+        if Instant::now() < self.until { Ok(()) } else { Err(ViewError::Slow) }
+    }
+}
+
+impl Views {
+    /// # Errors
+    ///
+    /// No folder is named, and the user has no home directory.
+    pub(crate) fn new(runs: RunStore, sources: Sources) -> anyhow::Result<Self> {
+        let (audit, kept) = (sources.log.folder()?, sources.rules.kept.clone());
+        Ok(Self { runs, audit, kept, tools: LoadedTools::new(sources) })
+    }
+
+    /// Makes a page.
+    pub(super) fn page(&self, visit: &Visit) -> Answer {
+        let page = match visit.page.split('/').collect::<Vec<_>>()[..] {
+            [""] | ["runs"] => runs::page(self, visit),
+            ["runs", id] => run::page(self, visit, id),
+            ["calls"] => calls::page(self, visit),
+            ["calls", file, line] => record::page(self, visit, file, line),
+            ["verify"] => verification::page(self, visit),
+            ["tools"] => tools::page(self, visit),
+            ["tool"] => tool::page(self, visit),
+            ["decisions"] => decisions::page(self, visit),
+            _ => Err(ViewError::Unknown("No page has this address.".to_owned())),
+        };
+        self.framed(visit, page)
+    }
+
+    /// Stores a decision, and leads to the page with its effect.
+    pub(super) fn act(&self, visit: &Visit, form: &Query) -> Answer {
+        let done = match visit.page.as_str() {
+            "decisions" => decisions::answer(self, form),
+            "decisions/revoke" => decisions::revoke(self, form),
+            _ => Err(ViewError::Unknown("No form has this address.".to_owned())),
+        };
+        match done {
+            Ok(query) => response::lead(&visit.path(&format!("decisions{query}"))),
+            Err(error) => self.framed(visit, Err(error)),
+        }
+    }
+
+    /// Frames a page or an error.
+    fn framed(&self, visit: &Visit, page: Result<Page, ViewError>) -> Answer {
+        let waiting = self.waiting();
+        match page {
+            Ok(page) => response::page(StatusCode::OK, frame(visit, waiting, &page)),
+            Err(error) => {
+                let (status, title, text, hint) = error.in_words();
+                let content = html! { h1 { (title) } p { (text) } @for hint in hint { p.quiet { (hint) } } };
+                let page = Page { title: title.to_owned(), tab: Tab::None, content };
+                response::page(status, frame(visit, waiting, &page))
+            }
+        }
+    }
+
+    /// Returns the number of calls that wait for an answer; 0 if they cannot be read, which the page of decisions reports.
+    fn waiting(&self) -> usize {
+        let calls = self.kept.pending().and_then(|calls: PendingCalls| calls.list().ok()).unwrap_or_default();
+        calls.iter().filter(|call| call.answer.is_none()).count()
+    }
+}
+
+impl ViewError {
+    fn in_words(self) -> (StatusCode, &'static str, String, Vec<String>) {
+        let short = |text: &str| shortened(&one_line(text), MAX_ERROR).into_owned();
+        match self {
+            Self::Unknown(text) => (StatusCode::NOT_FOUND, "Not found", text, Vec::new()),
+            Self::Slow => {
+                let text =
+                    format!("This takes more than {} seconds. Choose a day, or a shorter list.", MAX_TIME.as_secs());
+                (StatusCode::SERVICE_UNAVAILABLE, "Too much to read", text, Vec::new())
+            }
+            Self::Failed(error) => {
+                let hint = render::hint_of(&error).map(|hint| short(&hint)).into_iter().collect();
+                (StatusCode::CONFLICT, "This did not work", short(&render::message(&error)), hint)
+            }
+        }
+    }
+}
