@@ -8,8 +8,8 @@ mod pages;
 use std::cell::OnceCell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use crate::crib::Crib;
 
@@ -100,9 +100,9 @@ impl Console {
 
     /// Waits for the end of the program.
     #[cfg(unix)]
-    fn end(mut self) -> ExitStatus {
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
+    fn end(mut self) -> std::process::ExitStatus {
+        let until = std::time::Instant::now() + PATIENCE;
+        while std::time::Instant::now() < until {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }

@@ -150,6 +150,10 @@ fn a_log_that_was_changed_is_shown_where_it_was() {
     fs::write(&file, without.join("\n") + "\n").unwrap();
     let removed = browser.page("verify");
     assert!(removed.contains("record 2 is missing before this line"), "{removed}");
+    // A log that would take too long is not begun.
+    fs::File::create(crib.path("audit/20260101.log")).unwrap().set_len(1 << 30).unwrap();
+    let large = browser.page("verify");
+    assert!(large.contains("1.0 GiB") && large.contains("toolcrib audit verify"), "{large}");
 }
 
 #[test]

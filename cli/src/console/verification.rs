@@ -1,17 +1,22 @@
 //! Verification of the audit log: every problem at its place, with the records around it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::{fs, io};
 
 use maud::{Markup, html};
 use toolcrib::audit::{self, LogProblem, Severity};
 
 use crate::audit_facts::describe;
+use crate::parse::rounded_size;
 use crate::render::{self, counted};
 
 use super::layout::{self, Tab, table, word};
 use super::record::{Record, address};
 use super::view::{Page, ViewError, Views, Visit};
 
+/// Maximum size of a log that is verified for a page: the check of a sound log is one step.
+const MAX_BYTES: u64 = 512 << 20;
 /// Maximum number of problems that are shown.
 const MAX_PROBLEMS: usize = 100;
 /// Records or problems between two looks at the time.
@@ -24,6 +29,14 @@ type Around = BTreeMap<(String, u64), Markup>;
 pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     if !views.audit.is_dir() {
         return Ok(framed(html! { h1 { "Verification" } p.empty { "No call is logged yet." } }));
+    }
+    let bytes = size(&views.audit)?;
+    if bytes > MAX_BYTES {
+        return Ok(framed(html! {
+            h1 { "Verification" }
+            p { "The log has " (rounded_size(bytes)) ", which is too much for a page. In a terminal, "
+                code { "toolcrib audit verify" } " checks it." }
+        }));
     }
     let mut verification = audit::verify(&views.audit)?;
     let (mut problems, mut errors, mut warnings) = (Vec::new(), 0_usize, 0_usize);
@@ -60,6 +73,12 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
             code { "head" } " elsewhere, and pass it to " code { "toolcrib audit verify --head" } "."
         }
     }))
+}
+
+/// Size of the files in the folder of the log.
+fn size(folder: &Path) -> io::Result<u64> {
+    let sizes = fs::read_dir(folder)?.flatten().filter_map(|entry| entry.metadata().ok());
+    Ok(sizes.filter(|about| about.is_file()).map(|about| about.len()).sum())
 }
 
 fn framed(content: Markup) -> Page {
