@@ -1,5 +1,5 @@
-//! A run that is killed while calls wait, for a person or for the calls before them: none of these has begun, and the resumed
-//! run makes each of them once.
+//! A run that is killed or interrupted while calls wait, for a person or for the calls before them: none of these has begun,
+//! and the resumed run makes each of them once.
 
 use std::io::{BufRead, BufReader};
 use std::process::Child;
@@ -20,9 +20,13 @@ fn turns() -> Vec<Turn> {
 
 /// Resumes the killed run, and checks that every call has been made once.
 fn assert_goes_on(place: &Place, model: &Model, pending: &[&str]) {
+    assert_goes_on_after("killed", place, model, pending);
+}
+
+fn assert_goes_on_after(state: &str, place: &Place, model: &Model, pending: &[&str]) {
     let id = place.id();
     let shown: Value = serde_json::from_str(&place.crib.run(&["runs", "show", &id, "--json"]).stdout).unwrap();
-    assert_eq!((&shown["state"], &shown["pending"]), (&json!("killed"), &json!(pending)), "{shown}");
+    assert_eq!((&shown["state"], &shown["pending"]), (&json!(state), &json!(pending)), "{shown}");
     assert_whole(&place.messages(&id));
     let resumed = place.run(model, &["run", "--resume", &id]);
     assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "It is done.\n"), "{resumed:?}");
@@ -59,6 +63,35 @@ fn calls_behind_a_question_to_a_program_have_not_begun() {
         }
         kill(child);
         assert_goes_on(&place, &model, pending);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interruption_leaves_the_calls_that_wait() {
+    for (rule, pending) in [("mark", &["a", "b", "c"][..]), ("mark(n=b)", &["b", "c"])] {
+        let place = Place::new();
+        let model = Model::start(turns(), None);
+        let mut child = place.start(&model, &["run", "go", "--json", "--answers", &format!("--ask-tool={rule}")]);
+        let _input = child.stdin.take();
+        let mut lines = BufReader::new(child.stdout.take().expect("standard output")).lines();
+        let mut next = || serde_json::from_str::<Value>(&lines.next()?.unwrap()).ok();
+        let (mut asked, mut ended) = (false, 0);
+        while !asked || ended < 3 - pending.len() {
+            let event = next().expect("an event");
+            asked |= event["type"] == "permission_asked";
+            ended += usize::from(event["type"] == "tool_result");
+        }
+        let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let events: Vec<_> = std::iter::from_fn(next).collect();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{events:?}");
+        let stopped: Vec<_> = events.iter().filter(|event| event["type"] == "tool_result").collect();
+        assert_eq!(stopped.len(), pending.len(), "{events:?}");
+        assert!(stopped.iter().all(|event| event.to_string().contains("not made: interrupted")), "{events:?}");
+        let end = events.last().expect("the end");
+        assert_eq!((&end["calls"], &end["failedCalls"]), (&json!(3 - pending.len()), &json!(0)), "{end}");
+        assert_goes_on_after("interrupted", &place, &model, pending);
     }
 }
 

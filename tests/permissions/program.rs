@@ -143,7 +143,7 @@ fn lines_that_answer_nothing_are_rejected_with_their_number() {
         ("yes", json!(null), "not an answer: "),
         (too_long.as_str(), json!(null), "longer than the 65536 bytes allowed"),
         (answer("q2", "once").as_str(), json!("q2"), "`q2` was not asked"),
-        (answer("q1", "yes").as_str(), json!(null), "not an answer: unknown variant `yes`"),
+        (answer("q1", "yes").as_str(), json!("q1"), "not an answer: unknown variant `yes`"),
     ]
     .into_iter()
     .enumerate()

@@ -72,15 +72,20 @@ impl Batch {
         Some(Message::result(call, reply))
     }
 
-    /// Returns the message of every call for the model, with what the call may have changed; unfinished calls get an error.
-    pub(crate) fn replies(mut self) -> impl Iterator<Item = (Message, Option<String>)> {
-        self.calls.into_iter().map(move |call| {
+    /// Returns the calls without a result that wait, and the message of every other call for the model, with what the call may
+    /// have changed; unfinished calls get an error.
+    pub(crate) fn replies(mut self, waits: impl Fn(&str) -> bool) -> (Vec<Call>, Vec<(Message, Option<String>)>) {
+        let has_result = |call: &Call| self.ended.contains_key(&call.id);
+        let (waiting, others): (Vec<_>, Vec<_>) =
+            self.calls.into_iter().partition(|call| !has_result(call) && waits(&call.id));
+        let reply = |call: Call| {
             let (reply, change) = self.ended.remove(&call.id).unwrap_or_else(|| {
                 let error = "interrupted before the call ended; it may or may not have happened";
                 let change = Some(format!("{} (interrupted)", call.name));
                 (json!({ "error": error }).to_string().into(), change)
             });
             (Message::result(&call, reply), change)
-        })
+        };
+        (waiting, others.into_iter().map(reply).collect())
     }
 }

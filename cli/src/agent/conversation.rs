@@ -158,17 +158,17 @@ impl Conversation {
         self.written = self.written.min(own);
     }
 
-    /// Sets the calls of the last message, none of which has begun.
+    /// Sets the calls of the last answer that have not begun.
     pub(crate) fn set_pending(&mut self, calls: Vec<Call>) {
         self.pending = calls;
     }
 
-    /// Returns the calls of the last message that have not begun.
+    /// Returns the calls of the last answer that have not begun.
     pub(crate) fn pending(&self) -> &[Call] {
         &self.pending
     }
 
-    /// Takes the calls of the last message that have not begun.
+    /// Takes the calls of the last answer that have not begun.
     pub(crate) fn take_pending(&mut self) -> Vec<Call> {
         std::mem::take(&mut self.pending)
     }

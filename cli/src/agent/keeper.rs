@@ -178,6 +178,12 @@ impl Keeper {
         state.sync()
     }
 
+    /// Returns `true` for a call of the last step that has not begun: a call that is stopped meanwhile is made later.
+    pub(crate) fn waits(&self, id: &str) -> bool {
+        let state = self.lock();
+        state.expected.contains(id) || state.invocations.values().any(|waiting| waiting == id)
+    }
+
     /// Adds text of an answer that still arrives. It is written now and then; a failure shows when the message is written.
     pub(crate) fn text(&self, delta: &str) {
         let mut state = self.lock();

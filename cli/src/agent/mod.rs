@@ -343,7 +343,10 @@ impl Agent {
     /// Adds the results of the calls to the conversation, stops unfinished calls, and saves it.
     fn save(&mut self) -> anyhow::Result<()> {
         if let Some(batch) = self.batch.take() {
-            batch.replies().for_each(|(message, change)| self.conversation.push_result(message, change));
+            let keeper = self.conversation.keeper();
+            let (waiting, replies) = batch.replies(|id| keeper.is_some_and(|keeper| keeper.waits(id)));
+            replies.into_iter().for_each(|(message, change)| self.conversation.push_result(message, change));
+            self.conversation.set_pending(waiting);
         }
         self.conversation.keep()?;
         self.conversation.save()

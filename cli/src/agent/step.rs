@@ -1,7 +1,7 @@
 //! The calls of one step: begun within the budgets, kept when each of them ends, and reported in their order.
 
 use toolcrib::call::Payload;
-use toolcrib::{Tool, ToolResult};
+use toolcrib::{Outcome, Tool, ToolResult};
 
 use super::Agent;
 use super::batch::Batch;
@@ -12,6 +12,9 @@ use crate::failure_place;
 use crate::interrupt;
 use crate::permission::hint;
 use crate::watch::{CallEvent, CallEventKind};
+
+/// Shown in place of the result of a call that waits.
+const NOT_MADE: &str = r#"{"error":"not made: interrupted before the call began"}"#;
 
 impl Agent {
     /// Makes the pending calls of the last message; returns the end of the run if something stops it.
@@ -53,11 +56,14 @@ impl Agent {
             self.show(step, seen)?;
         }
         self.note(&call.id, &result)?;
-        self.totals.calls += 1;
-        self.totals.failed_calls += u64::from(result.is_error());
+        let waits = self.waits(&call.id, &result);
+        if !waits {
+            self.totals.calls += 1;
+            self.totals.failed_calls += u64::from(result.is_error());
+        }
         let tool = self.session.tools().into_iter().find(|tool| tool.name == result.receipt.tool);
         let hint = hint(&result.receipt, tool, &call.arguments);
-        let content = result.content();
+        let content = if waits { NOT_MADE.into() } else { result.content() };
         let failed = tool.filter(|_| result.is_error());
         let failure = failed.and_then(|tool| failure_place::hint(tool, &result.log, &content));
         self.report.emit(&Event::ToolResult(CallEnd {
@@ -111,8 +117,18 @@ impl Agent {
         Event::of(step, seen).map_or(Ok(()), |event| self.report.emit(&event))
     }
 
-    /// Keeps the result of a call of this step, once.
+    /// Returns `true` if an interruption stopped a call of a kept run before it began: it is made when the run goes on.
+    fn waits(&self, id: &str, result: &ToolResult) -> bool {
+        result.receipt.outcome == Outcome::Cancelled
+            && interrupt::is_requested()
+            && self.conversation.keeper().is_some_and(|keeper| keeper.waits(id))
+    }
+
+    /// Keeps the result of a call of this step, once. A call that waits has none.
     fn note(&mut self, id: &str, result: &ToolResult) -> anyhow::Result<()> {
+        if self.waits(id, result) {
+            return Ok(());
+        }
         let Some(batch) = &mut self.batch else { return Ok(()) };
         let tool = self.session.tools().into_iter().find(|tool| tool.name == result.receipt.tool);
         let change = change_of(tool, result);

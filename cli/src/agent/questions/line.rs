@@ -3,6 +3,7 @@
 use std::io::{BufRead, ErrorKind};
 
 use serde::Deserialize;
+use serde_json::Value;
 use toolcrib::policy::ApprovalAnswer;
 
 use crate::render::{one_line, shortened};
@@ -76,7 +77,14 @@ impl AnswerLine {
     ///
     /// The line is not an object with the members of an answer.
     pub(super) fn parse(line: &[u8]) -> Result<Self, Rejected> {
-        serde_json::from_slice(line).map_err(|error| (None, format!("not an answer: {}", shown(&error.to_string()))))
+        serde_json::from_slice(line).map_err(|error| {
+            let named = serde_json::from_slice::<Value>(line).ok();
+            let id = named.as_ref().and_then(|line| line["id"].as_str()).map(shown);
+            // Each answer is one line of the input, which the event names.
+            let error = error.to_string();
+            let error = error.split(" at line ").next().unwrap_or_default();
+            (id, format!("not an answer: {}", shown(error)))
+        })
     }
 
     /// Returns the identifier of the question and the answer.
@@ -167,7 +175,11 @@ mod tests {
             "\u{1b}[2J",
         ] {
             let (id, message) = AnswerLine::parse(line.as_bytes()).and_then(AnswerLine::checked).unwrap_err();
-            assert!(id.is_none() && message.starts_with("not an answer: "), "{line}: {message}");
+            let named = line.contains(r#""type": "permission_answer""#)
+                && line.ends_with("\"}")
+                && line.contains(r#""id": "q1""#);
+            assert_eq!(id.is_some(), named, "{line}");
+            assert!(message.starts_with("not an answer: ") && !message.contains("at line"), "{line}: {message}");
             assert!(message.chars().count() <= MAX_SHOWN + 20 && !message.contains('\u{1b}'), "{message:?}");
         }
         let reasoned = br#"{"type": "permission_answer", "id": "q1", "answer": "once", "reason": "x"}"#;
