@@ -125,6 +125,7 @@ fn print(platforms: &[Platform], counts: &BTreeMap<(&str, usize), Count>) {
     for platform in platforms {
         match platform.repeats.load(Ordering::Relaxed) {
             0 => {}
+            1 => println!("{}: Wine failed in one case, which was run again", platform.name),
             count => println!("{}: Wine failed {count} times; each of these cases was run again", platform.name),
         }
     }

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
@@ -108,6 +108,8 @@ fn empty(folder: &Path) -> io::Result<()> {
 struct Server<'a> {
     platform: &'a Platform,
     process: Child,
+    /// File of its standard error.
+    messages: PathBuf,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     number: u64,
@@ -120,10 +122,12 @@ impl<'a> Server<'a> {
         let arguments: Vec<String> =
             ["mcp", tools, "--compile-timeout=10m"].iter().chain(flags).map(|word| (*word).to_owned()).collect();
         let mut command = platform.command(folder, &arguments);
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let messages = folder.join("messages.txt");
+        let standard_error = Stdio::from(fs::File::create(&messages)?);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(standard_error).spawn()?;
         let pipes = process.stdin.take().zip(process.stdout.take());
         let (input, output) = pipes.ok_or_else(|| io::Error::other("no pipes"))?;
-        let mut server = Self { platform, process, input, output: BufReader::new(output), number: 0 };
+        let mut server = Self { platform, process, messages, input, output: BufReader::new(output), number: 0 };
         let client = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "platforms", "version": "1"}});
         server.ask("initialize", &client)?;
         server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
@@ -139,11 +143,11 @@ impl<'a> Server<'a> {
     fn ask(&mut self, method: &str, parameters: &Value) -> io::Result<Value> {
         self.number += 1;
         let number = self.number;
-        self.send(&json!({"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}))?;
+        let sent = self.send(&json!({"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}));
         loop {
             let mut line = String::new();
-            if self.output.read_line(&mut line)? == 0 {
-                self.platform.check_runner(self.process.wait()?, &[])?;
+            if sent.is_err() || self.output.read_line(&mut line)? == 0 {
+                self.platform.check_runner(self.process.wait()?, &fs::read(&self.messages)?)?;
                 return Err(io::Error::other(format!("the server ended before its reply to request {number}")));
             }
             let reply: Value = serde_json::from_str(&line)?;
