@@ -294,9 +294,9 @@ impl Sources {
         sources
     }
 
-    /// Compiles all tools concurrently, and the hook interpreter, ahead of the first call. Shows a progress bar if that
-    /// takes long, or with `is_announced` a line where there is no terminal. A tool with a program that cannot be compiled is disabled with a warning, and one of a program that is
-    /// older than its sources has a warning too.
+    /// Compiles all tools concurrently, and the hook interpreter, ahead of the first call. Shows a progress bar if that takes
+    /// long, or with `is_announced` a line where there is no terminal. A tool with a program that cannot be compiled is disabled
+    /// with a warning, and one of a program that is older than its sources has a warning too.
     ///
     /// # Errors
     ///

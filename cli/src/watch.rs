@@ -34,11 +34,7 @@ pub(crate) struct CallEvent {
 #[derive(Debug)]
 pub(crate) enum CallEventKind {
     /// Preview of a call that may run, before it runs.
-    Preview {
-        text: String,
-        /// `true` if a question about the call has shown it.
-        asked: bool,
-    },
+    Preview(String),
     /// It is decided whether the call runs.
     Decided,
     /// Part shown `ms` milliseconds after the call started.
@@ -126,8 +122,6 @@ struct WatchedCalls {
     started: HashMap<String, SystemTime>,
     /// Previews of calls about which nothing is decided.
     previews: HashMap<String, String>,
-    /// Calls that were asked about.
-    asked: HashSet<String>,
     /// Calls that a hook hands to another agent.
     delegated: HashSet<String>,
 }
@@ -147,11 +141,10 @@ impl Watcher {
     fn decided(&self, event: &Event<'_>, is_allowed: bool) {
         let mut calls = self.calls();
         let preview = calls.previews.remove(event.invocation).filter(|_| is_allowed);
-        let asked = calls.asked.remove(event.invocation);
         let is_delegated = calls.delegated.remove(event.invocation) && is_allowed;
         drop(calls);
         if let Some(text) = preview {
-            self.send(event, CallEventKind::Preview { text, asked });
+            self.send(event, CallEventKind::Preview(text));
         }
         // A call that is delegated does not start: the other agent does.
         if is_delegated {
@@ -187,10 +180,6 @@ impl Observer for Watcher {
                 self.calls().previews.insert(invocation.to_owned(), (*text).to_owned());
                 return;
             }
-            EventKind::ApprovalRequested(_) => {
-                self.calls().asked.insert(invocation.to_owned());
-                return;
-            }
             EventKind::Decided(decision) => {
                 self.decided(event, decision.behavior == Behavior::Allow);
                 CallEventKind::Decided
@@ -205,7 +194,6 @@ impl Observer for Watcher {
                 calls.started.remove(invocation);
                 calls.previews.remove(invocation);
                 calls.delegated.remove(invocation);
-                calls.asked.remove(invocation);
                 drop(calls);
                 if self.has_results && result.receipt.parent.is_none() {
                     self.send(event, CallEventKind::Ended(Box::new((*result).clone())));

@@ -7,7 +7,7 @@
 //! | `text` | a part of the model's text, where the answer is streamed |
 //! | `message` | the whole text of an answer; `final` where it calls nothing and so ends the run |
 //! | `tool_call` | a call, before it runs; the calls of one step come together, in their order; `custom` where it carries text |
-//! | `tool_preview` | what a call that may run is about to do, in the tool's own words or in those of its record; those of one step come in the order of its calls |
+//! | `tool_preview` | what a call that may run is about to do, in the tool's own words or in those of its record; those of one step come in the order of its calls, so perhaps after the first parts of one |
 //! | `tool_part` | a part that a call shows while it runs, with its `number` in the call and the `ms` since that began |
 //! | `tool_hooks` | hooks have changed or blocked a call: the `hooks` of its receipt with an `action`; also for the calls that tools make |
 //! | `event_hooks` | hooks have changed the text of an `event`, which is `model.post` or `run.end` |
@@ -73,9 +73,6 @@ pub(crate) enum Event<'a> {
         id: &'a str,
         name: &'a str,
         text: &'a str,
-        /// `true` if a question about the call has shown it.
-        #[serde(skip)]
-        asked: bool,
     },
     /// A part that a call shows while it runs.
     ToolPart {
@@ -221,7 +218,7 @@ impl<'a> Event<'a> {
     pub(crate) fn of(step: u32, event: &'a CallEvent) -> Option<Self> {
         let CallEvent { call_id: id, name, kind } = event;
         match kind {
-            CallEventKind::Preview { text, asked } => Some(Self::ToolPreview { step, id, name, text, asked: *asked }),
+            CallEventKind::Preview(text) => Some(Self::ToolPreview { step, id, name, text }),
             CallEventKind::Part { number, ms, part } => {
                 Some(Self::ToolPart { step, id, name, number: *number, ms: *ms, part })
             }

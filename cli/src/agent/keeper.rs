@@ -123,21 +123,21 @@ impl Keeper {
     /// Writes a message, unless it is a result that the file has.
     pub(crate) fn message(&self, message: &Message, change: Option<String>) -> anyhow::Result<()> {
         let mut state = self.lock();
-        if let Some(id) = message.answered_call()
-            && !state.answered.insert(id.to_owned())
-        {
-            return Ok(());
-        }
-        if message.answered_call().is_none() {
+        let answered = message.answered_call().map(str::to_owned);
+        match &answered {
+            Some(id) if state.answered.contains(id) => return Ok(()),
+            Some(_) => {}
             // A task in the background may begin after its step.
-            state.invocations.clear();
+            None => state.invocations.clear(),
         }
         let mut message = serde_json::to_value(message).context("cannot write a message as JSON")?;
         let masked = state.masks.mask_message(&mut message);
         let change = change.map(|change| state.masks.mask_text(&change));
         state.forget_text();
         state.count(&message)?;
-        state.write(Line::Message { message, masked, change, whole: None })
+        state.write(Line::Message { message, masked, change, whole: None })?;
+        state.answered.extend(answered);
+        Ok(())
     }
 
     /// Writes that calls are under way, none of which has begun.
@@ -170,12 +170,14 @@ impl Keeper {
     /// Writes that a call of the last step begins, and waits until this is on the disk: from here on it is never repeated.
     pub(crate) fn begun(&self, invocation: &str) -> anyhow::Result<()> {
         let mut state = self.lock();
-        let Some(id) = state.invocations.remove(invocation) else { return Ok(()) };
-        if state.answered.contains(&id) {
-            return Ok(());
+        let Some(id) = state.invocations.get(invocation).cloned() else { return Ok(()) };
+        if !state.answered.contains(&id) {
+            state.write(Line::Begun { id })?;
+            state.sync()?;
         }
-        state.write(Line::Begun { id })?;
-        state.sync()
+        // Without its line, the call waits.
+        state.invocations.remove(invocation);
+        Ok(())
     }
 
     /// Returns `true` for a call of the last step that has not begun: a call that is stopped meanwhile is made later.

@@ -56,7 +56,7 @@ use turn::{FILTER, INCOMPLETE, Identifiers, LENGTH, Turn, Usage};
 use crate::interrupt;
 use crate::render::{self, Advice, counted, one_line, shortened};
 use crate::runs::broken_off;
-use crate::watch::{CallEventKind, CallEvents, ShownEvents};
+use crate::watch::{CallEvents, ShownEvents};
 
 pub(crate) use request_options::RequestOptions;
 
@@ -158,8 +158,8 @@ impl Agent {
     /// conversation.
     pub(crate) async fn exchange(&mut self) -> anyhow::Result<End> {
         let end = self.steps().await;
-        if let (Err(_), Some(batch)) = (&end, &mut self.batch) {
-            batch.stop().await;
+        if end.is_err() {
+            self.stop_calls().await;
         }
         self.last_end = Some(end.as_ref().map_or(FAILED, |(ending, _)| ending.as_str()));
         if !matches!(end, Ok((Ending::Answer, _))) {
@@ -206,12 +206,7 @@ impl Agent {
         self.ended = true;
         let saved = self.save();
         // Background tasks end with the run and are logged before it is over.
-        self.session.end().await;
-        while let Some(seen) = self.events.ready() {
-            if let CallEventKind::Hooks(_) = seen.kind {
-                self.show(self.totals.steps, seen)?;
-            }
-        }
+        self.end_tasks().await?;
         match end {
             Ok((ending, answer)) => {
                 saved?;

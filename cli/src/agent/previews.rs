@@ -50,7 +50,7 @@ mod tests {
     use crate::watch::CallEventKind;
 
     fn preview(id: &str) -> CallEvent {
-        let kind = CallEventKind::Preview { text: id.to_owned(), asked: false };
+        let kind = CallEventKind::Preview(id.to_owned());
         CallEvent { call_id: id.to_owned(), name: "t".to_owned(), kind }
     }
 

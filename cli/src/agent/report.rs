@@ -294,7 +294,7 @@ impl Report {
                 let arguments = fitting(name.chars().count() + 3, arguments, detail);
                 ours(&format!("{} {name} {arguments}", quiet(&render::spoken(&format!("{margin}→")))));
             }
-            Event::ToolPreview { text, asked: false, .. } if traced => render::quoted(&format!("{margin}»"), text),
+            Event::ToolPreview { text, .. } if traced => render::quoted(&format!("{margin}»"), text),
             Event::ToolPart { name, ms, part, .. } if traced => {
                 let text = watch::text_of(part, self.media.as_deref());
                 let shown = fitting(name.chars().count() + 16, &text, detail);

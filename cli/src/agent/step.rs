@@ -85,6 +85,49 @@ impl Agent {
         Ok(true)
     }
 
+    /// Stops the calls of a step that failed. What ends meanwhile is kept if it can be.
+    pub(super) async fn stop_calls(&mut self) {
+        let Some(mut batch) = self.batch.take() else { return };
+        // None begins from here on, also none that waits because its beginning cannot be kept.
+        batch.cancel();
+        let mut ended = Vec::new();
+        {
+            let mut stopped = std::pin::pin!(batch.stop());
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(seen) = self.events.next() => ended.push(seen),
+                    () = &mut stopped => break,
+                }
+                ended.retain(|seen| matches!(seen.kind, CallEventKind::Ended(_)));
+            }
+        }
+        self.batch = Some(batch);
+        for seen in ended {
+            if let CallEventKind::Ended(result) = seen.kind {
+                // The error that stopped the step is the one to return.
+                let _ = self.note(&seen.call_id, &result);
+            }
+        }
+    }
+
+    /// Ends the tasks in the background, and reports the hooks of their calls.
+    pub(super) async fn end_tasks(&mut self) -> anyhow::Result<()> {
+        let session = self.session.clone();
+        let mut ended = std::pin::pin!(session.end());
+        let mut hooks = Vec::new();
+        loop {
+            // A call that waits because its beginning cannot be kept goes on when its event is dropped.
+            tokio::select! {
+                biased;
+                Some(seen) = self.events.next() => hooks.push(seen),
+                () = &mut ended => break,
+            }
+            hooks.retain(|seen| matches!(seen.kind, CallEventKind::Hooks(_)));
+        }
+        hooks.into_iter().try_for_each(|seen| self.show(self.totals.steps, seen))
+    }
+
     /// Reports an event of a call; the result of one that has ended is kept at once. The previews of a step come in the order
     /// of its calls.
     pub(super) fn show(&mut self, step: u32, seen: CallEvent) -> anyhow::Result<()> {
@@ -99,7 +142,7 @@ impl Agent {
                 self.note(&seen.call_id, &result)?;
                 self.show_previews(step, &seen.call_id)
             }
-            (kind @ CallEventKind::Preview { .. }, Some(batch)) => {
+            (kind @ CallEventKind::Preview(_), Some(batch)) => {
                 let other = batch.previews.hold(CallEvent { kind, ..seen });
                 other.map_or(Ok(()), |seen| self.emit(step, &seen))
             }

@@ -37,7 +37,7 @@ fn hint(names: &[String], flags: &[&str]) -> Option<String> {
     let count = counted(names.len(), "tool");
     let (verb, needs) = if names.len() == 1 { ("is", "it needs") } else { ("are", "they need") };
     (!names.is_empty()).then(|| {
-        format!("{count} {verb} not sent to the model, since nothing {needs} is granted ({named}{more}){flags}")
+        format!("{count} {verb} not sent to the model, since not everything {needs} is granted ({named}{more}){flags}")
     })
 }
 
@@ -51,7 +51,9 @@ mod tests {
         assert_eq!(hint(&[], &[]), None);
         assert_eq!(
             hint(&names[..1], &["--allow-read=DIR"]).as_deref(),
-            Some("1 tool is not sent to the model, since nothing it needs is granted (`t0`); use --allow-read=DIR")
+            Some(
+                "1 tool is not sent to the model, since not everything it needs is granted (`t0`); use --allow-read=DIR"
+            )
         );
         let many = hint(&names, &["--a", "--b", "--c", "--d", "--e"]).expect("a hint");
         assert!(many.starts_with("7 tools are not sent") && many.contains("`t4` and 2 more"), "{many}");

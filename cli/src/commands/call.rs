@@ -224,8 +224,8 @@ impl Args {
     /// Prints an event of the running call.
     fn show(&self, event: &CallEvent, media: Option<&MediaFolder>) -> anyhow::Result<()> {
         match &event.kind {
-            CallEventKind::Preview { text, asked: false } if self.verbose && !self.json => render::quoted("»", text),
-            CallEventKind::Preview { .. }
+            CallEventKind::Preview(text) if self.verbose && !self.json => render::quoted("»", text),
+            CallEventKind::Preview(_)
             | CallEventKind::Decided
             | CallEventKind::Ended(_)
             | CallEventKind::NotKept(..)

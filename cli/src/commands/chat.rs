@@ -77,7 +77,11 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         failed => failed,
     };
     if let Err(error) = prepared {
-        return agent.close(Err(error)).await.map(|_| ExitCode::FAILURE);
+        let end = agent.close(Err(error)).await;
+        let written = door.close().await;
+        end?;
+        written?;
+        return Ok(ExitCode::FAILURE);
     }
     if is_new && !shared.quiet {
         shared.hint_tools(&runtime);

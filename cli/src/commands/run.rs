@@ -175,7 +175,9 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let mut agent = Agent::new(runtime.session(), model, options, conversation.kept_by(keeper.clone()), report);
     approver.begin(keeper, agent.shown_events());
     // The run is kept before its tools are compiled: that can take long.
-    let prepared = match agent.keep() {
+    let kept = agent.keep();
+    let resume = resume.filter(|_| kept.is_ok());
+    let prepared = match kept {
         Ok(()) => args.shared.sources.prepare(&runtime, !args.shared.quiet).await,
         failed => failed,
     };
