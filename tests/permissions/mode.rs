@@ -62,7 +62,7 @@ fn a_person_is_asked_before_a_call_deletes_or_overwrites() {
     assert_eq!(reasons(&terminal.end().stdout), ["refused"]);
     assert!(crib.path("work/x").exists());
     let append = ("fs_append_file", json!({"path": "x", "content": "more"}));
-    script(&crib, &[append.clone()]);
+    script(&crib, &[append]);
     assert_eq!(at_terminal(&crib, &[], None), ["default"], "it overwrites nothing");
     assert_eq!(at_terminal(&crib, &["--ask=writes"], Some("n\n")), ["refused"]);
     script(&crib, &[("fs_read_file", json!({"path": "x"}))]);
