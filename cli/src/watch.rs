@@ -2,6 +2,7 @@
 //! once its beginning is on the disk.
 
 use std::collections::{HashMap, HashSet};
+use std::pin::pin;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -101,7 +102,26 @@ impl CallEvents {
         self.receiver.try_recv().ok()
     }
 
-    /// Returns what waits until events are shown.
+    /// Awaits `work`, and returns the events that are wanted. The others are dropped, and calls that wait for that go on.
+    pub(crate) async fn during(
+        &mut self,
+        work: impl Future<Output = ()>,
+        is_wanted: fn(&CallEventKind) -> bool,
+    ) -> Vec<CallEvent> {
+        let (mut work, mut wanted) = (pin!(work), Vec::new());
+        loop {
+            let event = tokio::select! {
+                biased;
+                Some(event) = self.next() => event,
+                () = &mut work => break,
+            };
+            wanted.extend(Some(event).filter(|event| is_wanted(&event.kind)));
+        }
+        wanted.extend(std::iter::from_fn(|| self.ready()).filter(|event| is_wanted(&event.kind)));
+        wanted
+    }
+
+    /// Returns a handle with which a question waits until events are shown.
     pub(crate) fn shown(&self) -> ShownEvents {
         ShownEvents(self.sender.clone())
     }

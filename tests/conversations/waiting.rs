@@ -180,20 +180,30 @@ fn a_call_of_which_the_beginning_cannot_be_kept_is_not_made() {
         Ran::from(shell.output().unwrap())
     };
     let limit = limited_to("256");
-    let place = Place::new();
-    let model = Model::start(turns(), None);
-    assert_eq!(run(&place, &model, &"x".repeat(50_000), "").code, Some(0));
-    let file = place.file(&place.id());
-    let before: usize = file.split_inclusive('\n').take_while(|line| !line.contains("\"begun\"")).map(str::len).sum();
-    assert!(before < file.len() && before < limit, "{before} of {}", file.len());
-    std::fs::remove_dir_all(place.runs()).unwrap();
-    std::fs::remove_file(place.path("work/log.txt")).unwrap();
-    // Half of the line that says that `a` begins: the time in the first line is not always equally long.
-    let prompt = "x".repeat(50_000 + limit - before - 13);
-    let ran = run(&place, &model, &prompt, "ulimit -f 256;");
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("cannot keep the run in"), "{ran:?}");
-    assert_eq!(place.made().len(), 0, "{ran:?}");
-    let resumed = place.run(&model, &["run", "--continue"]);
-    assert_eq!((resumed.code, place.made().len()), (Some(0), 3), "{resumed:?}");
+    // Calls one after the other, and all at once.
+    for at_once in [false, true] {
+        let place = Place::new();
+        let mut tools: Value = serde_json::from_slice(&std::fs::read(place.path("tools.json")).unwrap()).unwrap();
+        tools["tools"][1]["interface"] = json!({ "is_concurrency_safe": at_once });
+        place.crib.manifest(&tools);
+        let model = Model::start(turns(), None);
+        assert_eq!(run(&place, &model, &"x".repeat(50_000), "").code, Some(0));
+        let file = place.file(&place.id());
+        let before: usize =
+            file.split_inclusive('\n').take_while(|line| !line.contains("\"begun\"")).map(str::len).sum();
+        assert!(before < file.len() && before < limit, "{before} of {}", file.len());
+        std::fs::remove_dir_all(place.runs()).unwrap();
+        std::fs::remove_file(place.path("work/log.txt")).unwrap();
+        // Half of the line that says that `a` begins: the time in the first line is not always equally long.
+        let prompt = "x".repeat(50_000 + limit - before - 13);
+        let ran = run(&place, &model, &prompt, "ulimit -f 256;");
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.stderr.contains("cannot keep the run in"), "{ran:?}");
+        assert_eq!(place.made().len(), 0, "{ran:?}");
+        let records = place.crib.records();
+        let cancelled = records.iter().filter(|record| record["outcome"] == "cancelled").count();
+        assert_eq!(cancelled, 3, "{records:?}");
+        let resumed = place.run(&model, &["run", "--continue"]);
+        assert_eq!((resumed.code, place.made().len()), (Some(0), 3), "{resumed:?}");
+    }
 }

@@ -90,23 +90,13 @@ impl Agent {
         let Some(mut batch) = self.batch.take() else { return };
         // None begins from here on, also none that waits because its beginning cannot be kept.
         batch.cancel();
-        let mut ended = Vec::new();
-        {
-            let mut stopped = std::pin::pin!(batch.stop());
-            loop {
-                tokio::select! {
-                    biased;
-                    Some(seen) = self.events.next() => ended.push(seen),
-                    () = &mut stopped => break,
-                }
-                ended.retain(|seen| matches!(seen.kind, CallEventKind::Ended(_)));
-            }
-        }
+        let ended = self.events.during(batch.stop(), |kind| matches!(kind, CallEventKind::Ended(_))).await;
         self.batch = Some(batch);
-        for seen in ended {
-            if let CallEventKind::Ended(result) = seen.kind {
+        for CallEvent { call_id: id, kind, .. } in ended {
+            let waits = self.conversation.keeper().is_some_and(|keeper| keeper.waits(&id));
+            if let (CallEventKind::Ended(result), false) = (kind, waits) {
                 // The error that stopped the step is the one to return.
-                let _ = self.note(&seen.call_id, &result);
+                let _ = self.note(&id, &result);
             }
         }
     }
@@ -114,17 +104,7 @@ impl Agent {
     /// Ends the tasks in the background, and reports the hooks of their calls.
     pub(super) async fn end_tasks(&mut self) -> anyhow::Result<()> {
         let session = self.session.clone();
-        let mut ended = std::pin::pin!(session.end());
-        let mut hooks = Vec::new();
-        loop {
-            // A call that waits because its beginning cannot be kept goes on when its event is dropped.
-            tokio::select! {
-                biased;
-                Some(seen) = self.events.next() => hooks.push(seen),
-                () = &mut ended => break,
-            }
-            hooks.retain(|seen| matches!(seen.kind, CallEventKind::Hooks(_)));
-        }
+        let hooks = self.events.during(session.end(), |kind| matches!(kind, CallEventKind::Hooks(_))).await;
         hooks.into_iter().try_for_each(|seen| self.show(self.totals.steps, seen))
     }
 

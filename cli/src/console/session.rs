@@ -10,7 +10,7 @@ use toolcrib::source::digest;
 
 /// Name of the cookie.
 const COOKIE: &str = "toolcrib";
-/// Maximum number of sessions. A further one ends the oldest.
+/// Maximum number of sessions with the same rights. A further one ends the oldest of them, and none with other rights.
 const MAX_SESSIONS: usize = 16;
 /// Bytes of a token.
 const TOKEN_LEN: usize = 32;
@@ -69,8 +69,10 @@ impl Sessions {
         let form_token = random::<TOKEN_LEN>();
         let session = Arc::new(Session { name, rights: *rights, form_token, cookie: digest(secret.as_bytes()) });
         let mut open = self.open();
-        if open.len() >= MAX_SESSIONS {
-            open.remove(0);
+        let has_same = |one: &Arc<Session>| one.rights == session.rights;
+        if open.iter().filter(|one| has_same(one)).count() >= MAX_SESSIONS {
+            let oldest = open.iter().position(has_same);
+            oldest.map(|at| open.remove(at));
         }
         open.push(session.clone());
         Some((session, HeaderValue::try_from(cookie).ok()?))
@@ -134,14 +136,17 @@ mod tests {
 
     #[test]
     fn the_number_of_sessions_is_bounded() {
-        let (sessions, tokens) = Sessions::new(&[Rights::Decide]);
+        let (sessions, tokens) = Sessions::new(&[Rights::Decide, Rights::Read]);
         let (first, stored) = sessions.begin(&tokens[0]).unwrap();
+        for _ in 0..=MAX_SESSIONS {
+            sessions.begin(&tokens[1]).unwrap();
+        }
         for _ in 1..MAX_SESSIONS {
             sessions.begin(&tokens[0]).unwrap();
         }
         assert!(sessions.find(&first.name, &cookie(&stored)).is_some());
         sessions.begin(&tokens[0]).unwrap();
         assert!(sessions.find(&first.name, &cookie(&stored)).is_none());
-        assert_eq!(sessions.open().len(), MAX_SESSIONS);
+        assert_eq!(sessions.open().len(), 2 * MAX_SESSIONS);
     }
 }

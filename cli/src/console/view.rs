@@ -51,7 +51,7 @@ pub(super) enum ViewError {
     Unknown(String),
     /// The page takes too long.
     Slow,
-    /// What it shows cannot be read, or an answer cannot be stored.
+    /// Its content cannot be read, or an answer cannot be stored.
     Failed(anyhow::Error),
 }
 

@@ -1,4 +1,4 @@
-//! What is read of a run that ended or goes on after any of its lines.
+//! Reading of the file of a run that ended or goes on after any of its lines.
 
 use serde_json::json;
 
