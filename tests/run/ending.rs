@@ -59,7 +59,7 @@ fn an_interrupt_stops_every_call_and_leaves_their_records() {
             let begun = event["type"] == "tool_result";
             if begun {
                 // A call that has not started when the signal comes never starts, and leaves no record.
-                until_started(&place.path("kept"), 2);
+                until_started(&place.path("kept"), 3);
             }
             begun
         };
