@@ -8,8 +8,11 @@ use toolcrib::call::Behavior;
 use toolcrib::policy::{Policy, Rule};
 use toolcrib::{Audit, Runtime, ToolCall};
 
-/// First argument of the process that makes the calls; its number and its folder follow.
+/// First argument of the process that makes the calls; their number and the folder follow.
 pub(crate) const FLAG: &str = "--counted-calls";
+/// Argument behind the folder for a runtime of the tool alone, as the program has it for one call. Its code is other code than
+/// that of a runtime of many calls where the system has no addresses for these.
+const ALONE: &str = "alone";
 /// Name of the tool.
 const TOOL: &str = "echo";
 
@@ -65,6 +68,12 @@ impl Workload {
         vec![FLAG.to_owned(), calls.to_string(), self.folder.display().to_string()]
     }
 
+    /// Arguments of the process that makes one call with the code of the program, which it compiles itself: the program has a
+    /// compiler process, which is not counted and sees the features of the real processor.
+    pub(crate) fn arguments_alone(&self) -> Vec<String> {
+        [self.arguments(1), vec![ALONE.to_owned()]].concat()
+    }
+
     /// Arguments of the program for one call.
     pub(crate) fn command(&self) -> Vec<String> {
         let option = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
@@ -86,21 +95,21 @@ fn arguments() -> String {
 }
 
 /// Makes the calls, on one thread so that every run does the same.
-pub(crate) fn run(numbers: &[String]) {
-    let [calls, folder] = numbers else { panic!("a number of calls and a folder") };
+pub(crate) fn run(arguments: &[String]) {
+    let [calls, folder, alone @ ..] = arguments else { panic!("a number of calls and a folder") };
     let workload = Workload { folder: folder.into() };
+    let is_alone = alone.iter().any(|argument| argument == ALONE);
     let rule = |behavior, pattern: &str| Rule::new(behavior, pattern.parse().expect("a pattern"), "benchmark");
     let policy = Policy::default()
         .rule(rule(Behavior::Deny, "echo(path=secrets/*)"))
         .rule(rule(Behavior::Allow, "echo(path=notes/*)"));
     let runtime = Runtime::builder(Audit::folder(workload.folder.join("audit")))
         .source(workload.manifest())
-        .policy(policy)
-        .compile_cache(workload.folder.join("cache"))
-        .build()
-        .expect("a runtime");
+        .compile_cache(workload.folder.join("cache"));
+    let runtime = if is_alone { runtime.only(TOOL) } else { runtime.policy(policy) };
+    let runtime = runtime.build().expect("a runtime");
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a thread");
-    let arguments = arguments();
+    let arguments = self::arguments();
     tokio.block_on(async {
         for _ in 0..calls.parse::<u64>().expect("a number") {
             let result = runtime.call(ToolCall::new("call", TOOL, arguments.as_str())).await;

@@ -61,7 +61,8 @@ impl Counter {
 
     /// Returns the instructions of one call in a program that makes many.
     fn of_call(&self) -> u64 {
-        let workload = self.compiled("calls", 1);
+        let workload = self.workload("calls", 1);
+        count("none", &this_program(), &workload.arguments(1), &workload);
         let [few, many] = CALLS.map(|calls| count("callgrind", &this_program(), &workload.arguments(calls), &workload));
         let more = many.checked_sub(few).filter(|more| *more > 0);
         more.expect("more calls take more instructions") / (CALLS[1] - CALLS[0])
@@ -69,16 +70,15 @@ impl Counter {
 
     /// Returns the instructions of one command, from its start to its end, with a warm cache.
     fn of_command(&self, tools: usize) -> u64 {
-        let workload = self.compiled(&format!("start-{tools}"), tools);
+        let workload = self.workload(&format!("start-{tools}"), tools);
+        count("none", &this_program(), &workload.arguments_alone(), &workload);
         count("callgrind", Path::new(env!("CARGO_BIN_EXE_toolcrib")), &workload.command(), &workload)
     }
 
-    /// Creates a workload with a warm cache. The code is compiled under the counter, because the processor that it shows to
-    /// programs lacks some features of the real one.
-    fn compiled(&self, name: &str, tools: usize) -> Workload {
-        let workload = Workload::in_folder(&self.folder.path().join(name), tools);
-        count("none", &this_program(), &workload.arguments(1), &workload);
-        workload
+    /// Creates a workload. Its cache is warmed under the counter, because the processor that it shows to programs lacks some
+    /// features of the real one.
+    fn workload(&self, name: &str, tools: usize) -> Workload {
+        Workload::in_folder(&self.folder.path().join(name), tools)
     }
 }
 

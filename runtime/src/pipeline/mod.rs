@@ -15,6 +15,7 @@ mod stage;
 mod state;
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -49,7 +50,8 @@ impl Pipeline {
         let mut recorder = self.recorder(call.clone(), scope.memory).watched_by(scope.memory.watcher());
         let ended = match self.audit.ready() {
             Ok(()) => {
-                let ended = AssertUnwindSafe(self.stages(&call, &scope, &mut recorder)).catch_unwind().await;
+                let stages = pin!(self.stages(&call, &scope, &mut recorder));
+                let ended = AssertUnwindSafe(stages).catch_unwind().await;
                 ended.unwrap_or_else(|_| Err(ToolError::new(Outcome::Trap, "the call failed inside the host")))
             }
             Err(fault) => Err(recorder.fault(fault)),
@@ -72,10 +74,10 @@ impl Pipeline {
         recorder: &mut CallRecorder<'p>,
     ) -> Result<String, ToolError> {
         recorder.set_parent(scope.parent.map(|parent| parent.invocation));
-        let entry = unless_cancelled(scope.turn, stage::resolve(self, call, scope, recorder)).await??;
+        let entry = unless_cancelled(scope.turn, pin!(stage::resolve(self, call, scope, recorder))).await??;
         let call = &*stage::accept(entry, call, scope, recorder)?;
         let approved = self.approve(entry, call, scope, recorder);
-        let (execution, checked, delegated) = unless_cancelled(scope.turn, approved).await??;
+        let (execution, checked, delegated) = unless_cancelled(scope.turn, pin!(approved)).await??;
         if let Some(turn) = scope.turn {
             turn.decide();
         }
@@ -87,7 +89,7 @@ impl Pipeline {
         let answer = stage::redact(self, answer, entry.prepared, recorder).await;
         recorder.emit(EventKind::Mapped);
         let answer = hooks::after(self, (entry.tool, call), &checked.value, answer, scope, recorder);
-        let answer = unless_cancelled(scope.turn, answer).await??;
+        let answer = unless_cancelled(scope.turn, pin!(answer)).await??;
         stage::store(self, (entry.tool, entry.prepared), answer, scope, recorder).await
     }
 

@@ -326,7 +326,7 @@ impl<'p> CallRecorder<'p> {
 
     /// Writes the record and returns the result. An answer without a record is not returned. The record is written even if
     /// the future is dropped.
-    pub(crate) async fn close(mut self, ended: Result<String, ToolError>) -> ToolResult {
+    pub(crate) async fn close(&mut self, ended: Result<String, ToolError>) -> ToolResult {
         let receipt = self.complete(ended.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok));
         let writing = self.write_ended(&receipt, &ended);
         let (_, _, writing) = self.closing.insert((receipt, ended, writing));

@@ -1,6 +1,7 @@
 //! Runs a command: arguments on standard input, one line of JSON on standard output. A failure is the error object that the
 //! command writes to standard error, or its text, wrapped once.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -39,7 +40,7 @@ pub(super) async fn run(
     let before = RefusalsBefore::count(&recorder.usage);
     let call = GuestInput { argv, stdin, grant, credentials, limits, extras: provided };
     let run = pipeline.sandbox.run(program, call, &recorder.usage);
-    let GuestOutput { result: exit, stdout, stderr } = unless_cancelled(scope.turn, run).await?;
+    let GuestOutput { result: exit, stdout, stderr } = unless_cancelled(scope.turn, pin!(run)).await?;
     let stderr = recorder.decode(stderr);
     let exit = finish(exit, &stderr, scope, recorder, |exit, recorder| {
         recorder.set_exit(*exit);

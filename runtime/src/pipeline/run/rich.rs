@@ -1,6 +1,7 @@
 //! Runs a rich tool: its preparation, the call, and its presentation. Only the preparation and the call have the grant, and
 //! both follow the authorization.
 
+use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -58,7 +59,7 @@ pub(super) async fn run(
     let (usage, since) = (recorder.usage.clone(), Instant::now());
     let run = pipeline.sandbox.run_rich(program, invocation.clone(), granted(limits), services, &usage);
     let GuestOutput { result: ended, stderr: log, .. } =
-        show_while(&mut parts, recorder, unless_cancelled(scope.turn, run)).await?;
+        show_while(&mut parts, recorder, unless_cancelled(scope.turn, pin!(run))).await?;
     let log = recorder.decode(log);
     let ended = finish(ended, &log, scope, recorder, |_, recorder| answered_bytes(&recorder.usage))?;
     let refused = !usage.refusals().is_empty();
@@ -70,7 +71,7 @@ pub(super) async fn run(
             let limits = Limits { deadline, fuel, ..*limits };
             let presented = pipeline.sandbox.present_rich(program, (invocation, ended.as_ref()), &limits, &usage);
             // A failed presentation does not change the outcome of the call.
-            let presented = unless_cancelled(scope.turn, presented).await?;
+            let presented = unless_cancelled(scope.turn, pin!(presented)).await?;
             presented.map_err(|error| recorder.log(&format!("present: {}\n", error.message))).ok()
         }
         false => None,
@@ -104,8 +105,10 @@ async fn prepare(
         prepared_state(outcome)
     });
     // Another call may be preparing, and may fail.
-    let preparation = tokio::time::timeout(deadline, preparation);
-    let ended = show_while(parts, recorder, unless_cancelled(scope.turn, preparation)).await;
+    let ended = {
+        let preparation = pin!(tokio::time::timeout(deadline, preparation));
+        show_while(parts, recorder, unless_cancelled(scope.turn, preparation)).await
+    };
     // The preparation has a deadline of its own.
     recorder.budget.add_wait(since);
     let notes = recorder.decode(notes.into_inner().unwrap_or_else(PoisonError::into_inner));

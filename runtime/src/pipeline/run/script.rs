@@ -1,6 +1,7 @@
 //! Runs the script of a tool in the interpreter.
 
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -33,7 +34,7 @@ pub(super) async fn run(
     let text = ScriptText { name: &tool.name, source: &script.source };
     let act = ScriptCall::Run { arguments: &checked.text };
     let run = pipeline.sandbox.interpret(interpreter, text, act, call, Some(services), &recorder.usage);
-    let GuestOutput { result: answer, stderr, .. } = unless_cancelled(scope.turn, run).await?;
+    let GuestOutput { result: answer, stderr, .. } = unless_cancelled(scope.turn, pin!(run)).await?;
     let mut log = recorder.decode(stderr);
     if let Ok(Err(wrong)) = &answer {
         log.push_str(&located(wrong, script, &tool.origin.path));

@@ -1,5 +1,6 @@
 //! Runs a plain function that a component exports, by its types.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -32,7 +33,7 @@ pub(super) async fn run(
     let (usage, before) = (recorder.usage.clone(), RefusalsBefore::count(&recorder.usage));
     let run = pipeline.sandbox.run_typed(program, &typed.function, &checked.value, call, services, &usage);
     let GuestOutput { result: ended, stderr: log, .. } =
-        show_while(&mut parts, recorder, unless_cancelled(scope.turn, run)).await?;
+        show_while(&mut parts, recorder, unless_cancelled(scope.turn, pin!(run))).await?;
     let log = recorder.decode(log);
     let answer = finish(ended, &log, scope, recorder, |_, recorder| answered_bytes(&recorder.usage));
     answer.map_err(|error| before.explain(error, &usage))

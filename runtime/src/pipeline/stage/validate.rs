@@ -111,7 +111,7 @@ async fn judge(
     }
     let (rules, tool) = (rules.clone(), (*tool).clone());
     let (grant, value) = (prepared.grant.clone(), checked.value.clone());
-    prepared.compute_in_time(recorder, move || rules.decide(&tool, &grant, &value)).await
+    Box::pin(prepared.compute_in_time(recorder, move || rules.decide(&tool, &grant, &value))).await
 }
 
 /// Runs the tool's own check of the arguments, without any grant.

@@ -262,7 +262,8 @@ impl Drop for Turn {
     }
 }
 
-/// Awaits `future`, or returns the error of its turn if that is cancelled first.
+/// Awaits `future`, or returns the error of its turn if that is cancelled first. The future is held twice, once as the argument,
+/// so that a large one is pinned by the caller.
 pub(crate) async fn unless_cancelled<T>(turn: Option<&Turn>, future: impl Future<Output = T>) -> Result<T, ToolError> {
     let Some(turn) = turn else { return Ok(future.await) };
     tokio::select! {
