@@ -47,7 +47,7 @@ impl Workload {
             fs::copy(&echo, programs.join(format!("{name}.wasm"))).expect("a program");
             json!({
                 "name": name, "description": "Return the arguments.", "command": [format!("./tools/bin/{name}")],
-                "schema": schema,
+                "schema": schema, "timeoutSec": 1200,
             })
         });
         let manifest = json!({"tools": entries.collect::<Vec<_>>()});
