@@ -1,0 +1,105 @@
+"""Decisions by a click and by the keyboard alone: a run that waits goes on, and the call of an MCP client passes when repeated."""
+
+import json
+
+from playwright.sync_api import expect
+
+# Everything that a person can act on, in the order of the page.
+ACTIONS = """() => {
+  const all = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]')];
+  window.toolcribActions = all.filter((one) => one.checkVisibility());
+  return window.toolcribActions.length;
+}"""
+FOCUSED = """() => {
+  const one = document.activeElement, style = getComputedStyle(one), box = one.getBoundingClientRect();
+  const is_marked = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
+  const is_shown = box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+  const over = document.elementFromPoint(box.left + box.width / 2, Math.min(box.top + box.height / 2, innerHeight - 1));
+  return [window.toolcribActions.indexOf(one), is_marked, is_shown && (box.height > innerHeight || !over?.closest('header')
+    || !!one.closest('header')), one.textContent.trim().slice(0, 40) || one.name || one.tagName];
+}"""
+
+
+def card(page, tool_text):
+    return page.locator("article", has_text=tool_text)
+
+
+def clicks(report, window, home, run, server):
+    page = window.page
+    window.open("decisions")
+    expect(page.get_by_role("link", name="Decisions")).to_contain_text("2")
+    card(page, "plan.md").get_by_role("button", name="Allow once").click()
+    report.case("a click is confirmed", page.get_by_role("status").first.is_visible(), page.content()[-3000:])
+    ended = json.loads(run.until('"type":"tool_result"').string)
+    report.case("a click lets a waiting run go on", ended["receipt"]["outcome"] == "ok" and run.end() == 0, ended)
+    report.case("and its tool has done its work", not (home.folder / "desk/desk/plan.md").exists())
+    card(page, "board.csv").get_by_role("button", name="Allow once").click()
+    again = server.call("fs_rm", {"path": "board.csv"})
+    report.case("a click lets the repeated call of an MCP client pass", again["result"]["isError"] is False, again)
+    more = server.call("fs_rm", {"path": "jobs.md"})
+    report.case("and no other call", more["result"]["isError"] is True, more)
+
+
+def denies(report, window, server):
+    """Denies the call that waits, with a reason for the model."""
+    page = window.page
+    window.open("decisions")
+    one = card(page, "jobs.md")
+    one.get_by_label("Reason").fill("keep the <b>jobs</b>")
+    one.get_by_role("button", name="Deny").click()
+    again = json.dumps(server.call("fs_rm", {"path": "jobs.md"}))
+    report.case("a denial reaches the model with its reason", "keep the <b>jobs</b>" in again, again)
+
+
+def tab_to(page, text, limit=200):
+    """Presses Tab until an action with a text has the focus."""
+    for _ in range(limit):
+        page.keyboard.press("Tab")
+        if text in (page.evaluate("document.activeElement.textContent || ''") or ""):
+            return True
+    return False
+
+
+def by_keyboard(report, window, home, server):
+    """Allows a call and revokes an approval without a pointer, from the first page on."""
+    page = window.page
+    server.call("fs_rm", {"path": "letter.md"})
+    window.open("")
+    page.keyboard.press("Tab")
+    skips = page.evaluate("document.activeElement.textContent")
+    report.case("the first Tab offers to skip to the content", "Skip" in skips, skips)
+    found = tab_to(page, "Decisions")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    found = found and tab_to(page, "Allow once")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    again = server.call("fs_rm", {"path": "letter.md"})
+    report.case("the keyboard alone allows a call", found and again["result"]["isError"] is False, again)
+    found = tab_to(page, "Revoke")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    left = home.run("approvals", "list").stdout
+    report.case("the keyboard alone takes back an approval", found and "get_time" not in left, left)
+
+
+def walk(report, window, views):
+    """Tab reaches every action of a view in its order, each with a visible focus."""
+    page = window.page
+    for view in views:
+        window.open(view)
+        number, wrong = page.evaluate(ACTIONS), []
+        for at in range(number):
+            page.keyboard.press("Tab")
+            index, is_marked, is_shown, text = page.evaluate(FOCUSED)
+            if index != at or not is_marked or not is_shown:
+                wrong.append(f"{at}: reached {index} `{text}`, marked {is_marked}, in sight {is_shown}")
+                break
+        report.case(f"Tab reaches {number} actions of `{view or 'first'}` in order, in sight and marked", not wrong, wrong)
+
+
+def read_only(report, browser_window):
+    page = browser_window.page
+    browser_window.open("decisions")
+    forms = page.locator("form[method=post]").count()
+    report.case("the shared address shows no way to decide", forms == 0 and page.locator("article").count() > 0, page.content()[-2000:])

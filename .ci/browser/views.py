@@ -1,0 +1,79 @@
+"""Every view, wide and narrow, light and dark: it fits, axe finds nothing serious, and a screenshot shows it."""
+
+import re
+
+from window import FRAME, shape
+
+WIDTHS = [1280, 400]
+# Widths at which nothing may scroll sideways.
+FIT = [400, 2000]
+SCHEMES = ["light", "dark"]
+# Maximum height of a screenshot.
+MAX_SHOT = 2600
+# Maximum kinds of views, and maximum bytes of one with everything that it loads.
+MAX_VIEWS = 60
+MAX_WEIGHT = 300 << 10
+AXE = """async () => {
+  const found = await axe.run(document, { resultTypes: ['violations'] });
+  return found.violations.map((one) => [one.impact, one.id, one.nodes.slice(0, 3).map((node) => node.target.join(' ') + ' '
+    + node.failureSummary.replace(/\\s+/g, ' ')).join(' | ')]);
+}"""
+TOO_WIDE = """() => {
+  const page = document.documentElement;
+  if (page.scrollWidth <= page.clientWidth) return [];
+  return [...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > page.clientWidth + 1)
+    .slice(0, 5).map((one) => `${one.tagName}.${one.className}: ${one.textContent.slice(0, 60)}`).concat('the page scrolls');
+}"""
+
+
+def names(views):
+    """Names the views by their kinds, with a number for further ones of a kind."""
+    seen = {}
+    for view in views:
+        kind = re.sub(r"[^a-z]+", "-", shape(view).replace("*", "one")).strip("-") or "first"
+        seen[kind] = seen.get(kind, 0) + 1
+        yield view, kind if seen[kind] == 1 else f"{kind}-{seen[kind]}"
+
+
+def crawl(window, views):
+    """Adds one view of each further kind that a page links to."""
+    views, kinds, at = list(views), {shape(view) for view in views}, 0
+    while at < len(views) and len(views) < MAX_VIEWS:
+        window.open(views[at])
+        for link in window.links():
+            if shape(link) not in kinds:
+                kinds.add(shape(link))
+                views.append(link)
+        at += 1
+    window.faults()
+    return views
+
+
+def check(report, window, axe, folder, views, prefix=""):
+    page = window.page
+    for view, name in names(views):
+        name = prefix + name
+        status = window.open(view)
+        requests, size = window.weight()
+        report.figure(f"weight of {name} in {requests} requests", f"{size / 1024:.1f} KiB")
+        page.evaluate(axe)
+        wide, serious = [], []
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 800})
+                page.evaluate(FRAME)
+                height = min(page.evaluate("document.documentElement.scrollHeight"), MAX_SHOT)
+                page.screenshot(
+                    path=folder / f"{name}-{width}-{scheme}.png", full_page=True,
+                    clip={"x": 0, "y": 0, "width": width, "height": height},
+                )
+                serious += [f"{width} {scheme}: {found}" for found in page.evaluate(AXE) if found[0] in ("serious", "critical")]
+        for width in FIT:
+            page.set_viewport_size({"width": width, "height": 800})
+            wide += [f"{width}: {found}" for found in page.evaluate(TOO_WIDE)]
+        faults = window.faults()
+        report.case(f"{name}: answers {status}, asks nothing elsewhere, no error", status < 500 and not faults, faults)
+        report.case(f"{name}: nothing scrolls sideways at {FIT}", not wide, "\n".join(wide))
+        report.case(f"{name}: axe finds nothing serious", not serious, "\n".join(map(str, serious)))
+        report.case(f"{name}: at most 300 KiB", size <= MAX_WEIGHT, size)
