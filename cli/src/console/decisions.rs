@@ -66,9 +66,9 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
             h3 id=(label) { (layout::line(&call.tool, 120)) " " (word(call.state())) " " code.quiet { (call.id) } }
             (facts(all))
             @if visit.session.decides() && !is_denied {
-                form.decide method="post" action=(visit.path("decisions")) {
-                    (hidden(visit, &[("id", &call.id)]))
-                    @if call.answer.is_none() {
+                @if call.answer.is_none() {
+                    form.decide method="post" action=(visit.path("decisions")) {
+                        (hidden(visit, &[("id", &call.id)]))
                         p { button.allow name="answer" value="once" { "Allow once" } span.quiet { " this call, with these arguments" } }
                         @if let Some(scope) = &scope {
                             p {
@@ -77,6 +77,10 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
                             }
                         }
                     }
+                }
+                // A form of its own: Enter in a field presses the first button of its form.
+                form.decide method="post" action=(visit.path("decisions")) {
+                    (hidden(visit, &[("id", &call.id)]))
                     p {
                         button.deny name="answer" value="no" { "Deny" }
                         label { "Reason for the model (optional)"
