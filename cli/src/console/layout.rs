@@ -2,6 +2,7 @@
 //! characters as escapes; the templates escape what has a meaning in a page.
 
 use maud::{DOCTYPE, Markup, html};
+use toolcrib::Outcome;
 
 use crate::render::{counted, legible, one_line};
 
@@ -118,8 +119,10 @@ pub(super) fn word(text: &str) -> Markup {
     let tone = match text {
         "ok" | "answer" | "allowed" | "granted" | "ended" => "good",
         "running" | "waiting" => "live",
-        "killed" | "failed" | "error" | "denied" | "timeout" | "changed" => "bad",
+        "killed" | "failed" | "error" | "denied" | "changed" => "bad",
         "interrupted" | "budget" | "max_steps" | "warning" | "cancelled" => "doubt",
+        // All other outcomes are failures.
+        other if Outcome::ALL.iter().any(|outcome| outcome.as_str() == other) => "bad",
         _ => "plain",
     };
     html! { span class={ "word " (tone) } { (line(text, 40)) } }
@@ -158,7 +161,7 @@ pub(super) fn table<const N: usize>(caption: &str, headings: [&str; N], rows: Ve
                 @for row in rows {
                     tr role="row" {
                         @for (cell, heading) in row.into_iter().zip(headings) {
-                            td role="cell" data-label=(heading) { (cell) }
+                            td role="cell" data-label=(heading) { div { (cell) } }
                         }
                     }
                 }
@@ -230,6 +233,19 @@ mod tests {
         }
         let label = choice("a", "b", "c", ["\" onfocus=\"x"], None).into_string();
         assert!(!label.contains("\" onfocus=\"x"), "{label}");
+    }
+
+    #[test]
+    fn every_outcome_has_the_tone_of_a_failure_except_ok_and_cancelled() {
+        for outcome in Outcome::ALL {
+            let tone = match outcome {
+                Outcome::Ok => "word good",
+                Outcome::Cancelled => "word doubt",
+                _ => "word bad",
+            };
+            let shown = word(outcome.as_str()).into_string();
+            assert!(shown.contains(tone), "{shown}");
+        }
     }
 
     #[test]
