@@ -33,15 +33,19 @@ class Home:
         path.write_text(text if isinstance(text, str) else json.dumps(text))
         return path
 
-    def run(self, *arguments, given="", folder=None):
+    def run(self, *arguments, folder=None):
         """Runs the program to its end, whatever its exit code."""
         return subprocess.run(
-            [self.program, *map(str, arguments)], input=given, capture_output=True, text=True, timeout=PATIENCE,
+            [self.program, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
             env=self.environment, cwd=folder or self.folder,
         )
 
-    def call(self, tool, arguments, *flags):
-        return self.run("call", tool, "@" + str(self.write("arguments.json", arguments)), "--json", *flags)
+    def must(self, *arguments, folder=None):
+        """Runs the program, which has to succeed."""
+        ended = self.run(*arguments, folder=folder)
+        if ended.returncode != 0:
+            raise RuntimeError(f"{arguments}: exit code {ended.returncode}\n{ended.stdout[-1000:]}\n{ended.stderr[-2000:]}")
+        return ended.stdout
 
     def script(self, name, prompt, *turns, answer="done"):
         """Writes a scripted model: each turn is a text and the calls after it, as pairs of a tool and its arguments."""
@@ -52,7 +56,7 @@ class Home:
         return str(self.write(name, {"prompt": prompt, "turns": [*calls, {"content": answer}]}))
 
     def approvals(self):
-        return json.loads(self.run("approvals", "pending", "--json").stdout)
+        return json.loads(self.must("approvals", "pending", "--json"))
 
     def logs(self):
         return sorted((self.state / "audit").glob("*.log"))

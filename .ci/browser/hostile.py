@@ -28,16 +28,19 @@ def prepare(home):
     home.write("tools/hostile.md", "---\nparameters:\n  text: {type: string, description: " + quoted(TEXT) + ", default: " + quoted(TEXT)
                + ", enum: [" + quoted(TEXT) + "]}\nscript: |\n  def run(args):\n      print(args)\n      return {\"error\": args}\n---\n" + TEXT)
     tools = ["--tools", home.crib, "--tools", home.folder / "tools"]
-    flags = [*tools, "--allow-read=work", "--deny-tool=fs_rm(path=<script>*)", "--ask-tool=fs_write_file(path=*<svg onload=*)"]
+    flags = [*tools, f"--allow-read={home.folder}/work", "--deny-tool=fs_rm(path=<script>*)", "--ask-tool=fs_write_file(path=*<svg onload=*)"]
     long = "y" * MEGABYTE
-    calls = [("hostile", {"text": TEXT}), (TEXT[:200], {TEXT: TEXT}), ("fs_read_file", {"path": "work/picture.svg"}),
-             ("fs_read_file", {"path": TEXT}), ("fs_rm", {"path": "<script>alert(1)</script>"}), ("fs_list_dir", {"path": "work"})]
-    home.run("run", "--script", home.script("hostile.json", TEXT, (TEXT, *calls), answer=TEXT), *flags, folder=folder(home))
+    calls = [("hostile", {"text": TEXT}), (TEXT[:200], {TEXT: TEXT}), ("fs_read_file", {"path": "picture.svg"}),
+             ("fs_read_file", {"path": TEXT}), ("fs_rm", {"path": "<script>alert(1)</script>"}), ("fs_list_dir", {"path": "."})]
+    home.must("run", "--script", home.script("hostile.json", TEXT, (TEXT, *calls), answer=TEXT), *flags, folder=folder(home))
     long_calls = [(long, {"a": 1}), ("calculate", {"expression": long}), ("calculate", {long: 1})]
-    home.run("run", "--script", home.script("long.json", long, (long, *long_calls), answer=long), *flags)
-    server = Server(home, *flags, "--allow-write=work", client=TEXT)
-    server.call("fs_write_file", {"path": f"work/<svg onload=x>{TEXT[:60]}", "content": TEXT})
-    server.call("fs_write_file", {"path": "work/<svg onload=x>" + "z" * 3000, "content": long})
+    home.must("run", "--script", home.script("long.json", long, (long, *long_calls), answer=long), *flags)
+    server = Server(home, *flags, f"--allow-write={home.folder}/work", client=TEXT)
+    server.call("fs_write_file", {"path": f"<svg onload=x>{TEXT[:60]}", "content": TEXT})
+    server.call("fs_write_file", {"path": "<svg onload=x>" + "z" * 3000, "content": long})
+    for answer in (["deny", "--reason", TEXT], ["allow", "--always"]):
+        server.call("fs_write_file", {"path": f"<svg onload=x>{answer[0]}", "content": TEXT})
+        home.must("approvals", answer[0], home.approvals()[-1]["id"], *answer[1:])
     return server, tools
 
 

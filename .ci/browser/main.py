@@ -34,7 +34,7 @@ def main():
     options = [f"--host-resolver-rules=MAP {origins.REBINDING} 127.0.0.1", "--no-sandbox", "--enable-precise-memory-info"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=options)
-        home = home_at("shop")
+        home, known = home_at("shop"), []
         with report.part("runs, calls, approvals and calls that wait"):
             run, server, tools = shop.prepare(home)
             waiting = [call for call in home.approvals() if "answer" not in call]

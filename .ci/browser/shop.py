@@ -26,7 +26,7 @@ def permanent(home, tools, tool, arguments):
     """Lets a client of a server get a permanent approval."""
     server = Server(home, *tools, f"--ask-tool={tool}")
     server.call(tool, arguments)
-    home.run("approvals", "allow", home.approvals()[0]["id"], "--always")
+    home.must("approvals", "allow", home.approvals()[0]["id"], "--always")
     server.stop()
 
 
@@ -37,7 +37,7 @@ def prepare(home):
     home.write("counting/count.md", COUNT)
     tools = ["--tools", home.crib, "--tools", home.folder / "counting"]
     grant = ["--allow-write=desk/desk"]
-    home.run("run", "--script", ROOT / "cli/demo/script.json", *tools[:2], "--allow-write=desk", folder=desk)
+    home.must("run", "--script", ROOT / "cli/demo/script.json", *tools[:2], "--allow-write=desk", folder=desk)
     script = home.script(
         "outcomes.json",
         "Check the numbers of the order, and clean the desk.",
@@ -47,9 +47,9 @@ def prepare(home):
          ("fs_list_dir", {"path": "."})),
         answer="The order is 90 hours. The letter stays: I may not remove it.",
     )
-    home.run("run", "--script", script, *tools, *grant, "--tool-timeout=300ms", "--deny-tool=fs_rm(path=*letter.md)")
-    chart = {"title": "Hours of the week", "labels": ["Mon", "Tue", "Wed"], "values": [7.5, 6, 8.25]}
-    home.run("run", "--script", home.script("chart.json", "Show the hours.", ("", ("chart", chart))), *tools)
+    home.must("run", "--script", script, *tools, *grant, "--tool-timeout=300ms", "--deny-tool=fs_rm(path=*letter.md)")
+    chart = {"title": "Hours of the week", "labels": ["Mon", "Tue", "Wed"], "series": [{"name": "shop", "values": [7.5, 6, 8.25]}]}
+    home.must("run", "--script", home.script("chart.json", "Show the hours.", ("", ("chart", chart))), *tools)
     permanent(home, tools, "get_time", {"timezone": "UTC"})
     flags = [*tools, *grant, "--ask-tool=fs_rm"]
     waiting = home.script("waiting.json", "Remove the old plan.", ("It is out of date.", ("fs_rm", {"path": "plan.md"})))
@@ -62,6 +62,6 @@ def prepare(home):
 
 def views(home):
     """Views that links alone do not lead to, by the kinds of what they show."""
-    runs = json.loads(home.run("runs", "list", "--json").stdout or "[]")
+    runs = [run["id"] for run in json.loads(home.must("runs", "list", "--json"))]
     return ["", "runs", "runs?q=nothing+of+this", "calls", "calls?outcome=denied", "tools", "tool?name=count",
-            "tool?name=fs_read_lines", "verify", "decisions", "nothing", *(f"runs/{run['id']}" for run in runs if isinstance(run, dict))]
+            "tool?name=fs_read_lines", "verify", "decisions", "nothing", *(f"runs/{run}" for run in runs)]

@@ -30,7 +30,7 @@ def names(views):
     """Names the views by their kinds, with a number for further ones of a kind."""
     seen = {}
     for view in views:
-        kind = re.sub(r"[^a-z]+", "-", shape(view).replace("*", "one")).strip("-") or "first"
+        kind = re.sub(r"[^a-z]+", "-", shape(view).replace("*", "one")).strip("-") if view else "first"
         seen[kind] = seen.get(kind, 0) + 1
         yield view, kind if seen[kind] == 1 else f"{kind}-{seen[kind]}"
 

@@ -65,8 +65,9 @@ class Window:
         return found
 
     def weight(self):
-        """Returns the number of requests of the last page, and their bytes as sent."""
-        sizes = [request.sizes() for request in self.requests if request.url.startswith("http")]
+        """Returns the number of requests of the last page, and their bytes as sent, without a stream of events."""
+        own = (request for request in self.requests if request.url.startswith(self.console.origin + "/"))
+        sizes = [request.sizes() for request in own if request.resource_type != "eventsource"]
         return len(sizes), sum(size["responseBodySize"] + size["responseHeadersSize"] for size in sizes)
 
     def links(self):
