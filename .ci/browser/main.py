@@ -12,6 +12,7 @@ from playwright.sync_api import sync_playwright
 import costs
 import deciding
 import hostile
+import live
 import origins
 import shop
 import tampering
@@ -82,6 +83,9 @@ def main():
         with report.part("costs"):
             costs.start(report, browser, home_at("start"), ["--tools=builtin"])
             costs.many(report, browser, home_at("many"))
+        if window.is_live:
+            with report.part("live updates"):
+                live.check(report, browser, home_at("live"))
         browser.close()
     return report.end()
 

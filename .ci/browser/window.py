@@ -4,7 +4,12 @@ of a hostile text that ran."""
 import re
 from urllib.parse import urlsplit
 
+from playwright.sync_api import Error
+
 from home import PATIENCE
+
+# Maximum clicks on an action whose page changes meanwhile.
+PRESSES = 100
 
 # Hostile texts set this, if anything executes them.
 MARKER = "toolcribHostile"
@@ -28,6 +33,7 @@ class Window:
         self.problems, self.requests = [], []
         self.watch(self.page)
         self.page.goto(address or console.address, wait_until="load")
+        self.is_live = self.page.locator("script[src]").count() > 0
         self.path = "/" + urlsplit(self.page.url).path.split("/")[1] + "/"
 
     def watch(self, page):
@@ -71,10 +77,21 @@ class Window:
         return len(sizes), sum(size["responseBodySize"] + size["responseHeadersSize"] for size in sizes)
 
     def links(self):
-        """Returns addresses of pages of the session that this page links to."""
-        all = self.page.eval_on_selector_all("a[href]", "(links) => links.map((link) => link.href)")
+        """Returns addresses of pages of the session that this page links to, without files."""
+        all = self.page.eval_on_selector_all("a[href]:not([download])", "(links) => links.map((link) => link.href)")
         start = self.console.origin + self.path
         return [link[len(start) :] for link in all if link.startswith(start)]
+
+    def press(self, action):
+        """Clicks an action of a form, until the page takes it: one that has just changed under the pointer asks for another click."""
+        for _ in range(PRESSES):
+            action.click()
+            try:
+                if "click again" not in self.page.evaluate("document.getElementById('spoken')?.textContent ?? ''"):
+                    return
+            except Error:
+                # The page is left.
+                return
 
     def close(self):
         self.context.close()

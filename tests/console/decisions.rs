@@ -140,6 +140,8 @@ fn always_is_offered_with_its_scope_and_can_be_taken_back() {
     // An allowance that was not used can be taken back, and then has a reason.
     assert_eq!(browser.send("decisions", &[("id", FIRST), ("answer", "no"), ("reason", "late")]).status, 303);
     assert_eq!(pending(&crib)[0]["answer"]["reason"], "late");
+    let page = browser.page("decisions");
+    assert!(page.contains("<dt>Your reason</dt><dd><bdi>late</bdi></dd>"), "{page}");
 }
 
 #[test]

@@ -59,6 +59,9 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
             false => (label, layout::line(&text, 1_100)),
         })
         .collect();
+    if let Some(reason) = call.answer.as_ref().and_then(|answer| answer.reason.as_deref()) {
+        all.push(("Your reason", layout::line(reason, ApprovalAnswer::MAX_REASON_LEN)));
+    }
     all.push(("Asked", html! { (layout::time(&call.asked.to_string())) " UTC" }));
     all.push(("Until", html! { (layout::time(&call.expires().to_string())) " UTC" }));
     html! {
