@@ -31,17 +31,21 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
         @if let Some(id) = done { p.verdict.good role="status" { "Your answer to " code { (id) } " is stored." } }
         @if revoked { p.verdict.good role="status" { "The approval is revoked." } }
         h2 { "Waiting" }
+        div id="calls" data-live {
         @if waiting.is_empty() { p.empty { "No call waits for an answer." } }
         @for call in &waiting { (card(visit, call)) }
         @if !answered.is_empty() {
             h2 { "Answered, and not used yet" }
             @for call in &answered { (card(visit, call)) }
         }
+        }
         h2 { "Permanent approvals" }
+        div id="permanent" data-live {
         @if rows.is_empty() { p.empty { "Nothing is allowed permanently." } } @else {
             (table("Permanent approvals, newest first", HEADINGS, rows))
         }
         @if permanent.len() > ROWS { p.quiet { code { "toolcrib approvals list" } " lists all " (permanent.len()) "." } }
+        }
     };
     Ok(Page { title: "Decisions".to_owned(), tab: Tab::Decisions, content })
 }

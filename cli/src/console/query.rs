@@ -31,6 +31,14 @@ impl Query {
         page.clamp(1, MAX_PAGE) - 1
     }
 
+    /// Returns those parameters that have one of these names, in the form of an address.
+    pub(super) fn only(&self, names: &[&str]) -> String {
+        let kept: Vec<_> =
+            self.0.iter().filter(|(name, text)| names.contains(&name.as_str()) && !text.is_empty()).collect();
+        let mut address = form_urlencoded::Serializer::for_suffix(String::from("?"), 1);
+        if kept.is_empty() { String::new() } else { address.extend_pairs(kept).finish() }
+    }
+
     /// Returns the parameters of the page before or after, if lists have it; pages count from 0.
     pub(super) fn turned(&self, page: usize) -> Option<String> {
         let number = (page < MAX_PAGE).then(|| (page + 1).to_string())?;
@@ -58,6 +66,8 @@ mod tests {
         assert_eq!((query.get("q"), query.get("state")), (Some("a & b"), None));
         assert_eq!(query.turned(2).as_deref(), Some("?q=a+%26+b&page=3"));
         assert_eq!(query.turned(MAX_PAGE), None);
+        assert_eq!(query.only(&["q", "state"]), "?q=a+%26+b");
+        assert_eq!(query.only(&["tool"]), "");
         assert_eq!(parameter("name", "\"><&"), "?name=%22%3E%3C%26");
     }
 }
