@@ -45,6 +45,9 @@ def clicks(report, window, home, run, server):
     report.case("a click lets the repeated call of an MCP client pass", again["result"]["isError"] is False, again)
     more = server.call("fs_rm", {"path": "jobs.md"})
     report.case("and no other call", more["result"]["isError"] is True, more)
+    expect(card(page, "jobs.md")).to_be_visible()
+    expect(page.get_by_role("link", name="Decisions")).to_contain_text("1 waiting")
+    report.case("a call that begins to wait appears on the open page", True)
 
 
 def denies(report, window, server):
@@ -53,7 +56,12 @@ def denies(report, window, server):
     window.open("decisions")
     one = card(page, "jobs.md")
     # Enter presses the first button of a form, which must not be one that allows.
-    one.get_by_label("Reason").fill("keep the <b>jobs</b>")
+    reason = one.get_by_label("Reason")
+    reason.fill("keep the <b>jobs</b>")
+    server.call("fs_rm", {"path": "letter.md"})
+    expect(card(page, "letter.md")).to_be_visible()
+    kept = reason.input_value(), reason.evaluate("(field) => field === document.activeElement")
+    report.case("a change of the page leaves a field in use as it is", kept == ("keep the <b>jobs</b>", True), kept)
     with page.expect_navigation():
         page.keyboard.press("Enter")
     again = json.dumps(server.call("fs_rm", {"path": "jobs.md"}))
@@ -70,9 +78,8 @@ def tab_to(page, text, limit=200):
 
 
 def by_keyboard(report, window, home, server):
-    """Allows a call and revokes an approval without a pointer, from the first page on."""
+    """Allows the call that waits and revokes an approval without a pointer, from the first page on."""
     page = window.page
-    server.call("fs_rm", {"path": "letter.md"})
     window.open("")
     page.keyboard.press("Tab")
     skips = page.evaluate("document.activeElement.textContent")

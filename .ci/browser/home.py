@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 # Time for anything that has to happen, on a busy machine.
-PATIENCE = 120
+PATIENCE = 30
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}}
 
 

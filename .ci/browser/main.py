@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 import costs
 import deciding
@@ -17,7 +17,7 @@ import origins
 import shop
 import tampering
 import views
-from home import Console, Home
+from home import PATIENCE, Console, Home
 from report import Report
 from window import Window
 
@@ -26,6 +26,7 @@ PROGRAM, CRIB, WORK, BROWSER, AXE = sys.argv[1:6]
 
 def main():
     report, work = Report(), Path(WORK)
+    expect.set_options(timeout=PATIENCE * 1000)
     shots, homes = work / "screenshots", work / "homes"
     for folder in (shots, homes):
         shutil.rmtree(folder, ignore_errors=True)
@@ -83,9 +84,8 @@ def main():
         with report.part("costs"):
             costs.start(report, browser, home_at("start"), ["--tools=builtin"])
             costs.many(report, browser, home_at("many"))
-        if window.is_live:
-            with report.part("live updates"):
-                live.check(report, browser, home_at("live"))
+        with report.part("live updates"):
+            live.check(report, browser, home_at("live"))
         browser.close()
     return report.end()
 

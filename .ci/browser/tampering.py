@@ -1,5 +1,7 @@
 """An audit log with a changed and with a removed record: the page of the verification shows each where it is."""
 
+from pathlib import Path
+
 
 def check(report, window, home, folder):
     page, file = window.page, home.logs()[-1]
@@ -12,6 +14,11 @@ def check(report, window, home, folder):
 
     text = verdict()
     report.case("a sound log is called so", "Every record is as it was written" in text, text)
+    window.open("calls?tool=fs_*")
+    with page.expect_download() as begun:
+        page.get_by_role("link", name="Export").click()
+    exported = Path(begun.value.path()).read_bytes().splitlines(keepends=True)
+    report.case("the export of a filter holds its records as they are", exported == [line for line in lines if b'"tool":"fs_' in line], exported)
     changed = [line.replace(b'"outcome":"denied"', b'"outcome":"ok"', 1) for line in lines]
     at = next(at for at, line in enumerate(lines) if line != changed[at])
     file.write_bytes(b"".join([*lines[:at], changed[at], *lines[at + 1 :]]))

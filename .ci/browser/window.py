@@ -33,7 +33,6 @@ class Window:
         self.problems, self.requests = [], []
         self.watch(self.page)
         self.page.goto(address or console.address, wait_until="load")
-        self.is_live = self.page.locator("script[src]").count() > 0
         self.path = "/" + urlsplit(self.page.url).path.split("/")[1] + "/"
 
     def watch(self, page):
@@ -78,7 +77,7 @@ class Window:
 
     def links(self):
         """Returns addresses of pages of the session that this page links to, without files."""
-        all = self.page.eval_on_selector_all("a[href]:not([download])", "(links) => links.map((link) => link.href)")
+        all = self.page.eval_on_selector_all("a[href]:not([href*='/export'])", "(links) => links.map((link) => link.href)")
         start = self.console.origin + self.path
         return [link[len(start) :] for link in all if link.startswith(start)]
 
