@@ -6,7 +6,7 @@ from window import FRAME, shape
 
 WIDTHS = [1280, 400]
 # Widths at which nothing may scroll sideways.
-FIT = [400, 2000]
+FIT = [400, 640, 961, 2000]
 SCHEMES = ["light", "dark"]
 # Maximum height of a screenshot.
 MAX_SHOT = 2600
