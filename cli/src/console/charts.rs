@@ -1,6 +1,7 @@
 //! Charts of the audit log: calls, failures, time and memory by tool over time, the figures of each tool, and denials by
 //! capability. The log is read once, as a stream.
 
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use jiff::Timestamp;
@@ -132,7 +133,9 @@ fn charts(visit: &Visit, figures: &Figures, by: Measure) -> Markup {
         let parts_text = all.iter().map(listed).collect::<Vec<_>>().join(", ");
         // Peaks are not added: the bar is the highest of them.
         let parts: Vec<(usize, f64)> = if adds {
-            all.iter().map(|(series, _, value)| (*series, *value)).collect()
+            let mut sums = BTreeMap::<usize, f64>::new();
+            all.iter().for_each(|(series, _, value)| *sums.entry(*series).or_default() += value);
+            sums.into_iter().collect()
         } else {
             all.iter().max_by(|one, other| one.2.total_cmp(&other.2)).map(|it| (it.0, it.2)).into_iter().collect()
         };

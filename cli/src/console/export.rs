@@ -47,8 +47,8 @@ pub(super) fn calls(views: &Views, visit: &Visit) -> Result<Answer, ViewError> {
     let records = filter.open(&views.audit)?;
     let (sender, parts) = mpsc::channel(MAX_PARTS);
     tokio::task::spawn_blocking(move || {
-        let _room = room;
         let end = write(&filter, records, &sender).map(|()| None);
+        drop(room);
         // The browser may have left.
         let _ = sender.blocking_send(end);
     });

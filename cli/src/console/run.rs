@@ -54,7 +54,7 @@ pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewE
     let content = html! {
         div.head {
             h1 { (layout::line(&title, 160)) }
-            a.action href=(visit.path(&format!("runs/{id}/export"))) { "Export as JSON" }
+            a.action href=(visit.path(&format!("runs/{id}/export"))) download { "Export as JSON" }
         }
         div id="head" data-live { (head(visit, &run)) }
         div id="timeline" data-live { (timeline.show()) }
