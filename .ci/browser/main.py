@@ -46,7 +46,7 @@ def main():
         with report.part("an empty home"):
             blank = Console(home_at("blank"), "--tools=builtin")
             first = Window(browser, blank)
-            views.check(report, first, axe, shots, ["runs", "calls", "decisions"], "empty-")
+            views.check(report, first, axe, shots, ["runs", "calls", "decisions"], "empty-", views.HALF)
             first.close()
             blank.stop()
         with report.part("every view"):
@@ -61,7 +61,7 @@ def main():
         with report.part("decisions"):
             looks = Window(browser, console, address=console.addresses[1])
             deciding.read_only(report, looks)
-            views.check(report, looks, axe, shots, ["decisions"], "read-only-")
+            views.check(report, looks, axe, shots, ["decisions"], "read-only-", views.HALF)
             looks.close()
             deciding.clicks(report, window, home, run, server)
             deciding.denies(report, window, server)
@@ -77,15 +77,16 @@ def main():
             console = Console(home, *tools)
             window = Window(browser, console)
             found = hostile.check(report, window)
-            views.check(report, window, axe, shots, hostile.shown(found), "hostile-")
+            views.check(report, window, axe, shots, hostile.shown(found), "hostile-", views.HALF)
             window.close()
             console.stop()
             server.stop()
         with report.part("costs"):
             costs.start(report, browser, home_at("start"), ["--tools=builtin"])
-            costs.many(report, browser, home_at("many"))
+            many = home_at("many")
+            costs.many(report, browser, many)
         with report.part("live updates"):
-            live.check(report, browser, home_at("live"))
+            live.check(report, browser, many)
         browser.close()
     return report.end()
 

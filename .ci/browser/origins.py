@@ -59,13 +59,17 @@ def check(report, browser, window, home, console):
             sent = f"fetch('{base}decisions', {{method: 'POST', credentials: 'include', mode: '{how}', body: new URLSearchParams({dict(fields) | {'answer': 'once'}})}}).then((r) => r.type).catch((e) => 'refused')"
             got = page.evaluate(sent)
             report.case(f"a fetch of another origin ({how}) decides nothing", got == "refused" and undecided(), got)
+        listen = f"""new Promise((done) => {{ const events = new EventSource('{base}events?page=calls', {{ withCredentials: true }});
+            events.onopen = () => done('open'); events.onerror = () => done('refused'); }})"""
+        got = page.evaluate(listen)
+        report.case("another origin gets no events", got == "refused", got)
         for tag in ["iframe", "embed", "object"]:
             source = "data" if tag == "object" else "src"
             Elsewhere.pages["/frame"] = f'<{tag} {source}="{base}decisions" width="600" height="400"></{tag}>'
             with page.expect_response(lambda answer: answer.url == base + "decisions") as answered:
                 page.goto(other + "/frame")
             report.case(f"a page gets no console for its {tag}", answered.value.status == 403, answered.value.status)
-        for tag in [f'<script src="{base}decisions"></script>', f'<img src="{base}decisions">', f'<link rel="stylesheet" href="{base}decisions">']:
+        for tag in [f'<script src="{base}decisions"></script>', f'<script src="{console.origin}/live.js"></script>', f'<img src="{base}decisions">', f'<link rel="stylesheet" href="{base}decisions">']:
             Elsewhere.pages["/inside"] = tag
             failed = []
             page.on("requestfailed", lambda request, failed=failed: failed.append(request.failure))

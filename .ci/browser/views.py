@@ -5,9 +5,12 @@ import re
 from window import FRAME, shape
 
 WIDTHS = [1280, 400]
+SCHEMES = ["light", "dark"]
+ALL = [(width, scheme) for scheme in SCHEMES for width in WIDTHS]
+# One of each, for views that are checked with other texts too.
+HALF = [(1280, "light"), (400, "dark")]
 # Widths at which nothing may scroll sideways.
 FIT = [400, 640, 961, 2000]
-SCHEMES = ["light", "dark"]
 # Maximum height of a screenshot.
 MAX_SHOT = 2600
 # Maximum kinds of views, and maximum bytes of one with everything that it loads.
@@ -49,7 +52,7 @@ def crawl(window, views):
     return views
 
 
-def check(report, window, axe, folder, views, prefix=""):
+def check(report, window, axe, folder, views, prefix="", variants=ALL):
     page = window.page
     for view, name in names(views):
         name = prefix + name
@@ -58,17 +61,16 @@ def check(report, window, axe, folder, views, prefix=""):
         report.figure(f"weight of {name} in {requests} requests", f"{size / 1024:.1f} KiB")
         page.evaluate(axe)
         wide, serious = [], []
-        for scheme in SCHEMES:
+        for width, scheme in variants:
             page.emulate_media(color_scheme=scheme)
-            for width in WIDTHS:
-                page.set_viewport_size({"width": width, "height": 800})
-                page.evaluate(FRAME)
-                height = min(page.evaluate("document.documentElement.scrollHeight"), MAX_SHOT)
-                page.screenshot(
-                    path=folder / f"{name}-{width}-{scheme}.png", full_page=True,
-                    clip={"x": 0, "y": 0, "width": width, "height": height},
-                )
-                serious += [f"{width} {scheme}: {found}" for found in page.evaluate(AXE) if found[0] in ("serious", "critical")]
+            page.set_viewport_size({"width": width, "height": 800})
+            page.evaluate(FRAME)
+            height = min(page.evaluate("document.documentElement.scrollHeight"), MAX_SHOT)
+            page.screenshot(
+                path=folder / f"{name}-{width}-{scheme}.png", full_page=True,
+                clip={"x": 0, "y": 0, "width": width, "height": height},
+            )
+            serious += [f"{width} {scheme}: {found}" for found in page.evaluate(AXE) if found[0] in ("serious", "critical")]
         for width in FIT:
             page.set_viewport_size({"width": width, "height": 800})
             wide += [f"{width}: {found}" for found in page.evaluate(TOO_WIDE)]
