@@ -11,6 +11,15 @@ STARTS = 5
 # Time of a start of the program to its first view, over that of an empty page, in milliseconds.
 MAX_START = 200
 CALLS = 10_000
+# Views of them, each with its number of rows.
+STEPS = [
+    ("list", "calls", 50),
+    ("last page", "calls?page=200", 50),
+    ("filter by tool", "calls?tool=get_*", 1),
+    ("filter by text", "calls?q=4711+%2B", 1),
+    ("filter without a match", "calls?q=nothing+of+this", 0),
+    ("verify", "verify", 0),
+]
 # Scrolls for some frames, and returns the time of each in milliseconds.
 SCROLL = """(frames) => new Promise((done) => {
   const times = [], page = document.scrollingElement;
@@ -86,22 +95,14 @@ def many(report, browser, home):
     console = Console(home, *flags)
     window = Window(browser, console)
     page, took = window.page, {}
-    steps = {
-        "list": "calls",
-        "last page": "calls?page=200",
-        "filter by tool": "calls?tool=get_*",
-        "filter by text": "calls?q=4711+%2B",
-        "filter without a match": "calls?q=nothing+of+this",
-        "verify": "verify",
-    }
-    for name, view in steps.items():
+    for name, view, wanted in STEPS:
         since = time.perf_counter()
         status = window.open(view)
         took[name] = milliseconds(since)
         rows = page.locator("tbody tr").count()
-        wanted = {"list": 50, "last page": 50, "filter by tool": 1, "filter by text": 1, "filter without a match": 0, "verify": 0}[name]
         report.figure(f"{CALLS:,} calls, {name}", f"{took[name]:.0f} ms")
-        report.case(f"of {CALLS:,} calls, `{name}` shows {wanted} rows", status == 200 and rows == wanted and not window.faults(), (status, rows))
+        is_right = status == 200 and rows == wanted and not window.faults()
+        report.case(f"of {CALLS:,} calls, `{name}` shows {wanted} rows", is_right, (status, rows))
     window.open("calls")
     page.get_by_label("Tool").fill("get_*")
     with page.expect_navigation():

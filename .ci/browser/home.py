@@ -36,8 +36,13 @@ class Home:
     def run(self, *arguments, folder=None):
         """Runs the program to its end, whatever its exit code."""
         return subprocess.run(
-            [self.program, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
-            env=self.environment, cwd=folder or self.folder,
+            [self.program, *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env=self.environment,
+            cwd=folder or self.folder,
         )
 
     def must(self, *arguments, folder=None):
@@ -69,8 +74,13 @@ class Running:
         self.lines = queue.Queue()
         self.seen = []
         self.process = subprocess.Popen(
-            [home.program, *map(str, arguments)], env=home.environment, cwd=folder or home.folder, text=True,
-            stdin=subprocess.PIPE if is_talked_to else subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [home.program, *map(str, arguments)],
+            env=home.environment,
+            cwd=folder or home.folder,
+            text=True,
+            stdin=subprocess.PIPE if is_talked_to else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
         threading.Thread(target=self.read, daemon=True).start()
 

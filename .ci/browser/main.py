@@ -1,6 +1,6 @@
 """Parts of `.ci/console`, which prepares their requirements:
 
-    main.py PROGRAM CRIB WORK BROWSER AXE
+main.py PROGRAM CRIB WORK BROWSER AXE
 """
 
 import shutil
@@ -57,7 +57,7 @@ def main():
         with report.part("keyboard"):
             deciding.walk(report, window, known)
         with report.part("other origins"):
-            origins.check(report, browser, window, home, console)
+            origins.check(report, browser, window, home)
         with report.part("decisions"):
             looks = Window(browser, console, address=console.addresses[1])
             deciding.read_only(report, looks)
@@ -76,8 +76,9 @@ def main():
             server, tools = hostile.prepare(home)
             console = Console(home, *tools)
             window = Window(browser, console)
-            found = hostile.check(report, window)
-            views.check(report, window, axe, shots, hostile.shown(found), "hostile-", views.HALF)
+            known = hostile.found(window)
+            hostile.check(report, window, known)
+            views.check(report, window, axe, shots, hostile.kinds(known), "hostile-", views.HALF)
             window.close()
             console.stop()
             server.stop()

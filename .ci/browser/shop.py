@@ -1,4 +1,4 @@
-"""The ordinary home: the demo, calls with every outcome, a permanent approval, and two calls that wait, all by the program itself."""
+"""The ordinary home: the demo, calls with several outcomes, a permanent approval, and two calls that wait."""
 
 import json
 import shutil
@@ -10,7 +10,10 @@ ROOT = Path(__file__).resolve().parents[2]
 COUNT = """---
 parameters:
   rounds: {type: number, description: Rounds to count., required: true}
-  step: {type: object, description: Size of a step., properties: {by: {type: number, default: 1}, unit: {type: string, enum: [one, dozen]}}}
+  step:
+    type: object
+    description: Size of a step.
+    properties: {by: {type: number, default: 1}, unit: {type: string, enum: [one, dozen]}}
 script: |
   def run(args):
       total = 0
@@ -41,14 +44,23 @@ def prepare(home):
     script = home.script(
         "outcomes.json",
         "Check the numbers of the order, and clean the desk.",
-        ("First the numbers.", ("calculate", {"expression": "12 * 7.5"}), ("calculate", {"expression": "12 **"}),
-         ("count", {"rounds": 2_000_000_000})),
-        ("Now the files.", ("fs_read_file", {"path": "../safe/combination.txt"}), ("fs_rm", {"path": "letter.md"}),
-         ("fs_list_dir", {"path": "."})),
+        (
+            "First the numbers.",
+            ("calculate", {"expression": "12 * 7.5"}),
+            ("calculate", {"expression": "12 **"}),
+            ("count", {"rounds": 2_000_000_000}),
+        ),
+        (
+            "Now the files.",
+            ("fs_read_file", {"path": "../safe/combination.txt"}),
+            ("fs_rm", {"path": "letter.md"}),
+            ("fs_list_dir", {"path": "."}),
+        ),
         answer="The order is 90 hours. The letter stays: I may not remove it.",
     )
     home.must("run", "--script", script, *tools, *grant, "--tool-timeout=300ms", "--deny-tool=fs_rm(path=*letter.md)")
-    chart = {"title": "Hours of the week", "labels": ["Mon", "Tue", "Wed"], "series": [{"name": "shop", "values": [7.5, 6, 8.25]}]}
+    series = [{"name": "shop", "values": [7.5, 6, 8.25]}]
+    chart = {"title": "Hours of the week", "labels": ["Mon", "Tue", "Wed"], "series": series}
     home.must("run", "--script", home.script("chart.json", "Show the hours.", ("", ("chart", chart))), *tools)
     permanent(home, tools, "get_time", {"timezone": "UTC"})
     flags = [*tools, *grant, "--ask-tool=fs_rm"]
@@ -63,5 +75,17 @@ def prepare(home):
 def views(home):
     """Views that links alone do not lead to, by the kinds of what they show."""
     runs = [run["id"] for run in json.loads(home.must("runs", "list", "--json"))]
-    return ["", "runs", "runs?q=nothing+of+this", "calls", "calls?outcome=denied", "tools", "tool?name=count",
-            "tool?name=fs_read_lines", "verify", "decisions", "nothing", *(f"runs/{run}" for run in runs)]
+    return [
+        "",
+        "runs",
+        "runs?q=nothing+of+this",
+        "calls",
+        "calls?outcome=denied",
+        "tools",
+        "tool?name=count",
+        "tool?name=fs_read_lines",
+        "verify",
+        "decisions",
+        "nothing",
+        *(f"runs/{run}" for run in runs),
+    ]

@@ -18,14 +18,16 @@ def check(report, window, home, folder):
     with page.expect_download() as begun:
         page.get_by_role("link", name="Export").click()
     exported = Path(begun.value.path()).read_bytes().splitlines(keepends=True)
-    report.case("the export of a filter holds its records as they are", exported == [line for line in lines if b'"tool":"fs_' in line], exported)
+    wanted = [line for line in lines if b'"tool":"fs_' in line]
+    report.case("the export of a filter holds its records as they are", exported == wanted, exported)
     changed = [line.replace(b'"outcome":"denied"', b'"outcome":"ok"', 1) for line in lines]
     at = next(at for at, line in enumerate(lines) if line != changed[at])
     file.write_bytes(b"".join([*lines[:at], changed[at], *lines[at + 1 :]]))
     text = verdict()
     report.case("a changed record is shown at its line", f"{file.name}:{at + 1}" in text and "does not match" in text, text)
     marked = page.locator("li[aria-current=true]").first
-    report.case("with the records around it, and a link to it", f"line {at + 1}" in marked.inner_text() and marked.locator("a").count() == 1, text)
+    is_marked = f"line {at + 1}" in marked.inner_text() and marked.locator("a").count() == 1
+    report.case("with the records around it, and a link to it", is_marked, text)
     page.screenshot(path=folder / "verify-changed-1280-light.png", full_page=True)
     file.write_bytes(b"".join([*lines[:2], *lines[3:]]))
     text = verdict()

@@ -67,7 +67,8 @@ def check(report, window, axe, folder, views, prefix="", variants=ALL):
             page.evaluate(FRAME)
             height = min(page.evaluate("document.documentElement.scrollHeight"), MAX_SHOT)
             page.screenshot(
-                path=folder / f"{name}-{width}-{scheme}.png", full_page=True,
+                path=folder / f"{name}-{width}-{scheme}.png",
+                full_page=True,
                 clip={"x": 0, "y": 0, "width": width, "height": height},
             )
             serious += [f"{width} {scheme}: {found}" for found in page.evaluate(AXE) if found[0] in ("serious", "critical")]

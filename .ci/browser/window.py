@@ -13,10 +13,10 @@ PRESSES = 100
 
 # Hostile texts set this, if anything executes them.
 MARKER = "toolcribHostile"
-WATCH = f"""
+WATCH = """
   window.toolcribViolations = [];
   addEventListener('securitypolicyviolation', (event) =>
-    window.toolcribViolations.push(`${{event.violatedDirective}} ${{event.blockedURI}} ${{event.sample}}`), true);
+    window.toolcribViolations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`), true);
 """
 # Waits until the page shows what it has drawn.
 FRAME = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
@@ -82,7 +82,7 @@ class Window:
         return [link[len(start) :] for link in all if link.startswith(start)]
 
     def press(self, action):
-        """Clicks an action of a form, until the page takes it: one that has just changed under the pointer asks for another click."""
+        """Clicks an action of a form, until the page takes it: one that has just changed asks for another click."""
         for _ in range(PRESSES):
             action.click()
             try:
