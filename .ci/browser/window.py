@@ -99,5 +99,5 @@ class Window:
 def shape(view):
     """Returns the kind of a view: its address without identifiers and values."""
     path, _, query = view.partition("#")[0].partition("?")
-    parts = [part if re.fullmatch(r"[a-z][a-z-]*", part) else "*" for part in path.split("/")]
+    parts = [part if re.fullmatch(r"[a-z]+", part) else "*" for part in path.split("/")]
     return "/".join(parts) + "?" * bool(query) + "&".join(sorted(one.split("=")[0] for one in query.split("&")))
