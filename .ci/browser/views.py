@@ -27,6 +27,10 @@ TOO_WIDE = """() => {
   return [...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > page.clientWidth + 1)
     .slice(0, 5).map((one) => `${one.tagName}.${one.className}: ${one.textContent.slice(0, 60)}`).concat('the page scrolls');
 }"""
+# Forms in which Enter in a field would allow or run something: it presses the first button.
+HASTY = """() => [...document.querySelectorAll('form[method=post]')]
+  .filter((form) => form.querySelector('input:not([type=hidden]), select') && form.querySelector('button')?.matches('.allow'))
+  .map((form) => `Enter presses ${form.querySelector('button').textContent}`)"""
 
 
 def names(views):
@@ -75,7 +79,7 @@ def check(report, window, axe, folder, views, prefix="", variants=ALL):
         for width in FIT:
             page.set_viewport_size({"width": width, "height": 800})
             wide += [f"{width}: {found}" for found in page.evaluate(TOO_WIDE)]
-        faults = window.faults()
+        faults = [*window.faults(), *page.evaluate(HASTY)]
         report.case(f"{name}: answers {status}, asks nothing elsewhere, no error", status < 500 and not faults, faults)
         report.case(f"{name}: nothing scrolls sideways at {FIT}", not wide, "\n".join(wide))
         report.case(f"{name}: axe finds nothing serious", not serious, "\n".join(map(str, serious)))
