@@ -29,8 +29,9 @@ TOO_WIDE = """() => {
 }"""
 # Forms in which Enter in a field would allow or run something: it presses the first button.
 HASTY = """() => [...document.querySelectorAll('form[method=post]')]
-  .filter((form) => form.querySelector('input:not([type=hidden]), select') && form.querySelector('button')?.matches('.allow'))
-  .map((form) => `Enter presses ${form.querySelector('button').textContent}`)"""
+  .filter((form) => form.querySelector('input:not([type=hidden]), select'))
+  .map((form) => form.querySelector('button')).filter((button) => button?.matches('.allow:not([value=preview])'))
+  .map((button) => `Enter presses ${button.textContent}`)"""
 
 
 def names(views):
@@ -57,30 +58,35 @@ def crawl(window, views):
 
 
 def check(report, window, axe, folder, views, prefix="", variants=ALL):
-    page = window.page
+    """Opens views, and checks each."""
     for view, name in names(views):
-        name = prefix + name
         status = window.open(view)
         requests, size = window.weight()
-        report.figure(f"weight of {name} in {requests} requests", f"{size / 1024:.1f} KiB")
-        page.evaluate(axe)
-        wide, serious = [], []
-        for width, scheme in variants:
-            page.emulate_media(color_scheme=scheme)
-            page.set_viewport_size({"width": width, "height": 800})
-            page.evaluate(FRAME)
-            height = min(page.evaluate("document.documentElement.scrollHeight"), MAX_SHOT)
-            page.screenshot(
-                path=folder / f"{name}-{width}-{scheme}.png",
-                full_page=True,
-                clip={"x": 0, "y": 0, "width": width, "height": height},
-            )
-            serious += [f"{width} {scheme}: {found}" for found in page.evaluate(AXE) if found[0] in ("serious", "critical")]
-        for width in FIT:
-            page.set_viewport_size({"width": width, "height": 800})
-            wide += [f"{width}: {found}" for found in page.evaluate(TOO_WIDE)]
-        faults = [*window.faults(), *page.evaluate(HASTY)]
-        report.case(f"{name}: answers {status}, asks nothing elsewhere, no error", status < 500 and not faults, faults)
-        report.case(f"{name}: nothing scrolls sideways at {FIT}", not wide, "\n".join(wide))
-        report.case(f"{name}: axe finds nothing serious", not serious, "\n".join(map(str, serious)))
-        report.case(f"{name}: at most 300 KiB", size <= MAX_WEIGHT, size)
+        report.figure(f"weight of {prefix + name} in {requests} requests", f"{size / 1024:.1f} KiB")
+        report.case(f"{prefix + name}: answers {status}, with at most 300 KiB", status < 500 and size <= MAX_WEIGHT, size)
+        look(report, window, axe, folder, prefix + name, variants)
+
+
+def look(report, window, axe, folder, name, variants=ALL):
+    """Checks the page that is open."""
+    page = window.page
+    page.evaluate(axe)
+    wide, serious = [], []
+    for width, scheme in variants:
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 800})
+        page.evaluate(FRAME)
+        height = min(page.evaluate("document.documentElement.scrollHeight"), MAX_SHOT)
+        page.screenshot(
+            path=folder / f"{name}-{width}-{scheme}.png",
+            full_page=True,
+            clip={"x": 0, "y": 0, "width": width, "height": height},
+        )
+        serious += [f"{width} {scheme}: {found}" for found in page.evaluate(AXE) if found[0] in ("serious", "critical")]
+    for width in FIT:
+        page.set_viewport_size({"width": width, "height": 800})
+        wide += [f"{width}: {found}" for found in page.evaluate(TOO_WIDE)]
+    faults = [*window.faults(), *page.evaluate(HASTY)]
+    report.case(f"{name}: no error, and nothing from elsewhere", not faults, faults)
+    report.case(f"{name}: nothing scrolls sideways at {FIT}", not wide, "\n".join(wide))
+    report.case(f"{name}: axe finds nothing serious", not serious, "\n".join(map(str, serious)))
