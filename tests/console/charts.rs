@@ -23,16 +23,16 @@ pub(super) fn record(tool: &str, outcome: &str, ms: f64, memory: u64) -> Value {
         "peakMemoryBytes": memory, "callId": tool, "door": "run", "granted": [], "denied": [] })
 }
 
+/// Text of markup.
+fn text(markup: &str) -> String {
+    let texts = markup.split('<').filter_map(|part| Some(part.split_once('>')?.1));
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 /// Text of the rows of the first table of a page, without markup.
 fn rows(page: &str) -> Vec<String> {
     let table = page.split("<tbody").nth(1).unwrap_or_else(|| panic!("{page}")).split("</tbody>").next().unwrap();
-    let text = |row: &str| {
-        row.split('<')
-            .filter_map(|part| Some(part.split_once('>')?.1))
-            .filter(|text| !text.is_empty())
-            .collect::<Vec<_>>()
-    };
-    table.split("<tr").skip(1).map(|row| text(row).join(" ")).collect()
+    table.split("<tr").skip(1).map(text).collect()
 }
 
 #[test]

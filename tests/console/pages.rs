@@ -116,7 +116,8 @@ fn logged_calls_are_filtered_and_show_denials_with_their_flags() {
     assert!(only("tool=ec*").contains(">echo<") && !only("tool=ec*").contains(">file_io<"));
     assert!(only("q=SECRET.TXT").contains(">file_io<") && !only("q=SECRET.TXT").contains(">echo<"));
     assert!(only("day=2026-01-01").contains("No call matches") && only("day=today").contains(">echo<"));
-    let (_, rest) = page.split_once(&format!("{}calls/", browser.path)).unwrap();
+    let (_, rows) = page.split_once("<tbody").unwrap();
+    let (_, rest) = rows.split_once(&format!("{}calls/", browser.path)).unwrap();
     let record = browser.page(&format!("calls/{}", rest.split('"').next().unwrap()));
     for part in ["--allow-read=", "secret.txt", "<dt>Decision</dt>", "<dt>Chain</dt>"] {
         assert!(record.contains(part), "{part} in {record}");

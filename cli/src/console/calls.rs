@@ -91,7 +91,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     let content = html! {
         div.head {
             h1 { "Calls" }
-            span { a.action href=(export) download { "Export as NDJSON" } " " a.action href=(visit.path("verify")) { "Verify the log" } }
+            span.links { a.action href=(export) download { "Export as NDJSON" } " " a.action href=(visit.path("verify")) { "Verify the log" } }
         }
         form.filter role="search" {
             (Filter::fields(query))

@@ -92,3 +92,27 @@ pub(super) fn run(views: &Views, id: &str) -> Result<Answer, ViewError> {
     let whole = stream::iter([Ok(Bytes::from(text))]);
     Ok(response::file(&format!("run-{known}.json"), "application/json", whole))
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::TryStreamExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_without_its_end_is_an_error() {
+        for (end, is_whole) in
+            [(Some(Ok(None)), true), (Some(Err(io::ErrorKind::TimedOut.into())), false), (None, false)]
+        {
+            let (sender, parts) = mpsc::channel(MAX_PARTS);
+            sender.send(Ok(Some(Bytes::from_static(b"a")))).await.unwrap();
+            if let Some(end) = end {
+                sender.send(end).await.unwrap();
+            }
+            // As after a panic of the thread that reads.
+            drop(sender);
+            let read: io::Result<Vec<Bytes>> = content(parts).try_collect().await;
+            assert_eq!(read.is_ok(), is_whole, "{read:?}");
+        }
+    }
+}
