@@ -1,6 +1,6 @@
 //! The console: pages on a loopback address for people who would rather look than read. It shows kept runs, the audit log, tools
 //! and calls that wait for approval, all through the modules that the commands use, and stores answers where they store them.
-//! It calls no tool, and no tool or model reaches it.
+//! A person tries a tool in it by the way of every call. No tool or model reaches it.
 //!
 //! | module | owns |
 //! |---|---|
@@ -10,10 +10,13 @@
 //! | `query` | parameters of an address and of a form |
 //! | `view` | which page an address names, and its errors |
 //! | `layout` | the frame of a page, tables, texts that are cut |
-//! | `runs`, `run`, `calls`, `record`, `verification`, `tools`, `tool`, `schema`, `decisions` | one page each |
+//! | `runs`, `run`, `calls`, `record`, `verification`, `tools`, `tool`, `schema`, `decisions`, `trust` | one page or part each |
+//! | `form` | the form of a tool's arguments: fields from a schema, and arguments from fields |
+//! | `trial` | calls that a person tries: form, preview, result |
 
 mod calls;
 mod decisions;
+mod form;
 mod layout;
 mod query;
 mod record;
@@ -25,6 +28,8 @@ mod server;
 mod session;
 mod tool;
 mod tools;
+mod trial;
+mod trust;
 mod verification;
 mod view;
 

@@ -17,7 +17,8 @@ use super::query::Query;
 use super::response::{self, Answer};
 use super::session::Session;
 use super::tools::LoadedTools;
-use super::{calls, decisions, record, run, runs, tool, tools, verification};
+use super::trial::{self, Trials};
+use super::{calls, decisions, record, run, runs, tool, tools, trust, verification};
 
 /// Maximum time to make a page.
 const MAX_TIME: Duration = Duration::from_secs(10);
@@ -32,6 +33,7 @@ pub(crate) struct Views {
     /// Files of permanent approvals and of calls that wait.
     pub(super) kept: Kept,
     pub(super) tools: LoadedTools,
+    pub(super) trials: Trials,
 }
 
 /// Request of a session.
@@ -73,6 +75,16 @@ impl Visit {
         Self { session, page, query, until: Instant::now() + MAX_TIME }
     }
 
+    /// Returns `true` for a page of which a session that only looks has nothing.
+    pub(super) fn is_of_trial(&self) -> bool {
+        self.page.starts_with("tool/")
+    }
+
+    /// Name of the page.
+    pub(super) fn page(&self) -> &str {
+        &self.page
+    }
+
     /// Returns the path of a page of the session.
     pub(super) fn path(&self, page: &str) -> String {
         self.session.path(page)
@@ -90,7 +102,8 @@ impl Views {
     /// No folder is named, and the user has no home directory.
     pub(crate) fn new(runs: RunStore, sources: Sources) -> anyhow::Result<Self> {
         let (audit, kept) = (sources.log.folder()?, sources.rules.kept.clone());
-        Ok(Self { runs, audit, kept, tools: LoadedTools::new(sources) })
+        let trials = Trials::default();
+        Ok(Self { runs, audit, kept, tools: LoadedTools::new(sources, trials.clone()), trials })
     }
 
     /// Makes a page.
@@ -103,6 +116,8 @@ impl Views {
             ["verify"] => verification::page(self, visit),
             ["tools"] => tools::page(self, visit),
             ["tool"] => tool::page(self, visit),
+            ["tool", "call"] => trial::entry(self, visit),
+            ["tool", "trial"] => trial::page(self, visit),
             ["decisions"] => decisions::page(self, visit),
             _ => Err(ViewError::Unknown("No page has this address.".to_owned())),
         };
@@ -114,6 +129,14 @@ impl Views {
         let done = match visit.page.as_str() {
             "decisions" => decisions::answer(self, form),
             "decisions/revoke" => decisions::revoke(self, form),
+            "decisions/trust" => trust::act(self, form),
+            page @ ("tool/call" | "tool/trial") => {
+                return match trial::act(self, visit, page, form) {
+                    Ok(Err(answer)) => answer,
+                    Ok(Ok(page)) => self.framed(visit, Ok(page)),
+                    Err(error) => self.framed(visit, Err(error)),
+                };
+            }
             _ => Err(ViewError::Unknown("No form has this address.".to_owned())),
         };
         match done {
