@@ -66,7 +66,7 @@ def prepare(home):
     for answer in (["deny", "--reason", TEXT], ["allow", "--always"]):
         server.call("fs_write_file", {"path": f"<svg onload=x>{answer[0]}", "content": TEXT})
         home.must("approvals", answer[0], home.approvals()[-1]["id"], *answer[1:])
-    return server, tools
+    return server, [*tools, f"--allow-read={home.folder}/work"]
 
 
 def found(window):

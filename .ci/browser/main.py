@@ -16,6 +16,7 @@ import live
 import origins
 import shop
 import tampering
+import trying
 import views
 from home import PATIENCE, Console, Home
 from report import Report
@@ -67,6 +68,10 @@ def main():
             deciding.denies(report, window, server)
             deciding.by_keyboard(report, window, home, server)
             server.stop()
+        with report.part("calls by a form"):
+            trying.check(report, window, axe, shots)
+            window.page.set_viewport_size({"width": 1280, "height": 800})
+            window.page.emulate_media(color_scheme="light")
         with report.part("a log that was changed"):
             tampering.check(report, window, home, shots)
         window.close()
@@ -78,6 +83,7 @@ def main():
             window = Window(browser, console)
             known = hostile.found(window)
             hostile.check(report, window, known)
+            trying.hostile(report, window)
             views.check(report, window, axe, shots, hostile.kinds(known), "hostile-", views.HALF)
             window.close()
             console.stop()

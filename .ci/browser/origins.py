@@ -96,6 +96,8 @@ class Attack:
             self.case(f"a fetch of another origin reads nothing ({mode})", got == "refused", got)
             got = page.evaluate(SEND, [self.decisions, mode, self.fields])
             self.case(f"a fetch of another origin decides nothing ({mode})", got == "refused", got)
+        got = page.evaluate(SEND, [self.base + "tool/call", "no-cors", self.fields | {"name": "fs_rm", "do": "preview"}])
+        self.case("a fetch of another origin tries no call", got == "refused", got)
         got = page.evaluate(LISTEN, self.base + "events?page=calls")
         self.case("another origin gets no events", got == "refused", got)
         got = page.evaluate(OPEN, self.decisions)

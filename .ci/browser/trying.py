@@ -25,7 +25,7 @@ def end(page):
     """Waits for the result of a call; the page of one that still runs offers to show its state."""
     result = page.get_by_role("heading", name="Result")
     again = page.get_by_role("link", name="Show its state now")
-    while not result.or_(again).first.is_visible() or not result.is_visible():
+    while not result.is_visible():
         with page.expect_navigation():
             again.click()
 

@@ -11,6 +11,7 @@ use crate::short_id;
 
 use super::layout::{self, ROWS, Tab, facts, table, word};
 use super::query::{Query, parameter};
+use super::trust;
 use super::view::{Page, ViewError, Views, Visit};
 
 const HEADINGS: [&str; 5] = ["Tool", "Rule", "Granted then", "Approved (UTC)", "Take back"];
@@ -46,6 +47,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
         }
         @if permanent.len() > ROWS { p.quiet { code { "toolcrib approvals list" } " lists all " (permanent.len()) "." } }
         }
+        (trust::section(views, visit)?)
     };
     Ok(Page { title: "Decisions".to_owned(), tab: Tab::Decisions, content })
 }
@@ -55,14 +57,7 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
     let label = format!("call-{}", call.id);
     let is_denied = call.answer.as_ref().is_some_and(|answer| !answer.allowed);
     let scope = call.always_scope();
-    let mut all: Vec<(&str, Markup)> = call
-        .rows()
-        .into_iter()
-        .map(|(label, text)| match BLOCKS.contains(&label) {
-            true => (label, layout::block(&text, MAX_ARGUMENTS)),
-            false => (label, layout::line(&text, 1_100)),
-        })
-        .collect();
+    let mut all = call_facts(call);
     if let Some(reason) = call.answer.as_ref().and_then(|answer| answer.reason.as_deref()) {
         all.push(("Your reason", layout::line(reason, ApprovalAnswer::MAX_REASON_LEN)));
     }
@@ -100,6 +95,15 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
     }
 }
 
+/// Facts of a call about which a person is asked.
+pub(super) fn call_facts(call: &PendingCall) -> Vec<(&'static str, Markup)> {
+    let shown = |(label, text): (&'static str, String)| match BLOCKS.contains(&label) {
+        true => (label, layout::block(&text, MAX_ARGUMENTS)),
+        false => (label, layout::line(&text, 1_100)),
+    };
+    call.rows().into_iter().map(shown).collect()
+}
+
 fn row(visit: &Visit, one: &StoredApproval) -> [Markup; 5] {
     let granted = if one.granted.is_empty() { "nothing".to_owned() } else { one.granted.join(", ") };
     let label = format!("Revoke the approval of {}", one.tool);
@@ -123,7 +127,7 @@ fn row(visit: &Visit, one: &StoredApproval) -> [Markup; 5] {
 }
 
 /// Fields of a form that nobody sees, with the token of the session.
-fn hidden(visit: &Visit, fields: &[(&str, &str)]) -> Markup {
+pub(super) fn hidden(visit: &Visit, fields: &[(&str, &str)]) -> Markup {
     html! {
         input type="hidden" name="token" value=(visit.session.form_token);
         @for (name, value) in fields { input type="hidden" name=(name) value=(value); }

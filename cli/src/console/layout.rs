@@ -92,6 +92,12 @@ pub(super) fn line(text: &str, max: usize) -> Markup {
     html! { bdi { (one_line(kept)) } (mark(left_out)) }
 }
 
+/// Text on one line for a place without elements, such as an option, of at most `max` characters.
+pub(super) fn plain(text: &str, max: usize) -> String {
+    let (kept, left_out) = cut(text, max);
+    one_line(kept) + if left_out > 0 { " …" } else { "" }
+}
+
 /// Text with its line breaks, of at most `max` characters.
 pub(super) fn block(text: &str, max: usize) -> Markup {
     let (kept, left_out) = cut(text.trim_end(), max);

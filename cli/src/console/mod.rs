@@ -1,6 +1,6 @@
 //! The console: pages on a loopback address for people who would rather look than read. It shows kept runs, the audit log, tools
 //! and calls that wait for approval, all through the modules that the commands use, and stores answers where they store them.
-//! It calls no tool, and no tool or model reaches it.
+//! A person tries a tool in it by the way of every call. No tool or model reaches it.
 //!
 //! | module | owns |
 //! |---|---|
@@ -15,7 +15,9 @@
 //! | `figures`, `durations`, `drawing` | figures of calls by tool and time, and their charts |
 //! | `timeline` | the calls of a run as bars |
 //! | `export` | files to store |
-//! | `runs`, `run`, `calls`, `charts`, `record`, `verification`, `tools`, `tool`, `schema`, `decisions` | one page each |
+//! | `runs`, `run`, `calls`, `charts`, `record`, `verification`, `tools`, `tool`, `schema`, `decisions`, `trust` | one page or part each |
+//! | `form` | the form of a tool's arguments: fields from a schema, and arguments from fields |
+//! | `trial` | calls that a person tries: form, preview, result |
 
 mod calls;
 mod charts;
@@ -25,6 +27,7 @@ mod durations;
 mod events;
 mod export;
 mod figures;
+mod form;
 mod history;
 mod layout;
 mod query;
@@ -39,6 +42,8 @@ mod session;
 mod timeline;
 mod tool;
 mod tools;
+mod trial;
+mod trust;
 mod verification;
 mod view;
 

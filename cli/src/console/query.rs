@@ -14,9 +14,17 @@ pub(super) struct Query(Vec<(String, String)>);
 impl Query {
     /// Reads parameters in the form of addresses and forms.
     pub(super) fn read(bytes: &[u8]) -> Self {
-        Self(
-            form_urlencoded::parse(bytes).take(MAX_PARAMETERS).map(|(name, text)| (name.into(), text.into())).collect(),
-        )
+        Self::read_most(bytes, MAX_PARAMETERS)
+    }
+
+    /// Reads at most `max` parameters.
+    pub(super) fn read_most(bytes: &[u8], max: usize) -> Self {
+        Self(form_urlencoded::parse(bytes).take(max).map(|(name, text)| (name.into(), text.into())).collect())
+    }
+
+    /// Returns all parameters, as they were sent.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, text)| (name.as_str(), text.as_str()))
     }
 
     /// Returns a parameter that is not empty.

@@ -13,7 +13,7 @@ use super::layout::{self, MAX_BLOCK, Tab, facts, word};
 use super::view::{Page, ViewError, Views, Visit};
 
 /// Maximum denials and grants that are listed.
-const MAX_LISTED: usize = 100;
+pub(super) const MAX_LISTED: usize = 100;
 /// Records between two looks at the time.
 const INTERVAL: usize = 1_000;
 /// Maximum characters of a record as text.

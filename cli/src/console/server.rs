@@ -30,6 +30,7 @@ use super::query::Query;
 use super::response::{self, Answer, Refusal};
 use super::revision::Subject;
 use super::session::{Rights, Sessions};
+use super::trial;
 use super::view::{Views, Visit};
 
 /// Names of this machine in the address of a page.
@@ -40,7 +41,7 @@ const MAX_CONNECTIONS: usize = 64;
 const MAX_VIEWS: usize = 4;
 /// Maximum size of the head of a request in bytes.
 const MAX_HEAD: usize = 16 << 10;
-/// Maximum size of a form in bytes.
+/// Maximum size of a form in bytes, of other pages than those of a call that is tried.
 const MAX_FORM: usize = 16 << 10;
 /// Time for the head of a request, for its body, and for a browser to take a part of an answer.
 const ARRIVAL: Duration = Duration::from_secs(10);
@@ -130,8 +131,9 @@ impl Console {
         }
         tasks.close();
         stop.cancel();
+        let ended = async { tokio::join!(server.views.trials.end(), tokio::time::timeout(LAST_ANSWERS, tasks.wait())) };
         tokio::select! {
-            _ = tokio::time::timeout(LAST_ANSWERS, tasks.wait()) => {}
+            _ = ended => {}
             () = interrupt::hard_stop() => {}
         }
         Ok(ExitCode::SUCCESS)
@@ -201,13 +203,20 @@ impl Server {
             return Ok(response::events(events.take_until(self.stop.clone().cancelled_owned())));
         }
         let visit = Visit::new(session, page.to_owned(), query);
+        if visit.is_of_trial() && !visit.session.decides() {
+            return Err(Refusal::ReadOnly);
+        }
         if parts.method == Method::GET {
+            self.views.trials.settle(visit.page(), visit.query.get("id")).await;
             return self.show(visit, |views, visit| views.page(visit)).await;
         }
         if !self.is_own(&parts.headers) {
             return Err(Refusal::Page);
         }
-        let form = Query::read(&read(body).await?);
+        let form = match visit.is_of_trial() {
+            true => Query::read_most(&read(body, trial::MAX_FORM).await?, trial::MAX_FIELDS),
+            false => Query::read(&read(body, MAX_FORM).await?),
+        };
         if !visit.session.sent(form.get(FORM_TOKEN)) {
             return Err(Refusal::Form);
         }
@@ -258,9 +267,9 @@ fn is_inside(headers: &HeaderMap) -> bool {
     headers.get("sec-fetch-dest").is_some_and(|dest| INSIDE.iter().any(|inside| dest == inside))
 }
 
-/// Reads a form.
-async fn read(body: Incoming) -> Result<Bytes, Refusal> {
-    match tokio::time::timeout(ARRIVAL, Limited::new(body, MAX_FORM).collect()).await {
+/// Reads a form of at most `max` bytes.
+async fn read(body: Incoming, max: usize) -> Result<Bytes, Refusal> {
+    match tokio::time::timeout(ARRIVAL, Limited::new(body, max).collect()).await {
         Ok(Ok(form)) => Ok(form.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::Body),
         Ok(Err(_)) | Err(_) => Err(Refusal::Late),

@@ -18,7 +18,8 @@ use super::response::{self, Answer};
 use super::revision::{Subject, Waiting};
 use super::session::Session;
 use super::tools::LoadedTools;
-use super::{calls, charts, decisions, export, record, run, runs, tool, tools, verification};
+use super::trial::{self, Trials};
+use super::{calls, charts, decisions, export, record, run, runs, tool, tools, trust, verification};
 
 /// Maximum time to make a page.
 const MAX_TIME: Duration = Duration::from_secs(10);
@@ -34,6 +35,7 @@ pub(crate) struct Views {
     pub(super) kept: Kept,
     pub(super) tools: LoadedTools,
     pub(super) exports: Exports,
+    pub(super) trials: Trials,
 }
 
 /// Request of a session.
@@ -86,6 +88,16 @@ impl Visit {
         self.path(&format!("events{}", parameter("page", &self.page)))
     }
 
+    /// Returns `true` for a page of which a session that only looks has nothing.
+    pub(super) fn is_of_trial(&self) -> bool {
+        self.page.starts_with("tool/")
+    }
+
+    /// Name of the page.
+    pub(super) fn page(&self) -> &str {
+        &self.page
+    }
+
     /// Returns the path of a page of the session.
     pub(super) fn path(&self, page: &str) -> String {
         self.session.path(page)
@@ -103,7 +115,9 @@ impl Views {
     /// No folder is named, and the user has no home directory.
     pub(crate) fn new(runs: RunStore, sources: Sources) -> anyhow::Result<Self> {
         let (audit, kept) = (sources.log.folder()?, sources.rules.kept.clone());
-        Ok(Self { runs, audit, kept, tools: LoadedTools::new(sources), exports: Exports::new() })
+        let trials = Trials::default();
+        let tools = LoadedTools::new(sources, trials.clone());
+        Ok(Self { runs, audit, kept, tools, exports: Exports::new(), trials })
     }
 
     /// Makes a page or a file.
@@ -127,6 +141,8 @@ impl Views {
             ["verify"] => verification::page(self, visit),
             ["tools"] => tools::page(self, visit),
             ["tool"] => tool::page(self, visit),
+            ["tool", "call"] => trial::entry(self, visit),
+            ["tool", "trial"] => trial::page(self, visit),
             ["decisions"] => decisions::page(self, visit),
             _ => Err(ViewError::Unknown("No page has this address.".to_owned())),
         };
@@ -138,6 +154,14 @@ impl Views {
         let done = match visit.page.as_str() {
             "decisions" => decisions::answer(self, form),
             "decisions/revoke" => decisions::revoke(self, form),
+            "decisions/trust" => trust::act(self, form),
+            page @ ("tool/call" | "tool/trial") => {
+                return match trial::act(self, visit, page, form) {
+                    Ok(Err(answer)) => answer,
+                    Ok(Ok(page)) => framed(visit, &self.state(visit), Ok(page)),
+                    Err(error) => framed(visit, &self.state(visit), Err(error)),
+                };
+            }
             _ => Err(ViewError::Unknown("No form has this address.".to_owned())),
         };
         match done {
