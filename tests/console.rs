@@ -1,8 +1,12 @@
-//! `toolcrib console`: who reaches its pages, what they show of hostile texts and of a log that was changed, and decisions in them.
+//! `toolcrib console`: who reaches its pages, what they show of hostile texts and of a log that was changed, decisions in them, and
+//! what keeps them current.
 //! The browser here writes plain requests, so that it can also write those that no browser would.
 
 mod access;
+mod charts;
 mod decisions;
+mod export;
+mod live;
 mod pages;
 
 use std::cell::OnceCell;

@@ -120,6 +120,10 @@ fn always_is_offered_with_its_scope_and_can_be_taken_back() {
     let page = browser.page("decisions");
     assert_eq!(page.matches("Always allow").count(), 1, "only the call with a scope: {page}");
     assert!(page.contains("calls of `fs_rm` that `ask fs_rm (toolcrib.toml)` asks about"), "{page}");
+    for form in page.split("<form").filter(|form| form.contains("name=\"reason\"")) {
+        let form = form.split("</form>").next().unwrap();
+        assert!(form.contains("value=\"no\"") && !form.contains("value=\"once\""), "Enter in it denies: {form}");
+    }
     let refused = browser.send("decisions", &[("id", SECOND), ("answer", "always")]);
     assert!(refused.status == 409 && refused.body.contains("cannot be allowed permanently"), "{refused:?}");
     assert_eq!(browser.send("decisions", &[("id", FIRST), ("answer", "maybe")]).status, 404);
@@ -136,6 +140,8 @@ fn always_is_offered_with_its_scope_and_can_be_taken_back() {
     // An allowance that was not used can be taken back, and then has a reason.
     assert_eq!(browser.send("decisions", &[("id", FIRST), ("answer", "no"), ("reason", "late")]).status, 303);
     assert_eq!(pending(&crib)[0]["answer"]["reason"], "late");
+    let page = browser.page("decisions");
+    assert!(page.contains("<dt>Your reason</dt><dd><bdi>late</bdi></dd>"), "{page}");
 }
 
 #[test]

@@ -11,13 +11,13 @@ Examples:
   toolcrib console --port 8930 --share-read   the second address can only look
   toolcrib console --tools ./tools.json --allow-read=./docs
 
-The page shows kept runs, the calls in the audit log, the tools that these options load with what they \
-are granted, and the calls that wait for approval. There a person allows a call once or always, denies it \
+The page shows kept runs with the time line of their calls, the audit log with charts and exports, the tools \
+that these options load with what they are granted, and the calls that wait for approval, all of them live. There a person allows a call once or always, denies it \
 with a reason, and revokes permanent approvals, as `toolcrib approvals` does.
 
 Only this machine reaches the page, and only a browser that was opened with the printed address: its token \
 is new at each start. Whoever has the address can decide, so share the one of --share-read. Everything ends \
-with the program (Ctrl-C). Nothing is executed, and the page needs neither scripts nor a network.";
+with the program (Ctrl-C). No tool is executed, and the page needs no network. Its one script only keeps it current.";
 
 /// Serve a page with runs, calls, tools and decisions.
 #[derive(clap::Args)]

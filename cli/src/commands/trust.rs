@@ -1,7 +1,5 @@
 //! `toolcrib trust`: reviews what a source or a settings file requests, and records that a person trusts it.
 
-mod review;
-
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,7 +15,7 @@ use crate::options::{CacheFolder, CacheLimit, SourceRegistries, TrustOptions, de
 use crate::permission::ask;
 use crate::registries;
 use crate::render::{self, Advice, one_line};
-use crate::trust::{State, Subject, TrustRecord, TrustRecords, Trusted};
+use crate::trust::{State, Subject, TrustRecord, TrustRecords, Trusted, review};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -11,6 +11,7 @@ use crate::short_id;
 
 use super::layout::{self, ROWS, Tab, facts, table, word};
 use super::query::{Query, parameter};
+use super::trust;
 use super::view::{Page, ViewError, Views, Visit};
 
 const HEADINGS: [&str; 5] = ["Tool", "Rule", "Granted then", "Approved (UTC)", "Take back"];
@@ -31,17 +32,22 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
         @if let Some(id) = done { p.verdict.good role="status" { "Your answer to " code { (id) } " is stored." } }
         @if revoked { p.verdict.good role="status" { "The approval is revoked." } }
         h2 { "Waiting" }
+        div id="calls" data-live {
         @if waiting.is_empty() { p.empty { "No call waits for an answer." } }
         @for call in &waiting { (card(visit, call)) }
         @if !answered.is_empty() {
             h2 { "Answered, and not used yet" }
             @for call in &answered { (card(visit, call)) }
         }
+        }
         h2 { "Permanent approvals" }
+        div id="permanent" data-live {
         @if rows.is_empty() { p.empty { "Nothing is allowed permanently." } } @else {
             (table("Permanent approvals, newest first", HEADINGS, rows))
         }
         @if permanent.len() > ROWS { p.quiet { code { "toolcrib approvals list" } " lists all " (permanent.len()) "." } }
+        }
+        (trust::section(views, visit)?)
     };
     Ok(Page { title: "Decisions".to_owned(), tab: Tab::Decisions, content })
 }
@@ -51,14 +57,10 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
     let label = format!("call-{}", call.id);
     let is_denied = call.answer.as_ref().is_some_and(|answer| !answer.allowed);
     let scope = call.always_scope();
-    let mut all: Vec<(&str, Markup)> = call
-        .rows()
-        .into_iter()
-        .map(|(label, text)| match BLOCKS.contains(&label) {
-            true => (label, layout::block(&text, MAX_ARGUMENTS)),
-            false => (label, layout::line(&text, 1_100)),
-        })
-        .collect();
+    let mut all = call_facts(call);
+    if let Some(reason) = call.answer.as_ref().and_then(|answer| answer.reason.as_deref()) {
+        all.push(("Your reason", layout::line(reason, ApprovalAnswer::MAX_REASON_LEN)));
+    }
     all.push(("Asked", html! { (layout::time(&call.asked.to_string())) " UTC" }));
     all.push(("Until", html! { (layout::time(&call.expires().to_string())) " UTC" }));
     html! {
@@ -66,9 +68,9 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
             h3 id=(label) { (layout::line(&call.tool, 120)) " " (word(call.state())) " " code.quiet { (call.id) } }
             (facts(all))
             @if visit.session.decides() && !is_denied {
-                form.decide method="post" action=(visit.path("decisions")) {
-                    (hidden(visit, &[("id", &call.id)]))
-                    @if call.answer.is_none() {
+                @if call.answer.is_none() {
+                    form.decide method="post" action=(visit.path("decisions")) {
+                        (hidden(visit, &[("id", &call.id)]))
                         p { button.allow name="answer" value="once" { "Allow once" } span.quiet { " this call, with these arguments" } }
                         @if let Some(scope) = &scope {
                             p {
@@ -77,6 +79,10 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
                             }
                         }
                     }
+                }
+                // A form of its own: Enter in a field presses the first button of its form.
+                form.decide method="post" action=(visit.path("decisions")) {
+                    (hidden(visit, &[("id", &call.id)]))
                     p {
                         button.deny name="answer" value="no" { "Deny" }
                         label { "Reason for the model (optional)"
@@ -87,6 +93,15 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
             }
         }
     }
+}
+
+/// Facts of a call about which a person is asked.
+pub(super) fn call_facts(call: &PendingCall) -> Vec<(&'static str, Markup)> {
+    let shown = |(label, text): (&'static str, String)| match BLOCKS.contains(&label) {
+        true => (label, layout::block(&text, MAX_ARGUMENTS)),
+        false => (label, layout::line(&text, 1_100)),
+    };
+    call.rows().into_iter().map(shown).collect()
 }
 
 fn row(visit: &Visit, one: &StoredApproval) -> [Markup; 5] {
@@ -112,7 +127,7 @@ fn row(visit: &Visit, one: &StoredApproval) -> [Markup; 5] {
 }
 
 /// Fields of a form that nobody sees, with the token of the session.
-fn hidden(visit: &Visit, fields: &[(&str, &str)]) -> Markup {
+pub(super) fn hidden(visit: &Visit, fields: &[(&str, &str)]) -> Markup {
     html! {
         input type="hidden" name="token" value=(visit.session.form_token);
         @for (name, value) in fields { input type="hidden" name=(name) value=(value); }

@@ -2,11 +2,12 @@
 //! characters as escapes; the templates escape what has a meaning in a page.
 
 use maud::{DOCTYPE, Markup, html};
+use toolcrib::Outcome;
 
 use crate::render::{counted, legible, one_line};
 
 use super::query::{Query, parameter};
-use super::view::{Page, Visit};
+use super::view::{Page, PageState, Visit};
 
 /// Rows of a list on one page.
 pub(super) const ROWS: usize = 50;
@@ -22,17 +23,20 @@ pub(super) const MAX_BLOCK: usize = 4_000;
 pub(super) enum Tab {
     Runs,
     Calls,
+    Charts,
     Tools,
     Decisions,
     /// No part, for errors.
     None,
 }
 
-/// Frames a page of a session, with the number of calls that wait.
-pub(super) fn frame(visit: &Visit, waiting: usize, page: &Page) -> Markup {
+/// Frames a page of a session, with the number of calls that wait, and what its script needs to keep it current.
+pub(super) fn frame(visit: &Visit, state: &PageState, page: &Page) -> Markup {
+    let waiting = state.waiting.count();
     let tabs = [
         (Tab::Runs, "runs", "Runs"),
         (Tab::Calls, "calls", "Calls"),
+        (Tab::Charts, "charts", "Charts"),
         (Tab::Tools, "tools", "Tools"),
         (Tab::Decisions, "decisions", "Decisions"),
     ];
@@ -41,21 +45,26 @@ pub(super) fn frame(visit: &Visit, waiting: usize, page: &Page) -> Markup {
             @for (tab, path, label) in tabs {
                 a href=(visit.path(path)) aria-current=[(tab == page.tab).then_some("page")] {
                     (label)
-                    @if tab == Tab::Decisions && waiting > 0 { " " span.badge { (waiting) " waiting" } }
+                    @if tab == Tab::Decisions {
+                        " " span.badge id="waiting" data-count=(waiting) hidden[waiting == 0] { (waiting) " waiting" }
+                    }
                 }
             }
         }
+        span.state id="live" {}
         @if !visit.session.decides() { span.role { "read-only" } }
+        p.unseen id="spoken" role="status" {}
     };
-    document(&page.title, &header, &page.content)
+    document(&page.title, &header, &page.content, Some((&visit.events(), &state.revision)))
 }
 
 /// Page without a session.
 pub(super) fn notice(title: &str, advice: &str) -> Markup {
-    document(title, &html! {}, &html! { h1 { (title) } p { (advice) } })
+    document(title, &html! {}, &html! { h1 { (title) } p { (advice) } }, None)
 }
 
-fn document(title: &str, header: &Markup, content: &Markup) -> Markup {
+/// Page, with the address of its events and its revision if it stays current.
+fn document(title: &str, header: &Markup, content: &Markup, live: Option<(&str, &str)>) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -66,8 +75,9 @@ fn document(title: &str, header: &Markup, content: &Markup) -> Markup {
                 title { (title) " · toolcrib" }
                 link rel="icon" href="data:,";
                 link rel="stylesheet" href="/style.css";
+                @if live.is_some() { script src="/live.js" defer {} }
             }
-            body {
+            body data-events=[live.map(|live| live.0)] data-revision=[live.map(|live| live.1)] {
                 a.skip href="#main" { "Skip to the content" }
                 header { span.brand { "toolcrib" } (header) }
                 main id="main" tabindex="-1" { (content) }
@@ -80,6 +90,12 @@ fn document(title: &str, header: &Markup, content: &Markup) -> Markup {
 pub(super) fn line(text: &str, max: usize) -> Markup {
     let (kept, left_out) = cut(text, max);
     html! { bdi { (one_line(kept)) } (mark(left_out)) }
+}
+
+/// Text on one line for a place without elements, such as an option, of at most `max` characters.
+pub(super) fn plain(text: &str, max: usize) -> String {
+    let (kept, left_out) = cut(text, max);
+    one_line(kept) + if left_out > 0 { " …" } else { "" }
 }
 
 /// Text with its line breaks, of at most `max` characters.
@@ -115,14 +131,20 @@ pub(super) fn link(path: &str, name: &str, value: &str, text: &Markup) -> Markup
 
 /// Word with a tone, such as a state.
 pub(super) fn word(text: &str) -> Markup {
-    let tone = match text {
+    html! { span class={ "word " (tone(text)) } { (line(text, 40)) } }
+}
+
+/// Returns the tone of a word.
+pub(super) fn tone(text: &str) -> &'static str {
+    match text {
         "ok" | "answer" | "allowed" | "granted" | "ended" => "good",
         "running" | "waiting" => "live",
-        "killed" | "failed" | "error" | "denied" | "timeout" | "changed" => "bad",
+        "killed" | "failed" | "error" | "denied" | "changed" => "bad",
         "interrupted" | "budget" | "max_steps" | "warning" | "cancelled" => "doubt",
+        // All other outcomes are failures.
+        other if Outcome::ALL.iter().any(|outcome| outcome.as_str() == other) => "bad",
         _ => "plain",
-    };
-    html! { span class={ "word " (tone) } { (line(text, 40)) } }
+    }
 }
 
 /// Duration in milliseconds, in a few characters.
@@ -158,7 +180,7 @@ pub(super) fn table<const N: usize>(caption: &str, headings: [&str; N], rows: Ve
                 @for row in rows {
                     tr role="row" {
                         @for (cell, heading) in row.into_iter().zip(headings) {
-                            td role="cell" data-label=(heading) { (cell) }
+                            td role="cell" data-label=(heading) { div { (cell) } }
                         }
                     }
                 }
@@ -202,15 +224,16 @@ pub(super) fn field(name: &str, label: &str, placeholder: &str, query: &Query) -
 
 /// Links to the pages before and after.
 pub(super) fn pager(query: &Query, page: usize, has_more: bool) -> Markup {
+    let (first, last) = if query.get("sort").is_some() { ("Previous", "Next") } else { ("Newer", "Older") };
     let before = page.checked_sub(1).and_then(|before| query.turned(before));
     let after = has_more.then(|| query.turned(page + 1)).flatten();
     html! {
         @if page > 0 || has_more {
             nav.pager aria-label="Pages of the list" {
-                @if let Some(before) = before { a rel="prev" href=(before) { "← Newer" } }
+                @if let Some(before) = before { a rel="prev" href=(before) { "← " (first) } }
                 span { "Page " (page + 1) }
-                @if let Some(after) = &after { a rel="next" href=(after) { "Older →" } }
-                @if has_more && after.is_none() { span.quiet { "Narrow the list to see older ones." } }
+                @if let Some(after) = &after { a rel="next" href=(after) { (last) " →" } }
+                @if has_more && after.is_none() { span.quiet { "Narrow the list to see more." } }
             }
         }
     }
@@ -230,6 +253,19 @@ mod tests {
         }
         let label = choice("a", "b", "c", ["\" onfocus=\"x"], None).into_string();
         assert!(!label.contains("\" onfocus=\"x"), "{label}");
+    }
+
+    #[test]
+    fn every_outcome_has_the_tone_of_a_failure_except_ok_and_cancelled() {
+        for outcome in Outcome::ALL {
+            let tone = match outcome {
+                Outcome::Ok => "word good",
+                Outcome::Cancelled => "word doubt",
+                _ => "word bad",
+            };
+            let shown = word(outcome.as_str()).into_string();
+            assert!(shown.contains(tone), "{shown}");
+        }
     }
 
     #[test]

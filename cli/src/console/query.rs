@@ -14,9 +14,17 @@ pub(super) struct Query(Vec<(String, String)>);
 impl Query {
     /// Reads parameters in the form of addresses and forms.
     pub(super) fn read(bytes: &[u8]) -> Self {
-        Self(
-            form_urlencoded::parse(bytes).take(MAX_PARAMETERS).map(|(name, text)| (name.into(), text.into())).collect(),
-        )
+        Self::read_most(bytes, MAX_PARAMETERS)
+    }
+
+    /// Reads at most `max` parameters.
+    pub(super) fn read_most(bytes: &[u8], max: usize) -> Self {
+        Self(form_urlencoded::parse(bytes).take(max).map(|(name, text)| (name.into(), text.into())).collect())
+    }
+
+    /// Returns all parameters, as they were sent.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, text)| (name.as_str(), text.as_str()))
     }
 
     /// Returns a parameter that is not empty.
@@ -29,6 +37,14 @@ impl Query {
     pub(super) fn page(&self) -> usize {
         let page: usize = self.get("page").and_then(|page| page.parse().ok()).unwrap_or(1);
         page.clamp(1, MAX_PAGE) - 1
+    }
+
+    /// Returns those parameters that have one of these names, in the form of an address.
+    pub(super) fn only(&self, names: &[&str]) -> String {
+        let kept: Vec<_> =
+            self.0.iter().filter(|(name, text)| names.contains(&name.as_str()) && !text.is_empty()).collect();
+        let mut address = form_urlencoded::Serializer::for_suffix(String::from("?"), 1);
+        if kept.is_empty() { String::new() } else { address.extend_pairs(kept).finish() }
     }
 
     /// Returns the parameters of the page before or after, if lists have it; pages count from 0.
@@ -58,6 +74,8 @@ mod tests {
         assert_eq!((query.get("q"), query.get("state")), (Some("a & b"), None));
         assert_eq!(query.turned(2).as_deref(), Some("?q=a+%26+b&page=3"));
         assert_eq!(query.turned(MAX_PAGE), None);
+        assert_eq!(query.only(&["q", "state"]), "?q=a+%26+b");
+        assert_eq!(query.only(&["tool"]), "");
         assert_eq!(parameter("name", "\"><&"), "?name=%22%3E%3C%26");
     }
 }

@@ -7,12 +7,13 @@ use toolcrib::audit::{self, LogEntry};
 
 use crate::audit_facts::arguments;
 use crate::parse::rounded_size;
+use crate::render::counted;
 
 use super::layout::{self, MAX_BLOCK, Tab, facts, word};
 use super::view::{Page, ViewError, Views, Visit};
 
 /// Maximum denials and grants that are listed.
-const MAX_LISTED: usize = 100;
+pub(super) const MAX_LISTED: usize = 100;
 /// Records between two looks at the time.
 const INTERVAL: usize = 1_000;
 /// Maximum characters of a record as text.
@@ -37,8 +38,8 @@ pub(super) struct Record {
 /// Denied capability.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Denied {
-    capability: String,
-    flag: Option<String>,
+    pub(super) capability: String,
+    pub(super) flag: Option<String>,
 }
 
 /// Facts that only the text of a record has.
@@ -50,9 +51,13 @@ pub(super) struct More {
     caller: Option<String>,
     denied: Vec<Denied>,
     pub(super) decision: Option<Decision>,
-    waited_ms: f64,
-    cpu_ms: f64,
-    peak_memory_bytes: u64,
+    pub(super) waited_ms: f64,
+    pub(super) cpu_ms: f64,
+    pub(super) peak_memory_bytes: u64,
+    fuel: Option<u64>,
+    disk_bytes: u64,
+    /// Parts that the call showed while it ran. Their content is not kept.
+    parts: u64,
     seq: u64,
     chain: String,
 }
@@ -81,6 +86,32 @@ impl Record {
             granted: entry.granted.clone(),
             denied: std::mem::take(&mut more.denied),
             more,
+        }
+    }
+}
+
+/// Returns the peak memory of a call in bytes, without the other facts of its record.
+pub(super) fn peak_memory(entry: &LogEntry) -> u64 {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Peak {
+        #[serde(default)]
+        peak_memory_bytes: u64,
+    }
+    serde_json::from_str::<Peak>(&entry.text).map_or(0, |peak| peak.peak_memory_bytes)
+}
+
+/// Shows the time and the resources of a call.
+pub(super) fn usage(record: &Record) -> Markup {
+    let More { waited_ms, cpu_ms, peak_memory_bytes, fuel, disk_bytes, parts, .. } = &record.more;
+    html! {
+        (layout::duration(record.ms))
+        span.quiet {
+            ", waited " (layout::duration(*waited_ms)) ", computed " (layout::duration(*cpu_ms))
+            ", memory " (rounded_size(*peak_memory_bytes))
+            @if let Some(fuel) = fuel { ", fuel " (fuel) }
+            @if *disk_bytes > 0 { ", wrote " (rounded_size(*disk_bytes)) }
+            @if *parts > 0 { ", showed " (counted(*parts, "part")) " (not kept)" }
         }
     }
 }
@@ -146,8 +177,7 @@ pub(super) fn page(views: &Views, visit: &Visit, file: &str, line: &str) -> Resu
 
 fn shown(entry: &LogEntry) -> Page {
     let record = Record::of(entry);
-    let More { call_id, door, caller, decision: decided, waited_ms, cpu_ms, peak_memory_bytes, seq, chain, .. } =
-        &record.more;
+    let More { call_id, door, caller, decision: decided, seq, chain, .. } = &record.more;
     let pretty = |text: &str| {
         let value: Option<Value> = serde_json::from_str(text).ok();
         value.and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or_else(|| text.to_owned())
@@ -156,13 +186,7 @@ fn shown(entry: &LogEntry) -> Page {
         ("Tool", layout::line(&record.tool, 200)),
         ("Outcome", word(&record.outcome)),
         ("Ended", html! { (layout::time(&record.ts)) " UTC" }),
-        (
-            "Duration",
-            html! {
-                (layout::duration(record.ms)) span.quiet { ", waited " (layout::duration(*waited_ms)) ", computed "
-                    (layout::duration(*cpu_ms)) ", memory " (rounded_size(*peak_memory_bytes)) }
-            },
-        ),
+        ("Duration", usage(&record)),
         ("Granted", grants(&record.granted)),
         ("Denied", denials(&record.denied, MAX_LISTED)),
     ];

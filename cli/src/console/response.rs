@@ -1,21 +1,29 @@
-//! Answers of the console. Every one has the headers that confine a page: no scripts, no frames, nothing from elsewhere, nothing
-//! stored.
+//! Answers of the console. Every one has the headers that confine a page: no script but that of the console, no frames, nothing
+//! from elsewhere, nothing stored.
+
+use std::io;
 
 use bytes::Bytes;
+use futures::{Stream, TryStreamExt};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
-use http_body_util::Full;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Frame;
 use maud::Markup;
 
 use super::layout;
 
 /// Answer.
-pub(super) type Answer = Response<Full<Bytes>>;
+pub(super) type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
 /// Style sheet of all pages.
 const STYLE: &str = include_str!("style.css");
-/// Content that a browser may use on a page. The pages have no script.
-const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; \
-                              frame-ancestors 'none'; base-uri 'none'";
+/// Script of all pages, which keeps them current.
+const SCRIPT: &str = include_str!("live.js");
+/// Content that a browser may use on a page: scripts are files of the console, and no text becomes a script or markup.
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; \
+                              img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; \
+                              require-trusted-types-for 'script'; trusted-types 'none'";
 /// Headers of every answer. With `same-origin`, a browser names its origin with forms, which it would not with `no-referrer`,
 /// and tells other origins nothing.
 const HEADERS: [(HeaderName, &str); 9] = [
@@ -53,6 +61,8 @@ pub(super) enum Refusal {
     ReadOnly,
     /// The method has no meaning here.
     Method,
+    /// Too many pages listen to events.
+    Listeners,
 }
 
 impl Refusal {
@@ -84,6 +94,11 @@ impl Refusal {
             Self::ReadOnly => {
                 (StatusCode::FORBIDDEN, "This session can only look", "The other printed address can decide.")
             }
+            Self::Listeners => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Too many pages listen",
+                "Close pages of the console, or reload this one to see what is new.",
+            ),
             Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "Unknown method", "Use a page of the console."),
         }
     }
@@ -105,6 +120,30 @@ pub(super) fn style() -> Answer {
     with_type(StatusCode::OK, "text/css; charset=utf-8", STYLE.to_owned())
 }
 
+/// Creates the answer with the script.
+pub(super) fn script() -> Answer {
+    with_type(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT.to_owned())
+}
+
+/// Creates an answer with events, which has no end of its own.
+pub(super) fn events(events: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Answer {
+    with_body("text/event-stream", streamed(events))
+}
+
+/// Creates an answer that a browser stores as a file. Where its stream ends with an error, the connection breaks, so that the
+/// browser does not take the part for the whole.
+pub(super) fn file(
+    name: &str,
+    kind: &'static str,
+    content: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+) -> Answer {
+    let mut answer = with_body(kind, streamed(content));
+    let disposition = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""));
+    let disposition = disposition.unwrap_or(HeaderValue::from_static("attachment"));
+    answer.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
+    answer
+}
+
 /// Creates an answer that leads to another address of the console.
 pub(super) fn lead(to: &str) -> Answer {
     let mut answer = with_type(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", String::new());
@@ -116,10 +155,19 @@ pub(super) fn lead(to: &str) -> Answer {
 
 fn with_type(status: StatusCode, kind: &'static str, text: String) -> Answer {
     let length = HeaderValue::from(text.len());
-    let mut answer = Response::new(Full::new(Bytes::from(text)));
+    let mut answer = with_body(kind, Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync());
     *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_LENGTH, length);
+    answer
+}
+
+fn streamed(content: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> UnsyncBoxBody<Bytes, io::Error> {
+    StreamBody::new(content.map_ok(Frame::data)).boxed_unsync()
+}
+
+fn with_body(kind: &'static str, body: UnsyncBoxBody<Bytes, io::Error>) -> Answer {
+    let mut answer = Response::new(body);
     let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_LENGTH, length);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.extend(HEADERS.map(|(name, value)| (name, HeaderValue::from_static(value))));
     answer

@@ -13,7 +13,8 @@ use crate::runs::{KeptRun, RunStore};
 
 use super::layout::{self, MAX_BLOCK, Tab, facts, word};
 use super::query::parameter;
-use super::record::{Record, address, decision, denials, grants};
+use super::record::{Record, address, decision, denials, grants, usage};
+use super::timeline::Timeline;
 use super::view::{Page, ViewError, Views, Visit};
 
 /// Maximum messages on one page.
@@ -43,25 +44,35 @@ pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewE
     let made: HashSet<String> = shown.iter().flat_map(Message::calls).map(|call| call.id).collect();
     let is_orphan = |message: &Message| message.answered_call().is_none_or(|id| !made.contains(id));
     let is_last = until == run.messages.len();
+    let mut timeline = Timeline::default();
+    for (at, message) in (from..).zip(shown) {
+        for (number, call) in message.calls().iter().take(MAX_CALLS).enumerate() {
+            timeline.add(&anchor(at, number), of_call(&logged, call));
+        }
+    }
     let title = run.figures.title.clone().unwrap_or_else(|| "Run".to_owned());
     let content = html! {
-        h1 { (layout::line(&title, 160)) }
-        (head(visit, &run))
+        div.head {
+            h1 { (layout::line(&title, 160)) }
+            a.action href=(visit.path(&format!("runs/{id}/export"))) download { "Export as JSON" }
+        }
+        div id="head" data-live { (head(visit, &run)) }
+        div id="timeline" data-live { (timeline.show()) }
         h2 { "Conversation" }
         @if from > 0 { (turn(visit, id, from.saturating_sub(MAX_MESSAGES), "Earlier messages")) }
-        ol.talk {
-            @for message in shown.iter().filter(|message| is_orphan(message)) {
-                li { (self::message(visit, message, &results, &logged)) }
+        ol.talk id="talk" data-live {
+            @for (at, message) in (from..).zip(shown).filter(|(_, message)| is_orphan(message)) {
+                li { (self::message(visit, (at, message), &results, &logged)) }
             }
             @if is_last {
-                @for call in &run.pending { li { (one_call(visit, call, html! { "not made yet" }, None)) } }
-                @for (call, state) in &run.open { li { (one_call(visit, call, html! { (state.in_words()) }, None)) } }
+                @for call in &run.pending { li { (one_call(visit, call, None, html! { "not made yet" }, None)) } }
+                @for (call, state) in &run.open { li { (one_call(visit, call, None, html! { (state.in_words()) }, None)) } }
                 @if !run.arriving.is_empty() {
                     li { h3 { "Model " (word("running")) } (layout::block(&run.arriving, MAX_BLOCK)) }
                 }
             }
         }
-        @if !is_last { (turn(visit, id, until, "Later messages")) }
+        div id="later" data-live { @if !is_last { (turn(visit, id, until, "Later messages")) } }
     };
     Ok(Page { title: "Run".to_owned(), tab: Tab::Runs, content })
 }
@@ -122,7 +133,22 @@ fn head(visit: &Visit, run: &KeptRun) -> Markup {
     facts(all)
 }
 
-fn message(visit: &Visit, message: &Message, results: &HashMap<&str, &Message>, logged: &Logged) -> Markup {
+/// Returns the identifier of a call in the page, by the number of its message and its own.
+fn anchor(message: usize, call: usize) -> String {
+    format!("call-{message}-{call}")
+}
+
+/// Returns the records of a call.
+fn of_call<'l>(logged: &'l Logged, call: &Call) -> &'l [Record] {
+    logged.get(&(call.name.clone(), call.id.clone())).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn message(
+    visit: &Visit,
+    (at, message): (usize, &Message),
+    results: &HashMap<&str, &Message>,
+    logged: &Logged,
+) -> Markup {
     let author = match message.role {
         Role::System | Role::Developer => "System",
         Role::User => "User",
@@ -137,20 +163,20 @@ fn message(visit: &Visit, message: &Message, results: &HashMap<&str, &Message>, 
         } @else if !text.is_empty() {
             (layout::block(&text, MAX_BLOCK))
         }
-        @for call in calls.iter().take(MAX_CALLS) {
+        @for (number, call) in calls.iter().take(MAX_CALLS).enumerate() {
             @let result = results.get(call.id.as_str()).map(|result| result.shown_text());
-            @let records = logged.get(&(call.name.clone(), call.id.clone())).map(Vec::as_slice).unwrap_or_default();
-            (one_call(visit, call, self::logged_in_words(visit, call, records), result.as_deref()))
+            @let about = self::logged_in_words(visit, call, of_call(logged, call));
+            (one_call(visit, call, Some(&anchor(at, number)), about, result.as_deref()))
         }
         @if calls.len() > MAX_CALLS { p.quiet { "and " (calls.len() - MAX_CALLS) " more calls" } }
     }
 }
 
 /// Shows a call with its state or its record, and its result.
-fn one_call(visit: &Visit, call: &Call, about: Markup, result: Option<&str>) -> Markup {
+fn one_call(visit: &Visit, call: &Call, anchor: Option<&str>, about: Markup, result: Option<&str>) -> Markup {
     let name = layout::line(&call.name, 120);
     html! {
-        section.call {
+        section.call id=[anchor] tabindex=[anchor.map(|_| "-1")] {
             h4 { "Call of " (layout::link(&visit.path("tool"), "name", &call.name, &name)) }
             (layout::block(&call.arguments, MAX_BLOCK))
             div.about { (about) }
@@ -180,10 +206,7 @@ fn logged_in_words(visit: &Visit, call: &Call, records: &[Record]) -> Markup {
 fn of_record<'a>(visit: &Visit, record: &Record) -> Vec<(&'a str, Markup)> {
     let path = visit.path(&address(&record.file, record.line));
     let mut all = vec![
-        (
-            "Outcome",
-            html! { (word(&record.outcome)) " in " (layout::duration(record.ms)) " " a href=(path) { "record" } },
-        ),
+        ("Outcome", html! { (word(&record.outcome)) " in " (usage(record)) " " a href=(path) { "record" } }),
         ("Granted", grants(&record.granted)),
     ];
     if !record.denied.is_empty() {

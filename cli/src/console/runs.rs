@@ -43,6 +43,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
             button { "Filter" }
             @if is_filtered { a href=(visit.path("runs")) { "Show all" } }
         }
+        div id="list" data-live {
         @if stored.is_empty() {
             p.empty { "No run is kept yet. " code { "toolcrib run" } " and " code { "toolcrib chat" } " keep theirs here." }
         } @else if shown.is_empty() {
@@ -52,6 +53,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
         }
         @for problem in damaged.iter().take(ROWS) { p.problem { (layout::line(problem, 400)) } }
         (pager(query, page, has_more))
+        }
     };
     Ok(Page { title: "Runs".to_owned(), tab: Tab::Runs, content })
 }

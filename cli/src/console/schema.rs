@@ -109,7 +109,7 @@ fn kind(schema: &Value) -> String {
 }
 
 /// Rules of a schema for a value.
-fn rules(fields: &Map<String, Value>) -> Markup {
+pub(super) fn rules(fields: &Map<String, Value>) -> Markup {
     let values = fields.get("enum").and_then(Value::as_array);
     html! {
         @for name in RULES {

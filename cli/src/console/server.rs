@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -23,10 +24,13 @@ use crate::http_server::{Connections, Hosts, Origins, Use, WriteLimit, accept, h
 use crate::interrupt;
 use crate::render::{self, Advice};
 
+use super::events::Events;
 use super::layout;
 use super::query::Query;
 use super::response::{self, Answer, Refusal};
+use super::revision::Subject;
 use super::session::{Rights, Sessions};
+use super::trial;
 use super::view::{Views, Visit};
 
 /// Names of this machine in the address of a page.
@@ -37,12 +41,15 @@ const MAX_CONNECTIONS: usize = 64;
 const MAX_VIEWS: usize = 4;
 /// Maximum size of the head of a request in bytes.
 const MAX_HEAD: usize = 16 << 10;
-/// Maximum size of a form in bytes.
+/// Maximum size of a form in bytes, of other pages than those of a call that is tried.
 const MAX_FORM: usize = 16 << 10;
 /// Time for the head of a request, for its body, and for a browser to take a part of an answer.
 const ARRIVAL: Duration = Duration::from_secs(10);
 /// Time in which the last answers are sent when the program ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// Page of the events, and its parameter with the page that listens.
+const EVENTS: &str = "events";
+const LISTENING: &str = "page";
 /// Field of a form with its token.
 const FORM_TOKEN: &str = "token";
 /// Destinations of a request, as a browser states them, that show one page inside another.
@@ -56,7 +63,10 @@ pub(crate) struct Console {
 
 /// State of all connections.
 struct Server {
-    views: Views,
+    views: Arc<Views>,
+    events: Arc<Events>,
+    /// End of the program, which ends events.
+    stop: CancellationToken,
     sessions: Sessions,
     connections: Connections,
     hosts: Hosts,
@@ -99,28 +109,31 @@ impl Console {
         });
         let hosts = HOSTS.iter().filter_map(|host| format!("{host}:{port}").parse().ok()).collect();
         let origins = HOSTS.iter().filter_map(|host| format!("http://{host}:{port}").parse().ok()).collect();
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let server = Arc::new(Server {
-            views,
+            views: Arc::new(views),
+            events: Events::new(),
+            stop: stop.clone(),
             sessions,
             connections: Connections::new(MAX_CONNECTIONS),
             hosts: Hosts::new(hosts),
             origins: Origins::new(origins),
             running: Arc::new(Semaphore::new(MAX_VIEWS)),
         });
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         loop {
             let accepted = tokio::select! {
                 accepted = accept(&self.listener, &server.connections) => accepted,
                 () = interrupt::soft_stop() => break,
             };
             if let Some((stream, room)) = accepted {
-                tasks.spawn(server.clone().connect(stream, room, stop.clone()));
+                tasks.spawn(server.clone().connect(stream, room));
             }
         }
         tasks.close();
         stop.cancel();
+        let ended = async { tokio::join!(server.views.trials.end(), tokio::time::timeout(LAST_ANSWERS, tasks.wait())) };
         tokio::select! {
-            _ = tokio::time::timeout(LAST_ANSWERS, tasks.wait()) => {}
+            _ = ended => {}
             () = interrupt::hard_stop() => {}
         }
         Ok(ExitCode::SUCCESS)
@@ -129,7 +142,7 @@ impl Console {
 
 impl Server {
     /// Serves the requests of one connection, until its browser leaves, it makes room for another, or the program ends.
-    async fn connect(self: Arc<Self>, stream: TcpStream, room: OwnedSemaphorePermit, stop: CancellationToken) {
+    async fn connect(self: Arc<Self>, stream: TcpStream, room: OwnedSemaphorePermit) {
         let client = self.connections.begin(room);
         let service = service_fn(|request| {
             let (server, client) = (self.clone(), client.clone());
@@ -155,7 +168,7 @@ impl Server {
             // A fault of a connection concerns its browser only.
             ended = connection.as_mut() => drop(ended),
             () = client.makes_room() => {}
-            () = stop.cancelled() => {
+            () = self.stop.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 drop(connection.await);
             }
@@ -176,6 +189,7 @@ impl Server {
         let (path, query) = (parts.uri.path(), Query::read(parts.uri.query().unwrap_or_default().as_bytes()));
         match (&parts.method, path) {
             (&Method::GET, "/style.css") => return Ok(response::style()),
+            (&Method::GET, "/live.js") => return Ok(response::script()),
             (&Method::GET, "/") => return self.begin(&query),
             (&Method::GET | &Method::POST, _) => {}
             _ => return Err(Refusal::Method),
@@ -183,14 +197,26 @@ impl Server {
         let (name, page) = path.trim_start_matches('/').split_once('/').ok_or(Refusal::Session)?;
         let session = self.sessions.find(name, &parts.headers).ok_or(Refusal::Session)?;
         used.admit();
+        if parts.method == Method::GET && page == EVENTS {
+            let subject = Subject::of(query.get(LISTENING).unwrap_or_default());
+            let events = self.events.listen(&self.views, &session, subject).ok_or(Refusal::Listeners)?;
+            return Ok(response::events(events.take_until(self.stop.clone().cancelled_owned())));
+        }
         let visit = Visit::new(session, page.to_owned(), query);
+        if visit.is_of_trial() && !visit.session.decides() {
+            return Err(Refusal::ReadOnly);
+        }
         if parts.method == Method::GET {
+            self.views.trials.settle(visit.page(), visit.query.get("id")).await;
             return self.show(visit, |views, visit| views.page(visit)).await;
         }
         if !self.is_own(&parts.headers) {
             return Err(Refusal::Page);
         }
-        let form = Query::read(&read(body).await?);
+        let form = match visit.is_of_trial() {
+            true => Query::read_most(&read(body, trial::MAX_FORM).await?, trial::MAX_FIELDS),
+            false => Query::read(&read(body, MAX_FORM).await?),
+        };
         if !visit.session.sent(form.get(FORM_TOKEN)) {
             return Err(Refusal::Form);
         }
@@ -241,9 +267,9 @@ fn is_inside(headers: &HeaderMap) -> bool {
     headers.get("sec-fetch-dest").is_some_and(|dest| INSIDE.iter().any(|inside| dest == inside))
 }
 
-/// Reads a form.
-async fn read(body: Incoming) -> Result<Bytes, Refusal> {
-    match tokio::time::timeout(ARRIVAL, Limited::new(body, MAX_FORM).collect()).await {
+/// Reads a form of at most `max` bytes.
+async fn read(body: Incoming, max: usize) -> Result<Bytes, Refusal> {
+    match tokio::time::timeout(ARRIVAL, Limited::new(body, max).collect()).await {
         Ok(Ok(form)) => Ok(form.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::Body),
         Ok(Err(_)) | Err(_) => Err(Refusal::Late),

@@ -99,6 +99,10 @@ fn head<'a>(visit: &Visit, runtime: &Runtime, tool: &Tool) -> Vec<(&'a str, Mark
             }
         }));
     }
+    if visit.session.decides() {
+        let form = html! { "Try a call" };
+        all.push(("Try", layout::link(&visit.path("tool/call"), "name", &tool.name, &form)));
+    }
     let logged = html! { "Logged calls of this tool" };
     all.push(("Calls", layout::link(&visit.path("calls"), "tool", &tool.name, &logged)));
     all

@@ -4,17 +4,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use maud::{Markup, html};
+use serde_json::Map;
 use toolcrib::tool::Limits;
-use toolcrib::{Runtime, Tool};
+use toolcrib::{Builder, Runtime, Tool};
 
 use crate::options::Sources;
 use crate::tool_facts::{disabled, first_sentence, granted, needs, permissions, source};
 
 use super::layout::{self, MAX_CELL, ROWS, Tab, choice, field, pager, table, word};
+use super::trial::Trials;
 use super::view::{Page, ViewError, Views, Visit};
 
 /// Age at which the tools are read again.
 const MAX_AGE: Duration = Duration::from_secs(10);
+/// Name of the console in the records of its calls.
+const DOOR: &str = "console";
 const HEADINGS: [&str; 6] = ["Tool", "State", "Needs", "Granted", "Source", "Description"];
 /// States of a tool.
 const STATES: [&str; 2] = ["usable", "disabled"];
@@ -22,15 +26,26 @@ const STATES: [&str; 2] = ["usable", "disabled"];
 /// Tools of the sources, as they were read last.
 pub(super) struct LoadedTools {
     sources: Sources,
+    /// Where the questions about calls of the console are answered.
+    trials: Trials,
     loaded: Mutex<Option<(Instant, Arc<Runtime>)>>,
 }
 
 impl LoadedTools {
-    pub(super) fn new(sources: Sources) -> Self {
-        Self { sources, loaded: Mutex::default() }
+    pub(super) fn new(sources: Sources, trials: Trials) -> Self {
+        Self { sources, trials, loaded: Mutex::default() }
     }
 
-    /// Returns the tools, which nothing here calls.
+    pub(super) fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// Lets the tools be read again, after a decision about them.
+    pub(super) fn reload(&self) {
+        *self.loaded.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Returns the tools, which only a person's trials call.
     ///
     /// # Errors
     ///
@@ -40,7 +55,9 @@ impl LoadedTools {
         if let Some((_, runtime)) = loaded.as_ref().filter(|(read, _)| read.elapsed() < MAX_AGE) {
             return Ok(runtime.clone());
         }
-        let runtime = Arc::new(self.sources.runtime(Limits::default().deadline, [])?);
+        let approver = Arc::new(self.trials.clone());
+        let with = |builder: Builder| builder.application(DOOR, Map::new()).approver(approver);
+        let runtime = Arc::new(self.sources.runtime_with(Limits::default().deadline, [], with)?);
         *loaded = Some((Instant::now(), runtime.clone()));
         Ok(runtime)
     }

@@ -8,16 +8,18 @@ use http::StatusCode;
 use maud::{Markup, html};
 
 use crate::options::{Kept, Sources};
-use crate::permission::PendingCalls;
 use crate::render::{self, one_line, shortened};
 use crate::runs::RunStore;
 
+use super::export::Exports;
 use super::layout::{Tab, frame};
-use super::query::Query;
+use super::query::{Query, parameter};
 use super::response::{self, Answer};
+use super::revision::{Subject, Waiting};
 use super::session::Session;
 use super::tools::LoadedTools;
-use super::{calls, decisions, record, run, runs, tool, tools, verification};
+use super::trial::{self, Trials};
+use super::{calls, charts, decisions, export, record, run, runs, tool, tools, trust, verification};
 
 /// Maximum time to make a page.
 const MAX_TIME: Duration = Duration::from_secs(10);
@@ -32,6 +34,8 @@ pub(crate) struct Views {
     /// Files of permanent approvals and of calls that wait.
     pub(super) kept: Kept,
     pub(super) tools: LoadedTools,
+    pub(super) exports: Exports,
+    pub(super) trials: Trials,
 }
 
 /// Request of a session.
@@ -68,9 +72,30 @@ pub(super) struct Page {
     pub(super) content: Markup,
 }
 
+/// State that a page was made with.
+pub(super) struct PageState {
+    pub(super) revision: String,
+    pub(super) waiting: Waiting,
+}
+
 impl Visit {
     pub(super) fn new(session: Arc<Session>, page: String, query: Query) -> Self {
         Self { session, page, query, until: Instant::now() + MAX_TIME }
+    }
+
+    /// Returns the address of the events of the page.
+    pub(super) fn events(&self) -> String {
+        self.path(&format!("events{}", parameter("page", &self.page)))
+    }
+
+    /// Returns `true` for a page of which a session that only looks has nothing.
+    pub(super) fn is_of_trial(&self) -> bool {
+        self.page.starts_with("tool/")
+    }
+
+    /// Name of the page.
+    pub(super) fn page(&self) -> &str {
+        &self.page
     }
 
     /// Returns the path of a page of the session.
@@ -90,23 +115,38 @@ impl Views {
     /// No folder is named, and the user has no home directory.
     pub(crate) fn new(runs: RunStore, sources: Sources) -> anyhow::Result<Self> {
         let (audit, kept) = (sources.log.folder()?, sources.rules.kept.clone());
-        Ok(Self { runs, audit, kept, tools: LoadedTools::new(sources) })
+        let trials = Trials::default();
+        let tools = LoadedTools::new(sources, trials.clone());
+        Ok(Self { runs, audit, kept, tools, exports: Exports::new(), trials })
     }
 
-    /// Makes a page.
+    /// Makes a page or a file.
     pub(super) fn page(&self, visit: &Visit) -> Answer {
+        // What changes while the page is made is seen by the next look.
+        let state = self.state(visit);
         let page = match visit.page.split('/').collect::<Vec<_>>()[..] {
             [""] | ["runs"] => runs::page(self, visit),
             ["runs", id] => run::page(self, visit, id),
+            ["runs", id, "export"] => match export::run(self, id) {
+                Ok(file) => return file,
+                Err(error) => Err(error),
+            },
             ["calls"] => calls::page(self, visit),
+            ["calls", "export"] => match export::calls(self, visit) {
+                Ok(file) => return file,
+                Err(error) => Err(error),
+            },
+            ["charts"] => charts::page(self, visit),
             ["calls", file, line] => record::page(self, visit, file, line),
             ["verify"] => verification::page(self, visit),
             ["tools"] => tools::page(self, visit),
             ["tool"] => tool::page(self, visit),
+            ["tool", "call"] => trial::entry(self, visit),
+            ["tool", "trial"] => trial::page(self, visit),
             ["decisions"] => decisions::page(self, visit),
             _ => Err(ViewError::Unknown("No page has this address.".to_owned())),
         };
-        self.framed(visit, page)
+        framed(visit, &state, page)
     }
 
     /// Stores a decision, and leads to the page with its effect.
@@ -114,32 +154,38 @@ impl Views {
         let done = match visit.page.as_str() {
             "decisions" => decisions::answer(self, form),
             "decisions/revoke" => decisions::revoke(self, form),
+            "decisions/trust" => trust::act(self, form),
+            page @ ("tool/call" | "tool/trial") => {
+                return match trial::act(self, visit, page, form) {
+                    Ok(Err(answer)) => answer,
+                    Ok(Ok(page)) => framed(visit, &self.state(visit), Ok(page)),
+                    Err(error) => framed(visit, &self.state(visit), Err(error)),
+                };
+            }
             _ => Err(ViewError::Unknown("No form has this address.".to_owned())),
         };
         match done {
             Ok(query) => response::lead(&visit.path(&format!("decisions{query}"))),
-            Err(error) => self.framed(visit, Err(error)),
+            Err(error) => framed(visit, &self.state(visit), Err(error)),
         }
     }
 
-    /// Frames a page or an error.
-    fn framed(&self, visit: &Visit, page: Result<Page, ViewError>) -> Answer {
+    fn state(&self, visit: &Visit) -> PageState {
         let waiting = self.waiting();
-        match page {
-            Ok(page) => response::page(StatusCode::OK, frame(visit, waiting, &page)),
-            Err(error) => {
-                let (status, title, text, hint) = error.in_words();
-                let content = html! { h1 { (title) } p { (text) } @for hint in hint { p.quiet { (hint) } } };
-                let page = Page { title: title.to_owned(), tab: Tab::None, content };
-                response::page(status, frame(visit, waiting, &page))
-            }
-        }
+        PageState { revision: self.revision(&Subject::of(&visit.page), &waiting), waiting }
     }
+}
 
-    /// Returns the number of calls that wait for an answer; 0 if they cannot be read, which the page of decisions reports.
-    fn waiting(&self) -> usize {
-        let calls = self.kept.pending().and_then(|calls: PendingCalls| calls.list().ok()).unwrap_or_default();
-        calls.iter().filter(|call| call.answer.is_none()).count()
+/// Frames a page or an error.
+fn framed(visit: &Visit, state: &PageState, page: Result<Page, ViewError>) -> Answer {
+    match page {
+        Ok(page) => response::page(StatusCode::OK, frame(visit, state, &page)),
+        Err(error) => {
+            let (status, title, text, hint) = error.in_words();
+            let content = html! { h1 { (title) } p { (text) } @for hint in hint { p.quiet { (hint) } } };
+            let page = Page { title: title.to_owned(), tab: Tab::None, content };
+            response::page(status, frame(visit, state, &page))
+        }
     }
 }
 

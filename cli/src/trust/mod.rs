@@ -4,6 +4,7 @@
 mod ceiling;
 mod phrase;
 mod record;
+pub(crate) mod review;
 mod subject;
 
 use std::path::Path;

@@ -108,7 +108,7 @@ impl PendingCall {
     /// # Errors
     ///
     /// The system has no random numbers.
-    pub(super) fn new(request: &ApprovalRequest<'_>, client: &str, owner: &str) -> anyhow::Result<Self> {
+    pub(crate) fn new(request: &ApprovalRequest<'_>, client: &str, owner: &str) -> anyhow::Result<Self> {
         let tool = request.tool;
         let short = |text: &str| shortened(text, MAX_TEXT).into_owned();
         let RequestDetails { source, fixed, properties } = RequestDetails::new(request);

@@ -7,14 +7,15 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::render::{self, one_line};
-use crate::trust::{Item, State, Subject, TrustRecord, phrases};
+
+use super::{Item, State, Subject, TrustRecord, phrases};
 
 /// Prefix of the requests of a settings file.
 const SETTING: &str = "setting:";
 
 /// Difference of a part of a subject from the reviewed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Change {
+pub(crate) struct Change {
     /// Name of the tool, hook or setting.
     name: String,
     /// Kind of the difference.
@@ -42,7 +43,7 @@ enum ChangeKind {
 }
 
 /// Formats a review.
-pub(super) fn text(path: &Path, subject: &Subject, state: &State) -> String {
+pub(crate) fn text(path: &Path, subject: &Subject, state: &State) -> String {
     let mut text = String::new();
     let shown = one_line(&render::from_here(path).display().to_string());
     let heading = match state {
@@ -71,7 +72,7 @@ pub(super) fn text(path: &Path, subject: &Subject, state: &State) -> String {
 }
 
 /// Lists the differences of a subject from the record of an earlier review.
-pub(super) fn changes(record: &TrustRecord, subject: &Subject) -> Vec<Change> {
+pub(crate) fn changes(record: &TrustRecord, subject: &Subject) -> Vec<Change> {
     let find = |items: &[Item], name: &str| items.iter().find(|item| item.name == name).cloned();
     let present = subject.items.iter().filter_map(|item| {
         let Some(before) = find(&record.items, &item.name) else {

@@ -1,0 +1,185 @@
+// Keeps an open page of the console current. The server tells by events that what the page shows has changed; then the page
+// itself is loaded again, and the parts marked with `data-live` take over what differs. Nothing here makes markup of text: the
+// browser parses the loaded page as a document of its own, in which no script runs. Without this script a page has to be
+// reloaded, and is the same otherwise.
+'use strict';
+(() => {
+  const MIN_PAUSE = 250; // Milliseconds between two loads, and at least REST times as long as the last one took.
+  const REST = 4;
+  const MAX_LOAD = 20000; // A load that takes longer is given up.
+  const SILENCE = 30000; // The server sends something every ten seconds.
+  const MAX_RETRY = 30000;
+  const GUARD = 700; // After a change under the pointer, a click on a decision meant what was there before.
+
+  const { events: address } = document.body.dataset;
+  const state = document.getElementById('live');
+  const spoken = document.getElementById('spoken');
+  const badge = document.getElementById('waiting');
+  if (!address || !state || !window.EventSource) return;
+
+  let shown = document.body.dataset.revision; // Revision of the page as it is now.
+  let stream, silence, again, retry = 1000;
+  let loading = false, stale = false, timer, next = 0;
+  let waiting = Number(badge.dataset.count), lost = false, kept = false;
+  let pointer, moved = -Infinity;
+
+  const say = (text) => { spoken.textContent = text; };
+
+  // Shows whether the page is current, and offers to reload one of which a part in use was not replaced.
+  const mark = (word, tone) => {
+    state.className = 'state ' + tone;
+    if (!kept || tone === 'off') { state.textContent = word; return; }
+    if (state.querySelector('a')) return;
+    const link = document.createElement('a');
+    link.href = location.href;
+    link.textContent = 'reload';
+    state.replaceChildren('new content: ', link);
+    say('New content. Reload the page to see it.');
+  };
+
+  // Connection: while the page is in sight, and again some time after it is lost.
+  const connect = () => {
+    clearTimeout(again);
+    if (stream || document.hidden) return;
+    stream = new EventSource(address);
+    stream.onopen = () => {
+      retry = 1000;
+      if (lost) say('Live again.');
+      lost = false;
+      listen();
+      mark('live', 'on');
+    };
+    stream.onerror = lose;
+    stream.addEventListener('beat', listen);
+    stream.addEventListener('state', (event) => {
+      listen();
+      const news = JSON.parse(event.data);
+      count(news.waiting);
+      if (news.revision !== shown) { stale = true; schedule(); }
+    });
+  };
+  const close = () => {
+    clearTimeout(silence); clearTimeout(timer); clearTimeout(again);
+    timer = undefined;
+    if (stream) stream.close();
+    stream = undefined;
+  };
+  const lose = () => {
+    close();
+    if (!lost) say('Not live: the console cannot be reached.');
+    lost = true;
+    mark('not live', 'off');
+    if (!document.hidden) again = setTimeout(connect, retry);
+    retry = Math.min(2 * retry, MAX_RETRY);
+  };
+  const listen = () => { clearTimeout(silence); silence = setTimeout(lose, SILENCE); };
+
+  // The number of calls that wait is on every page.
+  const count = (number) => {
+    if (number > waiting) say(number === 1 ? 'One call waits for an answer.' : number + ' calls wait for an answer.');
+    waiting = number;
+    badge.textContent = number + ' waiting';
+    badge.hidden = number === 0;
+  };
+
+  // Loads: one at a time, and with pauses, however many changes there are.
+  const schedule = () => {
+    if (loading || timer || document.hidden || !document.querySelector('[data-live]')) return;
+    timer = setTimeout(load, Math.max(0, next - performance.now()));
+  };
+  const load = () => {
+    timer = undefined; loading = true; stale = false;
+    const begun = performance.now(), request = new XMLHttpRequest();
+    request.open('GET', location.href.split('#')[0]);
+    request.responseType = 'document';
+    request.timeout = MAX_LOAD;
+    request.onloadend = () => {
+      loading = false;
+      if (request.status === 200 && request.response) apply(request.response);
+      else mark('not live', 'off');
+      const now = performance.now();
+      next = now + Math.max(MIN_PAUSE, REST * (now - begun));
+      if (stale) schedule();
+    };
+    request.send();
+  };
+
+  const apply = (page) => {
+    const under = () => pointer && document.elementFromPoint(pointer.x, pointer.y);
+    const before = under();
+    let changed = false;
+    kept = false;
+    for (const part of document.querySelectorAll('[data-live]')) {
+      const fresh = page.getElementById(part.id);
+      if (fresh) changed = merge(part, fresh) || changed; else kept = true;
+    }
+    shown = page.body.dataset.revision;
+    if (changed && (!pointer || under() !== before)) moved = performance.now();
+    mark('live', 'on');
+  };
+
+  // A part of a form that has the focus or a changed field stays as it is.
+  const changedField = (field) => field.type === 'checkbox' || field.type === 'radio' ? field.checked !== field.defaultChecked
+    : field.tagName === 'SELECT' ? !([...field.options].find((one) => one.defaultSelected) || field.options[0] || {}).selected
+    : field.type !== 'hidden' && field.value !== field.defaultValue;
+  const inUse = (node) => node.nodeType === 1 && ((node.contains(document.activeElement) && document.activeElement.closest('form'))
+    || [...node.querySelectorAll('input, textarea, select')].some(changedField));
+
+  // Text that is equal for equal nodes, whether their details are open or not.
+  const key = (node) => {
+    if (node.nodeType !== 1) return node.nodeType + (node.nodeValue || '');
+    if (node.tagName !== 'DETAILS' && !node.querySelector('details[open]')) return node.outerHTML;
+    const copy = node.cloneNode(true);
+    for (const one of [copy, ...copy.querySelectorAll('details')]) one.removeAttribute('open');
+    return copy.outerHTML;
+  };
+  // Elements of which the content is compared in its turn: focus, selection and open details in them stay.
+  const alike = (one, other) => one.nodeType === 1 && one.tagName === other.tagName && !/^(pre|form|svg)$/i.test(one.tagName)
+    && one.children.length > 0 && other.children.length > 0 && attributes(one) === attributes(other);
+  const attributes = (node) => [...node.attributes].filter((it) => it.name !== 'open').map((it) => it.name + '=' + it.value).join('\n');
+
+  // Gives a node the children of another one, and keeps those that are equal where they are. Returns true if any differed.
+  const merge = (node, other) => {
+    const old = [...node.childNodes], fresh = [...other.childNodes], keys = fresh.map(key), wanted = new Set(keys);
+    const oldKeys = old.map(key), places = new Map();
+    oldKeys.forEach((it, at) => places.has(it) ? places.get(it).push(at) : places.set(it, [at]));
+    let at = 0, changed = false;
+    const drop = () => {
+      if (inUse(old[at])) kept = true; else { old[at].remove(); changed = true; }
+      at += 1;
+    };
+    fresh.forEach((one, index) => {
+      const equal = (places.get(keys[index]) || []).find((place) => place >= at);
+      if (equal !== undefined) {
+        while (at < equal) drop();
+        at += 1;
+        return;
+      }
+      const candidate = at < old.length && !wanted.has(oldKeys[at]) ? old[at] : undefined;
+      if (candidate && alike(candidate, one)) {
+        changed = merge(candidate, one) || changed;
+        at += 1;
+        return;
+      }
+      if (candidate && inUse(candidate)) { kept = true; at += 1; return; }
+      node.insertBefore(document.adoptNode(one), old[at] || null);
+      changed = true;
+      if (candidate) drop();
+    });
+    while (at < old.length) drop();
+    return changed;
+  };
+
+  // A decision that moved under the pointer is not meant. Keys act on what has the focus, which does not move.
+  addEventListener('pointermove', (event) => { pointer = { x: event.clientX, y: event.clientY }; }, { passive: true });
+  document.addEventListener('click', (event) => {
+    if (event.detail === 0 || performance.now() - moved > GUARD || !event.target.closest('form[method=post]')) return;
+    event.preventDefault();
+    event.stopPropagation();
+    say('The page has just changed. Look at it, and click again.');
+  }, true);
+
+  document.addEventListener('visibilitychange', () => { if (document.hidden) close(); else { retry = 1000; connect(); } });
+  addEventListener('pagehide', close);
+  addEventListener('pageshow', connect);
+})();

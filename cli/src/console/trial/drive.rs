@@ -1,0 +1,43 @@
+//! The course of one call that is tried: it runs in a session of its own until it has a result, or until it is stopped.
+
+use std::sync::Arc;
+
+use toolcrib::Runtime;
+use toolcrib::ToolResult;
+
+use crate::calls::Calls;
+
+use super::gate::Gate;
+use super::outcome::Shown;
+use super::{Trial, Trials};
+
+/// Drives a call to its end, and keeps what is shown of its result.
+pub(super) async fn drive(trials: Trials, trial: Arc<Trial>, runtime: Arc<Runtime>) {
+    // Compiled ahead, so that its time is not that of the call; the call itself reports a program that cannot be compiled.
+    tokio::select! {
+        _ = async { (runtime.prepare(&trial.call.name).await, runtime.prepare_hooks().await) } => {}
+        () = trial.stop.cancelled() => {}
+    }
+    let session = runtime.open_session();
+    session.watched_by(Arc::new(Gate::new(trials.clone(), trial.clone())));
+    let mut calls = Calls::start(&session, vec![trial.call.clone()]);
+    let mut is_stopped = false;
+    let result = loop {
+        tokio::select! {
+            biased;
+            () = trial.stop.cancelled(), if !is_stopped => {
+                calls.cancel();
+                trial.cancelled.cancel();
+                is_stopped = true;
+            }
+            result = calls.next() => break result,
+        }
+    };
+    session.end().await;
+    trials.invocations().retain(|_, of| !Arc::ptr_eq(of, &trial));
+    let shown = result.as_ref().map(|result: &ToolResult| Shown::of(result, &runtime)).unwrap_or_default();
+    trial.change(|state| {
+        state.questions.clear();
+        state.outcome = Some(Arc::new(shown));
+    });
+}

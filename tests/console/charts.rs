@@ -1,0 +1,172 @@
+//! Charts, the order of calls, and the time line of a run: figures of prepared logs, within limits, and inert.
+
+use std::fs;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::Console;
+use super::pages::{HOSTILE, assert_inert, keep, message};
+use crate::crib::Crib;
+
+/// Writes a log of today with these records. Only their own fields matter to the pages.
+pub(super) fn log(crib: &Crib, records: &[Value]) {
+    let today = Timestamp::now().strftime("%Y%m%d").to_string();
+    let text: String = records.iter().map(|record| format!("{record}\n")).collect();
+    fs::create_dir_all(crib.path("audit")).unwrap();
+    fs::write(crib.path(&format!("audit/{today}.log")), text).unwrap();
+}
+
+/// A record of a call that has just ended.
+pub(super) fn record(tool: &str, outcome: &str, ms: f64, memory: u64) -> Value {
+    json!({ "ts": Timestamp::now().to_string(), "tool": tool, "outcome": outcome, "ms": ms, "cpuMs": ms / 2.0,
+        "peakMemoryBytes": memory, "callId": tool, "door": "run", "granted": [], "denied": [] })
+}
+
+/// Text of markup.
+fn text(markup: &str) -> String {
+    let texts = markup.split('<').filter_map(|part| Some(part.split_once('>')?.1));
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Text of the rows of the first table of a page, without markup.
+fn rows(page: &str) -> Vec<String> {
+    let table = page.split("<tbody").nth(1).unwrap_or_else(|| panic!("{page}")).split("</tbody>").next().unwrap();
+    table.split("<tr").skip(1).map(text).collect()
+}
+
+#[test]
+fn the_slowest_and_the_largest_calls_are_found() {
+    let crib = Crib::new();
+    let mut records: Vec<Value> = (0..200).map(|at| record("quick", "ok", f64::from(at % 7), 1_000)).collect();
+    records[20] = record("slow", "deadline", 90_000.0, 2_000);
+    records[40] = record("large", "ok", 3.0, 500 << 20);
+    records[60] = record("slow", "ok", 80_000.0, 2_000);
+    log(&crib, &records);
+    let console = Console::start(&crib, &[]);
+    let browser = console.browser();
+    let newest = rows(&browser.page("calls"));
+    assert!(newest.len() == 50 && newest.iter().all(|row| row.contains("quick")), "{newest:?}");
+    let longest = browser.page("calls?sort=duration");
+    assert!(
+        longest.contains("Logged calls, longest first") && longest.contains("sort=duration&amp;page=2"),
+        "{longest}"
+    );
+    let longest = rows(&longest);
+    assert!(longest[0].contains("slow") && longest[0].contains("1.5 min"), "{longest:?}");
+    assert!(longest[1].contains("1.3 min") && longest[2].contains("6.0 ms"), "{longest:?}");
+    let largest = rows(&browser.page("calls?sort=memory"));
+    assert!(largest[0].contains("large") && largest[0].contains("500.0 MiB"), "{largest:?}");
+    let filtered = rows(&browser.page("calls?sort=duration&outcome=ok&tool=slow"));
+    assert!(filtered.len() == 1 && filtered[0].contains("1.3 min"), "{filtered:?}");
+    assert_eq!(rows(&browser.page("calls?sort=duration&page=4")).len(), 50);
+}
+
+#[test]
+fn charts_show_tools_by_time_and_denials_by_capability() {
+    let crib = Crib::new();
+    let mut records: Vec<Value> = (0..99).map(|_| record("quick", "ok", 2.0, 1 << 20)).collect();
+    records.extend((0..3).map(|_| record("slow", "deadline", 30_000.0, 8 << 20)));
+    let mut denied = record("reader", "denied", 1.0, 0);
+    denied["denied"] = json!([{ "capability": "read:/srv/a.txt", "flag": "--allow-read=/srv" }]);
+    records.extend([denied.clone(), denied]);
+    let mut old = record("ancient", "ok", 1.0, 0);
+    old["ts"] = json!((Timestamp::now() - SignedDuration::from_hours(24 * 60)).to_string());
+    records.insert(0, old);
+    log(&crib, &records);
+    let console = Console::start(&crib, &[]);
+    let browser = console.browser();
+    let page = browser.page("charts");
+    assert!(page.contains("104 calls, 5 failures (every outcome but ok)"), "{page}");
+    let tools = rows(&page);
+    assert!(tools[0].starts_with("slow 3 3 30.0 s 30.0 s 30.0 s 1.5 min 8.0 MiB"), "the slowest is first: {tools:?}");
+    assert!(tools.len() == 3 && tools[1].starts_with("quick 99 0 "), "{tools:?}");
+    assert!(rows(&browser.page("charts?by=calls"))[0].starts_with("quick"));
+    assert!(rows(&browser.page("charts?by=failures"))[0].starts_with("slow"));
+    for part in [
+        "<svg class=\"bars\" role=\"img\" aria-labelledby=\"calls-title calls-text\"",
+        "<desc id=\"calls-text\">104 in all; the most, 104, from ",
+        "The numbers of this chart",
+        "quick 99, slow 3, reader 2",
+        "Denied capabilities, most denials first",
+        "read:/srv/a.txt",
+        "--allow-read=/srv",
+        "calls?q=read%3A%2Fsrv%2Fa.txt",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    assert!(!page.contains("ancient") && browser.page("charts?span=all").contains("ancient"));
+    for span in ["1+hour", "30+days"] {
+        let page = browser.page(&format!("charts?span={span}"));
+        assert!(page.contains("104 calls") && !page.contains("ancient"), "{span}: {page}");
+    }
+    let one = browser.page("charts?tool=quick");
+    assert!(one.contains("99 calls, 0 failures") && one.contains("None in this time."), "{one}");
+    assert!(browser.page("charts?tool=none").contains("No call is logged in this time"));
+}
+
+#[test]
+fn charts_of_a_hostile_log_are_bounded_and_inert() {
+    let crib = Crib::new();
+    let mut records: Vec<Value> = (0..3_000).map(|at| record(&format!("tool-{at}"), "ok", 1.0, 1)).collect();
+    let mut worst = record(HOSTILE, HOSTILE, 1e300, u64::MAX);
+    let denied = |at: usize| json!({ "capability": format!("{HOSTILE}{at}"), "flag": HOSTILE });
+    worst["denied"] = (0..3_000).map(denied).collect();
+    records[0] = worst;
+    for (at, time) in ["", "9999-12-31T23:59:59Z", "-009999-01-02T00:00:00Z", "1970-01-01T00:00:00Z"].iter().enumerate()
+    {
+        records[at + 1]["ts"] = json!(time);
+    }
+    records.push(record(&"y".repeat(100_000), "ok", -5.0, 0));
+    log(&crib, &records);
+    let console = Console::start(&crib, &[]);
+    let browser = console.browser();
+    for span in ["1+hour", "24+hours", "30+days", "all"] {
+        for by in ["99th+percentile", "calls"] {
+            let page = browser.page(&format!("charts?span={span}&by={by}"));
+            assert!(page.len() < 300_000, "{span}: {}", page.len());
+            if by == "99th+percentile" {
+                assert_inert(&page);
+            }
+        }
+    }
+    assert_inert(&browser.page("calls?sort=duration"));
+    assert!(browser.page("calls?sort=memory").contains("<h1>Calls</h1>"));
+}
+
+#[test]
+fn a_run_shows_its_calls_as_a_time_line() {
+    let crib = Crib::new();
+    let call =
+        |id: &str, name: &str| json!({ "id": id, "type": "function", "function": { "name": name, "arguments": "{}" } });
+    let calls = json!([call("quick", "quick"), call("slow", "slow"), call(HOSTILE, HOSTILE), call("other", "none")]);
+    let result = |id: &str| message(json!({ "role": "tool", "content": "x", "tool_call_id": id }));
+    let lines = [
+        message(json!({ "role": "user", "content": "go" })),
+        message(json!({ "role": "assistant", "content": "", "tool_calls": calls })),
+        result("quick"),
+        result("slow"),
+        result(HOSTILE),
+        result("other"),
+    ];
+    keep(&crib, "7k3md-x0q9a", "m", &lines);
+    let mut slow = record("slow", "deadline", 60_000.0, 4 << 20);
+    slow["waitedMs"] = json!(2_000.0);
+    slow["fuel"] = json!(77);
+    slow["parts"] = json!(3);
+    log(&crib, &[record("quick", "ok", 5.0, 1 << 20), slow, record(HOSTILE, HOSTILE, 1.0, 0)]);
+    let console = Console::start(&crib, &[]);
+    let browser = console.browser();
+    let page = browser.page("runs/7k3md-x0q9a");
+    assert_inert(&page);
+    let rows = rows(&page);
+    assert_eq!(rows.len(), 3, "{rows:?}");
+    assert!(rows[0].contains("quick") && rows[0].contains("5.0 ms") && rows[0].contains("ok"), "{rows:?}");
+    assert!(rows[1].contains("1.0 min") && rows[1].contains("waited 2.0 s"), "{rows:?}");
+    for part in
+        ["href=\"#call-1-1\"", "<section class=\"call\" id=\"call-1-1\"", "class=\"wait\"", "1 more call without"]
+    {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    assert!(page.contains(", fuel 77") && page.contains("showed 3 parts (not kept)"), "{page}");
+}
