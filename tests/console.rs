@@ -4,6 +4,8 @@
 mod access;
 mod decisions;
 mod pages;
+mod trials;
+mod trust;
 
 use std::cell::OnceCell;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,4 +1,4 @@
-//! `toolcrib console`: a page on this machine that shows runs, calls and tools, and answers approvals.
+//! `toolcrib console`: a page on this machine that shows runs, calls and tools, tries calls, and answers approvals.
 
 use std::process::ExitCode;
 
@@ -13,11 +13,13 @@ Examples:
 
 The page shows kept runs, the calls in the audit log, the tools that these options load with what they \
 are granted, and the calls that wait for approval. There a person allows a call once or always, denies it \
-with a reason, and revokes permanent approvals, as `toolcrib approvals` does.
+with a reason, and revokes permanent approvals, as `toolcrib approvals` does; trusts a source or ends its \
+trust, as `toolcrib trust` does; and tries a tool by a form, under the permissions and rules of these \
+options, with the preview first.
 
 Only this machine reaches the page, and only a browser that was opened with the printed address: its token \
 is new at each start. Whoever has the address can decide, so share the one of --share-read. Everything ends \
-with the program (Ctrl-C). Nothing is executed, and the page needs neither scripts nor a network.";
+with the program (Ctrl-C), also the calls that run. The page needs neither scripts nor a network.";
 
 /// Serve a page with runs, calls, tools and decisions.
 #[derive(clap::Args)]
