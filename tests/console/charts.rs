@@ -14,7 +14,7 @@ pub(super) fn log(crib: &Crib, records: &[Value]) {
     let today = Timestamp::now().strftime("%Y%m%d").to_string();
     let text: String = records.iter().map(|record| format!("{record}\n")).collect();
     fs::create_dir_all(crib.path("audit")).unwrap();
-    fs::write(crib.path(&format!("audit/{today}.log")), text).unwrap();
+    fs::write(crib.path(format!("audit/{today}.log")), text).unwrap();
 }
 
 /// A record of a call that has just ended.

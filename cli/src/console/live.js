@@ -66,7 +66,7 @@
   };
   const lose = () => {
     close();
-    if (!lost) say('Not live: the console cannot be reached.');
+    if (!lost) say('Not live: the console cannot be reached, or too many of its pages are open.');
     lost = true;
     mark('not live', 'off');
     if (!document.hidden) again = setTimeout(connect, retry);
