@@ -8,6 +8,8 @@ mod decisions;
 mod export;
 mod live;
 mod pages;
+mod trials;
+mod trust;
 
 use std::cell::OnceCell;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,4 +1,4 @@
-"""Cases and measurements: each case prints a line, and a table of the parts with their times ends the program."""
+"""Cases and measurements: each case prints a line with its time, and a table of the parts ends the program."""
 
 import contextlib
 import time
@@ -7,7 +7,8 @@ import traceback
 
 class Report:
     def __init__(self):
-        self.parts, self.figures, self.started = [], [], time.monotonic()
+        self.parts, self.figures = [], []
+        self.started = self.last = time.monotonic()
 
     @contextlib.contextmanager
     def part(self, name):
@@ -21,11 +22,13 @@ class Report:
         self.parts[-1][3] = time.monotonic() - self.parts[-1][3]
 
     def case(self, name, is_right, detail=""):
-        """Counts and prints a case; of one that failed, the detail too."""
+        """Counts and prints a case with the time since the last one; of one that failed, the detail too."""
+        now = time.monotonic()
+        took, self.last = now - self.last, now
         part = self.parts[-1]
         part[1] += 1
         part[2] += not is_right
-        print(f"{'ok  ' if is_right else 'FAIL'} {name}", flush=True)
+        print(f"{'ok  ' if is_right else 'FAIL'} {took:5.1f} s  {name}", flush=True)
         if not is_right:
             print("     " + str(detail).strip()[-3000:].replace("\n", "\n     "), flush=True)
 

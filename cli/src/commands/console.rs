@@ -1,4 +1,4 @@
-//! `toolcrib console`: a page on this machine that shows runs, calls and tools, and answers approvals.
+//! `toolcrib console`: a page on this machine that shows runs, calls and tools, tries calls, and answers approvals.
 
 use std::process::ExitCode;
 
@@ -12,12 +12,15 @@ Examples:
   toolcrib console --tools ./tools.json --allow-read=./docs
 
 The page shows kept runs with the time line of their calls, the audit log with charts and exports, the tools \
-that these options load with what they are granted, and the calls that wait for approval, all of them live. There a person allows a call once or always, denies it \
-with a reason, and revokes permanent approvals, as `toolcrib approvals` does.
+that these options load with what they are granted, and the calls that wait for approval, all of them live. \
+There a person allows a call once or always, denies it with a reason, and revokes permanent approvals, as \
+`toolcrib approvals` does; trusts a source or ends its trust, as `toolcrib trust` does; and tries a tool by a \
+form, under the permissions and rules of these options, with the preview first.
 
 Only this machine reaches the page, and only a browser that was opened with the printed address: its token \
 is new at each start. Whoever has the address can decide, so share the one of --share-read. Everything ends \
-with the program (Ctrl-C). No tool is executed, and the page needs no network. Its one script only keeps it current.";
+with the program (Ctrl-C), also the calls that run. The page needs no network, and its one script only keeps it \
+current.";
 
 /// Serve a page with runs, calls, tools and decisions.
 #[derive(clap::Args)]

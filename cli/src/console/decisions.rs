@@ -139,7 +139,11 @@ pub(super) fn answer(views: &Views, form: &Query) -> Result<String, ViewError> {
     let (calls, id) = (pending(views)?, form.get("id").unwrap_or_default());
     let call = match form.get("answer") {
         Some("once") => calls.allow(id, None)?.0,
-        Some("always") => calls.allow(id, Some(&approvals(views)?))?.0,
+        Some("always") => {
+            let allowed = calls.allow(id, Some(&approvals(views)?))?.0;
+            views.tools.reload();
+            allowed
+        }
         Some("no") => calls.deny(id, form.get("reason").unwrap_or_default())?,
         _ => return Err(ViewError::Unknown("The form has no answer.".to_owned())),
     };
@@ -151,7 +155,10 @@ pub(super) fn revoke(views: &Views, form: &Query) -> Result<String, ViewError> {
     let wanted = form.get("approval").unwrap_or_default();
     match approvals(views)?.remove(|one| key(one) == wanted)? {
         0 => Err(ViewError::Unknown("The approval is revoked already.".to_owned())),
-        _ => Ok(parameter("revoked", "1")),
+        _ => {
+            views.tools.reload();
+            Ok(parameter("revoked", "1"))
+        }
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     let content = html! {
         h1 { (layout::line(&tool.name, 120)) }
         @if let Some(description) = &tool.description { (layout::block(description, MAX_BLOCK)) }
-        (facts(head(visit, &runtime, tool)))
+        (facts(head(views, visit, &runtime, tool)))
         h2 { "Arguments" }
         @if tool.text.is_some() { p { "It takes text instead of arguments." } }
         @match schema {
@@ -49,7 +49,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     Ok(Page { title: one_line(&render::shortened(&tool.name, 80)), tab: Tab::Tools, content })
 }
 
-fn head<'a>(visit: &Visit, runtime: &Runtime, tool: &Tool) -> Vec<(&'a str, Markup)> {
+fn head<'a>(views: &Views, visit: &Visit, runtime: &Runtime, tool: &Tool) -> Vec<(&'a str, Markup)> {
     let state = disabled(runtime, tool);
     let mut all = vec![
         (
@@ -64,6 +64,16 @@ fn head<'a>(visit: &Visit, runtime: &Runtime, tool: &Tool) -> Vec<(&'a str, Mark
             html! { (layout::line(&source(tool), 300)) @if let Some(index) = tool.origin.index { " (tool[" (index) "])" } },
         ),
         ("Trust", trust(tool)),
+        (
+            "Signer",
+            html! {
+                @match views.tools.sources().signers(&tool.origin.path).as_deref() {
+                    Some([]) => "the installed bundle is not signed by anybody whom you trust",
+                    Some(signers) => (layout::line(&signers.join(", "), 300)),
+                    None => span.quiet { "not known: the tool is not of an installed bundle" },
+                }
+            },
+        ),
         (
             "Needs",
             html! {

@@ -40,8 +40,9 @@ impl LoadedTools {
         &self.sources
     }
 
-    /// Lets the tools be read again, after a decision about them.
+    /// Lets the tools be read again, after a decision about them. Calls that wait for a click were prepared before it, so they end.
     pub(super) fn reload(&self) {
+        self.trials.stop_waiting();
         *self.loaded.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 

@@ -58,7 +58,9 @@ pub(super) fn section(views: &Views, visit: &Visit) -> Result<Markup, ViewError>
 /// Returns the sources of the console, and the settings and instructions of its folder.
 fn candidates(sources: &Sources) -> Vec<Candidate> {
     let files = config::default_file().into_iter().chain(instructions::default_file());
-    let paths = sources.paths().unwrap_or_default().into_iter().filter(|path| !builtin::holds(path));
+    // A person agreed to an installed bundle when they installed it.
+    let is_agreed = |path: &Path| builtin::holds(path) || sources.signers(path).is_some();
+    let paths = sources.paths().unwrap_or_default().into_iter().filter(|path| !is_agreed(path));
     let paths = paths.chain(files).take(MAX_PATHS);
     paths.map(|path| Candidate { subject: Subject::read(&path), path }).collect()
 }

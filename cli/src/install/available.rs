@@ -19,6 +19,8 @@ pub(crate) struct AvailableBundle {
     pub(crate) review: String,
     /// Requests that the user granted.
     pub(crate) granted: Vec<String>,
+    /// Verified signers to which the user agreed.
+    pub(crate) signers: Vec<String>,
 }
 
 /// Available bundles, and hints about those of a lock that are not available.
@@ -78,8 +80,9 @@ impl AvailableBundles {
             // Two names of one content: the grants of the first count.
             Some(_) if self.bundles.iter().any(|other| other.file == file) => {}
             Some(agreed) => {
-                let granted = agreed.bundle.granted.clone();
-                self.bundles.push(AvailableBundle { name: name.clone(), file, review: agreed.review.clone(), granted });
+                let (name, review) = (name.clone(), agreed.review.clone());
+                let (granted, signers) = (agreed.bundle.granted.clone(), agreed.bundle.signers.clone());
+                self.bundles.push(AvailableBundle { name, file, review, granted, signers });
             }
         }
         agreed.is_some()

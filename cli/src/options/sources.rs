@@ -7,7 +7,7 @@ use toolcrib::source::Diagnostic;
 use toolcrib::{Builder, Runtime};
 
 use crate::builtin;
-use crate::install::{AvailableBundles, LOCK_FILE};
+use crate::install::{AvailableBundles, LOCK_FILE, signer_name};
 use crate::render::{self, Advice};
 
 use super::installation::available;
@@ -82,6 +82,13 @@ impl Sources {
         if let Some(more @ 1..) = warnings.len().checked_sub(MAX_WARNINGS) {
             render::warning(&format!("and {more} more: `toolcrib validate` lists them all"));
         }
+    }
+
+    /// Returns the names of the signers of the installed bundle that has a source; `None` if no installed bundle has it.
+    pub(crate) fn signers(&self, source: &Path) -> Option<Vec<String>> {
+        let bundles = self.installed().ok()?.bundles;
+        let bundle = bundles.iter().find(|bundle| source.starts_with(&bundle.file))?;
+        Some(bundle.signers.iter().map(|pin| signer_name(pin).to_owned()).collect())
     }
 
     /// Returns the installed bundles; none if sources are named.

@@ -169,6 +169,11 @@ impl Trials {
         let _ = tokio::time::timeout(MAX_PAGE_WAIT, settled).await;
     }
 
+    /// Ends the calls that wait for a click.
+    pub(super) fn stop_waiting(&self) {
+        self.all().iter().filter(|trial| !trial.state().questions.is_empty()).for_each(|trial| trial.stop.cancel());
+    }
+
     /// Ends all calls, and waits for their records.
     pub(super) async fn end(&self) {
         self.0.stop.cancel();
