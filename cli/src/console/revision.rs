@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::Path;
 
+use crate::options::TrustOptions;
 use crate::permission::PendingCalls;
 use crate::runs::RunStore;
 
@@ -25,7 +26,7 @@ pub(super) enum Subject {
     Run(String),
     /// The audit log.
     Calls,
-    /// Calls that wait, and approvals.
+    /// Calls that wait, approvals, and trusted paths.
     Decisions,
     /// Nothing that changes.
     Still,
@@ -76,6 +77,7 @@ impl Views {
             Subject::Decisions => {
                 self.stamp_pending(&mut hash);
                 self.kept.file().inspect(|approvals| stamp(approvals.path(), &mut hash));
+                TrustOptions::records().inspect(|trusted| stamp(trusted.path(), &mut hash));
                 waiting.hash(&mut hash);
             }
             Subject::Still => {}

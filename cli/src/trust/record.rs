@@ -36,6 +36,10 @@ impl TrustRecords {
         Self(ListFile::new(path, "trusted", MAX_BYTES))
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
     /// Reads the records, oldest first.
     ///
     /// # Errors
