@@ -1,3 +1,5 @@
+//! Round trips between arguments and the fields of a form, its buttons, its problems and its bounds.
+
 use serde_json::{Value, json};
 
 use super::*;
