@@ -1,3 +1,5 @@
+//! Forms: arguments return as they were, and fields that are wrong have problems.
+
 use serde_json::{Value, json};
 
 use super::*;
