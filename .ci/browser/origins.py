@@ -152,3 +152,8 @@ def check(report, browser, window, home):
         attack.scripts()
         attack.elements()
         attack.names(browser)
+    # A page behind another one draws rarely.
+    for page in window.context.pages:
+        if page is not window.page:
+            page.close()
+    window.page.bring_to_front()
