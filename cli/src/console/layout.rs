@@ -32,7 +32,7 @@ pub(super) enum Tab {
 
 /// Frames a page of a session, with the number of calls that wait, and what its script needs to keep it current.
 pub(super) fn frame(visit: &Visit, state: &PageState, page: &Page) -> Markup {
-    let waiting = state.waiting.count();
+    let waiting = state.waiting;
     let tabs = [
         (Tab::Runs, "runs", "Runs"),
         (Tab::Calls, "calls", "Calls"),

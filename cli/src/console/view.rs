@@ -15,7 +15,7 @@ use super::export::Exports;
 use super::layout::{Tab, frame};
 use super::query::{Query, parameter};
 use super::response::{self, Answer};
-use super::revision::{Subject, Waiting};
+use super::revision::Subject;
 use super::session::Session;
 use super::tools::LoadedTools;
 use super::trial::{self, Trials};
@@ -72,10 +72,13 @@ pub(super) struct Page {
     pub(super) content: Markup,
 }
 
-/// State that a page was made with.
+/// State that the frame of a page shows.
+#[derive(Debug)]
 pub(super) struct PageState {
+    /// Revision of its subject before it was made.
     pub(super) revision: String,
-    pub(super) waiting: Waiting,
+    /// Number of calls that wait.
+    pub(super) waiting: usize,
 }
 
 impl Visit {
@@ -123,7 +126,7 @@ impl Views {
     /// Makes a page or a file.
     pub(super) fn page(&self, visit: &Visit) -> Answer {
         // What changes while the page is made is seen by the next look.
-        let state = self.state(visit);
+        let revision = self.revision_of(visit);
         let page = match visit.page.split('/').collect::<Vec<_>>()[..] {
             [""] | ["runs"] => runs::page(self, visit),
             ["runs", id] => run::page(self, visit, id),
@@ -146,7 +149,7 @@ impl Views {
             ["decisions"] => decisions::page(self, visit),
             _ => Err(ViewError::Unknown("No page has this address.".to_owned())),
         };
-        framed(visit, &state, page)
+        self.framed(visit, revision, page)
     }
 
     /// Stores a decision, and leads to the page with its effect.
@@ -166,25 +169,25 @@ impl Views {
         };
         match done {
             Ok(query) => response::lead(&visit.path(&format!("decisions{query}"))),
-            Err(error) => framed(visit, &self.state(visit), Err(error)),
+            Err(error) => self.framed(visit, self.revision_of(visit), Err(error)),
         }
     }
 
-    fn state(&self, visit: &Visit) -> PageState {
-        let waiting = self.waiting();
-        PageState { revision: self.revision(&Subject::of(&visit.page), &waiting), waiting }
+    fn revision_of(&self, visit: &Visit) -> String {
+        self.revision(&Subject::of(&visit.page), &self.waiting())
     }
-}
 
-/// Frames a page or an error.
-fn framed(visit: &Visit, state: &PageState, page: Result<Page, ViewError>) -> Answer {
-    match page {
-        Ok(page) => response::page(StatusCode::OK, frame(visit, state, &page)),
-        Err(error) => {
-            let (status, title, text, hint) = error.in_words();
-            let content = html! { h1 { (title) } p { (text) } @for hint in hint { p.quiet { (hint) } } };
-            let page = Page { title: title.to_owned(), tab: Tab::None, content };
-            response::page(status, frame(visit, state, &page))
+    /// Frames a page or an error. The calls that wait are counted now, so that none of those on the page is missing.
+    fn framed(&self, visit: &Visit, revision: String, page: Result<Page, ViewError>) -> Answer {
+        let state = PageState { revision, waiting: self.waiting().count() };
+        match page {
+            Ok(page) => response::page(StatusCode::OK, frame(visit, &state, &page)),
+            Err(error) => {
+                let (status, title, text, hint) = error.in_words();
+                let content = html! { h1 { (title) } p { (text) } @for hint in hint { p.quiet { (hint) } } };
+                let page = Page { title: title.to_owned(), tab: Tab::None, content };
+                response::page(status, frame(visit, &state, &page))
+            }
         }
     }
 }
