@@ -1,4 +1,4 @@
-//! Forms: arguments return as they were, and fields that are wrong have problems.
+//! Round trips between arguments and the fields of a form, its buttons, its problems and its bounds.
 
 use serde_json::{Value, json};
 

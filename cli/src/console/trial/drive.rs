@@ -9,7 +9,7 @@ use crate::calls::Calls;
 
 use super::gate::Gate;
 use super::outcome::Shown;
-use super::{Trial, Trials};
+use super::{QuestionKind, Trial, Trials};
 
 /// Drives a call to its end, and keeps what is shown of its result.
 pub(super) async fn drive(trials: Trials, trial: Arc<Trial>, runtime: Arc<Runtime>) {
@@ -18,7 +18,8 @@ pub(super) async fn drive(trials: Trials, trial: Arc<Trial>, runtime: Arc<Runtim
         _ = async { (runtime.prepare(&trial.call.name).await, runtime.prepare_hooks().await) } => {}
         () = trial.stop.cancelled() => {}
     }
-    let session = runtime.open_session();
+    // A session of its own: the gate of another call would not stop this one.
+    let session = runtime.full_session();
     session.watched_by(Arc::new(Gate::new(trials.clone(), trial.clone())));
     let mut calls = Calls::start(&session, vec![trial.call.clone()]);
     let mut is_stopped = false;
@@ -33,11 +34,15 @@ pub(super) async fn drive(trials: Trials, trial: Arc<Trial>, runtime: Arc<Runtim
             result = calls.next() => break result,
         }
     };
-    session.end().await;
+    // A call that is held beyond its result never goes on: what holds it is kept.
+    let is_held = trial.state().questions.iter().any(|question| matches!(question.kind, QuestionKind::Held(_)));
+    if !is_held {
+        session.end().await;
+    }
     trials.invocations().retain(|_, of| !Arc::ptr_eq(of, &trial));
     let shown = result.as_ref().map(|result: &ToolResult| Shown::of(result, &runtime)).unwrap_or_default();
     trial.change(|state| {
-        state.questions.clear();
+        state.questions.retain(|question| matches!(question.kind, QuestionKind::Held(_)));
         state.outcome = Some(Arc::new(shown));
     });
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use toolcrib::source::digest;
+use toolcrib::tool::Body;
 use toolcrib::{Tool, ToolCall};
 
 use crate::render::{self, shortened};
@@ -163,6 +164,12 @@ pub(in crate::console) fn act(
         change(tool, &mut draft, button, &mut messages);
         return Ok(Ok(shown(visit, &runtime, tool, &draft, &messages)));
     }
+    if matches!(&tool.body, Body::Script(script) if script.background) {
+        messages
+            .about_all
+            .push("The tool runs in the background of a conversation, so only `toolcrib run` calls it.".to_owned());
+        return Ok(Ok(shown(visit, &runtime, tool, &draft, &messages)));
+    }
     let id = format!("call_{:016x}", rand::random::<u64>());
     let call = match draft.mode {
         Mode::Text => ToolCall::text(id, &tool.name, &draft.text),
@@ -208,10 +215,11 @@ fn arguments(tool: &Tool, fields: &Fields, messages: &mut Messages) -> Option<Va
 fn change(tool: &Tool, draft: &mut Draft, button: &str, messages: &mut Messages) {
     match (button, draft.mode) {
         ("json", Mode::Form) => {
-            if let Some(arguments) = arguments(tool, &draft.fields, messages) {
-                draft.text = serde_json::to_string_pretty(&arguments).unwrap_or_default();
-                draft.mode = Mode::Json;
-            }
+            // Fields without a value yet are left out.
+            let value =
+                Form(&schema(tool)).node(&draft.fields).value(&mut Problems::new()).unwrap_or_else(|| json!({}));
+            draft.text = serde_json::to_string_pretty(&value).unwrap_or_default();
+            draft.mode = Mode::Json;
         }
         ("json", _) => *draft = Draft { mode: Mode::Json, text: "{}".to_owned(), ..std::mem::take(draft) },
         ("text", _) => *draft = Draft { mode: Mode::Text, text: String::new(), ..std::mem::take(draft) },

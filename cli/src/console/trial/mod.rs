@@ -219,6 +219,9 @@ impl Trial {
     /// Takes a question, which is answered or no longer asked.
     fn take(&self, number: u64) -> Option<QuestionKind> {
         self.change(|state| {
+            if state.outcome.is_some() {
+                return None;
+            }
             let at = state.questions.iter().position(|question| question.number == number)?;
             Some(state.questions.remove(at).kind)
         })
