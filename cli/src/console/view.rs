@@ -161,8 +161,8 @@ impl Views {
             page @ ("tool/call" | "tool/trial") => {
                 return match trial::act(self, visit, page, form) {
                     Ok(Err(answer)) => answer,
-                    Ok(Ok(page)) => framed(visit, &self.state(visit), Ok(page)),
-                    Err(error) => framed(visit, &self.state(visit), Err(error)),
+                    Ok(Ok(page)) => self.framed(visit, self.revision_of(visit), Ok(page)),
+                    Err(error) => self.framed(visit, self.revision_of(visit), Err(error)),
                 };
             }
             _ => Err(ViewError::Unknown("No form has this address.".to_owned())),
