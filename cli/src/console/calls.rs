@@ -10,7 +10,7 @@ use crate::parse::rounded_size;
 
 use super::history::Filter;
 use super::layout::{self, MAX_CELL, ROWS, Tab, choice, pager, table, word};
-use super::record::{Record, address, denials, peak_memory};
+use super::record::{OwnUse, Record, address, denials};
 use super::view::{Page, ViewError, Views, Visit};
 
 const HEADINGS: [&str; 8] = ["Time (UTC)", "Tool", "Outcome", "Duration", "Memory", "Granted", "Denied", "Arguments"];
@@ -56,8 +56,8 @@ impl Order {
         match self {
             Self::Newest => 0,
             // Microseconds.
-            Self::Longest => (entry.ms * 1_000.0) as u64,
-            Self::Largest => peak_memory(entry),
+            Self::Longest => (OwnUse::of(entry).ms * 1_000.0) as u64,
+            Self::Largest => OwnUse::of(entry).peak_memory_bytes,
         }
     }
 }
@@ -120,7 +120,7 @@ fn row(visit: &Visit, entry: &LogEntry) -> [Markup; 8] {
         html! { a href=(visit.path(&address(&record.file, record.line))) { (layout::time(&record.ts)) } },
         layout::line(&record.tool, 60),
         word(&record.outcome),
-        html! { (layout::duration(record.ms)) },
+        html! { (layout::duration(record.own_ms())) },
         html! { (rounded_size(record.more.peak_memory_bytes)) },
         layout::line(&granted, MAX_CELL),
         denials(&record.denied, 2),

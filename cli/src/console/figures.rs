@@ -8,7 +8,7 @@ use toolcrib::audit::LogEntry;
 use crate::render::shortened;
 
 use super::durations::Durations;
-use super::record::{Record, peak_memory};
+use super::record::{OwnUse, Record};
 
 /// Maximum number of tools, and of denied capabilities, with figures of their own.
 const MAX_TOOLS: usize = 100;
@@ -146,8 +146,9 @@ impl Figures {
         let axis = *self.axis.get_or_insert_with(|| self.span.axis(self.now, at));
         // A record of all time may be older than the first one, where a clock was set back.
         let Some(bucket) = axis.bucket(if self.span == Span::All { at.max(axis.start) } else { at }) else { return };
-        let ms = if entry.ms.is_finite() { entry.ms.clamp(0.0, MAX_MS) } else { 0.0 };
-        let cell = Cell { calls: 1, failures: u64::from(entry.outcome != "ok"), ms, memory: peak_memory(entry) };
+        let own = OwnUse::of(entry);
+        let (ms, memory) = (own.ms.min(MAX_MS), own.peak_memory_bytes);
+        let cell = Cell { calls: 1, failures: u64::from(entry.outcome != "ok"), ms, memory };
         let name = bounded(&entry.tool, &self.tools, MAX_TOOLS);
         let tool = self.tools.entry(name).or_insert_with(|| ToolFigures::new(axis.count));
         tool.whole.add(cell);

@@ -72,6 +72,11 @@ pub(super) struct Decision {
 }
 
 impl Record {
+    /// Returns the time of the call without its waits.
+    pub(super) fn own_ms(&self) -> f64 {
+        own_ms(self.ms, self.more.waited_ms)
+    }
+
     /// Reads the facts of an entry.
     pub(super) fn of(entry: &LogEntry) -> Self {
         let mut more: More = serde_json::from_str(&entry.text).unwrap_or_default();
@@ -90,15 +95,27 @@ impl Record {
     }
 }
 
-/// Returns the peak memory of a call in bytes, without the other facts of its record.
-pub(super) fn peak_memory(entry: &LogEntry) -> u64 {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Peak {
-        #[serde(default)]
-        peak_memory_bytes: u64,
+/// Time and memory that a call used itself, without the other facts of its record.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct OwnUse {
+    #[serde(skip)]
+    pub(super) ms: f64,
+    waited_ms: f64,
+    pub(super) peak_memory_bytes: u64,
+}
+
+impl OwnUse {
+    pub(super) fn of(entry: &LogEntry) -> Self {
+        let read: Self = serde_json::from_str(&entry.text).unwrap_or_default();
+        Self { ms: own_ms(entry.ms, read.waited_ms), ..read }
     }
-    serde_json::from_str::<Peak>(&entry.text).map_or(0, |peak| peak.peak_memory_bytes)
+}
+
+/// Returns the time of a call without its wait for its turn or a person; 0 for times that none has.
+fn own_ms(ms: f64, waited: f64) -> f64 {
+    let own = ms - waited;
+    if own.is_finite() { own.max(0.0) } else { 0.0 }
 }
 
 /// Shows the time and the resources of a call.

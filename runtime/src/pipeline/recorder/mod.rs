@@ -227,9 +227,11 @@ impl<'p> CallRecorder<'p> {
         self.observable = Some(arguments);
     }
 
-    /// Records the decision about the call.
+    /// Records the decision about the call. An observer can hold the call meanwhile, which is a wait for a person.
     pub(crate) fn decide(&mut self, decision: Decision) {
+        let since = self.is_watched().then(Instant::now);
         self.emit(EventKind::Decided(&decision));
+        since.into_iter().for_each(|since| self.budget.add_wait(since));
         self.note(|receipt| receipt.decision = Some(decision));
     }
 
