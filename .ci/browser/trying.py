@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 import views
 from hostile import PICTURE
+from window import press
 
 
 def begin(window, tool):
@@ -18,7 +19,7 @@ def begin(window, tool):
 def submit(page, name):
     """Presses a button that is the last of its name, and waits for the page after it."""
     with page.expect_navigation():
-        page.get_by_role("button", name=name).last.click()
+        press(page, page.get_by_role("button", name=name).last)
 
 
 def end(page):

@@ -22,6 +22,18 @@ WATCH = """
 FRAME = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 
 
+def press(page, action):
+    """Clicks an action of a form, until the page takes it: one that has just changed asks for another click."""
+    for _ in range(PRESSES):
+        action.click()
+        try:
+            if "click again" not in page.evaluate("document.getElementById('spoken')?.textContent ?? ''"):
+                return
+        except Error:
+            # The page is left.
+            return
+
+
 class Window:
     """A browser context with one page of a console."""
 
@@ -82,15 +94,7 @@ class Window:
         return [link[len(start) :] for link in all if link.startswith(start)]
 
     def press(self, action):
-        """Clicks an action of a form, until the page takes it: one that has just changed asks for another click."""
-        for _ in range(PRESSES):
-            action.click()
-            try:
-                if "click again" not in self.page.evaluate("document.getElementById('spoken')?.textContent ?? ''"):
-                    return
-            except Error:
-                # The page is left.
-                return
+        press(self.page, action)
 
     def close(self):
         self.context.close()

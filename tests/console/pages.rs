@@ -152,6 +152,9 @@ fn a_log_that_was_changed_is_shown_where_it_was() {
     fs::write(&file, without.join("\n") + "\n").unwrap();
     let removed = browser.page("verify");
     assert!(removed.contains("record 2 is missing before this line"), "{removed}");
+    fs::write(&file, text.replacen("{\"n\":1}", "{\"n\":", 1)).unwrap();
+    let calls = browser.page("calls");
+    assert!(calls.contains("1 line of the log cannot be read") && calls.contains("Verify the log"), "{calls}");
     // A log that would take too long is not begun.
     fs::File::create(crib.path("audit/20260101.log")).unwrap().set_len(1 << 30).unwrap();
     let large = browser.page("verify");

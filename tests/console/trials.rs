@@ -195,6 +195,28 @@ fn a_call_that_nobody_lets_go_on_does_not_run() {
 }
 
 #[test]
+fn a_call_that_was_prepared_under_other_permissions_does_not_go_on() {
+    let crib = with_schema(&nested());
+    let console = Console::start(&crib, &[]);
+    let browser = console.browser();
+    let form = browser.page("tool/call?name=echo");
+    let address = led(&browser, &press(&browser, &form, &[("v:f.0", "a")], "preview"));
+    assert!(settled(&browser, &address).contains("Make this call"));
+    // Another process gives trust, or takes it back.
+    let file = crib.path("home/.local/state/toolcrib/trusted.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, json!({ "trusted": [] }).to_string()).unwrap();
+    let origin = format!("origin: http://{}\r\n", console.address);
+    let token = fields(&form).into_iter().find(|(name, _)| name == "token").unwrap().1;
+    let (_, id) = address.split_once("id=").unwrap();
+    let go = [("token", token.as_str()), ("id", id), ("question", "1"), ("do", "go")];
+    let refused = browser.post("tool/trial", &go, &origin);
+    assert!(refused.status == 409 && refused.body.contains("permissions have changed"), "{refused:?}");
+    assert!(settled(&browser, &address).contains("cancelled"));
+    assert_eq!(crib.records()[0]["outcome"], "cancelled");
+}
+
+#[test]
 fn rules_deny_and_ask_as_they_do_elsewhere() {
     let crib = Crib::with_guests(&["echo", "file_io"]);
     let console = Console::start(&crib, &["--ask-tool=echo", "--deny-tool=file_io"]);

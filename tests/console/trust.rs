@@ -68,6 +68,39 @@ fn a_click_trusts_what_was_shown_and_ends_it() {
 }
 
 #[test]
+fn more_than_a_page_shows_is_not_trusted_there() {
+    let mut crib = Crib::new();
+    crib.trusts = false;
+    let tools: Vec<_> = (0..201)
+        .map(|at| {
+            let mut tool = crib.entry("env_dump");
+            tool["name"] = json!(format!("tool_{at}"));
+            tool["capabilities"] = json!({ "env": [format!("NAME_{at}")] });
+            tool
+        })
+        .collect();
+    crib.manifest(&json!({ "tools": tools }));
+    let console = Console::start(&crib, &[]);
+    let page = console.browser().page("decisions");
+    assert!(page.contains("and 1 more") && page.contains("toolcrib trust --json"), "{page}");
+    assert!(!page.contains("Trust this content"), "{page}");
+}
+
+#[cfg(unix)]
+#[test]
+fn unreadable_trust_hides_no_call_that_waits() {
+    let crib = Crib::new();
+    super::decisions::prepare(&crib);
+    let console = Console::start(&crib, &[]);
+    let browser = console.browser();
+    let file = crib.path("home/.local/state/toolcrib/trusted.json");
+    std::fs::write(&file, "{}").unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+    let page = browser.page("decisions");
+    assert!(page.contains("plan.md") && page.contains("Allow once") && page.contains("trusted.json"), "{page}");
+}
+
+#[test]
 fn requests_with_hostile_names_are_inert_and_those_who_look_trust_nothing() {
     let crib = stranger(&format!("TOKEN{}", HOSTILE.replace('\u{1b}', "")));
     let console = Console::start(&crib, &["--share-read"]);

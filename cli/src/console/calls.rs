@@ -100,10 +100,11 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
             @if is_filtered || order != Order::Newest { a href=(visit.path("calls")) { "Show all" } }
         }
         div id="list" data-live {
+            @if let Ok(reading) = &read { (reading.notice(visit)) }
             @match read {
                 Err(problem) => p.problem role="alert" { (layout::line(&problem, 400)) },
-                Ok(has_log) if shown.is_empty() => p.empty {
-                    @if has_log || is_filtered { "No call matches." } @else { "No call is logged yet." }
+                Ok(reading) if shown.is_empty() => p.empty {
+                    @if reading.has_any || is_filtered { "No call matches." } @else { "No call is logged yet." }
                 },
                 Ok(_) => (table(order.caption(), HEADINGS, shown)),
             }

@@ -47,7 +47,13 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
         }
         @if permanent.len() > ROWS { p.quiet { code { "toolcrib approvals list" } " lists all " (permanent.len()) "." } }
         }
-        (trust::section(views, visit)?)
+        div id="trust" data-live {
+            @match trust::section(views, visit) {
+                Ok(section) => (section),
+                // Calls that wait can be decided about all the same.
+                Err(error) => { h2 { "Trust" } p.problem { (layout::line(&error.text(), 1_000)) } }
+            }
+        }
     };
     Ok(Page { title: "Decisions".to_owned(), tab: Tab::Decisions, content })
 }

@@ -72,8 +72,10 @@ struct Listener {
     subject: Subject,
     session: Weak<Session>,
     seen: watch::Receiver<Seen>,
-    /// Event that was sent last.
+    /// Event with news that was sent last.
     sent: Option<String>,
+    /// Time at which an event was sent last, with news or without.
+    sent_at: tokio::time::Instant,
 }
 
 impl Events {
@@ -102,7 +104,15 @@ impl Events {
             tokio::spawn(self.clone().watch(views.clone()));
         }
         let (session, seen) = (Arc::downgrade(session), self.seen.subscribe());
-        let listener = Listener { events: self.clone(), number, subject, session, seen, sent: None };
+        let listener = Listener {
+            events: self.clone(),
+            number,
+            subject,
+            session,
+            seen,
+            sent: None,
+            sent_at: tokio::time::Instant::now(),
+        };
         Some(stream::unfold(listener, |mut listener| async move {
             let event = listener.next().await?;
             Some((Ok(Bytes::from(event)), listener))
@@ -158,14 +168,17 @@ impl Listener {
             let event = self.event();
             if event.is_some() && event != self.sent {
                 self.sent.clone_from(&event);
+                self.sent_at = tokio::time::Instant::now();
                 return event;
             }
-            let changed = tokio::time::timeout(BEAT, self.seen.changed()).await;
+            // Changes of other pages do not put the beat off.
+            let changed = tokio::time::timeout_at(self.sent_at + BEAT, self.seen.changed()).await;
             // A session that can open no page any more gets no events either.
             if self.session.strong_count() == 0 || matches!(changed, Ok(Err(_))) {
                 return None;
             }
             if changed.is_err() {
+                self.sent_at = tokio::time::Instant::now();
                 return Some("event: beat\ndata: 1\n\n".to_owned());
             }
         }

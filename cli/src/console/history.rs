@@ -1,12 +1,13 @@
 //! The audit log, read as a stream by the filter of an address and within the time of a view.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use maud::{Markup, html};
 use toolcrib::Outcome;
 use toolcrib::audit::{self, Day, LogEntry, LogRecords};
 
 use crate::audit_facts::{CallSelection, day};
+use crate::render::counted;
 
 use super::layout::{choice, field};
 use super::query::Query;
@@ -16,6 +17,29 @@ use super::view::{ViewError, Views, Visit};
 pub(super) const INTERVAL: usize = 1_000;
 /// Parameters of a filter.
 const PARAMETERS: [&str; 4] = ["tool", "outcome", "q", "day"];
+
+/// Facts about the log that was read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Reading {
+    /// `true` if the log has any record of the day.
+    pub(super) has_any: bool,
+    /// Lines between records that are no records; unknown for a day, of which others are left out.
+    pub(super) unreadable: u64,
+}
+
+impl Reading {
+    /// Shows a notice if there are lines that are no records.
+    pub(super) fn notice(self, visit: &Visit) -> Markup {
+        html! {
+            @if self.unreadable > 0 {
+                p.problem {
+                    (counted(self.unreadable, "line")) " of the log cannot be read as records and are missing here. "
+                    a href=(visit.path("verify")) { "Verify the log" }
+                }
+            }
+        }
+    }
+}
 
 /// Filter of an address.
 #[derive(Debug, Default)]
@@ -76,19 +100,34 @@ impl Filter {
         self.selection.includes(entry)
     }
 
-    /// Reads the selected records, oldest first. Returns `true` if the log has any record of the day.
-    pub(super) fn each(&self, views: &Views, visit: &Visit, mut take: impl FnMut(LogEntry)) -> Result<bool, ViewError> {
-        let mut has_any = false;
+    /// Reads the selected records, oldest first.
+    pub(super) fn each(
+        &self,
+        views: &Views,
+        visit: &Visit,
+        mut take: impl FnMut(LogEntry),
+    ) -> Result<Reading, ViewError> {
+        let mut reading = Reading::default();
+        // File and line of the last record.
+        let mut last = (PathBuf::new(), 0);
         for (at, entry) in self.open(&views.audit)?.into_iter().flatten().enumerate() {
             if at % INTERVAL == 0 {
                 visit.check_time()?;
             }
             let entry = entry?;
-            has_any = true;
+            reading.has_any = true;
+            if self.day.is_none() {
+                let before = if last.0 == entry.file { last.1 } else { 0 };
+                reading.unreadable += entry.line.saturating_sub(before + 1);
+                if last.0 != entry.file {
+                    last.0.clone_from(&entry.file);
+                }
+                last.1 = entry.line;
+            }
             if self.includes(&entry) {
                 take(entry);
             }
         }
-        Ok(has_any)
+        Ok(reading)
     }
 }

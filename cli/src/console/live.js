@@ -10,6 +10,7 @@
   const SILENCE = 30000; // The server sends something every ten seconds.
   const MAX_RETRY = 30000;
   const GUARD = 700; // After a change under the pointer, a click on a decision meant what was there before.
+  const ARRIVAL = 400; // The second click of a double click meant the page before.
 
   const { events: address } = document.body.dataset;
   const state = document.getElementById('live');
@@ -21,12 +22,20 @@
   let stream, silence, again, retry = 1000;
   let loading = false, stale = false, timer, next = 0;
   let waiting = Number(badge.dataset.count), lost = false, kept = false;
-  let pointer, moved = -Infinity;
+  let failures = 0;
+  let pointer, guarded = performance.now() + ARRIVAL; // Until then, no decision is meant.
 
   const say = (text) => { spoken.textContent = text; };
+  const guard = (time) => { guarded = Math.max(guarded, performance.now() + time); };
+  const under = () => pointer && document.elementFromPoint(pointer.x, pointer.y);
 
   // Shows whether the page is current, and offers to reload one of which a part in use was not replaced.
   const mark = (word, tone) => {
+    const before = under();
+    draw(word, tone);
+    if (under() !== before) guard(GUARD);
+  };
+  const draw = (word, tone) => {
     state.className = 'state ' + tone;
     if (!kept || tone === 'off') { state.textContent = word; return; }
     if (state.querySelector('a')) return;
@@ -78,8 +87,10 @@
   const count = (number) => {
     if (number > waiting) say(number === 1 ? 'One call waits for an answer.' : number + ' calls wait for an answer.');
     waiting = number;
+    const before = under();
     badge.textContent = number + ' waiting';
     badge.hidden = number === 0;
+    if (under() !== before) guard(GUARD);
   };
 
   // Loads: one at a time, and with pauses, however many changes there are.
@@ -95,17 +106,23 @@
     request.timeout = MAX_LOAD;
     request.onloadend = () => {
       loading = false;
-      if (request.status === 200 && request.response) apply(request.response);
-      else mark('not live', 'off');
       const now = performance.now();
       next = now + Math.max(MIN_PAUSE, REST * (now - begun));
+      if (request.status === 200 && request.response) {
+        failures = 0;
+        apply(request.response);
+      } else {
+        failures += 1;
+        stale = true;
+        next = now + Math.min(1000 * 2 ** failures, MAX_RETRY);
+        mark('not live', 'off');
+      }
       if (stale) schedule();
     };
     request.send();
   };
 
   const apply = (page) => {
-    const under = () => pointer && document.elementFromPoint(pointer.x, pointer.y);
     const before = under();
     let changed = false;
     kept = false;
@@ -114,7 +131,7 @@
       if (fresh) changed = merge(part, fresh) || changed; else kept = true;
     }
     shown = page.body.dataset.revision;
-    if (changed && (!pointer || under() !== before)) moved = performance.now();
+    if (changed && (!pointer || under() !== before)) guard(GUARD);
     mark('live', 'on');
   };
 
@@ -173,7 +190,8 @@
   // A decision that moved under the pointer is not meant. Keys act on what has the focus, which does not move.
   addEventListener('pointermove', (event) => { pointer = { x: event.clientX, y: event.clientY }; }, { passive: true });
   document.addEventListener('click', (event) => {
-    if (event.detail === 0 || performance.now() - moved > GUARD || !event.target.closest('form[method=post]')) return;
+    if (!event.target.closest('form[method=post]:not(.try)')) return;
+    if (event.detail === 0 || performance.now() > guarded) { say(''); return; }
     event.preventDefault();
     event.stopPropagation();
     say('The page has just changed. Look at it, and click again.');
@@ -181,5 +199,5 @@
 
   document.addEventListener('visibilitychange', () => { if (document.hidden) close(); else { retry = 1000; connect(); } });
   addEventListener('pagehide', close);
-  addEventListener('pageshow', connect);
+  addEventListener('pageshow', () => { guard(ARRIVAL); connect(); });
 })();

@@ -171,8 +171,23 @@ pub(super) fn grants(granted: &[String]) -> Markup {
 pub(super) fn decision(decision: &Decision) -> Markup {
     let Decision { behavior, reason, rests_on } = decision;
     html! {
-        (layout::line(behavior, 40)) ", " (layout::line(reason, 60))
+        (layout::line(behavior, 40)) ", " (layout::line(in_words(reason), 60))
         @if !rests_on.is_empty() { ": " code { (layout::line(rests_on, 300)) } }
+    }
+}
+
+/// Returns the reason of a decision in words; a name of another version stays as it is.
+pub(super) fn in_words(reason: &str) -> &str {
+    match reason {
+        "default" => "no rule asks about it or denies it",
+        "grant" => "not granted",
+        "hook-failed" => "a hook failed",
+        "once" => "allowed once by a person",
+        "session" => "allowed for the session by a person",
+        "always" => "allowed always by a person",
+        "refused" => "refused by a person",
+        "nobody" => "nobody answered",
+        other => other,
     }
 }
 

@@ -104,7 +104,7 @@ impl Views {
 }
 
 /// Adds the length and the time of a file, if there is one.
-fn stamp(path: &Path, hash: &mut DefaultHasher) {
+pub(super) fn stamp(path: &Path, hash: &mut DefaultHasher) {
     fs::metadata(path).ok().map(|about| (about.len(), about.modified().ok())).hash(hash);
 }
 

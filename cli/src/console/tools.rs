@@ -1,5 +1,8 @@
 //! List of the tools that the options of the command load. They are read again when the list is older than some seconds.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,10 +11,11 @@ use serde_json::Map;
 use toolcrib::tool::Limits;
 use toolcrib::{Builder, Runtime, Tool};
 
-use crate::options::Sources;
+use crate::options::{Sources, TrustOptions};
 use crate::tool_facts::{disabled, first_sentence, granted, needs, permissions, source};
 
 use super::layout::{self, MAX_CELL, ROWS, Tab, choice, field, pager, table, word};
+use super::revision::stamp;
 use super::trial::Trials;
 use super::view::{Page, ViewError, Views, Visit};
 
@@ -28,12 +32,26 @@ pub(super) struct LoadedTools {
     sources: Sources,
     /// Where the questions about calls of the console are answered.
     trials: Trials,
-    loaded: Mutex<Option<(Instant, Arc<Runtime>)>>,
+    loaded: Mutex<Option<Loaded>>,
+    /// Number of decisions of the console about permissions.
+    decided: AtomicU64,
 }
+
+/// Tools, and the permissions with which they were loaded.
+#[derive(Clone)]
+pub(super) struct Loaded {
+    at: Instant,
+    pub(super) permissions: Permissions,
+    pub(super) runtime: Arc<Runtime>,
+}
+
+/// Value that differs once a permission was given or taken back, by the console or in its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Permissions(u64);
 
 impl LoadedTools {
     pub(super) fn new(sources: Sources, trials: Trials) -> Self {
-        Self { sources, trials, loaded: Mutex::default() }
+        Self { sources, trials, loaded: Mutex::default(), decided: AtomicU64::new(0) }
     }
 
     pub(super) fn sources(&self) -> &Sources {
@@ -42,6 +60,7 @@ impl LoadedTools {
 
     /// Lets the tools be read again, after a decision about them. Calls that wait for a click were prepared before it, so they end.
     pub(super) fn reload(&self) {
+        self.decided.fetch_add(1, Relaxed);
         self.trials.stop_waiting();
         *self.loaded.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -52,15 +71,33 @@ impl LoadedTools {
     ///
     /// There is no source, or it cannot be read.
     pub(super) fn runtime(&self) -> anyhow::Result<Arc<Runtime>> {
+        self.load().map(|loaded| loaded.runtime)
+    }
+
+    /// Returns the tools with the permissions that they have.
+    ///
+    /// # Errors
+    ///
+    /// See [`LoadedTools::runtime`].
+    pub(super) fn load(&self) -> anyhow::Result<Loaded> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, runtime)) = loaded.as_ref().filter(|(read, _)| read.elapsed() < MAX_AGE) {
-            return Ok(runtime.clone());
+        if let Some(loaded) = loaded.as_ref().filter(|loaded| loaded.at.elapsed() < MAX_AGE) {
+            return Ok(loaded.clone());
         }
+        let permissions = self.permissions();
         let approver = Arc::new(self.trials.clone());
         let with = |builder: Builder| builder.application(DOOR, Map::new()).approver(approver);
         let runtime = Arc::new(self.sources.runtime_with(Limits::default().deadline, [], with)?);
-        *loaded = Some((Instant::now(), runtime.clone()));
-        Ok(runtime)
+        Ok(loaded.insert(Loaded { at: Instant::now(), permissions, runtime }).clone())
+    }
+
+    /// Returns the present permissions.
+    pub(super) fn permissions(&self) -> Permissions {
+        let mut hash = DefaultHasher::new();
+        self.decided.load(Relaxed).hash(&mut hash);
+        self.sources.rules.kept.file().inspect(|approvals| stamp(approvals.path(), &mut hash));
+        TrustOptions::records().inspect(|trusted| stamp(trusted.path(), &mut hash));
+        Permissions(hash.finish())
     }
 }
 

@@ -47,6 +47,10 @@ pub(super) fn section(views: &Views, visit: &Visit) -> Result<Markup, ViewError>
             }
         }
         @if reviews.is_empty() { p.empty { "Everything that the sources here request is trusted, or they request nothing." } }
+        @else {
+            p { "Trust allows what is listed. What a line leaves to you (\u{201c}that you grant\u{201d}) needs an option such as "
+                code { "--allow-read" } " too." }
+        }
         @for review in reviews { (review) }
         @if !recorded.is_empty() {
             (table("Trusted paths, newest first", HEADINGS, rows))
@@ -83,12 +87,16 @@ fn review(visit: &Visit, trusted: &Trusted, candidate: &Candidate) -> Option<Mar
         State::Changed(_) => "changed",
     };
     let text = review::text(&candidate.path, subject, &state);
+    // Only what a person can see here is trusted here.
+    let is_whole = subject.lists_all_requests() && text.chars().count() <= MAX_REVIEW;
     let label = format!("trust-{}", &key(&subject.path)[7..19]);
     Some(html! {
         article.card aria-labelledby=(label) {
             h3 id=(label) { (layout::line(&path, 300)) " " (word(name)) }
             (layout::block(&text, MAX_REVIEW))
-            @if visit.session.decides() {
+            @if !is_whole {
+                p.problem { "This is too much to decide about here: read it with " code { "toolcrib trust --json" } "." }
+            } @else if visit.session.decides() {
                 form.decide method="post" action=(visit.path("decisions/trust")) {
                     (hidden(visit, &[("path", &key(&subject.path)), ("digest", &subject.digest)]))
                     p {
@@ -149,7 +157,7 @@ fn trust(views: &Views, records: &TrustRecords, wanted: &str, shown: &str) -> Re
     let subjects = candidates(views.tools.sources()).into_iter().filter_map(|candidate| candidate.subject.ok());
     let found = subjects.into_iter().find(|subject| key(&subject.path) == wanted);
     let subject = found.ok_or_else(|| ViewError::Unknown("No source of this console has this path.".to_owned()))?;
-    if subject.digest != shown {
+    if subject.digest != shown || !subject.lists_all_requests() {
         let path = render::from_here(&subject.path).display().to_string();
         let message = format!("`{}` has changed since it was shown: it is not trusted", render::one_line(&path));
         return Err(Advice::new(message, "go back to Decisions and review it as it is now").into());

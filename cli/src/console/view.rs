@@ -193,6 +193,11 @@ impl Views {
 }
 
 impl ViewError {
+    /// Returns the error in words.
+    pub(super) fn text(self) -> String {
+        self.in_words().2
+    }
+
     fn in_words(self) -> (StatusCode, &'static str, String, Vec<String>) {
         let short = |text: &str| shortened(&one_line(text), MAX_ERROR).into_owned();
         match self {

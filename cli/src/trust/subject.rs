@@ -111,6 +111,11 @@ impl Subject {
         lines.join("\n") + "\n"
     }
 
+    /// Returns `true` if the text of the requests names all of them.
+    pub(crate) fn lists_all_requests(&self) -> bool {
+        self.items.iter().filter(|item| item.asks()).count() <= MAX_ITEMS
+    }
+
     /// Returns `true` if trust in the subject grants anything.
     pub(crate) fn has_requests(&self) -> bool {
         self.items.iter().any(|item| !item.requests.is_empty())

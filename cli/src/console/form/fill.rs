@@ -6,7 +6,8 @@ use crate::render::legible;
 
 use super::{Fields, Form, MAX_DEPTH, MAX_ITEMS, Problems, ROOT, Shape, required};
 
-/// Maximum parts that are tried for one value: each of several kinds may have several kinds in it.
+/// Maximum parts that are tried for one value, each with the members that it names: each of several kinds may have several
+/// kinds in it.
 const MAX_TRIED: usize = 20_000;
 /// Maximum items that a list begins with.
 const MAX_FIRST_ITEMS: u64 = 5;
@@ -56,7 +57,7 @@ impl<'s> Form<'s> {
 
 impl Filler<'_> {
     fn start(&mut self, schema: &Value, place: Place<'_>, fields: &mut Fields) {
-        self.tried += 1;
+        self.tried += 1 + self.form.width(schema);
         if place.depth >= MAX_DEPTH || self.tried > MAX_TRIED {
             return;
         }
@@ -97,7 +98,7 @@ impl Filler<'_> {
 
     /// Adds the values of a part; returns `false` if its fields cannot have them.
     fn fill(&mut self, schema: &Value, value: &Value, place: Place<'_>, fields: &mut Fields) -> bool {
-        self.tried += 1;
+        self.tried += 1 + self.form.width(schema);
         if self.tried > MAX_TRIED {
             return false;
         }

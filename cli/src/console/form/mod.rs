@@ -27,6 +27,8 @@ const MAX_VALUES: usize = 200;
 const MAX_KINDS: usize = 20;
 /// Maximum references that one part of a schema follows.
 const MAX_REFERENCES: usize = 16;
+/// Keywords that say something about a part and do not restrict it.
+const ABOUT: [&str; 3] = ["title", "description", "default"];
 /// Path of the whole form.
 const ROOT: &str = "f";
 
@@ -111,6 +113,35 @@ impl<'s> Form<'s> {
         Builder { form: self, fields, nodes: 0 }.node(self.0, place)
     }
 
+    /// Number of the members that a part of the schema names.
+    fn width(self, schema: &Value) -> usize {
+        self.followed(schema).get("properties").and_then(Value::as_object).map_or(0, Map::len)
+    }
+
+    /// Follows the references of a part of the schema.
+    fn followed<'v>(self, schema: &'v Value) -> &'v Value
+    where
+        's: 'v,
+    {
+        let mut schema = schema;
+        for _ in 0..MAX_REFERENCES {
+            let Some(target) = self.target(schema) else { break };
+            schema = target;
+        }
+        schema
+    }
+
+    /// Returns the part of the schema to which a part of it leads.
+    fn target<'v>(self, schema: &'v Value) -> Option<&'v Value>
+    where
+        's: 'v,
+    {
+        let fields = schema.as_object()?;
+        let reference = fields.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
+        let single = || fields.get("allOf").and_then(Value::as_array).filter(|all| all.len() == 1 && is_bare(fields));
+        reference.and_then(|to| self.0.pointer(to)).or_else(|| Some(&single()?[0]))
+    }
+
     /// Follows the references of a part of the schema; the description beside a reference is kept.
     fn resolved<'v>(self, schema: &'v Value) -> (Map<String, Value>, Shape<'v>)
     where
@@ -119,18 +150,13 @@ impl<'s> Form<'s> {
         let (mut schema, mut about) = (schema, Map::new());
         for _ in 0..MAX_REFERENCES {
             let Some(fields) = schema.as_object() else { break };
-            for name in ["title", "description", "default"] {
+            for name in ABOUT {
                 if let (Some(value), false) = (fields.get(name), about.contains_key(name)) {
                     about.insert(name.to_owned(), value.clone());
                 }
             }
-            let single = fields.get("allOf").and_then(Value::as_array).filter(|all| all.len() == 1 && is_bare(fields));
-            let target = fields.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
-            match (target.and_then(|to| self.0.pointer(to)), single) {
-                (Some(found), _) => schema = found,
-                (None, Some(all)) => schema = &all[0],
-                (None, None) => break,
-            }
+            let Some(target) = self.target(schema) else { break };
+            schema = target;
         }
         let mut fields = schema.as_object().cloned().unwrap_or_default();
         fields.extend(about);
@@ -138,9 +164,15 @@ impl<'s> Form<'s> {
     }
 }
 
+/// Returns what a part of the schema says about itself, for one of which the form shows no parts.
+fn about(schema: &Value) -> Map<String, Value> {
+    let text = |name: &str| Some((name.to_owned(), schema.get(name).filter(|it| it.is_string())?.clone()));
+    ["title", "description"].into_iter().filter_map(text).collect()
+}
+
 /// Returns `true` if a schema with `allOf` has nothing else that restricts a value.
 fn is_bare(fields: &Map<String, Value>) -> bool {
-    fields.keys().all(|name| matches!(name.as_str(), "allOf" | "title" | "description" | "default"))
+    fields.keys().all(|name| name == "allOf" || ABOUT.contains(&name.as_str()))
 }
 
 /// Returns the shape of a part of a schema without references.
@@ -220,9 +252,9 @@ impl Builder<'_> {
 
     fn node(&mut self, schema: &Value, place: Place) -> Node {
         self.nodes += 1;
-        let is_cut = place.depth >= MAX_DEPTH || self.nodes > MAX_NODES;
-        let (fields, shape) = self.form.resolved(schema);
-        let shape = if is_cut { Shape::Json } else { shape };
+        let has_room = |parts: usize| place.depth < MAX_DEPTH && self.nodes + parts <= MAX_NODES;
+        let is_whole = has_room(0) && has_room(self.form.width(schema));
+        let (fields, shape) = if is_whole { self.form.resolved(schema) } else { (about(schema), Shape::Json) };
         let text = || self.get('v', &place.path).unwrap_or_default().to_owned();
         let kind = match shape {
             Shape::Text => NodeKind::Text(text()),

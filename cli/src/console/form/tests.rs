@@ -102,6 +102,11 @@ fn endless_and_wide_schemas_end_in_fields_for_json() {
     let endless = json!({ "type": "object", "required": ["a", "b"], "properties": { "a": { "$ref": "#" }, "b": { "$ref": "#" } } });
     let node = Form(&endless).node(&Form(&endless).start());
     assert!(shown(&node, &Problems::new()).into_string().len() < 4 << 20);
+    let members: serde_json::Map<String, Value> =
+        (0..500).map(|at| (format!("a{at}"), json!({ "$ref": "#", "default": {} }))).collect();
+    let wide = json!({ "type": "object", "properties": members });
+    let node = Form(&wide).node(&Form(&wide).start());
+    assert!(shown(&node, &Problems::new()).into_string().len() < 4 << 20, "each of many members names them all");
     let circle =
         json!({ "$ref": "#/$defs/a", "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } } });
     Form(&circle).node(&Fields::new());

@@ -44,5 +44,6 @@ pub(super) async fn drive(trials: Trials, trial: Arc<Trial>, runtime: Arc<Runtim
     trial.change(|state| {
         state.questions.retain(|question| matches!(question.kind, QuestionKind::Held(_)));
         state.outcome = Some(Arc::new(shown));
+        state.runtime = None;
     });
 }

@@ -1,15 +1,13 @@
 //! The page with the form of a call, and its buttons: preview, an item more or less, another kind of a value, and the arguments as
 //! JSON. A button that changes the form renders it anew with everything that was typed.
 
-use std::sync::Arc;
-
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use toolcrib::source::digest;
 use toolcrib::tool::Body;
 use toolcrib::{Tool, ToolCall};
 
-use crate::render::{self, shortened};
+use crate::render::{self, Advice, shortened};
 use crate::tool_facts::disabled;
 
 use super::super::decisions::hidden;
@@ -151,24 +149,25 @@ pub(in crate::console) fn act(
     if page == PAGE {
         return decide(views, visit, sent).map(Err);
     }
-    let runtime = views.tools.runtime()?;
-    let tool = tool(&runtime, sent.get("name"))?;
+    let loaded = views.tools.load()?;
+    let runtime = &loaded.runtime;
+    let tool = tool(runtime, sent.get("name"))?;
     let mut draft = read(sent);
     let mut messages = Messages::default();
     if draft.schema != schema_digest(tool) {
         messages.about_all.push("The tool has changed since this form was shown, so the form begins anew.".to_owned());
-        return Ok(Ok(shown(visit, &runtime, tool, &first(tool), &messages)));
+        return Ok(Ok(shown(visit, runtime, tool, &first(tool), &messages)));
     }
     let button = sent.get("do").unwrap_or("show");
     if button != "preview" {
         change(tool, &mut draft, button, &mut messages);
-        return Ok(Ok(shown(visit, &runtime, tool, &draft, &messages)));
+        return Ok(Ok(shown(visit, runtime, tool, &draft, &messages)));
     }
     if matches!(&tool.body, Body::Script(script) if script.background) {
         messages
             .about_all
             .push("The tool runs in the background of a conversation, so only `toolcrib run` calls it.".to_owned());
-        return Ok(Ok(shown(visit, &runtime, tool, &draft, &messages)));
+        return Ok(Ok(shown(visit, runtime, tool, &draft, &messages)));
     }
     let id = format!("call_{:016x}", rand::random::<u64>());
     let call = match draft.mode {
@@ -176,10 +175,10 @@ pub(in crate::console) fn act(
         Mode::Json => ToolCall::new(id, &tool.name, &draft.text),
         Mode::Form => match arguments(tool, &draft.fields, &mut messages) {
             Some(arguments) => ToolCall::new(id, &tool.name, arguments.to_string()),
-            None => return Ok(Ok(shown(visit, &runtime, tool, &draft, &messages))),
+            None => return Ok(Ok(shown(visit, runtime, tool, &draft, &messages))),
         },
     };
-    let id = views.trials.begin(Arc::clone(&runtime), call, draft)?;
+    let id = views.trials.begin(&loaded, call, draft)?;
     Ok(Err(response::lead(&format!("{}{}", visit.path(PAGE), parameter(ID, &id)))))
 }
 
@@ -253,10 +252,14 @@ fn decide(views: &Views, visit: &Visit, sent: &Query) -> Result<Answer, ViewErro
     let gone = || ViewError::Unknown("The call does not wait for this click any more.".to_owned());
     match sent.get("do") {
         Some("stop") => trial.stop.cancel(),
+        Some("go") if trial.permissions != views.tools.permissions() => {
+            trial.stop.cancel();
+            let message = "permissions have changed since this call was prepared: it does not go on";
+            return Err(Advice::new(message, "preview it again").into());
+        }
         Some("go") => match question.and_then(|number| trial.take(number)).ok_or_else(gone)? {
             QuestionKind::Asked(_, answer) => {
-                // Fails only after the call has ended.
-                let _ = answer.send(toolcrib::policy::ApprovalAnswer::Once);
+                answer.send(toolcrib::policy::ApprovalAnswer::Once).map_err(|_| gone())?;
             }
             held @ QuestionKind::Held(_) => drop(held),
         },

@@ -12,14 +12,11 @@ use toolcrib::observe::{Event, EventKind, Observer};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver};
 
 use crate::permission::PendingCall;
-use crate::render::shortened;
 
 use super::{MAX_WAIT, QuestionKind, Trial, Trials};
 
 /// Client of the questions.
 const CLIENT: &str = "console";
-/// Maximum characters of the arguments that are kept for the page.
-const MAX_ARGUMENTS: usize = 40_000;
 
 /// Observes the calls of one session: the one that is tried, and those that it makes.
 pub(super) struct Gate {
@@ -50,8 +47,20 @@ impl Gate {
                 trial.cancelled.cancelled().await;
             }
         };
+        let _asked = Asked { trial, number };
         tokio::task::block_in_place(|| Handle::current().block_on(clicked));
-        drop(trial.take(number));
+    }
+}
+
+/// Question that is open as long as this, also if its call goes away.
+struct Asked<'a> {
+    trial: &'a Trial,
+    number: u64,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        drop(self.trial.take(self.number));
     }
 }
 
@@ -72,7 +81,8 @@ impl Observer for Gate {
         }
         match &event.kind {
             EventKind::Authorizing(arguments) => {
-                let text = shortened(&arguments.to_string(), MAX_ARGUMENTS).into_owned();
+                // Whole, so that the page counts what it leaves out.
+                let text = arguments.to_string();
                 self.trial.change(|state| state.arguments = Some(text));
             }
             EventKind::Preview(text) => self.trial.change(|state| state.preview = Some((*text).to_owned())),
@@ -99,8 +109,8 @@ impl Approver for Trials {
             };
             let (sender, answer) = oneshot::channel();
             let number = trial.ask(QuestionKind::Asked(Box::new(call), sender));
+            let _asked = Asked { trial: &trial, number };
             let answer = tokio::time::timeout(MAX_WAIT, answer).await;
-            drop(trial.take(number));
             answer.ok().and_then(Result::ok).unwrap_or(ApprovalAnswer::Nobody)
         }
         .boxed()

@@ -32,6 +32,7 @@ use crate::render::Advice;
 
 use super::form::Fields;
 use super::session::random;
+use super::tools::{Loaded, Permissions};
 
 pub(super) use entry::{MAX_FIELDS, MAX_FORM, act, page as entry};
 pub(super) use page::page;
@@ -85,6 +86,8 @@ struct Trial {
     id: String,
     call: ToolCall,
     draft: Draft,
+    /// Permissions with which the call was prepared.
+    permissions: Permissions,
     state: Mutex<State>,
     /// Changes with the state.
     changed: watch::Sender<()>,
@@ -97,6 +100,8 @@ struct Trial {
 /// Course of a call so far.
 #[derive(Default)]
 struct State {
+    /// Tools among which the call runs, until it has ended.
+    runtime: Option<Arc<Runtime>>,
     /// Arguments after the hooks, as JSON text.
     arguments: Option<String>,
     preview: Option<String>,
@@ -128,7 +133,7 @@ impl Trials {
     /// # Errors
     ///
     /// Too many calls run.
-    fn begin(&self, runtime: Arc<Runtime>, call: ToolCall, draft: Draft) -> anyhow::Result<String> {
+    fn begin(&self, loaded: &Loaded, call: ToolCall, draft: Draft) -> anyhow::Result<String> {
         let mut all = self.all();
         let active: Vec<_> = all.iter().filter(|trial| !trial.has_ended()).cloned().collect();
         if active.len() >= MAX_ACTIVE {
@@ -148,7 +153,8 @@ impl Trials {
             id: random::<ID_LEN>(),
             call,
             draft,
-            state: Mutex::default(),
+            permissions: loaded.permissions,
+            state: Mutex::new(State { runtime: Some(loaded.runtime.clone()), ..State::default() }),
             changed: watch::Sender::new(()),
             stop: self.0.stop.child_token(),
             cancelled: CancellationToken::new(),
@@ -156,7 +162,7 @@ impl Trials {
         all.push_back(trial.clone());
         drop(all);
         let id = trial.id.clone();
-        self.0.tasks.spawn(drive::drive(self.clone(), trial, runtime));
+        self.0.tasks.spawn(drive::drive(self.clone(), trial, loaded.runtime.clone()));
         Ok(id)
     }
 

@@ -1,10 +1,7 @@
 //! The page of a call that is tried: its preview with the button that lets it go on, its progress, and its result.
 
-use std::sync::Arc;
-
 use maud::{Markup, html};
-use toolcrib::Runtime;
-use toolcrib::call::{Decision, Reason};
+use toolcrib::call::Decision;
 
 use crate::permission::PendingCall;
 use crate::tool_facts;
@@ -12,7 +9,7 @@ use crate::tool_facts;
 use super::super::decisions::{call_facts, hidden};
 use super::super::layout::{self, Tab, duration, facts, word};
 use super::super::query::parameter;
-use super::super::record::grants;
+use super::super::record::{grants, in_words};
 use super::super::view::{Page, ViewError, Views, Visit};
 use super::outcome::pretty;
 use super::{FORM_PAGE, ID, PAGE, QuestionKind, State, Trial, entry};
@@ -33,7 +30,6 @@ pub(in crate::console) fn page(views: &Views, visit: &Visit) -> Result<Page, Vie
     {
         return entry::again(views, visit, &trial, message);
     }
-    let runtime = views.tools.runtime()?;
     let name = &trial.call.name;
     let content = html! {
         h1 { "Call of " (layout::link(&visit.path("tool"), "name", name, &layout::line(name, 120))) }
@@ -43,7 +39,7 @@ pub(in crate::console) fn page(views: &Views, visit: &Visit) -> Result<Page, Vie
                 h2 { "Arguments" }
                 (layout::block(&pretty(&trial.call.arguments), MAX_ARGUMENTS))
             }
-            None => (underway(visit, &trial, &runtime)),
+            None => (underway(visit, &trial)),
         }
         p { a href=(change(visit, &trial)) { "Change the arguments" } " " a href={ (visit.path("tool")) (parameter("name", name)) } { "The tool" } }
     };
@@ -57,13 +53,13 @@ fn change(visit: &Visit, trial: &Trial) -> String {
 }
 
 /// Shows a call that has not ended.
-fn underway(visit: &Visit, trial: &Trial, runtime: &Arc<Runtime>) -> Markup {
+fn underway(visit: &Visit, trial: &Trial) -> Markup {
     let state = trial.state();
     let question = state.questions.first();
     let again = html! { a href={ (visit.path(PAGE)) (parameter(ID, &trial.id)) } { "Show its state now" } };
     html! {
         @match question {
-            Some(question) => (asked(visit, trial, &state, question.number, &question.kind, runtime)),
+            Some(question) => (asked(visit, trial, &state, question.number, &question.kind)),
             None => {
                 p role="status" {
                     (word("running")) " "
@@ -86,14 +82,15 @@ fn underway(visit: &Visit, trial: &Trial, runtime: &Arc<Runtime>) -> Markup {
 }
 
 /// Shows what a call would do, with the buttons that let it go on or end it.
-fn asked(visit: &Visit, trial: &Trial, state: &State, number: u64, kind: &QuestionKind, runtime: &Runtime) -> Markup {
+fn asked(visit: &Visit, trial: &Trial, state: &State, number: u64, kind: &QuestionKind) -> Markup {
     let number = number.to_string();
     let (label, note, shown) = match kind {
         QuestionKind::Asked(call, _) => {
             ("Allow once and call", "This is your answer for this one call.", asked_facts(call))
         }
         QuestionKind::Held(_) => {
-            ("Make this call", "Nothing has run yet but the preview.", held_facts(trial, state, runtime))
+            let note = "Hooks have run, and of the tool its check and its preview alone.";
+            ("Make this call", note, held_facts(trial, state))
         }
     };
     html! {
@@ -119,7 +116,7 @@ fn asked_facts(call: &PendingCall) -> Markup {
 }
 
 /// Facts of a call that is allowed without a question.
-fn held_facts(trial: &Trial, state: &State, runtime: &Runtime) -> Markup {
+fn held_facts(trial: &Trial, state: &State) -> Markup {
     let arguments = state.arguments.as_deref().unwrap_or(&trial.call.arguments);
     let mut all: Vec<(&str, Markup)> = Vec::new();
     all.extend(state.decision.as_ref().map(|decision| ("Decision", decided(decision))));
@@ -127,10 +124,12 @@ fn held_facts(trial: &Trial, state: &State, runtime: &Runtime) -> Markup {
     if let Some(preview) = &state.preview {
         all.push(("Tool says", layout::block(preview, MAX_ARGUMENTS)));
     }
-    if let Some(tool) = runtime.tool(&trial.call.name) {
+    // Those of the tools among which it runs, which may have been loaded anew since.
+    let runtime = state.runtime.as_deref();
+    if let Some((runtime, tool)) = runtime.and_then(|runtime| Some((runtime, runtime.tool(&trial.call.name)?))) {
         all.push(("Granted", grants(&tool_facts::granted(runtime, tool))));
     }
-    if let Some(limits) = runtime.limits(&trial.call.name) {
+    if let Some(limits) = runtime.and_then(|runtime| runtime.limits(&trial.call.name)) {
         all.push(("Limits", layout::line(&tool_facts::limits(limits), 400)));
     }
     facts(all)
@@ -138,10 +137,7 @@ fn held_facts(trial: &Trial, state: &State, runtime: &Runtime) -> Markup {
 
 /// Shows a decision in words.
 pub(super) fn decided(decision: &Decision) -> Markup {
-    let reason = match decision.reason {
-        Reason::Default => "no rule asks about it or denies it",
-        other => other.as_str(),
-    };
+    let reason = in_words(decision.reason.as_str());
     html! {
         (word(decision.behavior.as_str())) " " (reason)
         @if let Some(rests_on) = &decision.rests_on { ": " code { (layout::line(rests_on, 300)) } }
