@@ -79,6 +79,11 @@ fn a_click_lets_a_waiting_run_go_on() {
     let browser = console.browser();
     let run = start(&crib);
     let id = waiting(&browser);
+    let runs = browser.page("runs");
+    let (_, rest) = runs.split_once(&format!("{}runs/", browser.path)).unwrap_or_else(|| panic!("{runs}"));
+    let page = browser.page(&format!("runs/{}", rest.split('"').next().unwrap()));
+    assert_eq!(page.matches("waits for an approval").count(), 1, "{page}");
+    assert!(!page.contains("has no record of this call"), "{page}");
     let answer = browser.send("decisions", &[("id", &id), ("answer", "once"), ("reason", "")]);
     assert_eq!(answer.status, 303, "{answer:?}");
     assert_eq!(answer.header("location"), Some(format!("{}decisions?answered={id}", browser.path).as_str()));

@@ -44,6 +44,9 @@ pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewE
     let made: HashSet<String> = shown.iter().flat_map(Message::calls).map(|call| call.id).collect();
     let is_orphan = |message: &Message| message.answered_call().is_none_or(|id| !made.contains(id));
     let is_last = until == run.messages.len();
+    let pending = || run.pending.iter().map(|call| (call, "not made yet"));
+    let open = || pending().chain(run.open.iter().map(|(call, state)| (call, state.in_words())));
+    let states: HashMap<&str, &str> = open().map(|(call, state)| (call.id.as_str(), state)).collect();
     let mut timeline = Timeline::default();
     for (at, message) in (from..).zip(shown) {
         for (number, call) in message.calls().iter().take(MAX_CALLS).enumerate() {
@@ -62,11 +65,12 @@ pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewE
         @if from > 0 { (turn(visit, id, from.saturating_sub(MAX_MESSAGES), "Earlier messages")) }
         ol.talk id="talk" data-live {
             @for (at, message) in (from..).zip(shown).filter(|(_, message)| is_orphan(message)) {
-                li { (self::message(visit, (at, message), &results, &logged)) }
+                li { (self::message(visit, (at, message), (&results, &states), &logged)) }
             }
             @if is_last {
-                @for call in &run.pending { li { (one_call(visit, call, None, html! { "not made yet" }, None)) } }
-                @for (call, state) in &run.open { li { (one_call(visit, call, None, html! { (state.in_words()) }, None)) } }
+                @for (call, state) in open().filter(|(call, _)| !made.contains(&call.id)) {
+                    li { (one_call(visit, call, None, html! { (state) }, None)) }
+                }
                 @if !run.arriving.is_empty() {
                     li { h3 { "Model " (word("running")) } (layout::block(&run.arriving, MAX_BLOCK)) }
                 }
@@ -146,7 +150,7 @@ fn of_call<'l>(logged: &'l Logged, call: &Call) -> &'l [Record] {
 fn message(
     visit: &Visit,
     (at, message): (usize, &Message),
-    results: &HashMap<&str, &Message>,
+    (results, states): (&HashMap<&str, &Message>, &HashMap<&str, &str>),
     logged: &Logged,
 ) -> Markup {
     let author = match message.role {
@@ -165,7 +169,11 @@ fn message(
         }
         @for (number, call) in calls.iter().take(MAX_CALLS).enumerate() {
             @let result = results.get(call.id.as_str()).map(|result| result.shown_text());
-            @let about = self::logged_in_words(visit, call, of_call(logged, call));
+            @let state = states.get(call.id.as_str()).filter(|_| result.is_none());
+            @let about = match state {
+                Some(state) => html! { (state) },
+                None => self::logged_in_words(visit, call, of_call(logged, call)),
+            };
             (one_call(visit, call, Some(&anchor(at, number)), about, result.as_deref()))
         }
         @if calls.len() > MAX_CALLS { p.quiet { "and " (calls.len() - MAX_CALLS) " more calls" } }
