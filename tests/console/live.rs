@@ -1,4 +1,4 @@
-//! What keeps a page current: its script, and events that say when it has changed, within limits, and until the program ends.
+//! Pages that stay current: the script, and the events of changes, within limits and until the program ends.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -91,6 +91,14 @@ fn click(browser: &Browser<'_>, address: &str, page: &str, button: &str) -> Stri
     settled(browser, address)
 }
 
+/// Lets the first question of a call go on, with the token of a form and without a look at its page.
+fn go(browser: &Browser<'_>, form: &str, address: &str) -> Answer {
+    let token = fields(form).into_iter().find(|(name, _)| name == "token").unwrap().1;
+    let (_, id) = address.split_once("id=").unwrap();
+    let origin = format!("origin: http://{}\r\n", browser.console.address);
+    browser.post("tool/trial", &[("token", &token), ("id", id), ("question", "1"), ("do", "go")], &origin)
+}
+
 /// Crib with the guest `echo` under a schema.
 fn with_schema(schema: &Value) -> Crib {
     let crib = Crib::new();
@@ -180,10 +188,7 @@ fn a_call_that_nobody_lets_go_on_does_not_run() {
     let ended = click(&browser, &address, &page, "no");
     assert!(ended.contains("cancelled"), "{ended}");
     assert_eq!(crib.records()[0]["outcome"], "cancelled");
-    let origin = format!("origin: http://{}\r\n", console.address);
-    let token = fields(&form).into_iter().find(|(name, _)| name == "token").unwrap().1;
-    let (_, id) = address.split_once("id=").unwrap();
-    let late = browser.post("tool/trial", &[("token", &token), ("id", id), ("question", "1"), ("do", "go")], &origin);
+    let late = go(&browser, &form, &address);
     assert_eq!(late.status, 404, "{late:?}");
     assert_eq!(crib.records().len(), 1);
     // Each call has a gate of its own.
@@ -192,6 +197,27 @@ fn a_call_that_nobody_lets_go_on_does_not_run() {
         assert!(page.contains("Make this call"), "{page}");
     }
     assert_eq!(crib.records().len(), 1);
+}
+
+#[test]
+fn a_fifth_call_ends_the_one_that_has_waited_longest() {
+    let crib = with_schema(&nested());
+    let console = Console::start(&crib, &[]);
+    let browser = console.browser();
+    let form = browser.page("tool/call?name=echo");
+    let begin = || led(&browser, &press(&browser, &form, &[("v:f.0", "a")], "preview"));
+    let waits = |address: &str| settled(&browser, address).contains("Make this call");
+    let first = begin();
+    assert!(waits(&first));
+    let others: Vec<String> = (0..4).map(|_| begin()).collect();
+    let until = Instant::now() + PATIENCE;
+    while waits(&first) {
+        assert!(Instant::now() < until, "the first call ends");
+    }
+    assert!(settled(&browser, &first).contains("cancelled"));
+    assert!(others.iter().all(|address| waits(address)));
+    assert_eq!(crib.records().len(), 1);
+    assert_eq!(crib.records()[0]["outcome"], "cancelled");
 }
 
 #[test]
@@ -206,11 +232,7 @@ fn a_call_that_was_prepared_under_other_permissions_does_not_go_on() {
     let file = crib.path("home/.local/state/toolcrib/trusted.json");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, json!({ "trusted": [] }).to_string()).unwrap();
-    let origin = format!("origin: http://{}\r\n", console.address);
-    let token = fields(&form).into_iter().find(|(name, _)| name == "token").unwrap().1;
-    let (_, id) = address.split_once("id=").unwrap();
-    let go = [("token", token.as_str()), ("id", id), ("question", "1"), ("do", "go")];
-    let refused = browser.post("tool/trial", &go, &origin);
+    let refused = go(&browser, &form, &address);
     assert!(refused.status == 409 && refused.body.contains("permissions have changed"), "{refused:?}");
     assert!(settled(&browser, &address).contains("cancelled"));
     assert_eq!(crib.records()[0]["outcome"], "cancelled");

@@ -30,7 +30,7 @@ const STATES: [&str; 2] = ["usable", "disabled"];
 /// Tools of the sources, as they were read last.
 pub(super) struct LoadedTools {
     sources: Sources,
-    /// Where the questions about calls of the console are answered.
+    /// Approver of the calls that a person tries.
     trials: Trials,
     loaded: Mutex<Option<Loaded>>,
     /// Number of decisions of the console about permissions.

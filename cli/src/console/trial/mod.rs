@@ -56,7 +56,7 @@ const FORM_PAGE: &str = "tool/call";
 /// Parameter with the identifier of a call.
 const ID: &str = "id";
 
-/// Calls that are tried, and where their questions are answered.
+/// Calls that are tried, and the approver of their questions.
 #[derive(Clone, Default)]
 pub(super) struct Trials(Arc<Desk>);
 

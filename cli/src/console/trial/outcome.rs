@@ -24,7 +24,7 @@ const MAX_PARTS: usize = 50;
 /// Maximum pictures that are shown.
 const MAX_PICTURES: usize = 4;
 
-/// What a page shows of a result.
+/// Content of the page of a result, within limits.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     /// Outcome, empty for a call that left no result.
