@@ -137,8 +137,7 @@ impl Trials {
         let mut all = self.all();
         let active: Vec<_> = all.iter().filter(|trial| !trial.has_ended()).cloned().collect();
         if active.len() >= MAX_ACTIVE {
-            let is_waiting = |trial: &&Arc<Trial>| !trial.state().questions.is_empty() && !trial.stop.is_cancelled();
-            let waiting = active.iter().find(is_waiting);
+            let waiting = active.iter().find(|trial| trial.question(&trial.state()).is_some());
             let Some(waiting) = waiting.filter(|_| active.len() < 2 * MAX_ACTIVE) else {
                 let hint = "wait until one of them has ended, or stop it on its page";
                 return Err(Advice::new(format!("{} calls of this console run already", active.len()), hint).into());
@@ -239,6 +238,11 @@ impl Trial {
 
     fn is_settled(&self) -> bool {
         let state = self.state();
-        state.outcome.is_some() || !state.questions.is_empty()
+        state.outcome.is_some() || self.question(&state).is_some()
+    }
+
+    /// Returns the click for which the call waits. One that is being stopped waits for none, although its question is still there.
+    fn question<'s>(&self, state: &'s State) -> Option<&'s Question> {
+        state.questions.first().filter(|_| !self.stop.is_cancelled())
     }
 }

@@ -55,24 +55,27 @@ fn change(visit: &Visit, trial: &Trial) -> String {
 /// Shows a call that has not ended.
 fn underway(visit: &Visit, trial: &Trial) -> Markup {
     let state = trial.state();
-    let question = state.questions.first();
+    let is_stopped = trial.stop.is_cancelled();
     let again = html! { a href={ (visit.path(PAGE)) (parameter(ID, &trial.id)) } { "Show its state now" } };
     html! {
-        @match question {
+        @match trial.question(&state) {
             Some(question) => (asked(visit, trial, &state, question.number, &question.kind)),
             None => {
                 p role="status" {
                     (word("running")) " "
                     @match state.started {
+                        _ if is_stopped => "It is being stopped.",
                         Some(since) => { "for " (duration(since.elapsed().as_secs_f64() * 1_000.0))
                             @if state.parts > 0 { ", " (state.parts) " parts so far" } }
                         None => "It is being prepared.",
                     }
                 }
                 p { (again) }
-                form.decide method="post" action=(visit.path(PAGE)) {
-                    (hidden(visit, &[(ID, &trial.id)]))
-                    p { button.deny name="do" value="stop" { "Stop the call" } }
+                @if !is_stopped {
+                    form.decide method="post" action=(visit.path(PAGE)) {
+                        (hidden(visit, &[(ID, &trial.id)]))
+                        p { button.deny name="do" value="stop" { "Stop the call" } }
+                    }
                 }
                 h2 { "Arguments" }
                 (layout::block(&pretty(&trial.call.arguments), MAX_ARGUMENTS))
