@@ -17,6 +17,7 @@ mod sizes;
 mod stdio;
 mod tls;
 mod trace;
+mod waiting;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
@@ -31,7 +32,7 @@ use crate::crib::Crib;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Client over standard streams.
-struct Client {
+pub(crate) struct Client {
     child: Child,
     input: Option<ChildStdin>,
     messages: Receiver<Value>,
@@ -60,7 +61,7 @@ impl Client {
     }
 
     /// Starts the server and a conversation of the earlier revision.
-    fn initialized(crib: &Crib, flags: &[&str], capabilities: &Value) -> Self {
+    pub(crate) fn initialized(crib: &Crib, flags: &[&str], capabilities: &Value) -> Self {
         let mut client = Self::start(crib, flags);
         let hello = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities,
@@ -80,7 +81,7 @@ impl Client {
     }
 
     /// Sends a request, and returns its identifier.
-    fn request(&mut self, method: &str, params: &Value) -> u64 {
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> u64 {
         self.next += 1;
         let id = self.next;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
@@ -104,7 +105,7 @@ impl Client {
     }
 
     /// Waits for the answer to a request.
-    fn answer(&mut self, id: u64) -> Value {
+    pub(crate) fn answer(&mut self, id: u64) -> Value {
         self.wait(|message| message["id"] == id && message.get("method").is_none())
     }
 
@@ -113,7 +114,7 @@ impl Client {
         self.answer(id)
     }
 
-    fn call(&mut self, name: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&mut self, name: &str, arguments: &Value) -> Value {
         self.ask("tools/call", &json!({"name": name, "arguments": arguments}))
     }
 

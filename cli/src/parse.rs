@@ -8,7 +8,7 @@ use toolcrib::policy::Pattern;
 /// Default port of a name server.
 const DNS_PORT: u16 = 53;
 /// Maximum time for which a call waits for approval elsewhere: calls in the file of pending calls expire after an hour.
-pub(crate) const MAX_APPROVAL_WAIT: Duration = Duration::from_secs(60 * 60);
+const MAX_APPROVAL_WAIT: Duration = Duration::from_secs(60 * 60);
 /// Maximum of a 32-bit count.
 pub(crate) const MAX_COUNT: u64 = u32::MAX as u64;
 
@@ -25,6 +25,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     };
     let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
     if time.is_zero() || time > toolcrib::tool::Limits::MAX_DEADLINE { Err(wrong()) } else { Ok(time) }
+}
+
+/// Parses the time for which a call waits for approval elsewhere.
+pub(crate) fn approval_wait(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        wait if wait <= MAX_APPROVAL_WAIT => Ok(wait),
+        _ => Err(format!("`{text}` is too long: a call waits at most `1h`")),
+    }
 }
 
 /// Parses a size in bytes, such as `64MiB`, `512k` or `1048576`. Every unit is binary: `k` and `KiB` are both 1,024.

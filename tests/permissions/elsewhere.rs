@@ -107,7 +107,8 @@ fn a_call_of_a_run_that_was_killed_is_not_listed_and_cannot_be_answered() {
     let id = call["id"].as_str().unwrap();
     for action in ["pending", "allow", "deny"] {
         let ran = crib.run(&["approvals", action, id]);
-        let message = format!("error: no call waits under `{id}` (`echo`) any more: its run has ended\nhint: ");
+        let message =
+            format!("error: no call waits under `{id}` (`echo`) any more: its run or server has ended\nhint: ");
         assert!(ran.code == Some(1) && ran.stderr.starts_with(&message), "{ran:?}");
     }
     // The next run that waits removes it with its lock, and its own at its end.

@@ -22,7 +22,8 @@ Examples:
 
 A call that requires approval waits if nobody at the server can be asked: it is refused with an identifier, and passes once \
 if it is repeated after `allow`. The answer covers exactly this call of this client. A call waits for 60 minutes; an answer \
-holds for 15. A call of `run --wait-approval` waits as long as that option says, and no longer than its run.
+holds for 15. A call of `run` or `mcp` with `--wait-approval` waits as long as that option says and goes on with the answer; \
+`--session` also allows further such calls of that run or client.
 
 A permanent approval covers the calls of one tool that one rule asks about. It lapses when the tool changes: \
 its program, fixed arguments, description, schema, limits, source or permissions.";
@@ -49,13 +50,16 @@ enum Action {
         #[command(flatten)]
         kept: Kept,
     },
-    /// Allow a call that waits: it passes once if it is repeated
+    /// Allow a call that waits: it goes on, or passes once if it is repeated
     Allow {
         /// Identifier of the call
         #[arg(value_name = "ID")]
         id: String,
-        /// Also store a permanent approval of such calls, by any client
+        /// Also allow further such calls in the session of the run or client that waits
         #[arg(long)]
+        session: bool,
+        /// Also store a permanent approval of such calls, by any client
+        #[arg(long, conflicts_with = "session")]
         always: bool,
         #[command(flatten)]
         kept: Kept,
@@ -95,7 +99,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::Pending { id: None, json, kept } => pending::list(&kept, json)?,
         Action::Pending { id: Some(id), json, kept } => pending::show(&kept, &id, json)?,
-        Action::Allow { id, always, kept } => pending::allow(&kept, &id, always)?,
+        Action::Allow { id, session: true, kept, .. } => pending::allow_session(&kept, &id)?,
+        Action::Allow { id, always, kept, .. } => pending::allow(&kept, &id, always)?,
         Action::Deny { id, reason, kept } => pending::deny(&kept, &id, reason.as_deref().unwrap_or_default())?,
         Action::List { json, kept } => list(&file(&kept)?.read()?, json)?,
         Action::Remove { tools, kept, .. } => remove(&file(&kept)?, &tools)?,

@@ -20,8 +20,7 @@ use crate::agent::questions::ProgramApprover;
 use crate::agent::report::{Audience, Report};
 use crate::agent::{Agent, RequestOptions};
 use crate::instructions::trusted_instructions;
-use crate::options::duration;
-use crate::parse::MAX_APPROVAL_WAIT;
+use crate::parse::approval_wait;
 use crate::permission::{FolderHints, TerminalApprover, WaitingApprover};
 use crate::render::{self, Advice, usage_error};
 use crate::runs::{KeptRun, RunState};
@@ -237,14 +236,6 @@ impl Args {
             }
             _ => Ok(terminal.clone()),
         }
-    }
-}
-
-/// Parses the time for which a call waits for an answer.
-fn approval_wait(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        wait if wait <= MAX_APPROVAL_WAIT => Ok(wait),
-        _ => Err(format!("`{text}` is too long: a call waits at most `1h`")),
     }
 }
 

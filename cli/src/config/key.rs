@@ -6,7 +6,7 @@ use toolcrib::policy::{Pattern, PatternError};
 use toolcrib::tool::{Destination, Glob};
 
 use super::path::PathRule;
-use crate::parse::{MAX_APPROVAL_WAIT, MAX_COUNT, duration, name_server, not_allowed, size};
+use crate::parse::{MAX_COUNT, approval_wait, duration, name_server, not_allowed, size};
 
 /// Name of a key that stands for any name.
 pub(super) const ANY: &str = "*";
@@ -143,10 +143,7 @@ const TIME: Kind = Kind::Text {
 const WAIT: Kind = Kind::Text {
     wanted: "a time as text, such as \"10m\"",
     pattern: r"^\s*[0-9.]+\s*(ms|s|m|min|h)?\s*$",
-    check: |text| match duration(text)? {
-        wait if wait <= MAX_APPROVAL_WAIT => Ok(()),
-        _ => Err(format!("`{text}` is too long: a call waits at most `1h`")),
-    },
+    check: |text| approval_wait(text).map(drop),
 };
 const SIZE: Kind = Kind::Text {
     wanted: "a size as text, such as \"4MiB\"",
@@ -281,9 +278,14 @@ pub(crate) static KEYS: &[Key] = &[
         .option("pending")
         .variables(&["TOOLCRIB_PENDING"])
         .of_host(),
-    Key::new("approvals", "wait", WAIT, "Time for which a call of a run waits for approval in another terminal")
-        .option("wait-approval")
-        .unless(&["answers"]),
+    Key::new(
+        "approvals",
+        "wait",
+        WAIT,
+        "Time for which a call waits for approval in another terminal or in the console",
+    )
+    .option("wait-approval")
+    .unless(&["answers"]),
     Key::new("limits", "tool_timeout", TIME, "Time limit of calls of tools that set none")
         .option("tool-timeout")
         .unless(&["timeout"]),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approvals, Approver};
 use toolcrib::source::digest;
 
-use crate::permission::{PendingApprover, PendingCalls, WaitingCallback, request_text};
+use crate::permission::{PendingApprover, PendingCalls, Waiting, WaitingCallback, announce, is_denial, request_text};
 
 use super::caller::{Answer, Caller, Channel, OpenQuestion};
 
@@ -28,17 +28,25 @@ const ALLOW: &str = "allow";
 pub(crate) struct AgentApprover {
     /// Answers of the command line; `None` if the user has no home directory.
     pending: Option<PendingApprover>,
+    /// Waiting for these answers; `None` if a call is refused until one is there.
+    waiting: Option<Waiting>,
 }
 
 impl AgentApprover {
-    /// Creates an approver. Calls that wait for the command line are in `pending`; permanent approvals are in `approvals`.
-    pub(crate) fn new(pending: Option<PendingCalls>, approvals: Option<Approvals>) -> Self {
-        let leave_open: WaitingCallback = Arc::new(|_invocation, id| {
+    /// Creates an approver. Calls that wait for the command line are in `pending`, each for `max_wait` before it is refused;
+    /// permanent approvals are in `approvals`.
+    pub(crate) fn new(pending: Option<PendingCalls>, approvals: Option<Approvals>, max_wait: Option<Duration>) -> Self {
+        let waits = max_wait.is_some();
+        let leave_open: WaitingCallback = Arc::new(move |_invocation, id| {
             if let Some(caller) = Caller::present() {
                 caller.leave_open(OpenQuestion::Pending(id.to_owned()));
+                if waits && !matches!(caller.channel, Channel::Request(_)) {
+                    announce(id);
+                }
             }
         });
-        Self { pending: pending.map(|calls| PendingApprover::new(calls, approvals, "", leave_open)) }
+        let waiting = pending.as_ref().zip(max_wait).map(|(calls, max_wait)| Waiting::new(calls, max_wait));
+        Self { pending: pending.map(|calls| PendingApprover::new(calls, approvals, "", leave_open)), waiting }
     }
 
     async fn answer(&self, request: ApprovalRequest<'_>) -> ApprovalAnswer {
@@ -48,7 +56,7 @@ impl AgentApprover {
             return self.on_command_line(&request, &client, &client).await;
         };
         match &caller.channel {
-            Channel::CommandLine => self.on_command_line(&request, &caller.client, &caller.owner()).await,
+            Channel::CommandLine => self.elsewhere(&request, &caller).await,
             Channel::Request(peer) => self.while_waiting(&request, &caller, peer).await,
             Channel::Repetition { agreed, refusal } => {
                 let digest = question(&request);
@@ -64,7 +72,7 @@ impl AgentApprover {
                         caller.leave_open(OpenQuestion::Input { message, digest });
                         ApprovalAnswer::Nobody
                     }
-                    _ => self.on_command_line(&request, &caller.client, &caller.owner()).await,
+                    _ => self.elsewhere(&request, &caller).await,
                 }
             }
         }
@@ -94,7 +102,7 @@ impl AgentApprover {
         };
         // A denial holds, wherever it was given.
         match elsewhere {
-            Some(denial @ (ApprovalAnswer::No | ApprovalAnswer::NoBecause(_))) => denial,
+            Some(denial) if is_denial(&denial) => denial,
             _ => answer,
         }
     }
@@ -102,6 +110,18 @@ impl AgentApprover {
     /// Returns the answer that a person gave on the command line, if any.
     async fn stored(&self, request: &ApprovalRequest<'_>, client: &str) -> Option<ApprovalAnswer> {
         self.pending.as_ref()?.stored(request, client).await
+    }
+
+    /// Answers a request of a client that asks nobody, from the command line: at once, or once it has an answer.
+    async fn elsewhere(&self, request: &ApprovalRequest<'_>, caller: &Caller) -> ApprovalAnswer {
+        let (Some(pending), Some(waiting)) = (&self.pending, &self.waiting) else {
+            return self.on_command_line(request, &caller.client, &caller.owner()).await;
+        };
+        let answer = pending.wait_or_leave(request, &caller.client, &caller.owner(), waiting).await;
+        if answer != ApprovalAnswer::Nobody {
+            caller.take_open();
+        }
+        answer
     }
 
     /// Answers a request of a client from the command line.

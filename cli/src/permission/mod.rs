@@ -17,7 +17,8 @@ pub(crate) use deny_flags::DenyFlags;
 pub(crate) use folders::{FolderHints, folders_hint};
 pub(crate) use limits::limit_hint;
 pub(crate) use pending::{
-    PendingApprover, PendingCall, PendingCalls, WaitingApprover, WaitingCallback, pending_refusal,
+    PendingApprover, PendingCall, PendingCalls, Waiting, WaitingApprover, WaitingCallback, announce, is_denial,
+    pending_refusal,
 };
 pub(crate) use person::{TerminalApprover, store_approval};
 pub(crate) use refusal::hint;

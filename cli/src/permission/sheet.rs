@@ -144,7 +144,7 @@ pub(super) fn scope(approval: &Approval) -> String {
 }
 
 /// Calls that an approval covers, without the changes that end it.
-fn calls(approval: &Approval) -> String {
+pub(super) fn calls(approval: &Approval) -> String {
     format!("calls of `{}` that `{}` asks about", one_line(&approval.tool), one_line(&approval.rule))
 }
 

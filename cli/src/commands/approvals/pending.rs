@@ -51,6 +51,14 @@ pub(super) fn allow(kept: &Kept, id: &str, always: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Allows a call, and further ones in the session that waits.
+pub(super) fn allow_session(kept: &Kept, id: &str) -> anyhow::Result<()> {
+    let call = file(kept)?.allow_session(id)?;
+    let scope = call.session_scope().unwrap_or_default();
+    render::aside(&format!("allowed `{}`, which waits for this answer, and {scope}", one_line(&call.tool)));
+    Ok(())
+}
+
 /// Denies a call; the model gets the reason, if it is not empty.
 pub(super) fn deny(kept: &Kept, id: &str, reason: &str) -> anyhow::Result<()> {
     let call = file(kept)?.deny(id, reason)?;

@@ -27,6 +27,7 @@ use crate::mcp::{
     serve_http, serve_stdio, watch,
 };
 use crate::options::{ClientOptions, Sources, count, duration, mcp_tokens};
+use crate::parse::approval_wait;
 use crate::render::{self, Advice};
 use crate::telemetry::{Root, TelemetryOptions};
 
@@ -73,6 +74,9 @@ pub(super) struct Args {
     /// Ask about calls through clients that can ask their user, or only through `toolcrib approvals`
     #[arg(long, value_enum, value_name = "WHERE", default_value_t, help_heading = "Rules for calls")]
     ask_in: Place,
+    /// Let each call that waits for `toolcrib approvals` or the console wait this long, at most `1h`, before it is refused
+    #[arg(long, value_name = "TIME", value_parser = approval_wait, help_heading = "Rules for calls")]
+    wait_approval: Option<Duration>,
     /// List at most this many tools; with more, clients search for them [default: 128]
     #[arg(long, value_name = "N", value_parser = count::<u32, 0, 32_768>, help_heading = "Tools")]
     max_listed: Option<u32>,
@@ -179,7 +183,7 @@ impl Args {
         };
         let parts = Arc::new(ProgressListeners::default());
         let kept = &sources.rules.kept;
-        let approver = Arc::new(AgentApprover::new(kept.pending(), kept.file()));
+        let approver = Arc::new(AgentApprover::new(kept.pending(), kept.file(), self.wait_approval));
         let runtime = sources.runtime_with(self.timeout, [], |builder| {
             let own = [("states of waiting calls", &self.state_dir), ("key of the server", &self.tls_key)];
             let own = own.into_iter().filter_map(|(label, path)| Some((label, path.as_ref()?)));

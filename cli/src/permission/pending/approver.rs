@@ -2,15 +2,20 @@
 //! answered in another terminal.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use jiff::Timestamp;
+use tokio::runtime::Handle;
 use toolcrib::policy::{Approval, ApprovalAnswer, ApprovalRequest, Approvals, Approver};
 
 use crate::render::{self, one_line};
 
-use super::{PendingCall, PendingCalls, PendingOutcome};
+use super::call::key;
+use super::{PendingCall, PendingCalls, PendingOutcome, Waiting};
+
+/// Interval between two looks at the file of pending calls.
+const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Receiver of the identifier of a waiting call: the ID of the call in all records, and the identifier that the person types.
 pub(crate) type WaitingCallback = Arc<dyn Fn(&str, &str) + Send + Sync>;
@@ -38,31 +43,94 @@ impl PendingApprover {
 
     /// Answers a request of a client, by a name and an owner of their own. Without an answer, the call waits.
     pub(crate) async fn answer(&self, request: &ApprovalRequest<'_>, client: &str, owner: &str) -> ApprovalAnswer {
-        let found = self.find(request, client, owner, |calls, call| calls.record(call).map(Some)).await;
-        found.unwrap_or(ApprovalAnswer::Nobody)
+        match self.find(request, client, owner, |calls, call| calls.record(call).map(Some)).await {
+            Some(Found::Answer(answer)) => answer,
+            Some(Found::Waiting { id }) => {
+                (self.on_waiting)(request.invocation, &id);
+                ApprovalAnswer::Nobody
+            }
+            None => ApprovalAnswer::Nobody,
+        }
     }
 
-    /// Answers a request of a run, which holds the lock `run` and waits until a time. Without an answer, the call waits.
-    pub(super) async fn answer_run(
+    /// Answers a request once a person has answered it; `None` if nobody did in time. The call waits meanwhile, and after it.
+    pub(super) async fn wait(
         &self,
         request: &ApprovalRequest<'_>,
         client: &str,
-        (run, until): (Option<String>, Timestamp),
+        owner: &str,
+        waiting: &Waiting,
+    ) -> Option<ApprovalAnswer> {
+        let until = Instant::now() + waiting.max_wait();
+        let held = waiting.hold();
+        let mut known = String::new();
+        loop {
+            let (run, deadline) = held.clone();
+            let record =
+                move |calls: &PendingCalls, call: PendingCall| calls.record(call.held_by(run, deadline)).map(Some);
+            match self.find(request, client, owner, record).await {
+                // The file cannot be used, which was reported.
+                None => return Some(ApprovalAnswer::Nobody),
+                Some(Found::Answer(answer)) => {
+                    if answer == ApprovalAnswer::Session {
+                        waiting.approve(client, request.approval);
+                    }
+                    return Some(answer);
+                }
+                Some(Found::Waiting { id }) if id == known => {}
+                Some(Found::Waiting { id }) => {
+                    (self.on_waiting)(request.invocation, &id);
+                    // Calls of the same client displaced it, or the same call used its answer: it waits no longer, so that
+                    // many calls do not displace each other without an end.
+                    if !std::mem::replace(&mut known, id).is_empty() {
+                        return None;
+                    }
+                }
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            tokio::time::sleep(INTERVAL.min(left)).await;
+            if waiting.approves(client, request.approval) {
+                let elsewhere = self.withdraw(request, client).await;
+                return Some(elsewhere.filter(is_denial).unwrap_or(ApprovalAnswer::Session));
+            }
+        }
+    }
+
+    /// Answers a request as [`PendingApprover::wait`] does. A call without an answer, or of a client that gives up, waits to be
+    /// repeated.
+    pub(crate) async fn wait_or_leave(
+        &self,
+        request: &ApprovalRequest<'_>,
+        client: &str,
+        owner: &str,
+        waiting: &Waiting,
     ) -> ApprovalAnswer {
-        let record =
-            move |calls: &PendingCalls, call: PendingCall| calls.record(call.held_by(run.as_deref(), until)).map(Some);
-        self.find(request, client, client, record).await.unwrap_or(ApprovalAnswer::Nobody)
+        let held = Held { calls: self.calls.clone(), key: Some(key(request, client)) };
+        let answer = self.wait(request, client, owner, waiting).await;
+        match answer {
+            Some(answer) => {
+                held.forget();
+                answer
+            }
+            None => {
+                held.release().await;
+                ApprovalAnswer::Nobody
+            }
+        }
     }
 
     /// Answers a request that a person has answered already; `None` if nobody did. The call does not wait.
     pub(crate) async fn stored(&self, request: &ApprovalRequest<'_>, client: &str) -> Option<ApprovalAnswer> {
-        self.find(request, client, "", |calls, call| calls.take(&call)).await
+        self.find(request, client, "", |calls, call| calls.take(&call)).await.and_then(Found::answer)
     }
 
     /// Forgets a call that no longer waits; returns the answer that a person gave meanwhile, if any.
     pub(crate) async fn withdraw(&self, request: &ApprovalRequest<'_>, client: &str) -> Option<ApprovalAnswer> {
         // A call that stays is forgotten when its time is over.
-        self.find(request, client, "", |calls, call| calls.withdraw(&call)).await
+        self.find(request, client, "", |calls, call| calls.withdraw(&call)).await.and_then(Found::answer)
     }
 
     async fn find(
@@ -71,28 +139,19 @@ impl PendingApprover {
         client: &str,
         owner: &str,
         find: impl FnOnce(&PendingCalls, PendingCall) -> anyhow::Result<Option<PendingOutcome>> + Send + 'static,
-    ) -> Option<ApprovalAnswer> {
+    ) -> Option<Found> {
         let found = async {
             let call = PendingCall::new(request, client, owner)?;
             let approval = request.approval.cloned();
             let (calls, approvals) = (self.calls.clone(), self.approvals.clone());
             let find = move || match is_approved(approvals.as_ref(), approval.as_ref())? {
-                true => Ok(Some(Found::Always)),
-                false => Ok(find(&calls, call)?.map(Found::Pending)),
+                true => Ok(Some(Found::Answer(ApprovalAnswer::Always))),
+                false => Ok(find(&calls, call)?.map(Found::from)),
             };
             tokio::task::spawn_blocking(find).await?
         };
         match found.await {
-            Ok(found) => Some(match found? {
-                Found::Always => ApprovalAnswer::Always,
-                Found::Pending(PendingOutcome::Allowed) => ApprovalAnswer::Once,
-                Found::Pending(PendingOutcome::Denied) => ApprovalAnswer::No,
-                Found::Pending(PendingOutcome::DeniedBecause(reason)) => ApprovalAnswer::NoBecause(reason),
-                Found::Pending(PendingOutcome::Waiting { id }) => {
-                    (self.on_waiting)(request.invocation, &id);
-                    ApprovalAnswer::Nobody
-                }
-            }),
+            Ok(found) => found,
             Err(error) => {
                 let (tool, reason): (_, anyhow::Error) = (one_line(&request.tool.name), error);
                 render::warning(&format!("a call of `{tool}` cannot wait for approval: {}", render::message(&reason)));
@@ -108,11 +167,66 @@ impl Approver for PendingApprover {
     }
 }
 
-/// Answer that was found.
+/// State of a request.
 enum Found {
-    /// A permanent approval.
-    Always,
-    Pending(PendingOutcome),
+    Answer(ApprovalAnswer),
+    /// The call waits under an identifier.
+    Waiting {
+        id: String,
+    },
+}
+
+impl Found {
+    fn answer(self) -> Option<ApprovalAnswer> {
+        match self {
+            Self::Answer(answer) => Some(answer),
+            Self::Waiting { .. } => None,
+        }
+    }
+}
+
+impl From<PendingOutcome> for Found {
+    fn from(outcome: PendingOutcome) -> Self {
+        Self::Answer(match outcome {
+            PendingOutcome::Waiting { id } => return Self::Waiting { id },
+            PendingOutcome::Allowed => ApprovalAnswer::Once,
+            PendingOutcome::AllowedForSession => ApprovalAnswer::Session,
+            PendingOutcome::Denied => ApprovalAnswer::No,
+            PendingOutcome::DeniedBecause(reason) => ApprovalAnswer::NoBecause(reason),
+        })
+    }
+}
+
+/// Call for which this process waits. Once it is dropped, also with a call that is cancelled, the call waits to be repeated.
+struct Held {
+    calls: PendingCalls,
+    /// `None` once the call has its answer.
+    key: Option<String>,
+}
+
+impl Held {
+    fn forget(mut self) {
+        self.key = None;
+    }
+
+    async fn release(mut self) {
+        let (calls, Some(key)) = (self.calls.clone(), self.key.take()) else { return };
+        // A call that stays as it was is forgotten with this process.
+        let _ = tokio::task::spawn_blocking(move || calls.release(&key)).await;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let (Some(key), Ok(handle)) = (self.key.take(), Handle::try_current()) else { return };
+        let calls = self.calls.clone();
+        handle.spawn_blocking(move || calls.release(&key));
+    }
+}
+
+/// Returns `true` for a denial, which holds wherever it was given.
+pub(crate) fn is_denial(answer: &ApprovalAnswer) -> bool {
+    matches!(answer, ApprovalAnswer::No | ApprovalAnswer::NoBecause(_))
 }
 
 /// Returns `true` if a permanent approval is stored.

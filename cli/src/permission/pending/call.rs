@@ -8,7 +8,7 @@ use toolcrib::policy::{Approval, ApprovalRequest};
 use toolcrib::source::digest;
 
 use crate::permission::RequestDetails;
-use crate::permission::sheet::{Sheet, granted_text, pretty, scope};
+use crate::permission::sheet::{Sheet, calls, granted_text, pretty, scope};
 use crate::render::{counted, inert_json, one_line, shortened};
 use crate::short_id;
 
@@ -75,10 +75,10 @@ pub(crate) struct PendingCall {
     pub(crate) asked: Timestamp,
     /// Digest that identifies the same call of the same client.
     pub(crate) key: String,
-    /// Time until which a run waits; `None` for a call that is refused meanwhile, and waits to be repeated.
+    /// Time until which a process waits; `None` for a call that is refused meanwhile, and waits to be repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Timestamp>,
-    /// Lock that the run holds while it waits.
+    /// Lock that the process holds while it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) run: Option<String>,
     /// Scope of a permanent approval; `None` if each call requires its own approval.
@@ -100,6 +100,9 @@ pub(crate) struct PendingAnswer {
     /// Reason of a denial, which the model gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
+    /// `true` if further calls in the scope may run too, in the session that waits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) session: bool,
 }
 
 impl PendingCall {
@@ -136,16 +139,22 @@ impl PendingCall {
         })
     }
 
-    /// Sets the lock and the time until which a run waits.
-    pub(super) fn held_by(self, run: Option<&str>, until: Timestamp) -> Self {
-        Self { run: run.map(str::to_owned), until: Some(until), ..self }
+    /// Sets the lock and the time until which a process waits.
+    pub(super) fn held_by(self, run: Option<String>, until: Timestamp) -> Self {
+        Self { run, until: Some(until), ..self }
+    }
+
+    /// The process no longer waits: the call waits to be repeated, and an answer covers that repetition alone.
+    pub(super) fn release(&mut self) {
+        (self.run, self.until) = (None, None);
+        self.answer.iter_mut().for_each(|answer| answer.session = false);
     }
 
     /// Returns `true` if nobody answered in time, or the answer was not used in time. A time in the future counts as passed
     /// unless the clock of another host explains it.
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
         let (since, max) = self.age();
-        // A run takes its call back itself.
+        // A process takes its call back itself.
         let max = if self.until.is_some() { max + MAX_RUN_DELAY } else { max };
         !(-MAX_CLOCK_SKEW..=max).contains(&now.duration_since(since))
     }
@@ -199,12 +208,22 @@ impl PendingCall {
         self.approval.as_ref().map(|approval| format!("{}, by any client", scope(approval)))
     }
 
+    /// Returns the calls that an approval for the session would cover; `None` if no process waits, or if each call requires its
+    /// own approval.
+    pub(crate) fn session_scope(&self) -> Option<String> {
+        let approval = self.approval.as_ref().filter(|_| self.until.is_some())?;
+        Some(format!("{} in the session of `{}`", calls(approval), one_line(&self.client)))
+    }
+
     /// Formats everything that a person needs for an answer, for a terminal of `width` columns. Text from outside cannot
     /// imitate a line of the program.
     pub(crate) fn sheet(&self, width: usize) -> String {
         let mut sheet = Sheet::empty(width, true);
         sheet.row("Call", &one_line(&self.id));
         self.rows().iter().for_each(|(label, text)| sheet.row(label, text));
+        if let Some(scope) = self.session_scope() {
+            sheet.row("Session", &format!("`--session` applies to {scope}"));
+        }
         if let Some(scope) = self.always_scope() {
             sheet.row("Always", &format!("`--always` applies to {scope}"));
         }
@@ -216,7 +235,7 @@ impl PendingCall {
 
 /// Computes the key of a call: a digest of the client, the tool with its program and definition, the arguments, the rule and
 /// the grants. Each part is preceded by its length, so that no part can pass for another.
-fn key(request: &ApprovalRequest<'_>, client: &str) -> String {
+pub(super) fn key(request: &ApprovalRequest<'_>, client: &str) -> String {
     let ApprovalRequest { tool, digest: program, definition, arguments, rests_on, granted, .. } = request;
     let arguments = canonical(arguments);
     let parts = [client, &tool.name, program, definition, &arguments, rests_on];
@@ -320,7 +339,7 @@ pub(super) mod tests {
         for (time, is_expired) in
             [(now, false), (now - MAX_ANSWER_AGE, false), (now - MAX_ANSWER_AGE - second, true), (future, true)]
         {
-            waiting.answer = Some(PendingAnswer { allowed: true, time, reason: None });
+            waiting.answer = Some(PendingAnswer { allowed: true, time, reason: None, session: false });
             assert_eq!(waiting.is_expired(now), is_expired, "{time}");
         }
         waiting.asked = Timestamp::MAX;
@@ -371,6 +390,7 @@ pub(super) mod tests {
                 allowed: true,
                 time: Timestamp::now(),
                 reason: Some(text(ApprovalAnswer::MAX_REASON_LEN)),
+                session: true,
             }),
             ..call("", "")
         }

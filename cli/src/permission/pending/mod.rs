@@ -4,8 +4,8 @@
 //!
 //! Every change is made under the lock of the file and replaces it whole, so that several servers can share it and each
 //! answer is used once. A process that is killed leaves the file as it was before or after the change. A used answer is
-//! removed before the call runs: if the process is killed in between, the person is asked again. A run that waits holds a
-//! lock, so that its calls end with it.
+//! removed before the call runs: if the process is killed in between, the person is asked again. A process that waits holds
+//! a lock, so that its calls end with it.
 
 mod approver;
 mod call;
@@ -24,9 +24,9 @@ use crate::short_id;
 
 use call::PendingAnswer;
 
-pub(crate) use approver::{PendingApprover, WaitingCallback, pending_refusal};
+pub(crate) use approver::{PendingApprover, WaitingCallback, is_denial, pending_refusal};
 pub(crate) use call::PendingCall;
-pub(crate) use waiting::WaitingApprover;
+pub(crate) use waiting::{Waiting, WaitingApprover, announce};
 
 /// Maximum number of calls in the file. A new call replaces the oldest one without an answer; calls with an answer stay until
 /// the answer is used or expires.
@@ -46,6 +46,8 @@ pub(crate) struct PendingCalls(ListFile<PendingCall>);
 pub(crate) enum PendingOutcome {
     /// The person allowed the call, and this use of the answer was the only one.
     Allowed,
+    /// The same, and further calls in its scope are allowed in the session that waits.
+    AllowedForSession,
     /// The person denied the call, and this use of the answer was the only one.
     Denied,
     /// The same, with a reason for the model.
@@ -113,6 +115,18 @@ impl PendingCalls {
         })
     }
 
+    /// Lets a call for which no process waits any more wait to be repeated.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, locked or written.
+    fn release(&self, key: &str) -> anyhow::Result<()> {
+        self.change(|calls| {
+            calls.iter_mut().filter(|call| call.key == key).for_each(PendingCall::release);
+            Ok(())
+        })
+    }
+
     /// Lists the calls that wait or have an unused answer, oldest first.
     ///
     /// # Errors
@@ -141,7 +155,7 @@ impl PendingCalls {
     ///
     /// As for [`PendingCalls::find`], and if the call has an answer already or the file cannot be written.
     pub(crate) fn answer(&self, typed: &str, allowed: bool) -> anyhow::Result<PendingCall> {
-        self.answer_with(typed, allowed, None)
+        self.answer_with(typed, allowed, |_| Ok((None, false)))
     }
 
     /// Denies a call as [`PendingCalls::answer`] does, with a reason that the model gets on one line. An empty one is none.
@@ -151,18 +165,38 @@ impl PendingCalls {
     /// As for [`PendingCalls::answer`].
     pub(crate) fn deny(&self, typed: &str, reason: &str) -> anyhow::Result<PendingCall> {
         let reason = shortened(&one_line(reason), ApprovalAnswer::MAX_REASON_LEN).into_owned();
-        self.answer_with(typed, false, Some(reason).filter(|reason| !reason.is_empty()))
+        self.answer_with(typed, false, |_| Ok((Some(reason).filter(|reason| !reason.is_empty()), false)))
     }
 
-    fn answer_with(&self, typed: &str, allowed: bool, reason: Option<String>) -> anyhow::Result<PendingCall> {
+    /// Allows a call and further ones in its scope, in the session that waits for this answer.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PendingCalls::answer`], and if no process waits, or if each such call requires its own approval.
+    pub(crate) fn allow_session(&self, typed: &str) -> anyhow::Result<PendingCall> {
+        self.answer_with(typed, true, |call| match (&call.approval, call.until) {
+            (None, _) => Err(no_scope(call, "for the session").into()),
+            (_, None) => Err(no_session(call).into()),
+            _ => Ok((None, true)),
+        })
+    }
+
+    /// Stores an answer, with the reason and the reach that a function chooses.
+    fn answer_with(
+        &self,
+        typed: &str,
+        allowed: bool,
+        choose: impl FnOnce(&PendingCall) -> anyhow::Result<(Option<String>, bool)>,
+    ) -> anyhow::Result<PendingCall> {
         self.change(|calls| {
             let time = Timestamp::now();
             let at = self.place(calls, typed, time)?;
             let call = &mut calls[at];
-            match &call.answer {
-                Some(earlier) if allowed || !earlier.allowed => return Err(answered(call, earlier)),
-                _ => call.answer = Some(PendingAnswer { allowed, time, reason }),
+            if let Some(earlier) = call.answer.as_ref().filter(|earlier| allowed || !earlier.allowed) {
+                return Err(answered(call, earlier));
             }
+            let (reason, session) = choose(call)?;
+            call.answer = Some(PendingAnswer { allowed, time, reason, session });
             Ok(call.clone())
         })
     }
@@ -180,7 +214,7 @@ impl PendingCalls {
         let permanent = match permanent {
             Some(approvals) => {
                 let call = self.find(typed)?;
-                Some((approvals, call.approval.clone().ok_or_else(|| no_scope(&call))?))
+                Some((approvals, call.approval.clone().ok_or_else(|| no_scope(&call, "permanently"))?))
             }
             None => None,
         };
@@ -190,13 +224,13 @@ impl PendingCalls {
         Ok((call, Some(approval)))
     }
 
-    /// Returns `true` if the run that waited for an answer has ended.
+    /// Returns `true` if the process that waited for an answer has ended.
     fn is_gone(&self, call: &PendingCall) -> bool {
         call.run.as_deref().is_some_and(|run| waiter::is_gone(self.path(), run))
     }
 
     /// Outcome of a call that waits or has an answer, which is used; `None` for a new call. Forgets the calls that have expired
-    /// and those of runs that have ended.
+    /// and those of processes that have ended.
     fn known(&self, calls: &mut Vec<PendingCall>, call: &PendingCall) -> Option<PendingOutcome> {
         // Under the lock: an answer that another process gave while this one waited is not in the future.
         let now = Timestamp::now();
@@ -206,10 +240,15 @@ impl PendingCalls {
             !is_gone && !one.is_expired(now)
         });
         let at = calls.iter().position(|one| one.key == call.key)?;
-        Some(match calls[at].answer {
-            None => PendingOutcome::Waiting { id: calls[at].id.clone() },
-            Some(_) => used(calls.remove(at)),
-        })
+        let known = &mut calls[at];
+        if known.answer.is_some() {
+            return Some(used(calls.remove(at)));
+        }
+        if call.until.is_some() {
+            // An earlier call was refused; a process waits for this one.
+            (known.run, known.until) = (call.run.clone(), call.until);
+        }
+        Some(PendingOutcome::Waiting { id: known.id.clone() })
     }
 
     /// Returns the place of the call with an identifier as a person typed it.
@@ -217,7 +256,7 @@ impl PendingCalls {
         let at = place(calls, typed, now)?;
         if self.is_gone(&calls[at]) {
             let (id, tool) = (&calls[at].id, one_line(&calls[at].tool));
-            let message = format!("no call waits under `{id}` (`{tool}`) any more: its run has ended");
+            let message = format!("no call waits under `{id}` (`{tool}`) any more: its run or server has ended");
             return Err(Advice::new(message, LIST_HINT).into());
         }
         Ok(at)
@@ -239,6 +278,7 @@ impl PendingCalls {
 /// Outcome of a removed call with an answer.
 fn used(call: PendingCall) -> PendingOutcome {
     match call.answer {
+        Some(PendingAnswer { allowed: true, session: true, .. }) => PendingOutcome::AllowedForSession,
         Some(PendingAnswer { allowed: true, .. }) => PendingOutcome::Allowed,
         Some(PendingAnswer { reason: Some(reason), .. }) => PendingOutcome::DeniedBecause(reason),
         _ => PendingOutcome::Denied,
@@ -282,10 +322,20 @@ fn place(calls: &[PendingCall], typed: &str, now: Timestamp) -> anyhow::Result<u
     Ok(at)
 }
 
-/// Error of a permanent approval for a call without a scope.
-fn no_scope(call: &PendingCall) -> Advice {
-    let message = format!("`{}` cannot be allowed permanently: `{}` asks each time", call.id, one_line(&call.rests_on));
-    Advice::new(message, format!("`toolcrib approvals allow {}` allows it once", call.id))
+/// Error of an approval of further calls for a call without a scope.
+fn no_scope(call: &PendingCall, reach: &str) -> Advice {
+    let message = format!("`{}` cannot be allowed {reach}: `{}` asks each time", call.id, one_line(&call.rests_on));
+    Advice::new(message, once(call))
+}
+
+/// Error of an approval for the session of a call for which no process waits.
+fn no_session(call: &PendingCall) -> Advice {
+    let message = format!("`{}` cannot be allowed for the session: no process waits for this answer", call.id);
+    Advice::new(message, once(call))
+}
+
+fn once(call: &PendingCall) -> String {
+    format!("`toolcrib approvals allow {}` allows it once", call.id)
 }
 
 /// Error of a second answer.

@@ -131,7 +131,7 @@ fn a_file_full_of_answers_takes_no_further_call_and_keeps_them() {
     let (_folder, calls) = store();
     let fill = |all: &mut Vec<PendingCall>| {
         for at in 0..MAX_PENDING {
-            let answer = Some(PendingAnswer { allowed: true, time: Timestamp::now(), reason: None });
+            let answer = Some(PendingAnswer { allowed: true, time: Timestamp::now(), reason: None, session: false });
             all.push(PendingCall { answer, ..call(&format!("{at}"), "c") });
         }
     };

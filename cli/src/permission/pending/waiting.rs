@@ -1,44 +1,83 @@
-//! An approver for runs without a terminal: a call waits until a person answers in another terminal, or until its time is over.
+//! Calls that wait while a person answers in another terminal or in the console: for how long, and the approver of runs without a
+//! terminal.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approvals, Approver};
+use toolcrib::policy::{Approval, ApprovalAnswer, ApprovalRequest, Approvals, Approver};
 
 use crate::render;
 
 use super::waiter::Waiter;
 use super::{PendingApprover, PendingCalls, WaitingCallback};
 
-/// Interval between two looks at the file of pending calls.
-const INTERVAL: Duration = Duration::from_millis(500);
-
-/// Waits for answers of the command line.
-pub(crate) struct WaitingApprover {
-    pending: PendingApprover,
-    /// Calls that are in the file, by their ID in all records.
-    recorded: Arc<Mutex<HashMap<String, Recorded>>>,
-    /// Name of this run in the file. No other run has it, and no other client has a name with a colon behind a space.
-    client: String,
+/// Waiting of one process.
+pub(crate) struct Waiting {
+    /// Maximum time for an answer.
     max_wait: Duration,
     /// File of the calls, beside which the lock is.
     file: PathBuf,
-    /// Lock of this run, taken for its first call that waits.
+    /// Lock of this process, taken for its first call that waits.
     waiter: OnceLock<Option<Waiter>>,
+    /// Approvals for the sessions of clients, for other calls that wait already.
+    approved: Mutex<HashSet<(String, Approval)>>,
 }
 
-/// A call in the file.
-#[derive(Debug, Default)]
-struct Recorded {
-    /// Identifier that was announced.
-    id: String,
-    /// `true` if the last look found it without an answer.
-    waits: bool,
+impl Waiting {
+    /// Creates the waiting for answers to `calls`.
+    pub(crate) fn new(calls: &PendingCalls, max_wait: Duration) -> Self {
+        let file = calls.path().to_path_buf();
+        Self { max_wait, file, waiter: OnceLock::new(), approved: Mutex::default() }
+    }
+
+    pub(super) fn max_wait(&self) -> Duration {
+        self.max_wait
+    }
+
+    /// Takes the lock, if it is not taken yet. Returns its name, and the end of a wait that begins now.
+    pub(super) fn hold(&self) -> (Option<String>, Timestamp) {
+        let waiter = self.waiter.get_or_init(|| Waiter::hold(&self.file)).as_ref();
+        let wait = SignedDuration::try_from(self.max_wait).ok();
+        let deadline = wait.and_then(|wait| Timestamp::now().checked_add(wait).ok()).unwrap_or(Timestamp::MAX);
+        (waiter.map(|waiter| waiter.name().to_owned()), deadline)
+    }
+
+    /// Remembers an approval for the session of a client.
+    pub(super) fn approve(&self, client: &str, approval: Option<&Approval>) {
+        let Some(approval) = approval else { return };
+        self.approved().insert((client.to_owned(), approval.clone()));
+    }
+
+    /// Returns `true` if an approval for the session of a client covers a call.
+    pub(super) fn approves(&self, client: &str, approval: Option<&Approval>) -> bool {
+        let approved = self.approved();
+        !approved.is_empty() && approval.is_some_and(|one| approved.contains(&(client.to_owned(), one.clone())))
+    }
+
+    fn approved(&self) -> MutexGuard<'_, HashSet<(String, Approval)>> {
+        self.approved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells the user that a call waits under an identifier.
+pub(crate) fn announce(id: &str) {
+    render::hint(&format!(
+        "a call waits for approval: `toolcrib approvals pending {id}` shows it, and `toolcrib approvals allow {id}` or \
+         `deny {id}` answers"
+    ));
+}
+
+/// Waits for answers to the calls of a run.
+pub(crate) struct WaitingApprover {
+    pending: PendingApprover,
+    waiting: Waiting,
+    /// Name of this run in the file. No other run has it, and no other client has a name with a colon behind a space.
+    client: String,
 }
 
 impl WaitingApprover {
@@ -46,63 +85,16 @@ impl WaitingApprover {
     pub(crate) fn new(calls: PendingCalls, approvals: Option<Approvals>, max_wait: Duration) -> Self {
         // Processes of several containers have the same numbers.
         let client = format!("a run: process {}, {:016x}", std::process::id(), rand::random::<u64>());
-        let recorded = Arc::<Mutex<HashMap<String, Recorded>>>::default();
-        let known = recorded.clone();
-        let on_waiting: WaitingCallback = Arc::new(move |invocation, id| {
-            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-            let call = known.entry(invocation.to_owned()).or_default();
-            call.waits = true;
-            if call.id != id {
-                id.clone_into(&mut call.id);
-                render::hint(&format!(
-                    "a call waits for approval: `toolcrib approvals pending {id}` shows it, and \
-                     `toolcrib approvals allow {id}` or `deny {id}` answers"
-                ));
-            }
-        });
-        let file = calls.path().to_path_buf();
-        Self {
-            file,
-            waiter: OnceLock::new(),
-            pending: PendingApprover::new(calls, approvals, client.as_str(), on_waiting),
-            recorded,
-            client,
-            max_wait,
-        }
+        let waiting = Waiting::new(&calls, max_wait);
+        let on_waiting: WaitingCallback = Arc::new(|_invocation, id| announce(id));
+        Self { pending: PendingApprover::new(calls, approvals, client.as_str(), on_waiting), waiting, client }
     }
 
     async fn answer(&self, request: ApprovalRequest<'_>) -> ApprovalAnswer {
-        let until = Instant::now() + self.max_wait;
-        let deadline =
-            SignedDuration::try_from(self.max_wait).ok().and_then(|wait| Timestamp::now().checked_add(wait).ok());
-        let deadline = deadline.unwrap_or(Timestamp::MAX);
-        let waiter = self.waiter.get_or_init(|| Waiter::hold(&self.file));
-        loop {
-            // A call that another one of the same kind displaced, or the answer of which it used, waits again.
-            let run = waiter.as_ref().map(|waiter| waiter.name().to_owned());
-            let answer = self.pending.answer_run(&request, &self.client, (run, deadline)).await;
-            if !self.waits(request.invocation) {
-                // It has an answer, or the file cannot be used, which was reported.
-                self.recorded().remove(request.invocation);
-                return answer;
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            tokio::time::sleep(INTERVAL.min(left)).await;
+        match self.pending.wait(&request, &self.client, &self.client, &self.waiting).await {
+            Some(answer) => answer,
+            None => self.pending.withdraw(&request, &self.client).await.unwrap_or(ApprovalAnswer::Nobody),
         }
-        self.recorded().remove(request.invocation);
-        self.pending.withdraw(&request, &self.client).await.unwrap_or(ApprovalAnswer::Nobody)
-    }
-
-    /// Returns `true` if the last look found a call without an answer.
-    fn waits(&self, invocation: &str) -> bool {
-        self.recorded().get_mut(invocation).is_some_and(|call| std::mem::take(&mut call.waits))
-    }
-
-    fn recorded(&self) -> MutexGuard<'_, HashMap<String, Recorded>> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
