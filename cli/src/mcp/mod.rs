@@ -19,6 +19,7 @@ mod reload;
 mod search;
 mod state;
 mod stdio;
+mod streams;
 mod tokens;
 mod tool_calls;
 mod trace;

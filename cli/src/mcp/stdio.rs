@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
-use rmcp::transport::stdio;
 
 use crate::http_server::WriteLimit;
 use crate::interrupt;
 
 use super::handler::Handler;
+use super::streams;
 use super::wire::Wire;
 
 /// Time after which a client that reads nothing has left.
@@ -25,7 +25,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// The client sends no message of the protocol.
 pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
     let (_guard, calls) = (interrupt::server(), handler.clone());
-    let (read, write) = stdio();
+    let (read, write) = streams::open();
     let transport = Wire::new(read, WriteLimit::new(write, MAX_UNREAD), handler.closing().clone());
     let service = tokio::select! {
         service = handler.serve(transport) => match service {
