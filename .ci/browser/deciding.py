@@ -1,8 +1,10 @@
-"""Decisions by a click and by the keyboard alone: a run that waits goes on, and the repeated call of an MCP client passes."""
+"""Decisions by a click and by the keyboard alone: a run and a call of an MCP client that wait go on, and a repeated call passes."""
 
 import json
 
 from playwright.sync_api import expect
+
+from home import Server
 
 # Everything that a person can act on, in the order of the page.
 ACTIONS = """() => {
@@ -49,6 +51,21 @@ def clicks(report, window, home, run, server):
     expect(card(page, "jobs.md")).to_be_visible()
     expect(page.get_by_role("link", name="Decisions")).to_contain_text("1 waiting")
     report.case("a call that begins to wait appears on the open page", True)
+
+
+def waits(report, window, home, tools):
+    """Allows a call of an MCP client that waits, for the session of the client."""
+    page, server = window.page, Server(home, *tools, "--ask-tool=get_time", "--wait-approval=10m", client="patient")
+    window.open("decisions")
+    asked = server.request("tools/call", {"name": "get_time", "arguments": {"timezone": "Europe/Paris"}})
+    one = card(page, "Europe/Paris")
+    expect(one).to_be_visible()
+    window.press(one.get_by_role("button", name="Allow for the session"))
+    answer = server.answer(asked)
+    report.case("a click lets a waiting call of an MCP client go on", answer["result"]["isError"] is False, answer)
+    again = server.call("get_time", {"timezone": "Asia/Tokyo"})
+    report.case("and its session covers the next one", again["result"]["isError"] is False, again)
+    server.stop()
 
 
 def denies(report, window, server):

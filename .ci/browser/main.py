@@ -1,6 +1,6 @@
 """Parts of `.ci/console`, which prepares their requirements:
 
-main.py PROGRAM CRIB WORK BROWSER AXE
+main.py PROGRAM CRIB WORK BROWSER AXE RICH
 """
 
 import shutil
@@ -22,7 +22,7 @@ from home import PATIENCE, Console, Home
 from report import Report
 from window import Window
 
-PROGRAM, CRIB, WORK, BROWSER, AXE = sys.argv[1:6]
+PROGRAM, CRIB, WORK, BROWSER, AXE, RICH = sys.argv[1:7]
 
 
 def main():
@@ -65,11 +65,13 @@ def main():
             views.check(report, looks, axe, shots, ["decisions"], "read-only-", views.HALF)
             looks.close()
             deciding.clicks(report, window, home, run, server)
+            deciding.waits(report, window, home, tools)
             deciding.denies(report, window, server)
             deciding.by_keyboard(report, window, home, server)
             server.stop()
         with report.part("calls by a form"):
             trying.check(report, window, axe, shots)
+            trying.file(report, window)
             window.page.set_viewport_size({"width": 1280, "height": 800})
             window.page.emulate_media(color_scheme="light")
         with report.part("a log that was changed"):
@@ -84,6 +86,7 @@ def main():
             known = hostile.found(window)
             hostile.check(report, window, known)
             trying.hostile(report, window)
+            trying.endless(report, browser, home, RICH)
             views.check(report, window, axe, shots, hostile.kinds(known), "hostile-", views.HALF)
             window.close()
             console.stop()

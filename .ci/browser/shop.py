@@ -23,6 +23,15 @@ script: |
 ---
 Count for a while.
 """
+UPLOAD = """---
+parameters:
+  content: {type: string, contentEncoding: base64, description: The file., required: true}
+script: |
+  def run(args):
+      return {"length": len(args["content"])}
+---
+Take a file.
+"""
 
 
 def permanent(home, tools, tool, arguments):
@@ -38,6 +47,7 @@ def prepare(home):
     desk = home.folder / "desk"
     shutil.copytree(Path(home.crib) / "demo", desk)
     home.write("counting/count.md", COUNT)
+    home.write("counting/upload.md", UPLOAD)
     tools = ["--tools", home.crib, "--tools", home.folder / "counting"]
     grant = ["--allow-write=desk/desk"]
     home.must("run", "--script", ROOT / "cli/demo/script.json", *tools[:2], "--allow-write=desk", folder=desk)

@@ -1,12 +1,14 @@
 """Calls that a person makes by a form: filled by the keyboard, previewed, and made; with a picture, a question and a refusal."""
 
+import base64
 import re
 
 from playwright.sync_api import expect
 
 import views
+from home import Console
 from hostile import PICTURE
-from window import press
+from window import Window, press
 
 
 def begin(window, tool):
@@ -91,6 +93,54 @@ def wrong(report, window, axe, shots):
 def check(report, window, axe, shots):
     chart(report, window, axe, shots)
     wrong(report, window, axe, shots)
+
+
+def file(report, window):
+    """Sends the content of a file, which the script of the page makes base64."""
+    page = window.page
+    begin(window, "upload")
+    page.get_by_label("Choose a file").set_input_files({"name": "a.bin", "mimeType": "image/png", "buffer": bytes(range(256))})
+    expect(page.get_by_text("256 bytes")).to_be_visible()
+    content = field(page, "content").input_value()
+    report.case("the content of a file fills its field", content == base64.b64encode(bytes(range(256))).decode(), content)
+    page.get_by_label("Choose a file").set_input_files({"name": "b", "mimeType": "", "buffer": bytes(700_001)})
+    expect(page.get_by_text("more than 700,000 bytes")).to_be_visible()
+    submit(page, "Preview")
+    submit(page, "Make this call")
+    end(page)
+    text = page.inner_text("main")
+    report.case("and is sent with the form", "344" in text and not window.faults(), text)
+
+
+def endless(report, browser, home, component):
+    """Makes a call that shows parts without an end, and looks at the page while it does and after it is stopped."""
+    console = Console(home, "--tools", component, "--max-timeout=10m", "--tool-timeout=10m")
+    window = Window(browser, console)
+    page = window.page
+    begin(window, "flood")
+    field(page, "count").fill("4294967295")
+    field(page, "bytes").fill("1000")
+    submit(page, "Preview")
+    submit(page, "Make this call")
+    longest, ended = 0, False
+    for _ in range(5):
+        longest = max(longest, len(page.content()))
+        if not (again := page.get_by_role("link", name="Show its state now")).is_visible():
+            ended = True
+            break
+        with page.expect_navigation():
+            again.click()
+    if not ended:
+        submit(page, "Stop the call")
+        end(page)
+    text = page.inner_text("main")
+    longest = max(longest, len(page.content()))
+    faults = window.faults()
+    report.case("endless parts leave the page small", longest < 1 << 20 and not faults, (longest, faults, text[:2000]))
+    report.case("and their number is shown", "part" in text, text[:2000])
+    report.figure("largest page of a call with endless parts", f"{longest >> 10} KiB")
+    window.close()
+    console.stop()
 
 
 def hostile(report, window):

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Browser, Console, PATIENCE};
 use crate::crib::{Crib, Ran};
+use crate::mcp::Client;
 
 /// Identifiers of the prepared calls.
 pub(super) const FIRST: &str = "00000-aaaaa";
@@ -44,7 +45,10 @@ pub(super) fn pending(crib: &Crib) -> Value {
 
 /// Starts a run whose model makes one call of `echo`, about which a rule asks.
 fn start(crib: &Crib) -> Child {
-    let turns = json!([{"tool_calls": [{"name": "echo", "arguments": {"n": 1}}]}, {"content": "done"}]);
+    start_with(crib, &json!([{"tool_calls": [{"name": "echo", "arguments": {"n": 1}}]}, {"content": "done"}]))
+}
+
+fn start_with(crib: &Crib, turns: &Value) -> Child {
     fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
     let args = ["run", "--script", "script.json", "--json", "--ask-tool=echo", "--wait-approval=60s"];
     let mut command = crib.toolcrib(&args);
@@ -98,6 +102,42 @@ fn a_click_lets_a_waiting_run_go_on() {
     for part in ["Call of ", ">echo<", "<span class=\"word good\">", "allow", "ask echo (--ask-tool)", ">record<"] {
         assert!(run.contains(part), "{part} in {run}");
     }
+}
+
+#[test]
+fn a_click_allows_the_further_calls_of_a_run_for_its_session() {
+    let crib = Crib::with_guests(&["echo"]);
+    let console = Console::start(&crib, &[]);
+    let browser = console.browser();
+    let call = |n: u32| json!({"tool_calls": [{"name": "echo", "arguments": {"n": n}}]});
+    let turns = json!([call(1), call(2), {"content": "done"}]);
+    let run = start_with(&crib, &turns);
+    let id = waiting(&browser);
+    assert!(browser.page("decisions").contains("Allow for the session"));
+    assert_eq!(browser.send("decisions", &[("id", &id), ("answer", "session")]).status, 303);
+    let ran = Ran::from(run.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(crib.records().iter().all(|record| record["decision"]["reason"] == "session"), "{:?}", crib.records());
+    assert!(browser.page("decisions").contains("Nothing is allowed permanently"));
+}
+
+#[test]
+fn a_click_lets_a_waiting_call_of_an_mcp_client_go_on() {
+    let crib = Crib::with_guests(&["echo"]);
+    let console = Console::start(&crib, &[]);
+    let browser = console.browser();
+    let flags = ["--ask-tool=echo", "--wait-approval=10m"];
+    let mut client = Client::initialized(&crib, &flags, &json!({}));
+    let request = client.request("tools/call", &json!({"name": "echo", "arguments": {"n": 1}}));
+    let id = waiting(&browser);
+    assert_eq!(browser.send("decisions", &[("id", &id), ("answer", "once")]).status, 303);
+    let answer = client.answer(request);
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    // Without the option nobody waits, so there is no session to allow more for.
+    let mut client = Client::initialized(&crib, &flags[..1], &json!({}));
+    assert_eq!(client.call("echo", &json!({"n": 2}))["result"]["isError"], true);
+    waiting(&browser);
+    assert!(!browser.page("decisions").contains("Allow for the session"));
 }
 
 #[test]

@@ -237,3 +237,28 @@ fn pages_name_their_parts_for_screen_readers() {
     let style = console.get("/style.css", "");
     assert!(style.body.len() < 20_000 && style.header("content-type").is_some_and(|it| it.starts_with("text/css")));
 }
+
+#[test]
+fn calls_that_tools_made_are_shown_with_the_call_of_the_model() {
+    let crib = Crib::new();
+    fs::copy(crate::crib::guest("rich"), crib.path("rich.wasm")).unwrap();
+    let arguments = json!({"name": "echo", "arguments": {"value": "inner"}, "times": 2});
+    let turns = json!([{"tool_calls": [{"name": "calls", "arguments": arguments}]}, {"content": "done"}]);
+    fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
+    let flags = ["--tools", "rich.wasm", "--allow-call=echo"];
+    let ran = crib.run(&[&["run", "--script", "script.json"][..], &flags].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(crib.records().len(), 3);
+    let console = Console::start(&crib, &flags);
+    let browser = console.browser();
+    let page = browser.page(&first_run(&browser));
+    assert_eq!(page.matches("made by the call before").count(), 2, "in the time line: {page}");
+    let (_, about) = page.split_once("It called").unwrap_or_else(|| panic!("{page}"));
+    let about = about.split("</dd>").next().unwrap();
+    assert_eq!(about.matches(">record<").count(), 2, "{about}");
+    let address = about.split("href=\"").nth(1).unwrap().split('"').next().unwrap();
+    let record = browser.page(address.strip_prefix(&browser.path).unwrap());
+    for part in ["Call of <bdi>echo</bdi>", "inner", "<dt>Limits</dt>", "for its calls now"] {
+        assert!(record.contains(part), "{part} in {record}");
+    }
+}

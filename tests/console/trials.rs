@@ -161,6 +161,18 @@ fn a_call_by_a_form_runs_as_it_was_shown_and_has_one_record() {
 }
 
 #[test]
+fn the_content_of_a_file_can_be_chosen_where_a_schema_wants_it_as_base64() {
+    let schema = json!({"type": "object", "properties": {
+        "f": {"type": "string", "contentEncoding": "base64"}, "g": {"type": "string", "contentEncoding": "quoted-printable"}}});
+    let crib = with_schema(&schema);
+    let console = Console::start(&crib, &[]);
+    let page = console.browser().page("tool/call?name=echo");
+    // Shown by the script alone, and without a name: a browser does not send it.
+    assert!(page.contains("<p hidden data-file=\"f.0\"><label>Choose a file <input type=\"file\"></label>"), "{page}");
+    assert_eq!(page.matches("type=\"file\"").count(), 1, "{page}");
+}
+
+#[test]
 fn wrong_arguments_are_shown_at_their_fields() {
     let crib = with_schema(&nested());
     let console = Console::start(&crib, &[]);
@@ -218,6 +230,22 @@ fn a_fifth_call_ends_the_one_that_has_waited_longest() {
     assert!(others.iter().all(|address| waits(address)));
     assert_eq!(crib.records().len(), 1);
     assert_eq!(crib.records()[0]["outcome"], "cancelled");
+}
+
+#[test]
+fn the_twelve_latest_calls_are_kept() {
+    let crib = with_schema(&nested());
+    let console = Console::start(&crib, &["--deny-tool=echo"]);
+    let browser = console.browser();
+    let form = browser.page("tool/call?name=echo");
+    let denied = |_| {
+        let address = led(&browser, &press(&browser, &form, &[("v:f.0", "a")], "preview"));
+        assert!(settled(&browser, &address).contains("denied"));
+        address
+    };
+    let all: Vec<String> = (0..13).map(denied).collect();
+    assert_eq!(browser.get(&all[0]).status, 404);
+    assert!(all[1..].iter().all(|address| browser.get(address).status == 200));
 }
 
 #[test]

@@ -62,7 +62,8 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
 fn card(visit: &Visit, call: &PendingCall) -> Markup {
     let label = format!("call-{}", call.id);
     let is_denied = call.answer.as_ref().is_some_and(|answer| !answer.allowed);
-    let scope = call.always_scope();
+    let (session, always) = (call.session_scope(), call.always_scope());
+    let waits = if call.until.is_some() { " and it goes on" } else { " once it is repeated" };
     let mut all = call_facts(call);
     if let Some(reason) = call.answer.as_ref().and_then(|answer| answer.reason.as_deref()) {
         all.push(("Your reason", layout::line(reason, ApprovalAnswer::MAX_REASON_LEN)));
@@ -77,11 +78,13 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
                 @if call.answer.is_none() {
                     form.decide method="post" action=(visit.path("decisions")) {
                         (hidden(visit, &[("id", &call.id)]))
-                        p { button.allow name="answer" value="once" { "Allow once" } span.quiet { " this call, with these arguments" } }
-                        @if let Some(scope) = &scope {
-                            p {
-                                button name="answer" value="always" { "Always allow" }
-                                span.quiet { " " (layout::line(scope, 1_100)) }
+                        p { button.allow name="answer" value="once" { "Allow once" } span.quiet { " this call, with these arguments," (waits) } }
+                        @for (answer, label, scope) in [("session", "Allow for the session", &session), ("always", "Always allow", &always)] {
+                            @if let Some(scope) = scope {
+                                p {
+                                    button name="answer" value=(answer) { (label) }
+                                    span.quiet { " " (layout::line(scope, 1_100)) }
+                                }
                             }
                         }
                     }
@@ -145,6 +148,7 @@ pub(super) fn answer(views: &Views, form: &Query) -> Result<String, ViewError> {
     let (calls, id) = (pending(views)?, form.get("id").unwrap_or_default());
     let call = match form.get("answer") {
         Some("once") => calls.allow(id, None)?.0,
+        Some("session") => calls.allow_session(id)?,
         Some("always") => {
             let allowed = calls.allow(id, Some(&approvals(views)?))?.0;
             views.tools.reload();

@@ -1,7 +1,7 @@
 // Keeps an open page of the console current. The server tells by events that what the page shows has changed; then the page
 // itself is loaded again, and the parts marked with `data-live` take over what differs. Nothing here makes markup of text: the
 // browser parses the loaded page as a document of its own, in which no script runs. Without this script a page has to be
-// reloaded, and is the same otherwise.
+// reloaded, and is the same otherwise but for the choice of a file in a form.
 'use strict';
 (() => {
   const MIN_PAUSE = 250; // Milliseconds between two loads, and at least REST times as long as the last one took.
@@ -11,6 +11,22 @@
   const MAX_RETRY = 30000;
   const GUARD = 700; // After a change under the pointer, a click on a decision meant what was there before.
   const ARRIVAL = 400; // The second click of a double click meant the page before.
+
+  // A chosen file fills its field as base64, and is not sent itself.
+  const MAX_FILE = 700000; // A form has at most 1 MiB.
+  for (const part of document.querySelectorAll('[data-file]')) {
+    const field = document.getElementById(part.dataset.file), input = part.querySelector('input');
+    const report = (text) => { part.querySelector('[role=status]').textContent = text; };
+    part.hidden = !field;
+    input.onchange = () => {
+      const [file] = input.files, reader = new FileReader();
+      if (!file) return;
+      if (file.size > MAX_FILE) { input.value = ''; report('The file has more than 700,000 bytes.'); return; }
+      reader.onload = () => { field.value = reader.result.split(',')[1] || ''; report(file.size + ' bytes'); };
+      reader.onerror = () => report('The file cannot be read.');
+      reader.readAsDataURL(file);
+    };
+  }
 
   const { events: address } = document.body.dataset;
   const state = document.getElementById('live');

@@ -13,7 +13,7 @@
 //! | `layout` | the frame of a page, tables, texts that are cut |
 //! | `history` | reading the audit log by the filter of an address |
 //! | `figures`, `durations`, `drawing` | figures of calls by tool and time, and their charts |
-//! | `timeline` | the calls of a run as bars |
+//! | `logged`, `timeline` | what the audit log says about the calls of a run, and these calls as bars |
 //! | `export` | files to store |
 //! | `runs`, `run`, `calls`, `charts`, `record`, `verification`, `tools`, `tool`, `schema`, `decisions`, `trust` | one page or part each |
 //! | `form` | the form of a tool's arguments: fields from a schema, and arguments from fields |
@@ -30,6 +30,7 @@ mod figures;
 mod form;
 mod history;
 mod layout;
+mod logged;
 mod query;
 mod record;
 mod response;

@@ -8,6 +8,7 @@ use toolcrib::audit::{self, LogEntry};
 use crate::audit_facts::arguments;
 use crate::parse::rounded_size;
 use crate::render::counted;
+use crate::tool_facts;
 
 use super::layout::{self, MAX_BLOCK, Tab, facts, word};
 use super::view::{Page, ViewError, Views, Visit};
@@ -47,6 +48,9 @@ pub(super) struct Denied {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct More {
     pub(super) call_id: String,
+    pub(super) invocation: String,
+    /// Invocation of the call that made it.
+    pub(super) parent: Option<String>,
     pub(super) door: String,
     caller: Option<String>,
     denied: Vec<Denied>,
@@ -201,13 +205,13 @@ pub(super) fn page(views: &Views, visit: &Visit, file: &str, line: &str) -> Resu
         }
         let entry = entry?;
         if entry.line == wanted && entry.file.file_name().is_some_and(|of| of == name.as_str()) {
-            return Ok(shown(&entry));
+            return Ok(shown(views, &entry));
         }
     }
     Err(unknown())
 }
 
-fn shown(entry: &LogEntry) -> Page {
+fn shown(views: &Views, entry: &LogEntry) -> Page {
     let record = Record::of(entry);
     let More { call_id, door, caller, decision: decided, seq, chain, .. } = &record.more;
     let pretty = |text: &str| {
@@ -219,9 +223,14 @@ fn shown(entry: &LogEntry) -> Page {
         ("Outcome", word(&record.outcome)),
         ("Ended", html! { (layout::time(&record.ts)) " UTC" }),
         ("Duration", usage(&record)),
-        ("Granted", grants(&record.granted)),
-        ("Denied", denials(&record.denied, MAX_LISTED)),
     ];
+    // The log has no limits: a tool that is not loaded, or is another one by now, has none to show.
+    let runtime = views.tools.runtime().ok();
+    if let Some(limits) = runtime.as_ref().and_then(|runtime| runtime.limits(&record.tool)) {
+        let note = html! { span.quiet { " for its calls now; the log does not have those of this call" } };
+        all.push(("Limits", html! { (layout::line(&tool_facts::limits(limits), 400)) (note) }));
+    }
+    all.extend([("Granted", grants(&record.granted)), ("Denied", denials(&record.denied, MAX_LISTED))]);
     all.extend(decided.as_ref().map(|decided| ("Decision", decision(decided))));
     all.extend([
         (

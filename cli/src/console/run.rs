@@ -2,9 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jiff::Timestamp;
 use maud::{Markup, html};
-use toolcrib::audit;
 
 use crate::agent::message::{Message, Role};
 use crate::agent::turn::Call;
@@ -12,6 +10,7 @@ use crate::render::counted;
 use crate::runs::{KeptRun, RunStore};
 
 use super::layout::{self, MAX_BLOCK, Tab, facts, word};
+use super::logged::{Logged, Nested};
 use super::query::parameter;
 use super::record::{Record, address, decision, denials, grants, usage};
 use super::timeline::Timeline;
@@ -25,11 +24,8 @@ const MAX_TEXT: usize = 400_000;
 const MAX_CALLS: usize = 50;
 /// Maximum denials of a call that are listed.
 const MAX_DENIALS: usize = 20;
-/// Records between two looks at the time.
-const INTERVAL: usize = 1_000;
-
-/// Logged calls by their names and identifiers. Two runs can use the same identifiers, so there may be several.
-type Logged = HashMap<(String, String), Vec<Record>>;
+/// Maximum calls that a tool made which are listed.
+const MAX_NESTED: usize = 20;
 
 pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewError> {
     let known = RunStore::parse(id).ok().filter(|id| views.runs.path(id).is_file());
@@ -38,7 +34,7 @@ pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewE
     let from = visit.query.get("from").and_then(|from| from.parse().ok()).unwrap_or(0).min(run.messages.len());
     let until = end_of_page(&run.messages, from);
     let shown = &run.messages[from..until];
-    let logged = logged(views, visit, &run, shown)?;
+    let logged = Logged::read(views, visit, &run, shown)?;
     let results: HashMap<&str, &Message> =
         shown.iter().filter_map(|message| Some((message.answered_call()?, message))).collect();
     let made: HashSet<String> = shown.iter().flat_map(Message::calls).map(|call| call.id).collect();
@@ -50,9 +46,15 @@ pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewE
     let mut timeline = Timeline::default();
     for (at, message) in (from..).zip(shown) {
         for (number, call) in message.calls().iter().take(MAX_CALLS).enumerate() {
-            timeline.add(&anchor(at, number), of_call(&logged, call));
+            timeline.add(&format!("#{}", anchor(at, number)), logged.of(call));
+            let nested = logged.nested(call);
+            for record in nested.records {
+                timeline.add_nested(&visit.path(&address(&record.file, record.line)), record);
+            }
+            timeline.leave_out(nested.left_out);
         }
     }
+    timeline.leave_out(logged.unread());
     let title = run.figures.title.clone().unwrap_or_else(|| "Run".to_owned());
     let content = html! {
         div.head {
@@ -142,11 +144,6 @@ fn anchor(message: usize, call: usize) -> String {
     format!("call-{message}-{call}")
 }
 
-/// Returns the records of a call.
-fn of_call<'l>(logged: &'l Logged, call: &Call) -> &'l [Record] {
-    logged.get(&(call.name.clone(), call.id.clone())).map(Vec::as_slice).unwrap_or_default()
-}
-
 fn message(
     visit: &Visit,
     (at, message): (usize, &Message),
@@ -172,7 +169,7 @@ fn message(
             @let state = states.get(call.id.as_str()).filter(|_| result.is_none());
             @let about = match state {
                 Some(state) => html! { (state) },
-                None => self::logged_in_words(visit, call, of_call(logged, call)),
+                None => logged_in_words(visit, call, logged),
             };
             (one_call(visit, call, Some(&anchor(at, number)), about, result.as_deref()))
         }
@@ -197,16 +194,36 @@ fn one_call(visit: &Visit, call: &Call, anchor: Option<&str>, about: Markup, res
 }
 
 /// Shows what the audit log says about a call.
-fn logged_in_words(visit: &Visit, call: &Call, records: &[Record]) -> Markup {
+fn logged_in_words(visit: &Visit, call: &Call, logged: &Logged) -> Markup {
     let show = html! { "show them" };
     html! {
-        @match records {
-            [record] => (facts(of_record(visit, record))),
+        @match logged.of(call) {
+            [record] => {
+                @let nested = logged.nested(call);
+                @let calls = (!nested.records.is_empty()).then(|| ("It called", nested_calls(visit, &nested)));
+                (facts(of_record(visit, record).into_iter().chain(calls).collect()))
+            }
             [] => p.quiet { "The audit log has no record of this call." },
             several => p.quiet {
                 (several.len()) " records have its identifier: "
                 (layout::link(&visit.path("calls"), "q", &call.id, &show))
             },
+        }
+    }
+}
+
+/// Lists the calls that a tool made.
+fn nested_calls(visit: &Visit, nested: &Nested<'_>) -> Markup {
+    let more = nested.records.len().saturating_sub(MAX_NESTED) + nested.left_out;
+    html! {
+        ul.plain {
+            @for record in nested.records.iter().take(MAX_NESTED) {
+                li {
+                    (layout::line(&record.tool, 120)) " " (word(&record.outcome)) " in " (usage(record)) " "
+                    a href=(visit.path(&address(&record.file, record.line))) { "record" }
+                }
+            }
+            @if more > 0 { li.quiet { "and " (more) " more" } }
         }
     }
 }
@@ -222,31 +239,4 @@ fn of_record<'a>(visit: &Visit, record: &Record) -> Vec<(&'a str, Markup)> {
     }
     all.extend(record.more.decision.as_ref().map(|decided| ("Decision", decision(decided))));
     all
-}
-
-/// Finds the records of the calls of messages: those of their tools with their identifiers, since the run began.
-fn logged(views: &Views, visit: &Visit, run: &KeptRun, messages: &[Message]) -> Result<Logged, ViewError> {
-    let calls = messages.iter().flat_map(Message::calls);
-    let mut logged: Logged = calls.map(|call| ((call.name, call.id), Vec::new())).collect();
-    if logged.is_empty() || !views.audit.is_dir() {
-        return Ok(logged);
-    }
-    for (at, entry) in audit::records(&views.audit)?.enumerate() {
-        if at % INTERVAL == 0 {
-            visit.check_time()?;
-        }
-        let entry = entry?;
-        let is_later = entry.ts.parse::<Timestamp>().is_ok_and(|ended| ended >= run.header.created);
-        if !is_later || !logged.keys().any(|(name, _)| *name == entry.tool) {
-            continue;
-        }
-        let record = Record::of(&entry);
-        if record.more.door != run.header.door {
-            continue;
-        }
-        if let Some(records) = logged.get_mut(&(record.tool.clone(), record.more.call_id.clone())) {
-            records.push(record);
-        }
-    }
-    Ok(logged)
 }

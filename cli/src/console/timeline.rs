@@ -24,12 +24,16 @@ pub(super) struct Timeline {
     calls: Vec<Call>,
     /// Number of calls without a time.
     unknown: usize,
+    /// Number of further calls of tools.
+    left_out: usize,
 }
 
 /// Call with its times in milliseconds.
 struct Call {
-    /// Identifier of its place in the page.
-    anchor: String,
+    /// Address of its place in the page, or of its record.
+    address: String,
+    /// `true` if a tool made it.
+    is_nested: bool,
     tool: String,
     outcome: String,
     begin: f64,
@@ -48,12 +52,25 @@ struct Place {
 }
 
 impl Timeline {
-    /// Adds a call at a place in the page, by its record if it has just one.
-    pub(super) fn add(&mut self, anchor: &str, records: &[Record]) {
-        let [record] = records else {
-            self.unknown += 1;
-            return;
-        };
+    /// Adds a call of the model, by its record if it has just one.
+    pub(super) fn add(&mut self, address: &str, records: &[Record]) {
+        match records {
+            [record] => self.add_record(address, record, false),
+            _ => self.unknown += 1,
+        }
+    }
+
+    /// Adds a call that a tool made.
+    pub(super) fn add_nested(&mut self, address: &str, record: &Record) {
+        self.add_record(address, record, true);
+    }
+
+    /// Counts calls that tools made and that are not added.
+    pub(super) fn leave_out(&mut self, count: usize) {
+        self.left_out += count;
+    }
+
+    fn add_record(&mut self, address: &str, record: &Record, is_nested: bool) {
         let Ok(end) = record.ts.parse::<Timestamp>() else {
             self.unknown += 1;
             return;
@@ -62,7 +79,8 @@ impl Timeline {
         let ms = length(record.ms);
         let begin = end.as_microsecond() as f64 / 1_000.0 - ms;
         self.calls.push(Call {
-            anchor: anchor.to_owned(),
+            address: address.to_owned(),
+            is_nested,
             tool: record.tool.clone(),
             outcome: record.outcome.clone(),
             begin,
@@ -78,12 +96,13 @@ impl Timeline {
         let places = places(&self.calls);
         let first = self.calls.iter().map(|call| call.begin).fold(f64::INFINITY, f64::min);
         let rows = self.calls.iter().zip(places).take(MAX_CALLS).map(|(call, place)| row(call, place, first)).collect();
-        let caption = "Calls with a record, in the order of the conversation; pauses between them are shortened";
+        let caption = "Calls with a record, in the order of the conversation, each before those that it made; pauses between them are shortened";
         html! {
             @if !self.calls.is_empty() {
                 h2 { "Time line" }
                 (table(caption, HEADINGS, rows))
-                @if self.calls.len() > MAX_CALLS { p.quiet { "and " (self.calls.len() - MAX_CALLS) " more" } }
+                @let more = self.calls.len().saturating_sub(MAX_CALLS) + self.left_out;
+                @if more > 0 { p.quiet { "and " (more) " more" } }
                 @if self.unknown > 0 { p.quiet { (counted(self.unknown, "more call")) " without a record of its own." } }
             }
         }
@@ -92,7 +111,10 @@ impl Timeline {
 
 fn row(call: &Call, place: Place, first: f64) -> [Markup; 6] {
     [
-        html! { a href=(format!("#{}", call.anchor)) { (layout::line(&call.tool, 60)) } },
+        html! {
+            @if call.is_nested { span.quiet aria-hidden="true" { "↳ " } span.unseen { "made by the call before: " } }
+            a href=(call.address) { (layout::line(&call.tool, 60)) }
+        },
         html! { "+ " (layout::duration(call.begin - first)) },
         html! { (layout::duration(call.ms)) },
         period(tone(&call.outcome), place.at, place.waited, place.length),
@@ -138,8 +160,8 @@ mod tests {
     use super::*;
 
     fn call(begin: f64, ms: f64) -> Call {
-        let (anchor, tool, outcome) = Default::default();
-        Call { anchor, tool, outcome, begin, ms, waited: 0.0, cpu: 0.0, memory: 0 }
+        let (address, tool, outcome) = Default::default();
+        Call { address, is_nested: false, tool, outcome, begin, ms, waited: 0.0, cpu: 0.0, memory: 0 }
     }
 
     #[test]

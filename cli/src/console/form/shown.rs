@@ -61,6 +61,10 @@ fn about(node: &Node, problems: &Problems) -> Markup {
             @if is_base64 { div { "The content of a file, as base64" } }
             (schema::rules(&node.schema))
         }
+        @if is_base64 && matches!(node.kind, NodeKind::Text(_)) {
+            // The script of the page shows it, and fills the field; a file itself is never sent.
+            p hidden data-file=(node.path) { label { "Choose a file " input type="file"; } " " span role="status" {} }
+        }
         @if let Some(problem) = problems.get(&node.pointer) {
             p.problem id={ (node.path) "-problem" } { (layout::line(problem, MAX_TEXT)) }
         }

@@ -205,3 +205,18 @@ pub(super) fn pretty(text: &str) -> String {
         serde_json::from_str(text).ok().filter(|value: &Value| value.is_object() || value.is_array());
     value.and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or_else(|| text.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_beyond_the_fourth_are_named() {
+        let picture = Part::Media(Media::new("image/gif", Some("p.gif".to_owned()), b"GIF89a\x01\0\x01\0".to_vec()));
+        let mut pictures = 0;
+        let shown: Vec<ShownPart> = (0..=MAX_PICTURES).map(|_| ShownPart::of(&picture, &mut pictures)).collect();
+        assert!(shown[..MAX_PICTURES].iter().all(|part| matches!(part, ShownPart::Picture { .. })));
+        let ShownPart::Note(note) = &shown[MAX_PICTURES] else { panic!("it is shown") };
+        assert!(note.starts_with("p.gif, image/gif") && note.contains("more than 4"), "{note}");
+    }
+}
