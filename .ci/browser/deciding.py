@@ -55,15 +55,15 @@ def clicks(report, window, home, run, server):
 
 def waits(report, window, home, tools):
     """Allows a call of an MCP client that waits, for the session of the client."""
-    page, server = window.page, Server(home, *tools, "--ask-tool=get_time", "--wait-approval=10m", client="patient")
+    page, server = window.page, Server(home, *tools, "--ask-tool=calculate", "--wait-approval=10m", client="patient")
     window.open("decisions")
-    asked = server.request("tools/call", {"name": "get_time", "arguments": {"timezone": "Europe/Paris"}})
-    one = card(page, "Europe/Paris")
+    asked = server.request("tools/call", {"name": "calculate", "arguments": {"expression": "6 * 7"}})
+    one = card(page, "6 * 7")
     expect(one).to_be_visible()
     window.press(one.get_by_role("button", name="Allow for the session"))
     answer = server.answer(asked)
     report.case("a click lets a waiting call of an MCP client go on", answer["result"]["isError"] is False, answer)
-    again = server.call("get_time", {"timezone": "Asia/Tokyo"})
+    again = server.call("calculate", {"expression": "7 * 8"})
     report.case("and its session covers the next one", again["result"]["isError"] is False, again)
     server.stop()
 

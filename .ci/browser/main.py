@@ -1,6 +1,6 @@
 """Parts of `.ci/console`, which prepares their requirements:
 
-main.py PROGRAM CRIB WORK BROWSER AXE RICH
+main.py PROGRAM CRIB WORK BROWSER AXE GUESTS
 """
 
 import shutil
@@ -22,7 +22,7 @@ from home import PATIENCE, Console, Home
 from report import Report
 from window import Window
 
-PROGRAM, CRIB, WORK, BROWSER, AXE, RICH = sys.argv[1:7]
+PROGRAM, CRIB, WORK, BROWSER, AXE, GUESTS = sys.argv[1:7]
 
 
 def main():
@@ -39,7 +39,7 @@ def main():
         browser = playwright.chromium.launch(executable_path=BROWSER, args=options)
         home, known = home_at("shop"), []
         with report.part("runs, calls, approvals and calls that wait"):
-            run, server, tools = shop.prepare(home)
+            run, server, tools = shop.prepare(home, GUESTS)
             waiting = [call for call in home.approvals() if "answer" not in call]
             report.case("a run and an MCP client wait for a decision", len(waiting) == 2, waiting)
         console = Console(home, *tools, "--share-read")
@@ -86,7 +86,7 @@ def main():
             known = hostile.found(window)
             hostile.check(report, window, known)
             trying.hostile(report, window)
-            trying.endless(report, browser, home, RICH)
+            trying.endless(report, browser, home, f"{GUESTS}/rich.wasm")
             views.check(report, window, axe, shots, hostile.kinds(known), "hostile-", views.HALF)
             window.close()
             console.stop()

@@ -23,15 +23,12 @@ script: |
 ---
 Count for a while.
 """
-UPLOAD = """---
-parameters:
-  content: {type: string, contentEncoding: base64, description: The file., required: true}
-script: |
-  def run(args):
-      return {"length": len(args["content"])}
----
-Take a file.
-"""
+# Takes the content of a file.
+UPLOAD = {
+    "name": "upload",
+    "description": "Take a file.",
+    "schema": {"type": "object", "properties": {"content": {"type": "string", "contentEncoding": "base64"}}},
+}
 
 
 def permanent(home, tools, tool, arguments):
@@ -42,13 +39,13 @@ def permanent(home, tools, tool, arguments):
     server.stop()
 
 
-def prepare(home):
+def prepare(home, guests):
     """Prepares the home, and returns the run and the server whose calls wait, and the options of a console for it."""
     desk = home.folder / "desk"
     shutil.copytree(Path(home.crib) / "demo", desk)
     home.write("counting/count.md", COUNT)
-    home.write("counting/upload.md", UPLOAD)
-    tools = ["--tools", home.crib, "--tools", home.folder / "counting"]
+    home.write("upload/tools.json", {"tools": [UPLOAD | {"command": [f"{guests}/echo.wasm"]}]})
+    tools = ["--tools", home.crib, "--tools", home.folder / "counting", "--tools", home.folder / "upload"]
     grant = ["--allow-write=desk/desk"]
     home.must("run", "--script", ROOT / "cli/demo/script.json", *tools[:2], "--allow-write=desk", folder=desk)
     script = home.script(

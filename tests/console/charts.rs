@@ -168,5 +168,5 @@ fn a_run_shows_its_calls_as_a_time_line() {
     {
         assert!(page.contains(part), "{part} in {page}");
     }
-    assert!(page.contains(", fuel 77") && page.contains("showed 3 parts (not kept)"), "{page}");
+    assert!(page.contains(", fuel 77") && page.contains("showed 3 parts"), "{page}");
 }

@@ -252,13 +252,39 @@ fn calls_that_tools_made_are_shown_with_the_call_of_the_model() {
     let console = Console::start(&crib, &flags);
     let browser = console.browser();
     let page = browser.page(&first_run(&browser));
-    assert_eq!(page.matches("made by the call before").count(), 2, "in the time line: {page}");
+    assert_eq!(page.matches("made by a tool").count(), 2, "in the time line: {page}");
     let (_, about) = page.split_once("It called").unwrap_or_else(|| panic!("{page}"));
     let about = about.split("</dd>").next().unwrap();
     assert_eq!(about.matches(">record<").count(), 2, "{about}");
     let address = about.split("href=\"").nth(1).unwrap().split('"').next().unwrap();
     let record = browser.page(address.strip_prefix(&browser.path).unwrap());
-    for part in ["Call of <bdi>echo</bdi>", "inner", "<dt>Limits</dt>", "for its calls now"] {
+    for part in ["Call of <bdi>echo</bdi>", "inner", "<dt>Limits</dt>", "of the tool of this name now"] {
         assert!(record.contains(part), "{part} in {record}");
     }
+}
+
+#[test]
+fn what_calls_showed_is_kept_with_the_run_and_shown() {
+    let crib = Crib::new();
+    fs::copy(crate::crib::guest("rich"), crib.path("rich.wasm")).unwrap();
+    let calls = ["stream", "picture"].map(|name| json!({"name": name, "arguments": {}}));
+    let flood = json!({"name": "flood", "arguments": {"count": 60}});
+    let turns = json!([{"tool_calls": calls}, {"tool_calls": [flood]}, {"content": "done"}]);
+    fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
+    let flags = ["--tools", "rich.wasm"];
+    let ran = crib.run(&[&["run", "--script", "script.json", "--redact=two"][..], &flags].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let console = Console::start(&crib, &flags);
+    let browser = console.browser();
+    let page = browser.page(&first_run(&browser));
+    let shown: Vec<&str> = page.split("<h5>Shown to people</h5>").skip(1).collect();
+    assert_eq!(shown.len(), 3, "{page}");
+    assert!(shown[0].contains("one") && shown[0].contains("three") && !shown[0].contains("two"), "{}", shown[0]);
+    assert!(shown[1].contains("<img src=\"data:image/png;base64,") && shown[1].contains("dot.png"), "{}", shown[1]);
+    assert!(shown[2].contains("49") && shown[2].contains("and 10 more parts"), "{}", shown[2]);
+    // The model gets none of it.
+    let exported = crib.run(&["runs", "list", "--json"]);
+    let runs: Value = serde_json::from_str(&exported.stdout).unwrap();
+    let exported = crib.run(&["runs", "export", runs[0]["id"].as_str().unwrap()]);
+    assert!(!exported.stdout.contains("three") && !exported.stdout.contains("base64"), "{exported:?}");
 }

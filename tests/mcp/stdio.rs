@@ -345,3 +345,43 @@ fn no_tool_takes_the_name_of_the_servers_own() {
     let answer = client.call("tool_call", &json!({"name": name, "arguments": {"a": 1}}));
     assert!(answer["result"]["isError"] == false && text(&answer).contains("\"a\":1"), "{answer}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_client_over_a_socket_or_a_file_is_served_as_over_pipes() {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    let crib = crib();
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});
+    let call = |id: u32, text: &str| {
+        let params = json!({"name": "echo", "arguments": {"text": text}});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    // Node.js starts programs with one socket for each stream, others with the same for both.
+    let (own, client) = UnixStream::pair().unwrap();
+    let both: [OwnedFd; 2] = [own.try_clone().unwrap().into(), own.into()];
+    let [input, output] = both;
+    let mut child = crib.toolcrib(&["mcp"]).stdin(input).stdout(output).spawn().unwrap();
+    let mut answers = BufReader::new(client.try_clone().unwrap()).lines();
+    let mut client = client;
+    let long = "x".repeat(1 << 20);
+    let messages = [(hello.clone(), "serverInfo"), (call(2, &long), "\"id\":2,"), (call(3, "short"), "short")];
+    for (message, wanted) in messages {
+        client.write_all(format!("{message}\n").as_bytes()).unwrap();
+        let answer = answers.next().unwrap().unwrap();
+        assert!(answer.contains(wanted) && !answer.contains("\"isError\":true"), "{answer}");
+    }
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "the client has left");
+    // Answers in a file.
+    fs::write(crib.path("requests"), format!("{hello}\n")).unwrap();
+    let requests = fs::File::open(crib.path("requests")).unwrap();
+    let answered = fs::File::create(crib.path("answers")).unwrap();
+    let status = crib.toolcrib(&["mcp"]).stdin(requests).stdout(answered).status().unwrap();
+    let mut text = String::new();
+    fs::File::open(crib.path("answers")).unwrap().read_to_string(&mut text).unwrap();
+    assert!(status.success() && text.contains("serverInfo"), "{text}");
+}

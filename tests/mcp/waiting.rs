@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Client, PATIENCE, text};
+use super::{Client, PATIENCE, modern, text};
 use crate::crib::Crib;
 
 /// Waits until a call with these arguments waits, and returns it.
@@ -66,12 +66,12 @@ fn an_answer_for_the_session_covers_the_calls_of_this_client_until_the_server_en
         assert_eq!(client.answer(request)["result"]["isError"], false, "calls that waited already are covered too");
     }
     assert_eq!(client.call("echo", &json!({"n": 3}))["result"]["isError"], false);
-    assert!(crib.records().iter().all(|record| record["decision"]["reason"] == "session"));
+    assert!(crib.records().iter().all(|record| record["decision"]["reason"] == "once"));
+    assert_eq!(crib.run(&["approvals", "pending", "--json"]).stdout.trim(), "[]", "none is left in the file");
     assert_eq!(crib.run(&["approvals", "list"]).stdout.lines().count(), 1, "nothing is allowed permanently");
     drop(client);
     let mut client = Client::initialized(&crib, &flags, &json!({}));
-    let (_, call) = begin(&crib, &mut client, 3);
-    assert_eq!(call["state"], Value::Null);
+    begin(&crib, &mut client, 3);
 }
 
 #[test]
@@ -107,12 +107,55 @@ fn a_client_that_gives_up_leaves_the_call_to_be_repeated_and_a_server_that_ends_
 }
 
 #[test]
-fn calls_that_displace_each_other_do_not_wait_without_an_end() {
+fn one_call_too_many_ends_the_wait_of_one_call() {
     let crib = Crib::with_guests(&["echo"]);
     let mut client = Client::initialized(&crib, &["--ask-tool=echo", "--wait-approval=10m"], &json!({}));
     let call = |n: u32| json!({"name": "echo", "arguments": {"n": n}});
-    let first: Vec<u64> = (0..33).map(|n| client.request("tools/call", &call(n))).collect();
-    // One of them had no place; it is refused, and the others wait.
-    let refused = client.wait(|message| message["id"].as_u64().is_some_and(|id| first.contains(&id)));
+    let all: Vec<u64> = (0..33).map(|n| client.request("tools/call", &call(n))).collect();
+    let refused = client.wait(|message| message["id"].as_u64().is_some_and(|id| all.contains(&id)));
     assert_eq!(refused["result"]["isError"], true, "{refused}");
+    // The others wait on: an answer to each lets it go on.
+    for n in 0..33 {
+        if refused["id"] == all[n as usize] {
+            continue;
+        }
+        let waiting = pending(&crib, &format!("{{\"n\":{n}}}"), |call| call.get("until").is_some());
+        if n % 8 == 0 {
+            assert_eq!(crib.run(&["approvals", "allow", id(&waiting)]).code, Some(0));
+            assert_eq!(client.answer(all[n as usize])["result"]["isError"], false);
+        }
+    }
+}
+
+#[test]
+fn a_permanent_approval_lets_waiting_calls_go_on_and_leaves_none_in_the_file() {
+    let crib = Crib::with_guests(&["echo"]);
+    let mut client = Client::initialized(&crib, &["--ask-tool=echo", "--wait-approval=10m"], &json!({}));
+    let (first, call) = begin(&crib, &mut client, 1);
+    let (second, _) = begin(&crib, &mut client, 2);
+    assert_eq!(crib.run(&["approvals", "allow", id(&call), "--always"]).code, Some(0));
+    for request in [first, second] {
+        assert_eq!(client.answer(request)["result"]["isError"], false);
+    }
+    assert_eq!(crib.run(&["approvals", "pending", "--json"]).stdout.trim(), "[]");
+}
+
+#[test]
+fn an_answer_for_the_session_of_a_client_covers_no_other_one() {
+    let crib = Crib::with_guests(&["echo"]);
+    let flags = ["--ask-tool=echo", "--wait-approval=10m"];
+    let mut client = Client::start(&crib, &flags);
+    // Clients of one server without a token share one session of the runtime.
+    let call_as = |name: &str, number: u32| {
+        let mut params = modern(json!({"name": "echo", "arguments": {"n": number}}), &json!({}));
+        params["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] = json!(name);
+        params
+    };
+    let waits = |n: u32| pending(&crib, &format!("{{\"n\":{n}}}"), |call| call.get("until").is_some());
+    let request = client.request("tools/call", &call_as("one", 1));
+    assert_eq!(crib.run(&["approvals", "allow", id(&waits(1)), "--session"]).code, Some(0));
+    assert_eq!(client.answer(request)["result"]["isError"], false);
+    assert_eq!(client.ask("tools/call", &call_as("one", 2))["result"]["isError"], false);
+    client.request("tools/call", &call_as("another", 3));
+    waits(3);
 }

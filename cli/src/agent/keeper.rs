@@ -9,17 +9,21 @@ use anyhow::Context;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
+use toolcrib::call::Part;
 
 use super::event::Totals;
 use super::message::Message;
 use super::turn::{Call, Usage};
 use crate::render::Advice;
-use crate::runs::{Header, KeptRun, Line, RunFigures, RunFile, RunMasks};
+use crate::runs::{Header, KeptRun, Line, RunFigures, RunFile, RunMasks, ShownPart, ShownParts};
 
 /// Minimum time between two lines with text of an answer that still arrives.
 const TEXT_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum bytes of lines, except for the last of them, without the figures of the run.
 const MAX_WITHOUT_FIGURES: usize = 4 << 10;
+
+/// Maximum bytes of files that calls showed and one process keeps with a run.
+const MAX_FILES: usize = 8 << 20;
 
 /// Keeper of one run. Clones share the file.
 #[derive(Debug, Clone)]
@@ -45,6 +49,10 @@ struct State {
     expected: HashSet<String>,
     /// Identifiers of the received calls of the last step that have not begun, by invocation.
     invocations: HashMap<String, String>,
+    /// What the calls of the last step without a result have shown to people.
+    shown: HashMap<String, ShownParts>,
+    /// Bytes of files that can still be kept.
+    room: usize,
     /// Text of the answer so far.
     text: String,
     /// Its beginning in the file, masked.
@@ -86,6 +94,8 @@ impl Keeper {
             answered: earlier.into_iter().flat_map(|run| run.answered.iter().cloned()).collect(),
             expected: HashSet::new(),
             invocations: HashMap::new(),
+            shown: HashMap::new(),
+            room: MAX_FILES,
             text: String::new(),
             written_text: String::new(),
             text_at: None,
@@ -135,7 +145,15 @@ impl Keeper {
         let change = change.map(|change| state.masks.mask_text(&change));
         state.forget_text();
         state.count(&message)?;
-        state.write(Line::Message { message, masked, change, whole: None })?;
+        let shown = answered.as_ref().and_then(|id| state.take_shown(id)).unwrap_or_default();
+        let line =
+            |shown| Line::Message { message: message.clone(), masked, change: change.clone(), shown, whole: None };
+        let is_shown = !shown.is_empty();
+        match state.write(line(shown)) {
+            // The conversation is kept rather than what a call showed besides.
+            Err(_) if is_shown => state.write(line(Vec::new()))?,
+            written => written?,
+        }
         state.answered.extend(answered);
         Ok(())
     }
@@ -145,6 +163,7 @@ impl Keeper {
         let mut state = self.lock();
         state.write(Line::Calls { ids: calls.iter().map(|call| call.id.clone()).collect(), singly: true })?;
         state.expected = calls.iter().map(|call| call.id.clone()).collect();
+        state.shown = calls.iter().map(|call| (call.id.clone(), ShownParts::default())).collect();
         state.invocations.clear();
         state.sync()
     }
@@ -178,6 +197,13 @@ impl Keeper {
         // Without its line, the call waits.
         state.invocations.remove(invocation);
         Ok(())
+    }
+
+    /// Adds a part that a call of the last step has shown to people. It is written with the result of the call.
+    pub(crate) fn shown(&self, id: &str, part: &Part) {
+        if let Some(parts) = self.lock().shown.get_mut(id) {
+            parts.add(part);
+        }
     }
 
     /// Returns `true` for a call of the last step that has not begun: a call that is stopped meanwhile is made later.
@@ -277,6 +303,11 @@ impl State {
             self.without_figures = 0;
         }
         self.file.append(&bytes).map_err(|error| self.failed(&error))
+    }
+
+    /// Takes what a call showed, masked.
+    fn take_shown(&mut self, id: &str) -> Option<Vec<ShownPart>> {
+        Some(self.shown.remove(id)?.into_kept(Some((&self.masks, id)), &mut self.room))
     }
 
     fn sync(&self) -> anyhow::Result<()> {

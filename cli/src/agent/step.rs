@@ -1,6 +1,6 @@
 //! The calls of one step: begun within the budgets, kept when each of them ends, and reported in their order.
 
-use toolcrib::call::Payload;
+use toolcrib::call::{Part, Payload};
 use toolcrib::{Outcome, Tool, ToolResult};
 
 use super::Agent;
@@ -111,6 +111,9 @@ impl Agent {
     /// Reports an event of a call; the result of one that has ended is kept at once. The previews of a step come in the order
     /// of its calls.
     pub(super) fn show(&mut self, step: u32, seen: CallEvent) -> anyhow::Result<()> {
+        if let (CallEventKind::Part { part, .. }, Some(keeper)) = (&seen.kind, self.conversation.keeper()) {
+            keeper.shown(&seen.call_id, part);
+        }
         match (seen.kind, &mut self.batch) {
             (CallEventKind::NotKept(error, _waits), batch) => {
                 // Before the call goes on, it is cancelled.
@@ -156,7 +159,11 @@ impl Agent {
         let tool = self.session.tools().into_iter().find(|tool| tool.name == result.receipt.tool);
         let change = change_of(tool, result);
         match (batch.note(id, result, change.clone()), self.conversation.keeper()) {
-            (Some(message), Some(keeper)) => keeper.message(&message, change),
+            (Some(message), Some(keeper)) => {
+                result.media.iter().for_each(|media| keeper.shown(id, &Part::Media(media.clone())));
+                result.shown.iter().for_each(|part| keeper.shown(id, part));
+                keeper.message(&message, change)
+            }
             _ => Ok(()),
         }
     }

@@ -282,7 +282,7 @@ pub(crate) static KEYS: &[Key] = &[
         "approvals",
         "wait",
         WAIT,
-        "Time for which a call waits for approval in another terminal or in the console",
+        "Time for which calls of `run` and `mcp` wait for approval in another terminal or in the console",
     )
     .option("wait-approval")
     .unless(&["answers"]),

@@ -13,7 +13,7 @@
   const ARRIVAL = 400; // The second click of a double click meant the page before.
 
   // A chosen file fills its field as base64, and is not sent itself.
-  const MAX_FILE = 700000; // A form has at most 1 MiB.
+  const MAX_FILE = 700000, MAX_SENT = 1000000; // A form has at most 1 MiB.
   for (const part of document.querySelectorAll('[data-file]')) {
     const field = document.getElementById(part.dataset.file), input = part.querySelector('input');
     const report = (text) => { part.querySelector('[role=status]').textContent = text; };
@@ -22,7 +22,13 @@
       const [file] = input.files, reader = new FileReader();
       if (!file) return;
       if (file.size > MAX_FILE) { input.value = ''; report('The file has more than 700,000 bytes.'); return; }
-      reader.onload = () => { field.value = reader.result.split(',')[1] || ''; report(file.size + ' bytes'); };
+      reader.onload = () => {
+        const content = reader.result.split(',')[1] || '';
+        if (input.files[0] !== file) return;
+        if (encodeURIComponent(content).length > MAX_SENT) { input.value = ''; report('The file is too large for a form.'); return; }
+        field.value = content;
+        report(file.size + ' bytes');
+      };
       reader.onerror = () => report('The file cannot be read.');
       reader.readAsDataURL(file);
     };

@@ -1,6 +1,6 @@
 //! Records of the audit log about the calls of a run: those of its model, and those that its tools made.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use toolcrib::audit;
@@ -16,6 +16,8 @@ use super::view::{ViewError, Views, Visit};
 const MAX_NESTED: usize = 100;
 /// Maximum records of such calls that are kept to find those of the run.
 const MAX_MADE: usize = 2_000;
+/// Member of the record of a call that a tool made.
+const PARENT: &str = "\"parent\":";
 /// Records between two looks at the time.
 const INTERVAL: usize = 1_000;
 
@@ -45,12 +47,15 @@ impl Logged {
         if logged.calls.is_empty() || !views.audit.is_dir() {
             return Ok(logged);
         }
+        let names: HashSet<String> = logged.calls.keys().map(|(name, _)| name.clone()).collect();
         for (at, entry) in audit::records(&views.audit)?.enumerate() {
             if at % INTERVAL == 0 {
                 visit.check_time()?;
             }
             let entry = entry?;
-            if !entry.ts.parse::<Timestamp>().is_ok_and(|ended| ended >= run.header.created) {
+            let is_later = entry.ts.parse::<Timestamp>().is_ok_and(|ended| ended >= run.header.created);
+            // Only these are read whole.
+            if !is_later || !(names.contains(entry.tool.as_str()) || entry.text.contains(PARENT)) {
                 continue;
             }
             let record = Record::of(&entry);
@@ -98,7 +103,7 @@ impl Logged {
         }
     }
 
-    /// Number of calls of tools in the log that were not looked at, because there are too many.
+    /// Number of calls of tools in the log, also of other runs, that were not looked at.
     pub(super) fn unread(&self) -> usize {
         self.made_count.saturating_sub(MAX_MADE)
     }

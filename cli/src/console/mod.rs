@@ -10,6 +10,7 @@
 //! | `events`, `revision` | what keeps an open page current, with `live.js` in it |
 //! | `query` | parameters of an address and of a form |
 //! | `view` | which page an address names, and its errors |
+//! | `parts`, `picture` | parts of a result, and which pictures are images |
 //! | `layout` | the frame of a page, tables, texts that are cut |
 //! | `history` | reading the audit log by the filter of an address |
 //! | `figures`, `durations`, `drawing` | figures of calls by tool and time, and their charts |
@@ -31,6 +32,8 @@ mod form;
 mod history;
 mod layout;
 mod logged;
+mod parts;
+mod picture;
 mod query;
 mod record;
 mod response;

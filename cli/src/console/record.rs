@@ -60,7 +60,7 @@ pub(super) struct More {
     pub(super) peak_memory_bytes: u64,
     fuel: Option<u64>,
     disk_bytes: u64,
-    /// Parts that the call showed while it ran. Their content is not kept.
+    /// Number of parts that the call showed while it ran.
     parts: u64,
     seq: u64,
     chain: String,
@@ -132,7 +132,7 @@ pub(super) fn usage(record: &Record) -> Markup {
             ", memory " (rounded_size(*peak_memory_bytes))
             @if let Some(fuel) = fuel { ", fuel " (fuel) }
             @if *disk_bytes > 0 { ", wrote " (rounded_size(*disk_bytes)) }
-            @if *parts > 0 { ", showed " (counted(*parts, "part")) " (not kept)" }
+            @if *parts > 0 { ", showed " (counted(*parts, "part")) }
         }
     }
 }
@@ -224,10 +224,10 @@ fn shown(views: &Views, entry: &LogEntry) -> Page {
         ("Ended", html! { (layout::time(&record.ts)) " UTC" }),
         ("Duration", usage(&record)),
     ];
-    // The log has no limits: a tool that is not loaded, or is another one by now, has none to show.
+    // The log has no limits: these are of the tool that has this name now, if there is one.
     let runtime = views.tools.runtime().ok();
     if let Some(limits) = runtime.as_ref().and_then(|runtime| runtime.limits(&record.tool)) {
-        let note = html! { span.quiet { " for its calls now; the log does not have those of this call" } };
+        let note = html! { span.quiet { " of the tool of this name now; the log does not have those of this call" } };
         all.push(("Limits", html! { (layout::line(&tool_facts::limits(limits), 400)) (note) }));
     }
     all.extend([("Granted", grants(&record.granted)), ("Denied", denials(&record.denied, MAX_LISTED))]);

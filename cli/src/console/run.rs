@@ -11,6 +11,7 @@ use crate::runs::{KeptRun, RunStore};
 
 use super::layout::{self, MAX_BLOCK, Tab, facts, word};
 use super::logged::{Logged, Nested};
+use super::parts::{PartView, Room};
 use super::query::parameter;
 use super::record::{Record, address, decision, denials, grants, usage};
 use super::timeline::Timeline;
@@ -22,6 +23,8 @@ const MAX_MESSAGES: usize = 100;
 const MAX_TEXT: usize = 400_000;
 /// Maximum calls of one message that are shown.
 const MAX_CALLS: usize = 50;
+/// Maximum pictures on one page.
+const MAX_PICTURES: usize = 12;
 /// Maximum denials of a call that are listed.
 const MAX_DENIALS: usize = 20;
 /// Maximum calls that a tool made which are listed.
@@ -43,6 +46,13 @@ pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewE
     let pending = || run.pending.iter().map(|call| (call, "not made yet"));
     let open = || pending().chain(run.open.iter().map(|(call, state)| (call, state.in_words())));
     let states: HashMap<&str, &str> = open().map(|(call, state)| (call.id.as_str(), state)).collect();
+    let mut room = Room { pictures: MAX_PICTURES, text: MAX_TEXT };
+    let mut parts: HashMap<String, Vec<PartView>> = HashMap::new();
+    for id in shown.iter().flat_map(Message::calls).map(|call| call.id) {
+        let kept = run.shown.get(&id).into_iter().flatten();
+        let views: Vec<_> = kept.map(|part| PartView::of_kept(part, &mut room)).collect();
+        parts.insert(id, views);
+    }
     let mut timeline = Timeline::default();
     for (at, message) in (from..).zip(shown) {
         for (number, call) in message.calls().iter().take(MAX_CALLS).enumerate() {
@@ -54,7 +64,7 @@ pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewE
             timeline.leave_out(nested.left_out);
         }
     }
-    timeline.leave_out(logged.unread());
+    timeline.unread(logged.unread());
     let title = run.figures.title.clone().unwrap_or_else(|| "Run".to_owned());
     let content = html! {
         div.head {
@@ -67,11 +77,11 @@ pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewE
         @if from > 0 { (turn(visit, id, from.saturating_sub(MAX_MESSAGES), "Earlier messages")) }
         ol.talk id="talk" data-live {
             @for (at, message) in (from..).zip(shown).filter(|(_, message)| is_orphan(message)) {
-                li { (self::message(visit, (at, message), (&results, &states), &logged)) }
+                li { (self::message(visit, (at, message), (&results, &states, &parts), &logged)) }
             }
             @if is_last {
                 @for (call, state) in open().filter(|(call, _)| !made.contains(&call.id)) {
-                    li { (one_call(visit, call, None, html! { (state) }, None)) }
+                    li { (one_call(visit, call, None, html! { (state) }, None, &[])) }
                 }
                 @if !run.arriving.is_empty() {
                     li { h3 { "Model " (word("running")) } (layout::block(&run.arriving, MAX_BLOCK)) }
@@ -147,7 +157,7 @@ fn anchor(message: usize, call: usize) -> String {
 fn message(
     visit: &Visit,
     (at, message): (usize, &Message),
-    (results, states): (&HashMap<&str, &Message>, &HashMap<&str, &str>),
+    (results, states, parts): (&HashMap<&str, &Message>, &HashMap<&str, &str>, &HashMap<String, Vec<PartView>>),
     logged: &Logged,
 ) -> Markup {
     let author = match message.role {
@@ -171,14 +181,22 @@ fn message(
                 Some(state) => html! { (state) },
                 None => logged_in_words(visit, call, logged),
             };
-            (one_call(visit, call, Some(&anchor(at, number)), about, result.as_deref()))
+            @let shown = result.as_ref().and_then(|_| parts.get(&call.id)).map(Vec::as_slice).unwrap_or_default();
+            (one_call(visit, call, Some(&anchor(at, number)), about, result.as_deref(), shown))
         }
         @if calls.len() > MAX_CALLS { p.quiet { "and " (calls.len() - MAX_CALLS) " more calls" } }
     }
 }
 
 /// Shows a call with its state or its record, and its result.
-fn one_call(visit: &Visit, call: &Call, anchor: Option<&str>, about: Markup, result: Option<&str>) -> Markup {
+fn one_call(
+    visit: &Visit,
+    call: &Call,
+    anchor: Option<&str>,
+    about: Markup,
+    result: Option<&str>,
+    shown: &[PartView],
+) -> Markup {
     let name = layout::line(&call.name, 120);
     html! {
         section.call id=[anchor] tabindex=[anchor.map(|_| "-1")] {
@@ -188,6 +206,10 @@ fn one_call(visit: &Visit, call: &Call, anchor: Option<&str>, about: Markup, res
             @if let Some(result) = result {
                 h5 { "Result" }
                 @if result.is_empty() { p.quiet { "empty" } } @else { (layout::block(result, MAX_BLOCK)) }
+                @if !shown.is_empty() {
+                    h5 { "Shown to people" }
+                    @for part in shown { (part.shown()) }
+                }
             }
         }
     }

@@ -26,6 +26,7 @@ pub(super) struct Timeline {
     unknown: usize,
     /// Number of further calls of tools.
     left_out: usize,
+    unread: usize,
 }
 
 /// Call with its times in milliseconds.
@@ -70,6 +71,11 @@ impl Timeline {
         self.left_out += count;
     }
 
+    /// Sets the number of calls of tools in the log that were not looked at.
+    pub(super) fn unread(&mut self, count: usize) {
+        self.unread = count;
+    }
+
     fn add_record(&mut self, address: &str, record: &Record, is_nested: bool) {
         let Ok(end) = record.ts.parse::<Timestamp>() else {
             self.unknown += 1;
@@ -103,6 +109,9 @@ impl Timeline {
                 (table(caption, HEADINGS, rows))
                 @let more = self.calls.len().saturating_sub(MAX_CALLS) + self.left_out;
                 @if more > 0 { p.quiet { "and " (more) " more" } }
+                @if self.unread > 0 {
+                    p.quiet { (counted(self.unread, "call")) " of tools in the log, of this or other runs, were not looked at." }
+                }
                 @if self.unknown > 0 { p.quiet { (counted(self.unknown, "more call")) " without a record of its own." } }
             }
         }
@@ -112,7 +121,7 @@ impl Timeline {
 fn row(call: &Call, place: Place, first: f64) -> [Markup; 6] {
     [
         html! {
-            @if call.is_nested { span.quiet aria-hidden="true" { "↳ " } span.unseen { "made by the call before: " } }
+            @if call.is_nested { span.quiet aria-hidden="true" { "↳ " } span.unseen { "made by a tool: " } }
             a href=(call.address) { (layout::line(&call.tool, 60)) }
         },
         html! { "+ " (layout::duration(call.begin - first)) },

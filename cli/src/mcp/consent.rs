@@ -121,7 +121,11 @@ impl AgentApprover {
         if answer != ApprovalAnswer::Nobody {
             caller.take_open();
         }
-        answer
+        match answer {
+            // The waiting has noted it for this client. The session of the runtime may serve others too.
+            ApprovalAnswer::Session => ApprovalAnswer::Once,
+            answer => answer,
+        }
     }
 
     /// Answers a request of a client from the command line.

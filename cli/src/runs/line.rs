@@ -23,6 +23,8 @@ use crate::agent::message::{Message, Role};
 use crate::agent::turn::Usage;
 use crate::render::shortened;
 
+use super::shown::ShownPart;
+
 /// Version of the format. It changes if an earlier program could misread a file.
 pub(crate) const RUN_VERSION: u32 = 1;
 /// Maximum characters of a title.
@@ -57,6 +59,9 @@ pub(crate) enum Line {
         /// The call in a few words, if it may have changed something outside the conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<String>,
+        /// What the call of a result showed to people.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        shown: Vec<ShownPart>,
         /// Figures of the run with this message, now and then: those of a long run are read near its end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         whole: Option<RunFigures>,

@@ -81,6 +81,16 @@ impl RunMasks {
         before != calls(message)
     }
 
+    /// Masks a text that a call showed, as its result.
+    pub(crate) fn mask_shown(&self, id: &str, text: &str) -> String {
+        self.masked(text, id)
+    }
+
+    /// `true` if every text is masked as a whole.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
     /// Masks a text.
     pub(crate) fn mask_text(&self, text: &str) -> String {
         self.masked(text, "")

@@ -10,6 +10,7 @@ mod masks;
 mod missing;
 mod reading;
 mod selection;
+mod shown;
 mod store;
 mod summary;
 
@@ -19,5 +20,6 @@ pub(crate) use masks::RunMasks;
 pub(crate) use missing::{BROKEN_OFF, CallState, MissingResult, broken_off};
 pub(crate) use reading::{KeptRun, RunState};
 pub(crate) use selection::RunSelection;
+pub(crate) use shown::{ShownPart, ShownParts};
 pub(crate) use store::{RunStore, StoredRun};
 pub(crate) use summary::RunSummary;

@@ -10,6 +10,7 @@ use crate::agent::turn::Call;
 
 use super::line::{Header, Line, RUN_VERSION, RunFigures};
 use super::missing::{BROKEN_OFF, CallState, MissingResult, arriving, broken_off};
+use super::shown::ShownPart;
 
 /// A run as it was kept.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct KeptRun {
     pub(crate) answered: Vec<String>,
     /// Changes outside the conversation: the index of a message with what its call may have changed.
     pub(crate) changes: Vec<(usize, String)>,
+    /// What calls showed to people, by the identifiers of the calls.
+    pub(crate) shown: HashMap<String, Vec<ShownPart>>,
     /// Calls of the last step that have not begun; empty in a run that goes on.
     pub(crate) pending: Vec<Call>,
     /// Calls of the last step without a result, in a run that goes on.
@@ -174,6 +177,7 @@ impl Reading {
             written: 0,
             answered: Vec::new(),
             changes: Vec::new(),
+            shown: HashMap::new(),
             pending: Vec::new(),
             open: Vec::new(),
             arriving: String::new(),
@@ -190,7 +194,7 @@ impl Reading {
         };
         match line {
             Line::Run(_) => bail!("the beginning of another run"),
-            Line::Message { message, masked, change, .. } => self.message(message, masked, change)?,
+            Line::Message { message, masked, change, shown, .. } => self.message(message, (masked, change, shown))?,
             Line::Calls { ids, singly } => {
                 let has = |step: &OpenStep, id: &String| step.calls.iter().any(|call| call.id == *id);
                 let Some(step) = self.step.as_mut().filter(|step| ids.iter().all(|id| has(step, id))) else {
@@ -233,13 +237,22 @@ impl Reading {
         self.step.as_mut().filter(has_call).context("a beginning of no call")
     }
 
-    fn message(&mut self, message: Value, masked: bool, change: Option<String>) -> anyhow::Result<()> {
+    fn message(
+        &mut self,
+        message: Value,
+        (masked, change, shown): (bool, Option<String>, Vec<ShownPart>),
+    ) -> anyhow::Result<()> {
         let message: Message = serde_json::from_value(message)?;
         if let Some(id) = message.answered_call() {
             let Some(step) = self.step.as_mut().filter(|step| step.calls.iter().any(|call| call.id == id)) else {
                 bail!("a result of no call");
             };
             self.run.figures.add_message(&message);
+            // Another step may have a call with the same identifier.
+            match shown.is_empty() {
+                true => drop(self.run.shown.remove(id)),
+                false => drop(self.run.shown.insert(id.to_owned(), shown)),
+            }
             step.results.insert(id.to_owned(), (message, change));
             return Ok(());
         }

@@ -74,7 +74,7 @@ pub(super) struct Args {
     /// Ask about calls through clients that can ask their user, or only through `toolcrib approvals`
     #[arg(long, value_enum, value_name = "WHERE", default_value_t, help_heading = "Rules for calls")]
     ask_in: Place,
-    /// Let each call that waits for `toolcrib approvals` or the console wait this long, at most `1h`, before it is refused
+    /// Let calls of clients that cannot ask their user wait this long for `toolcrib approvals` or the console, at most `1h`
     #[arg(long, value_name = "TIME", value_parser = approval_wait, help_heading = "Rules for calls")]
     wait_approval: Option<Duration>,
     /// List at most this many tools; with more, clients search for them [default: 128]

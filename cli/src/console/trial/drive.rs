@@ -11,6 +11,9 @@ use super::gate::Gate;
 use super::outcome::Shown;
 use super::{QuestionKind, Trial, Trials};
 
+/// Maximum bytes of files that a call shows while it runs and that are kept.
+const MAX_FILES: usize = 1 << 20;
+
 /// Drives a call to its end, and keeps what is shown of its result.
 pub(super) async fn drive(trials: Trials, trial: Arc<Trial>, runtime: Arc<Runtime>) {
     // Compiled ahead, so that its time is not that of the call; the call itself reports a program that cannot be compiled.
@@ -40,7 +43,8 @@ pub(super) async fn drive(trials: Trials, trial: Arc<Trial>, runtime: Arc<Runtim
         session.end().await;
     }
     trials.invocations().retain(|_, of| !Arc::ptr_eq(of, &trial));
-    let shown = result.as_ref().map(|result: &ToolResult| Shown::of(result, &runtime)).unwrap_or_default();
+    let parts = std::mem::take(&mut trial.state().shown).into_kept(None, &mut { MAX_FILES });
+    let shown = result.as_ref().map(|result: &ToolResult| Shown::of(result, &parts, &runtime)).unwrap_or_default();
     trial.change(|state| {
         state.questions.retain(|question| matches!(question.kind, QuestionKind::Held(_)));
         state.outcome = Some(Arc::new(shown));

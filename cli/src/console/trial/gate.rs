@@ -94,7 +94,10 @@ impl Observer for Gate {
                 }
             }
             EventKind::Started(_) => self.trial.change(|state| state.started = Some(std::time::Instant::now())),
-            EventKind::Part { number, .. } => self.trial.change(|state| state.parts = *number),
+            EventKind::Part { number, part } => self.trial.change(|state| {
+                state.parts = *number;
+                state.shown.add(part);
+            }),
             _ => {}
         }
     }

@@ -15,7 +15,6 @@ mod entry;
 mod gate;
 mod outcome;
 mod page;
-mod picture;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,6 +28,7 @@ use toolcrib::{Runtime, ToolCall};
 
 use crate::permission::PendingCall;
 use crate::render::Advice;
+use crate::runs::ShownParts;
 
 use super::form::Fields;
 use super::session::random;
@@ -110,7 +110,10 @@ struct State {
     /// Number of the last question.
     asked: u64,
     started: Option<Instant>,
+    /// Number of parts so far.
     parts: u64,
+    /// The first of them.
+    shown: ShownParts,
     outcome: Option<Arc<outcome::Shown>>,
 }
 

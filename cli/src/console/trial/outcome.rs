@@ -1,28 +1,28 @@
 //! Result of a call that was tried, as far as its page shows it: bounded texts, and pictures.
 
 use maud::{Markup, html};
-use serde_json::Value;
-use toolcrib::call::{Link, Media, Part};
+use toolcrib::call::Part;
 use toolcrib::{Outcome, Receipt, Runtime, ToolResult};
 
 use crate::parse::rounded_size;
 use crate::permission::limit_hint;
 use crate::render::{self, counted, shortened};
+use crate::runs::ShownPart;
 use crate::tool_facts;
 
 use super::super::layout::{self, facts, word};
+use super::super::parts::{PartView, Room, pretty};
 use super::super::record::{MAX_LISTED, grants};
 use super::super::view::Visit;
-use super::picture;
 
 /// Maximum characters of a result and of the log lines of a tool.
 const MAX_TEXT: usize = 40_000;
 /// Maximum characters of another text.
 const MAX_SHORT: usize = 4_000;
-/// Maximum parts that are shown.
-const MAX_PARTS: usize = 50;
 /// Maximum pictures that are shown.
 const MAX_PICTURES: usize = 4;
+/// Maximum parts of a result that are shown, besides those of the call while it ran.
+const MAX_PARTS: usize = 50;
 
 /// Content of the page of a result, within limits.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub(super) struct Shown {
     outcome: String,
     content: String,
     display: Option<String>,
-    parts: Vec<ShownPart>,
+    parts: Vec<PartView>,
     left_out: usize,
     log: String,
     /// Fault of the host, for its operator.
@@ -43,20 +43,16 @@ pub(super) struct Shown {
     pub(super) wrong_arguments: Option<String>,
 }
 
-#[derive(Debug)]
-enum ShownPart {
-    Text(String),
-    Picture { label: String, address: String },
-    Note(String),
-}
-
 impl Shown {
-    pub(super) fn of(result: &ToolResult, runtime: &Runtime) -> Self {
+    /// Views a result, and the parts that its call showed while it ran.
+    pub(super) fn of(result: &ToolResult, before: &[ShownPart], runtime: &Runtime) -> Self {
         let receipt = &result.receipt;
         let media = result.media.iter().cloned().map(Part::Media);
         let all: Vec<Part> = media.chain(result.shown.iter().cloned()).collect();
-        let mut pictures = 0;
-        let parts = all.iter().take(MAX_PARTS).map(|part| ShownPart::of(part, &mut pictures)).collect();
+        let mut room = Room { pictures: MAX_PICTURES, text: 10 * MAX_TEXT };
+        let mut parts: Vec<_> = all.iter().take(MAX_PARTS).map(|part| PartView::of(part, &mut room)).collect();
+        let before = before.iter().map(|part| PartView::of_kept(part, &mut room));
+        parts.splice(..0, before.collect::<Vec<_>>());
         let error = result.outcome.as_ref().err();
         let own = runtime.tool(&receipt.tool).map(|tool| &tool.limits);
         let hints = error.and_then(|error| limit_hint(error.outcome, own));
@@ -124,6 +120,13 @@ impl Shown {
                     (rounded_size(receipt.disk_bytes)) " to disk"
                 },
             ),
+            (
+                "Parts",
+                html! {
+                    (counted(receipt.parts, "part")) " while it ran"
+                    @if receipt.dropped_parts > 0 { span.quiet { ", and " (receipt.dropped_parts) " beyond its limit" } }
+                },
+            ),
             ("Limits", layout::line(&self.limits, 400)),
             ("Granted", grants(&receipt.granted)),
         ];
@@ -149,74 +152,5 @@ impl Shown {
             all.push(("Warning", layout::line(warning, 400)));
         }
         all
-    }
-}
-
-impl ShownPart {
-    fn of(part: &Part, pictures: &mut usize) -> Self {
-        let cut = |text: &str| shortened(text, MAX_SHORT).into_owned();
-        match part {
-            Part::Text(text) => Self::Text(cut(text)),
-            Part::Json(text) => Self::Text(cut(&pretty(text))),
-            Part::Media(media) => Self::of_media(media, pictures),
-            Part::Link(Link { uri, name, .. }) => {
-                Self::Note(format!("Link {}: {}", cut(name.as_deref().unwrap_or_default()), cut(uri)))
-            }
-            Part::Progress { done, total: Some(total) } => Self::Note(format!("{done} of {total}")),
-            Part::Progress { done, total: None } => Self::Note(done.to_string()),
-            _ => Self::Note("a part that this version does not show".to_owned()),
-        }
-    }
-
-    fn of_media(media: &Media, pictures: &mut usize) -> Self {
-        let name = media.name.as_deref().unwrap_or("without a name");
-        let label = format!("{name}, {}, {}", media.mime_type, rounded_size(media.data.len() as u64));
-        let label = shortened(&label, 400).into_owned();
-        let address = match *pictures < MAX_PICTURES {
-            true => picture::address(media),
-            false => Err("one of more than 4 pictures"),
-        };
-        match address {
-            Ok(address) => {
-                *pictures += 1;
-                Self::Picture { label, address }
-            }
-            Err(why) => Self::Note(format!("{label}; not shown: {why}")),
-        }
-    }
-
-    fn shown(&self) -> Markup {
-        html! {
-            @match self {
-                Self::Text(text) => (layout::block(text, MAX_SHORT)),
-                Self::Note(text) => p.quiet { (layout::line(text, 2 * MAX_SHORT)) },
-                Self::Picture { label, address } => figure {
-                    img src=(address) alt=(layout::plain(label, 400));
-                    figcaption.quiet { (layout::line(label, 400)) }
-                },
-            }
-        }
-    }
-}
-
-/// Formats a JSON text over several lines; another text stays as it is.
-pub(super) fn pretty(text: &str) -> String {
-    let value: Option<Value> =
-        serde_json::from_str(text).ok().filter(|value: &Value| value.is_object() || value.is_array());
-    value.and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or_else(|| text.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pictures_beyond_the_fourth_are_named() {
-        let picture = Part::Media(Media::new("image/gif", Some("p.gif".to_owned()), b"GIF89a\x01\0\x01\0".to_vec()));
-        let mut pictures = 0;
-        let shown: Vec<ShownPart> = (0..=MAX_PICTURES).map(|_| ShownPart::of(&picture, &mut pictures)).collect();
-        assert!(shown[..MAX_PICTURES].iter().all(|part| matches!(part, ShownPart::Picture { .. })));
-        let ShownPart::Note(note) = &shown[MAX_PICTURES] else { panic!("it is shown") };
-        assert!(note.starts_with("p.gif, image/gif") && note.contains("more than 4"), "{note}");
     }
 }

@@ -8,10 +8,10 @@ use crate::tool_facts;
 
 use super::super::decisions::{call_facts, hidden};
 use super::super::layout::{self, Tab, duration, facts, word};
+use super::super::parts::pretty;
 use super::super::query::parameter;
 use super::super::record::{grants, in_words};
 use super::super::view::{Page, ViewError, Views, Visit};
-use super::outcome::pretty;
 use super::{FORM_PAGE, ID, PAGE, QuestionKind, State, Trial, entry};
 
 /// Maximum characters of the arguments on a page.

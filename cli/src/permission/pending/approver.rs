@@ -12,7 +12,7 @@ use toolcrib::policy::{Approval, ApprovalAnswer, ApprovalRequest, Approvals, App
 use crate::render::{self, one_line};
 
 use super::call::key;
-use super::{PendingCall, PendingCalls, PendingOutcome, Waiting};
+use super::{PendingCall, PendingCalls, PendingOutcome, PendingState, Waiting};
 
 /// Interval between two looks at the file of pending calls.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -53,7 +53,8 @@ impl PendingApprover {
         }
     }
 
-    /// Answers a request once a person has answered it; `None` if nobody did in time. The call waits meanwhile, and after it.
+    /// Answers a request once a person has answered it; `None` if nobody did in time, or if the call was displaced meanwhile. The
+    /// call waits in the file.
     pub(super) async fn wait(
         &self,
         request: &ApprovalRequest<'_>,
@@ -61,42 +62,77 @@ impl PendingApprover {
         owner: &str,
         waiting: &Waiting,
     ) -> Option<ApprovalAnswer> {
+        if waiting.approves(client, request.approval) {
+            return Some(ApprovalAnswer::Session);
+        }
         let until = Instant::now() + waiting.max_wait();
-        let held = waiting.hold();
-        let mut known = String::new();
+        let (run, deadline) = waiting.hold();
+        let record = move |calls: &PendingCalls, call: PendingCall| calls.record(call.held_by(run, deadline)).map(Some);
+        match self.find(request, client, owner, record).await {
+            // The file cannot be used, which was reported.
+            None => return Some(ApprovalAnswer::Nobody),
+            Some(Found::Answer(answer)) => return Some(self.settled(request, client, waiting, answer).await),
+            Some(Found::Waiting { id }) => (self.on_waiting)(request.invocation, &id),
+        }
+        let key: Arc<str> = key(request, client).into();
         loop {
-            let (run, deadline) = held.clone();
-            let record =
-                move |calls: &PendingCalls, call: PendingCall| calls.record(call.held_by(run, deadline)).map(Some);
-            match self.find(request, client, owner, record).await {
-                // The file cannot be used, which was reported.
-                None => return Some(ApprovalAnswer::Nobody),
-                Some(Found::Answer(answer)) => {
-                    if answer == ApprovalAnswer::Session {
-                        waiting.approve(client, request.approval);
-                    }
-                    return Some(answer);
-                }
-                Some(Found::Waiting { id }) if id == known => {}
-                Some(Found::Waiting { id }) => {
-                    (self.on_waiting)(request.invocation, &id);
-                    // Calls of the same client displaced it, or the same call used its answer: it waits no longer, so that
-                    // many calls do not displace each other without an end.
-                    if !std::mem::replace(&mut known, id).is_empty() {
-                        return None;
-                    }
-                }
-            }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return None;
             }
             tokio::time::sleep(INTERVAL.min(left)).await;
             if waiting.approves(client, request.approval) {
-                let elsewhere = self.withdraw(request, client).await;
-                return Some(elsewhere.filter(is_denial).unwrap_or(ApprovalAnswer::Session));
+                return Some(self.settled(request, client, waiting, ApprovalAnswer::Session).await);
+            }
+            match self.looked(request, key.clone()).await {
+                Looked::Waiting => {}
+                Looked::Approved => return Some(self.settled(request, client, waiting, ApprovalAnswer::Always).await),
+                Looked::Answered => {
+                    if let Some(answer) = self.stored(request, client).await {
+                        return Some(self.settled(request, client, waiting, answer).await);
+                    }
+                }
+                // Another call of the client took its place, or its answer. It does not take that of a third one.
+                Looked::Gone => return None,
             }
         }
+    }
+
+    /// Looks for an answer without a change of the file. What cannot be read now may be readable later.
+    async fn looked(&self, request: &ApprovalRequest<'_>, key: Arc<str>) -> Looked {
+        let approval = request.approval.cloned();
+        let (calls, approvals) = (self.calls.clone(), self.approvals.clone());
+        let look = move || {
+            if is_approved(approvals.as_ref(), approval.as_ref()).unwrap_or(false) {
+                return Looked::Approved;
+            }
+            match calls.state(&key) {
+                Ok(Some(PendingState::Answered)) => Looked::Answered,
+                Ok(None) => Looked::Gone,
+                Ok(Some(PendingState::Waiting)) | Err(_) => Looked::Waiting,
+            }
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or(Looked::Waiting)
+    }
+
+    /// Ends the wait of a call with an answer. One that covers more calls than this one leaves this one in the file, and a denial
+    /// that was given meanwhile holds.
+    async fn settled(
+        &self,
+        request: &ApprovalRequest<'_>,
+        client: &str,
+        waiting: &Waiting,
+        answer: ApprovalAnswer,
+    ) -> ApprovalAnswer {
+        if matches!(answer, ApprovalAnswer::Session | ApprovalAnswer::Always)
+            && let Some(denial) = self.withdraw(request, client).await.filter(is_denial)
+        {
+            return denial;
+        }
+        if answer == ApprovalAnswer::Session {
+            waiting.approve(client, request.approval);
+        }
+        answer
     }
 
     /// Answers a request as [`PendingApprover::wait`] does. A call without an answer, or of a client that gives up, waits to be
@@ -109,15 +145,14 @@ impl PendingApprover {
         waiting: &Waiting,
     ) -> ApprovalAnswer {
         let held = Held { calls: self.calls.clone(), key: Some(key(request, client)) };
-        let answer = self.wait(request, client, owner, waiting).await;
-        match answer {
+        match self.wait(request, client, owner, waiting).await {
+            None | Some(ApprovalAnswer::Nobody) => {
+                held.release().await;
+                ApprovalAnswer::Nobody
+            }
             Some(answer) => {
                 held.forget();
                 answer
-            }
-            None => {
-                held.release().await;
-                ApprovalAnswer::Nobody
             }
         }
     }
@@ -165,6 +200,15 @@ impl Approver for PendingApprover {
     fn ask<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
         async move { self.answer(&request, &self.client, &self.client).await }.boxed()
     }
+}
+
+/// Result of a look at a call that waits.
+enum Looked {
+    Waiting,
+    Answered,
+    /// A permanent approval covers it.
+    Approved,
+    Gone,
 }
 
 /// State of a request.

@@ -144,9 +144,9 @@ impl PendingCall {
         Self { run, until: Some(until), ..self }
     }
 
-    /// The process no longer waits: the call waits to be repeated, and an answer covers that repetition alone.
+    /// The process no longer waits: the call waits from now on to be repeated, and an answer covers that repetition alone.
     pub(super) fn release(&mut self) {
-        (self.run, self.until) = (None, None);
+        (self.run, self.until, self.asked) = (None, None, Timestamp::now());
         self.answer.iter_mut().for_each(|answer| answer.session = false);
     }
 

@@ -59,6 +59,13 @@ pub(crate) enum PendingOutcome {
     },
 }
 
+/// State of a call in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PendingState {
+    Waiting,
+    Answered,
+}
+
 impl PendingCalls {
     /// Uses the calls in a file.
     pub(crate) fn file(path: impl Into<PathBuf>) -> Self {
@@ -89,6 +96,17 @@ impl PendingCalls {
             calls.push(call);
             Ok(PendingOutcome::Waiting { id })
         })
+    }
+
+    /// Returns the state of a call that waits, without a change of the file; `None` if it is no longer there.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or parsed.
+    fn state(&self, key: &str) -> anyhow::Result<Option<PendingState>> {
+        let (calls, now) = (self.read()?, Timestamp::now());
+        let call = calls.iter().find(|call| call.key == key && !call.is_expired(now));
+        Ok(call.map(|call| if call.answer.is_some() { PendingState::Answered } else { PendingState::Waiting }))
     }
 
     /// Uses the answer to a call; `None` if it has none.
@@ -244,9 +262,9 @@ impl PendingCalls {
         if known.answer.is_some() {
             return Some(used(calls.remove(at)));
         }
-        if call.until.is_some() {
+        if call.until > known.until {
             // An earlier call was refused; a process waits for this one.
-            (known.run, known.until) = (call.run.clone(), call.until);
+            (known.run, known.until, known.asked) = (call.run.clone(), call.until, now);
         }
         Some(PendingOutcome::Waiting { id: known.id.clone() })
     }
@@ -342,6 +360,7 @@ fn once(call: &PendingCall) -> String {
 fn answered(call: &PendingCall, earlier: &PendingAnswer) -> anyhow::Error {
     let message = format!("`{}` (`{}`) was {} at {:.0}", call.id, one_line(&call.tool), call.state(), earlier.time);
     let hint = match earlier.allowed {
+        true if call.until.is_some() => "the call goes on with that answer".to_owned(),
         true => format!("the call passes once if it is repeated; `toolcrib approvals deny {}` denies it", call.id),
         false => "the call is denied once if it is repeated; after that it waits under a new identifier".to_owned(),
     };

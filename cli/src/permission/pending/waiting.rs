@@ -24,7 +24,7 @@ pub(crate) struct Waiting {
     file: PathBuf,
     /// Lock of this process, taken for its first call that waits.
     waiter: OnceLock<Option<Waiter>>,
-    /// Approvals for the sessions of clients, for other calls that wait already.
+    /// Approvals for the sessions of clients, also for their calls that wait already.
     approved: Mutex<HashSet<(String, Approval)>>,
 }
 
