@@ -80,7 +80,7 @@ impl CompilerProcesses {
     /// Runs this program by the first of its names that works, and returns the output and exit status of the process, and
     /// `true` if it timed out.
     fn run(&self, job: &Job<'_>) -> io::Result<(Vec<u8>, ExitStatus, bool)> {
-        let mut failed = Err(io::Error::other("the path of this program is unknown"));
+        let mut failed = Err(io::Error::other("the path of this program is unknown; on Linux, mount `/proc`"));
         for (at, program) in self.programs.iter().enumerate().skip(self.first.load(Relaxed)) {
             failed = self.run_as(program, job);
             if !failed.as_ref().map_or(true, |(answer, status, late)| is_foreign(answer, *status, *late)) {
