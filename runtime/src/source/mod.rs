@@ -44,7 +44,7 @@ use dialect::Dialects;
 pub use inspect::inspect;
 pub(crate) use markdown::{defined_hook, defined_tool};
 pub use parts::{SourceParts, parts, usable_parts};
-pub(crate) use program::portable;
+pub(crate) use program::{bundled_digest, portable};
 pub use program::{Fingerprint, fingerprint, program_bytes};
 pub(crate) use suggestion::nearest;
 pub(crate) use toolcrib_component::MAX_PROGRAM_BYTES;
