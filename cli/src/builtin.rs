@@ -60,7 +60,7 @@ pub(crate) fn holds(path: &Path) -> bool {
 ///
 /// There is no cache, it cannot be used, or the program was built without the shipped tools.
 pub(crate) fn copy(cache: Option<Cache>) -> anyhow::Result<&'static Path> {
-    compared(cache, &[0..BUNDLE.len()])
+    compared(cache, &whole())
 }
 
 /// Returns the copy of the bundle in the cache for one call: all of it is compared but the programs, and that of the called tool
@@ -92,7 +92,7 @@ fn compared(cache: Option<Cache>, ranges: &[Range<usize>]) -> anyhow::Result<&'s
 ///
 /// The copy cannot be read or replaced.
 pub(crate) fn mend(cache: Option<Cache>) -> anyhow::Result<bool> {
-    let whole = [0..BUNDLE.len()];
+    let whole = whole();
     let (Some(copy), Some(cache)) = (COPY.get(), cache) else { return Ok(false) };
     if is_equal(copy.file(), &whole)? {
         return Ok(false);
@@ -146,6 +146,11 @@ fn store(cache: &Cache, ranges: &[Range<usize>]) -> anyhow::Result<HeldFile> {
         Ok(stored)
     };
     store().context("cannot store the built-in tools in the cache")
+}
+
+/// Returns the one range of the whole bundle.
+fn whole() -> Vec<Range<usize>> {
+    std::iter::once(0..BUNDLE.len()).collect()
 }
 
 /// Returns the ranges of a tar file without the content of its large entries.
@@ -203,13 +208,13 @@ mod tests {
     fn a_copy_that_differs_in_any_way_is_written_again() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::folder(folder.path().join("cache"));
-        let whole = [0..BUNDLE.len()];
+        let whole = whole();
         let path = store(&cache, &whole).unwrap().path().to_owned();
         assert_eq!(std::fs::read(&path).unwrap(), BUNDLE);
         let mut flipped = BUNDLE.to_vec();
         *flipped.last_mut().unwrap() ^= 1;
         for damaged in [&BUNDLE[1..], b"", &flipped] {
-            for ranges in [&whole[..], &without_programs(BUNDLE)] {
+            for ranges in [&whole, &without_programs(BUNDLE)] {
                 std::fs::write(&path, damaged).unwrap();
                 assert_eq!(store(&cache, ranges).unwrap().path(), path);
                 assert!(std::fs::read(&path).unwrap() == BUNDLE, "{} bytes", damaged.len());
