@@ -69,6 +69,24 @@ fn everything_is_loaded_where_the_others_matter() {
 }
 
 #[test]
+fn of_the_others_in_a_manifest_only_names_and_programs_are_read() {
+    let crib = Crib::with_guests(&["echo"]);
+    let mut faulty = entry("other", "echo");
+    faulty["capabilities"] = json!({"nonsense": true});
+    crib.manifest(&json!({"tools": [entry("echo", "echo"), faulty]}));
+    let warnings = |name: &str| build(&crib, name, |builder| builder).unwrap().warnings().len();
+    assert_eq!((warnings("echo"), warnings("unknown")), (0, 1), "faults are reported where the others are loaded");
+    // Faults of names and of programs are found.
+    for other in [json!([entry("other", "echo"), entry("other", "echo")]), json!([entry("echo", "echo")])] {
+        let tools: Vec<Value> = [entry("echo", "echo")].into_iter().chain(other.as_array().unwrap().clone()).collect();
+        crib.manifest(&json!({ "tools": tools }));
+        assert!(build(&crib, "echo", |builder| builder).is_err(), "{tools:?}");
+    }
+    crib.manifest(&json!({"tools": [entry("echo", "echo"), entry("other", "../escaped")]}));
+    assert_eq!(warnings("echo"), 1);
+}
+
+#[test]
 fn a_tool_of_the_same_component_is_loaded_from_each_source() {
     let crib = Crib::with_guests(&["echo"]);
     crib.install(&guest("rich"), "rich");

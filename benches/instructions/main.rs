@@ -3,11 +3,13 @@
 //! compared with its figure in `recorded.txt`. The check fails if one takes 10 % more.
 //!
 //! `.ci/instructions` runs it; `.ci/instructions --record` replaces the figures after a wanted change.
+//! `cargo bench --bench instructions -- --times` measures the times of a start in its place.
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
 mod counted;
 mod figures;
+mod times;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -30,6 +32,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     if let Some(at) = arguments.iter().position(|argument| argument == counted::FLAG) {
         counted::run(&arguments[at + 1..]);
+        return ExitCode::SUCCESS;
+    }
+    if let Some(at) = arguments.iter().position(|argument| argument == times::FLAG) {
+        times::measure(arguments.get(at + 1).map(String::as_str).filter(|rounds| !rounds.starts_with('-')));
         return ExitCode::SUCCESS;
     }
     let Some(counter) = Counter::find() else {

@@ -169,6 +169,7 @@ impl Sources {
     /// Pulls the bundles that the sources refer to, and loads their files, and that of the built-in tools, in place of the
     /// references. Every command calls this before it uses the sources.
     pub(crate) async fn fetch(&mut self) -> anyhow::Result<()> {
+        self.hold_builtin()?;
         self.held.extend(localize(&mut self.tools, &self.registries, self.compiling.cache()).await?);
         Ok(())
     }

@@ -19,6 +19,7 @@ use crate::input;
 use crate::interrupt;
 use crate::media::MediaFolder;
 use crate::options::{RecordsFolder, Sources, duration};
+use crate::permission::DenyFlags;
 use crate::progress;
 use crate::render::{self, Advice};
 use crate::staleness;
@@ -121,16 +122,22 @@ fn print_error(error: &anyhow::Error) {
 /// Performs the call; sets `begun` once the call has a result of its own.
 async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let call = args.call().await?;
-    args.sources.fetch().await?;
     args.sources.called = Some(args.name.clone());
+    args.sources.fetch().await?;
     let (arguments, is_unreadable) = (call.arguments.clone(), call.unreadable.is_some());
     let door = Door::open(&args.telemetry, Root::Call)?;
     let door = door.with_folders(&args.records, args.media.as_deref(), &args.sources, [])?;
     let media = door.media().map(Arc::as_ref);
     let deadline = args.tool_timeout.unwrap_or(args.timeout);
-    let runtime = args.sources.runtime_with(deadline, [], |builder| {
-        args.sources.only(door.attach(builder.application("call", Map::new())), &args.name)
-    })?;
+    let build = || {
+        args.sources.runtime_with(deadline, [], |builder| {
+            args.sources.only(door.attach(builder.application("call", Map::new())), &args.name)
+        })
+    };
+    let runtime = match build() {
+        Err(_) if args.sources.mend_builtin()? => build(),
+        built => built,
+    }?;
     args.sources.trust.hint(&runtime, Some(&args.name));
     staleness::warn(runtime.tool(&args.name));
     // Compiled ahead so that the receipt covers only the call; the call itself reports a program that cannot be compiled.
@@ -184,7 +191,10 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         }
         None => Given::Json(&arguments),
     };
-    advise(&result, &runtime, given, args.verbose, &args.sources.deny_flags());
+    // The denials of the settings matter for hints about what was denied.
+    let is_denied = !result.receipt.denied.is_empty();
+    let deny_flags = if is_denied { args.sources.deny_flags() } else { DenyFlags::default() };
+    advise(&result, &runtime, given, args.verbose, &deny_flags);
     if let Some(toolcrib::Error::UnknownTool { .. }) = &result.fault {
         args.sources.hint_builtin();
     }

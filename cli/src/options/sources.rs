@@ -39,8 +39,25 @@ impl Sources {
             Err(_) if !installed.bundles.is_empty() => Ok(bundles.collect()),
             // The files of a project are here, although none of its tools can be loaded.
             Err(error) if !installed.hints.is_empty() || project_file(Path::new("")).is_some() => Err(error),
-            Err(_) => Ok(vec![builtin::copy(self.compiling.cache())?.to_owned()]),
+            Err(_) => Ok(vec![self.builtin_copy()?.to_owned()]),
         }
+    }
+
+    /// Looks for the copy of the built-in tools if a source names them.
+    pub(super) fn hold_builtin(&self) -> anyhow::Result<()> {
+        let is_used = self.tools.iter().any(|source| builtin::is_named(source));
+        if is_used { self.builtin_copy().map(drop) } else { Ok(()) }
+    }
+
+    /// Returns the copy of the built-in tools.
+    fn builtin_copy(&self) -> anyhow::Result<&'static Path> {
+        let copy = if self.called.is_some() { builtin::copy_for_call } else { builtin::copy };
+        copy(self.compiling.cache())
+    }
+
+    /// Replaces a damaged copy of the built-in tools, if they are used. Returns `true` if it was damaged.
+    pub(crate) fn mend_builtin(&self) -> anyhow::Result<bool> {
+        builtin::mend(self.compiling.cache())
     }
 
     /// Adds a source to a builder. The built-in tools are trusted.

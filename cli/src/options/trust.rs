@@ -1,5 +1,7 @@
 //! Options for trust in sources and settings: digests for this run, and the records of `toolcrib trust`.
 
+use std::cell::LazyCell;
+
 use toolcrib::{Builder, Runtime};
 
 use crate::render;
@@ -43,7 +45,7 @@ impl TrustOptions {
     /// Prints one hint for each source with requests that are not granted because nobody trusts it.
     /// With a tool, only its requests count. Sources that request no access to anything of the user are left out.
     pub(crate) fn hint(&self, runtime: &Runtime, tool: Option<&str>) {
-        let trusted = self.trusted().unwrap_or_default();
+        let trusted = LazyCell::new(|| self.trusted().unwrap_or_default());
         for source in runtime.untrusted() {
             let requests = source.requests.iter().filter(|(name, _)| tool.is_none_or(|tool| tool == name));
             let requests: Vec<&str> = requests.map(|(_, request)| request.as_str()).collect();

@@ -57,8 +57,7 @@ impl<'a, R: Read + Seek> BlobReader<'a, R> {
     pub fn into_vec(mut self, max: u64) -> Result<Vec<u8>> {
         let digest = self.digest;
         Error::check_size(|| format!("blob {digest}"), self.size, max)?;
-        // Grows with the data: the archive may have become shorter than the size states.
-        let mut bytes = Vec::new();
+        let mut bytes = with_room(self.size);
         self.read_to_end(&mut bytes)?;
         Ok(bytes)
     }
@@ -146,10 +145,17 @@ impl<'a, R: Read + Seek> FileReader<'a, R> {
     pub fn into_vec(mut self, max: u64) -> Result<Vec<u8>> {
         let digest = self.blob.digest;
         Error::check_size(|| format!("blob {digest}"), self.blob.size, max)?;
-        let mut bytes = Vec::new();
+        let mut bytes = with_room(self.blob.size);
         self.read_to_end(&mut bytes)?;
         Ok(bytes)
     }
+}
+
+/// Creates a buffer with room for this many bytes, or one that grows with the data if there is no room.
+fn with_room(bytes: u64) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    let _ = buffer.try_reserve_exact(usize::try_from(bytes).unwrap_or_default());
+    buffer
 }
 
 impl<R: Read + Seek> Read for FileReader<'_, R> {

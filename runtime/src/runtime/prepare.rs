@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::audit::Redactions;
 use crate::call::{Behavior, Decision, Reason};
@@ -130,8 +130,16 @@ impl Builder {
 
     /// Prepares an unusable tool: it is granted nothing, and every call is refused.
     fn prepare_unusable(&self, tool: &Tool) -> Result<PreparedTool, Error> {
+        /// Checks of a tool without a schema, which are the same for all.
+        static WITHOUT_SCHEMA: OnceLock<Arc<ToolValidator>> = OnceLock::new();
         let bare = Tool::new(&tool.name, Body::Absent, tool.origin.clone());
-        let input = ToolValidator::compile(&bare).map_err(Error::Engine)?;
+        let input = match WITHOUT_SCHEMA.get() {
+            Some(input) => input.clone(),
+            None => {
+                let input = ToolValidator::compile(&bare).map_err(Error::Engine)?;
+                WITHOUT_SCHEMA.get_or_init(|| Arc::new(input)).clone()
+            }
+        };
         let grant = Grant::new(&bare, &Allowed::default(), &HashMap::new())?;
         let mut ready = PreparedTool::new(input, grant, self.limits, 1);
         let why = tool.unusable.as_ref().map(|unusable| unusable.reason.clone()).unwrap_or_default();

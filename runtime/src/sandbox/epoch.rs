@@ -1,6 +1,7 @@
 //! The clock behind deadlines: one thread that advances the engine's epoch while calls run, and sleeps while there are
 //! none.
 
+use std::cell::LazyCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -51,9 +52,10 @@ impl Shared {
 }
 
 /// Returns the tick for this many calls on this many processors: a round of all calls takes no longer than the tick of
-/// one, down to [`MIN_TICK`].
-fn tick(calls: usize, processors: usize) -> Duration {
-    let round = u32::try_from(calls.div_ceil(processors)).unwrap_or(u32::MAX);
+/// one, down to [`MIN_TICK`]. The number of processors is not needed for one call.
+fn tick(calls: usize, processors: impl FnOnce() -> usize) -> Duration {
+    let round = if calls <= 1 { 1 } else { calls.div_ceil(processors()) };
+    let round = u32::try_from(round).unwrap_or(u32::MAX);
     (TICK / round.max(1)).max(MIN_TICK)
 }
 
@@ -62,12 +64,12 @@ impl EpochTicker {
     pub(super) fn start(engine: Engine) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let thread = thread::Builder::new().name("toolcrib-epoch".into());
-        let processors = thread::available_parallelism().map_or(1, usize::from);
         thread.spawn({
             let shared = shared.clone();
             move || {
+                let processors = LazyCell::new(|| thread::available_parallelism().map_or(1, usize::from));
                 while let Some(calls) = shared.wait() {
-                    thread::sleep(tick(calls, processors));
+                    thread::sleep(tick(calls, || *processors));
                     engine.increment_epoch();
                 }
             }
@@ -110,7 +112,7 @@ mod tests {
 
     #[test]
     fn more_calls_make_shorter_ticks_within_bounds() {
-        let millis = |calls| tick(calls, 2).as_micros();
+        let millis = |calls| tick(calls, || 2).as_micros();
         assert_eq!([1, 2, 4, 10, 1000].map(millis), [5000, 5000, 2500, 1000, 1000]);
     }
 }

@@ -115,32 +115,21 @@ impl Sandbox {
     /// host path.
     pub(crate) fn prepare(&self, bytes: &[u8], digest: String, counts_fuel: bool) -> Result<Program, CompileError> {
         let engine = self.engine(counts_fuel)?;
-        let component = match self.code(engine, bytes, &digest)? {
-            Code::Component(component) => component,
-            Code::Module(module) => {
-                let pre = preview1::link(&engine.engine, &module).map_err(CompileError::Program)?;
-                return Ok(Program { kind: ProgramKind::Module(pre), counts_fuel, digest, needs_extras: false });
-            }
-        };
-        let exports = Exports::of(&component);
-        let is_plain = is_plain(engine, &component);
-        let is_tool = exports.is_some() || is_plain;
-        let link_error = |error: wasmtime::Error| CompileError::system(format!("{error:#}"));
-        let mut linker = Linker::new(&engine.engine);
-        wasi::add_imports(&mut linker, &engine.engine, &component).map_err(link_error)?;
-        let needs_extras = wasi::add_drafts(&mut linker, &engine.engine, &component).map_err(link_error)?;
-        if is_tool {
-            add_tool_imports(&mut linker).map_err(link_error)?;
-        }
-        let pre = linker.instantiate_pre(&component);
-        let pre = pre.map_err(|error| CompileError::Program(import_error(engine, &component, is_tool, &error)))?;
-        let kind = match (exports, CommandPre::new(pre.clone())) {
-            (Some(exports), _) => ProgramKind::Rich(Box::new(RichProgram { pre, exports })),
-            (None, Ok(pre)) => ProgramKind::Command { pre, check: bindings::check_export(&component) },
-            (None, Err(_)) if is_plain => ProgramKind::Plain { pre, check: bindings::check_export(&component) },
-            (None, Err(_)) => return Err(CompileError::Program(export_error(engine, &component))),
-        };
-        Ok(Program { kind, counts_fuel, digest, needs_extras })
+        let code = self.code(engine, bytes, &digest)?;
+        link(engine, code, digest, counts_fuel)
+    }
+
+    /// Loads and links a program with this digest without its bytes, if the cache contains its code.
+    ///
+    /// # Errors
+    ///
+    /// See [`Sandbox::prepare`].
+    pub(crate) fn prepare_cached(&self, digest: &str, counts_fuel: bool) -> Result<Option<Program>, CompileError> {
+        let engine = self.engine(counts_fuel)?;
+        let Some(cache) = &self.cache else { return Ok(None) };
+        let mut found = [Form::Component, Form::Module].into_iter();
+        let code = found.find_map(|form| cache.get(&engine.engine, digest, form));
+        code.map(|code| link(engine, code, digest.to_owned(), counts_fuel)).transpose()
     }
 
     /// Compiles and links a component for one use, with the imports that `add_imports` links.
@@ -195,6 +184,40 @@ impl Sandbox {
         }
         Ok(loaded)
     }
+}
+
+/// Links compiled code with its imports.
+///
+/// # Errors
+///
+/// See [`Sandbox::prepare`].
+fn link(engine: &GuestEngine, code: Code, digest: String, counts_fuel: bool) -> Result<Program, CompileError> {
+    let component = match code {
+        Code::Component(component) => component,
+        Code::Module(module) => {
+            let pre = preview1::link(&engine.engine, &module).map_err(CompileError::Program)?;
+            return Ok(Program { kind: ProgramKind::Module(pre), counts_fuel, digest, needs_extras: false });
+        }
+    };
+    let exports = Exports::of(&component);
+    let is_plain = is_plain(engine, &component);
+    let is_tool = exports.is_some() || is_plain;
+    let link_error = |error: wasmtime::Error| CompileError::system(format!("{error:#}"));
+    let mut linker = Linker::new(&engine.engine);
+    wasi::add_imports(&mut linker, &engine.engine, &component).map_err(link_error)?;
+    let needs_extras = wasi::add_drafts(&mut linker, &engine.engine, &component).map_err(link_error)?;
+    if is_tool {
+        add_tool_imports(&mut linker).map_err(link_error)?;
+    }
+    let pre = linker.instantiate_pre(&component);
+    let pre = pre.map_err(|error| CompileError::Program(import_error(engine, &component, is_tool, &error)))?;
+    let kind = match (exports, CommandPre::new(pre.clone())) {
+        (Some(exports), _) => ProgramKind::Rich(Box::new(RichProgram { pre, exports })),
+        (None, Ok(pre)) => ProgramKind::Command { pre, check: bindings::check_export(&component) },
+        (None, Err(_)) if is_plain => ProgramKind::Plain { pre, check: bindings::check_export(&component) },
+        (None, Err(_)) => return Err(CompileError::Program(export_error(engine, &component))),
+    };
+    Ok(Program { kind, counts_fuel, digest, needs_extras })
 }
 
 /// Returns `true` if a component exports something besides the interfaces of hosts.

@@ -27,6 +27,8 @@ const ROOT: &str = "";
 const ENDING: &str = ".tool.json";
 /// Members of which a definition has at least one.
 const MARKS: [&str; 2] = ["interface_id", "tool_id"];
+/// Start of an escaped character in JSON.
+const ESCAPE: &str = "\\u";
 /// Member of a `tools.json`, which no definition has.
 const LIST: &str = "tools";
 /// Fields that are not part of an interface.
@@ -58,6 +60,10 @@ impl Dialect for AgentTool {
     }
 
     fn matches_text(&self, text: &str) -> bool {
+        // Most texts have no such mark, not even escaped, and need not be parsed.
+        if !MARKS.iter().any(|mark| text.contains(mark)) && !text.contains(ESCAPE) {
+            return false;
+        }
         let Ok(members) = serde_json::from_str::<HashMap<String, IgnoredAny>>(without_mark(text)) else { return false };
         MARKS.iter().any(|mark| members.contains_key(*mark)) && !members.contains_key(LIST)
     }

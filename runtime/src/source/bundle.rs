@@ -69,6 +69,9 @@ pub(super) fn at(path: &Path) -> Option<io::Result<Arc<OpenBundle>>> {
 /// The bundle cannot be opened, or the path leads out of it.
 pub(super) fn containing(path: &Path) -> io::Result<Option<(Arc<OpenBundle>, String)>> {
     let path = std::path::absolute(path)?;
+    if let Some(found) = unchanged(&path) {
+        return Ok(Some(found));
+    }
     let Some((outer, found)) = path.ancestors().find_map(|outer| Some((outer, outer.metadata().ok()?))) else {
         return Ok(None);
     };
@@ -90,6 +93,13 @@ fn inner(path: &Path, outer: &Path) -> Option<String> {
     };
     let parts = path.strip_prefix(outer).ok()?.components().map(part).collect::<Option<Vec<_>>>()?;
     Some(parts.join("/"))
+}
+
+/// Finds the open bundle that a path leads into, if its file is the one that was opened: nothing deeper on the path exists then.
+fn unchanged(path: &Path) -> Option<(Arc<OpenBundle>, String)> {
+    let (bundle, inner) = held(path)?;
+    let found = bundle.path.metadata().ok()?;
+    (found.is_file() && FileState::of(&found) == bundle.state).then_some((bundle, inner))
 }
 
 /// Finds the open bundle that a path leads into, although its file was removed: a runtime goes on with what it loaded.

@@ -52,9 +52,10 @@ pub(super) struct Dialects {
 }
 
 impl Dialects {
-    /// Reads a source in the first dialect that matches it.
-    pub(super) fn read(&self, path: &Path) -> Parsed {
-        let candidate = Candidate::new(path);
+    /// Reads a source in the first dialect that matches it. With a name or alias of the only tool that is `called`, a manifest
+    /// reads no more of the others than their names and programs.
+    pub(super) fn read(&self, path: &Path, called: Option<&str>) -> Parsed {
+        let candidate = Candidate::for_calls(path, called);
         let dialects = || self.all.iter().copied();
         let by_path = dialects().find(|dialect| dialect.matches_path(path));
         let by_text = || {

@@ -17,13 +17,25 @@ const NOT_TEXT: &str =
 /// Path offered to the dialects, with the text of its file, which is read at most once.
 pub(super) struct Candidate<'p> {
     path: &'p Path,
+    /// Name of the only tool that is called, if the others do not matter.
+    called: Option<&'p str>,
     text: OnceCell<Result<Arc<str>, String>>,
 }
 
 impl<'p> Candidate<'p> {
     /// Creates a candidate without reading anything.
     pub(super) fn new(path: &'p Path) -> Self {
-        Self { path, text: OnceCell::new() }
+        Self::for_calls(path, None)
+    }
+
+    /// Creates a candidate for calls of the tool with this name or alias; `None` means all tools.
+    pub(super) fn for_calls(path: &'p Path, called: Option<&'p str>) -> Self {
+        Self { path, called, text: OnceCell::new() }
+    }
+
+    /// Name of the only tool that is called; `None` if all tools are read whole.
+    pub(super) fn called(&self) -> Option<&'p str> {
+        self.called
     }
 
     /// Path as the caller gave it.

@@ -25,7 +25,7 @@ impl Dialect for Folder {
     fn read(&self, candidate: &Candidate<'_>) -> Parsed {
         let folder = candidate.path();
         match self.dialects.manifest(folder) {
-            Some(manifest) => self.dialects.read(&manifest),
+            Some(manifest) => self.dialects.read(&manifest, candidate.called()),
             None => read_entries(folder, self.dialects),
         }
     }

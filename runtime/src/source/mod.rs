@@ -44,8 +44,8 @@ use dialect::Dialects;
 pub use inspect::inspect;
 pub(crate) use markdown::{defined_hook, defined_tool};
 pub use parts::{SourceParts, parts, usable_parts};
-pub(crate) use program::portable;
 pub use program::{Fingerprint, fingerprint, program_bytes};
+pub(crate) use program::{bundled_digest, portable};
 pub(crate) use suggestion::nearest;
 pub(crate) use toolcrib_component::MAX_PROGRAM_BYTES;
 pub use toolcrib_component::functions::documented;
@@ -125,7 +125,8 @@ pub(crate) fn load_tool(path: &Path, name: &str, is_reviewed: bool) -> Result<Lo
         }
         complete(parsed)
     };
-    load_parsed(read_with(path, complete_one), path, false)
+    let called = (!is_reviewed).then_some(name);
+    load_parsed(read_with(path, called, complete_one), path, false)
 }
 
 fn load_parsed(parsed: Parsed, path: &Path, strict: bool) -> Result<LoadedSource, Error> {
@@ -150,24 +151,29 @@ fn load_parsed(parsed: Parsed, path: &Path, strict: bool) -> Result<LoadedSource
 
 /// Reads a source in its dialect, and completes each tool from the bytes of its program.
 fn read(path: &Path) -> Parsed {
-    read_with(path, complete)
+    read_with(path, None, complete)
 }
 
-fn read_with(path: &Path, complete: impl Fn(Parsed) -> Parsed) -> Parsed {
+fn read_with(path: &Path, called: Option<&str>, complete: impl Fn(Parsed) -> Parsed) -> Parsed {
     match bundle::at(path) {
-        None => complete(DIALECTS.read(path)),
-        Some(Ok(bundle)) => read_bundle(path, bundle, complete),
+        None => complete(DIALECTS.read(path, called)),
+        Some(Ok(bundle)) => read_bundle(path, called, bundle, complete),
         Some(Err(error)) => Parsed::failed(path, &format!("read bundle: {error}")),
     }
 }
 
 /// Reads the sources in a bundle. One part that cannot be read makes the whole bundle unusable.
-fn read_bundle(path: &Path, bundle: Arc<OpenBundle>, complete: impl Fn(Parsed) -> Parsed) -> Parsed {
+fn read_bundle(
+    path: &Path,
+    called: Option<&str>,
+    bundle: Arc<OpenBundle>,
+    complete: impl Fn(Parsed) -> Parsed,
+) -> Parsed {
     let mut parsed = Parsed::default();
     for source in bundle.sources() {
         parsed.add(match bundle.is_program() {
             true => component::read_file(&source),
-            false => DIALECTS.read(&source),
+            false => DIALECTS.read(&source, called),
         });
     }
     let mut parsed = complete(parsed);
@@ -178,19 +184,23 @@ fn read_bundle(path: &Path, bundle: Arc<OpenBundle>, complete: impl Fn(Parsed) -
     parsed
 }
 
-/// Makes every tool unusable but the one with this name or alias. The others keep their programs and their names, which are
-/// not provisional: nothing says that the tools could not be used.
+/// Makes every tool unusable but the one with this name or alias. The others keep their programs and their names.
 pub(crate) fn leave_out(tools: &mut [Tool], name: &str) {
     for tool in tools.iter_mut().filter(|tool| tool.unusable.is_none() && !tool.is_named(name)) {
-        let reason = "the runtime was prepared for calls of another tool".to_owned();
-        let fault =
-            Error::Source { path: tool.origin.path.to_path_buf(), message: format!("tool {:?}: {reason}", tool.name) };
-        let origin = Origin { provisional_name: false, ..tool.origin.clone() };
-        let mut left_out = Tool::broken(&tool.name, Unusable { reason, fault }, origin);
+        let body = std::mem::replace(&mut tool.body, Body::Absent);
+        let mut left_out = left_out(&tool.name, body, tool.origin.clone());
         left_out.interface.identity = tool.interface.identity.clone();
-        left_out.body = std::mem::replace(&mut tool.body, Body::Absent);
         *tool = left_out;
     }
+}
+
+/// Creates a tool that is left out because another is called. Its name is not provisional: nothing says that the tool could not
+/// be used.
+fn left_out(name: &str, body: Body, origin: Origin) -> Tool {
+    let reason = "the runtime was prepared for calls of another tool".to_owned();
+    let fault = Error::Source { path: origin.path.to_path_buf(), message: format!("tool {name:?}: {reason}") };
+    let origin = Origin { provisional_name: false, ..origin };
+    Tool { body, ..Tool::broken(name, Unusable { reason, fault }, origin) }
 }
 
 /// Completes each tool from the bytes of its program.

@@ -29,6 +29,11 @@ pub fn fingerprint(program: &Path) -> io::Result<Fingerprint> {
     Ok(Fingerprint { digest: digest(&content), bytes: content.len() })
 }
 
+/// Returns the digest of a program in a bundle, as its manifest states it; `None` for a program on disk.
+pub(crate) fn bundled_digest(program: &Path) -> Option<String> {
+    files::bundled_facts(program).map(|(digest, _)| digest)
+}
+
 /// Reads the bytes of a program.
 ///
 /// # Errors

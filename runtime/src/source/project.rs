@@ -27,7 +27,8 @@ impl Dialect for Project {
     /// Reads the project after the manifest of its folder.
     fn read(&self, candidate: &Candidate<'_>) -> Parsed {
         let path = candidate.path();
-        let before = self.dialects.manifest(path).map(|manifest| self.dialects.read(&manifest)).unwrap_or_default();
+        let before =
+            self.dialects.manifest(path).map(|manifest| self.dialects.read(&manifest, None)).unwrap_or_default();
         match find(path) {
             Some(project) => read_project(&project, before),
             None => before,

@@ -82,14 +82,14 @@ pub(crate) struct PreparedTool {
 
 impl PreparedTool {
     /// Prepares a tool of which `permits` calls may run at once.
-    pub(crate) fn new(input: ToolValidator, grant: Grant, limits: Limits, permits: usize) -> Self {
-        Self::with(input, Arc::new(grant), limits, Arc::new(Semaphore::new(permits)))
+    pub(crate) fn new(input: impl Into<Arc<ToolValidator>>, grant: Grant, limits: Limits, permits: usize) -> Self {
+        Self::with(input.into(), Arc::new(grant), limits, Arc::new(Semaphore::new(permits)))
     }
 
     /// Prepares a tool that a script adds. It shares the grant, the permits and the masks of its maker.
     pub(crate) fn derived(&self, input: ToolValidator, limits: Limits) -> Self {
         let masks = self.masks.clone();
-        Self { masks, ..Self::with(input, self.grant.clone(), limits, self.permits.clone()) }
+        Self { masks, ..Self::with(Arc::new(input), self.grant.clone(), limits, self.permits.clone()) }
     }
 
     /// Shares one compiled program among all tools of the same file.
@@ -101,9 +101,9 @@ impl PreparedTool {
         self
     }
 
-    fn with(input: ToolValidator, grant: Arc<Grant>, limits: Limits, permits: Arc<Semaphore>) -> Self {
+    fn with(input: Arc<ToolValidator>, grant: Arc<Grant>, limits: Limits, permits: Arc<Semaphore>) -> Self {
         Self {
-            input: Arc::new(input),
+            input,
             grant,
             limits,
             disabled: None,

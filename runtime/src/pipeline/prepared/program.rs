@@ -122,27 +122,47 @@ fn compile(
     pin: Option<&str>,
     counts_fuel: bool,
 ) -> Result<Compiled<Program>, String> {
-    let unreadable = |error: &std::io::Error| match error.get_ref() {
-        Some(reason) => format!("the program cannot be read: {reason}"),
-        None => format!("the program cannot be read: {}", error.kind()),
-    };
-    let bytes = match source::program_bytes(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::FileTooLarge => return Ok(Err(error.to_string())),
-        Err(error) => return Err(unreadable(&error)),
-    };
+    match prepare(sandbox, cells, path, pin, counts_fuel) {
+        Ok(program) => Ok(Ok(program)),
+        Err(CompileError::Program(reason)) => Ok(Err(reason)),
+        Err(error) => Err(error.text()),
+    }
+}
+
+fn prepare(
+    sandbox: &Sandbox,
+    cells: &ProgramCells,
+    path: &Path,
+    pin: Option<&str>,
+    counts_fuel: bool,
+) -> Result<Arc<Program>, CompileError> {
+    // The manifest of a bundle states the digest of each program, and every read compares it: compiled code of this digest is
+    // that of these bytes and of no others, so they need not be read again.
+    let stated = source::bundled_digest(path).filter(|digest| pin.is_none_or(|pin| pin == digest));
+    if let Some(digest) = stated {
+        let cell = cells.cell(digest.clone(), counts_fuel);
+        let mut cell = cell.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = cell.as_ref() {
+            return Ok(program.clone());
+        }
+        if let Some(program) = sandbox.prepare_cached(&digest, counts_fuel)? {
+            return Ok(cell.insert(Arc::new(program)).clone());
+        }
+    }
+    let bytes = source::program_bytes(path).map_err(|error| match error.get_ref() {
+        _ if error.kind() == ErrorKind::FileTooLarge => CompileError::Program(error.to_string()),
+        Some(reason) => CompileError::system(format!("the program cannot be read: {reason}")),
+        None => CompileError::system(format!("the program cannot be read: {}", error.kind())),
+    })?;
     let digest = source::digest(&bytes);
     if pin.is_some_and(|pin| pin != digest) {
-        return Ok(Err("the program has changed since its source was reviewed or loaded".to_owned()));
+        let changed = "the program has changed since its source was reviewed or loaded";
+        return Err(CompileError::Program(changed.to_owned()));
     }
     let cell = cells.cell(digest.clone(), counts_fuel);
     let mut cell = cell.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(program) = cell.as_ref() {
-        return Ok(Ok(program.clone()));
+        return Ok(program.clone());
     }
-    match sandbox.prepare(&bytes, digest, counts_fuel) {
-        Ok(program) => Ok(Ok(cell.insert(Arc::new(program)).clone())),
-        Err(CompileError::Program(reason)) => Ok(Err(reason)),
-        Err(error) => Err(error.text()),
-    }
+    Ok(cell.insert(Arc::new(sandbox.prepare(&bytes, digest, counts_fuel)?)).clone())
 }

@@ -2,6 +2,7 @@
 //! `capabilities`, `limits` and `interface` extend it.
 
 mod command;
+mod other;
 mod root;
 
 use std::collections::{BTreeSet, HashSet};
@@ -23,6 +24,7 @@ use super::places::{Cursor, place_of};
 use super::shape::{kind, members};
 use super::{MAX_TOOLS, capabilities, environment, files, name, program, too_many};
 
+use other::OtherTool;
 use root::Root;
 
 /// Name of the file in a folder.
@@ -50,7 +52,7 @@ pub(super) struct ToolsJson;
 impl Dialect for ToolsJson {
     fn read(&self, candidate: &Candidate<'_>) -> Parsed {
         match candidate.text() {
-            Ok(text) => parse(candidate.path(), text),
+            Ok(text) => parse(candidate.path(), text, candidate.called()),
             Err(error) => Parsed::failed(candidate.path(), &format!("read manifest: {error}")),
         }
     }
@@ -90,8 +92,8 @@ struct Entry {
     unknown: Map<String, Value>,
 }
 
-/// Parses the tools of a manifest, with every problem in it.
-fn parse(path: &Path, text: Arc<str>) -> Parsed {
+/// Parses the tools of a manifest, with every problem in it; of those that are not `called`, only names and programs.
+fn parse(path: &Path, text: Arc<str>, called: Option<&str>) -> Parsed {
     let mut report = Diagnostics::new(path);
     let Root { tools: entries, unknown } = match serde_json::from_str(without_mark(&text)) {
         Ok(manifest) => manifest,
@@ -113,6 +115,11 @@ fn parse(path: &Path, text: Arc<str>) -> Parsed {
     for (index, entry) in entries.into_iter().enumerate() {
         let origin =
             Origin { index: Some(index), text: Some(text.clone()), ..Origin::of(Format::ToolsJson, absolute.clone()) };
+        let other = called.and_then(|called| OtherTool::read(entry, called, folder));
+        if let Some(other) = other.filter(|other| names.insert(other.name().to_owned())) {
+            tools.push(other.left_out(origin));
+            continue;
+        }
         let mark = report.mark();
         let tool = tool(&mut report, origin.clone(), index, entry, &mut names, folder, &mut cursor);
         tools.extend(match report.confine(mark) {
@@ -260,7 +267,7 @@ mod tests {
         let entry = format!("{:<254}}},", "{\"name\":1");
         let text = format!("{{\"tools\":[{}{{}}]}}", entry.repeat(MAX_TOOLS - 1));
         let start = Instant::now();
-        let parsed = parse(Path::new("tools.json"), text.into());
+        let parsed = parse(Path::new("tools.json"), text.into(), None);
         assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
         let places = parsed.problems.iter().filter_map(|scoped| scoped.problem.place);
         let columns: Vec<_> = places.map(|place| (place.line, place.column)).collect();
