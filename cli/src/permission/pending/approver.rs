@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::runtime::Handle;
 use toolcrib::policy::{Approval, ApprovalAnswer, ApprovalRequest, Approvals, Approver};
 
 use crate::render::{self, one_line};
 
 use super::call::key;
+use super::waiting::Held;
 use super::{PendingCall, PendingCalls, PendingOutcome, PendingState, Waiting};
 
 /// Interval between two looks at the file of pending calls.
@@ -144,7 +144,7 @@ impl PendingApprover {
         owner: &str,
         waiting: &Waiting,
     ) -> ApprovalAnswer {
-        let held = Held { calls: self.calls.clone(), key: Some(key(request, client)) };
+        let held = Held::new(self.calls.clone(), key(request, client));
         match self.wait(request, client, owner, waiting).await {
             None | Some(ApprovalAnswer::Nobody) => {
                 held.release().await;
@@ -165,9 +165,12 @@ impl PendingApprover {
     /// Forgets a call that no longer waits; returns the answer that a person gave meanwhile, if any.
     pub(crate) async fn withdraw(&self, request: &ApprovalRequest<'_>, client: &str) -> Option<ApprovalAnswer> {
         // A call that stays is forgotten when its time is over.
-        self.find(request, client, "", |calls, call| calls.withdraw(&call)).await.and_then(Found::answer)
+        self.change(request, client, "", |calls, call| Ok(calls.withdraw(&call)?.map(Found::from)))
+            .await
+            .and_then(Found::answer)
     }
 
+    /// Finds the state of a request: a permanent approval, or that of its call in the file.
     async fn find(
         &self,
         request: &ApprovalRequest<'_>,
@@ -175,17 +178,28 @@ impl PendingApprover {
         owner: &str,
         find: impl FnOnce(&PendingCalls, PendingCall) -> anyhow::Result<Option<PendingOutcome>> + Send + 'static,
     ) -> Option<Found> {
-        let found = async {
-            let call = PendingCall::new(request, client, owner)?;
-            let approval = request.approval.cloned();
-            let (calls, approvals) = (self.calls.clone(), self.approvals.clone());
-            let find = move || match is_approved(approvals.as_ref(), approval.as_ref())? {
+        let (approvals, approval) = (self.approvals.clone(), request.approval.cloned());
+        let find =
+            move |calls: &PendingCalls, call: PendingCall| match is_approved(approvals.as_ref(), approval.as_ref())? {
                 true => Ok(Some(Found::Answer(ApprovalAnswer::Always))),
-                false => Ok(find(&calls, call)?.map(Found::from)),
+                false => Ok(find(calls, call)?.map(Found::from)),
             };
-            tokio::task::spawn_blocking(find).await?
+        self.change(request, client, owner, find).await
+    }
+
+    /// Changes the file for the call of a request. A failure is reported.
+    async fn change(
+        &self,
+        request: &ApprovalRequest<'_>,
+        client: &str,
+        owner: &str,
+        change: impl FnOnce(&PendingCalls, PendingCall) -> anyhow::Result<Option<Found>> + Send + 'static,
+    ) -> Option<Found> {
+        let changed = async {
+            let (calls, call) = (self.calls.clone(), PendingCall::new(request, client, owner)?);
+            tokio::task::spawn_blocking(move || change(&calls, call)).await?
         };
-        match found.await {
+        match changed.await {
             Ok(found) => found,
             Err(error) => {
                 let (tool, reason): (_, anyhow::Error) = (one_line(&request.tool.name), error);
@@ -238,33 +252,6 @@ impl From<PendingOutcome> for Found {
             PendingOutcome::Denied => ApprovalAnswer::No,
             PendingOutcome::DeniedBecause(reason) => ApprovalAnswer::NoBecause(reason),
         })
-    }
-}
-
-/// Call for which this process waits. Once it is dropped, also with a call that is cancelled, the call waits to be repeated.
-struct Held {
-    calls: PendingCalls,
-    /// `None` once the call has its answer.
-    key: Option<String>,
-}
-
-impl Held {
-    fn forget(mut self) {
-        self.key = None;
-    }
-
-    async fn release(mut self) {
-        let (calls, Some(key)) = (self.calls.clone(), self.key.take()) else { return };
-        // A call that stays as it was is forgotten with this process.
-        let _ = tokio::task::spawn_blocking(move || calls.release(&key)).await;
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let (Some(key), Ok(handle)) = (self.key.take(), Handle::try_current()) else { return };
-        let calls = self.calls.clone();
-        handle.spawn_blocking(move || calls.release(&key));
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
+use tokio::runtime::Handle;
 use toolcrib::policy::{Approval, ApprovalAnswer, ApprovalRequest, Approvals, Approver};
 
 use crate::render;
@@ -61,6 +62,39 @@ impl Waiting {
 
     fn approved(&self) -> MutexGuard<'_, HashSet<(String, Approval)>> {
         self.approved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Call for which this process waits. Once it is dropped, also with a call that is cancelled, the call waits to be repeated.
+pub(super) struct Held {
+    calls: PendingCalls,
+    /// `None` once the call has its answer.
+    key: Option<String>,
+}
+
+impl Held {
+    pub(super) fn new(calls: PendingCalls, key: String) -> Self {
+        Self { calls, key: Some(key) }
+    }
+
+    /// The call has its answer.
+    pub(super) fn forget(mut self) {
+        self.key = None;
+    }
+
+    /// Lets the call wait to be repeated, and waits until it does.
+    pub(super) async fn release(mut self) {
+        let (calls, Some(key)) = (self.calls.clone(), self.key.take()) else { return };
+        // A call that stays as it was is forgotten with this process.
+        let _ = tokio::task::spawn_blocking(move || calls.release(&key)).await;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let (Some(key), Ok(handle)) = (self.key.take(), Handle::try_current()) else { return };
+        let calls = self.calls.clone();
+        handle.spawn_blocking(move || calls.release(&key));
     }
 }
 
