@@ -32,7 +32,7 @@ pub(crate) use handler::Handler;
 pub(crate) use http::{Endpoint, serve as serve_http};
 pub(crate) use progress::ProgressListeners;
 pub(crate) use publication::{Publication, Published};
-pub(crate) use reload::watch;
+pub(crate) use reload::{WatchedSources, watch};
 pub(crate) use state::Seal;
 pub(crate) use stdio::serve as serve_stdio;
 pub(crate) use tokens::{TokenRecord, Tokens};

@@ -58,20 +58,24 @@ fn state(file: &Path) -> FileState {
     Some((file.modified().ok()?, if file.is_file() { file.len() } else { 0 }))
 }
 
+/// Sources with their state before they were read, so that no change since then is missed.
+pub(crate) struct WatchedSources {
+    sources: Vec<PathBuf>,
+    before: Snapshot,
+}
+
+impl WatchedSources {
+    /// Looks at sources that are about to be read. This blocks.
+    pub(crate) fn of(sources: Vec<PathBuf>) -> Self {
+        let before = Snapshot::of(&sources, None);
+        Self { sources, before }
+    }
+}
+
 /// Watches sources as long as the program runs, and publishes their tools again after a change.
-pub(crate) async fn watch(publication: Publication, sources: Vec<PathBuf>) {
-    let list = {
-        let sources = sources.clone();
-        move |before: Option<Snapshot>| Snapshot::of(&sources, before.as_ref())
-    };
-    let Ok(mut present) = blocking({
-        let list = list.clone();
-        move || list(None)
-    })
-    .await
-    else {
-        return;
-    };
+pub(crate) async fn watch(publication: Publication, watched: WatchedSources) {
+    let WatchedSources { sources, before: mut present } = watched;
+    let list = move |before: Option<Snapshot>| Snapshot::of(&sources, before.as_ref());
     loop {
         tokio::time::sleep(INTERVAL).await;
         let looked = present.clone();

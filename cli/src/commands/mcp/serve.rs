@@ -24,7 +24,7 @@ use crate::http_server::{Origin, ServedHost};
 use crate::interrupt;
 use crate::mcp::{
     Access as ClientAccess, AgentApprover, Endpoint, Handler, ProgressListeners, Publication, Published, Seal,
-    serve_http, serve_stdio, watch,
+    WatchedSources, serve_http, serve_stdio, watch,
 };
 use crate::options::{ClientOptions, Sources, count, duration, mcp_tokens};
 use crate::parse::approval_wait;
@@ -107,6 +107,9 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.sources.fetch().await?;
     let telemetry = args.telemetry.start(Root::Server)?;
     let observer = telemetry.observer();
+    // The built-in tools do not change, but other processes record that they use the copy.
+    let sources = args.sources.paths()?.into_iter().filter(|path| !builtin::holds(path)).collect();
+    let watched = WatchedSources::of(sources);
     let first = args.publish(observer.clone(), &[])?;
     args.sources.trust.hint(first.runtime(), None);
     for (name, own) in first.renamed() {
@@ -117,8 +120,6 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     let again = args.clone();
     let publication = Publication::new(first, move |options| again.publish_again(observer.clone(), options));
-    // The built-in tools do not change, but other processes record that they use the copy.
-    let watched = args.sources.paths()?.into_iter().filter(|path| !builtin::holds(path)).collect();
     tokio::spawn(watch(publication.clone(), watched));
     let seal = args.state_dir.as_deref().map_or_else(Seal::new, Seal::shared)?;
     let handler = Handler::new(publication, seal, args.ask_in == Place::Client);
