@@ -142,6 +142,42 @@ fn an_installation_in_another_folder_keeps_the_first_one_removable() {
 }
 
 #[test]
+fn completions_that_cannot_be_written_are_left_out() {
+    let release = Release::new(&[&target("musl")]);
+    fs::write(release.home.path().join(".config"), "a file where a folder would be").unwrap();
+    let installed = release.install(&["--libc", "musl"]);
+    let notes = String::from_utf8_lossy(&installed.stderr);
+    assert!(installed.status.success() && notes.contains("warning: no completions for fish: "), "{installed:?}");
+    assert!(release.program().exists());
+    let removed = release.run_with(&["sh"], &["uninstall"]);
+    assert!(removed.status.success() && release.files() == 1, "{removed:?}");
+}
+
+#[test]
+fn a_folder_in_the_place_of_the_program_is_neither_replaced_nor_filled() {
+    let release = Release::new(&[&target("musl")]);
+    fs::create_dir_all(release.program()).unwrap();
+    release.assert_refused(&release.install(&["--libc", "musl"]), "is a folder");
+    fs::remove_dir(release.program()).unwrap();
+    assert!(release.install(&["--libc", "musl"]).status.success());
+    // What is in the way stays in the list, and everything else goes.
+    fs::remove_file(release.program()).unwrap();
+    fs::create_dir(release.program()).unwrap();
+    let left = release.run_with(&["sh"], &["uninstall"]);
+    assert!(!left.status.success() && release.files() == 1, "{left:?}");
+    fs::remove_dir(release.program()).unwrap();
+    assert!(release.run_with(&["sh"], &["uninstall"]).status.success());
+    assert_eq!(release.files(), 0);
+}
+
+#[test]
+fn a_list_that_cannot_be_written_prevents_the_installation() {
+    let release = Release::new(&[&target("musl")]);
+    fs::create_dir_all(release.home.path().join(".local/share/toolcrib/install.txt")).unwrap();
+    release.assert_refused(&release.install(&["--libc", "musl"]), "cannot write");
+}
+
+#[test]
 fn a_changed_archive_is_refused() {
     let release = Release::new(&[&target("musl")]);
     let archive = release.folder.path().join(Release::archive(&target("musl")));

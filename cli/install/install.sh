@@ -86,15 +86,18 @@ fetch() {
 
 copy() { [ -f "$1" ] && cp "$1" "$work/"; }
 
+# A server that sends nothing for half a minute ends it.
 download() {
+  echo "downloading $1" >&2
   if has curl; then
-    curl --proto '=https,http' --proto-redir '=https' --fail --silent --show-error --location --retry 3 --output "$2" "$1"
+    curl --proto '=https,http' --proto-redir '=https' --fail --silent --show-error --location --retry 3 \
+      --connect-timeout 20 --speed-limit 1 --speed-time 30 --output "$2" "$1"
   elif has wget; then
     case "$1 $(wget --version 2>/dev/null)" in
       # It cannot refuse to be redirected to an address without encryption: such requests go to a proxy that does not exist.
       # The `wget` of BusyBox would use that proxy for all requests.
-      https://*'GNU Wget'*) http_proxy=http://127.0.0.1:9 HTTP_PROXY=http://127.0.0.1:9 wget -q -O "$2" "$1" ;;
-      *) wget -q -O "$2" "$1" ;;
+      https://*'GNU Wget'*) http_proxy=http://127.0.0.1:9 HTTP_PROXY=http://127.0.0.1:9 wget -q -T 30 -O "$2" "$1" ;;
+      *) wget -q -T 30 -O "$2" "$1" ;;
     esac
   else
     fail 'neither `curl` nor `wget` was found' 'install one of them, or download the files and use --from FOLDER'
@@ -152,7 +155,7 @@ unpack() {
   fi
   fetch "$archive" || fail "cannot read \`$archive\` of \`$from\`"
   expected=$(while read -r digest name; do if [ "$name" = "$archive" ]; then echo "$digest"; fi; done <"$work/SHA256SUMS")
-  found=$(sha256 "$work/$archive")
+  found=$(sha256 "$work/$archive") || exit 1
   [ "$found" = "$expected" ] || fail "\`$archive\` has the SHA-256 $found, and SHA256SUMS says $expected" 'nothing was installed: download it again'
   tar -xzf "$work/$archive" -C "$work" || fail "cannot unpack \`$archive\`"
   unpacked=$work/${archive%.tar.gz}
@@ -162,60 +165,96 @@ unpack() {
   fi
 }
 
-# put FILE PLACE MODE: replaces a file in one step, and notes it.
+# put FILE PLACE MODE: replaces a file in one step. It fails with a reason, and leaves nothing then.
 put() {
-  mkdir -p "$(dirname "$2")"
-  cp "$1" "$2.new$$"
-  chmod "$3" "$2.new$$"
-  mv -f "$2.new$$" "$2"
-  printf '%s\n' "$2" >>"$work/installed"
+  if [ -d "$2" ]; then
+    reason="\`$2\` is a folder"
+    return 1
+  fi
+  new=$2.new$$
+  if mkdir -p "$(dirname "$2")" && cp "$1" "$new" && chmod "$3" "$new" && mv -f "$new" "$2"; then
+    new=''
+  else
+    rm -f "$new"
+    reason=$(head -n 1 "$work/why")
+    return 1
+  fi 2>"$work/why"
+}
+
+# completion SHELL FILE PLACE: installs the completions of a shell. The program works without them.
+completion() {
+  put "$unpacked/completions/$2" "$3" 644 || echo "warning: no completions for $1: $reason" >&2
+}
+
+# Adds the files to the list of those that `uninstall` removes, before any of them is there. Those of an earlier installation stay.
+note() {
+  if [ -f "$list" ]; then cp "$list" "$work/listed"; else : >"$work/listed"; fi
+  { printf '%s\n' "$@" "$list"; cat "$work/listed"; } | awk '!seen[$0]++' >"$work/list"
+  put "$work/list" "$list" 644 || fail "cannot write \`$list\`: $reason" 'nothing was installed'
 }
 
 install_release() {
   from=${from:-${releases:+$releases/v$version}}
-  [ -n "$from" ] || fail 'this script does not know where releases are' 'name a folder or an address with the files of a release: --from'
+  [ -n "$from" ] || fail 'this script does not know where releases are' 'name a folder or an address with the files of a release, such as --from .'
   case $from in
     /*) ;;
     *://*) ;;
     *) from=$PWD/$from ;;
   esac
-  work=$(mktemp -d)
-  trap 'rm -rf "$work"' EXIT
+  work=$(mktemp -d) || fail 'there is no folder for the download' 'nothing was installed: set TMPDIR to a folder that you can write'
+  new=''
+  trap 'rm -rf "$work"; [ -z "$new" ] || rm -f "$new"' EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM HUP
   wanted=$(targets) || exit 1
   fetch SHA256SUMS || fail "cannot read \`SHA256SUMS\` of \`$from\`" 'name a folder or an address with the files of a release: --from'
   verify_signature
-  unpacked='' reason=''
+  unpacked='' reason='' first=''
   for target in $wanted; do
     if unpack "$target"; then break; fi
-    unpacked=''
+    # The best target is the one that should have worked.
+    unpacked='' first=${first:-$reason}
   done
-  [ -n "$unpacked" ] || fail "$reason"
-  put "$unpacked/toolcrib" "$dir/toolcrib" 755
-  put "$unpacked/completions/toolcrib.bash" "$data/bash-completion/completions/toolcrib" 644
-  put "$unpacked/completions/toolcrib.zsh" "$data/zsh/site-functions/_toolcrib" 644
-  put "$unpacked/completions/toolcrib.fish" "${XDG_CONFIG_HOME:-$HOME/.config}/fish/completions/toolcrib.fish" 644
-  # Files of an earlier installation stay in the list, so that `uninstall` removes them too.
-  if [ -f "$list" ]; then
-    grep -Fvx -f "$work/installed" "$list" >"$work/earlier" || true
-    cat "$work/earlier" >>"$work/installed"
+  case $first in
+    *'ermission denied'*) [ -n "$unpacked" ] || fail "$first" 'nothing was installed: if TMPDIR is mounted noexec, set it to another folder' ;;
+  esac
+  [ -n "$unpacked" ] || fail "$first" 'nothing was installed'
+  bash_file=$data/bash-completion/completions/toolcrib
+  zsh_file=$data/zsh/site-functions/_toolcrib
+  fish_file=${XDG_CONFIG_HOME:-$HOME/.config}/fish/completions/toolcrib.fish
+  note "$dir/toolcrib" "$bash_file" "$zsh_file" "$fish_file"
+  if ! put "$unpacked/toolcrib" "$dir/toolcrib" 755; then
+    if [ -s "$work/listed" ]; then cp "$work/listed" "$list"; else rm -f "$list"; fi
+    fail "cannot write \`$dir/toolcrib\`: $reason" 'nothing was installed: choose another folder with --dir'
   fi
-  put "$work/installed" "$list" 644
+  completion bash toolcrib.bash "$bash_file"
+  completion zsh toolcrib.zsh "$zsh_file"
+  completion fish toolcrib.fish "$fish_file"
   echo "installed $(cat "$work/started") ($target) in $dir" >&2
   case :$PATH: in
-    *":$dir:"*) ;;
+    *":$dir:"*)
+      found=$(command -v toolcrib || true)
+      [ "$found" = "$dir/toolcrib" ] || echo "warning: \`$found\` comes first in your PATH" >&2
+      ;;
     *) echo "hint: add it to your PATH: export PATH=\"$dir:\$PATH\"" >&2 ;;
   esac
+  echo 'next: toolcrib list' >&2
 }
 
 uninstall() {
   [ -f "$list" ] || fail "\`$list\` does not exist: this script installed nothing here"
+  left=''
   while read -r file; do
-    rm -f -- "$file"
-    echo "removed $file" >&2
+    if [ "$file" = "$list" ] || { [ ! -e "$file" ] && [ ! -L "$file" ]; }; then continue; fi
+    if rm -f -- "$file"; then
+      echo "removed $file" >&2
+    else
+      left=1
+    fi
   done <"$list"
+  [ -z "$left" ] || fail 'some files stay, and also the list of them' 'remove what stands in their way, and repeat'
   rm -f -- "$list"
+  echo "removed $list" >&2
   echo 'your settings, logs and tools were kept: `toolcrib` folders in ~/.config, ~/.local/share, ~/.local/state and ~/.cache' >&2
 }
 
