@@ -30,6 +30,9 @@ const MAX_DENIALS: usize = 20;
 /// Maximum calls that a tool made which are listed.
 const MAX_NESTED: usize = 20;
 
+/// What calls showed to people, by their identifiers.
+type Parts = HashMap<String, Vec<PartView>>;
+
 pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewError> {
     let known = RunStore::parse(id).ok().filter(|id| views.runs.path(id).is_file());
     let Some(known) = known else { return Err(ViewError::Unknown("No run of this identifier is kept.".to_owned())) };
@@ -47,7 +50,7 @@ pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewE
     let open = || pending().chain(run.open.iter().map(|(call, state)| (call, state.in_words())));
     let states: HashMap<&str, &str> = open().map(|(call, state)| (call.id.as_str(), state)).collect();
     let mut room = Room { pictures: MAX_PICTURES, text: MAX_TEXT };
-    let mut parts: HashMap<String, Vec<PartView>> = HashMap::new();
+    let mut parts = Parts::new();
     for id in shown.iter().flat_map(Message::calls).map(|call| call.id) {
         let kept = run.shown.get(&id).into_iter().flatten();
         let views: Vec<_> = kept.map(|part| PartView::of_kept(part, &mut room)).collect();
@@ -157,7 +160,7 @@ fn anchor(message: usize, call: usize) -> String {
 fn message(
     visit: &Visit,
     (at, message): (usize, &Message),
-    (results, states, parts): (&HashMap<&str, &Message>, &HashMap<&str, &str>, &HashMap<String, Vec<PartView>>),
+    (results, states, parts): (&HashMap<&str, &Message>, &HashMap<&str, &str>, &Parts),
     logged: &Logged,
 ) -> Markup {
     let author = match message.role {
