@@ -21,7 +21,6 @@ use crate::runs::{Header, KeptRun, Line, RunFigures, RunFile, RunMasks, ShownPar
 const TEXT_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum bytes of lines, except for the last of them, without the figures of the run.
 const MAX_WITHOUT_FIGURES: usize = 4 << 10;
-
 /// Maximum bytes of files that calls showed and one process keeps with a run.
 const MAX_FILES: usize = 8 << 20;
 
@@ -49,7 +48,7 @@ struct State {
     expected: HashSet<String>,
     /// Identifiers of the received calls of the last step that have not begun, by invocation.
     invocations: HashMap<String, String>,
-    /// What the calls of the last step without a result have shown to people.
+    /// Parts that calls of the last step have shown to people; each call has its own until its result is written.
     shown: HashMap<String, ShownParts>,
     /// Bytes of files that can still be kept.
     room: usize,
@@ -146,14 +145,7 @@ impl Keeper {
         state.forget_text();
         state.count(&message)?;
         let shown = answered.as_ref().and_then(|id| state.take_shown(id)).unwrap_or_default();
-        let line =
-            |shown| Line::Message { message: message.clone(), masked, change: change.clone(), shown, whole: None };
-        let is_shown = !shown.is_empty();
-        match state.write(line(shown)) {
-            // The conversation is kept rather than what a call showed besides.
-            Err(_) if is_shown => state.write(line(Vec::new()))?,
-            written => written?,
-        }
+        state.write(Line::Message { message, masked, change, shown, whole: None })?;
         state.answered.extend(answered);
         Ok(())
     }
@@ -302,10 +294,18 @@ impl State {
         if line.figures().is_some() {
             self.without_figures = 0;
         }
-        self.file.append(&bytes).map_err(|error| self.failed(&error))
+        let written = self.file.append(&bytes).or_else(|error| match &mut line {
+            // The conversation is kept rather than the parts that a call showed besides.
+            Line::Message { shown, .. } if !shown.is_empty() => {
+                shown.clear();
+                self.file.append(&serde_json::to_vec(&line)?)
+            }
+            _ => Err(error),
+        });
+        written.map_err(|error| self.failed(&error))
     }
 
-    /// Takes what a call showed, masked.
+    /// Takes the parts that a call showed, masked.
     fn take_shown(&mut self, id: &str) -> Option<Vec<ShownPart>> {
         Some(self.shown.remove(id)?.into_kept(Some((&self.masks, id)), &mut self.room))
     }
@@ -323,5 +323,45 @@ impl State {
         self.text.clear();
         self.written_text.clear();
         self.text_at = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcrib::call::Media;
+
+    use super::super::message::Role;
+    use super::super::turn::Turn;
+    use super::*;
+    use crate::runs::RunStore;
+
+    /// Keeps a call that shows a file, behind a line with this many bytes of text, and returns the run as it is read again.
+    fn kept(filled: usize) -> KeptRun {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RunStore::new(folder.path().to_path_buf());
+        let (file, header) = store.create("run", "m", None).unwrap();
+        let id = header.id.clone();
+        let keeper = Keeper::begin(file, header, RunMasks::default()).unwrap();
+        keeper.message(&Message::text(Role::User, "go"), None).unwrap();
+        keeper.lock().write(Line::Text { text: "x".repeat(filled) }).unwrap();
+        let call = Call { id: "c".to_owned(), name: "t".to_owned(), arguments: "{}".to_owned(), ..Call::default() };
+        let turn = Turn { calls: vec![call.clone()], ..Turn::default() };
+        keeper.message(&Message::assistant(&turn), None).unwrap();
+        keeper.calls(std::slice::from_ref(&call)).unwrap();
+        keeper.shown("c", &Part::Media(Media::new("image/png", None, vec![0; 100_000])));
+        keeper.shown("another call", &Part::Text("not of this step".to_owned()));
+        keeper.message(&Message::result(&call, "done".to_owned().into()), None).unwrap();
+        keeper.end("answer", &Totals::default()).unwrap();
+        drop(keeper);
+        store.read(&id).unwrap()
+    }
+
+    #[test]
+    fn a_result_is_kept_without_the_parts_for_which_the_run_has_no_room() {
+        let run = kept(0);
+        assert_eq!((run.messages.len(), run.shown["c"].len(), run.shown.len()), (3, 1, 1));
+        let full = kept((64 << 20) - 10_000);
+        assert_eq!((full.messages.len(), full.shown.len()), (3, 0));
+        assert_eq!(full.messages[2].shown_text(), "done");
     }
 }

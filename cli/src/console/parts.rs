@@ -126,6 +126,15 @@ mod tests {
     }
 
     #[test]
+    fn texts_beyond_the_room_of_a_page_are_named() {
+        let text = ShownPart::Text { text: "x".repeat(60) };
+        let mut room = Room { pictures: 0, text: 100 };
+        let shown: Vec<PartView> = (0..3).map(|_| PartView::of_kept(&text, &mut room)).collect();
+        assert!(matches!(&shown[0], PartView::Text(text) if text.len() == 60));
+        assert!(shown[1..].iter().all(|part| matches!(part, PartView::Note(note) if note.contains("no room"))));
+    }
+
+    #[test]
     fn kept_parts_are_as_inert_as_those_of_a_result() {
         let file = |mime_type: &str, data: &str| ShownPart::File {
             mime_type: mime_type.to_owned(),

@@ -30,7 +30,7 @@ const MAX_DENIALS: usize = 20;
 /// Maximum calls that a tool made which are listed.
 const MAX_NESTED: usize = 20;
 
-/// What calls showed to people, by their identifiers.
+/// Parts that calls showed to people, by the identifiers of the calls.
 type Parts = HashMap<String, Vec<PartView>>;
 
 pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewError> {

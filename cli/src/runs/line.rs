@@ -59,7 +59,7 @@ pub(crate) enum Line {
         /// The call in a few words, if it may have changed something outside the conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<String>,
-        /// What the call of a result showed to people.
+        /// Parts that the call of a result showed to people.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         shown: Vec<ShownPart>,
         /// Figures of the run with this message, now and then: those of a long run are read near its end.

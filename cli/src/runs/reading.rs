@@ -25,7 +25,7 @@ pub(crate) struct KeptRun {
     pub(crate) answered: Vec<String>,
     /// Changes outside the conversation: the index of a message with what its call may have changed.
     pub(crate) changes: Vec<(usize, String)>,
-    /// What calls showed to people, by the identifiers of the calls.
+    /// Parts that calls showed to people, by the identifiers of the calls.
     pub(crate) shown: HashMap<String, Vec<ShownPart>>,
     /// Calls of the last step that have not begun; empty in a run that goes on.
     pub(crate) pending: Vec<Call>,

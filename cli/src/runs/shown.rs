@@ -1,4 +1,5 @@
-//! What a call showed to people, as its run keeps it: within limits, and with the masks of the run. The model has none of it.
+//! Parts that a call showed to people, as its run keeps them: within limits, and with the masks of the run. The model gets none of
+//! them.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -90,19 +91,19 @@ impl ShownParts {
             Part::Text(text) | Part::Json(text) => Some(text.clone()),
             _ => None,
         };
-        // A masked text may begin in one part and end in another: then they are kept as one.
         let texts: Vec<String> = self.parts.iter().filter_map(text_of).collect();
-        let (joined, separate) = (mask(&texts.concat()), texts.iter().map(|text| mask(text)).collect::<String>());
-        let mut as_one = (joined != separate).then_some(joined);
-        let is_one = as_one.is_some();
+        let (joined, mut masked): (_, Vec<String>) =
+            (mask(&texts.concat()), texts.iter().map(|text| mask(text)).collect());
+        // A masked text may begin in one part and end in another: then they are kept as one.
+        if joined != masked.concat() {
+            masked = vec![joined];
+        }
+        let mut masked = masked.into_iter();
         let mut kept = Vec::new();
         for part in &self.parts {
             let short = |text: &str| shortened(text, MAX_TEXT).into_owned();
             kept.extend(match part {
-                Part::Text(_) | Part::Json(_) if is_one => {
-                    as_one.take().map(|text| ShownPart::Text { text: short(&text) })
-                }
-                Part::Text(text) | Part::Json(text) => Some(ShownPart::Text { text: short(&mask(text)) }),
+                Part::Text(_) | Part::Json(_) => masked.next().map(|text| ShownPart::Text { text: short(&text) }),
                 Part::Link(Link { uri, name, .. }) => {
                     let text = format!("Link {}: {uri}", name.as_deref().unwrap_or_default());
                     Some(ShownPart::Note { text: short(&mask(&text)) })
