@@ -128,6 +128,37 @@ fn a_reviewed_source_is_reviewed_whole_and_its_other_tools_are_left_out() {
 }
 
 #[test]
+fn a_tool_that_is_reviewed_by_itself_is_trusted_without_the_others_and_no_longer_once_it_changes() {
+    let crib = two();
+    crib.install(&guest("spin"), "spin");
+    let manifest = |limit: u64| {
+        let mut echo = entry("echo", "echo");
+        echo["timeoutSec"] = json!(limit);
+        crib.manifest(&json!({"tools": [echo, entry("other", "spin")]}));
+    };
+    manifest(5);
+    let path = crib.path("tools.json");
+    let review = toolcrib::policy::review(&path).unwrap();
+    let item = review.items.iter().find(|item| item.name == "echo").unwrap();
+    let trusting = |builder: Builder| {
+        builder.trust_at(&path, &review.digest).trust_tool_at(&path, "echo", &item.definition, item.program.clone())
+    };
+    let trust = || build(&crib, "echo", trusting).unwrap().tool("echo").unwrap().origin.trust;
+    assert_eq!(trust(), Trust::Reviewed);
+    assert!(leaves_out(&crib, "echo", trusting));
+    fs::write(crib.path("tools/bin/spin.wasm"), "no program").unwrap();
+    assert_eq!(trust(), Trust::Reviewed, "the program of another tool is not read");
+    let whole = Runtime::builder(Audit::off()).source(&path);
+    let whole = trusting(whole).build().unwrap();
+    assert!(whole.tools().all(|tool| tool.origin.trust != Trust::Reviewed), "where all are loaded, all are reviewed");
+    manifest(6);
+    assert_ne!(trust(), Trust::Reviewed, "another definition");
+    manifest(5);
+    crib.install(&guest("sleep"), "echo");
+    assert_ne!(trust(), Trust::Reviewed, "another program");
+}
+
+#[test]
 fn a_name_that_looks_like_the_called_one_is_refused_as_without_the_option() {
     let crib = Crib::new();
     for (file, program) in [("echo", "echo"), ("Echo", "spin")] {

@@ -237,7 +237,7 @@ impl Sources {
         for source in self.paths_with(&installed)? {
             builder = self.add_source(builder, source);
         }
-        builder = self.trust.apply(builder, &trusted);
+        builder = self.trust.apply(builder, &trusted, self.called.as_deref());
         for bundle in installed.bundles {
             builder = builder.trust_part_at(bundle.file, bundle.review, bundle.granted);
         }

@@ -72,7 +72,7 @@ impl Sources {
         let build = || -> anyhow::Result<Result<Runtime, Error>> {
             let trusted = self.trust.trusted()?;
             let policy = rules.iter().fold(policy, |policy, of| policy.rule(of.rule.clone()));
-            let mut builder = self.trust.apply(Runtime::builder(Audit::off()).policy(policy), &trusted);
+            let mut builder = self.trust.apply(Runtime::builder(Audit::off()).policy(policy), &trusted, None);
             for source in self.paths()? {
                 builder = self.add_source(builder, source);
             }

@@ -36,10 +36,16 @@ impl TrustOptions {
         Trusted::read(&self.digests, Self::records().as_ref())
     }
 
-    /// Passes the trusted content to a builder.
-    pub(super) fn apply(&self, builder: Builder, trusted: &Trusted) -> Builder {
+    /// Passes the trusted content to a builder. `called` is the one tool that is called.
+    pub(super) fn apply(&self, builder: Builder, trusted: &Trusted, called: Option<&str>) -> Builder {
         let builder = trusted.digests.iter().fold(builder, |builder, digest| builder.trust(digest));
-        trusted.records.iter().fold(builder, |builder, record| builder.trust_at(&record.path, &record.digest))
+        trusted.records.iter().fold(builder, |builder, record| {
+            let builder = builder.trust_at(&record.path, &record.digest);
+            match record.items.iter().find(|item| called == Some(item.name.as_str())) {
+                Some(item) => builder.trust_tool_at(&record.path, &item.name, &item.definition, item.program.clone()),
+                None => builder,
+            }
+        })
     }
 
     /// Prints one hint for each source with requests that are not granted because nobody trusts it.

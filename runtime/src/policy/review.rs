@@ -74,23 +74,11 @@ impl SourceReview {
     /// As for [`review`].
     pub(crate) fn of(path: &Path, loaded: &LoadedSource) -> Result<Self, Error> {
         let path = source_id(path).to_path_buf();
-        let is_whole = path.is_dir() || loaded.bundle.is_some();
-        let base = if is_whole { path.as_path() } else { path.parent().unwrap_or(&path) };
+        let base = base(&path, loaded);
         let mut programs = Programs::default();
         let tools = loaded.tools.iter().map(|tool| (tool, None));
         let hooks = loaded.hooks.iter().map(|hook| (&hook.tool, Some(hook)));
-        let items = tools.chain(hooks).map(|(tool, hook)| {
-            let program = tool.body.program().filter(|_| tool.unusable.is_none());
-            let program = program.map(|program| programs.digest(program)).transpose()?;
-            Ok(ReviewedItem {
-                name: tool.name.clone(),
-                event: hook.map(|hook| hook.event.to_string()),
-                definition: item_definition(tool, hook, base),
-                program,
-                requests: named_requests(tool),
-                requested: tool.requested.clone(),
-            })
-        });
+        let items = tools.chain(hooks).map(|(tool, hook)| ReviewedItem::of(tool, hook, base, &mut programs));
         let items = items.collect::<Result<Vec<_>, String>>();
         let items = items.map_err(|message| Error::Source { path: path.clone(), message })?;
         let policies = format!("{:?}", loaded.policies);
@@ -110,6 +98,36 @@ impl SourceReview {
     pub(crate) fn program(&self, tool: &Tool) -> Option<&str> {
         self.items.iter().find(|item| item.name == tool.name && item.event.is_none())?.program.as_deref()
     }
+}
+
+impl ReviewedItem {
+    /// Reviews one tool of a source of which the other tools are not read.
+    ///
+    /// # Errors
+    ///
+    /// The program cannot be read, or has more than 1 GiB.
+    pub(crate) fn of_tool(path: &Path, tool: &Tool, loaded: &LoadedSource) -> Result<Self, String> {
+        Self::of(tool, None, base(source_id(path).as_ref(), loaded), &mut Programs::default())
+    }
+
+    fn of(tool: &Tool, hook: Option<&ScriptedHook>, base: &Path, programs: &mut Programs) -> Result<Self, String> {
+        let program = tool.body.program().filter(|_| tool.unusable.is_none());
+        let program = program.map(|program| programs.digest(program)).transpose()?;
+        Ok(Self {
+            name: tool.name.clone(),
+            event: hook.map(|hook| hook.event.to_string()),
+            definition: item_definition(tool, hook, base),
+            program,
+            requests: named_requests(tool),
+            requested: tool.requested.clone(),
+        })
+    }
+}
+
+/// Returns the folder below which paths in definitions are relative: that of the source at its real path.
+fn base<'p>(path: &'p Path, loaded: &LoadedSource) -> &'p Path {
+    let is_whole = path.is_dir() || loaded.bundle.is_some();
+    if is_whole { path } else { path.parent().unwrap_or(path) }
 }
 
 /// Digests of programs, each read once.

@@ -239,7 +239,7 @@ impl Builder {
         let mut ids = Vec::with_capacity(self.sources.len());
         let mut bundles = Vec::new();
         for (path, (id, mut loaded)) in self.sources.iter().zip(sources) {
-            untrusted.extend(self.trusted.apply(path, &id, &mut loaded));
+            untrusted.extend(self.trusted.apply(path, &id, &mut loaded, only));
             only.into_iter().for_each(|name| source::leave_out(&mut loaded.tools, name));
             let hooks = loaded.hooks.iter_mut().map(|hook| &mut hook.tool);
             loaded.tools.iter_mut().chain(hooks).for_each(|tool| tool.origin.source = Some(id.clone()));

@@ -41,8 +41,10 @@ impl Builder {
         let mut all: Vec<IdentifiedSource> = Vec::with_capacity(self.sources.len());
         for path in &self.sources {
             let id = policy::source_id(path);
-            let loaded = source::load_tool(path, name, self.trusted.reviews(&id))?;
-            if !loaded.hooks.is_empty() || !loaded.policies.is_empty() {
+            let loaded = source::load_tool(path, name, self.trusted.reviews_whole(&id, name))?;
+            // A bundle is reviewed with everything in it.
+            let is_reviewed_bundle = loaded.bundle.is_some() && self.trusted.reviews_tool(&id, name);
+            if !loaded.hooks.is_empty() || !loaded.policies.is_empty() || is_reviewed_bundle {
                 return Ok(None);
             }
             all.push((id, loaded));

@@ -72,6 +72,21 @@ impl Builder {
         self
     }
 
+    /// Trusts a tool of the source at a path that a [`ReviewedItem`](crate::policy::ReviewedItem) describes, as long as its
+    /// definition and its program have these digests. This counts where the tool is loaded alone ([`Builder::only`]), so that the
+    /// programs of the others need not be read for [`Builder::trust_at`]. It has no effect on a bundle.
+    #[must_use]
+    pub fn trust_tool_at(
+        mut self,
+        path: impl AsRef<Path>,
+        name: impl Into<String>,
+        definition: impl Into<String>,
+        program: Option<String>,
+    ) -> Self {
+        self.trusted.pin_tool(path.as_ref(), name.into(), (definition.into(), program));
+        self
+    }
+
     /// Makes an unusable tool an error of [`Builder::build`]. By default it is disabled with a warning, and the other
     /// tools work.
     #[must_use]
@@ -84,7 +99,7 @@ impl Builder {
     /// listed as unusable and cannot be called. Their programs and schemas are not read, so that a source with many tools costs
     /// no more than a source with one, their faults are not reported, and aliases that only their programs state are unknown.
     /// Two kinds of sources are read whole: components without a definition, whose names are in their programs, and a
-    /// reviewed source that has the tool.
+    /// reviewed source that has the tool, unless the tool is reviewed by itself ([`Builder::trust_tool_at`]).
     ///
     /// The option has no effect where the others matter: with [`strict`](Builder::strict), hooks, rules over arguments, a tool
     /// that calls others, a rich tool whose component has others, a script, a name that is unknown or that several tools have,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Severity;
-use crate::policy::{SourceReview, named_requests, source_id, withhold};
+use crate::policy::{ReviewedItem, SourceReview, named_requests, source_id, withhold};
 use crate::source::{Diagnostic, LoadedSource};
 use crate::tool::{Tool, Trust};
 
@@ -17,6 +17,9 @@ pub(super) struct UntrustedSource {
     /// Named requests, each with the tool or hook that has it.
     pub(super) requests: Vec<(String, String)>,
 }
+
+/// Digest of the definition of a reviewed tool, and of its program if that is no part of the definition.
+type ReviewedTool = (String, Option<String>);
 
 /// Part of the requests of reviewed content that is granted: capabilities as [`named_requests`] lists them, or `None` for all.
 type GrantedPart = Option<HashSet<String>>;
@@ -30,6 +33,8 @@ pub(super) struct TrustedSources {
     digests: HashSet<String>,
     /// Digests of reviewed content by the real path of its source, each with the part of its requests that is granted.
     pins: HashMap<PathBuf, HashMap<String, GrantedPart>>,
+    /// Reviewed tools by the real path of their source and by their name.
+    tools: HashMap<PathBuf, HashMap<String, ReviewedTool>>,
 }
 
 impl TrustedSources {
@@ -55,18 +60,41 @@ impl TrustedSources {
         self.pins.entry(source_id(path).to_path_buf()).or_default().entry(digest).or_insert(Some(granted));
     }
 
-    /// Returns `true` if the trust in a source depends on the digest of its content.
-    pub(super) fn reviews(&self, id: &Path) -> bool {
-        !self.digests.is_empty() || self.pins.contains_key(id)
+    /// Trusts a reviewed tool of the source at one path, where it is the only tool that is loaded.
+    pub(super) fn pin_tool(&mut self, path: &Path, name: String, reviewed: ReviewedTool) {
+        self.tools.entry(source_id(path).to_path_buf()).or_default().insert(name, reviewed);
     }
 
-    /// Sets the trust in the tools and hooks of a loaded source. A source that cannot be reviewed is not trusted, with a
-    /// warning.
+    /// Returns `true` if the trust in a source, of which only this tool is called, depends on the digest of all its content.
+    pub(super) fn reviews_whole(&self, id: &Path, name: &str) -> bool {
+        !self.digests.is_empty() || (self.pins.contains_key(id) && self.reviewed_tool(id, name).is_none())
+    }
+
+    /// Returns `true` if the trust in a source, of which only this tool is called, depends on the tool alone.
+    pub(super) fn reviews_tool(&self, id: &Path, name: &str) -> bool {
+        self.digests.is_empty() && self.reviewed_tool(id, name).is_some()
+    }
+
+    fn reviewed_tool(&self, id: &Path, name: &str) -> Option<&ReviewedTool> {
+        self.tools.get(id)?.get(name)
+    }
+
+    /// Sets the trust in the tools and hooks of a loaded source, of which all tools but the `only` one may be left out. A source
+    /// that cannot be reviewed is not trusted, with a warning.
     ///
     /// Returns the requests of a source that is not trusted, if it has any.
-    pub(super) fn apply(&self, path: &Path, id: &Path, loaded: &mut LoadedSource) -> Option<UntrustedSource> {
+    pub(super) fn apply(
+        &self,
+        path: &Path,
+        id: &Path,
+        loaded: &mut LoadedSource,
+        only: Option<&str>,
+    ) -> Option<UntrustedSource> {
         if self.vouched.contains(path) {
             tools(loaded).for_each(|tool| tool.origin.trust = Trust::Operator);
+            return None;
+        }
+        if only.is_some_and(|name| self.reviews_tool(id, name) && self.trust_tool(path, id, loaded, name)) {
             return None;
         }
         if let Some((review, granted)) = self.matching_review(path, id, loaded) {
@@ -82,6 +110,22 @@ impl TrustedSources {
         });
         let requests: Vec<_> = requests.collect();
         (!requests.is_empty()).then(|| UntrustedSource { path: id.to_path_buf(), requests })
+    }
+
+    /// Trusts a tool that is as it was reviewed; returns `false` if the source has none, or another.
+    fn trust_tool(&self, path: &Path, id: &Path, loaded: &mut LoadedSource, name: &str) -> bool {
+        let Some((definition, program)) = self.reviewed_tool(id, name) else { return false };
+        let Some(at) = loaded.tools.iter().position(|tool| tool.name == name && tool.unusable.is_none()) else {
+            return false;
+        };
+        let is_as_reviewed = ReviewedItem::of_tool(path, &loaded.tools[at], loaded)
+            .is_ok_and(|found| found.definition == *definition && found.program == *program);
+        if is_as_reviewed {
+            let origin = &mut loaded.tools[at].origin;
+            origin.trust = Trust::Reviewed;
+            origin.pin = program.as_deref().map(Arc::from);
+        }
+        is_as_reviewed
     }
 
     /// Reviews a loaded source and returns the review if its digest is trusted, with the part that is granted.
