@@ -129,6 +129,29 @@ fn each_shell_installs_a_program_for_the_user_and_removes_exactly_its_files() {
 }
 
 #[test]
+fn files_of_other_installations_are_neither_replaced_nor_removed() {
+    let release = Release::new(&[&target("musl")]);
+    let install = || release.install(&["--libc", "musl"]);
+    fs::create_dir_all(release.program().parent().unwrap()).unwrap();
+    fs::write(release.program(), "of cargo").unwrap();
+    let output = install();
+    assert!(!output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("this script did not install it"), "{output:?}");
+    assert_eq!((fs::read_to_string(release.program()).unwrap().as_str(), release.files()), ("of cargo", 1));
+    fs::remove_file(release.program()).unwrap();
+    let fish = release.home.path().join(".config/fish/completions/toolcrib.fish");
+    fs::create_dir_all(fish.parent().unwrap()).unwrap();
+    fs::write(&fish, "of the system").unwrap();
+    for _ in ["new", "again"] {
+        let output = install();
+        assert!(output.status.success(), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("no completions for fish: "), "{output:?}");
+    }
+    assert!(release.run_with(&["sh"], &["uninstall"]).status.success());
+    assert_eq!((fs::read_to_string(&fish).unwrap().as_str(), release.files()), ("of the system", 1));
+}
+
+#[test]
 fn an_installation_in_another_folder_keeps_the_first_one_removable() {
     let release = Release::new(&[&target("gnu"), &target("musl")]);
     let other = release.home.path().join("other");

@@ -181,16 +181,26 @@ put() {
   fi 2>"$work/why"
 }
 
-# completion SHELL FILE PLACE: installs the completions of a shell. The program works without them.
-completion() {
-  put "$unpacked/completions/$2" "$3" 644 || echo "warning: no completions for $1: $reason" >&2
+# own FILE: fails if a file of another installation is there. `put` refuses folders.
+own() {
+  if [ -d "$1" ] || { [ ! -e "$1" ] && [ ! -L "$1" ]; }; then return 0; fi
+  [ -f "$list" ] && grep -Fqx -- "$1" "$list"
 }
 
-# Adds the files to the list of those that `uninstall` removes, before any of them is there. Those of an earlier installation stay.
+# completion SHELL FILE PLACE: installs the completions of a shell. The program works without them.
+completion() {
+  if ! own "$3"; then
+    echo "warning: no completions for $1: \`$3\` is of another installation" >&2
+  elif ! note "$3" || ! put "$unpacked/completions/$2" "$3" 644; then
+    echo "warning: no completions for $1: $reason" >&2
+  fi
+}
+
+# note FILE: adds a file to the list of those that `uninstall` removes, before it is there. Those of an earlier installation stay.
 note() {
   if [ -f "$list" ]; then cp "$list" "$work/listed"; else : >"$work/listed"; fi
-  { printf '%s\n' "$@" "$list"; cat "$work/listed"; } | awk '!seen[$0]++' >"$work/list"
-  put "$work/list" "$list" 644 || fail "cannot write \`$list\`: $reason" 'nothing was installed'
+  { cat "$work/listed"; printf '%s\n' "$1" "$list"; } | awk '!seen[$0]++' >"$work/list"
+  put "$work/list" "$list" 644
 }
 
 install_release() {
@@ -219,17 +229,16 @@ install_release() {
     *'ermission denied'*) [ -n "$unpacked" ] || fail "$first" 'nothing was installed: if TMPDIR is mounted noexec, set it to another folder' ;;
   esac
   [ -n "$unpacked" ] || fail "$first" 'nothing was installed'
-  bash_file=$data/bash-completion/completions/toolcrib
-  zsh_file=$data/zsh/site-functions/_toolcrib
-  fish_file=${XDG_CONFIG_HOME:-$HOME/.config}/fish/completions/toolcrib.fish
-  note "$dir/toolcrib" "$bash_file" "$zsh_file" "$fish_file"
+  own "$dir/toolcrib" || fail "\`$dir/toolcrib\` exists, and this script did not install it" \
+    'nothing was installed: remove it with the program that installed it, or choose another folder with --dir'
+  note "$dir/toolcrib" || fail "cannot write \`$list\`: $reason" 'nothing was installed'
   if ! put "$unpacked/toolcrib" "$dir/toolcrib" 755; then
     if [ -s "$work/listed" ]; then cp "$work/listed" "$list"; else rm -f "$list"; fi
     fail "cannot write \`$dir/toolcrib\`: $reason" 'nothing was installed: choose another folder with --dir'
   fi
-  completion bash toolcrib.bash "$bash_file"
-  completion zsh toolcrib.zsh "$zsh_file"
-  completion fish toolcrib.fish "$fish_file"
+  completion bash toolcrib.bash "$data/bash-completion/completions/toolcrib"
+  completion zsh toolcrib.zsh "$data/zsh/site-functions/_toolcrib"
+  completion fish toolcrib.fish "${XDG_CONFIG_HOME:-$HOME/.config}/fish/completions/toolcrib.fish"
   echo "installed $(cat "$work/started") ($target) in $dir" >&2
   case :$PATH: in
     *":$dir:"*)
@@ -237,6 +246,9 @@ install_release() {
       [ "$found" = "$dir/toolcrib" ] || echo "warning: \`$found\` comes first in your PATH" >&2
       ;;
     *) echo "hint: add it to your PATH: export PATH=\"$dir:\$PATH\"" >&2 ;;
+  esac
+  case ${SHELL:-} in
+    */zsh) echo "hint: for completions, put this before compinit in ~/.zshrc: fpath=(\"$data/zsh/site-functions\" \$fpath)" >&2 ;;
   esac
   echo 'next: toolcrib list' >&2
 }
