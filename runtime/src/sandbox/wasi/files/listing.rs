@@ -57,14 +57,16 @@ impl Files<'_> {
     /// Returns the next entry; `None` at the end.
     pub(super) async fn next(&mut self, it: &Resource<DirectoryEntryStream>) -> FsResult<Option<DirectoryEntry>> {
         let key = Resource::<Listing>::new_borrow(it.rep());
-        let listing = self.inner.table.get_mut(&key)?;
-        if let Some(rest) = listing.rest.take_if(|_| listing.part.is_empty()) {
+        loop {
+            let listing = self.inner.table.get_mut(&key)?;
+            if let Some(entry) = listing.part.pop_front() {
+                return Ok(Some(entry?));
+            }
+            let Some(rest) = listing.rest.take() else { return Ok(None) };
             let (rest, part) = spawn_blocking(move || part(rest)).await;
             let listing = self.inner.table.get_mut(&key)?;
             (listing.rest, listing.part) = (rest, part);
         }
-        let listing = self.inner.table.get_mut(&key)?;
-        Ok(listing.part.pop_front().transpose()?)
     }
 
     /// Ends a listing.
@@ -74,12 +76,14 @@ impl Files<'_> {
     }
 }
 
-/// Reads the next part, and returns the rest of the folder.
+/// Reads the next part, and returns the rest of the folder. Entries with names that are not Unicode are left out: WASI has no
+/// text for them, and the libraries of most languages end a listing at an error. A part of such entries alone is empty.
 fn part(mut folder: OpenListing) -> (Option<OpenListing>, Part) {
     let mut part = Part::with_capacity(PART);
-    while part.len() < PART {
+    for _ in 0..PART {
         match folder.next() {
             None => return (None, part),
+            Some(Err(ErrorCode::IllegalByteSequence)) => {}
             Some(entry) => part.push_back(entry),
         }
     }
@@ -106,5 +110,28 @@ mod tests {
         assert!(end.is_none());
         let found: BTreeSet<String> = first.into_iter().chain(second).map(|entry| entry.unwrap().name).collect();
         assert_eq!(found, names);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn names_that_are_not_unicode_are_left_out_and_hide_no_others() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+
+        let dir = tempfile::tempdir().unwrap();
+        for number in 0..2 * PART {
+            let name = [format!("{number}").as_bytes(), b"\xff"].concat();
+            std::fs::write(dir.path().join(OsStr::from_bytes(&name)), "").unwrap();
+        }
+        std::fs::write(dir.path().join("readable"), "").unwrap();
+        let mut rest = Some(OpenListing::of(&system::open_for_test(dir.path())).unwrap());
+        let (mut found, mut parts) = (Vec::new(), 0);
+        while let Some(folder) = rest {
+            let (after, entries) = part(folder);
+            found.extend(entries.into_iter().map(|entry| entry.unwrap().name));
+            (rest, parts) = (after, parts + 1);
+        }
+        assert_eq!(found, ["readable"]);
+        assert_eq!(parts, 3, "a part is bounded by the entries that are read");
     }
 }
