@@ -31,8 +31,17 @@ fn path(arguments: &[OsString]) -> Vec<&str> {
 }
 
 /// Adds the command for a call to an error about an unknown command, which may be the name of a tool. `first` is the first
-/// argument of the program: an unknown command below another is no tool.
+/// argument of the program: an unknown command below another is no tool. The name of an option gets that option.
 pub(crate) fn advise(mut error: Error, first: Option<&str>) -> Error {
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
+        && first == Some(name)
+        && name == "version"
+    {
+        let tip = StyledStr::from("the option is '--version'");
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+        return error;
+    }
     let has_suggestion = error.get(ContextKind::SuggestedSubcommand).is_some();
     if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
         && !has_suggestion

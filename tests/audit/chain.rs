@@ -302,4 +302,22 @@ fn a_folder_that_is_not_there_is_told() {
     let ran = Crib::new().run(&["audit", "verify", "--audit-dir", "nowhere"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     assert!(ran.stderr.starts_with("error: audit log nowhere cannot be read: "), "{ran:?}");
+    assert!(ran.stderr.contains("hint: the first call that is logged there creates it"), "{ran:?}");
+}
+
+#[test]
+fn before_the_first_call_the_log_is_empty_and_not_wrong() {
+    let crib = Crib::new();
+    let run = |arguments: &[&str]| {
+        Ran::from(crib.toolcrib(arguments).env_remove("TOOLCRIB_AUDIT_DIR").output().expect("the program starts"))
+    };
+    for arguments in [&["audit", "show"][..], &["audit", "verify"], &["audit", "show", "--json"]] {
+        let ran = run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
+        assert!(ran.stderr.starts_with("no call has been logged yet"), "{ran:?}");
+    }
+    let ran = run(&["audit", "verify", "--json"]);
+    assert!(ran.stdout.starts_with(r#"{"sound":true,"files":0,"records":0,"#), "{ran:?}");
+    let ran = run(&["audit", "verify", "--head", &"f".repeat(64)]);
+    assert_eq!(ran.code, Some(1), "a log of which a value was noted is missing: {ran:?}");
 }

@@ -28,7 +28,7 @@ fn a_new_project_has_the_bytes_of_the_shipped_tools_and_their_trust() {
     let crib = crib();
     let ran = crib.run(&["init"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "tools.json\n"), "{ran:?}");
-    for command in ["toolcrib list\n", "toolcrib call calculate ", "--allow-read=."] {
+    for command in ["toolcrib list\n", "toolcrib call calculate ", "--allow-read=tools"] {
         assert!(ran.stderr.contains(command), "{command} in {ran:?}");
     }
     for file in files() {

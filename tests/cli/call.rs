@@ -147,6 +147,8 @@ fn wrong_arguments_are_hinted_at_and_the_line_stays() {
     assert_eq!(ran.stderr, "error: unknown tool: nobody\nhint: `toolcrib list` shows the tools\n");
     let ran = crib.run(&["echo", r#"{"zebra":"x"}"#]);
     assert!(ran.code == Some(2) && ran.stderr.contains("use 'toolcrib call echo'"), "{ran:?}");
+    let ran = crib.run(&["version"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("tip: the option is '--version'"), "{ran:?}");
     let ran = crib.run(&["audit", "echo"]);
     assert!(ran.code == Some(2) && !ran.stderr.contains("toolcrib call"), "{ran:?}");
     for context in ["5", "{"] {

@@ -278,4 +278,8 @@ fn outdated_bundles_are_listed_and_removed_ones_leave_nothing() {
     let ran = crib.run(&["remove", NAME]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(!stored(&crib, &digest).exists() && records(&crib).is_empty() && !lock(&crib).contains("[[bundle]]"));
+    for command in ["outdated", "update"] {
+        let ran = crib.run(&[command]);
+        assert!(ran.code == Some(0) && ran.stderr.contains("no bundle is installed here"), "{ran:?}");
+    }
 }

@@ -5,6 +5,8 @@ mod verify;
 
 use std::process::ExitCode;
 
+use crate::render;
+
 const EXAMPLES: &str = "\
 Examples:
   toolcrib audit show --last 20                     the latest calls
@@ -23,6 +25,11 @@ pub(crate) struct Args {
 enum Command {
     Verify(verify::Args),
     Show(show::Args),
+}
+
+/// Reports on standard error that the log does not exist yet.
+fn note_beginning() {
+    render::aside("no call has been logged yet: the first call creates the log");
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {

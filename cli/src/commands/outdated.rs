@@ -9,7 +9,7 @@ use crate::install::{BundleSource, FetchedRelease, LockedBundle, fetch};
 use crate::options::{PlaceOptions, ReleaseOptions, installer, no_home};
 use crate::render::{self, one_line};
 
-use super::update::named;
+use super::update::{NO_BUNDLES, named};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,6 +65,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         let outdated: Vec<&Found> = all.iter().filter(|found| found.is_outdated()).collect();
         match outdated.as_slice() {
             [] if !is_complete => {}
+            [] if all.is_empty() => render::aside(NO_BUNDLES),
             [] => render::aside("every bundle is the present release of its source"),
             some => render::print(&render::table(HEADINGS, some.iter().map(|found| found.row())))?,
         }

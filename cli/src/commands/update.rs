@@ -47,13 +47,20 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         releases: &args.releases,
         min_age: args.agreement.update_age(),
     };
-    let orders = named(&place, &args.names)?.into_iter().map(|bundle| {
+    let bundles = named(&place, &args.names)?;
+    if bundles.is_empty() && !args.agreement.json {
+        render::aside(NO_BUNDLES);
+    }
+    let orders = bundles.into_iter().map(|bundle| {
         let source = BundleSource::parse(&bundle.source, place.folder())?;
         let (text, name) = (bundle.source, Some(bundle.name));
         Ok(Order { operation: Operation::Update, source, text, name, is_frozen: false })
     });
     procedure.perform_all(&orders.collect::<anyhow::Result<Vec<_>>>()?, "updated").await
 }
+
+/// Message of a lock without bundles.
+pub(super) const NO_BUNDLES: &str = "no bundle is installed here: `toolcrib install SOURCE` installs one";
 
 /// Returns the named bundles of a lock, or all.
 ///

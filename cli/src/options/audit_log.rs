@@ -1,5 +1,6 @@
 //! The option that places the audit log.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use crate::render::Advice;
@@ -25,5 +26,13 @@ impl AuditLog {
             Advice::new("no folder for the audit log: no home directory was found", "set one with `--audit-dir DIR`")
                 .into()
         })
+    }
+
+    /// Returns the log's folder; `None` if it is the default one and no call has created it yet.
+    pub(crate) fn begun(&self) -> anyhow::Result<Option<PathBuf>> {
+        let folder = self.folder()?;
+        let is_new = self.audit_dir.is_none()
+            && folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        Ok((!is_new).then_some(folder))
     }
 }

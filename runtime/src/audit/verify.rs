@@ -28,7 +28,7 @@ pub struct Verification {
 }
 
 /// Summary of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
     /// Number of files.

@@ -265,7 +265,9 @@ pub(super) fn refuse_reserved(grant: &Grant, reserved: &[ReservedPlace]) -> Resu
             let place = location.path().display();
             return Err(Error::Permission {
                 permission: format!("{}:{}", folder.access.as_str(), folder.host.display()),
-                reason: format!("would let a tool reach the {label} in {place}; keep the two apart"),
+                reason: format!(
+                    "would let a tool reach the {label} in {place}; grant a narrower folder, or keep the two apart"
+                ),
             });
         }
     }

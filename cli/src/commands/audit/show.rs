@@ -12,6 +12,8 @@ use crate::audit_facts::{CallSelection, arguments, day};
 use crate::options::{AuditLog, count};
 use crate::render;
 
+use super::note_beginning;
+
 const EXAMPLES: &str = "\
 Examples:
   toolcrib audit show --last 20
@@ -52,7 +54,11 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let records = audit::records(args.log.folder()?)?;
+    let Some(folder) = args.log.begun()? else {
+        note_beginning();
+        return Ok(ExitCode::SUCCESS);
+    };
+    let records = audit::records(folder)?;
     let records = args.day.into_iter().fold(records, audit::LogRecords::of);
     let selection = CallSelection { tool: args.tool.clone(), outcome: args.outcome, text: None };
     let selected = records.filter(|entry| entry.as_ref().map_or(true, |entry| selection.includes(entry)));

@@ -10,6 +10,8 @@ use crate::audit_facts::describe;
 use crate::options::AuditLog;
 use crate::render;
 
+use super::note_beginning;
+
 const EXAMPLES: &str = "\
 Examples:
   toolcrib audit verify
@@ -44,7 +46,16 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let mut verification = args.head.iter().fold(audit::verify(args.log.folder()?)?, |log, head| log.expect(*head));
+    // A log of which a value was noted existed.
+    let folder = if args.head.is_empty() { args.log.begun()? } else { Some(args.log.folder()?) };
+    let Some(folder) = folder else {
+        note_beginning();
+        if args.json {
+            print_json(true, Summary::default(), &[])?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let mut verification = args.head.iter().fold(audit::verify(folder)?, |log, head| log.expect(*head));
     let (mut sound, mut problems) = (true, Vec::new());
     for problem in &mut verification {
         let problem = problem?;

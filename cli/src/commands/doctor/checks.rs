@@ -57,8 +57,10 @@ pub(super) fn all(sources: &Sources) -> Vec<Finding> {
     match sources.paths() {
         Ok(paths) => findings.extend(paths.iter().map(|path| tools(path))),
         Err(error) => {
-            let fix = "change to the folder with your `tools.json` or `.harness`, or pass a source with `--tools PATH`";
-            findings.push(Finding::wrong("tools", Status::Warn, error.to_string(), fix));
+            let otherwise =
+                "change to the folder with your `tools.json` or `.harness`, or pass a source with `--tools PATH`";
+            let fix = hint_of(&error).unwrap_or_else(|| otherwise.to_owned());
+            findings.push(Finding::wrong("tools", Status::Warn, message(&error), fix));
         }
     }
     findings.push(environment());
@@ -115,7 +117,7 @@ fn cache(cache: Option<Cache>) -> Finding {
     };
     let (folder, shown) = (cache.path(), cache.path().display());
     if let Err(error) = probe(folder) {
-        let fix = "make it writable, or choose another with `--cache-dir DIR`";
+        let fix = "make it writable, or choose another with `--cache-dir DIR` or TOOLCRIB_CACHE_DIR";
         return Finding::wrong(CHECK, Status::Fail, format!("{shown} cannot be written: {error}"), fix);
     }
     if !folder.is_dir() {
@@ -147,7 +149,7 @@ fn audit(folder: &Path) -> Finding {
     const CHECK: &str = "audit log";
     let shown = folder.display();
     if let Err(error) = probe(folder) {
-        let fix = "calls are not run unlogged: make it writable, or choose another with `--audit-dir DIR`";
+        let fix = "calls are not run unlogged: make it writable, or choose another with `--audit-dir DIR` or TOOLCRIB_AUDIT_DIR";
         return Finding::wrong(CHECK, Status::Fail, format!("{shown} cannot be written: {error}"), fix);
     }
     if !folder.is_dir() {
