@@ -18,7 +18,7 @@ function find() {
   }
   const missing = names().map((name) => `\`${name}\``).join(" or ");
   console.error(`error: the package ${missing} is missing`);
-  console.error("hint: install `toolcrib` with its optional dependencies, on a platform that it supports");
+  console.error("hint: `npm install toolcrib` without `--omit=optional` installs it, if this platform has one");
   process.exit(1);
 }
 
