@@ -3,12 +3,14 @@
 //! compared with its figure in `recorded.txt`. The check fails if one takes 10 % more.
 //!
 //! `.ci/instructions` runs it; `.ci/instructions --record` replaces the figures after a wanted change.
-//! `cargo bench --bench instructions -- --times` measures the times of a start in its place.
+//! `cargo bench --bench instructions -- --times` measures the times of a start in its place, and `-- --profile`, which
+//! `.ci/profile` runs, draws where the time of a call goes.
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
 mod counted;
 mod figures;
+mod profile;
 mod times;
 
 use std::path::{Path, PathBuf};
@@ -42,6 +44,10 @@ fn main() -> ExitCode {
         println!("`{COUNTER}` counts the instructions and is missing; `.ci/instructions` installs it");
         return ExitCode::FAILURE;
     };
+    if arguments.iter().any(|argument| argument == profile::FLAG) {
+        profile::run(&counter);
+        return ExitCode::SUCCESS;
+    }
     let starts = TOOLS.map(|tools| (format!("start with {tools} tools"), counter.of_command(tools)));
     let measured = Figures::from_iter([("call".to_owned(), counter.of_call())].into_iter().chain(starts));
     if arguments.iter().any(|argument| argument == "--record") {
