@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 const MIN_RUNS: usize = 3;
 /// Time in which a point is measured again, and time after which it is not.
 const MIN_TIME: Duration = Duration::from_millis(400);
-const MAX_TIME: Duration = Duration::from_secs(6);
+const MAX_TIME: Duration = Duration::from_secs(20);
 /// Part of the sizes over which the slope is fitted.
 const DECADE: f64 = 10.0;
 

@@ -1,6 +1,7 @@
 //! Check of the cost of a call in processor instructions, which hardly differ between the runs of one build: calls through
 //! the whole pipeline, and one `toolcrib call` with a manifest of few and of many tools. Each is counted by `valgrind` and
-//! compared with its figure in `recorded.txt`. The check fails if one takes 10 % more.
+//! compared with its figure in `recorded.txt`. The check fails if one takes 7 % more: the counts of one
+//! build differ by 0.3 % at most.
 //!
 //! `.ci/instructions` runs it; `.ci/instructions --record` replaces the figures after a wanted change.
 //! `cargo bench --bench instructions -- --times` measures the times of a start in its place, and `-- --profile`, which
@@ -26,7 +27,7 @@ const CALLS: [u64; 2] = [100, 300];
 /// Numbers of tools in the manifest of the command.
 const TOOLS: [usize; 2] = [1, 101];
 /// Increase from which the check fails, in percent.
-const MAX_INCREASE: u64 = 10;
+const MAX_INCREASE: u64 = 7;
 /// Program that counts.
 const COUNTER: &str = "valgrind";
 
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let Some(at) = arguments.iter().position(|argument| argument == times::FLAG) {
-        times::measure(arguments.get(at + 1).map(String::as_str).filter(|rounds| !rounds.starts_with('-')));
+        times::measure(&arguments[at + 1..]);
         return ExitCode::SUCCESS;
     }
     let Some(counter) = Counter::find() else {
