@@ -152,8 +152,7 @@ fn runtime(folder: &Path, calls: usize, started: Arc<Started>) -> Runtime {
     });
     let manifest = folder.join("tools.json");
     fs::write(&manifest, json!({"tools": entries.collect::<Vec<_>>()}).to_string()).expect("a manifest");
-    let mut scheduler = Scheduler::default();
-    scheduler.queue = calls;
+    let scheduler = Scheduler { queue: calls, ..Scheduler::default() };
     let builder = Runtime::builder(Audit::off()).source(manifest).limits(Limits::with_deadline(DEADLINE));
     // Half of them, rounded up, may be of one tool.
     let builder = builder.compile_cache(target.join("test-cache")).concurrency(calls);

@@ -19,8 +19,7 @@ pub(crate) fn axis() -> Axis {
     let [plain, logged, step] = ["no log", "with their records", "in one step, with their records"];
     let mut axis = Axis::new("Calls at once", "calls at once, time of all", Unit::Count, [plain, logged, step]);
     let (tokio, folder) = (tokio(), TempDir::new().expect("a folder"));
-    let mut scheduler = Scheduler::default();
-    scheduler.queue = SIZES[SIZES.len() - 1];
+    let scheduler = Scheduler { queue: SIZES[SIZES.len() - 1], ..Scheduler::default() };
     let build = |audit| {
         let builder = Runtime::builder(audit).source(guest("echo")).scheduler(scheduler);
         builder.compile_cache(cache()).build().expect("a runtime")

@@ -31,8 +31,10 @@ const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
 const MAX_SLOPE: f64 = 1.3;
 /// Times that an axis is measured until no curve is steep: other work of the machine slows long runs more than short ones.
 const MAX_ATTEMPTS: usize = 3;
+/// Measures an axis.
+type Measure = fn() -> Axis;
 /// Axes by name.
-const AXES: [(&str, fn() -> Axis); 6] = [
+const AXES: [(&str, Measure); 6] = [
     ("tools", tools::axis),
     ("arguments", payload::arguments),
     ("results", payload::results),
