@@ -32,6 +32,9 @@ script: |
 Greets.
 "#;
 
+/// The same ten lines, of which a call runs only the first of the last function: the rest is parsed.
+const PARSED: &str = "if args.get(\"greeting\") == \"parsed\":\n          return 1\n      if";
+
 const ONE_LINE: &str = "---\nscript: |\n  def run(args): return 1\n---\nOne.\n";
 
 fn echo() -> PathBuf {
@@ -46,6 +49,8 @@ fn tokio() -> tokio::runtime::Runtime {
 
 fn runtime(folder: &Path) -> Runtime {
     std::fs::write(folder.join("ten_lines.md"), TEN_LINES).expect("it is written");
+    let parsed = TEN_LINES.replacen("if", PARSED, 1).replacen("type: array, required: true", "type: array", 1);
+    std::fs::write(folder.join("parsed.md"), parsed).expect("it is written");
     std::fs::write(folder.join("one_line.md"), ONE_LINE).expect("it is written");
     let builder = Runtime::builder(Audit::off()).source(folder).source(echo());
     builder.interpreter(INTERPRETER).compile_cache(folder.join("cache")).build().expect("a runtime")
@@ -66,6 +71,9 @@ fn call(criterion: &mut Criterion) {
     let names = r#"{"names":["ada","grace ","barbara"],"greeting":"good day"}"#;
     group.bench_function("floor: a component's call", |bencher| bencher.iter(|| pipeline("echo", names)));
     group.bench_function("one line", |bencher| bencher.iter(|| pipeline("one_line", "{}")));
+    group.bench_function("ten lines, parsed but not run", |bencher| {
+        bencher.iter(|| pipeline("parsed", r#"{"greeting":"parsed"}"#));
+    });
     group.bench_function("ten lines", |bencher| bencher.iter(|| pipeline("ten_lines", names)));
     group.finish();
 }

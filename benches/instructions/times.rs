@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::counted::Workload;
 
-/// Argument that measures times in place of instructions. A number of rounds may follow.
+/// Argument that measures times in place of instructions. A number of rounds may follow, and `--` with another command.
 pub(crate) const FLAG: &str = "--times";
 /// Rounds without a number.
 const ROUNDS: usize = 200;
@@ -30,9 +30,13 @@ struct Program {
     faults: Option<u64>,
 }
 
-/// Measures and prints the table; `rounds` is the number behind the flag.
-pub(crate) fn measure(rounds: Option<&str>) {
+/// Measures and prints the table. `arguments` are those behind the flag: a number of rounds, and a command behind `--`.
+pub(crate) fn measure(arguments: &[String]) {
+    let rounds = arguments.first().filter(|rounds| !rounds.starts_with('-'));
     let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
+    // Cargo adds an argument at the end.
+    let own = arguments.strip_suffix(&["--bench".to_owned()]).unwrap_or(arguments);
+    let other = own.iter().position(|argument| argument == "--").map(|at| &own[at + 1..]);
     let folder = TempDir::new().expect("a folder");
     let mut programs = vec![Program::new("empty program", vec![empty(folder.path())], folder.path())];
     if let Some(python) = python() {
@@ -43,6 +47,11 @@ pub(crate) fn measure(rounds: Option<&str>) {
         let words = [vec![env!("CARGO_BIN_EXE_toolcrib").to_owned()], workload.command()].concat();
         let name = format!("toolcrib call, {tools} {}", if tools == 1 { "tool" } else { "tools" });
         programs.push(Program::new(&name, words, &workload.home()));
+    }
+    if let Some(words) = other.filter(|words| !words.is_empty()) {
+        let name =
+            Path::new(&words[0]).file_name().map_or_else(|| words[0].clone(), |name| name.to_string_lossy().into());
+        programs.push(Program::new(&format!("other: {name}"), words.to_vec(), folder.path()));
     }
     // The first round warms the caches of the system and of the program.
     programs.iter_mut().for_each(Program::start);
