@@ -209,7 +209,7 @@ fn compact(json: &str) -> Option<String> {
     let (mut depth, mut from, mut at) = (0_usize, 0, 0);
     while let Some(byte) = bytes.get(at) {
         at = match byte {
-            b'"' => end_of_string(bytes, at),
+            b'"' => end_of_string(json, at),
             b' ' | b'\t' | b'\r' | b'\n' => {
                 object.push_str(&json[from..at]);
                 from = at + 1;
@@ -234,14 +234,15 @@ fn compact(json: &str) -> Option<String> {
 }
 
 /// Returns the index after the string of JSON that starts at `at`; no further than the maximum length of JSON in a record.
-fn end_of_string(bytes: &[u8], at: usize) -> usize {
-    let end = bytes.len().min(at + 2 + MAX_ARGUMENTS_LEN);
+fn end_of_string(json: &str, at: usize) -> usize {
+    let end = json.ceil_char_boundary(at + 2 + MAX_ARGUMENTS_LEN);
     let mut next = at + 1;
-    while next < end {
-        match bytes[next] {
-            b'\\' => next += 2,
-            b'"' => return next + 1,
-            _ => next += 1,
+    while let Some(len) = json[next..end].find('"') {
+        let escapes = json.as_bytes()[next..next + len].iter().rev().take_while(|byte| **byte == b'\\').count();
+        next += len + 1;
+        // After an odd number of backslashes, the quote is a character of the string.
+        if escapes % 2 == 0 {
+            return next;
         }
     }
     end

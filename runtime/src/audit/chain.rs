@@ -47,6 +47,10 @@ impl Chain {
         Self(digits)
     }
 
+    pub(super) fn digits(&self) -> &[u8; DIGITS] {
+        &self.0
+    }
+
     pub(super) fn of_digits(digits: &[u8]) -> Option<Self> {
         let digits: [u8; DIGITS] = digits.try_into().ok()?;
         digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')).then_some(Self(digits))

@@ -2,7 +2,7 @@
 //! files.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::chain::{self, Chain, Link, MAX_SEAL_LEN};
@@ -42,8 +42,11 @@ impl Head {
     fn to_bytes(self) -> [u8; WIDTH] {
         let mut bytes = [b' '; WIDTH];
         let Self { link: Link { seq, chain }, day, end } = self;
-        let written = writeln!(&mut bytes[..], "{seq:020} {chain} {:08} {end:020}", day.number());
-        debug_assert!(written.is_ok(), "the fields have their widths");
+        write_digits(&mut bytes[..20], seq);
+        bytes[21..85].copy_from_slice(chain.digits());
+        write_digits(&mut bytes[86..94], day.number().into());
+        write_digits(&mut bytes[95..115], end);
+        bytes[WIDTH - 1] = b'\n';
         bytes
     }
 
@@ -54,6 +57,14 @@ impl Head {
         let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse().ok();
         let link = Link::new(number(field()?)?, Chain::of_digits(field()?)?)?;
         Some(Self { link, day: Day::of_digits(field()?)?, end: number(field()?)? })
+    }
+}
+
+/// Fills a field with the digits of a number, with zeros before them.
+fn write_digits(field: &mut [u8], mut number: u64) {
+    for digit in field.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
     }
 }
 

@@ -89,7 +89,7 @@ impl Log {
 
     /// Appends records of one day, each one JSON object, as the next lines. On failure no part of them stays in the file or
     /// the chain, and the loss is counted.
-    fn append_all(&self, day: Day, records: &[&[u8]]) -> Result<(), Error> {
+    fn append_all(&self, day: Day, records: &[Entry]) -> Result<(), Error> {
         let mut state = self.state();
         let appended = self.with_writer(&mut state, day, |writer| writer.append(&self.folder, day, records));
         let has_space = |state: &mut State| state.writer.as_mut().is_some_and(|writer| writer.reserve().is_ok());
@@ -103,7 +103,7 @@ impl Log {
     /// Appends one record.
     #[cfg(test)]
     pub(super) fn append(&self, day: Day, record: &[u8]) -> Result<(), Error> {
-        self.append_all(day, &[record])
+        self.append_all(day, &[Entry { day, record: record.to_vec() }])
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -148,8 +148,7 @@ impl Sink for Log {
         let mut rest = entries;
         while let Some(first) = rest.first() {
             let (batch, after) = rest.split_at(written_at_once(rest));
-            let records: Vec<&[u8]> = batch.iter().map(|entry| entry.record.as_slice()).collect();
-            results.resize(results.len() + batch.len(), self.append_all(first.day, &records));
+            results.resize(results.len() + batch.len(), self.append_all(first.day, batch));
             rest = after;
         }
         results
@@ -214,7 +213,7 @@ impl Writer {
         Ok(())
     }
 
-    fn append(&mut self, folder: &Path, day: Day, records: &[&[u8]]) -> io::Result<()> {
+    fn append(&mut self, folder: &Path, day: Day, records: &[Entry]) -> io::Result<()> {
         self.with_lock(|writer| {
             let end = writer.find_end(folder, day)?;
             writer.write(end, records)
@@ -283,13 +282,13 @@ impl Writer {
     }
 
     /// Writes the records in one piece, after a line break if the last line is incomplete, and updates the head.
-    fn write(&mut self, LogEnd { head, torn }: LogEnd, records: &[&[u8]]) -> io::Result<()> {
+    fn write(&mut self, LogEnd { head, torn }: LogEnd, records: &[Entry]) -> io::Result<()> {
         self.lines.clear();
         if torn {
             self.lines.push(b'\n');
         }
         let mut link = head.link;
-        for record in records {
+        for Entry { record, .. } in records {
             let start = self.lines.len();
             link = link.seal(record, &mut self.lines);
             if self.lines.len() - start > MAX_LINE_LEN {

@@ -84,7 +84,7 @@ impl Pipeline {
         scope.notify_authorized();
         let answer = match delegated {
             None => self.execute(&execution, &checked, scope, recorder).await,
-            Some(task) => run::delegate(self, task, entry.prepared, scope, recorder).await,
+            Some(task) => Box::pin(run::delegate(self, task, entry.prepared, scope, recorder)).await,
         };
         let answer = stage::redact(self, answer, entry.prepared, recorder).await;
         recorder.emit(EventKind::Mapped);

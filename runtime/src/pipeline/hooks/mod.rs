@@ -101,10 +101,25 @@ pub(crate) async fn before<'a>(
     scope: &CallScope<'a>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<HookOutcome<'a>, ToolError> {
+    match pipeline.hooks.all(scope.memory.hooks.iter()) {
+        hooks if hooks.is_empty() => Ok(HookOutcome::default()),
+        hooks => Box::pin(run_before(pipeline, hooks, entry, call, checked, scope, recorder)).await,
+    }
+}
+
+async fn run_before<'a>(
+    pipeline: &'a Arc<Pipeline>,
+    hooks: Vec<&'a ChainedHook>,
+    entry: ToolEntry<'a>,
+    call: &ToolCall,
+    checked: &mut CheckedArguments,
+    scope: &CallScope<'a>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<HookOutcome<'a>, ToolError> {
     let tool = entry.tool;
     let mut outcome = HookOutcome::default();
     let since = Instant::now();
-    for hook in pipeline.hooks.all(scope.memory.hooks.iter()) {
+    for hook in hooks {
         if !applies(hook, HookPhase::Before, tool, &checked.value).await {
             continue;
         }
@@ -178,12 +193,27 @@ pub(crate) async fn after(
     pipeline: &Arc<Pipeline>,
     (tool, call): (&Tool, &ToolCall),
     arguments: &Arc<Value>,
+    answer: Result<String, ToolError>,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<String, ToolError> {
+    match pipeline.hooks.all(scope.memory.hooks.iter()) {
+        hooks if hooks.is_empty() => answer,
+        hooks => Box::pin(run_after(pipeline, hooks, (tool, call), arguments, answer, scope, recorder)).await,
+    }
+}
+
+async fn run_after(
+    pipeline: &Arc<Pipeline>,
+    hooks: Vec<&ChainedHook>,
+    (tool, call): (&Tool, &ToolCall),
+    arguments: &Arc<Value>,
     mut answer: Result<String, ToolError>,
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<String, ToolError> {
     let until = Instant::now() + MAX_TIME;
-    for hook in pipeline.hooks.all(scope.memory.hooks.iter()) {
+    for hook in hooks {
         if !applies(hook, HookPhase::After, tool, arguments).await {
             continue;
         }

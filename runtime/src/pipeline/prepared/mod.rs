@@ -142,7 +142,7 @@ impl PreparedTool {
             return checked;
         }
         let sent = text.to_owned();
-        self.check_aside(recorder, move |input| input.check(&sent)).await
+        Box::pin(self.check_aside(recorder, move |input| input.check(&sent))).await
     }
 
     /// Checks the arguments that the tool will get, if they can differ from those that the model sent.
@@ -159,7 +159,7 @@ impl PreparedTool {
             return checked;
         }
         let value = checked.value.clone();
-        self.check_aside(recorder, move |input| input.recheck(&value)).await
+        Box::pin(self.check_aside(recorder, move |input| input.recheck(&value))).await
     }
 
     /// Checks arguments that a hook changed. Returns `true` if a model could have sent them itself.
@@ -176,7 +176,7 @@ impl PreparedTool {
             return checked;
         }
         let value = changed.value.clone();
-        self.check_aside(recorder, move |input| check(input, &value)).await
+        Box::pin(self.check_aside(recorder, move |input| check(input, &value))).await
     }
 
     /// Checks arguments on a blocking thread, within the remaining time of the call.

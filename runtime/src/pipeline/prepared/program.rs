@@ -76,7 +76,7 @@ impl ProgramCompiler {
         }
         let remaining = recorder.remaining(&prepared.limits)?;
         let since = Instant::now();
-        let compiled = tokio::time::timeout(remaining.deadline, self.compiled(entry)).await;
+        let compiled = Box::pin(tokio::time::timeout(remaining.deadline, self.compiled(entry))).await;
         recorder.budget.spend(since.elapsed());
         match compiled {
             Ok(Ok(compiled)) => compiled.map_err(|reason| recorder.fault(bad_component(entry, reason))),

@@ -24,7 +24,7 @@ impl CallRecorder<'_> {
     }
 
     /// Omits the arguments, which the record of a hook of an event does not have.
-    pub(crate) fn without_arguments(mut self) -> Self {
+    pub(crate) fn without_arguments(mut self: Box<Self>) -> Box<Self> {
         self.arguments = None;
         self
     }

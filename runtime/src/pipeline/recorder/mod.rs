@@ -42,7 +42,8 @@ pub(crate) struct CallOrigin<'p> {
     pub(crate) door: &'p str,
 }
 
-/// Collects the receipt of one call and writes its record when the call ends or is dropped.
+/// Collects the receipt of one call and writes its record when the call ends or is dropped. It is large, so it has a place of its
+/// own that does not move with the futures of the call.
 pub(crate) struct CallRecorder<'p> {
     /// Figures of the call, shared with its sandbox.
     pub(crate) usage: Arc<Usage>,
@@ -89,10 +90,10 @@ impl<'p> CallRecorder<'p> {
         invocation: String,
         call: Arc<ToolCall>,
         origin: CallOrigin<'p>,
-    ) -> Self {
+    ) -> Box<Self> {
         let receipt = Receipt::begun(clipped(&call.id), invocation, clipped(&call.name));
         let has_arguments = audit.is_on() && call.unreadable.is_none();
-        let recorder = Self {
+        let recorder = Box::new(Self {
             usage: Arc::default(),
             budget: Budget::default(),
             audit,
@@ -116,13 +117,13 @@ impl<'p> CallRecorder<'p> {
             output: ToolOutput::default(),
             parts: 0,
             closing: None,
-        };
+        });
         recorder.emit(EventKind::Received(&recorder.call.arguments));
         recorder
     }
 
     /// Adds the observer of the conversation.
-    pub(crate) fn watched_by(mut self, watcher: Option<&'p Arc<dyn Observer>>) -> Self {
+    pub(crate) fn watched_by(mut self: Box<Self>, watcher: Option<&'p Arc<dyn Observer>>) -> Box<Self> {
         if let (Some(watcher), Some(receipt)) = (watcher, &self.receipt) {
             notify(std::slice::from_ref(watcher), &self.event(receipt, EventKind::Received(&self.call.arguments)));
         }
@@ -337,7 +338,7 @@ impl<'p> CallRecorder<'p> {
     }
 
     /// Writes the record of a call that does not run, and returns the result.
-    pub(crate) fn close_now(mut self, ended: Result<String, ToolError>) -> ToolResult {
+    pub(crate) fn close_now(mut self: Box<Self>, ended: Result<String, ToolError>) -> ToolResult {
         let receipt = self.complete(ended.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok));
         let mut writing = self.write_ended(&receipt, &ended);
         let written = writing.wait();

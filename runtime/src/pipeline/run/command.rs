@@ -64,7 +64,7 @@ fn answer(exit: i32, mut text: String, stderr: &str) -> Answer {
     if line.is_empty() {
         return Ok(None);
     }
-    if line.bytes().any(|byte| matches!(byte, b'\n' | b'\r')) {
+    if [b'\n', b'\r'].iter().any(|end| line.as_bytes().contains(end)) {
         return Err(bad("tool answered with several lines where one line of JSON is required".into()));
     }
     schema::check_line(line).map_err(|error| bad(format!("tool answered with something other than JSON: {error}")))?;

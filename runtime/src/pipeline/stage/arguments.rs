@@ -18,7 +18,7 @@ pub(crate) async fn log_arguments(pipeline: &Pipeline, recorder: &mut CallRecord
     let Some(arguments) = recorder.arguments() else { return };
     let logged = match pipeline.audit.represent_at_once(arguments) {
         Some(logged) => logged,
-        None => represent_aside(pipeline, arguments).await.unwrap_or_else(|| arguments.size_alone()),
+        None => Box::pin(represent_aside(pipeline, arguments)).await.unwrap_or_else(|| arguments.size_alone()),
     };
     recorder.set_logged(logged);
 }

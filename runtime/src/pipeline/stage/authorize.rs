@@ -46,8 +46,8 @@ pub(crate) async fn authorize(
     if tool.interface.safety.requires_user_interaction.value {
         // Each call of such a tool needs a person: no rule, hook or earlier approval replaces the answer.
         let question = Decision::new(Behavior::Ask, Reason::Record, "requires_user_interaction");
-        await_decisions(pipeline, scope, recorder).await?;
-        return ask(pipeline, &request, question, None, scope, recorder).await;
+        Box::pin(await_decisions(pipeline, scope, recorder)).await?;
+        return Box::pin(ask(pipeline, &request, question, None, scope, recorder)).await;
     }
     let mut questions: Vec<Decision> = match &request.judged {
         RuleDecision::Allow(rule) => {
@@ -78,14 +78,14 @@ pub(crate) async fn authorize(
         let approval = Approval { tool: tool.name.clone(), digest, definition, rule, granted };
         let mut reason = earlier(&approval);
         if reason.is_none() && !in_order {
-            await_decisions(pipeline, scope, recorder).await?;
+            Box::pin(await_decisions(pipeline, scope, recorder)).await?;
             in_order = true;
             // An answer about an earlier call of the step can cover this one.
             reason = earlier(&approval);
         }
         // A person is asked once about a call, for the first rule without an approval.
         let Some(reason) = reason else {
-            return ask(pipeline, &request, question, Some(approval), scope, recorder).await;
+            return Box::pin(ask(pipeline, &request, question, Some(approval), scope, recorder)).await;
         };
         decision = Decision::new(Behavior::Allow, reason, approval.rule);
     }

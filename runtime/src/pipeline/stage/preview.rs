@@ -29,7 +29,7 @@ pub(crate) async fn preview(
     }
     let own = match execution.rich().filter(|runner| runner.rich.exports.preview) {
         None => None,
-        Some(runner) => own_preview(pipeline, execution, runner, checked, scope, recorder).await,
+        Some(runner) => Box::pin(own_preview(pipeline, execution, runner, checked, scope, recorder)).await,
     };
     let text = own.filter(|text| !text.trim().is_empty()).or_else(|| recorder.rendered_preview());
     let text: String = redact::masked(pipeline.secrets.as_ref(), text?).chars().take(MAX_LEN).collect();

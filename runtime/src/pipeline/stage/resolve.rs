@@ -19,6 +19,9 @@ const MAX_TOTAL_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of tools that decide about one call.
 const MAX_CLAIMANTS: usize = 32;
 
+/// Tool of the name of a call; `None` for a call without a name.
+type Named<'p> = Option<Result<ToolEntry<'p>, Error>>;
+
 /// Returns the tool of a call.
 ///
 /// # Errors
@@ -37,15 +40,23 @@ pub(crate) async fn resolve<'p>(
         true => None,
         false => Some(pipeline.entry(&call.name, scope.memory)),
     };
-    let by_name = |named: Option<Result<ToolEntry<'p>, Error>>, recorder: &mut CallRecorder<'p>| match named {
-        Some(named) => named.map_err(|fault| recorder.fault(fault)),
-        None => Err(bad("the call names no tool and no tool claims it")),
-    };
     let entry = named.as_ref().and_then(|named| named.as_ref().ok().copied());
     // No other tool can claim a named call of a tool that claims none.
     if entry.is_some_and(|entry| !claims(entry)) || !pipeline.has_claimants() {
         return by_name(named, recorder);
     }
+    Box::pin(claimed(pipeline, call, named, scope, recorder)).await
+}
+
+/// Returns the tool that claims a call, or else the tool of its name.
+async fn claimed<'p>(
+    pipeline: &'p Arc<Pipeline>,
+    call: &ToolCall,
+    named: Named<'p>,
+    scope: &CallScope<'p>,
+    recorder: &mut CallRecorder<'p>,
+) -> Result<ToolEntry<'p>, ToolError> {
+    let entry = named.as_ref().and_then(|named| named.as_ref().ok().copied());
     let in_component =
         |other: &ToolEntry<'_>| entry.is_none_or(|entry| other.tool.body.program() == entry.tool.body.program());
     let is_named = |other: &ToolEntry<'_>| entry.is_some_and(|entry| entry.tool.name == other.tool.name);
@@ -78,6 +89,13 @@ pub(crate) async fn resolve<'p>(
             let (one, other) = (&one.tool.name, &other.tool.name);
             Err(bad(&format!("`{one}` and `{other}` both claim this call: the operator must configure a route")))
         }
+    }
+}
+
+fn by_name<'p>(named: Named<'p>, recorder: &mut CallRecorder<'p>) -> Result<ToolEntry<'p>, ToolError> {
+    match named {
+        Some(named) => named.map_err(|fault| recorder.fault(fault)),
+        None => Err(bad("the call names no tool and no tool claims it")),
     }
 }
 

@@ -131,7 +131,7 @@ async fn check_line(prepared: &PreparedTool, line: String, until: Instant) -> Re
         return mapped;
     }
     let (input, masks) = (input.clone(), masks.clone());
-    let mapped = prepared.compute(until, move || checked_line(&input, &masks, line)).await;
+    let mapped = Box::pin(prepared.compute(until, move || checked_line(&input, &masks, line))).await;
     let late = || ToolError::new(Outcome::Deadline, "tool timed out while its answer was checked");
     mapped.unwrap_or_else(|| Err(late()))
 }
@@ -146,7 +146,7 @@ async fn frame_error(prepared: &PreparedTool, error: ToolError, max: usize, unti
         return framed;
     }
     let masks = prepared.masks.clone();
-    let framed = prepared.compute(until, move || framed_error(error, &masks, max)).await;
+    let framed = Box::pin(prepared.compute(until, move || framed_error(error, &masks, max))).await;
     framed.unwrap_or_else(|| ToolError::new(Outcome::Deadline, "tool timed out while its answer was masked"))
 }
 

@@ -29,6 +29,15 @@ pub(crate) async fn credentials<'p>(
     if let Some(known) = prepared.credentials.get() {
         return Ok(Some(known));
     }
+    Box::pin(opened(pipeline, prepared, scope, recorder)).await.map(Some)
+}
+
+async fn opened<'p>(
+    pipeline: &Pipeline,
+    prepared: &'p PreparedTool,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<&'p Arc<Credentials>, ToolError> {
     let since = Instant::now();
     let remaining = recorder.remaining(&prepared.limits)?.deadline;
     let opened = prepared.credentials.get_or_try_init(|| open(pipeline, prepared));
@@ -36,7 +45,7 @@ pub(crate) async fn credentials<'p>(
     // A store can ask a person to unlock it; that time counts against the deadline of the call.
     recorder.budget.spend(since.elapsed());
     let opened = opened.map_err(|_| ToolError::new(Outcome::Deadline, "tool timed out waiting for its secrets"))?;
-    opened.map(Some).map_err(|fault| recorder.fault(fault))
+    opened.map_err(|fault| recorder.fault(fault))
 }
 
 async fn open(pipeline: &Pipeline, prepared: &PreparedTool) -> Result<Arc<Credentials>, Error> {
@@ -66,5 +75,5 @@ pub(crate) async fn redact(
     let secrets = secrets.clone();
     let job = aside(recorder.budget.end(&prepared.limits), move || masks::redacted(Some(&secrets), ended));
     let late = || ToolError::new(Outcome::Deadline, "tool timed out while its answer was searched for secrets");
-    job.await.unwrap_or_else(|| Err(late()))
+    Box::pin(job).await.unwrap_or_else(|| Err(late()))
 }

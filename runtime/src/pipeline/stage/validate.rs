@@ -12,6 +12,7 @@ use crate::pipeline::prepared::compute::at_once;
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, Execution, InvocationFields, Pipeline, RichRunner, Runner, payload};
 use crate::policy::RuleDecision;
+use crate::sandbox::Program;
 use crate::schema::CheckedArguments;
 use crate::tool::Body;
 
@@ -87,7 +88,9 @@ async fn runner<'p>(
     Ok(match &entry.tool.body {
         Body::Command { .. } => Runner::Command(programs.program_in_time(entry, recorder).await?),
         Body::Typed(typed) => Runner::Typed(programs.program_in_time(entry, recorder).await?, typed),
-        Body::Script(script) => Runner::Script(pipeline.interpreters.interpreter(entry.prepared).await?, script),
+        Body::Script(script) => {
+            Runner::Script(Box::pin(pipeline.interpreters.interpreter(entry.prepared)).await?, script)
+        }
         Body::Builtin(builtin) => Runner::Host(*builtin),
         Body::Rich(rich) => {
             let program = programs.program_in_time(entry, recorder).await?;
@@ -126,8 +129,21 @@ async fn check_by_tool(
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<(), ToolError> {
+    match execution.checker().filter(|program| program.checks()) {
+        Some(program) => Box::pin(run_check(pipeline, execution, program, checked, scope, recorder)).await,
+        None => Ok(()),
+    }
+}
+
+async fn run_check(
+    pipeline: &Pipeline,
+    execution: &Execution<'_>,
+    program: &Program,
+    checked: &CheckedArguments,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<(), ToolError> {
     let Execution { tool, prepared, .. } = execution;
-    let Some(program) = execution.checker().filter(|program| program.checks()) else { return Ok(()) };
     let since = Instant::now();
     let limits = recorder.remaining(&prepared.limits)?;
     let permits = pipeline.concurrency.acquire(prepared, &limits, scope.depth).await?;

@@ -45,9 +45,18 @@ impl Concurrency {
             let own = own.map(Semaphore::try_acquire).transpose().ok()?;
             Some([own, Some(all.try_acquire().ok()?)])
         };
-        if let Some(permits) = free() {
-            return Ok(permits);
+        match free() {
+            Some(permits) => Ok(permits),
+            None => Box::pin(self.wait(own, all, limits)).await,
         }
+    }
+
+    async fn wait<'a>(
+        &'a self,
+        own: Option<&'a Semaphore>,
+        all: &'a Semaphore,
+        limits: &Limits,
+    ) -> Result<Permits<'a>, ToolError> {
         let max = self.max_waiting;
         let _waiting = Waiting::among(&self.waiting, max)
             .ok_or_else(|| ToolError::new(Outcome::Busy, format!("{max} calls are already queued; try again later")))?;

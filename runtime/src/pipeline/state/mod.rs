@@ -140,7 +140,7 @@ impl Pipeline {
     }
 
     /// Opens the record of a call in a conversation.
-    pub(crate) fn recorder<'p>(&'p self, call: Arc<ToolCall>, memory: &'p Memory) -> CallRecorder<'p> {
+    pub(crate) fn recorder<'p>(&'p self, call: Arc<ToolCall>, memory: &'p Memory) -> Box<CallRecorder<'p>> {
         let origin = self.origin(memory);
         let validator = self.audit.is_on().then(|| self.validator(&call.name, memory)).flatten();
         let (secrets, invocation) = (self.secrets.as_ref(), self.next_invocation());
@@ -161,7 +161,7 @@ impl Pipeline {
     }
 
     /// Opens the record of a hook of an event. No observer is notified of it, and it has no arguments.
-    pub(crate) fn unwatched_recorder<'p>(&'p self, call: ToolCall, memory: &'p Memory) -> CallRecorder<'p> {
+    pub(crate) fn unwatched_recorder<'p>(&'p self, call: ToolCall, memory: &'p Memory) -> Box<CallRecorder<'p>> {
         let (call, origin) = (Arc::new(call), self.origin(memory));
         CallRecorder::new(&self.audit, &[], self.secrets.as_ref(), self.next_invocation(), call, origin)
             .without_arguments()
