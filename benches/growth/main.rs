@@ -7,6 +7,8 @@
 //! cargo bench --bench growth -- audit tools   # some of them
 //! ```
 //!
+//! A processor has to be idle: other work slows long runs more than short ones, which have a free moment.
+//!
 //! Each axis replaces its plot in `cli/docs/src/growth` and its table in `cli/docs/src/growth.md`, a page of the book.
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
