@@ -251,3 +251,20 @@ impl Runtime {
         self.pipeline.call(call, CallScope::alone(&self.memory)).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Maximum bytes of the future of a call. It is moved twice for each function that awaits it.
+    const MAX_FUTURE_LEN: usize = 4 << 10;
+
+    #[test]
+    fn the_future_of_a_call_is_small() {
+        fn len<'a, F: Future>(_: impl FnOnce(&'a Runtime, ToolCall) -> F) -> usize {
+            size_of::<F>()
+        }
+        let len = len(Runtime::call);
+        assert!(len <= MAX_FUTURE_LEN, "{len} bytes: box the waits that few calls have");
+    }
+}
