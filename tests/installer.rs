@@ -136,7 +136,7 @@ fn files_of_other_installations_are_neither_replaced_nor_removed() {
     fs::write(release.program(), "of cargo").unwrap();
     let output = install();
     assert!(!output.status.success(), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("this script did not install it"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("does not name it"), "{output:?}");
     assert_eq!((fs::read_to_string(release.program()).unwrap().as_str(), release.files()), ("of cargo", 1));
     fs::remove_file(release.program()).unwrap();
     let fish = release.home.path().join(".config/fish/completions/toolcrib.fish");

@@ -139,6 +139,7 @@ fn a_tool_that_is_reviewed_by_itself_is_trusted_without_the_others_and_no_longer
     manifest(5);
     let path = crib.path("tools.json");
     let review = toolcrib::policy::review(&path).unwrap();
+    assert!(review.has_tools_alone);
     let item = review.items.iter().find(|item| item.name == "echo").unwrap();
     let trusting = |builder: Builder| {
         builder.trust_at(&path, &review.digest).trust_tool_at(&path, "echo", &item.definition, item.program.clone())

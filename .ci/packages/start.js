@@ -18,7 +18,7 @@ function find() {
   }
   const missing = names().map((name) => `\`${name}\``).join(" or ");
   console.error(`error: the package ${missing} is missing`);
-  console.error("hint: `npm install toolcrib` without `--omit=optional` installs it, if this platform has one");
+  console.error("hint: `npm install toolcrib` without `--omit=optional` installs it, if there is a package for this platform");
   process.exit(1);
 }
 

@@ -61,7 +61,15 @@ impl Axis {
     }
 }
 
+/// Slope from which a curve is clearly steeper than linear.
+pub(crate) const MAX_SLOPE: f64 = 1.3;
+
 impl Curve {
+    /// Returns `true` if the time grows at most linearly, within what the machine adds. A slope that is no number is none.
+    pub(crate) fn grows_linearly(&self) -> bool {
+        self.slope() <= MAX_SLOPE
+    }
+
     /// Slope of the logarithm of the time over that of the size, by least squares over the last decade: 1 is linear.
     pub(crate) fn slope(&self) -> f64 {
         let from = self.points.last().map_or(0.0, |(size, _)| size / DECADE * 0.99);

@@ -26,11 +26,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use curve::Axis;
+use curve::{Axis, Curve, MAX_SLOPE};
 
 const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
-/// Slope from which a curve is clearly steeper than linear.
-const MAX_SLOPE: f64 = 1.3;
 /// Times that an axis is measured until no curve is steep: other work of the machine slows long runs more than short ones.
 const MAX_ATTEMPTS: usize = 3;
 /// Measures an axis.
@@ -60,7 +58,7 @@ fn main() -> ExitCode {
         let started = Instant::now();
         let mut axis = measure();
         for _ in 1..MAX_ATTEMPTS {
-            if axis.curves.iter().all(|curve| curve.slope() <= MAX_SLOPE) {
+            if axis.curves.iter().all(Curve::grows_linearly) {
                 break;
             }
             println!("{name}: a curve is steep, as the load of the machine may make it; measuring again");
@@ -68,7 +66,7 @@ fn main() -> ExitCode {
         }
         println!("\n{name}: {} ({:.0} s)\n\n{}", axis.title, started.elapsed().as_secs_f64(), report::table(&axis));
         report::write(name, &axis);
-        let curves = axis.curves.iter().filter(|curve| curve.slope() > MAX_SLOPE);
+        let curves = axis.curves.iter().filter(|curve| !curve.grows_linearly());
         steep.extend(curves.map(|curve| format!("{name}, {}: slope {:.2}", curve.name, curve.slope())));
     }
     if steep.is_empty() {

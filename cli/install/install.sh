@@ -191,16 +191,29 @@ own() {
 completion() {
   if ! own "$3"; then
     echo "warning: no completions for $1: \`$3\` is of another installation" >&2
-  elif ! note "$3" || ! put "$unpacked/completions/$2" "$3" 644; then
+  elif ! note "$3"; then
     echo "warning: no completions for $1: $reason" >&2
+  elif ! put "$unpacked/completions/$2" "$3" 644; then
+    echo "warning: no completions for $1: $reason" >&2
+    forget
   fi
 }
 
 # note FILE: adds a file to the list of those that `uninstall` removes, before it is there. Those of an earlier installation stay.
+# The shell does not end at an error in a condition, so each step is checked.
 note() {
-  if [ -f "$list" ]; then cp "$list" "$work/listed"; else : >"$work/listed"; fi
-  { cat "$work/listed"; printf '%s\n' "$1" "$list"; } | awk '!seen[$0]++' >"$work/list"
+  reason="\`$list\` cannot be copied to \`$work\`"
+  if [ -f "$list" ]; then cp "$list" "$work/listed" || return 1; else : >"$work/listed" || return 1; fi
+  cp "$work/listed" "$work/list" || return 1
+  for line in "$1" "$list"; do
+    grep -Fqx -- "$line" "$work/list" || printf '%s\n' "$line" >>"$work/list" || return 1
+  done
   put "$work/list" "$list" 644
+}
+
+# Takes back the last `note`, of a file that could not be written.
+forget() {
+  if [ -s "$work/listed" ]; then put "$work/listed" "$list" 644 || true; else rm -f "$list"; fi
 }
 
 install_release() {
@@ -229,11 +242,16 @@ install_release() {
     *'ermission denied'*) [ -n "$unpacked" ] || fail "$first" 'nothing was installed: if TMPDIR is mounted noexec, set it to another folder' ;;
   esac
   [ -n "$unpacked" ] || fail "$first" 'nothing was installed'
-  own "$dir/toolcrib" || fail "\`$dir/toolcrib\` exists, and this script did not install it" \
+  # One folder can have several paths. The list has the real one.
+  real=$dir
+  if mkdir -p "$dir" 2>/dev/null; then real=$(cd "$dir" && pwd -P); fi
+  own "$real/toolcrib" || fail "\`$dir/toolcrib\` exists, and \`$list\` does not name it" \
     'nothing was installed: remove it with the program that installed it, or choose another folder with --dir'
-  note "$dir/toolcrib" || fail "cannot write \`$list\`: $reason" 'nothing was installed'
+  note "$real/toolcrib" || fail "cannot write \`$list\`: $reason" 'nothing was installed'
   if ! put "$unpacked/toolcrib" "$dir/toolcrib" 755; then
-    if [ -s "$work/listed" ]; then cp "$work/listed" "$list"; else rm -f "$list"; fi
+    failure=$reason
+    forget
+    reason=$failure
     fail "cannot write \`$dir/toolcrib\`: $reason" 'nothing was installed: choose another folder with --dir'
   fi
   completion bash toolcrib.bash "$data/bash-completion/completions/toolcrib"

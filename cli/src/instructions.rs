@@ -65,7 +65,12 @@ fn of_text(path: &Path, text: &str) -> Subject {
         restrictions: Vec::new(),
         ceilings: Vec::new(),
     };
-    Subject { path: path.canonicalize().unwrap_or_else(|_| path.to_path_buf()), digest, items: vec![item] }
+    Subject {
+        path: path.canonicalize().unwrap_or_else(|_| path.to_path_buf()),
+        digest,
+        items: vec![item],
+        has_tools_alone: false,
+    }
 }
 
 #[cfg(test)]

@@ -318,6 +318,8 @@ fn before_the_first_call_the_log_is_empty_and_not_wrong() {
     }
     let ran = run(&["audit", "verify", "--json"]);
     assert!(ran.stdout.starts_with(r#"{"sound":true,"files":0,"records":0,"#), "{ran:?}");
-    let ran = run(&["audit", "verify", "--head", &"f".repeat(64)]);
-    assert_eq!(ran.code, Some(1), "a log of which a value was noted is missing: {ran:?}");
+    for expectation in [&["--head", &*"f".repeat(64)][..], &["--strict"]] {
+        let ran = run(&[&["audit", "verify"], expectation].concat());
+        assert_eq!(ran.code, Some(1), "a removed log is noticed: {ran:?}");
+    }
 }

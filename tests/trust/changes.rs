@@ -20,7 +20,7 @@ fn change(crib: &Crib, change: impl FnOnce(&mut Value)) {
 #[test]
 fn every_change_of_the_content_ends_trust_until_it_is_reviewed_again() {
     type Change = (&'static str, fn(&Crib));
-    let changes: [Change; 9] = [
+    let changes: [Change; 8] = [
         ("program", |crib| {
             let path = crib.path("tools/bin/env_dump.wasm");
             let mut bytes = fs::read(&path).unwrap();
@@ -39,15 +39,6 @@ fn every_change_of_the_content_ends_trust_until_it_is_reviewed_again() {
             change(crib, |tool| tool["capabilities"] = json!({"env": ["TOKEN"], "files": {"write": ["./work"]}}));
         }),
         ("deadline", |crib| change(crib, |tool| tool["timeoutSec"] = json!(7))),
-        ("another tool", |crib| {
-            let [one, two] = [0; 2].map(|_| {
-                let text = fs::read_to_string(crib.path("tools.json")).unwrap();
-                serde_json::from_str::<Value>(&text).unwrap()["tools"][0].clone()
-            });
-            let mut two = two;
-            two["name"] = json!("second");
-            crib.manifest(&json!({"tools": [one, two]}));
-        }),
     ];
     for (name, apply) in changes {
         let crib = stranger();
@@ -59,6 +50,50 @@ fn every_change_of_the_content_ends_trust_until_it_is_reviewed_again() {
         assert!(stderr.contains("`tools.json` has changed since it was trusted"), "{name}: {stderr}");
         trust(&crib);
         assert!(is_granted(&crib, &[]), "{name}");
+    }
+}
+
+#[test]
+fn a_call_reads_its_own_tool_alone_and_a_new_one_is_granted_nothing() {
+    let crib = stranger();
+    trust(&crib);
+    let text = fs::read_to_string(crib.path("tools.json")).unwrap();
+    let first = serde_json::from_str::<Value>(&text).unwrap()["tools"][0].clone();
+    let mut second = first.clone();
+    second["name"] = json!("second");
+    crib.manifest(&json!({"tools": [first, second]}));
+    assert!(is_granted(&crib, &[]), "the called tool is as it was reviewed");
+    assert_eq!(crib.call("second", &json!({}), &[])["receipt"]["granted"], json!([]));
+    let listed = crib.run(&["list"]);
+    assert!(listed.stderr.contains("`tools.json` has changed since it was trusted"), "{listed:?}");
+}
+
+#[test]
+fn a_hook_or_a_policy_that_is_removed_ends_trust() {
+    type Guard = (&'static str, fn(&Crib), &'static str);
+    let guards: [Guard; 3] = [
+        ("hook", |crib| assert_eq!(crib.run(&["new", "hook", "guard"]).code, Some(0)), ".harness/hooks"),
+        ("hook with its folder", |crib| assert_eq!(crib.run(&["new", "hook", "guard"]).code, Some(0)), ".harness"),
+        (
+            "policy",
+            |crib| {
+                fs::write(crib.path("harness.md"), "---\ntools_policy: {mode: denylist, deny: [\"x*\"]}\n---\n")
+                    .unwrap()
+            },
+            "harness.md",
+        ),
+    ];
+    for (name, add, file) in guards {
+        let crib = stranger();
+        fs::create_dir_all(crib.path(".harness")).unwrap();
+        add(&crib);
+        let option = format!("--trust={}", digest(&crib.path(".")));
+        assert_eq!(crib.run(&["trust", ".", &option]).code, Some(0), "{name}");
+        let flags = ["--tools", "."];
+        assert!(is_granted(&crib, &flags), "{name}");
+        let path = crib.path(file);
+        if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
+        assert!(!is_granted(&crib, &flags), "{name}");
     }
 }
 

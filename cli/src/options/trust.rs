@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use toolcrib::{Builder, Runtime};
 
 use crate::render;
-use crate::trust::{TrustRecords, Trusted, is_access, summary};
+use crate::trust::{Item, TrustRecords, Trusted, is_access, summary};
 
 use super::{PERMISSIONS, state_folder};
 
@@ -41,7 +41,8 @@ impl TrustOptions {
         let builder = trusted.digests.iter().fold(builder, |builder, digest| builder.trust(digest));
         trusted.records.iter().fold(builder, |builder, record| {
             let builder = builder.trust_at(&record.path, &record.digest);
-            match record.items.iter().find(|item| called == Some(item.name.as_str())) {
+            let is_called = |item: &&Item| record.has_tools_alone && called == Some(item.name.as_str());
+            match record.items.iter().find(is_called) {
                 Some(item) => builder.trust_tool_at(&record.path, &item.name, &item.definition, item.program.clone()),
                 None => builder,
             }

@@ -25,6 +25,9 @@ pub(crate) struct TrustRecord {
     pub(crate) given: Timestamp,
     /// Reviewed parts with their requests.
     pub(crate) items: Vec<Item>,
+    /// `true` if the parts are tools, and everything that was reviewed.
+    #[serde(default)]
+    pub(crate) has_tools_alone: bool,
 }
 
 /// The file of the records. It may be missing, and is then empty.
@@ -55,8 +58,8 @@ impl TrustRecords {
     ///
     /// As for [`TrustRecords::read`], and if the file cannot be written.
     pub(crate) fn add(&self, subject: &Subject) -> anyhow::Result<()> {
-        let Subject { path, digest, items, .. } = subject.clone();
-        let record = TrustRecord { path, digest, given: Timestamp::now(), items };
+        let Subject { path, digest, items, has_tools_alone } = subject.clone();
+        let record = TrustRecord { path, digest, given: Timestamp::now(), items, has_tools_alone };
         let change = |records: &mut Vec<TrustRecord>| {
             records.retain(|other| other.path != record.path);
             records.push(record);

@@ -146,7 +146,7 @@ mod tests {
             given: Timestamp::UNIX_EPOCH,
             items: items.clone(),
         };
-        let subject = Subject { path: record.path.clone(), digest: "sha256:1".into(), items };
+        let subject = Subject { path: record.path.clone(), digest: "sha256:1".into(), items, has_tools_alone: true };
         let changes = changes(&record, &subject);
         assert_eq!((changes.len(), changes[0].kind), (1, ChangeKind::Text));
         assert!(changes[0].line().starts_with("the text of toolcrib.toml changed"), "{}", changes[0].line());
@@ -169,7 +169,7 @@ mod tests {
         };
         let mut items = vec![item("a", "2", &["net:a:443", "env:TOKEN"]), item("b", "1", &[]), item("c", "1", &[])];
         items[1].program = Some("q".to_owned());
-        let subject = Subject { path: record.path.clone(), digest: "sha256:1".into(), items };
+        let subject = Subject { path: record.path.clone(), digest: "sha256:1".into(), items, has_tools_alone: true };
         let text = text(Path::new("/p/tools.json"), &subject, &State::Changed(Box::new(record)));
         for line in [
             "/p/tools.json has changed since it was trusted on 1970-01-01T00:00:00Z.",

@@ -26,6 +26,8 @@ pub(crate) struct Subject {
     pub(crate) digest: String,
     /// Parts with their requests, in the order of the file.
     pub(crate) items: Vec<Item>,
+    /// `true` if the parts are tools, and everything that is reviewed.
+    pub(crate) has_tools_alone: bool,
 }
 
 /// Tool, hook or setting of a subject.
@@ -86,7 +88,7 @@ impl Subject {
 
     /// Creates the subject of a settings file from its text and its settings.
     pub(crate) fn of_settings(path: PathBuf, text: &str, items: Vec<Item>) -> Self {
-        Self { path, digest: digest(text.as_bytes()), items }
+        Self { path, digest: digest(text.as_bytes()), items, has_tools_alone: false }
     }
 
     /// Lists the parts with their requests in plain words, one line each.
@@ -130,6 +132,7 @@ impl From<SourceReview> for Subject {
             let ceilings = ceilings(&requested);
             Item { name, definition, program, requests, restrictions: Vec::new(), ceilings }
         };
-        Self { path: review.path, digest: review.digest, items: review.items.into_iter().map(item).collect() }
+        let SourceReview { path, digest, items, has_tools_alone, .. } = review;
+        Self { path, digest, items: items.into_iter().map(item).collect(), has_tools_alone }
     }
 }

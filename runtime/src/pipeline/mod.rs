@@ -5,8 +5,8 @@
 //! Four forms of the input are kept apart: the text that the model sent, which never changes; the masked copy that may be
 //! shown; and the arguments after the hooks, which are both judged and given to the tool.
 //!
-//! A future is moved twice for each function that awaits it, and many calls wait at once. So a stage awaits in a box what few calls
-//! wait for: a person, a hook, a compilation, a large text.
+//! A future is moved twice for each function that awaits it, and many calls wait at once. So stages box the futures that few calls
+//! await: for an approval, a hook, a compilation, a large text.
 
 mod hooks;
 mod prepared;

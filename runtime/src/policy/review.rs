@@ -30,6 +30,9 @@ pub struct SourceReview {
     pub digest: String,
     /// Tools and hooks, in the order of the source.
     pub items: Vec<ReviewedItem>,
+    /// `true` if the items are everything that the digest covers, and all of them are tools: the source has no hook and no policy,
+    /// which could restrict a tool, and is no bundle.
+    pub has_tools_alone: bool,
 }
 
 /// A tool or hook of a reviewed source.
@@ -91,7 +94,8 @@ impl SourceReview {
             Some(bundle) => json!([definitions, policies, bundle.digest()]),
         };
         let digest = source::digest(content.to_string().as_bytes());
-        Ok(Self { path, digest, items })
+        let has_tools_alone = loaded.hooks.is_empty() && loaded.policies.is_empty() && loaded.bundle.is_none();
+        Ok(Self { path, digest, items, has_tools_alone })
     }
 
     /// Digest that the program of a tool must have.

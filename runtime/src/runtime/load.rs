@@ -42,7 +42,7 @@ impl Builder {
         for path in &self.sources {
             let id = policy::source_id(path);
             let loaded = source::load_tool(path, name, self.trusted.reviews_whole(&id, name))?;
-            // A bundle is reviewed with everything in it.
+            // A bundle is reviewed with everything in it, wherever the review of the tool comes from.
             let is_reviewed_bundle = loaded.bundle.is_some() && self.trusted.reviews_tool(&id, name);
             if !loaded.hooks.is_empty() || !loaded.policies.is_empty() || is_reviewed_bundle {
                 return Ok(None);

@@ -74,7 +74,10 @@ impl Builder {
 
     /// Trusts a tool of the source at a path that a [`ReviewedItem`](crate::policy::ReviewedItem) describes, as long as its
     /// definition and its program have these digests. This counts where the tool is loaded alone ([`Builder::only`]), so that the
-    /// programs of the others need not be read for [`Builder::trust_at`]. It has no effect on a bundle.
+    /// programs of the others need not be read for [`Builder::trust_at`].
+    ///
+    /// Use it only for a review that [has tools alone](crate::policy::SourceReview::has_tools_alone): the digests of a tool do not
+    /// show that a hook or a policy was removed.
     #[must_use]
     pub fn trust_tool_at(
         mut self,

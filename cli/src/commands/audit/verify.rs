@@ -26,6 +26,9 @@ whole new log with a valid chain. To detect that, note a chain value elsewhere a
 Each problem is one line on standard output. A warning is something that the chain does not cover: \
 records without a chain value, or an incomplete line of a program that was killed.
 
+Before the first call there is no log, which is no problem, but an error with --head or --strict: \
+neither a log nor its removal is visible then.
+
 Exit status: 0 no problems, 1 errors, or warnings with --strict.";
 
 /// Verify that the log was not changed.
@@ -47,7 +50,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // A log of which a value was noted existed.
-    let folder = if args.head.is_empty() { args.log.begun()? } else { Some(args.log.folder()?) };
+    let may_be_missing = args.head.is_empty() && !args.strict;
+    let folder = if may_be_missing { args.log.begun()? } else { Some(args.log.folder()?) };
     let Some(folder) = folder else {
         note_beginning();
         if args.json {

@@ -83,8 +83,9 @@ fn part(mut folder: OpenListing) -> (Option<OpenListing>, Part) {
     for _ in 0..PART {
         match folder.next() {
             None => return (None, part),
-            Some(Err(ErrorCode::IllegalByteSequence)) => {}
-            Some(entry) => part.push_back(entry),
+            Some(Ok(None)) => {}
+            Some(Ok(Some(entry))) => part.push_back(Ok(entry)),
+            Some(Err(error)) => part.push_back(Err(error)),
         }
     }
     (Some(folder), part)

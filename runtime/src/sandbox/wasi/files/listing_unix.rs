@@ -15,19 +15,20 @@ impl OpenListing {
         Ok(Self(openat(folder, ".", flags, Mode::empty()).and_then(Dir::new)?))
     }
 
-    /// Returns the next entry; `None` at the end.
-    pub(super) fn next(&mut self) -> Option<Result<DirectoryEntry, ErrorCode>> {
+    /// Returns the next entry, or `Some(Ok(None))` for one with a name that is not Unicode; `None` at the end.
+    pub(super) fn next(&mut self) -> Option<Result<Option<DirectoryEntry>, ErrorCode>> {
         loop {
             match self.0.read()? {
                 Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
-                Ok(entry) => return Some(described(&self.0, &entry)),
+                Ok(entry) => return Some(Ok(described(&self.0, &entry))),
                 Err(error) => return Some(Err(io::Error::from(error).into())),
             }
         }
     }
 }
 
-fn described(dir: &Dir, entry: &DirEntry) -> Result<DirectoryEntry, ErrorCode> {
+/// Describes an entry; `None` if its name is not Unicode.
+fn described(dir: &Dir, entry: &DirEntry) -> Option<DirectoryEntry> {
     let name = entry.file_name();
     let kind = match entry.file_type() {
         // Some file systems do not report the kind in a listing.
@@ -45,8 +46,7 @@ fn described(dir: &Dir, entry: &DirEntry) -> Result<DirectoryEntry, ErrorCode> {
         FileType::CharacterDevice => DescriptorType::CharacterDevice,
         _ => DescriptorType::Unknown,
     };
-    let name = name.to_str().map_err(|_| ErrorCode::IllegalByteSequence)?.to_owned();
-    Ok(DirectoryEntry { type_, name })
+    Some(DirectoryEntry { type_, name: name.to_str().ok()?.to_owned() })
 }
 
 #[cfg(test)]

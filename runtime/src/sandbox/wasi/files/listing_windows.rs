@@ -14,8 +14,8 @@ impl OpenListing {
         Ok(Self(toolcrib_windows_files::final_path(folder)?.read_dir()?))
     }
 
-    /// Returns the next entry; `None` at the end.
-    pub(super) fn next(&mut self) -> Option<Result<DirectoryEntry, ErrorCode>> {
+    /// Returns the next entry, or `Some(Ok(None))` for one with a name that is not Unicode; `None` at the end.
+    pub(super) fn next(&mut self) -> Option<Result<Option<DirectoryEntry>, ErrorCode>> {
         Some(match self.0.next()? {
             Ok(entry) => described(&entry),
             Err(error) => Err(error.into()),
@@ -23,15 +23,15 @@ impl OpenListing {
     }
 }
 
-fn described(entry: &DirEntry) -> Result<DirectoryEntry, ErrorCode> {
+/// Describes an entry; `None` if its name is not Unicode.
+fn described(entry: &DirEntry) -> Result<Option<DirectoryEntry>, ErrorCode> {
     let kind = entry.file_type()?;
     let type_ = match (kind.is_symlink(), kind.is_dir()) {
         (true, _) => DescriptorType::SymbolicLink,
         (_, true) => DescriptorType::Directory,
         _ => DescriptorType::RegularFile,
     };
-    let name = entry.file_name().into_string().map_err(|_| ErrorCode::IllegalByteSequence)?;
-    Ok(DirectoryEntry { type_, name })
+    Ok(entry.file_name().into_string().ok().map(|name| DirectoryEntry { type_, name }))
 }
 
 #[cfg(test)]
