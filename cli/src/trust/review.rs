@@ -145,8 +145,9 @@ mod tests {
             digest: "sha256:0".into(),
             given: Timestamp::UNIX_EPOCH,
             items: items.clone(),
+            has_tools_alone: false,
         };
-        let subject = Subject { path: record.path.clone(), digest: "sha256:1".into(), items, has_tools_alone: true };
+        let subject = Subject { path: record.path.clone(), digest: "sha256:1".into(), items, has_tools_alone: false };
         let changes = changes(&record, &subject);
         assert_eq!((changes.len(), changes[0].kind), (1, ChangeKind::Text));
         assert!(changes[0].line().starts_with("the text of toolcrib.toml changed"), "{}", changes[0].line());
@@ -166,6 +167,7 @@ mod tests {
             digest: "sha256:0".into(),
             given: Timestamp::UNIX_EPOCH,
             items,
+            has_tools_alone: true,
         };
         let mut items = vec![item("a", "2", &["net:a:443", "env:TOKEN"]), item("b", "1", &[]), item("c", "1", &[])];
         items[1].program = Some("q".to_owned());
