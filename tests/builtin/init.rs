@@ -28,9 +28,11 @@ fn a_new_project_has_the_bytes_of_the_shipped_tools_and_their_trust() {
     let crib = crib();
     let ran = crib.run(&["init"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "tools.json\n"), "{ran:?}");
-    for command in ["toolcrib list\n", "toolcrib call calculate ", "--allow-read=tools"] {
+    for command in ["toolcrib list\n", "toolcrib call calculate ", r#"fs_list_dir '{"path":"."}' --allow-read=tools"#] {
         assert!(ran.stderr.contains(command), "{command} in {ran:?}");
     }
+    let ran = crib.run(&["call", "fs_list_dir", r#"{"path":"."}"#, "--allow-read=tools"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains(r#""path":"bin""#), "the suggested command: {ran:?}");
     for file in files() {
         assert!(fs::read(crib.path(&file)).unwrap() == fs::read(toolbox().join(&file)).unwrap(), "{file:?}");
     }

@@ -29,7 +29,7 @@ const IN_THE_WAY: &str = "existing files are never overwritten: choose another f
 const NEXT: [&str; 3] = [
     "toolcrib list",
     r#"toolcrib call calculate '{"expression":"6*7"}'"#,
-    r#"toolcrib call fs_list_dir '{"path":"tools"}' --allow-read=tools"#,
+    r#"toolcrib call fs_list_dir '{"path":"."}' --allow-read=tools"#,
 ];
 
 /// Create a project with the built-in tools.

@@ -100,7 +100,10 @@ fn target() -> Finding {
     match rust::has_target(Path::new(".")) {
         Ok(true) => Finding::ok("rust target", format!("{TARGET} is installed: tools can be built here")),
         Ok(false) => Finding::wrong("rust target", Status::Warn, format!("{TARGET} is not installed"), fix),
-        Err(_) => Finding::wrong("rust target", Status::Warn, "`rustc` not found", fix),
+        Err(_) => {
+            let fix = "to build tools, install Rust with `rustup`; running tools needs nothing else";
+            Finding::wrong("rust target", Status::Warn, "`rustc` not found", fix)
+        }
     }
 }
 
