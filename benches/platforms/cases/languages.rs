@@ -9,6 +9,9 @@ use super::{Case, case, write};
 /// Languages, with `true` if their component is so large that it compiles for minutes under emulation.
 const LANGUAGES: [(&str, bool); 4] = [("c", false), ("go", true), ("javascript", true), ("python", true)];
 
+/// Time for a compilation under emulation.
+const PATIENT: &str = "--compile-timeout=10m";
+
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (language, is_long) in LANGUAGES {
@@ -19,7 +22,7 @@ pub(super) fn cases() -> Vec<Case> {
                 "languages",
                 format!("{language}: {name} {arguments}"),
                 note,
-                &[&["call", name, arguments, &source, "--allow-read=work"]],
+                &[&["call", name, arguments, &source, "--allow-read=work", PATIENT]],
             )
         };
         let mut calls = vec![
