@@ -152,6 +152,31 @@ fn files_of_other_installations_are_neither_replaced_nor_removed() {
 }
 
 #[test]
+fn a_folder_is_known_by_each_of_its_paths() {
+    let release = Release::new(&[&target("musl")]);
+    let home = release.home.path().display();
+    for folder in ["bin", "bin/", "./bin"] {
+        let output = release.install(&["--libc", "musl", "--dir", &format!("{home}/{folder}")]);
+        assert!(output.status.success(), "{folder}: {output:?}");
+    }
+    assert!(release.run_with(&["sh"], &["uninstall"]).status.success());
+    assert_eq!(release.files(), 0);
+}
+
+#[test]
+fn a_completion_that_was_not_written_is_not_removed_later() {
+    let release = Release::new(&[&target("musl")]);
+    let config = release.home.path().join(".config");
+    fs::write(&config, "a file where a folder would be").unwrap();
+    assert!(release.install(&["--libc", "musl"]).status.success());
+    fs::remove_file(&config).unwrap();
+    fs::create_dir_all(config.join("fish/completions")).unwrap();
+    fs::write(config.join("fish/completions/toolcrib.fish"), "of the system").unwrap();
+    assert!(release.run_with(&["sh"], &["uninstall"]).status.success());
+    assert_eq!(release.files(), 1, "the completions of the system stay");
+}
+
+#[test]
 fn an_installation_in_another_folder_keeps_the_first_one_removable() {
     let release = Release::new(&[&target("gnu"), &target("musl")]);
     let other = release.home.path().join("other");

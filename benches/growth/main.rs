@@ -1,4 +1,4 @@
-//! How costs grow: times by the number of tools, the size of arguments and results, the calls at once, the records of the
+//! Growth of costs: times by the number of tools, the size of arguments and results, the calls at once, the records of the
 //! log, and the turns of a conversation. No curve may grow faster than linearly: over the last decade of its sizes, the
 //! slope of the time over the size, both logarithmic, is at most 1.3, else the program fails.
 //!
