@@ -2,6 +2,7 @@
 //! many at once. The others wait for the result without blocking a thread, so that no call waits for the lock of another. After
 //! some batches a thread of the queue continues, and no thread of the embedder's async runtime, which its calls can use up.
 
+use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ use super::day::Day;
 const MAX_BATCHES: usize = 32;
 /// Time after which a call writes no more batches for others.
 const MAX_TIME: Duration = Duration::from_millis(10);
+/// Time for which a call looks for the result of its entry before it waits: that of a few writes.
+const MAX_LOOK: Duration = Duration::from_micros(20);
 /// Name of the thread. Linux keeps 15 bytes of it.
 const THREAD_NAME: &str = "toolcrib-audit";
 
@@ -78,10 +81,25 @@ struct WriterThread {
 #[derive(Debug)]
 pub(crate) enum Writing {
     Ended(Result<(), Error>),
+    /// Ended, after this call wrote for others, which were woken on its thread.
+    WroteForOthers(Result<(), Error>),
     Waits(oneshot::Receiver<Result<(), Error>>),
 }
 
 impl Writing {
+    /// Looks for the result for a short time before it waits: a processor that rests would wake up later than that.
+    fn soon(mut receiver: oneshot::Receiver<Result<(), Error>>) -> Self {
+        let since = Instant::now();
+        loop {
+            match receiver.try_recv() {
+                Ok(Some(result)) => return Self::Ended(result),
+                Ok(None) if since.elapsed() < MAX_LOOK => std::hint::spin_loop(),
+                Ok(None) => return Self::Waits(receiver),
+                Err(oneshot::Canceled) => return Self::Ended(Err(failed())),
+            }
+        }
+    }
+
     /// Waits for the result, which is returned once. The entry is written even if the future is dropped.
     ///
     /// # Errors
@@ -90,6 +108,12 @@ impl Writing {
     pub(crate) async fn ended(&mut self) -> Result<(), Error> {
         match self {
             Self::Ended(result) => std::mem::replace(result, Ok(())),
+            // An async runtime may keep those calls behind this one, which need not wait for anything for long.
+            Self::WroteForOthers(result) => {
+                let result = std::mem::replace(result, Ok(()));
+                yield_once().await;
+                result
+            }
             Self::Waits(result) => result.await.unwrap_or_else(|_| Err(failed())),
         }
     }
@@ -109,6 +133,19 @@ impl Writing {
             }
         }
     }
+}
+
+/// Lets the other tasks of this thread run once.
+async fn yield_once() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Waker of a thread that waits.
@@ -142,29 +179,34 @@ impl<S: Sink> WriteQueue<S> {
             if state.has_writer {
                 let (sender, receiver) = oneshot::channel();
                 state.waiting.push((entry, sender));
-                return Writing::Waits(receiver);
+                drop(state);
+                return Writing::soon(receiver);
             }
             state.has_writer = true;
         }
         let (writer, since) = (Writer::new(&self.shared), Instant::now());
         let written = catch_unwind(AssertUnwindSafe(|| self.sink().write(std::slice::from_ref(&entry)).pop()));
         let written = written.ok().flatten().unwrap_or_else(|| Err(failed()));
-        self.write_waiting(writer, since, written.is_ok());
-        Writing::Ended(written)
+        match self.write_waiting(writer, since, written.is_ok()) {
+            0 => Writing::Ended(written),
+            _ => Writing::WroteForOthers(written),
+        }
     }
 
     /// Writes what waits. A call does not write for others without end, nor for long, nor where its own record or a batch
-    /// could not be written: the thread continues, or this call if no thread can be had.
-    fn write_waiting(&self, mut writer: Writer<'_, S>, since: Instant, mut is_written: bool) {
+    /// could not be written: the thread continues, or this call if no thread can be had. Returns the number of batches that
+    /// this call wrote.
+    fn write_waiting(&self, mut writer: Writer<'_, S>, since: Instant, mut is_written: bool) -> usize {
         let mut batches = 0;
         while !writer.ends() {
             if !is_written || batches == MAX_BATCHES || since.elapsed() >= MAX_TIME {
                 writer.has_ended = self.pass_writer();
-                return;
+                break;
             }
             is_written = self.shared.write_batch();
             batches += 1;
         }
+        batches
     }
 
     /// Passes the writer to the thread, which the first pass starts, and also one after it has ended; `false` if no thread can

@@ -120,6 +120,31 @@ fn a_call_writes_few_batches_for_others_and_none_once_it_takes_long_or_fails() {
 }
 
 #[test]
+fn a_call_that_wrote_for_others_lets_them_run() {
+    let queue = fed(1, Duration::ZERO, false);
+    let mut writing = queue.write(entry(b"{}"));
+    let mut ended = Box::pin(writing.ended());
+    let mut context = Context::from_waker(std::task::Waker::noop());
+    assert!(ended.poll_unpin(&mut context).is_pending());
+    assert!(matches!(ended.poll_unpin(&mut context), Poll::Ready(Ok(()))));
+    drop(ended);
+    assert!(queue.write(entry(b"{}")).ended().now_or_never().is_some(), "there are no others");
+}
+
+#[test]
+fn a_result_that_comes_soon_is_not_awaited() {
+    let (sender, receiver) = oneshot::channel();
+    sender.send(Ok(())).unwrap();
+    assert!(matches!(Writing::soon(receiver), Writing::Ended(Ok(()))));
+    let (sender, receiver) = oneshot::channel();
+    assert!(matches!(Writing::soon(receiver), Writing::Waits(_)), "one that comes later is");
+    drop(sender);
+    let (sender, receiver) = oneshot::channel();
+    drop(sender);
+    assert!(matches!(Writing::soon(receiver), Writing::Ended(Err(_))));
+}
+
+#[test]
 fn one_thread_continues_each_time() {
     let queue = fed(5, Duration::ZERO, true);
     (0..3).for_each(|_| assert_eq!(batches_again(&queue), (1, 6)));
