@@ -9,6 +9,7 @@ mod caller;
 mod catalog;
 mod consent;
 mod conversations;
+mod gathered;
 mod handler;
 mod http;
 mod metrics;
