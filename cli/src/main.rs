@@ -203,12 +203,17 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
     end
 }
 
-/// Creates the threads for a command; a single call needs one. Tokio panics if the system refuses a thread; the panic becomes
+/// Creates the threads for a command; a single call needs one, and so does a server of one client, whose calls have threads of
+/// their own. Tokio panics if the system refuses a thread; the panic becomes
 /// an error here.
 fn threads(command: &Command) -> io::Result<Runtime> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| ()));
-    let is_single = matches!(command, Command::Call(_));
+    let is_single = match command {
+        Command::Call(_) => true,
+        Command::Mcp(args) => args.is_for_one_client(),
+        _ => false,
+    };
     let created = panic::catch_unwind(|| {
         let mut threads = runtime::Builder::new_multi_thread();
         if is_single {

@@ -46,6 +46,13 @@ enum Action {
     Token(token::Args),
 }
 
+impl Args {
+    /// Returns `true` for a server over standard streams.
+    pub(crate) fn is_for_one_client(&self) -> bool {
+        self.action.is_none() && !self.serve.is_http()
+    }
+}
+
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         Some(Action::Config(args)) => config::run(&args),

@@ -34,20 +34,20 @@ pub(super) struct Stop {
 
 /// Performs a call of a tool by its name in the runtime. Returns `None` if it was stopped, with its guest.
 pub(super) async fn perform(
-    published: &Published,
-    name: &str,
+    published: Arc<Published>,
+    name: String,
     arguments: String,
-    caller: &Arc<Caller>,
+    caller: Arc<Caller>,
     progress: Option<Receiver>,
-    stop: &Stop,
+    stop: Stop,
 ) -> Option<ToolResult> {
     let id = format!("mcp_{:016x}", rand::random::<u64>());
-    let mut call = ToolCall::new(&id, name, arguments);
+    let mut call = ToolCall::new(&id, &name, arguments);
     call.caller = Some(caller.client.chars().take(MAX_CLIENT_LEN).collect());
     call.trace = caller.trace;
     let mut parts = progress.is_some().then(|| published.parts.listen(&id));
     let mut report = Report { progress, last: None, sending: None, waiting: None };
-    let must_end = published.runtime.tool(name).is_some_and(|tool| {
+    let must_end = published.runtime.tool(&name).is_some_and(|tool| {
         let behavior = &tool.interface.execution.interrupt_behavior;
         behavior.value == Interrupt::Block && behavior.basis == Basis::Declared
     });

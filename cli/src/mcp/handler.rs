@@ -21,6 +21,7 @@ use crate::render;
 
 use super::access::Identity;
 use super::answer::RESULTS;
+use super::call_threads::CallThreads;
 use super::metrics::Metrics;
 use super::publication::{Publication, Published};
 use super::state::Seal;
@@ -69,6 +70,8 @@ pub(crate) struct Handler {
     closing: CancellationToken,
     pub(super) stopping: CancellationToken,
     pub(super) running: TaskTracker,
+    /// Threads of the calls; `None` if each runs on those of its connection.
+    pub(super) threads: Option<Arc<CallThreads>>,
     /// `true` once the client of this conversation is notified of changes.
     is_notified: Arc<AtomicBool>,
 }
@@ -84,8 +87,14 @@ impl Handler {
             closing: CancellationToken::new(),
             stopping: CancellationToken::new(),
             running: TaskTracker::new(),
+            threads: None,
             is_notified: Arc::default(),
         }
+    }
+
+    /// Runs calls on these threads.
+    pub(super) fn on_threads(self, threads: CallThreads) -> Self {
+        Self { threads: Some(Arc::new(threads)), ..self }
     }
 
     /// Returns the handler of one more conversation.

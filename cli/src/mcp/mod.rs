@@ -5,6 +5,7 @@
 mod access;
 mod answer;
 mod call;
+mod call_threads;
 mod caller;
 mod catalog;
 mod consent;

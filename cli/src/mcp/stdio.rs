@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 
 use crate::http_server::WriteLimit;
 use crate::interrupt;
 
+use super::call_threads::CallThreads;
 use super::handler::Handler;
 use super::streams;
 use super::wire::Wire;
@@ -22,8 +24,9 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// The client sends no message of the protocol.
+/// The client sends no message of the protocol, or the system refuses a thread.
 pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
+    let handler = handler.on_threads(CallThreads::start().context("cannot start threads")?);
     let (_guard, calls) = (interrupt::server(), handler.clone());
     let (read, write) = streams::open();
     let transport = Wire::new(read, WriteLimit::new(write, MAX_UNREAD), handler.closing().clone());

@@ -62,8 +62,12 @@ impl Handler {
         let progress = progress.map(|token| Receiver { peer: context.peer.clone(), token });
         let own = published.catalog.own_name(&name);
         let stop = Stop { cancelled: context.ct.clone(), stopping: self.stopping.clone() };
-        let call = call::perform(published, own, arguments, &caller, progress, &stop);
-        let result = self.running.track_future(call).await;
+        let call = call::perform(published.clone(), own.to_owned(), arguments, caller.clone(), progress, stop);
+        let call = self.running.track_future(call);
+        let result = match &self.threads {
+            Some(threads) => threads.run(call).await,
+            None => call.await,
+        };
         // The client does not wait for the answer of a call that it cancelled.
         let result = result.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
         self.metrics.count(&result);
