@@ -31,7 +31,7 @@ mod sections;
 mod text;
 
 pub use error::{Error, Result};
-pub use form::{Form, MAX_PROGRAM_BYTES, digest};
+pub use form::{Form, MAX_PROGRAM_BYTES, digest, digest_of};
 pub use inspect::inspect;
 pub use kind::{CALL, ProgramKind, RUN};
 pub use text::truncate;

@@ -91,12 +91,46 @@ pub(super) fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
         Entry::Bundled(bundle, inner, Kind::File) => return bundle.read(&inner, max),
         Entry::Bundled(..) => return Err(not_regular()),
     };
-    if !found.is_file() {
-        return Err(not_regular());
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
+    let mut file = open(path, &found, max)?;
+    // Its size is known, so that the bytes of a large program do not move while they are read. One more finds the end.
+    let mut bytes = Vec::with_capacity(usize::try_from(found.len() + 1).map_err(io::Error::other)?);
+    file.read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max { Err(ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
+}
+
+/// Returns digest and size of a regular file of at most `max` bytes, read without keeping it in memory.
+///
+/// # Errors
+///
+/// Those of [`read`].
+pub(super) fn facts(path: &Path, max: u64) -> io::Result<(String, u64)> {
+    let found = match entry(path)? {
+        Entry::Disk(found) => found,
+        Entry::Bundled(bundle, inner, _) => return bundled(&bundle, &inner).ok_or_else(not_regular),
+    };
+    let (digest, bytes) = toolcrib_component::digest_of(open(path, &found, max)?)?;
+    if bytes > max { Err(ErrorKind::FileTooLarge.into()) } else { Ok((digest, bytes)) }
+}
+
+/// Returns digest and size of a file of a bundle, which every read of the file checks; `None` for a file on disk.
+pub(super) fn bundled_facts(path: &Path) -> Option<(String, u64)> {
+    match entry(path).ok()? {
+        Entry::Disk(_) => None,
+        Entry::Bundled(bundle, inner, _) => bundled(&bundle, &inner),
+    }
+}
+
+fn bundled(bundle: &OpenBundle, inner: &str) -> Option<(String, u64)> {
+    bundle.facts(inner).map(|(digest, bytes)| (digest.to_owned(), bytes))
+}
+
+/// Opens a regular file on disk. At most one byte more than `max` can be read from it.
+fn open(path: &Path, found: &Metadata, max: u64) -> io::Result<io::Take<File>> {
+    match found.is_file() {
+        true if found.len() > max => Err(ErrorKind::FileTooLarge.into()),
+        true => Ok(File::open(path)?.take(max + 1)),
+        false => Err(not_regular()),
+    }
 }
 
 /// Returns `true` if a file begins as WebAssembly.
@@ -135,14 +169,6 @@ pub(super) fn size(path: &Path) -> Option<u64> {
     match entry(path).ok()? {
         Entry::Disk(found) => Some(found.len()),
         Entry::Bundled(bundle, inner, _) => bundle.facts(&inner).map(|(_, bytes)| bytes),
-    }
-}
-
-/// Returns digest and size of a file of a bundle, which every read of the file checks; `None` for a file on disk.
-pub(super) fn bundled_facts(path: &Path) -> Option<(String, u64)> {
-    match entry(path).ok()? {
-        Entry::Disk(_) => None,
-        Entry::Bundled(bundle, inner, _) => bundle.facts(&inner).map(|(digest, bytes)| (digest.to_owned(), bytes)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use toolcrib_component::{MAX_PROGRAM_BYTES, digest};
+use toolcrib_component::MAX_PROGRAM_BYTES;
 
 use super::files;
 
@@ -22,16 +22,8 @@ pub struct Fingerprint {
 ///
 /// The file cannot be read, is no regular file or is larger than any program that is loaded.
 pub fn fingerprint(program: &Path) -> io::Result<Fingerprint> {
-    if let Some((digest, bytes)) = files::bundled_facts(program) {
-        return Ok(Fingerprint { digest, bytes: usize::try_from(bytes).map_err(Error::other)? });
-    }
-    let content = program_bytes(program)?;
-    Ok(Fingerprint { digest: digest(&content), bytes: content.len() })
-}
-
-/// Returns the digest of a program in a bundle, as its manifest states it; `None` for a program on disk.
-pub(crate) fn bundled_digest(program: &Path) -> Option<String> {
-    files::bundled_facts(program).map(|(digest, _)| digest)
+    let (digest, bytes) = files::facts(program, MAX_PROGRAM_BYTES as u64).map_err(too_large)?;
+    Ok(Fingerprint { digest, bytes: usize::try_from(bytes).map_err(Error::other)? })
 }
 
 /// Reads the bytes of a program.
@@ -40,12 +32,17 @@ pub(crate) fn bundled_digest(program: &Path) -> Option<String> {
 ///
 /// The file cannot be read, is no regular file or is larger than any program that is loaded.
 pub fn program_bytes(program: &Path) -> io::Result<Vec<u8>> {
-    files::read(program, MAX_PROGRAM_BYTES as u64).map_err(|error| match error.kind() {
+    files::read(program, MAX_PROGRAM_BYTES as u64).map_err(too_large)
+}
+
+/// Adds the limit to the error for a file that exceeds it.
+fn too_large(error: Error) -> Error {
+    match error.kind() {
         ErrorKind::FileTooLarge => {
             Error::new(error.kind(), format!("more than the {MAX_PROGRAM_BYTES} bytes that are loaded"))
         }
         _ => error,
-    })
+    }
 }
 
 /// Returns the program for a path: the path itself if it ends in `.wasm`, else the file beside it that does. A manifest for

@@ -1,7 +1,7 @@
 //! Compiles the programs of tools: each file once, and two files of the same bytes once together.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -136,25 +136,9 @@ fn prepare(
     pin: Option<&str>,
     counts_fuel: bool,
 ) -> Result<Arc<Program>, CompileError> {
-    // The manifest of a bundle states the digest of each program, and every read compares it: compiled code of this digest is
-    // that of these bytes and of no others, so they need not be read again.
-    let stated = source::bundled_digest(path).filter(|digest| pin.is_none_or(|pin| pin == digest));
-    if let Some(digest) = stated {
-        let cell = cells.cell(digest.clone(), counts_fuel);
-        let mut cell = cell.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(program) = cell.as_ref() {
-            return Ok(program.clone());
-        }
-        if let Some(program) = sandbox.prepare_cached(&digest, counts_fuel)? {
-            return Ok(cell.insert(Arc::new(program)).clone());
-        }
-    }
-    let bytes = source::program_bytes(path).map_err(|error| match error.get_ref() {
-        _ if error.kind() == ErrorKind::FileTooLarge => CompileError::Program(error.to_string()),
-        Some(reason) => CompileError::system(format!("the program cannot be read: {reason}")),
-        None => CompileError::system(format!("the program cannot be read: {}", error.kind())),
-    })?;
-    let digest = source::digest(&bytes);
+    // Compiled code of a digest is that of these bytes and of no others, so it is looked for before the bytes are read: they are
+    // needed only to compile them.
+    let digest = source::fingerprint(path).map_err(unreadable)?.digest;
     if pin.is_some_and(|pin| pin != digest) {
         let changed = "the program has changed since its source was reviewed or loaded";
         return Err(CompileError::Program(changed.to_owned()));
@@ -164,5 +148,20 @@ fn prepare(
     if let Some(program) = cell.as_ref() {
         return Ok(program.clone());
     }
+    if let Some(program) = sandbox.prepare_cached(&digest, counts_fuel)? {
+        return Ok(cell.insert(Arc::new(program)).clone());
+    }
+    let bytes = source::program_bytes(path).map_err(unreadable)?;
+    if source::digest(&bytes) != digest {
+        return Err(CompileError::system("the program changed while it was read"));
+    }
     Ok(cell.insert(Arc::new(sandbox.prepare(&bytes, digest, counts_fuel)?)).clone())
+}
+
+fn unreadable(error: io::Error) -> CompileError {
+    match error.get_ref() {
+        _ if error.kind() == ErrorKind::FileTooLarge => CompileError::Program(error.to_string()),
+        Some(reason) => CompileError::system(format!("the program cannot be read: {reason}")),
+        None => CompileError::system(format!("the program cannot be read: {}", error.kind())),
+    }
 }
