@@ -1,8 +1,58 @@
 //! Address space of this process: decides once if reserving much of it is possible and free. Natively it is, and the engine
 //! reserves terabytes, so that programs need no checks of their accesses. A limit on addresses refuses that, and an emulator of
-//! another processor may use real memory for each reserved page.
+//! another processor may use real memory for each reserved page. It also recognizes the error of a system that has no more to map.
+
+use std::io::{self, ErrorKind};
 
 pub(super) use system::is_free;
+
+/// Returns `true` if the system refused to map memory: the addresses, the mappings or the memory of the process are used up.
+pub(super) fn is_exhausted(error: &wasmtime::Error) -> bool {
+    error.chain().any(|cause| {
+        let found = cause.downcast_ref().map(io::Error::kind);
+        found.or_else(|| number::kind(cause)) == Some(ErrorKind::OutOfMemory)
+    })
+}
+
+#[cfg(unix)]
+mod number {
+    use std::error::Error;
+    use std::io::{self, ErrorKind};
+
+    use rustix::io::Errno;
+
+    /// Returns the kind of an error of the system that the engine passes on as its number.
+    pub(super) fn kind(error: &(dyn Error + 'static)) -> Option<ErrorKind> {
+        error.downcast_ref::<Errno>().map(|number| io::Error::from(*number).kind())
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use crate::sandbox::address_space::is_exhausted;
+
+        #[test]
+        fn an_exhausted_system_is_recognized_in_each_form_and_at_any_depth() {
+            let forms = |number: Errno| {
+                let system = wasmtime::Error::from(io::Error::from(number)).context("cannot map");
+                [system, wasmtime::Error::from(number).context("cannot map"), number.into()]
+            };
+            assert!(forms(Errno::NOMEM).iter().all(is_exhausted), "no memory or no mapping is left");
+            assert!(!forms(Errno::ACCESS).iter().any(is_exhausted), "another error");
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod number {
+    use std::error::Error;
+    use std::io::ErrorKind;
+
+    /// Returns `None`: the engine passes on no number here.
+    pub(super) fn kind(_: &(dyn Error + 'static)) -> Option<ErrorKind> {
+        None
+    }
+}
 
 #[cfg(target_os = "linux")]
 mod system {

@@ -11,11 +11,16 @@ use wiggle::GuestError;
 use crate::error::{Outcome, ToolError};
 use crate::tool::Limits;
 
+use super::address_space;
 use super::causes::{ByteSize, DeadlinePassed, OutputExceeded, QuotaExceeded, SocketRefused};
 use super::usage::Usage;
 
 /// Depth from which a backtrace with few distinct functions is a recursion.
 const RECURSION_FRAMES: usize = 16;
+
+/// Message for a call that the system, and not a limit of the call, refused memory.
+const SYSTEM_EXHAUSTED: &str = "the system has no memory or memory mappings left for this call; call again later, with fewer \
+    calls at once (`--concurrency`), or raise its limits (`ulimit -v`, `sysctl vm.max_map_count`)";
 
 /// Returns the error of a call that exceeded its deadline.
 pub(super) fn timed_out() -> ToolError {
@@ -44,6 +49,9 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
     if let Some(ResourceTableError::Full) = error.downcast_ref() {
         return fail(Outcome::Handles, format!("tool held more than {} open handles", limits.handles));
     }
+    if address_space::is_exhausted(error) {
+        return fail(Outcome::Busy, SYSTEM_EXHAUSTED.into());
+    }
     if error.is::<PoolConcurrencyLimitError>() {
         return fail(Outcome::Memory, "tool needs more memories or instances than a sandbox has".into());
     }
@@ -61,6 +69,9 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
     let trap = error.downcast_ref::<Trap>();
     // A guest that was refused memory ends itself: it aborts, or uses the address that it did not get.
     let may_lack_memory = matches!(trap, None | Some(Trap::UnreachableCodeReached | Trap::MemoryOutOfBounds));
+    if may_lack_memory && usage.system_exhausted.load(Relaxed) {
+        return fail(Outcome::Busy, SYSTEM_EXHAUSTED.into());
+    }
     if may_lack_memory && usage.memory_refused.load(Relaxed) {
         return fail(Outcome::Memory, format!("tool ran out of memory (limit {})", ByteSize(limits.memory as u64)));
     }
@@ -105,4 +116,25 @@ fn recursed(error: &wasmtime::Error) -> bool {
     functions.sort_unstable();
     functions.dedup();
     depth >= RECURSION_FRAMES && functions.len() * 2 <= depth
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn a_tool_is_not_blamed_for_what_the_system_refuses() {
+        let (usage, limits) = (Usage::default(), Limits::default());
+        let outcome = |error: &wasmtime::Error| classify(error, &usage, &limits).unwrap_err();
+        let refused = outcome(&wasmtime::Error::from(io::Error::from(ErrorKind::OutOfMemory)).context("cannot map"));
+        assert_eq!(refused.outcome, Outcome::Busy);
+        assert!(refused.message.contains("vm.max_map_count"), "{}", refused.message);
+        let aborted = wasmtime::Error::from(Trap::UnreachableCodeReached);
+        assert_eq!(outcome(&aborted).outcome, Outcome::Trap);
+        usage.system_exhausted.store(true, Relaxed);
+        assert_eq!(outcome(&aborted).outcome, Outcome::Busy, "after a growth that the system refused");
+        assert_eq!(outcome(&wasmtime::Error::from(Trap::StackOverflow)).outcome, Outcome::Stack);
+    }
 }

@@ -35,13 +35,27 @@ impl Default for Scheduler {
 /// Schedule of one step.
 #[derive(Debug)]
 pub(crate) struct StepSchedule {
-    slots: Mutex<Vec<Slot>>,
-    changed: Notify,
+    calls: Mutex<Calls>,
+    /// One per call: wakes the futures of the call after a change for it.
+    changed: Box<[Notify]>,
     /// End of the time of the step, without the time that people took for their answers.
     until: Option<Instant>,
     /// Time that people took for their answers, in nanoseconds.
     asked: AtomicU64,
     output: Option<AtomicUsize>,
+}
+
+/// Slots of a step, and the first calls that others wait for. These indices only grow, because a call never leaves the
+/// state `Ended` and is never undecided again.
+#[derive(Debug)]
+struct Calls {
+    slots: Vec<Slot>,
+    /// Index of the first call that has not ended.
+    ended: usize,
+    /// Index of the first exclusive call that has not ended.
+    barrier: usize,
+    /// Index of the first call that is neither decided nor ended.
+    undecided: usize,
 }
 
 /// Slot of one call in its step.
@@ -69,29 +83,87 @@ pub(crate) enum SlotState {
     Ended,
 }
 
+impl Calls {
+    /// Returns `true` if no earlier call runs or waits that this call may not run beside.
+    fn may_begin(&self, at: usize) -> bool {
+        at <= if self.slots[at].exclusive { self.ended } else { self.barrier }
+    }
+
+    /// Moves the indices over the calls that have ended or were decided. Returns the calls that may go on now and could
+    /// not before, each once in the life of the step for its beginning and once for the decisions before it.
+    fn advance(&mut self) -> Vec<usize> {
+        let slots = &self.slots;
+        let skip = |from: usize, passes: fn(&Slot) -> bool| {
+            from + slots[from..].iter().take_while(|slot| passes(slot)).count()
+        };
+        let ended = skip(self.ended, |slot| slot.state == SlotState::Ended);
+        let barrier = skip(self.barrier, |slot| !slot.exclusive || slot.state == SlotState::Ended);
+        let undecided = skip(self.undecided, |slot| slot.decided || slot.state == SlotState::Ended);
+        let passed = |from: usize, to: usize| from + 1..slots.len().min(to + 1);
+        let alone = passed(self.ended, ended).filter(|at| *at == ended && slots[*at].exclusive);
+        let beside = passed(self.barrier, barrier).filter(|at| !slots[*at].exclusive);
+        let begin = alone.chain(beside).filter(|at| slots[*at].state == SlotState::Waits);
+        let woken = begin.chain(passed(self.undecided, undecided)).collect();
+        (self.ended, self.barrier, self.undecided) = (ended, barrier, undecided);
+        woken
+    }
+
+    /// Cancels the calls that have to end because the call at `at` failed, and returns them.
+    fn cancel_siblings(&mut self, at: usize) -> Vec<usize> {
+        let (policy, label) = (self.slots[at].failure, self.slots[at].label.clone());
+        let (from, why) = match policy {
+            SiblingFailure::Ignore => return Vec::new(),
+            SiblingFailure::CancelSiblings => (0, "is of the same step"),
+            SiblingFailure::CancelDependent => (at + 1, "had to wait for it"),
+        };
+        // A call depends on the calls that it waits for, and on those that they waited for.
+        let mut exclusive = self.slots[at].exclusive;
+        let mut cancelled = Vec::new();
+        for (other, slot) in self.slots.iter_mut().enumerate().skip(from).filter(|(other, _)| *other != at) {
+            let hit = policy == SiblingFailure::CancelSiblings || exclusive || slot.exclusive;
+            if hit && matches!(slot.state, SlotState::Waits | SlotState::Runs) {
+                exclusive |= slot.exclusive;
+                slot.state = SlotState::Cancelled(format!("cancelled: {label} failed, and this call {why}"));
+                cancelled.push(other);
+            }
+        }
+        cancelled
+    }
+}
+
 impl StepSchedule {
     /// Creates the schedule of a step.
     pub(crate) fn new(slots: Vec<Slot>, scheduler: &Scheduler) -> Arc<Self> {
+        let changed = slots.iter().map(|_| Notify::new()).collect();
+        let mut calls = Calls { slots, ended: 0, barrier: 0, undecided: 0 };
+        calls.advance();
         Arc::new(Self {
-            slots: Mutex::new(slots),
-            changed: Notify::new(),
+            calls: Mutex::new(calls),
+            changed,
             until: scheduler.time.and_then(|time| Instant::now().checked_add(time)),
             asked: AtomicU64::new(0),
             output: scheduler.output.map(AtomicUsize::new),
         })
     }
 
-    fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `find` returns a value.
-    async fn wait_until<T>(&self, mut find: impl FnMut(&mut Vec<Slot>) -> Option<T>) -> T {
+    /// Makes a change, and wakes the calls that it returns. A wake only makes a call look at the schedule again, so one
+    /// that is dropped instead keeps nothing from the others.
+    fn change(&self, change: impl FnOnce(&mut Calls) -> Vec<usize>) {
+        let woken = change(&mut self.calls());
+        woken.into_iter().for_each(|at| self.changed[at].notify_waiters());
+    }
+
+    /// Waits in the call at an index until `find` returns a value.
+    async fn wait_until<T>(&self, at: usize, mut find: impl FnMut(&mut Calls) -> Option<T>) -> T {
         loop {
-            let mut changed = pin!(self.changed.notified());
-            // Every change after this line wakes this future.
+            let mut changed = pin!(self.changed[at].notified());
+            // Every change for the call after this line wakes this future.
             changed.as_mut().enable();
-            if let Some(found) = find(&mut self.slots()) {
+            if let Some(found) = find(&mut self.calls()) {
                 return found;
             }
             changed.await;
@@ -100,56 +172,38 @@ impl StepSchedule {
 
     /// Cancels the calls that have not started and the interruptible ones that run; with `all`, the rest too.
     pub(crate) fn interrupt(&self, all: bool) {
-        for slot in self.slots().iter_mut() {
-            let cancels = match slot.state {
-                SlotState::Waits => true,
-                SlotState::Runs => slot.interruptible || all,
-                SlotState::Cancelled(_) | SlotState::Ended => false,
-            };
-            if cancels {
-                slot.state = SlotState::Cancelled("interrupted before the call ended".to_owned());
+        self.change(|calls| {
+            let mut cancelled = Vec::new();
+            for (at, slot) in calls.slots.iter_mut().enumerate() {
+                let cancels = match slot.state {
+                    SlotState::Waits => true,
+                    SlotState::Runs => slot.interruptible || all,
+                    SlotState::Cancelled(_) | SlotState::Ended => false,
+                };
+                if cancels {
+                    slot.state = SlotState::Cancelled("interrupted before the call ended".to_owned());
+                    cancelled.push(at);
+                }
             }
-        }
-        self.changed.notify_waiters();
+            cancelled
+        });
     }
 
     /// Returns the labels of the calls that run and are not interruptible.
     pub(crate) fn uninterruptible(&self) -> Vec<String> {
-        let slots = self.slots();
-        let running = slots.iter().filter(|slot| slot.state == SlotState::Runs && !slot.interruptible);
+        let calls = self.calls();
+        let running = calls.slots.iter().filter(|slot| slot.state == SlotState::Runs && !slot.interruptible);
         running.map(|slot| slot.label.clone()).collect()
     }
 
     fn end(&self, at: usize, failed: bool) {
-        let mut slots = self.slots();
-        let label = slots[at].label.clone();
-        if failed && slots[at].state != SlotState::Ended {
-            let policy = slots[at].failure;
-            let mut gone = vec![false; slots.len()];
-            gone[at] = true;
-            for other in 0..slots.len() {
-                let hit = match policy {
-                    SiblingFailure::Ignore => false,
-                    SiblingFailure::CancelSiblings => other != at,
-                    // A call depends on the calls that it waits for, and on those that they waited for.
-                    SiblingFailure::CancelDependent => {
-                        (0..other).any(|one| gone[one] && (slots[one].exclusive || slots[other].exclusive))
-                    }
-                };
-                if hit && matches!(slots[other].state, SlotState::Waits | SlotState::Runs) {
-                    gone[other] = true;
-                    let why = match policy {
-                        SiblingFailure::CancelDependent => "had to wait for it",
-                        _ => "is of the same step",
-                    };
-                    slots[other].state =
-                        SlotState::Cancelled(format!("cancelled: {label} failed, and this call {why}"));
-                }
-            }
-        }
-        slots[at].state = SlotState::Ended;
-        drop(slots);
-        self.changed.notify_waiters();
+        self.change(|calls| {
+            let is_first = calls.slots[at].state != SlotState::Ended;
+            let mut woken = if failed && is_first { calls.cancel_siblings(at) } else { Vec::new() };
+            calls.slots[at].state = SlotState::Ended;
+            woken.extend(calls.advance());
+            woken
+        });
     }
 }
 
@@ -172,14 +226,12 @@ impl Turn {
     ///
     /// [`Outcome::Cancelled`] if the call is cancelled meanwhile.
     pub(crate) async fn begin(&self) -> Result<(), ToolError> {
-        let begun = self.schedule.wait_until(|slots| {
-            if let SlotState::Cancelled(why) = &slots[self.at].state {
+        let begun = self.schedule.wait_until(self.at, |calls| {
+            if let SlotState::Cancelled(why) = &calls.slots[self.at].state {
                 return Some(Err(ToolError::new(Outcome::Cancelled, why.clone())));
             }
-            let alone = slots[self.at].exclusive;
-            let free = slots[..self.at].iter().all(|slot| slot.state == SlotState::Ended || !(alone || slot.exclusive));
-            free.then(|| {
-                slots[self.at].state = SlotState::Runs;
+            calls.may_begin(self.at).then(|| {
+                calls.slots[self.at].state = SlotState::Runs;
                 Ok(())
             })
         });
@@ -189,14 +241,15 @@ impl Turn {
     /// Waits until it is decided about each earlier call of the step whether it may run, so that a person is asked in the
     /// order of the calls.
     pub(crate) async fn await_decisions(&self) {
-        let is_decided = |slot: &Slot| slot.decided || slot.state == SlotState::Ended;
-        self.schedule.wait_until(|slots| slots[..self.at].iter().all(is_decided).then_some(())).await;
+        self.schedule.wait_until(self.at, |calls| (self.at <= calls.undecided).then_some(())).await;
     }
 
     /// Records that the call may run.
     pub(crate) fn decide(&self) {
-        self.schedule.slots()[self.at].decided = true;
-        self.schedule.changed.notify_waiters();
+        self.schedule.change(|calls| {
+            calls.slots[self.at].decided = true;
+            calls.advance()
+        });
     }
 
     /// Adds the time since `since`, in which a person was asked, to the time of the step.
@@ -207,7 +260,7 @@ impl Turn {
 
     /// Waits until the call is cancelled, and returns the error for the model.
     pub(crate) async fn cancelled(&self) -> ToolError {
-        let why = self.schedule.wait_until(|slots| match &slots[self.at].state {
+        let why = self.schedule.wait_until(self.at, |calls| match &calls.slots[self.at].state {
             SlotState::Cancelled(why) => Some(why.clone()),
             _ => None,
         });
@@ -272,3 +325,6 @@ pub(crate) async fn unless_cancelled<T>(turn: Option<&Turn>, future: impl Future
         end = future => Ok(end),
     }
 }
+
+#[cfg(test)]
+mod tests;

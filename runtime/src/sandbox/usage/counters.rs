@@ -28,6 +28,8 @@ pub(crate) struct Usage {
     pub(crate) truncated: AtomicBool,
     /// `true` if a memory or table was refused its growth, which explains a later trap.
     pub(crate) memory_refused: AtomicBool,
+    /// `true` if the system had no more to map for a memory or table, which explains a later trap.
+    pub(in crate::sandbox) system_exhausted: AtomicBool,
     /// Bytes written to files, with the holes before them; see [`Limits::disk_bytes`](crate::tool::Limits::disk_bytes).
     pub(crate) disk_bytes: AtomicU64,
     /// Files, folders and links created.

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use wasmtime::ResourceLimiter;
 
+use crate::sandbox::address_space;
 use crate::tool::Limits;
 
 use super::counters::Usage;
@@ -42,6 +43,13 @@ impl MemoryBudget {
             }
         }
     }
+
+    /// Records why the engine could not grow a memory or table.
+    fn note_failure(&self, error: &wasmtime::Error) {
+        let refused =
+            if address_space::is_exhausted(error) { &self.usage.system_exhausted } else { &self.usage.memory_refused };
+        refused.store(true, Relaxed);
+    }
 }
 
 impl ResourceLimiter for MemoryBudget {
@@ -49,8 +57,8 @@ impl ResourceLimiter for MemoryBudget {
         Ok(self.grows(now, wanted, max, 1))
     }
 
-    fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
-        self.usage.memory_refused.store(true, Relaxed);
+    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.note_failure(&error);
         Ok(())
     }
 
@@ -60,8 +68,8 @@ impl ResourceLimiter for MemoryBudget {
         Ok(self.grows(now, wanted, Some(max), size_of::<usize>()))
     }
 
-    fn table_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
-        self.usage.memory_refused.store(true, Relaxed);
+    fn table_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.note_failure(&error);
         Ok(())
     }
 
