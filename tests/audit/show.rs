@@ -111,6 +111,23 @@ fn each_filter_leaves_out_what_it_says() {
 }
 
 #[test]
+fn the_last_calls_are_found_behind_damage_as_among_all_calls() {
+    let crib = crib();
+    let file = crib.path("audit/20260302.log");
+    let whole = fs::read(&file).unwrap();
+    let torn = &whole[..whole.len() / 2];
+    let damage = [b"\xff\0\n\n".as_slice(), &vec![b'x'; 17 << 20], b"\n", &whole, torn, b"\n", &whole, torn].concat();
+    fs::write(&file, damage).unwrap();
+    let all = tools(&crib, &[]);
+    assert_eq!(all.len(), 5);
+    for last in 0..7 {
+        let expected = &all[all.len().saturating_sub(last)..];
+        assert_eq!(tools(&crib, &["--last", &last.to_string()]), expected, "{last}");
+    }
+    assert_eq!(tools(&crib, &["--last", "1", "--tool", "fs_*"]), ["fs_rm"]);
+}
+
+#[test]
 fn a_record_for_programs_is_the_line_itself() {
     let crib = crib();
     let ran = crib.run(&["audit", "show", "--json", "--day", "2026-03-01"]);

@@ -50,14 +50,15 @@
 //! a call with unreadable arguments.
 //!
 //! The modules from the bottom up: `day` and `chain` (values), `file` (system calls), `head` (the sidecar), `queue` (records
-//! that wait), `log` (writing), `redact` and `arguments` (content of a record), `snapshot` (reading), `records` over it, and `problem`,
-//! `chain_check`, `verify` for verification.
+//! that wait), `log` (writing), `redact` and `arguments` (content of a record), `snapshot` and `from_end` (reading), `records` over
+//! them, and `problem`, `chain_check`, `verify` for verification.
 
 mod arguments;
 mod chain;
 mod chain_check;
 mod day;
 mod file;
+mod from_end;
 mod head;
 mod log;
 mod problem;

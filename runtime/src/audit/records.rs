@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-use super::day::Day;
+use super::day::{Day, Position};
 use super::snapshot::{Lines, Snapshot};
 
 /// A record of the log. Fields that the program that wrote it did not know are empty.
@@ -17,7 +17,7 @@ use super::snapshot::{Lines, Snapshot};
 pub struct LogEntry {
     /// File of the record.
     pub file: PathBuf,
-    /// Line in the file, counted from 1.
+    /// Line in the file, counted from 1; 0 if the file was [read from its end](LogRecords::newest_first).
     pub line: u64,
     /// Text of the line without its line break: one JSON object.
     pub text: String,
@@ -88,6 +88,25 @@ impl LogRecords {
         self.day = Some(day);
         self
     }
+
+    /// Returns the records in the opposite order, newest first. Files are read from their ends, as far as records are taken.
+    /// The [`line`](LogEntry::line) of each record is 0, as the lines before it are not counted. A file of which a record was
+    /// taken already is left out.
+    pub fn newest_first(self) -> impl Iterator<Item = Result<LogEntry, Error>> {
+        let Self { folder, lines, day } = self;
+        let mut lines = lines.newest_first();
+        std::iter::from_fn(move || {
+            loop {
+                let (file, line) = match lines.next() {
+                    Ok(line) => line?,
+                    Err(error) => return Some(Err(error)),
+                };
+                if let Some(entry) = entry(&folder, Position { day: file, line: 0 }, line, day) {
+                    return Some(Ok(entry));
+                }
+            }
+        })
+    }
 }
 
 impl Iterator for LogRecords {
@@ -99,27 +118,29 @@ impl Iterator for LogRecords {
                 Ok(line) => line?,
                 Err(error) => return Some(Err(error)),
             };
-            let Some((text, fields)) = std::str::from_utf8(line).ok().and_then(|text| Some((text, read(text)?))) else {
-                continue;
-            };
-            if self.day.is_some_and(|day| !fields.ts.starts_with(&day.to_string())) {
-                continue;
+            if let Some(entry) = entry(&self.folder, position, line, self.day) {
+                return Some(Ok(entry));
             }
-            let Fields { ts, tool, outcome, ms, granted, denied, arguments } = fields;
-            return Some(Ok(LogEntry {
-                file: self.folder.join(position.day.file_name()),
-                line: position.line,
-                text: text.to_owned(),
-                ts,
-                tool,
-                outcome,
-                ms,
-                granted,
-                denied: denied.into_iter().map(|denied| denied.capability).collect(),
-                arguments,
-            }));
         }
     }
+}
+
+/// Returns the record in a line, if it is one and of the selected day.
+fn entry(folder: &Path, position: Position, line: &[u8], day: Option<Day>) -> Option<LogEntry> {
+    let text = std::str::from_utf8(line).ok()?;
+    let Fields { ts, tool, outcome, ms, granted, denied, arguments } = read(text)?;
+    day.is_none_or(|day| ts.starts_with(&day.to_string())).then(|| LogEntry {
+        file: folder.join(position.day.file_name()),
+        line: position.line,
+        text: text.to_owned(),
+        ts,
+        tool,
+        outcome,
+        ms,
+        granted,
+        denied: denied.into_iter().map(|denied| denied.capability).collect(),
+        arguments,
+    })
 }
 
 fn read(text: &str) -> Option<Fields> {
@@ -147,5 +168,32 @@ mod tests {
         let first = records(dir.path()).unwrap().next().unwrap().unwrap();
         assert_eq!((first.line, first.ms, first.denied), (1, 1.5, vec!["env:X".to_owned()]));
         assert!(records(dir.path().join("none")).is_err());
+        for day in [None, Some("2026-03-01"), Some("2026-03-02"), Some("2026-03-03")] {
+            let selected = || day.iter().fold(records(dir.path()).unwrap(), |all, day| all.of(day.parse().unwrap()));
+            let mut reversed: Vec<_> = selected().map(|entry| LogEntry { line: 0, ..entry.unwrap() }).collect();
+            reversed.reverse();
+            assert_eq!(selected().newest_first().map(Result::unwrap).collect::<Vec<_>>(), reversed, "{day:?}");
+        }
+    }
+
+    #[test]
+    fn the_newest_records_are_read_without_the_older_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write("20260301.log", "{\"ts\":\"2026-03-01T\",\"tool\":\"old\"}\n");
+        write(
+            "20260302.log",
+            "torn\n{\"ts\":\"2026-03-02T\",\"tool\":\"a\"}\n{\"ts\":\"2026-03-02T\",\"tool\":\"b\"}\n{\"ts",
+        );
+        let [forward, backward] = [(); 2].map(|()| records(dir.path()).unwrap());
+        // A folder cannot be read as a file, not even by the administrator.
+        std::fs::remove_file(dir.path().join("20260301.log")).unwrap();
+        std::fs::create_dir(dir.path().join("20260301.log")).unwrap();
+        assert!({ forward }.next().unwrap().is_err());
+        let mut backward = backward.newest_first();
+        let newest: Vec<_> = backward.by_ref().take(2).map(|entry| entry.unwrap().tool).collect();
+        assert_eq!(newest, ["b", "a"]);
+        assert!(backward.next().unwrap().is_err(), "the older file is read when its records are taken");
+        assert!(backward.next().is_none());
     }
 }

@@ -11,6 +11,7 @@ use crate::error::Error;
 use super::chain::MAX_LINE_LEN;
 use super::day::{self, Day, Position};
 use super::file;
+use super::from_end::LinesFromEnd;
 use super::head::Head;
 
 /// State of the sidecar.
@@ -65,7 +66,7 @@ fn read_folder(folder: &Path) -> io::Result<Snapshot> {
 }
 
 /// The error for a log that cannot be read.
-fn unreadable(path: &Path, error: io::Error) -> Error {
+pub(super) fn unreadable(path: &Path, error: io::Error) -> Error {
     Error::AuditUnread { path: path.to_path_buf(), reason: error.to_string(), source: Some(Arc::new(error)) }
 }
 
@@ -93,6 +94,11 @@ impl Lines {
     pub(super) fn skip_before(&mut self, day: Day) {
         let newer: Vec<_> = self.files.by_ref().filter(|(of, _)| *of >= day).collect();
         self.files = newer.into_iter();
+    }
+
+    /// Returns the lines of the files of which none was read, the newest first.
+    pub(super) fn newest_first(self) -> LinesFromEnd {
+        LinesFromEnd::new(self.folder, self.files.collect())
     }
 
     /// Reads the next line without its line break. A line that exceeds the maximum length is truncated to it.

@@ -1,6 +1,5 @@
 //! `toolcrib audit show`: prints logged calls as a table or as the lines of the log.
 
-use std::collections::VecDeque;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -61,28 +60,29 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let records = audit::records(folder)?;
     let records = args.day.into_iter().fold(records, audit::LogRecords::of);
     let selection = CallSelection { tool: args.tool.clone(), outcome: args.outcome, text: None };
-    let selected = records.filter(|entry| entry.as_ref().map_or(true, |entry| selection.includes(entry)));
+    let is_selected = |entry: &Result<LogEntry, _>| entry.as_ref().map_or(true, |entry| selection.includes(entry));
     if args.json && args.last.is_none() {
         let mut has_any = false;
-        for entry in selected {
+        for entry in records.filter(is_selected) {
             render::print_json(&entry?.text)?;
             has_any = true;
         }
         note_absence(has_any);
         return Ok(ExitCode::SUCCESS);
     }
-    let mut latest = VecDeque::new();
-    for entry in selected {
-        latest.push_back(entry?);
-        if args.last.is_some_and(|limit| latest.len() > limit) {
-            latest.pop_front();
-        }
+    let entries: Result<Vec<_>, _> = match args.last {
+        None => records.filter(is_selected).collect(),
+        Some(limit) => records.newest_first().filter(is_selected).take(limit).collect(),
+    };
+    let mut entries = entries?;
+    if args.last.is_some() {
+        entries.reverse();
     }
-    note_absence(!latest.is_empty());
+    note_absence(!entries.is_empty());
     if args.json {
-        latest.iter().try_for_each(|entry| render::print_json(&entry.text))?;
+        entries.iter().try_for_each(|entry| render::print_json(&entry.text))?;
     } else {
-        render::print(&render::table(HEADINGS, latest.iter().map(row)))?;
+        render::print(&render::table(HEADINGS, entries.iter().map(row)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
