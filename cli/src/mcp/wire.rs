@@ -136,6 +136,8 @@ where
                     break;
                 }
             }
+            // Answers go first: requests that have arrived already could be read faster than they are answered.
+            tokio::task::yield_now().await;
             let has_room = self.unsent.subscribe().wait_for(|unsent| *unsent < MAX_UNSENT).await.is_ok();
             if !has_room || self.read_line().await.is_none() {
                 break;
