@@ -32,7 +32,6 @@ use crate::{interrupt, render};
 
 use super::access::{Access, Identity, Limits};
 use super::conversations::{self, Conversations};
-use super::gathered::{MAX_WAIT, gathered};
 use super::handler::Handler;
 use super::refusal::Refusal;
 use super::wire;
@@ -309,7 +308,6 @@ impl Server {
         if let Some(beginning) = beginning {
             beginning.settle(response.headers(), client);
         }
-        let response = if is_listening { response } else { gathered(response, MAX_WAIT).await };
         let closing = self.handler.closing().clone();
         let mut response = response.map(|body| {
             let until_sent = move |frame: Frame<Bytes>| {

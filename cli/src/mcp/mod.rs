@@ -10,7 +10,6 @@ mod caller;
 mod catalog;
 mod consent;
 mod conversations;
-mod gathered;
 mod handler;
 mod http;
 mod metrics;
