@@ -53,7 +53,7 @@ mod watch;
 mod windows;
 
 use std::io;
-use std::panic;
+use std::panic::{self, AssertUnwindSafe};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::task::Poll;
@@ -204,23 +204,25 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 /// Creates the threads for a command; a single call needs one, and so does a server of one client, whose calls have threads of
-/// their own. Tokio panics if the system refuses a thread; the panic becomes
-/// an error here.
+/// their own.
 fn threads(command: &Command) -> io::Result<Runtime> {
-    let hook = panic::take_hook();
-    panic::set_hook(Box::new(|_| ()));
+    let mut threads = runtime::Builder::new_multi_thread();
     let is_single = match command {
         Command::Call(_) => true,
         Command::Mcp(args) => args.is_for_one_client(),
         _ => false,
     };
-    let created = panic::catch_unwind(|| {
-        let mut threads = runtime::Builder::new_multi_thread();
-        if is_single {
-            threads.worker_threads(1);
-        }
-        threads.enable_all().build()
-    });
+    if is_single {
+        threads.worker_threads(1);
+    }
+    build_runtime(threads.enable_all())
+}
+
+/// Builds an async runtime. Tokio panics if the system refuses a thread; the panic becomes an error here.
+pub(crate) fn build_runtime(builder: &mut runtime::Builder) -> io::Result<Runtime> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| ()));
+    let created = panic::catch_unwind(AssertUnwindSafe(|| builder.build()));
     panic::set_hook(hook);
     created.unwrap_or_else(|_| Err(io::Error::other("the system is out of threads or memory")))
 }

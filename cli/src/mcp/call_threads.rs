@@ -1,6 +1,7 @@
-//! Threads of the calls of one client. The thread that reads the requests also runs a call, while it is the only one and gives
-//! the thread back often: between two threads, each call would wait until another processor wakes up. All other calls run on
-//! threads of their own.
+//! Threads of the calls of one client. The thread that reads the requests also runs a call, if it is the only one and short:
+//! between two threads, each call would wait until an idle processor wakes up. All other calls run on threads of their own, as
+//! do the tasks that calls start. A step that blocks, such as the wait for the lock of the audit log, of at most 2 seconds, delays
+//! the requests behind a call on the reading thread.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,8 +13,10 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
 
-/// Time for which a call may keep the thread that reads requests. A guest that computes gives it back in intervals of some
-/// milliseconds, and moves then.
+use crate::build_runtime;
+
+/// Time for which a call may compute on the thread that reads requests. It moves when it pauses next: a guest does so every
+/// 5 milliseconds at least.
 const MAX_TIME: Duration = Duration::from_millis(2);
 
 /// Threads for calls beside the one that reads requests.
@@ -31,19 +34,25 @@ impl CallThreads {
     ///
     /// The system refuses a thread.
     pub(super) fn start() -> io::Result<Self> {
-        let threads = Builder::new_multi_thread().thread_name("toolcrib-calls").enable_all().build()?;
+        let threads = build_runtime(Builder::new_multi_thread().thread_name("toolcrib-calls").enable_all())?;
         Ok(Self { threads: Some(threads), is_busy: AtomicBool::new(false) })
     }
 
     /// Runs a call to its end. Dropping the future drops the call.
     pub(super) async fn run<T: Send + 'static>(&self, call: impl Future<Output = T> + Send + 'static) -> T {
+        let Some(threads) = &self.threads else { return call.await };
         let mut call = Box::pin(call);
         if let Some(_here) = Here::take(&self.is_busy) {
+            let mut computed = Duration::ZERO;
             let ended = poll_fn(|context| {
                 let since = Instant::now();
-                match call.as_mut().poll(context) {
+                // Tasks that the call starts are those of the other threads.
+                let _threads = threads.enter();
+                let polled = call.as_mut().poll(context);
+                computed += since.elapsed();
+                match polled {
                     Poll::Ready(result) => Poll::Ready(Some(result)),
-                    Poll::Pending if since.elapsed() < MAX_TIME => Poll::Pending,
+                    Poll::Pending if computed < MAX_TIME => Poll::Pending,
                     Poll::Pending => Poll::Ready(None),
                 }
             });
@@ -51,7 +60,6 @@ impl CallThreads {
                 return result;
             }
         }
-        let Some(threads) = &self.threads else { return call.await };
         match AbortOnDropHandle::new(threads.spawn(call)).await {
             Ok(result) => result,
             Err(ended) => match ended.try_into_panic() {
@@ -117,12 +125,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_keeps_the_thread_moves() {
+    async fn a_call_that_computes_moves_when_it_pauses() {
         let threads = CallThreads::start().unwrap();
         let ids = threads.run(async {
             let first = id().await;
-            thread::sleep(MAX_TIME);
-            tokio::task::yield_now().await;
+            for _ in 0..2 {
+                thread::sleep(MAX_TIME / 2);
+                tokio::task::yield_now().await;
+            }
             [first, id().await]
         });
         let [first, second] = ids.await;
@@ -130,18 +140,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_task_that_a_call_starts_runs_on_the_other_threads() {
+        let threads = CallThreads::start().unwrap();
+        let [call, task] = threads.run(async { [id().await, tokio::spawn(id()).await.unwrap()] }).await;
+        assert!(call == thread::current().id() && task != call);
+    }
+
+    #[tokio::test]
     async fn a_dropped_call_is_dropped_on_its_thread_too() {
         let threads = CallThreads::start().unwrap();
         let _here = Here::take(&threads.is_busy).unwrap();
-        let (kept, mut dropped) = oneshot::channel::<()>();
+        let (kept, dropped) = oneshot::channel::<()>();
         let call = threads.run(async move {
             std::future::pending::<()>().await;
             drop(kept);
         });
         assert!(tokio::time::timeout(MAX_TIME, call).await.is_err());
-        dropped.close();
-        let dropped = async { while dropped.try_recv() != Err(oneshot::error::TryRecvError::Closed) {} };
-        tokio::time::timeout(Duration::from_secs(60), dropped).await.expect("the call is dropped");
+        assert!(tokio::time::timeout(Duration::from_secs(60), dropped).await.expect("the call is dropped").is_err());
     }
 
     #[tokio::test]
