@@ -23,7 +23,7 @@ use super::day::Day;
 const MAX_BATCHES: usize = 32;
 /// Time after which a call writes no more batches for others.
 const MAX_TIME: Duration = Duration::from_millis(10);
-/// Time for which a call looks for the result of its entry before it waits: that of a few writes.
+/// Time for which a call polls for the result of its entry before it waits: that of a few writes.
 const MAX_LOOK: Duration = Duration::from_micros(20);
 /// Name of the thread. Linux keeps 15 bytes of it.
 const THREAD_NAME: &str = "toolcrib-audit";
@@ -87,13 +87,13 @@ pub(crate) enum Writing {
 }
 
 impl Writing {
-    /// Looks for the result for a short time before it waits: a processor that rests would wake up later than that.
-    fn soon(mut receiver: oneshot::Receiver<Result<(), Error>>) -> Self {
+    /// Polls for the result for at most this time before it waits: an idle processor would wake up later.
+    fn soon(mut receiver: oneshot::Receiver<Result<(), Error>>, max: Duration) -> Self {
         let since = Instant::now();
         loop {
             match receiver.try_recv() {
                 Ok(Some(result)) => return Self::Ended(result),
-                Ok(None) if since.elapsed() < MAX_LOOK => std::hint::spin_loop(),
+                Ok(None) if since.elapsed() < max => std::hint::spin_loop(),
                 Ok(None) => return Self::Waits(receiver),
                 Err(oneshot::Canceled) => return Self::Ended(Err(failed())),
             }
@@ -108,11 +108,10 @@ impl Writing {
     pub(crate) async fn ended(&mut self) -> Result<(), Error> {
         match self {
             Self::Ended(result) => std::mem::replace(result, Ok(())),
-            // An async runtime may keep those calls behind this one, which need not wait for anything for long.
+            // An async runtime may keep those calls behind this one, so this one lets them run before it returns.
             Self::WroteForOthers(result) => {
-                let result = std::mem::replace(result, Ok(()));
                 yield_once().await;
-                result
+                std::mem::replace(result, Ok(()))
             }
             Self::Waits(result) => result.await.unwrap_or_else(|_| Err(failed())),
         }
@@ -180,7 +179,7 @@ impl<S: Sink> WriteQueue<S> {
                 let (sender, receiver) = oneshot::channel();
                 state.waiting.push((entry, sender));
                 drop(state);
-                return Writing::soon(receiver);
+                return Writing::soon(receiver, MAX_LOOK);
             }
             state.has_writer = true;
         }

@@ -134,14 +134,18 @@ fn a_call_that_wrote_for_others_lets_them_run() {
 #[test]
 fn a_result_that_comes_soon_is_not_awaited() {
     let (sender, receiver) = oneshot::channel();
-    sender.send(Ok(())).unwrap();
-    assert!(matches!(Writing::soon(receiver), Writing::Ended(Ok(()))));
+    let sending = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(5));
+        sender.send(Ok(())).unwrap();
+    });
+    assert!(matches!(Writing::soon(receiver, Duration::from_secs(60)), Writing::Ended(Ok(()))));
+    sending.join().unwrap();
     let (sender, receiver) = oneshot::channel();
-    assert!(matches!(Writing::soon(receiver), Writing::Waits(_)), "one that comes later is");
+    assert!(matches!(Writing::soon(receiver, MAX_LOOK), Writing::Waits(_)), "one that comes later is");
     drop(sender);
     let (sender, receiver) = oneshot::channel();
     drop(sender);
-    assert!(matches!(Writing::soon(receiver), Writing::Ended(Err(_))));
+    assert!(matches!(Writing::soon(receiver, MAX_LOOK), Writing::Ended(Err(_))));
 }
 
 #[test]
