@@ -312,7 +312,7 @@ pub enum Outcome {
     Denied,
     /// The model has to search for the tool before it calls it.
     SchemaNotLoaded,
-    /// Too many calls are already waiting.
+    /// Too many calls wait, or the system had no memory for the call, which may have begun.
     Busy,
     /// The tool broke its contract: its answer is not one line of JSON.
     BadResult,
