@@ -1,6 +1,5 @@
 //! Threads of the calls of one client. The thread that reads the requests also runs a call, if it is the only one and short:
-//! between two threads, each call would wait until an idle processor wakes up. All other calls run on threads of their own, as
-//! do the tasks that calls start. A step that blocks, such as the wait for the lock of the audit log, of at most 2 seconds, delays
+//! between two threads, each call would wait until an idle processor wakes up. All other calls run on threads of their own. A step that blocks, such as the wait for the lock of the audit log, of at most 2 seconds, delays
 //! the requests behind a call on the reading thread.
 
 use std::future::poll_fn;
@@ -38,16 +37,19 @@ impl CallThreads {
         Ok(Self { threads: Some(threads), is_busy: AtomicBool::new(false) })
     }
 
-    /// Runs a call to its end. Dropping the future drops the call.
-    pub(super) async fn run<T: Send + 'static>(&self, call: impl Future<Output = T> + Send + 'static) -> T {
+    /// Runs a call to its end. Dropping the future drops the call. Tasks that a call starts run where it runs itself, so one that
+    /// starts tasks must not stay on the thread that reads requests.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = T> + Send + 'static,
+        may_stay: bool,
+    ) -> T {
         let Some(threads) = &self.threads else { return call.await };
         let mut call = Box::pin(call);
-        if let Some(_here) = Here::take(&self.is_busy) {
+        if let Some(_here) = may_stay.then(|| Here::take(&self.is_busy)).flatten() {
             let mut computed = Duration::ZERO;
             let ended = poll_fn(|context| {
                 let since = Instant::now();
-                // Tasks that the call starts are those of the other threads.
-                let _threads = threads.enter();
                 let polled = call.as_mut().poll(context);
                 computed += since.elapsed();
                 match polled {
@@ -111,39 +113,42 @@ mod tests {
     async fn one_call_runs_here_and_others_on_their_own_threads() {
         let threads = Arc::new(CallThreads::start().unwrap());
         let here = thread::current().id();
-        assert_eq!(threads.run(id()).await, here);
+        assert_eq!(threads.run(id(), true).await, here);
         let (end, ended) = oneshot::channel::<()>();
         let waits = tokio::spawn({
             let threads = threads.clone();
-            async move { threads.run(async { (ended.await.is_ok(), id().await) }).await }
+            async move { threads.run(async { (ended.await.is_ok(), id().await) }, true).await }
         });
         tokio::task::yield_now().await;
-        assert_ne!(threads.run(id()).await, here, "another call runs here");
+        assert_ne!(threads.run(id(), true).await, here, "another call runs here");
         end.send(()).unwrap();
         assert_eq!(waits.await.unwrap(), (true, here), "a call that waits keeps no thread");
-        assert_eq!(threads.run(id()).await, here);
+        assert_eq!(threads.run(id(), true).await, here);
     }
 
     #[tokio::test]
     async fn a_call_that_computes_moves_when_it_pauses() {
         let threads = CallThreads::start().unwrap();
-        let ids = threads.run(async {
-            let first = id().await;
-            for _ in 0..2 {
-                thread::sleep(MAX_TIME / 2);
-                tokio::task::yield_now().await;
-            }
-            [first, id().await]
-        });
+        let ids = threads.run(
+            async {
+                let first = id().await;
+                for _ in 0..2 {
+                    thread::sleep(MAX_TIME / 2);
+                    tokio::task::yield_now().await;
+                }
+                [first, id().await]
+            },
+            true,
+        );
         let [first, second] = ids.await;
         assert!(first == thread::current().id() && second != first);
     }
 
     #[tokio::test]
-    async fn a_task_that_a_call_starts_runs_on_the_other_threads() {
+    async fn a_call_that_may_not_stay_and_its_tasks_run_on_the_other_threads() {
         let threads = CallThreads::start().unwrap();
-        let [call, task] = threads.run(async { [id().await, tokio::spawn(id()).await.unwrap()] }).await;
-        assert!(call == thread::current().id() && task != call);
+        let ids = threads.run(async { [id().await, tokio::spawn(id()).await.unwrap()] }, false).await;
+        assert!(!ids.contains(&thread::current().id()));
     }
 
     #[tokio::test]
@@ -151,10 +156,13 @@ mod tests {
         let threads = CallThreads::start().unwrap();
         let _here = Here::take(&threads.is_busy).unwrap();
         let (kept, dropped) = oneshot::channel::<()>();
-        let call = threads.run(async move {
-            std::future::pending::<()>().await;
-            drop(kept);
-        });
+        let call = threads.run(
+            async move {
+                std::future::pending::<()>().await;
+                drop(kept);
+            },
+            true,
+        );
         assert!(tokio::time::timeout(MAX_TIME, call).await.is_err());
         assert!(tokio::time::timeout(Duration::from_secs(60), dropped).await.expect("the call is dropped").is_err());
     }
@@ -164,6 +172,6 @@ mod tests {
     async fn a_panic_of_a_call_is_that_of_its_request() {
         let threads = CallThreads::start().unwrap();
         let _here = Here::take(&threads.is_busy).unwrap();
-        threads.run(async { panic!("planned") }).await
+        threads.run(async { panic!("planned") }, true).await
     }
 }

@@ -10,6 +10,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 use toolcrib::ToolResult;
+use toolcrib::tool::Body;
 
 use crate::{render, suggestion};
 
@@ -61,11 +62,13 @@ impl Handler {
         let progress = context.meta.get_progress_token();
         let progress = progress.map(|token| Receiver { peer: context.peer.clone(), token });
         let own = published.catalog.own_name(&name);
+        let tool = published.runtime.tool(own);
+        let starts_task = tool.is_some_and(|tool| matches!(&tool.body, Body::Script(script) if script.background));
         let stop = Stop { cancelled: context.ct.clone(), stopping: self.stopping.clone() };
         let call = call::perform(published.clone(), own.to_owned(), arguments, caller.clone(), progress, stop);
         let call = self.running.track_future(call);
         let result = match &self.threads {
-            Some(threads) => threads.run(call).await,
+            Some(threads) => threads.run(call, !starts_task).await,
             None => call.await,
         };
         // The client does not wait for the answer of a call that it cancelled.

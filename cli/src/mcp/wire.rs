@@ -33,8 +33,6 @@ pub(super) struct Wire<R: AsyncRead, W: AsyncWrite> {
     /// Line as far as it was read; the start of one that is too long.
     line: Vec<u8>,
     is_too_long: bool,
-    /// `true` if answers had their turn after the last line.
-    has_yielded: bool,
     /// `true` after the request that begins the conversation.
     has_begun: bool,
     output: AsyncRwTransport<RoleServer, Empty, W>,
@@ -69,7 +67,6 @@ where
             input: BufReader::new(read),
             line: Vec::new(),
             is_too_long: false,
-            has_yielded: false,
             has_begun: false,
             output: AsyncRwTransport::new_server(tokio::io::empty(), write),
             unsent: watch::Sender::new(0),
@@ -140,15 +137,11 @@ where
                 }
             }
             // Answers go first: requests that have arrived already could be read faster than they are answered.
-            if !self.has_yielded {
-                self.has_yielded = true;
-                tokio::task::yield_now().await;
-            }
+            tokio::task::yield_now().await;
             let has_room = self.unsent.subscribe().wait_for(|unsent| *unsent < MAX_UNSENT).await.is_ok();
             if !has_room || self.read_line().await.is_none() {
                 break;
             }
-            self.has_yielded = false;
             match self.message() {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
