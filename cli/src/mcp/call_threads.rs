@@ -1,6 +1,8 @@
 //! Threads of the calls of one client. The thread that reads the requests also runs a call, if it is the only one and short:
-//! between two threads, each call would wait until an idle processor wakes up. All other calls run on threads of their own. A step that blocks, such as the wait for the lock of the audit log, of at most 2 seconds, delays
-//! the requests behind a call on the reading thread.
+//! between two threads, each call would wait until an idle processor wakes up. All other calls run on threads of their own.
+//!
+//! A step that blocks, such as the wait of at most 2 seconds for the lock of the audit log, delays the requests behind a call on
+//! the thread that reads them.
 
 use std::future::poll_fn;
 use std::io;
