@@ -171,6 +171,21 @@ fn a_dropped_call_states_its_arguments() {
 }
 
 #[test]
+fn a_call_that_is_dropped_before_it_is_polled_leaves_its_record() {
+    let crib = Crib::with_guests(&["echo"]);
+    let runtime = Runtime::builder(audit(&crib)).source(crib.path("tools.json")).build().unwrap();
+    let call = |id: &str| ToolCall::new(id, "echo", "{}");
+    drop(runtime.call(call("alone")));
+    drop(runtime.session().call(call("in a conversation")));
+    block_on(async { tokio::spawn(runtime.session().call(call("in a task"))).abort() });
+    let records = crib.records();
+    let ends: Vec<_> = records.iter().map(|record| (&record["callId"], &record["outcome"])).collect();
+    let cancelled = json!("cancelled");
+    let ids = ["alone", "in a conversation", "in a task"].map(|id| json!(id));
+    assert_eq!(ends, ids.iter().map(|id| (id, &cancelled)).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_call_that_never_started_states_no_sensitive_argument() {
     let crib = crib();
     let runtime = Runtime::builder(audit(&crib)).source(crib.path("tools.json")).build().unwrap();

@@ -37,7 +37,7 @@ pub(crate) use prepared::{Interpreters, PreparedTool, ProgramCompiler, ScriptHoo
 pub use session::{Session, Step};
 pub use state::Scheduler;
 pub(crate) use state::{
-    CallContexts, CallScope, ChainedHook, Concurrency, HookChain, Memory, Pipeline, builtin, session_id,
+    CallContexts, CallScope, ChainedHook, Concurrency, HookChain, Memory, Pipeline, UnstartedCall, builtin, session_id,
 };
 
 use recorder::{CallRecorder, redact};

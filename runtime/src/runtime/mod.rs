@@ -15,7 +15,7 @@ use crate::audit::Audit;
 use crate::call::{Availability, ToolCall, ToolResult};
 use crate::delegate::Task;
 use crate::error::Error;
-use crate::pipeline::{CallScope, Memory, Pipeline, Scheduler, ScriptHook, Session, ToolEntry};
+use crate::pipeline::{CallScope, Memory, Pipeline, Scheduler, ScriptHook, Session, ToolEntry, UnstartedCall};
 use crate::policy::Grant;
 use crate::source::Diagnostic;
 use crate::tool::{Body, Limits, ScriptedHook, Tool};
@@ -245,10 +245,11 @@ impl Runtime {
     }
 
     /// Calls a tool. There is always a result and always one audit record, also for an invalid, refused or failed call.
-    /// Dropping the future stops the guest. Needs a tokio runtime with its timer enabled, and with its I/O driver if tools
-    /// may send requests.
-    pub async fn call(&self, call: ToolCall) -> ToolResult {
-        self.pipeline.call(call, CallScope::alone(&self.memory)).await
+    /// Dropping the future stops the guest; if it was never polled, the call is recorded as cancelled too. Needs a tokio runtime
+    /// with its timer enabled, and with its I/O driver if tools may send requests.
+    pub fn call(&self, call: ToolCall) -> impl Future<Output = ToolResult> + Send {
+        let unstarted = UnstartedCall::new(&*self.pipeline, &*self.memory, call);
+        async move { self.pipeline.call(unstarted.start(), CallScope::alone(&self.memory)).await }
     }
 }
 

@@ -8,7 +8,9 @@ use tokio::sync::oneshot;
 
 use crate::call::{ToolCall, ToolResult};
 use crate::error::{Outcome, ToolError};
-use crate::pipeline::state::{CallScope, MAX_TASKS, Memory, Pipeline, Task, TaskState, Tasks, Turn, unless_cancelled};
+use crate::pipeline::state::{
+    CallScope, MAX_TASKS, Memory, Pipeline, Task, TaskState, Tasks, Turn, UnstartedCall, unless_cancelled,
+};
 use crate::tool::Body;
 
 /// Returns `true` if the calls of a tool become background tasks. Outside a conversation none do: no model
@@ -34,11 +36,12 @@ pub(super) async fn start(
     let (sender, authorized) = oneshot::channel();
     let state = Arc::<TaskState>::default();
     let work = {
+        let unstarted = UnstartedCall::new(pipeline.clone(), memory.clone(), call);
         let (pipeline, memory, state) = (pipeline.clone(), memory.clone(), state.clone());
         tokio::spawn(async move {
             let sender = Mutex::new(Some(sender));
             let scope = CallScope { authorized: Some(&sender), ..CallScope::alone(&memory) };
-            state.finish(pipeline.call(call, scope).await);
+            state.finish(pipeline.call(unstarted.start(), scope).await);
         })
     };
     let task = Task::new(name.clone(), state, work, reservation);

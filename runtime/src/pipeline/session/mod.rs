@@ -12,7 +12,7 @@ use crate::call::{HookNote, ToolCall, ToolResult};
 use crate::hook::EventBlocked;
 use crate::observe::Observer;
 use crate::pipeline::hooks;
-use crate::pipeline::state::{CallScope, Memory, Pipeline, Tasks, Turn};
+use crate::pipeline::state::{CallScope, Memory, Pipeline, Tasks, Turn, UnstartedCall};
 use crate::tool::{Body, Builtin, HookPoint, Tool, Visibility};
 
 pub use step::Step;
@@ -72,10 +72,14 @@ impl Session {
         self.memory.watch(watcher);
     }
 
-    /// Calls a tool; see [`crate::Runtime::call`].
-    pub async fn call(&self, call: ToolCall) -> ToolResult {
-        let number = self.task_number(&call);
-        self.run(call, number, None).await
+    /// Calls a tool; see [`crate::Runtime::call`]. The future can be spawned as a task.
+    pub fn call(&self, call: ToolCall) -> impl Future<Output = ToolResult> + Send + use<> {
+        let (session, number, unstarted) = (self.clone(), self.task_number(&call), self.unstarted(call));
+        async move { session.run(unstarted.start(), number, None).await }
+    }
+
+    fn unstarted(&self, call: ToolCall) -> UnstartedCall<Arc<Pipeline>, Arc<Memory>> {
+        UnstartedCall::new(self.pipeline.clone(), self.memory.clone(), call)
     }
 
     /// Returns the number of the background task that a call becomes, if it becomes one.

@@ -22,20 +22,6 @@ pub struct Step {
     schedule: Arc<StepSchedule>,
 }
 
-/// A call that has not started. If it is dropped, it is recorded as cancelled.
-struct UnstartedCall {
-    session: Session,
-    call: Option<ToolCall>,
-}
-
-impl Drop for UnstartedCall {
-    fn drop(&mut self) {
-        if let Some(call) = self.call.take() {
-            self.session.pipeline.record_cancelled(call, &self.session.memory);
-        }
-    }
-}
-
 impl Step {
     pub(super) fn start(session: &Session, calls: Vec<ToolCall>) -> Self {
         let scheduler = &session.pipeline.scheduler;
@@ -57,12 +43,8 @@ impl Step {
             results.push(None);
             let turn = Turn::new(schedule.clone(), at);
             let number = session.task_number(&call);
-            let mut unstarted = UnstartedCall { session: session.clone(), call: Some(call) };
-            tasks.spawn(async move {
-                // The call is taken when the task first runs; a task that never runs drops it.
-                let call = unstarted.call.take().unwrap_or_else(|| ToolCall::new("", "", ""));
-                (at, unstarted.session.run(call, number, Some(&turn)).await)
-            });
+            let (session, unstarted) = (session.clone(), session.unstarted(call));
+            tasks.spawn(async move { (at, session.run(unstarted.start(), number, Some(&turn)).await) });
         }
         Self { names, results, tasks, returned: 0, schedule }
     }

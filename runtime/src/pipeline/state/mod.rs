@@ -10,6 +10,7 @@ mod memory;
 mod schedule;
 mod scope;
 mod tasks;
+mod unstarted;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub use schedule::Scheduler;
 pub(crate) use schedule::{Slot, SlotState, StepSchedule, Turn, unless_cancelled};
 pub(crate) use scope::{CallScope, CallTree, Parent};
 pub(crate) use tasks::{MAX_TASKS, Task, TaskRequest, TaskState, Tasks};
+pub(crate) use unstarted::UnstartedCall;
 
 /// State that all calls of one runtime share.
 pub(crate) struct Pipeline {
@@ -174,11 +176,6 @@ impl Pipeline {
     /// Records and returns the refusal of a call.
     pub(crate) fn refuse(&self, call: ToolCall, memory: &Memory, why: ToolError) -> ToolResult {
         self.recorder(Arc::new(call), memory).close_now(Err(why))
-    }
-
-    /// Records a call that never started as cancelled.
-    pub(crate) fn record_cancelled(&self, call: ToolCall, memory: &Memory) {
-        drop(self.recorder(Arc::new(call), memory));
     }
 
     /// Returns the identifier of the next session.
