@@ -1,6 +1,8 @@
 //! Performs a call of a client: progress is passed on, a cancellation stops the guest, and the result is that of the runtime.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -11,12 +13,16 @@ use tokio_util::sync::CancellationToken;
 use toolcrib::tool::{Basis, Interrupt};
 use toolcrib::{ToolCall, ToolResult};
 
+use crate::interrupt;
+
 use super::caller::Caller;
 use super::progress::{Progress, ProgressParts};
 use super::publication::Published;
 
 /// Maximum length of a client's name in a record, in characters.
 const MAX_CLIENT_LEN: usize = 128;
+/// Time that a tool that must end has for it when the server ends.
+pub(super) const MAX_END: Duration = Duration::from_secs(5);
 
 /// Receiver of the progress of a call.
 pub(super) struct Receiver {
@@ -28,37 +34,63 @@ pub(super) struct Receiver {
 pub(super) struct Stop {
     /// The client cancelled it. A tool that states that it must end is not stopped then.
     pub(super) cancelled: CancellationToken,
-    /// The server ends.
+    /// The server ends. A tool that states that it must end has a moment more.
     pub(super) stopping: CancellationToken,
 }
 
-/// Performs a call of a tool by its name in the runtime. Returns `None` if it was stopped, with its guest.
-pub(super) async fn perform(
-    published: Arc<Published>,
+impl Stop {
+    /// Waits for a reason to stop.
+    async fn requested(&self, must_end: bool) {
+        let ending = async {
+            self.stopping.cancelled().await;
+            if must_end {
+                let _ = tokio::time::timeout(MAX_END, interrupt::hard_stop()).await;
+            }
+        };
+        tokio::select! {
+            () = ending => {}
+            () = self.cancelled.cancelled(), if !must_end => {}
+        }
+    }
+}
+
+/// Performs a call of a tool by its name in the runtime. Returns `None` if it was stopped, with its guest. The call leaves a record
+/// also if the future is dropped before it is polled.
+pub(super) fn perform(
+    published: &Published,
     name: String,
     arguments: String,
     caller: Arc<Caller>,
     progress: Option<Receiver>,
     stop: Stop,
-) -> Option<ToolResult> {
+) -> impl Future<Output = Option<ToolResult>> + Send + 'static {
     let id = format!("mcp_{:016x}", rand::random::<u64>());
     let mut call = ToolCall::new(&id, &name, arguments);
     call.caller = Some(caller.client.chars().take(MAX_CLIENT_LEN).collect());
     call.trace = caller.trace;
-    let mut parts = progress.is_some().then(|| published.parts.listen(&id));
-    let mut report = Report { progress, last: None, sending: None, waiting: None };
     let must_end = published.runtime.tool(&name).is_some_and(|tool| {
         let behavior = &tool.interface.execution.interrupt_behavior;
         behavior.value == Interrupt::Block && behavior.basis == Basis::Declared
     });
-    let session = published.session(&caller.identity);
-    let work = caller.perform(session.call(call));
-    tokio::pin!(work);
+    let parts = progress.is_some().then(|| published.parts.listen(&id));
+    // In a box: the library moves the future of a request several times, and each function around the call would double it.
+    let work = published.session(&caller.identity).call(call).boxed();
+    async move { awaited(caller.perform(work), must_end, (progress, parts), stop).await }
+}
+
+/// Awaits a call, unless it is stopped.
+async fn awaited(
+    work: impl Future<Output = ToolResult>,
+    must_end: bool,
+    (progress, mut parts): (Option<Receiver>, Option<ProgressParts>),
+    stop: Stop,
+) -> Option<ToolResult> {
+    let mut report = Report { progress, last: None, sending: None, waiting: None };
+    let (mut work, mut stopped) = (pin!(work), pin!(stop.requested(must_end)));
     let result = loop {
         tokio::select! {
             biased;
-            () = stop.stopping.cancelled() => return None,
-            () = stop.cancelled.cancelled(), if !must_end => return None,
+            () = &mut stopped => return None,
             Some(progress) = next(&mut parts) => report.add(progress),
             () = report.sent() => {}
             result = &mut work => break result,

@@ -21,6 +21,7 @@ use crate::render;
 
 use super::access::Identity;
 use super::answer::RESULTS;
+use super::call::MAX_END;
 use super::call_threads::CallThreads;
 use super::metrics::Metrics;
 use super::publication::{Publication, Published};
@@ -34,8 +35,8 @@ const LIST_TTL_MS: u64 = 60_000;
 const MAX_READ: u64 = 4 << 20;
 /// Time between two looks at whether a client is still connected.
 const CLIENT_CHECK: Duration = Duration::from_secs(30);
-/// Maximum time in which stopped calls leave their records.
-const MAX_STOP: Duration = Duration::from_secs(2);
+/// Maximum time in which calls stop and leave their records.
+const MAX_STOP: Duration = MAX_END.saturating_add(Duration::from_secs(2));
 /// Revision without conversations.
 pub(super) const LATER: &str = "2026-07-28";
 /// Methods that have parameters.
@@ -176,7 +177,8 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.call(request, &context).await
+        // In a box, as the library moves the future that answers any request with room for the largest.
+        Box::pin(self.call(request, &context)).await
     }
 
     /// Refuses a request that the library does not know. It also passes on those with parameters that it cannot read.

@@ -8,7 +8,7 @@ use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 
 use crate::http_server::WriteLimit;
-use crate::interrupt;
+use crate::{interrupt, render};
 
 use super::call_threads::CallThreads;
 use super::handler::Handler;
@@ -45,8 +45,11 @@ pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
     let ended = service.waiting();
     tokio::pin!(ended);
     tokio::select! {
-        // After the end of the input, running calls have a moment to be answered.
-        ended = &mut ended => drop(ended?),
+        // After the end of the input, running calls have 5 seconds to be answered.
+        ended = &mut ended => {
+            ended?;
+            warn_of_stopped(calls.running.len());
+        }
         () = interrupt::soft_stop() => {
             calls.stop().await;
             stop.cancel();
@@ -57,4 +60,14 @@ pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
     }
     calls.stop().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reports calls that a client did not wait for: whoever pipes a request into the server sees why there is no answer.
+fn warn_of_stopped(calls: usize) {
+    if calls > 0 {
+        let calls = render::counted(calls as u64, "running call");
+        render::warning(&format!(
+            "{calls} stopped: standard input was closed 5 seconds ago; keep it open until the answer comes"
+        ));
+    }
 }

@@ -65,7 +65,7 @@ impl Handler {
         let tool = published.runtime.tool(own);
         let starts_task = tool.is_some_and(|tool| matches!(&tool.body, Body::Script(script) if script.background));
         let stop = Stop { cancelled: context.ct.clone(), stopping: self.stopping.clone() };
-        let call = call::perform(published.clone(), own.to_owned(), arguments, caller.clone(), progress, stop);
+        let call = call::perform(published, own.to_owned(), arguments, caller.clone(), progress, stop);
         let call = self.running.track_future(call);
         let result = match &self.threads {
             Some(threads) => threads.run(call, !starts_task).await,
