@@ -386,7 +386,7 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flag
     render::flags(&result.receipt.flags);
     let shows_all = result.is_error || detail == Detail::Verbose;
     render::hints(&denial_hints(result.receipt, shows_all, deny_flags));
-    limit_hint(result.receipt.outcome, result.own_limits).iter().for_each(|hint| render::hint(hint));
+    limit_hint(result.receipt.outcome, result.own_limits, None).iter().for_each(|hint| render::hint(hint));
     if let Some(hint) = result.failure.filter(|_| detail != Detail::Verbose) {
         render::hint(hint);
     }

@@ -81,7 +81,8 @@ pub(crate) struct ModelOptions {
     /// Time limit of a call, such as `10s` or `500ms`, unless the tool sets its own; a number without a unit is in seconds
     /// [default: --timeout]
     ///
-    /// The limit is the tool's own, else --tool-timeout, else --timeout; --max-timeout then caps it.
+    /// The limit is the tool's own, else --tool-timeout, else --timeout; --max-timeout then caps it. A tool from an untrusted source
+    /// gets at most --max-timeout or, without that, the limit of a tool that sets none.
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
     tool_timeout: Option<Duration>,
     /// Time limit of the server, for a response or between two parts of one [env: OAI_HTTP_TIMEOUT] [default: --timeout, else 120s]

@@ -84,7 +84,8 @@ pub(crate) struct Args {
     /// Time limit of a call, such as `10s` or `500ms`, unless the tool sets its own; a number without a unit is in seconds
     /// [default: --timeout]
     ///
-    /// The limit is the tool's own, else --tool-timeout, else --timeout; --max-timeout then caps it.
+    /// The limit is the tool's own, else --tool-timeout, else --timeout; --max-timeout then caps it. A tool from an untrusted source
+    /// gets at most --max-timeout or, without that, the limit of a tool that sets none.
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Limits")]
     tool_timeout: Option<Duration>,
     /// Time limit of a call if neither the tool nor --tool-timeout sets one

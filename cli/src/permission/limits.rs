@@ -1,16 +1,27 @@
 //! Hints about calls that were stopped at a limit: the flag that raises it, or the field of the tool that sets it.
 
+use std::time::Duration;
+
 use toolcrib::Outcome;
 use toolcrib::tool::LimitRequest;
 
 /// Returns a hint about a limit that stopped a call; `None` for a limit that cannot be raised. `own` are the limits in the tool's
-/// definition, as far as they are known.
-pub(crate) fn limit_hint(outcome: Outcome, own: Option<&LimitRequest>) -> Option<String> {
+/// definition, and `deadline` is the one of the call, as far as they are known.
+pub(crate) fn limit_hint(outcome: Outcome, own: Option<&LimitRequest>, deadline: Option<Duration>) -> Option<String> {
+    let requested = own.and_then(|own| own.deadline);
+    if outcome == Outcome::Deadline
+        && let Some((requested, deadline)) = requested.zip(deadline)
+        && requested > deadline
+    {
+        return Some(format!(
+            "the tool's definition asks for {requested:?}, but the limit here is {deadline:?}: `--max-timeout=TIME` raises it"
+        ));
+    }
     let is_own = |limit: fn(&LimitRequest) -> bool| own.is_some_and(limit);
     let (flags, field) = match outcome {
         Outcome::Deadline => (
             "`--tool-timeout=TIME`",
-            is_own(|own| own.deadline.is_some()).then_some(("`timeoutSec`", "`--max-timeout=TIME`")),
+            is_own(|own| own.deadline.is_some()).then_some(("`timeoutSec` or `timeout_ms`", "`--max-timeout=TIME`")),
         ),
         Outcome::Memory => (
             "`--max-memory=SIZE`",
@@ -52,14 +63,20 @@ mod tests {
     #[test]
     fn a_limit_names_its_flag_or_the_field_that_sets_it() {
         assert_eq!(
-            limit_hint(Outcome::Memory, None).as_deref(),
+            limit_hint(Outcome::Memory, None, None).as_deref(),
             Some("`--max-memory=SIZE` raises the limit, if you trust the tool with more")
         );
         let mut own = LimitRequest::default();
-        assert_eq!(limit_hint(Outcome::Memory, Some(&own)), limit_hint(Outcome::Memory, None));
+        assert_eq!(limit_hint(Outcome::Memory, Some(&own), None), limit_hint(Outcome::Memory, None, None));
         own.memory = Some(1 << 20);
-        let hint = limit_hint(Outcome::Memory, Some(&own)).expect("a hint");
+        let hint = limit_hint(Outcome::Memory, Some(&own), None).expect("a hint");
         assert!(hint.contains("(`limits.memoryMb`)") && hint.contains("`--max-memory=SIZE`"), "{hint}");
+        own.deadline = Some(Duration::from_secs(60));
+        let of_deadline =
+            |seconds| limit_hint(Outcome::Deadline, Some(&own), Some(Duration::from_secs(seconds))).expect("a hint");
+        assert!(of_deadline(60).contains("(`timeoutSec` or `timeout_ms`): raise it there"), "{}", of_deadline(60));
+        let capped = "the tool's definition asks for 60s, but the limit here is 2s: `--max-timeout=TIME` raises it";
+        assert_eq!(of_deadline(2), capped);
         for outcome in Outcome::ALL {
             let is_raised = matches!(
                 outcome,
@@ -70,7 +87,7 @@ mod tests {
                     | Outcome::Quota
                     | Outcome::RequestLimit
             );
-            assert_eq!(limit_hint(outcome, None).is_some(), is_raised, "{outcome}");
+            assert_eq!(limit_hint(outcome, None, None).is_some(), is_raised, "{outcome}");
         }
     }
 }

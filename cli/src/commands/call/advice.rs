@@ -54,7 +54,10 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
             render::explain(&fault.clone().into());
         }
         (None, Some(tool)) if error.outcome == Outcome::BadArguments => render::hints(&argument_hints(tool, given)),
-        (None, Some(tool)) if let Some(hint) = limit_hint(error.outcome, Some(&tool.limits)) => {
+        (None, Some(tool))
+            if let deadline = runtime.limits(&tool.name).map(|limits| limits.deadline)
+                && let Some(hint) = limit_hint(error.outcome, Some(&tool.limits), deadline) =>
+        {
             render::hint(&hint);
         }
         (_, Some(tool)) if !verbose && let Some(hint) = failure_place::hint(tool, &result.log, &error.message) => {

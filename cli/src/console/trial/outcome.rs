@@ -55,7 +55,8 @@ impl Shown {
         parts.splice(..0, before.collect::<Vec<_>>());
         let error = result.outcome.as_ref().err();
         let own = runtime.tool(&receipt.tool).map(|tool| &tool.limits);
-        let hints = error.and_then(|error| limit_hint(error.outcome, own));
+        let deadline = runtime.limits(&receipt.tool).map(|limits| limits.deadline);
+        let hints = error.and_then(|error| limit_hint(error.outcome, own, deadline));
         let wrong = error.filter(|error| error.outcome == Outcome::BadArguments);
         Self {
             outcome: receipt.outcome.as_str().to_owned(),
