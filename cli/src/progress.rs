@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 
 use crate::render;
 
-/// Delay before progress appears.
-const DELAY: Duration = Duration::from_secs(1);
+/// Delay before progress appears: it is seen within a second of a start.
+const DELAY: Duration = Duration::from_millis(700);
 /// Interval at which a spinner moves.
 const TICK: Duration = Duration::from_millis(100);
 /// Template of work without a known size; `msg` is its name.
