@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use toolcrib::Outcome;
-use toolcrib::audit::{self, Day, LogEntry};
+use toolcrib::audit::{self, Day, LogEntry, LogRecords};
 use toolcrib::policy::Pattern;
 
 use crate::audit_facts::{CallSelection, arguments, day};
@@ -20,8 +20,8 @@ Examples:
   toolcrib audit show --outcome denied
   toolcrib audit show --day 2026-03-01 --json | jq -s 'map(.cpuMs) | add'
 
-Days are in UTC. With --json, each line is a record as written in the log. This command does not \
-check the log for changes; `toolcrib audit verify` does.
+Days are in UTC. With --json, each line is a record as written in the log. Lines that are no records \
+are left out: this command does not check the log, `toolcrib audit verify` does.
 
 ARGUMENTS shows the beginning of the arguments of a call, masked; --json prints up to 4 KiB of \
 them. Calls of unknown tools, and those with --no-log-arguments, have only the size.";
@@ -70,21 +70,31 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         note_absence(has_any);
         return Ok(ExitCode::SUCCESS);
     }
-    let entries: Result<Vec<_>, _> = match args.last {
-        None => records.filter(is_selected).collect(),
-        Some(limit) => records.newest_first().filter(is_selected).take(limit).collect(),
-    };
-    let mut entries = entries?;
-    if args.last.is_some() {
-        entries.reverse();
-    }
-    note_absence(!entries.is_empty());
     if args.json {
-        entries.iter().try_for_each(|entry| render::print_json(&entry.text))?;
+        let texts = selected(records, args.last, is_selected, |entry| entry.text)?;
+        note_absence(!texts.is_empty());
+        texts.iter().try_for_each(|text| render::print_json(text))?;
     } else {
-        render::print(&render::table(HEADINGS, entries.iter().map(row)))?;
+        let rows = selected(records, args.last, is_selected, |entry| row(&entry))?;
+        note_absence(!rows.is_empty());
+        render::print(&render::table(HEADINGS, rows.into_iter()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns all selected records or the last ones, oldest first, each as the part that is printed: a log can be larger than the
+/// memory.
+fn selected<T>(
+    records: LogRecords,
+    last: Option<usize>,
+    is_selected: impl FnMut(&Result<LogEntry, toolcrib::Error>) -> bool,
+    mut part: impl FnMut(LogEntry) -> T,
+) -> Result<Vec<T>, toolcrib::Error> {
+    let Some(last) = last else { return records.filter(is_selected).map(|entry| entry.map(&mut part)).collect() };
+    let newest = records.newest_first().filter(is_selected).take(last);
+    let mut parts = newest.map(|entry| entry.map(&mut part)).collect::<Result<Vec<_>, _>>()?;
+    parts.reverse();
+    Ok(parts)
 }
 
 /// Reports on standard error that no record was printed.
