@@ -290,7 +290,7 @@ fn a_tool_that_declares_that_it_must_end_is_not_stopped() {
 #[cfg(unix)]
 #[test]
 fn a_tool_that_must_end_has_a_moment_when_the_server_ends() {
-    for (ms, signals, outcome) in [(1500, 1, "ok"), (60_000, 2, "cancelled")] {
+    for (ms, signals, outcome) in [(1500, 1, "ok"), (60_000, 1, "cancelled"), (60_000, 2, "cancelled")] {
         let crib = crib_of_a_tool_that_must_end();
         let mut client = Client::initialized(&crib, &["--timeout=600s"], &json!({}));
         client.request("tools/call", &json!({"name": "nap", "arguments": {"ms": ms}}));
@@ -300,9 +300,26 @@ fn a_tool_that_must_end_has_a_moment_when_the_server_ends() {
             let id = client.child.id().to_string();
             assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
         }
+        if (ms, signals) == (60_000, 1) {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            let answer = client.call("nap", &json!({"ms": 1}));
+            assert_eq!(answer["error"]["message"], "the server is ending");
+        }
         client.leave();
-        assert_eq!(crib.records()[0]["outcome"], outcome);
+        let records = crib.records();
+        assert_eq!((records.len(), &records[0]["outcome"]), (1, &json!(outcome)), "{ms} {signals}");
     }
+}
+
+#[test]
+fn a_tool_that_must_end_finishes_after_its_client_has_left() {
+    let crib = crib_of_a_tool_that_must_end();
+    let mut client = Client::initialized(&crib, &["--timeout=600s"], &json!({}));
+    // Longer than other calls have.
+    client.request("tools/call", &json!({"name": "nap", "arguments": {"ms": 7000}}));
+    client.ask("tools/list", &json!({}));
+    assert_eq!(client.leave(), Some(0));
+    assert_eq!(crib.records()[0]["outcome"], "ok");
 }
 
 #[test]
@@ -337,7 +354,7 @@ fn a_call_that_outlives_its_client_is_counted_on_standard_error() {
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains("\"id\":4,") && !ran.stdout.contains("\"id\":2,"), "{ran:?}");
-    assert!(ran.stderr.contains("warning: 2 running calls stopped: standard input was closed"), "{ran:?}");
+    assert!(ran.stderr.contains("warning: 2 running calls were stopped, because standard input was closed"), "{ran:?}");
     assert_eq!(crib.records().len(), 3);
 }
 

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -21,8 +22,8 @@ use super::publication::Published;
 
 /// Maximum length of a client's name in a record, in characters.
 const MAX_CLIENT_LEN: usize = 128;
-/// Time that a tool that must end has for it when the server ends.
-pub(super) const MAX_END: Duration = Duration::from_secs(5);
+/// Maximum time in which a tool that must end finishes its call when the server ends.
+pub(super) const MAX_FINISH: Duration = Duration::from_secs(5);
 
 /// Receiver of the progress of a call.
 pub(super) struct Receiver {
@@ -34,8 +35,12 @@ pub(super) struct Receiver {
 pub(super) struct Stop {
     /// The client cancelled it. A tool that states that it must end is not stopped then.
     pub(super) cancelled: CancellationToken,
-    /// The server ends. A tool that states that it must end has a moment more.
+    /// The server ends. A tool that states that it must end may finish.
     pub(super) stopping: CancellationToken,
+    /// The client has left, or the server will end.
+    pub(super) closing: CancellationToken,
+    /// Number of calls that were stopped since.
+    pub(super) unfinished: Arc<AtomicUsize>,
 }
 
 impl Stop {
@@ -44,7 +49,7 @@ impl Stop {
         let ending = async {
             self.stopping.cancelled().await;
             if must_end {
-                let _ = tokio::time::timeout(MAX_END, interrupt::hard_stop()).await;
+                let _ = tokio::time::timeout(MAX_FINISH, interrupt::hard_stop()).await;
             }
         };
         tokio::select! {
@@ -90,7 +95,12 @@ async fn awaited(
     let result = loop {
         tokio::select! {
             biased;
-            () = &mut stopped => return None,
+            () = &mut stopped => {
+                if stop.closing.is_cancelled() {
+                    stop.unfinished.fetch_add(1, Relaxed);
+                }
+                return None;
+            }
             Some(progress) = next(&mut parts) => report.add(progress),
             () = report.sent() => {}
             result = &mut work => break result,

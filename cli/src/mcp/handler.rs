@@ -2,7 +2,7 @@
 //! the handler, because the library may create one for each request.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use rmcp::model::{
@@ -21,7 +21,7 @@ use crate::render;
 
 use super::access::Identity;
 use super::answer::RESULTS;
-use super::call::MAX_END;
+use super::call::MAX_FINISH;
 use super::call_threads::CallThreads;
 use super::metrics::Metrics;
 use super::publication::{Publication, Published};
@@ -36,7 +36,7 @@ const MAX_READ: u64 = 4 << 20;
 /// Time between two looks at whether a client is still connected.
 const CLIENT_CHECK: Duration = Duration::from_secs(30);
 /// Maximum time in which calls stop and leave their records.
-const MAX_STOP: Duration = MAX_END.saturating_add(Duration::from_secs(2));
+const MAX_STOP: Duration = MAX_FINISH.saturating_add(Duration::from_secs(2));
 /// Revision without conversations.
 pub(super) const LATER: &str = "2026-07-28";
 /// Methods that have parameters.
@@ -71,6 +71,8 @@ pub(crate) struct Handler {
     closing: CancellationToken,
     pub(super) stopping: CancellationToken,
     pub(super) running: TaskTracker,
+    /// Number of calls that were stopped after their client had left.
+    pub(super) unfinished: Arc<AtomicUsize>,
     /// Threads of the calls; `None` if each runs on those of its connection.
     pub(super) threads: Option<Arc<CallThreads>>,
     /// `true` once the client of this conversation is notified of changes.
@@ -88,6 +90,7 @@ impl Handler {
             closing: CancellationToken::new(),
             stopping: CancellationToken::new(),
             running: TaskTracker::new(),
+            unfinished: Arc::default(),
             threads: None,
             is_notified: Arc::default(),
         }
@@ -116,7 +119,7 @@ impl Handler {
     /// Stops all running calls, and waits until each has left its record.
     pub(super) async fn stop(&self) {
         self.stopping.cancel();
-        ended(&self.running, self.publication.end()).await;
+        ended(&self.running, self.publication.end(), MAX_STOP).await;
     }
 
     /// Returns the present state for the client of a request.
@@ -267,15 +270,15 @@ impl ServerHandler for Handler {
     }
 }
 
-/// Waits until all tasks have ended, at most [`MAX_STOP`].
-async fn ended(running: &TaskTracker, tasks: impl Future<Output = ()>) {
+/// Waits until all tasks have ended, at most for a time.
+async fn ended(running: &TaskTracker, tasks: impl Future<Output = ()>, max: Duration) {
     running.close();
     let ended = async {
         running.wait().await;
         tasks.await;
     };
     // A record that cannot be written for so long is lost with the program.
-    let _ = tokio::time::timeout(MAX_STOP, ended).await;
+    let _ = tokio::time::timeout(max, ended).await;
 }
 
 pub(super) fn invalid(message: String) -> ErrorData {
@@ -292,11 +295,12 @@ mod tests {
     async fn a_call_that_does_not_stop_delays_the_end_for_a_bounded_time_only() {
         let running = TaskTracker::new();
         running.spawn(async {});
-        ended(&running, async {}).await;
+        let (long, short) = (Duration::from_secs(60), Duration::from_millis(50));
+        ended(&running, async {}, long).await;
         assert!(running.is_empty(), "the task has ended");
         running.spawn(std::future::pending::<()>());
         let start = Instant::now();
-        tokio::time::timeout(Duration::from_secs(60), ended(&running, async {})).await.expect("a bounded time");
-        assert!(start.elapsed() >= MAX_STOP, "{:?}", start.elapsed());
+        tokio::time::timeout(long, ended(&running, async {}, short)).await.expect("a bounded time");
+        assert!(start.elapsed() >= short, "{:?}", start.elapsed());
     }
 }

@@ -1,6 +1,7 @@
 //! Service over standard streams: one client, until it closes standard input or the program is interrupted.
 
 use std::process::ExitCode;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -46,10 +47,7 @@ pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
     tokio::pin!(ended);
     tokio::select! {
         // After the end of the input, running calls have 5 seconds to be answered.
-        ended = &mut ended => {
-            ended?;
-            warn_of_stopped(calls.running.len());
-        }
+        ended = &mut ended => drop(ended?),
         () = interrupt::soft_stop() => {
             calls.stop().await;
             stop.cancel();
@@ -59,15 +57,18 @@ pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
         }
     }
     calls.stop().await;
+    warn_of_unfinished(calls.unfinished.load(Relaxed));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reports calls that a client did not wait for: whoever pipes a request into the server sees why there is no answer.
-fn warn_of_stopped(calls: usize) {
-    if calls > 0 {
-        let calls = render::counted(calls as u64, "running call");
-        render::warning(&format!(
-            "{calls} stopped: standard input was closed 5 seconds ago; keep it open until the answer comes"
-        ));
-    }
+/// Reports calls for which a client did not wait: whoever pipes a request into the server sees why there is no answer.
+fn warn_of_unfinished(calls: usize) {
+    let calls = match calls {
+        0 => return,
+        1 => "1 running call was".to_owned(),
+        calls => format!("{calls} running calls were"),
+    };
+    render::warning(&format!(
+        "{calls} stopped, because standard input was closed: keep it open until the answers have come"
+    ));
 }

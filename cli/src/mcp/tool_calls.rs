@@ -64,7 +64,15 @@ impl Handler {
         let own = published.catalog.own_name(&name);
         let tool = published.runtime.tool(own);
         let starts_task = tool.is_some_and(|tool| matches!(&tool.body, Body::Script(script) if script.background));
-        let stop = Stop { cancelled: context.ct.clone(), stopping: self.stopping.clone() };
+        if self.stopping.is_cancelled() {
+            return Err(ErrorData::internal_error("the server is ending", None));
+        }
+        let stop = Stop {
+            cancelled: context.ct.clone(),
+            stopping: self.stopping.clone(),
+            closing: self.closing().clone(),
+            unfinished: self.unfinished.clone(),
+        };
         let call = call::perform(published, own.to_owned(), arguments, caller.clone(), progress, stop);
         let call = self.running.track_future(call);
         let result = match &self.threads {

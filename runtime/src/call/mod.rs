@@ -161,7 +161,8 @@ impl ToolResult {
 
     /// Creates the result of a call that was cancelled in the background; its record is written separately.
     pub(crate) fn cancelled(call_id: String, name: String, why: ToolError) -> Self {
-        let receipt = Receipt::begun(call_id.clone(), String::new(), name.clone());
+        let mut receipt = Receipt::begun(call_id.clone(), String::new(), name.clone());
+        receipt.outcome = why.outcome;
         Self::bare(call_id, name, Err(why), receipt)
     }
 

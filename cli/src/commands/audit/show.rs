@@ -82,8 +82,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns all selected records or the last ones, oldest first, each as the part that is printed: a log can be larger than the
-/// memory.
+/// Returns all selected records or the last ones, oldest first, each as the part that is printed.
 fn selected<T>(
     records: LogRecords,
     last: Option<usize>,

@@ -54,8 +54,9 @@ pub(super) async fn start(
         }
     };
     if authorized.is_err() {
-        let broken = || ToolError::new(Outcome::Trap, "the call failed inside the host");
-        return task.finished().await.unwrap_or_else(|| pipeline.refuse(ToolCall::new(id, name, ""), memory, broken()));
+        // A task that ended without a result has left its record.
+        let broken = ToolError::new(Outcome::Trap, "the call failed inside the host");
+        return task.finished().await.unwrap_or_else(|| ToolResult::cancelled(id, name, broken));
     }
     let task_id = format!("task_{number}");
     let acknowledgement = json!({ "task_id": task_id, "status": "running" }).to_string();

@@ -30,7 +30,8 @@ impl<P: Borrow<Pipeline>, M: Borrow<Memory>> UnstartedCall<P, M> {
 impl<P: Borrow<Pipeline>, M: Borrow<Memory>> Drop for UnstartedCall<P, M> {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
-            drop(self.pipeline.borrow().recorder(Arc::new(call), self.memory.borrow()));
+            let memory = self.memory.borrow();
+            drop(self.pipeline.borrow().recorder(Arc::new(call), memory).watched_by(memory.watcher()));
         }
     }
 }
