@@ -100,7 +100,7 @@ fn a_call_that_is_stopped_at_a_limit_names_the_flag_that_raises_it() {
     let hint = |name: &str, flags: &[&str]| crib.run(&[&["call", name, "{}"], flags].concat()).stderr;
     let memory = "hint: `--max-memory=SIZE` raises the limit, if you trust the tool with more\n";
     assert!(hint("grow", &["--max-memory=8MiB"]).contains(memory), "{}", hint("grow", &[]));
-    let time = "hint: `--tool-timeout=TIME` raises the limit, if you trust the tool with more\n";
+    let time = "hint: `--tool-timeout=TIME`, and `--max-timeout=TIME` where that is lower, raises the limit, if you trust the tool with more\n";
     assert!(hint("spin", &["--timeout=200ms"]).contains(time), "{}", hint("spin", &["--timeout=200ms"]));
     let mut entry = crib.entry("grow");
     entry["limits"] = json!({"memoryMb": 4});

@@ -20,8 +20,9 @@ pub(crate) fn limit_hint(outcome: Outcome, own: Option<&LimitRequest>, deadline:
     let is_own = |limit: fn(&LimitRequest) -> bool| own.is_some_and(limit);
     let (flags, field) = match outcome {
         Outcome::Deadline => (
-            "`--tool-timeout=TIME`",
-            is_own(|own| own.deadline.is_some()).then_some(("`timeoutSec` or `timeout_ms`", "`--max-timeout=TIME`")),
+            "`--tool-timeout=TIME`, and `--max-timeout=TIME` where that is lower,",
+            is_own(|own| own.deadline.is_some())
+                .then_some(("`timeoutSec`; in Markdown and records `timeout_ms`", "`--max-timeout=TIME`")),
         ),
         Outcome::Memory => (
             "`--max-memory=SIZE`",
@@ -74,7 +75,7 @@ mod tests {
         own.deadline = Some(Duration::from_secs(60));
         let of_deadline =
             |seconds| limit_hint(Outcome::Deadline, Some(&own), Some(Duration::from_secs(seconds))).expect("a hint");
-        assert!(of_deadline(60).contains("(`timeoutSec` or `timeout_ms`): raise it there"), "{}", of_deadline(60));
+        assert!(of_deadline(60).contains("`timeout_ms`): raise it there"), "{}", of_deadline(60));
         let capped = "the tool's definition asks for 60s, but the limit here is 2s: `--max-timeout=TIME` raises it";
         assert_eq!(of_deadline(2), capped);
         for outcome in Outcome::ALL {
