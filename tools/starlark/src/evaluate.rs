@@ -79,6 +79,8 @@ pub(crate) async fn call(script: Script, entry: Entry, input: impl Future<Output
         if function.get_type() != "function" {
             return Err(Problem::whole(no_function(&script, entry)));
         }
+        // The name and the text are parameters, which an image does not hold.
+        drop(script);
         let returned = match input.await {
             Input::Arguments(arguments) => {
                 let arguments = decode(&eval, "arguments", &arguments)?;

@@ -11,9 +11,7 @@ use std::cell::UnsafeCell;
 use std::hint::black_box;
 use std::ptr;
 use std::slice;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use crate::changes;
 
@@ -21,7 +19,7 @@ use crate::changes;
 const MAX_IMAGE: usize = 256 << 10;
 
 /// Number of bytes for the parameters of an export. Longer ones are placed in new pages.
-const AREA: usize = 512 << 10;
+const AREA: usize = 64 << 10;
 
 /// Number of bytes that the heap has free when an instance starts, so that scripts that fit need no new pages: an image
 /// covers no page that an instance does not start with.
@@ -131,10 +129,12 @@ unsafe extern "C" fn receive(old: *mut u8, old_size: usize, align: usize, size: 
 
 /// Returns unused memory outside of images.
 fn parameter(align: usize, size: usize) -> *mut u8 {
-    let start = OUTSIDE.used.load(Relaxed).next_multiple_of(align);
+    let area = OUTSIDE.area.get().cast::<u8>();
+    let used = OUTSIDE.used.load(Relaxed);
+    let start = used + area.wrapping_add(used).align_offset(align);
     if size <= AREA && start <= AREA - size {
         OUTSIDE.used.store(start + size, Relaxed);
-        return OUTSIDE.area.get().cast::<u8>().wrapping_add(start);
+        return area.wrapping_add(start);
     }
     let at = new_pages(size).unwrap_or_else(|| std::process::abort());
     let [first, end] = &OUTSIDE.pages;
@@ -211,6 +211,7 @@ fn pointer(address: usize) -> *const u8 {
 
 /// Brings this instance, in which nothing has run, into the state of an image. The image itself is a parameter, and so in
 /// none of the places that it changes. One that this component did not make can harm only its own instance.
+#[inline(never)]
 pub(crate) fn apply(image: &[u8]) {
     begin();
     for (address, bytes) in changes::read(image) {
@@ -218,5 +219,6 @@ pub(crate) fn apply(image: &[u8]) {
         // end it.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), pointer(address).cast_mut(), bytes.len()) };
     }
-    black_box(&ALLOCATOR);
+    // Everything may have changed: nothing that was read before is used after this.
+    black_box(&OUTSIDE);
 }

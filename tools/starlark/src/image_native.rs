@@ -3,11 +3,6 @@
 /// Does nothing.
 pub(crate) fn begin() {}
 
-/// Runs `warm`.
-pub(crate) fn prepare(warm: impl FnOnce()) {
-    warm();
-}
-
 /// Returns no image.
 pub(crate) fn of(_: impl FnOnce() -> bool) -> Option<Vec<u8>> {
     None

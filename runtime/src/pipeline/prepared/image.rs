@@ -51,6 +51,7 @@ impl ImageReader {
             if let Some(image) = image {
                 return ScriptSource::Image(image);
             }
+            // Each call counts the fuel of its reading, so that it is the same in all of them.
         } else if prepared.limits.fuel.is_none() && once.is_called.swap(true, Relaxed) {
             self.start(interpreter, prepared, (name, script), entry, when);
         }

@@ -22,21 +22,21 @@ use crate::sandbox::wasi::CappedStream;
 use crate::tool::Limits;
 
 use super::execute::{FreshStore, call_export, early_exit};
-use super::script_image::{Reader, ScriptImage};
+use super::script_image::ScriptImage;
 
 /// Error of an interpreter that exits instead of returning.
 const INTERPRETER_EXITED: &str = "the interpreter exited before the script returned";
 
 /// Compiled and linked interpreter.
 pub(crate) struct Interpreter {
-    component: InstancePre<CallState>,
+    pub(super) component: InstancePre<CallState>,
     check: ComponentExportIndex,
     run: ComponentExportIndex,
     handle: ComponentExportIndex,
+    pub(super) read: ComponentExportIndex,
     run_image: ComponentExportIndex,
     handle_image: ComponentExportIndex,
-    pub(super) reader: Reader,
-    counts_fuel: bool,
+    pub(super) counts_fuel: bool,
 }
 
 /// Form in which the interpreter gets a script.
@@ -79,8 +79,7 @@ impl Sandbox {
         };
         let (check, run, handle) = (export("check")?, export("run")?, export("handle")?);
         let (read, run_image, handle_image) = (export("read")?, export("run-image")?, export("handle-image")?);
-        let reader = Reader::new(compiled, read).map_err(|error| missing(&format!("{error:#}")))?;
-        Ok(Interpreter { check, run, handle, run_image, handle_image, reader, counts_fuel, component })
+        Ok(Interpreter { component, check, run, handle, read, run_image, handle_image, counts_fuel })
     }
 
     /// Calls a script once. Dropping the future stops it.

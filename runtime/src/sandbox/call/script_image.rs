@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use wasmtime::Store;
-use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
+use wasmtime::component::{Component, InstancePre, Linker};
 
 use crate::sandbox::bindings::{EntryPoint, ScriptText};
 use crate::sandbox::program::Sandbox;
@@ -28,20 +28,6 @@ impl ScriptImage {
     }
 }
 
-/// Interpreter whose imports all end it, and its export that reads.
-pub(super) struct Reader {
-    component: InstancePre<CallState>,
-    read: ComponentExportIndex,
-}
-
-impl Reader {
-    pub(super) fn new(component: &Component, read: ComponentExportIndex) -> wasmtime::Result<Self> {
-        let mut linker = Linker::new(component.engine());
-        linker.define_unknown_imports_as_traps(component)?;
-        Ok(Self { component: linker.instantiate_pre(component)?, read })
-    }
-}
-
 impl Sandbox {
     /// Reads a script, and returns its image. `None` if it has none: it has a problem, it calls the host while it is read, or
     /// it needs more time or memory than an image may.
@@ -53,14 +39,21 @@ impl Sandbox {
         when: Option<&str>,
         limits: &Limits,
     ) -> Option<ScriptImage> {
+        let Interpreter { component, read, counts_fuel, .. } = interpreter;
+        let component = &without_imports(component.component()).ok()?;
         let usage = &Arc::new(Usage::default());
-        // An engine that counts fuel has no images: each call counts the fuel of its reading.
-        let store = FreshStore { config: self.bare(None, limits, usage), counts_fuel: false, limits, usage };
-        let Reader { component, read } = &interpreter.reader;
+        let store = FreshStore { config: self.bare(None, limits, usage), counts_fuel: *counts_fuel, limits, usage };
         let run = async |store: &mut Store<CallState>| {
             call_export::<_, Option<Vec<u8>>>(store, component, *read, (script, entry, when)).await
         };
         let image = self.execute(store, |_| early_exit("the interpreter exited while it read a script"), run).await;
         image.ok()?.filter(|image| image.len() <= MAX_IMAGE).map(|image| ScriptImage(image.into()))
     }
+}
+
+/// Links a component so that every call of an import ends it.
+fn without_imports(component: &Component) -> wasmtime::Result<InstancePre<CallState>> {
+    let mut linker = Linker::new(component.engine());
+    linker.define_unknown_imports_as_traps(component)?;
+    linker.instantiate_pre(component)
 }
