@@ -221,7 +221,7 @@ fn calls_at_once_with_one_image_do_not_meet() {
             let calls = (0..32).map(|n| {
                 let runtime = &runtime;
                 async move {
-                    let result = runtime.call(toolcrib::ToolCall::new("c", "t", &format!("{{\"n\":{n}}}"))).await;
+                    let result = runtime.call(toolcrib::ToolCall::new("c", "t", format!("{{\"n\":{n}}}"))).await;
                     assert_eq!(result.content(), format!("[{n}]"));
                 }
             });

@@ -77,7 +77,7 @@ impl ImageReader {
         }
         let (sandbox, interpreter, once) = (self.sandbox.clone(), interpreter.clone(), once.clone());
         let (name, source, when) = (name.to_owned(), script.source.clone(), when.map(str::to_owned));
-        let limits = Limits { deadline: prepared.limits.deadline.min(MAX_READING), ..Limits::default() };
+        let limits = Limits { deadline: prepared.limits.deadline.min(MAX_READING), ..prepared.limits };
         tokio::spawn(async move {
             let text = ScriptText { name: &name, source: &source };
             let image = sandbox.read_script(&interpreter, text, entry, when.as_deref(), &limits).await;
