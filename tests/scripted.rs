@@ -8,6 +8,7 @@ mod events;
 mod exec;
 mod flags;
 mod hooking;
+mod images;
 mod limits;
 mod meta;
 mod problems;

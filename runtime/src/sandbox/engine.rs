@@ -53,6 +53,11 @@ impl EngineSet {
         Ok(Self { plain, metered: OnceLock::new(), instances })
     }
 
+    /// Returns `true` if there is room for an instance beside those of the calls.
+    pub(super) fn has_extra_instances(&self) -> bool {
+        matches!(self.instances, Instances::OfCalls(_))
+    }
+
     /// Returns the engine that counts fuel, or the faster one that does not.
     pub(super) fn get(&self, counts_fuel: bool) -> Result<&GuestEngine, Error> {
         if !counts_fuel {

@@ -24,7 +24,7 @@ pub(crate) use bindings::{
     Answer, EntryPoint, ExecOptions, ExecOutput, GuestFailure, GuestFailureKind, GuestLink, GuestMedia, GuestNative,
     GuestPart, GuestPayload, Invocation, ModelAnswer, ModelQuestion, Opinion, Presentation, ScriptProblem, ScriptText,
 };
-pub(crate) use call::{Interpreter, ScriptCall};
+pub(crate) use call::{Interpreter, ScriptCall, ScriptImage, ScriptSource};
 pub(crate) use engine::Instances;
 pub(crate) use guest_io::{GuestInput, GuestOutput};
 pub(crate) use program::{Program, Sandbox};

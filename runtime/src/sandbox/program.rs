@@ -153,6 +153,11 @@ impl Sandbox {
         linked.map_err(|error| CompileError::Program(format!("{error:#}")))
     }
 
+    /// Returns `true` if there is room for an instance beside those of the calls.
+    pub(crate) fn has_extra_instances(&self) -> bool {
+        self.engines.has_extra_instances()
+    }
+
     fn engine(&self, counts_fuel: bool) -> Result<&GuestEngine, CompileError> {
         self.engines.get(counts_fuel).map_err(|error| CompileError::system(error.to_string()))
     }

@@ -1,9 +1,14 @@
 //! Execution of a script: the code of the module first, then its entry. Every call has a fresh module; only the frozen
 //! built-ins outlive a call.
 
+use std::future::ready;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
 use starlark::PrintHandler;
 use starlark::environment::Module;
 use starlark::eval::Evaluator;
+use starlark::syntax::AstModule;
 use starlark::values::Value;
 
 use crate::bindings::exports::toolcrib::script::interpreter::{Entry, Problem, Script};
@@ -12,31 +17,32 @@ use crate::{dialect, globals, json, modules};
 /// Maximum nested calls. A call takes some of the sandbox's stack, and a trap has no line and no column.
 pub(crate) const MAX_CALLS: usize = 128;
 
+/// Input of one call of an entry.
+pub(crate) enum Input {
+    /// JSON object for `run`.
+    Arguments(String),
+    /// Name of an event and its JSON text for `handle`.
+    Event { name: String, payload: String },
+}
+
 /// Calls `run` with a JSON object and returns the JSON text of its result.
-pub(crate) fn run(script: &Script, arguments: &str) -> Result<String, Problem> {
-    call(script, Entry::Run, |eval, function| {
-        let arguments = decode(eval, "arguments", arguments)?;
-        Ok(eval.eval_function(function, &[arguments], &[])?)
-    })
+pub(crate) fn run(script: Script, arguments: String) -> Result<String, Problem> {
+    at_once(call(script, Entry::Run, ready(Input::Arguments(arguments))))
 }
 
 /// Calls `handle` with an event if the condition holds, and returns the JSON text of its result.
 pub(crate) fn handle(
-    script: &Script,
+    script: Script,
     when: Option<&str>,
-    event: &str,
-    payload: &str,
+    name: String,
+    payload: String,
 ) -> Result<Option<String>, Problem> {
     if let Some(when) = when
-        && !holds(when, event, payload)?
+        && !holds(dialect::expression(when)?, &name, &payload)?
     {
         return Ok(None);
     }
-    let returned = call(script, Entry::Handle, |eval, function| {
-        let payload = decode(eval, "payload", payload)?;
-        Ok(eval.eval_function(function, &[eval.heap().alloc(event), payload], &[])?)
-    })?;
-    Ok(Some(returned))
+    at_once(call(script, Entry::Handle, ready(Input::Event { name, payload }))).map(Some)
 }
 
 /// Message for a script without its entry.
@@ -59,36 +65,52 @@ pub(crate) fn names(entry: Entry) -> (&'static str, &'static str) {
     }
 }
 
-fn call(
-    script: &Script,
-    entry: Entry,
-    enter: impl for<'v> FnOnce(&mut Evaluator<'v, '_, '_>, Value<'v>) -> Result<Value<'v>, Problem>,
-) -> Result<String, Problem> {
+/// Reads a script, waits for the input, and calls the entry with it.
+pub(crate) async fn call(script: Script, entry: Entry, input: impl Future<Output = Input>) -> Result<String, Problem> {
     let parsed = dialect::parse(&script.name, &script.source)?;
     if let Some(problem) = dialect::loads(&parsed).into_iter().next() {
         return Err(problem);
     }
-    Module::with_temp_heap(|module| {
+    Module::with_temp_heap_async(async |module| {
         let mut eval = evaluator(&module)?;
         eval.eval_module(parsed, globals::get())?;
         let name = names(entry).1;
-        let function = module.get(name).ok_or_else(|| Problem::whole(missing(script, entry)))?;
+        let function = module.get(name).ok_or_else(|| Problem::whole(missing(&script, entry)))?;
         if function.get_type() != "function" {
-            return Err(Problem::whole(no_function(script, entry)));
+            return Err(Problem::whole(no_function(&script, entry)));
         }
-        let returned = enter(&mut eval, function)?;
+        // The name and the text are parameters, which an image does not hold.
+        drop(script);
+        let returned = match input.await {
+            Input::Arguments(arguments) => {
+                let arguments = decode(&eval, "arguments", &arguments)?;
+                eval.eval_function(function, &[arguments], &[])?
+            }
+            Input::Event { name, payload } => {
+                let payload = decode(&eval, "payload", &payload)?;
+                eval.eval_function(function, &[eval.heap().alloc(name), payload], &[])?
+            }
+        };
         json::encode(returned).map_err(|error| Problem::whole(format!("{name} returned {error}")))
     })
+    .await
+}
+
+/// Result of a call that has its input.
+fn at_once<T>(call: impl Future<Output = T>) -> T {
+    match pin!(call).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => unreachable!("a call waits only for its input"),
+    }
 }
 
 /// `true` if the condition of a hook holds for an event.
-fn holds(when: &str, event: &str, payload: &str) -> Result<bool, Problem> {
-    let parsed = dialect::expression(when)?;
+pub(crate) fn holds(when: AstModule, event: &str, payload: &str) -> Result<bool, Problem> {
     Module::with_temp_heap(|module| {
         let mut eval = evaluator(&module)?;
         module.set("event", module.heap().alloc(event));
         module.set("payload", decode(&eval, "payload", payload)?);
-        let value = eval.eval_module(parsed, globals::get()).map_err(|error| Problem::from(error).of("when"))?;
+        let value = eval.eval_module(when, globals::get()).map_err(|error| Problem::from(error).of("when"))?;
         value.unpack_bool().ok_or_else(|| {
             Problem::whole(format!("when must be True or False, found {} of type {}", shown(value), value.get_type()))
         })
@@ -130,7 +152,7 @@ mod tests {
     }
 
     fn failed(source: &str) -> (u32, u32, String) {
-        let problem = run(&script(source), "{}").expect_err("it fails");
+        let problem = run(script(source), "{}".to_owned()).expect_err("it fails");
         (problem.line, problem.column, problem.message)
     }
 
@@ -152,7 +174,7 @@ mod tests {
     fn a_script_must_define_its_entry() {
         assert_eq!(failed("x = 1"), wrong(0, 0, "tool script \"t\" must define a 'run' function"));
         assert_eq!(failed("run = 1"), wrong(0, 0, "tool script \"t\": 'run' must be a function"));
-        let handled = handle(&script("handle = 1"), None, "e", "{}").expect_err("no function");
+        let handled = handle(script("handle = 1"), None, "e".to_owned(), "{}".to_owned()).expect_err("no function");
         assert_eq!(handled.message, "hook script \"t\": 'handle' must be a function");
     }
 
@@ -180,8 +202,9 @@ mod tests {
 
     #[test]
     fn a_condition_decides_whether_a_hook_is_asked() {
-        let hook = script("def handle(event, payload):\n    return block(event + payload['x'])");
-        let asked = |when| handle(&hook, when, "tool.pre", r#"{"x":"!"}"#).map_err(|problem| problem.message);
+        let hook = || script("def handle(event, payload):\n    return block(event + payload['x'])");
+        let event = || ("tool.pre".to_owned(), r#"{"x":"!"}"#.to_owned());
+        let asked = |when| handle(hook(), when, event().0, event().1).map_err(|problem| problem.message);
         let blocked = Ok(Some(r#"{"action":"block","reason":"tool.pre!"}"#.to_owned()));
         assert_eq!(asked(None), blocked);
         assert_eq!(asked(Some("event == 'tool.pre' and 'x' in payload")), blocked);
@@ -196,8 +219,8 @@ mod tests {
 
     #[test]
     fn no_call_sees_what_another_left() {
-        let counts = script("seen = []\n\ndef run(args):\n    seen.append(1)\n    return len(seen)");
-        assert_eq!(run(&counts, "{}").ok().as_deref(), Some("1"));
-        assert_eq!(run(&counts, "{}").ok().as_deref(), Some("1"));
+        let counts = || script("seen = []\n\ndef run(args):\n    seen.append(1)\n    return len(seen)");
+        assert_eq!(run(counts(), "{}".to_owned()).ok().as_deref(), Some("1"));
+        assert_eq!(run(counts(), "{}".to_owned()).ok().as_deref(), Some("1"));
     }
 }

@@ -9,6 +9,7 @@ mod exec;
 mod fs;
 mod hash;
 mod hooks;
+#[cfg_attr(not(target_arch = "wasm32"), path = "modules/http_native.rs")]
 mod http;
 mod json;
 mod log;

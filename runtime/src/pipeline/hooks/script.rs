@@ -15,7 +15,7 @@ use crate::hook::{FinishedCall, Hook, Modification, ProposedCall, Review, Verdic
 use crate::pipeline::prepared::ScriptHook;
 use crate::pipeline::services::CallServices;
 use crate::pipeline::state::{CallScope, Memory, Pipeline};
-use crate::sandbox::{GuestInput, GuestOutput, ScriptCall, ScriptText, Usage, WasiExtras};
+use crate::sandbox::{EntryPoint, GuestInput, GuestOutput, ScriptCall, Usage, WasiExtras};
 use crate::tool::{Body, HookPoint, Limits, Service};
 
 use super::payload::{Answer, clipped_reason, finished, modified_arguments, parse_answer, proposed, replaced};
@@ -108,9 +108,11 @@ impl<'a> ScriptHandler<'a> {
         let services = CallServices::for_hook_script(pipeline, prepared, (memory, depth), limits, &usage);
         let (grant, provided) = (&prepared.grant, WasiExtras::default());
         let call = GuestInput { argv: &[], stdin: Bytes::new(), grant, credentials: None, limits, extras: provided };
-        let text = ScriptText { name: self.hook.name(), source: &script.source };
+        let when = definition.when.expression.as_deref();
+        let script = (self.hook.name(), script.as_ref());
+        let source = pipeline.interpreters.source(&interpreter, prepared, script, EntryPoint::Handle, when);
         let GuestOutput { result: answer, stderr, .. } =
-            pipeline.sandbox.interpret(&interpreter, text, act, call, Some(services), &usage).await;
+            pipeline.sandbox.interpret(&interpreter, source, act, call, Some(services), &usage).await;
         drop(permits);
         self.log.lock().unwrap_or_else(PoisonError::into_inner).push_str(&String::from_utf8_lossy(&stderr));
         answer?.map_err(|wrong| ToolError::new(Outcome::Failed, wrong.message))

@@ -1,5 +1,5 @@
 //! Compiles the interpreter of scripts once for all of them, and once more with fuel counting. Compilation is
-//! the host's own work: no script spends its time on it.
+//! the host's own work: no script spends its time on it. So is the reading of scripts for their images.
 
 use std::sync::Arc;
 
@@ -8,10 +8,12 @@ use futures::FutureExt;
 
 use crate::error::{Outcome, ToolError};
 use crate::sandbox::compiler::CompileError;
-use crate::sandbox::{Interpreter, Sandbox};
+use crate::sandbox::{EntryPoint, Interpreter, Sandbox, ScriptSource};
+use crate::tool::Script;
 
 use super::PreparedTool;
 use super::compile_once::{CompileOnce, Compiled};
+use super::image::ImageReader;
 use super::program::NOT_NOW;
 
 /// The interpreter's bytes and its two compiled forms.
@@ -20,12 +22,14 @@ pub(crate) struct Interpreters {
     bytes: Option<Bytes>,
     plain: CompileOnce<Interpreter>,
     metered: CompileOnce<Interpreter>,
+    images: ImageReader,
 }
 
 impl Interpreters {
     /// Creates the state of an interpreter that is not compiled; without `bytes` no script can run.
     pub(crate) fn new(sandbox: Arc<Sandbox>, bytes: Option<Bytes>) -> Self {
-        Self { sandbox, bytes, plain: CompileOnce::default(), metered: CompileOnce::default() }
+        let images = ImageReader::new(sandbox.clone());
+        Self { sandbox, bytes, plain: CompileOnce::default(), metered: CompileOnce::default(), images }
     }
 
     /// Returns the interpreter for the scripts of a tool or hook.
@@ -49,6 +53,18 @@ impl Interpreters {
             Ok(compiled) => compiled.map_err(|why| bad(&format!("the interpreter of scripts cannot be run: {why}"))),
             Err(_) => Err(bad(NOT_NOW)),
         }
+    }
+
+    /// Returns the form of a named script for the next call: its image if there is one, else its text.
+    pub(crate) fn source<'a>(
+        &self,
+        interpreter: &Arc<Interpreter>,
+        prepared: &'a PreparedTool,
+        script: (&'a str, &'a Script),
+        entry: EntryPoint,
+        when: Option<&str>,
+    ) -> ScriptSource<'a> {
+        self.images.source(interpreter, prepared, script, entry, when)
     }
 }
 

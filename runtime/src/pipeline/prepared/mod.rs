@@ -3,6 +3,7 @@
 
 mod compile_once;
 pub(crate) mod compute;
+mod image;
 mod interpreter;
 mod program;
 mod script_hook;
@@ -27,6 +28,7 @@ use crate::tool::{Limits, Tool};
 
 use compile_once::CompileOnce;
 use compute::{aside, at_once};
+use image::ImageOnce;
 
 pub(crate) use interpreter::Interpreters;
 pub(crate) use program::ProgramCompiler;
@@ -74,6 +76,8 @@ pub(crate) struct PreparedTool {
     /// Permits for computations on blocking threads.
     asides: Semaphore,
     program: Arc<CompileOnce<Program>>,
+    /// Image of its script.
+    image: Arc<ImageOnce>,
     /// Values of its secrets, read by the first call that needs them.
     pub(crate) credentials: OnceCell<Arc<Credentials>>,
     /// Digest of its definition, computed for the first record or request for approval.
@@ -112,6 +116,7 @@ impl PreparedTool {
             permits,
             asides: Semaphore::new(MAX_ASIDE),
             program: Arc::default(),
+            image: Arc::default(),
             credentials: OnceCell::new(),
             definition: OnceLock::new(),
         }

@@ -10,7 +10,7 @@ use crate::error::{Outcome, ToolError};
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::services::CallServices;
 use crate::pipeline::state::{CallScope, Execution, Pipeline, unless_cancelled};
-use crate::sandbox::{GuestInput, GuestOutput, Interpreter, ScriptCall, ScriptProblem, ScriptText, WasiExtras};
+use crate::sandbox::{EntryPoint, GuestInput, GuestOutput, Interpreter, ScriptCall, ScriptProblem, WasiExtras};
 use crate::schema;
 use crate::tool::Script;
 
@@ -22,7 +22,7 @@ use super::{Answer, RunInput};
 pub(super) async fn run(
     pipeline: &Arc<Pipeline>,
     execution: &Execution<'_>,
-    (interpreter, script): (&Interpreter, &Script),
+    (interpreter, script): (&Arc<Interpreter>, &Script),
     RunInput { checked, credentials, limits }: RunInput<'_>,
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
@@ -31,9 +31,9 @@ pub(super) async fn run(
     let services = CallServices::for_tool_script(pipeline, (tool, prepared), scope, limits, &recorder.usage);
     let (grant, provided) = (&prepared.grant, WasiExtras::default());
     let call = GuestInput { argv: &[], stdin: Bytes::new(), grant, credentials, limits, extras: provided };
-    let text = ScriptText { name: &tool.name, source: &script.source };
+    let source = pipeline.interpreters.source(interpreter, prepared, (&tool.name, script), EntryPoint::Run, None);
     let act = ScriptCall::Run { arguments: &checked.text };
-    let run = pipeline.sandbox.interpret(interpreter, text, act, call, Some(services), &recorder.usage);
+    let run = pipeline.sandbox.interpret(interpreter, source, act, call, Some(services), &recorder.usage);
     let GuestOutput { result: answer, stderr, .. } = unless_cancelled(scope.turn, pin!(run)).await?;
     let mut log = recorder.decode(stderr);
     if let Ok(Err(wrong)) = &answer {

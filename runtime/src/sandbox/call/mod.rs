@@ -4,7 +4,9 @@ mod command;
 mod execute;
 mod rich;
 mod script;
+mod script_image;
 mod typed;
 mod values;
 
-pub(crate) use script::{Interpreter, ScriptCall};
+pub(crate) use script::{Interpreter, ScriptCall, ScriptSource};
+pub(crate) use script_image::ScriptImage;

@@ -1,5 +1,6 @@
 //! Calls of scripts. The interpreter is a guest with exports of its own; every call gets a fresh instance, which starts from
-//! the memory that the interpreter had when it was built.
+//! the memory that the interpreter had when it was built. A call with the image of its script goes on from there with the
+//! memory that the interpreter had when it had read the script.
 
 use std::sync::Arc;
 
@@ -21,17 +22,29 @@ use crate::sandbox::wasi::CappedStream;
 use crate::tool::Limits;
 
 use super::execute::{FreshStore, call_export, early_exit};
+use super::script_image::ScriptImage;
 
 /// Error of an interpreter that exits instead of returning.
 const INTERPRETER_EXITED: &str = "the interpreter exited before the script returned";
 
 /// Compiled and linked interpreter.
 pub(crate) struct Interpreter {
-    component: InstancePre<CallState>,
+    pub(super) component: InstancePre<CallState>,
     check: ComponentExportIndex,
     run: ComponentExportIndex,
     handle: ComponentExportIndex,
-    counts_fuel: bool,
+    pub(super) read: ComponentExportIndex,
+    run_image: ComponentExportIndex,
+    handle_image: ComponentExportIndex,
+    pub(super) counts_fuel: bool,
+}
+
+/// Form in which the interpreter gets a script.
+pub(crate) enum ScriptSource<'a> {
+    /// Text, which the call reads.
+    Text(ScriptText<'a>),
+    /// Image of the script after it was read.
+    Image(&'a ScriptImage),
 }
 
 /// Function of a script to call, with its parameters.
@@ -65,14 +78,15 @@ impl Sandbox {
                 .ok_or_else(|| missing(&format!("`{INTERPRETER}` has no `{name}`")))
         };
         let (check, run, handle) = (export("check")?, export("run")?, export("handle")?);
-        Ok(Interpreter { component, check, run, handle, counts_fuel })
+        let (read, run_image, handle_image) = (export("read")?, export("run-image")?, export("handle-image")?);
+        Ok(Interpreter { component, check, run, handle, read, run_image, handle_image, counts_fuel })
     }
 
     /// Calls a script once. Dropping the future stops it.
     pub(crate) async fn interpret(
         &self,
         interpreter: &Interpreter,
-        script: ScriptText<'_>,
+        script: ScriptSource<'_>,
         call: ScriptCall<'_>,
         input: GuestInput<'_>,
         services: Option<Arc<dyn HostServices>>,
@@ -98,18 +112,27 @@ impl Sandbox {
 
     async fn call_script(
         &self,
-        Interpreter { component, run, handle, .. }: &Interpreter,
-        script: ScriptText<'_>,
+        interpreter: &Interpreter,
+        script: ScriptSource<'_>,
         call: ScriptCall<'_>,
         store: FreshStore<'_>,
     ) -> Result<ScriptResult, ToolError> {
-        let run = async |store: &mut Store<CallState>| match call {
-            ScriptCall::Run { arguments } => {
+        let Interpreter { component, run, handle, run_image, handle_image, .. } = interpreter;
+        let run = async |store: &mut Store<CallState>| match (script, call) {
+            (ScriptSource::Text(script), ScriptCall::Run { arguments }) => {
                 let result = call_export::<_, Result<String, _>>(store, component, *run, (script, arguments)).await;
                 result.map(|result| result.map(Some))
             }
-            ScriptCall::Handle { when, event, payload } => {
+            (ScriptSource::Image(image), ScriptCall::Run { arguments }) => {
+                let input = (image.bytes(), arguments);
+                let result = call_export::<_, Result<String, _>>(store, component, *run_image, input).await;
+                result.map(|result| result.map(Some))
+            }
+            (ScriptSource::Text(script), ScriptCall::Handle { when, event, payload }) => {
                 call_export(store, component, *handle, (script, when, event, payload)).await
+            }
+            (ScriptSource::Image(image), ScriptCall::Handle { event, payload, .. }) => {
+                call_export(store, component, *handle_image, (image.bytes(), event, payload)).await
             }
         };
         self.execute(store, |_| early_exit(INTERPRETER_EXITED), run).await
