@@ -2,6 +2,7 @@
 //! the same answer with an image as without, and sees nothing of another call.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use wasmtime::component::{Component, Instance, Linker, Val};
@@ -112,7 +113,6 @@ fn a_script_that_was_read_goes_on_as_one_that_is_read_now() {
 
     // The image of a small script is small: nothing that reading has freed is part of it.
     let small = size(&bare.image(counts, "run", None).expect("an image"));
-    eprintln!("the image of four lines has {small} bytes");
     assert!((1000..64 << 10).contains(&small), "{small}");
 
     // A script that calls the host, has a problem or needs much memory while it is read has no image.
@@ -148,6 +148,42 @@ fn answers(source: &str) -> Vec<String> {
 
 fn answer(message: &Value) -> String {
     message["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{message}")).to_owned()
+}
+
+#[test]
+fn later_calls_do_not_run_the_top_level_again() {
+    let source = "def count():\n    n = 0\n    for i in range(60000):\n        n = (n + i) % 7\n    return n\n\nN = count()\n\ndef run(args):\n    return N";
+    let crib = project(&[("t.md", &format!("---\nscript: |\n{}---\nA tool.\n", indented(source)))]);
+    let mut client = Client::initialized(&crib, &["--tools", "t.md"], &json!({}));
+    let mut time = || {
+        let message = client.call("t", &json!({}));
+        message["result"]["_meta"]["toolcrib/receipt"]["cpuMs"].as_f64().unwrap_or_else(|| panic!("{message}"))
+    };
+    let (first, until) = (time(), Instant::now() + Duration::from_secs(60));
+    while time() * 4.0 > first {
+        assert!(Instant::now() < until, "each call takes as long as the first, {first} ms");
+    }
+}
+
+#[test]
+fn a_script_runs_in_the_memory_that_its_file_grants() {
+    let source = "def run(args):\n    return len(args[\"x\"])";
+    let file = format!(
+        "---\nparameters: {{x: {{type: string}}}}\nlimits: {{memoryMb: 5}}\nscript: |\n{}---\nA tool.\n",
+        indented(source)
+    );
+    let crib = project(&[("t.md", &file)]);
+    let mut client = Client::initialized(&crib, &["--tools", "t.md"], &json!({}));
+    for _ in 0..CALLS {
+        assert_eq!(answer(&client.call("t", &json!({"x": "y"}))), "1");
+    }
+    // With more memory, arguments that are longer than all that is free at first.
+    let file = file.replace("memoryMb: 5", "memoryMb: 16");
+    fs::write(crib.path("t.md"), file).unwrap();
+    let mut client = Client::initialized(&crib, &["--tools", "t.md"], &json!({}));
+    for _ in 0..CALLS {
+        assert_eq!(answer(&client.call("t", &json!({"x": "y".repeat(2 << 20)}))), "2097152");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Encoding of the differences of two equally long texts of bytes: runs of changed bytes, each after its address and its
+//! Encoding of the differences of two equally long pieces of memory: runs of changed bytes, each after its address and its
 //! length, as two numbers of 32 bits.
 
 /// Number of bytes that are compared at once.
@@ -30,13 +30,13 @@ pub(crate) fn write(old: &[u8], new: &[u8], start: usize, out: &mut [u8]) -> Opt
     Some(used)
 }
 
-/// Index of the first unit that differs, from `at` on.
+/// Returns the index of the first unit that differs, from `at` on.
 fn differing(old: &[[u8; UNIT]], new: &[[u8; UNIT]], at: usize) -> Option<usize> {
     let differs = old.get(at..)?.iter().zip(new.get(at..)?).position(|(old, new)| old != new)?;
     Some(at + differs)
 }
 
-/// Index behind the run of changed units that begins at `first`.
+/// Returns the index behind the run of changed units that begins at `first`.
 fn end_of_run(old: &[[u8; UNIT]], new: &[[u8; UNIT]], first: usize) -> usize {
     let mut end = first + 1;
     while let Some(next) = differing(old, new, end)

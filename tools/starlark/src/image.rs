@@ -18,12 +18,13 @@ use crate::changes;
 /// Maximum size of an image, in bytes.
 const MAX_IMAGE: usize = 256 << 10;
 
-/// Number of bytes for the parameters of an export. Longer ones are placed in new pages.
-const AREA: usize = 64 << 10;
+/// Number of bytes for the parameters of an export: an image, and as much again as scripts mostly get. Longer ones are placed in
+/// new pages.
+const AREA: usize = MAX_IMAGE + (64 << 10);
 
 /// Number of bytes that the heap has free when an instance starts, so that scripts that fit need no new pages: an image
-/// covers no page that an instance does not start with.
-const FREE: usize = 3 << 20;
+/// covers no page that an instance does not start with. An instance starts with 4.3 MiB.
+const FREE: usize = 21 << 16;
 
 const PAGE: usize = 1 << 16;
 
@@ -77,6 +78,8 @@ unsafe impl GlobalAlloc for Allocator {
         unsafe {
             if OUTSIDE.clears.load(Relaxed) {
                 at.write_bytes(0, layout.size());
+                // The compiler may not leave out a write to memory that is freed next.
+                black_box(at);
             }
             System.dealloc(at, layout);
         }
@@ -159,7 +162,7 @@ pub(crate) fn begin() {
 /// Prepares the state in which every instance starts: `warm` runs, leaves nothing that is freed, and enough memory is free.
 pub(crate) fn prepare(warm: impl FnOnce()) {
     OUTSIDE.clears.store(true, Relaxed);
-    drop(Vec::<u8>::with_capacity(FREE));
+    drop(black_box(Vec::<u8>::with_capacity(FREE)));
     warm();
     OUTSIDE.clears.store(false, Relaxed);
 }
@@ -167,7 +170,7 @@ pub(crate) fn prepare(warm: impl FnOnce()) {
 /// Returns the image of what `read` does, if `read` returns `true`; none if it is too large, or needed new pages.
 pub(crate) fn of(read: impl FnOnce() -> bool) -> Option<Vec<u8>> {
     let end = memory_size::<0>() * PAGE;
-    let covered = covered(end);
+    let covered = covered(end)?;
     let before = new_pages(end + MAX_IMAGE)?;
     let pages = memory_size::<0>();
     for &(start, end) in &covered {
@@ -196,13 +199,15 @@ pub(crate) fn of(read: impl FnOnce() -> bool) -> Option<Vec<u8>> {
     Some(image.get(..used)?.to_vec())
 }
 
-/// Ranges of the memory that an image covers: all but the stack, which is in front, and the state outside.
-fn covered(end: usize) -> [(usize, usize); 2] {
+/// Returns the ranges of the memory that an image covers: all but the stack, which is in front, and the state outside; `None` if the
+/// linker has placed them otherwise.
+fn covered(end: usize) -> Option<[(usize, usize); 2]> {
     unsafe extern "C" {
         static __stack_high: u8;
     }
-    let outside = (&raw const OUTSIDE).addr();
-    [((&raw const __stack_high).addr(), outside), (outside + size_of::<Outside>(), end)]
+    let (first, outside) = ((&raw const __stack_high).addr(), (&raw const OUTSIDE).addr());
+    let ranges = [(first, outside), (outside + size_of::<Outside>(), end)];
+    ranges.iter().all(|(start, end)| start <= end).then_some(ranges)
 }
 
 fn pointer(address: usize) -> *const u8 {

@@ -5,36 +5,57 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::sandbox::{EntryPoint, Interpreter, Sandbox, ScriptImage, ScriptSource, ScriptText};
 use crate::tool::{Limits, Script};
 
 use super::PreparedTool;
 
-/// Maximum time for the reading of a script.
-const MAX_READING: Duration = Duration::from_secs(1);
+/// Maximum time for the reading of a script, which takes turns with the calls on their threads.
+const MAX_READING: Duration = Duration::from_millis(200);
+/// Maximum size of all images together, in bytes. Without room, a script is read in each call.
+const MAX_TOTAL: usize = 64 << 20;
 
 /// Image of one script.
 #[derive(Default)]
 pub(crate) struct ImageOnce {
     /// `true` after the first call.
     is_called: AtomicBool,
-    /// `true` if the reading was started.
+    /// `true` while the script is read, and once there is a result.
     is_started: AtomicBool,
     /// Result of the reading; `None` if the script has no image.
-    result: OnceLock<Option<ScriptImage>>,
+    result: OnceLock<Option<KeptImage>>,
+}
+
+/// Image with its room among all.
+struct KeptImage {
+    image: ScriptImage,
+    _room: OwnedSemaphorePermit,
+}
+
+/// Reading of a script that was started. If it ends without a result, a later call starts it again.
+struct Reading(Arc<ImageOnce>);
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if self.0.result.get().is_none() {
+            self.0.is_started.store(false, Relaxed);
+        }
+    }
 }
 
 /// Reads scripts for their images, one at a time.
 pub(crate) struct ImageReader {
     sandbox: Arc<Sandbox>,
     turn: Arc<Semaphore>,
+    /// Bytes that further images may have.
+    room: Arc<Semaphore>,
 }
 
 impl ImageReader {
     pub(super) fn new(sandbox: Arc<Sandbox>) -> Self {
-        Self { sandbox, turn: Arc::new(Semaphore::new(1)) }
+        Self { sandbox, turn: Arc::new(Semaphore::new(1)), room: Arc::new(Semaphore::new(MAX_TOTAL)) }
     }
 
     /// Returns the form of a script for the next call: its image if there is one, else its text.
@@ -48,7 +69,7 @@ impl ImageReader {
     ) -> ScriptSource<'a> {
         let once = &prepared.image;
         if let Some(image) = once.result.get() {
-            if let Some(image) = image {
+            if let Some(KeptImage { image, .. }) = image {
                 return ScriptSource::Image(image);
             }
             // Each call counts the fuel of its reading, so that it is the same in all of them.
@@ -75,14 +96,24 @@ impl ImageReader {
         if once.is_started.swap(true, Relaxed) {
             return;
         }
-        let (sandbox, interpreter, once) = (self.sandbox.clone(), interpreter.clone(), once.clone());
+        let (sandbox, interpreter, room) = (self.sandbox.clone(), interpreter.clone(), self.room.clone());
         let (name, source, when) = (name.to_owned(), script.source.clone(), when.map(str::to_owned));
         let limits = Limits { deadline: prepared.limits.deadline.min(MAX_READING), ..prepared.limits };
+        let reading = Reading(once.clone());
         tokio::spawn(async move {
             let text = ScriptText { name: &name, source: &source };
-            let image = sandbox.read_script(&interpreter, text, entry, when.as_deref(), &limits).await;
-            let _ = once.result.set(image);
+            // A fault of the system says nothing about the script.
+            if let Ok(image) = sandbox.read_script(&interpreter, text, entry, when.as_deref(), &limits).await {
+                let _ = reading.0.result.set(image.and_then(|image| kept(image, &room)));
+            }
             drop(turn);
         });
     }
+}
+
+/// Keeps an image, if there is room for it.
+fn kept(image: ScriptImage, room: &Arc<Semaphore>) -> Option<KeptImage> {
+    let size = u32::try_from(image.size()).ok()?;
+    let room = room.clone().try_acquire_many_owned(size).ok()?;
+    Some(KeptImage { image, _room: room })
 }

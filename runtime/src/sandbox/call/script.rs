@@ -22,7 +22,7 @@ use crate::sandbox::wasi::CappedStream;
 use crate::tool::Limits;
 
 use super::execute::{FreshStore, call_export, early_exit};
-use super::script_image::ScriptImage;
+use super::script_image::{ImageExports, ScriptImage};
 
 /// Error of an interpreter that exits instead of returning.
 const INTERPRETER_EXITED: &str = "the interpreter exited before the script returned";
@@ -33,9 +33,8 @@ pub(crate) struct Interpreter {
     check: ComponentExportIndex,
     run: ComponentExportIndex,
     handle: ComponentExportIndex,
-    pub(super) read: ComponentExportIndex,
-    run_image: ComponentExportIndex,
-    handle_image: ComponentExportIndex,
+    /// `None` if it makes no images of scripts.
+    pub(super) images: Option<ImageExports>,
     pub(super) counts_fuel: bool,
 }
 
@@ -78,8 +77,12 @@ impl Sandbox {
                 .ok_or_else(|| missing(&format!("`{INTERPRETER}` has no `{name}`")))
         };
         let (check, run, handle) = (export("check")?, export("run")?, export("handle")?);
-        let (read, run_image, handle_image) = (export("read")?, export("run-image")?, export("handle-image")?);
-        Ok(Interpreter { component, check, run, handle, read, run_image, handle_image, counts_fuel })
+        let images = || {
+            let [read, run, handle] = [export("read").ok()?, export("run-image").ok()?, export("handle-image").ok()?];
+            Some(ImageExports { read, run, handle })
+        };
+        let images = images();
+        Ok(Interpreter { component, check, run, handle, images, counts_fuel })
     }
 
     /// Calls a script once. Dropping the future stops it.
@@ -117,22 +120,22 @@ impl Sandbox {
         call: ScriptCall<'_>,
         store: FreshStore<'_>,
     ) -> Result<ScriptResult, ToolError> {
-        let Interpreter { component, run, handle, run_image, handle_image, .. } = interpreter;
+        let Interpreter { component, run, handle, .. } = interpreter;
         let run = async |store: &mut Store<CallState>| match (script, call) {
             (ScriptSource::Text(script), ScriptCall::Run { arguments }) => {
                 let result = call_export::<_, Result<String, _>>(store, component, *run, (script, arguments)).await;
                 result.map(|result| result.map(Some))
             }
             (ScriptSource::Image(image), ScriptCall::Run { arguments }) => {
-                let input = (image.bytes(), arguments);
-                let result = call_export::<_, Result<String, _>>(store, component, *run_image, input).await;
+                let input = (&*image.bytes, arguments);
+                let result = call_export::<_, Result<String, _>>(store, component, image.exports.run, input).await;
                 result.map(|result| result.map(Some))
             }
             (ScriptSource::Text(script), ScriptCall::Handle { when, event, payload }) => {
                 call_export(store, component, *handle, (script, when, event, payload)).await
             }
             (ScriptSource::Image(image), ScriptCall::Handle { event, payload, .. }) => {
-                call_export(store, component, *handle_image, (image.bytes(), event, payload)).await
+                call_export(store, component, image.exports.handle, (&*image.bytes, event, payload)).await
             }
         };
         self.execute(store, |_| early_exit(INTERPRETER_EXITED), run).await

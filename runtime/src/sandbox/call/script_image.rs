@@ -1,12 +1,13 @@
 //! Images of scripts: the memory of the interpreter after it has read a script, which every call of the script starts from.
-//! The interpreter that reads has no imports, so an image holds nothing but the script. It comes from a guest and is not
+//! Every import ends the interpreter that reads, so an image holds nothing but the script. It comes from a guest and is not
 //! checked: it only ever returns to an instance of the same interpreter.
 
 use std::sync::Arc;
 
 use wasmtime::Store;
-use wasmtime::component::{Component, InstancePre, Linker};
+use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 
+use crate::error::{Outcome, ToolError};
 use crate::sandbox::bindings::{EntryPoint, ScriptText};
 use crate::sandbox::program::Sandbox;
 use crate::sandbox::state::CallState;
@@ -19,18 +20,34 @@ use super::script::Interpreter;
 /// Maximum size of an image, in bytes. A larger one is dropped.
 const MAX_IMAGE: usize = 256 << 10;
 
-/// Image of a script that was read.
-pub(crate) struct ScriptImage(Box<[u8]>);
+/// Exports of an interpreter that makes images.
+#[derive(Clone, Copy)]
+pub(super) struct ImageExports {
+    pub(super) read: ComponentExportIndex,
+    pub(super) run: ComponentExportIndex,
+    pub(super) handle: ComponentExportIndex,
+}
+
+/// Image of a script that was read, and the exports that start from it.
+pub(crate) struct ScriptImage {
+    pub(super) bytes: Box<[u8]>,
+    pub(super) exports: ImageExports,
+}
 
 impl ScriptImage {
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.0
+    /// Returns the size in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
     }
 }
 
 impl Sandbox {
-    /// Reads a script, and returns its image. `None` if it has none: it has a problem, it calls the host while it is read, or
-    /// it needs more time or memory than an image may.
+    /// Reads a script, and returns its image. `None` if it has none: it has a problem, it calls the host while it is read, it
+    /// needs more time or memory than an image may, or the interpreter makes no images.
+    ///
+    /// # Errors
+    ///
+    /// The system has no room for an instance now.
     pub(crate) async fn read_script(
         &self,
         interpreter: &Interpreter,
@@ -38,16 +55,22 @@ impl Sandbox {
         entry: EntryPoint,
         when: Option<&str>,
         limits: &Limits,
-    ) -> Option<ScriptImage> {
-        let Interpreter { component, read, counts_fuel, .. } = interpreter;
-        let component = &without_imports(component.component()).ok()?;
+    ) -> Result<Option<ScriptImage>, ToolError> {
+        let Interpreter { component, images, counts_fuel, .. } = interpreter;
+        let Some(exports) = *images else { return Ok(None) };
+        let Ok(component) = &without_imports(component.component()) else { return Ok(None) };
         let usage = &Arc::new(Usage::default());
         let store = FreshStore { config: self.bare(None, limits, usage), counts_fuel: *counts_fuel, limits, usage };
         let run = async |store: &mut Store<CallState>| {
-            call_export::<_, Option<Vec<u8>>>(store, component, *read, (script, entry, when)).await
+            call_export::<_, Option<Vec<u8>>>(store, component, exports.read, (script, entry, when)).await
         };
-        let image = self.execute(store, |_| early_exit("the interpreter exited while it read a script"), run).await;
-        image.ok()?.filter(|image| image.len() <= MAX_IMAGE).map(|image| ScriptImage(image.into()))
+        match self.execute(store, |_| early_exit("the interpreter exited while it read a script"), run).await {
+            Ok(image) => Ok(image
+                .filter(|image| image.len() <= MAX_IMAGE)
+                .map(|image| ScriptImage { bytes: image.into(), exports })),
+            Err(error) if error.outcome == Outcome::Busy => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 }
 
