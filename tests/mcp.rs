@@ -7,6 +7,7 @@ mod clients;
 mod conformance;
 #[cfg(unix)]
 mod doctor;
+mod ending;
 mod hostile;
 mod http;
 mod limits;

@@ -1,4 +1,4 @@
-//! Standard streams: lists, calls, both revisions, cancellation, many requests at once, large results, and reload.
+//! Standard streams: lists, calls, both revisions, many requests at once, large results, and reload.
 
 use std::fs;
 
@@ -62,48 +62,6 @@ fn a_client_of_the_later_revision_needs_no_handshake() {
     let answer = client.ask("tools/call", &json!({"name": "echo", "arguments": {}}));
     assert_eq!(answer["error"]["code"], -32602, "without the metadata: {answer}");
     assert_eq!(client.leave(), Some(0));
-}
-
-#[test]
-fn a_cancelled_call_stops_and_others_go_on() {
-    let crib = crib();
-    let mut client = Client::initialized(&crib, &["--timeout=600s"], &json!({}));
-    let endless: Vec<u64> =
-        (0..3).map(|_| client.request("tools/call", &json!({"name": "spin", "arguments": {}}))).collect();
-    assert!(text(&client.call("echo", &json!({"x": 1}))).contains("\"x\":1"));
-    for id in &endless {
-        let params = json!({"requestId": id, "reason": "no longer needed"});
-        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
-    }
-    let until = std::time::Instant::now() + super::PATIENCE;
-    while crib.records().iter().filter(|record| record["outcome"] == "cancelled").count() < 3 {
-        assert!(std::time::Instant::now() < until, "{:?}", crib.records());
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    assert!(text(&client.call("echo", &json!({"y": 1}))).contains("\"y\":1"));
-    assert_eq!(client.leave(), Some(0));
-}
-
-#[test]
-fn a_call_that_is_cancelled_at_once_has_a_record_too() {
-    use std::io::Write;
-
-    let crib = crib();
-    let mut client = Client::initialized(&crib, &["--timeout=600s"], &json!({}));
-    // Each call is read together with its cancellation.
-    let piece: String = (1000..1100)
-        .map(|id| {
-            let params = json!({"name": "spin", "arguments": {}});
-            let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
-            let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
-            format!("{call}\n{cancelled}\n")
-        })
-        .collect();
-    client.input.as_mut().unwrap().write_all(piece.as_bytes()).unwrap();
-    assert!(text(&client.call("echo", &json!({"x": 1}))).contains("\"x\":1"));
-    assert_eq!(client.leave(), Some(0));
-    let cancelled = crib.records().iter().filter(|record| record["outcome"] == "cancelled").count();
-    assert_eq!((cancelled, crib.records().len()), (100, 101));
 }
 
 #[test]
@@ -263,65 +221,7 @@ fn garbage_and_half_messages_end_nothing_but_themselves() {
     assert_eq!(client.leave(), Some(0));
 }
 
-/// Crib with a tool that sleeps and declares that it must end.
-fn crib_of_a_tool_that_must_end() -> Crib {
-    let crib = Crib::new();
-    let mut nap = crib.entry("nap");
-    nap["interface"] = json!({"interrupt_behavior": "block"});
-    crib.manifest(&json!({ "tools": [nap] }));
-    crib
-}
-
-#[test]
-fn a_tool_that_declares_that_it_must_end_is_not_stopped() {
-    let crib = crib_of_a_tool_that_must_end();
-    let mut client = Client::initialized(&crib, &[], &json!({}));
-    let id = client.request("tools/call", &json!({"name": "nap", "arguments": {"ms": 1500}}));
-    std::thread::sleep(std::time::Duration::from_millis(700));
-    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
-    let until = std::time::Instant::now() + super::PATIENCE;
-    while crib.records().is_empty() {
-        assert!(std::time::Instant::now() < until, "no record");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    assert_eq!(crib.records()[0]["outcome"], "ok");
-}
-
 #[cfg(unix)]
-#[test]
-fn a_tool_that_must_end_has_a_moment_when_the_server_ends() {
-    for (ms, signals, outcome) in [(1500, 1, "ok"), (60_000, 1, "cancelled"), (60_000, 2, "cancelled")] {
-        let crib = crib_of_a_tool_that_must_end();
-        let mut client = Client::initialized(&crib, &["--timeout=600s"], &json!({}));
-        client.request("tools/call", &json!({"name": "nap", "arguments": {"ms": ms}}));
-        client.ask("tools/list", &json!({}));
-        for _ in 0..signals {
-            std::thread::sleep(std::time::Duration::from_millis(300));
-            let id = client.child.id().to_string();
-            assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-        }
-        if (ms, signals) == (60_000, 1) {
-            std::thread::sleep(std::time::Duration::from_millis(500));
-            let answer = client.call("nap", &json!({"ms": 1}));
-            assert_eq!(answer["error"]["message"], "the server is ending");
-        }
-        client.leave();
-        let records = crib.records();
-        assert_eq!((records.len(), &records[0]["outcome"]), (1, &json!(outcome)), "{ms} {signals}");
-    }
-}
-
-#[test]
-fn a_tool_that_must_end_finishes_after_its_client_has_left() {
-    let crib = crib_of_a_tool_that_must_end();
-    let mut client = Client::initialized(&crib, &["--timeout=600s"], &json!({}));
-    // Longer than other calls have.
-    client.request("tools/call", &json!({"name": "nap", "arguments": {"ms": 7000}}));
-    client.ask("tools/list", &json!({}));
-    assert_eq!(client.leave(), Some(0));
-    assert_eq!(crib.records()[0]["outcome"], "ok");
-}
-
 #[test]
 fn a_client_that_listens_gets_changes_and_leaves() {
     let crib = Crib::with_guests(&["echo"]);
@@ -335,50 +235,7 @@ fn a_client_that_listens_gets_changes_and_leaves() {
     assert_eq!(client.leave(), Some(0));
 }
 
-#[test]
-fn a_call_that_outlives_its_client_is_counted_on_standard_error() {
-    use std::io::Write;
-    use std::process::Stdio;
-
-    let crib = crib();
-    let mut command = crib.toolcrib(&["mcp", "--timeout=600s"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});
-    let mut messages = format!("{hello}\n");
-    for (id, tool) in [(2, "spin"), (3, "spin"), (4, "echo")] {
-        let params = json!({"name": tool, "arguments": {}});
-        messages += &format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
-    }
-    child.stdin.take().unwrap().write_all(messages.as_bytes()).unwrap();
-    let ran = Ran::from(child.wait_with_output().unwrap());
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stdout.contains("\"id\":4,") && !ran.stdout.contains("\"id\":2,"), "{ran:?}");
-    assert!(ran.stderr.contains("warning: 2 running calls were stopped, because standard input was closed"), "{ran:?}");
-    assert_eq!(crib.records().len(), 3);
-}
-
 #[cfg(unix)]
-#[test]
-fn a_client_that_leaves_and_a_signal_stop_running_calls_with_their_records() {
-    for signal in [None, Some("-TERM"), Some("-INT"), Some("-HUP")] {
-        let crib = crib();
-        let mut client = Client::initialized(&crib, &["--timeout=600s"], &json!({}));
-        client.request("tools/call", &json!({"name": "spin", "arguments": {}}));
-        assert!(text(&client.call("echo", &json!({"x": 1}))).contains("\"x\":1"));
-        match signal {
-            None => client.input = None,
-            Some(signal) => {
-                let id = client.child.id().to_string();
-                assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
-            }
-        }
-        client.leave();
-        let outcomes: Vec<Value> = crib.records().iter().map(|record| record["outcome"].clone()).collect();
-        assert_eq!(outcomes, ["ok", "cancelled"], "{signal:?}");
-    }
-}
-
 #[test]
 fn a_message_that_is_too_long_ends_nothing_but_itself() {
     let crib = Crib::with_guests(&["echo"]);

@@ -44,6 +44,15 @@ fn a_text_that_doubles_ends_at_the_memorys_limit() {
 }
 
 #[test]
+fn a_script_that_fills_its_memory_says_so_wherever_the_limit_is() {
+    for step in 0..12 {
+        let max = format!("--max-memory={}KiB", 8192 + 733 * step);
+        let line = ends("x = []\nfor i in range(100000000):\n    x.append([i])\nreturn x", "", &[&max]);
+        assert_eq!(outcome(&line).0, "memory", "{max}: {line}");
+    }
+}
+
+#[test]
 fn what_is_nested_or_large_beyond_measure_is_no_answer() {
     let line = ends("x = []\nfor i in range(100000):\n    x = [x]\nreturn x", "", &[]);
     let wanted = "tool error: run returned a value nested deeper than 128, or one that holds itself";

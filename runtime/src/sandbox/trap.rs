@@ -73,7 +73,7 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
         return fail(Outcome::Busy, SYSTEM_EXHAUSTED.into());
     }
     if may_lack_memory && usage.memory_refused.load(Relaxed) {
-        return fail(Outcome::Memory, format!("tool ran out of memory (limit {})", ByteSize(limits.memory as u64)));
+        return Err(out_of_memory(limits));
     }
     match trap {
         Some(Trap::OutOfFuel) => {
@@ -85,6 +85,16 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
         Some(trap) => fail(Outcome::Trap, format!("tool crashed: {trap}")),
         None => fail(Outcome::Trap, "tool was stopped: the host refused its request".into()),
     }
+}
+
+/// Reports the failure of a guest that ended itself after it was refused memory as the lack of memory.
+pub(super) fn after_exit(error: ToolError, usage: &Usage, limits: &Limits) -> ToolError {
+    let lacks_memory = error.outcome == Outcome::Trap && usage.memory_refused.load(Relaxed);
+    if lacks_memory { out_of_memory(limits) } else { error }
+}
+
+fn out_of_memory(limits: &Limits) -> ToolError {
+    ToolError::new(Outcome::Memory, format!("tool ran out of memory (limit {})", ByteSize(limits.memory as u64)))
 }
 
 /// Reports a failure after an exceeded file quota as the quota's: the guest's own message rarely names it.

@@ -18,12 +18,12 @@ use crate::changes;
 /// Maximum size of an image, in bytes.
 const MAX_IMAGE: usize = 256 << 10;
 
-/// Number of bytes for the parameters of an export: an image, and as much again as scripts mostly get. Longer ones are placed in
+/// Number of bytes for the parameters of an export. Longer ones, and images that leave no room for them, are placed in
 /// new pages.
-const AREA: usize = MAX_IMAGE + (64 << 10);
+const AREA: usize = 64 << 10;
 
 /// Number of bytes that the heap has free when an instance starts, so that scripts that fit need no new pages: an image
-/// covers no page that an instance does not start with. An instance starts with 4.3 MiB.
+/// covers no page that an instance does not start with. An instance starts with 4 MiB.
 const FREE: usize = 21 << 16;
 
 const PAGE: usize = 1 << 16;

@@ -70,7 +70,10 @@ impl Sandbox {
         }
         match ended.ok().flatten().ok_or_else(trap::timed_out)? {
             Ok(value) => Ok(value),
-            Err(error) => trap::classify(&error, usage, limits).and_then(on_exit),
+            Err(error) => {
+                let code = trap::classify(&error, usage, limits)?;
+                on_exit(code).map_err(|error| trap::after_exit(error, usage, limits))
+            }
         }
     }
 }
