@@ -68,11 +68,11 @@ impl ImageReader {
         when: Option<&str>,
     ) -> ScriptSource<'a> {
         let once = &prepared.image;
+        // With fuel there is no image: each call counts the fuel of its reading, so that it is the same in all of them.
         if let Some(image) = once.result.get() {
             if let Some(KeptImage { image, .. }) = image {
                 return ScriptSource::Image(image);
             }
-            // Each call counts the fuel of its reading, so that it is the same in all of them.
         } else if prepared.limits.fuel.is_none() && once.is_called.swap(true, Relaxed) {
             self.start(interpreter, prepared, (name, script), entry, when);
         }
@@ -113,7 +113,42 @@ impl ImageReader {
 
 /// Keeps an image, if there is room for it.
 fn kept(image: ScriptImage, room: &Arc<Semaphore>) -> Option<KeptImage> {
-    let size = u32::try_from(image.size()).ok()?;
-    let room = room.clone().try_acquire_many_owned(size).ok()?;
+    let room = taken(image.size(), room)?;
     Some(KeptImage { image, _room: room })
+}
+
+/// Takes the room of an image; `None` if there is too little.
+fn taken(size: usize, room: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    room.clone().try_acquire_many_owned(u32::try_from(size).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_have_the_room_of_all_together_and_give_theirs_back() {
+        let room = Arc::new(Semaphore::new(MAX_TOTAL));
+        let most = taken(MAX_TOTAL - 1, &room).unwrap();
+        assert!(taken(2, &room).is_none() && taken(usize::MAX, &room).is_none());
+        let last = taken(1, &room).unwrap();
+        assert!(taken(1, &room).is_none());
+        drop(most);
+        assert!(taken(MAX_TOTAL, &room).is_none() && taken(MAX_TOTAL - 1, &room).is_some());
+        drop(last);
+        assert!(taken(MAX_TOTAL, &room).is_some());
+    }
+
+    #[test]
+    fn a_reading_that_ends_without_a_result_can_start_again() {
+        let once = Arc::new(ImageOnce::default());
+        once.is_started.store(true, Relaxed);
+        drop(Reading(once.clone()));
+        assert!(!once.is_started.load(Relaxed), "the system refused it, or its thread ended");
+        once.is_started.store(true, Relaxed);
+        let reading = Reading(once.clone());
+        assert!(reading.0.result.set(None).is_ok());
+        drop(reading);
+        assert!(once.is_started.load(Relaxed), "the script has no image");
+    }
 }
