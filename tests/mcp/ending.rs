@@ -1,6 +1,11 @@
 //! Ends of calls over standard streams: cancellation, tools that must end, clients that leave, and signals. Each call leaves its
 //! record.
 
+use std::io::Write;
+#[cfg(target_os = "linux")]
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
 use serde_json::{Value, json};
 
 use super::{Client, text};
@@ -42,8 +47,6 @@ fn a_cancelled_call_stops_and_others_go_on() {
 
 #[test]
 fn a_call_that_is_cancelled_at_once_has_a_record_too() {
-    use std::io::Write;
-
     let crib = crib();
     let mut client = Client::initialized(&crib, &["--timeout=600s"], &json!({}));
     // Each call is read together with its cancellation.
@@ -101,55 +104,96 @@ fn a_tool_that_must_end_has_a_moment_when_the_server_ends() {
 }
 
 #[test]
-fn a_tool_that_must_end_finishes_after_its_client_has_left() {
+fn a_call_is_answered_after_the_end_of_the_input() {
     let crib = crib_of_a_tool_that_must_end();
     let mut client = Client::initialized(&crib, &["--timeout=600s"], &json!({}));
-    // Longer than other calls have.
-    client.request("tools/call", &json!({"name": "nap", "arguments": {"ms": 7000}}));
+    let id = client.request("tools/call", &json!({"name": "nap", "arguments": {"ms": 7000}}));
     client.ask("tools/list", &json!({}));
+    client.input = None;
+    assert_eq!(client.answer(id)["result"]["isError"], false);
     assert_eq!(client.leave(), Some(0));
     assert_eq!(crib.records()[0]["outcome"], "ok");
 }
 
 #[test]
 fn a_call_that_outlives_its_client_is_counted_on_standard_error() {
-    use std::io::Write;
-    use std::process::Stdio;
-
-    let crib = crib();
-    let mut command = crib.toolcrib(&["mcp", "--timeout=600s"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});
-    let mut messages = format!("{hello}\n");
-    for (id, tool) in [(2, "spin"), (3, "spin"), (4, "echo")] {
-        let params = json!({"name": tool, "arguments": {}});
-        messages += &format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
-    }
-    child.stdin.take().unwrap().write_all(messages.as_bytes()).unwrap();
+    let crib = Crib::with_guests(&["echo", "nap"]);
+    let mut child = piped(&crib, &["nap", "nap", "echo"]);
+    child.stdin = None;
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("standard input is closed: waiting for 2 running calls"), "{ran:?}");
     assert!(ran.stdout.contains("\"id\":4,") && !ran.stdout.contains("\"id\":2,"), "{ran:?}");
     assert!(ran.stderr.contains("warning: 2 running calls were stopped, because standard input was closed"), "{ran:?}");
     assert_eq!(crib.records().len(), 3);
 }
 
+/// Starts the server with calls of these tools in one piece, under the identifiers from 2 on.
+fn piped(crib: &Crib, tools: &[&str]) -> Child {
+    let mut command = crib.toolcrib(&["mcp", "--timeout=600s"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}});
+    let mut messages = format!("{hello}\n");
+    for (id, tool) in (2..).zip(tools) {
+        let params = json!({"name": tool, "arguments": {"ms": 600_000}});
+        messages += &format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    }
+    child.stdin.as_mut().unwrap().write_all(messages.as_bytes()).unwrap();
+    child
+}
+
+#[cfg(target_os = "linux")]
 #[test]
-fn a_client_that_leaves_and_a_signal_stop_running_calls_with_their_records() {
-    for signal in [None, Some("-TERM"), Some("-INT"), Some("-HUP")] {
+fn calls_stop_when_nobody_can_read_their_answers() {
+    let crib = Crib::with_guests(&["nap"]);
+    let mut child = piped(&crib, &["nap"]);
+    // The answer to the first message: the call is there too.
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("\"id\":1,"), "{line}");
+    assert_eq!(child.wait().unwrap().code(), Some(0), "with an open input");
+    assert_eq!(crib.records()[0]["outcome"], "cancelled");
+}
+
+#[test]
+fn a_question_to_a_client_that_sends_nothing_more_is_open() {
+    let crib = crib();
+    let mut client = Client::initialized(&crib, &["--ask-tool=echo"], &json!({"elicitation": {}}));
+    let id = client.request("tools/call", &json!({"name": "echo", "arguments": {}}));
+    client.wait(|message| message["method"] == "elicitation/create");
+    client.input = None;
+    let refused = client.answer(id);
+    assert!(refused["result"]["_meta"]["toolcrib/receipt"].get("approval").is_some(), "{refused}");
+    assert_eq!(client.leave(), Some(0));
+}
+
+#[test]
+fn a_request_with_the_identifier_of_a_running_one_is_refused() {
+    let crib = Crib::with_guests(&["echo", "nap"]);
+    let mut client = Client::initialized(&crib, &[], &json!({}));
+    let id = client.request("tools/call", &json!({"name": "nap", "arguments": {"ms": 1500}}));
+    let params = json!({"name": "echo", "arguments": {}});
+    let again = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+    client.send(&again);
+    assert_eq!(client.answer(id)["error"]["message"], "the identifier is that of a running request");
+    assert_eq!(client.answer(id)["result"]["isError"], false, "the first call goes on");
+    client.send(&again);
+    assert_eq!(client.answer(id)["result"]["isError"], false, "it has ended");
+    assert_eq!(crib.records().len(), 2);
+}
+
+#[test]
+fn a_signal_stops_running_calls_with_their_records() {
+    for signal in ["-TERM", "-INT", "-HUP"] {
         let crib = crib();
         let mut client = Client::initialized(&crib, &["--timeout=600s"], &json!({}));
         client.request("tools/call", &json!({"name": "spin", "arguments": {}}));
         assert!(text(&client.call("echo", &json!({"x": 1}))).contains("\"x\":1"));
-        match signal {
-            None => client.input = None,
-            Some(signal) => {
-                let id = client.child.id().to_string();
-                assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
-            }
-        }
+        let id = client.child.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
         client.leave();
         let outcomes: Vec<Value> = crib.records().iter().map(|record| record["outcome"].clone()).collect();
-        assert_eq!(outcomes, ["ok", "cancelled"], "{signal:?}");
+        assert_eq!(outcomes, ["ok", "cancelled"], "{signal}");
     }
 }

@@ -29,7 +29,6 @@
 use serde::{Serialize, Serializer};
 use toolcrib::Receipt;
 use toolcrib::call::{HookNote, Part};
-use toolcrib::tool::LimitRequest;
 
 use super::budget::{AT_BUDGET, BudgetKind};
 use super::turn::Usage;
@@ -205,9 +204,9 @@ pub(crate) struct ToolResult<'a> {
     /// Hint about a denial.
     #[serde(skip)]
     pub(crate) hint: Option<&'a str>,
-    /// Limits in the definition of the tool, as far as they are known; for hints.
+    /// Hint about a limit that stopped the call.
     #[serde(skip)]
-    pub(crate) own_limits: Option<&'a LimitRequest>,
+    pub(crate) limit: Option<&'a str>,
     /// `true` if the step has no other call.
     #[serde(skip)]
     pub(crate) alone: bool,

@@ -15,7 +15,7 @@ use super::turn::Turn;
 use super::unfinished::UnfinishedAnswer;
 use crate::media::MediaFolder;
 use crate::options::is_maskable;
-use crate::permission::{DenyFlags, FolderHints, ask_person, denial_hints, limit_hint};
+use crate::permission::{DenyFlags, FolderHints, ask_person, denial_hints};
 use crate::progress::{self, Spinner};
 use crate::render::{self, Tone, counted, legible, one_line, ours, paint, shortened};
 use crate::telemetry::AgentSpan;
@@ -386,13 +386,8 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flag
     render::flags(&result.receipt.flags);
     let shows_all = result.is_error || detail == Detail::Verbose;
     render::hints(&denial_hints(result.receipt, shows_all, deny_flags));
-    limit_hint(result.receipt.outcome, result.own_limits, None).iter().for_each(|hint| render::hint(hint));
-    if let Some(hint) = result.failure.filter(|_| detail != Detail::Verbose) {
-        render::hint(hint);
-    }
-    if let Some(hint) = result.hint {
-        render::hint(hint);
-    }
+    let failure = result.failure.filter(|_| detail != Detail::Verbose);
+    [result.limit, failure, result.hint].into_iter().flatten().for_each(render::hint);
 }
 
 /// Cuts `text` to one line beside `width` other characters.

@@ -10,7 +10,7 @@ use super::event::{Ending, Event, ToolResult as CallEnd};
 use super::turn::Call;
 use crate::failure_place;
 use crate::interrupt;
-use crate::permission::hint;
+use crate::permission::{hint, limit_hint};
 use crate::watch::{CallEvent, CallEventKind};
 
 /// Shown in place of the result of a call that waits.
@@ -66,6 +66,8 @@ impl Agent {
         let content = if waits { NOT_MADE.into() } else { result.content() };
         let failed = tool.filter(|_| result.is_error());
         let failure = failed.and_then(|tool| failure_place::hint(tool, &result.log, &content));
+        let deadline = tool.and_then(|tool| self.session.limits(&tool.name)).map(|limits| limits.deadline);
+        let limit = limit_hint(result.receipt.outcome, tool.map(|tool| &tool.limits), deadline);
         self.report.emit(&Event::ToolResult(CallEnd {
             step,
             id: &call.id,
@@ -79,7 +81,7 @@ impl Agent {
             log: &result.log,
             failure: failure.as_deref(),
             hint: hint.as_deref(),
-            own_limits: tool.map(|tool| &tool.limits),
+            limit: limit.as_deref(),
             alone,
         }))?;
         Ok(true)

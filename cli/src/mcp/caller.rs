@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use rmcp::RoleServer;
 use rmcp::service::Peer;
+use tokio_util::sync::CancellationToken;
 use toolcrib::call::TraceContext;
 
 use super::access::Identity;
@@ -30,7 +31,11 @@ pub(super) struct Caller {
 /// Way to ask the user of a client.
 pub(super) enum Channel {
     /// A request to the client while the call waits.
-    Request(Box<Peer<RoleServer>>),
+    Request {
+        client: Box<Peer<RoleServer>>,
+        /// Cancelled when the client sends nothing more.
+        closing: CancellationToken,
+    },
     /// An answer of the server that requests input, after which the client repeats the call.
     Repetition {
         /// Digests of the questions that the user agreed to.

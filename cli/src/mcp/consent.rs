@@ -40,7 +40,7 @@ impl AgentApprover {
         let leave_open: WaitingCallback = Arc::new(move |_invocation, id| {
             if let Some(caller) = Caller::present() {
                 caller.leave_open(OpenQuestion::Pending(id.to_owned()));
-                if waits && !matches!(caller.channel, Channel::Request(_)) {
+                if waits && !matches!(caller.channel, Channel::Request { .. }) {
                     announce(id);
                 }
             }
@@ -57,7 +57,15 @@ impl AgentApprover {
         };
         match &caller.channel {
             Channel::CommandLine => self.elsewhere(&request, &caller).await,
-            Channel::Request(peer) => self.while_waiting(&request, &caller, peer).await,
+            Channel::Request { client, closing } => {
+                let answer = async {
+                    tokio::select! {
+                        answer = ask(client, &request) => answer,
+                        () = closing.cancelled() => Answer::None,
+                    }
+                };
+                self.while_waiting(&request, &caller, answer).await
+            }
             Channel::Repetition { agreed, refusal } => {
                 let digest = question(&request);
                 if agreed.contains(&digest) {
@@ -78,19 +86,19 @@ impl AgentApprover {
         }
     }
 
-    /// Asks a client while the call waits. The call waits for the command line too, because a client may give up before its
+    /// Asks a client for its answer while the call waits. The call waits for the command line too, because a client may give up before its
     /// user answers.
     async fn while_waiting(
         &self,
         request: &ApprovalRequest<'_>,
         caller: &Caller,
-        peer: &Peer<RoleServer>,
+        answer: impl Future<Output = Answer>,
     ) -> ApprovalAnswer {
         let before = self.on_command_line(request, &caller.client, &caller.owner()).await;
         if before != ApprovalAnswer::Nobody {
             return before;
         }
-        let answer = match ask(peer, request).await {
+        let answer = match answer.await {
             Answer::Allowed => ApprovalAnswer::Once,
             Answer::Denied => ApprovalAnswer::No,
             Answer::None => return ApprovalAnswer::Nobody,

@@ -33,8 +33,8 @@ use crate::{interrupt, render};
 use super::access::{Access, Identity, Limits};
 use super::conversations::{self, Conversations};
 use super::handler::Handler;
+use super::message;
 use super::refusal::Refusal;
-use super::wire;
 
 /// Path of the protocol.
 const PROTOCOL: &str = "/mcp";
@@ -342,7 +342,7 @@ fn without_data(event: Bytes) -> Bytes {
 
 /// Creates the answer to a message that cannot be read.
 fn unreadable(message: &[u8]) -> Response<Body> {
-    let mut response = text(StatusCode::BAD_REQUEST, &wire::refusal(message));
+    let mut response = text(StatusCode::BAD_REQUEST, &message::refusal(message));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
     response
 }

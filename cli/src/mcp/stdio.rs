@@ -1,5 +1,7 @@
-//! Service over standard streams: one client, until it closes standard input or the program is interrupted.
+//! Service over standard streams: one client, until it closes standard input and has its answers, reads no more, or the program
+//! is interrupted.
 
+use std::convert::Infallible;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -18,6 +20,8 @@ use super::wire::Wire;
 
 /// Time after which a client that reads nothing has left.
 const MAX_UNREAD: Duration = Duration::from_secs(30);
+/// Time after which the user sees that the server waits for calls.
+const MAX_SILENCE: Duration = Duration::from_millis(700);
 /// Time in which the answers of stopped calls are sent when the server ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
@@ -46,8 +50,9 @@ pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
     let ended = service.waiting();
     tokio::pin!(ended);
     tokio::select! {
-        // After the end of the input, running calls have 5 seconds to be answered.
         ended = &mut ended => drop(ended?),
+        () = streams::reader_left() => {}
+        never = report_wait(&calls) => match never {},
         () = interrupt::soft_stop() => {
             calls.stop().await;
             stop.cancel();
@@ -59,6 +64,18 @@ pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
     calls.stop().await;
     warn_of_unfinished(calls.unfinished.load(Relaxed));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says after the end of the input that the server waits for calls, if it does so for a while.
+async fn report_wait(calls: &Handler) -> Infallible {
+    calls.closing().cancelled().await;
+    tokio::time::sleep(MAX_SILENCE).await;
+    match calls.running.len() {
+        0 => {}
+        1 => render::aside("standard input is closed: waiting for 1 running call"),
+        running => render::aside(&format!("standard input is closed: waiting for {running} running calls")),
+    }
+    std::future::pending().await
 }
 
 /// Reports calls for which a client did not wait: whoever pipes a request into the server sees why there is no answer.

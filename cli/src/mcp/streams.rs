@@ -17,6 +17,15 @@ pub(super) fn open() -> (Input, Output) {
     (input.unwrap_or_else(|| Box::new(stdin())), output.unwrap_or_else(|| Box::new(stdout())))
 }
 
+/// Waits until nobody can read standard output any more. On systems other than Linux, and for files and terminals, it waits forever.
+pub(super) async fn reader_left() {
+    #[cfg(target_os = "linux")]
+    if let Some(output) = awaited::watched(std::io::stdout()) {
+        awaited::reader_left(output).await;
+    }
+    std::future::pending().await
+}
+
 /// Streams without a thread. Whether reads and writes block is a property of the open file, which other processes may share, so
 /// it stays as it is: a pipe is opened anew, and a socket is asked not to block by each read and write.
 #[cfg(target_os = "linux")]
@@ -28,7 +37,7 @@ mod awaited {
 
     use rustix::net::{RecvFlags, SendFlags, recv, send};
     use tokio::io::unix::AsyncFd;
-    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+    use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
     use tokio::net::unix::pipe;
 
     use super::{Input, Output};
@@ -45,6 +54,23 @@ mod awaited {
             Ok(pipe) => Some(Box::new(pipe)),
             Err(_) => Some(Box::new(Socket::new(io::stdout())?)),
         }
+    }
+
+    /// Registers an open file without reads or writes; `None` if the system cannot await it.
+    pub(super) fn watched(stream: impl AsFd) -> Option<AsyncFd<OwnedFd>> {
+        let own = stream.as_fd().try_clone_to_owned().ok()?;
+        AsyncFd::with_interest(own, Interest::WRITABLE).ok()
+    }
+
+    /// Waits until the other end of a pipe or a socket is closed.
+    pub(super) async fn reader_left(output: AsyncFd<OwnedFd>) {
+        while let Ok(mut ready) = output.ready(Interest::WRITABLE).await {
+            if ready.ready().is_write_closed() {
+                return;
+            }
+            ready.clear_ready_matching(Ready::WRITABLE);
+        }
+        std::future::pending().await
     }
 
     /// Socket of a byte stream, such as those by which Node.js starts a program.

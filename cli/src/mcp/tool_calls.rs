@@ -57,7 +57,7 @@ impl Handler {
             None => Questions::default(),
         };
         let answer = request.input_responses.as_ref().and_then(|all| all.get(QUESTION));
-        let channel = if self.asks_clients { channel(context, &questions, answer) } else { Channel::CommandLine };
+        let channel = if self.asks_clients { self.channel(context, &questions, answer) } else { Channel::CommandLine };
         let caller = Arc::new(Caller::new(client, &identity, channel).traced(trace::of(context)));
         let progress = context.meta.get_progress_token();
         let progress = progress.map(|token| Receiver { peer: context.peer.clone(), token });
@@ -92,6 +92,27 @@ impl Handler {
                 self.input_required(message, digest, agreed(&caller), &binding)
             }
             open => Ok(self.converted(published, &name, &result, open).into()),
+        }
+    }
+
+    /// Chooses the way to ask the user of a client, by its abilities.
+    fn channel(&self, context: &RequestContext<RoleServer>, questions: &Questions, answer: Option<&Value>) -> Channel {
+        let elicitation = context.client_capabilities().and_then(|abilities| abilities.elicitation);
+        // A client that names no kind can show forms.
+        let can_ask = elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none());
+        let repeats = context.protocol_version().is_some_and(|version| version.as_str() >= LATER);
+        match (can_ask, repeats) {
+            (false, _) => Channel::CommandLine,
+            (true, false) => {
+                Channel::Request { client: Box::new(context.peer.clone()), closing: self.closing().clone() }
+            }
+            (true, true) => {
+                // Without a state, nothing was asked: an answer is nobody's.
+                let answer = answer.filter(|_| !questions.open.is_empty()).map(consent::read);
+                let mut agreed = questions.agreed.clone();
+                agreed.extend((answer == Some(Answer::Allowed)).then(|| questions.open.clone()));
+                Channel::Repetition { agreed, refusal: answer.filter(|answer| *answer != Answer::Allowed) }
+            }
         }
     }
 
@@ -130,25 +151,6 @@ impl Handler {
         let mut result = InputRequiredResult::from_input_requests(requests);
         result.request_state = Some(state);
         Ok(result.into())
-    }
-}
-
-/// Chooses the way to ask the user of a client, by its abilities.
-fn channel(context: &RequestContext<RoleServer>, questions: &Questions, answer: Option<&Value>) -> Channel {
-    let elicitation = context.client_capabilities().and_then(|abilities| abilities.elicitation);
-    // A client that names no kind can show forms.
-    let can_ask = elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none());
-    let repeats = context.protocol_version().is_some_and(|version| version.as_str() >= LATER);
-    match (can_ask, repeats) {
-        (false, _) => Channel::CommandLine,
-        (true, false) => Channel::Request(Box::new(context.peer.clone())),
-        (true, true) => {
-            // Without a state, nothing was asked: an answer is nobody's.
-            let answer = answer.filter(|_| !questions.open.is_empty()).map(consent::read);
-            let mut agreed = questions.agreed.clone();
-            agreed.extend((answer == Some(Answer::Allowed)).then(|| questions.open.clone()));
-            Channel::Repetition { agreed, refusal: answer.filter(|answer| *answer != Answer::Allowed) }
-        }
     }
 }
 

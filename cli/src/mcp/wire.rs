@@ -1,32 +1,33 @@
 //! Messages over standard streams, one on each line. A request that cannot be read is refused under its identifier, so that
-//! its client does not wait for an answer. Lines that request nothing are ignored.
+//! its client does not wait for an answer. Lines that request nothing are ignored. After the end of the input, the requests that
+//! are not answered yet may be, as long as somebody reads.
 
-use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, GetMeta, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use serde::de::IgnoredAny;
-use serde_json::error::Category;
-use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader, Empty};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum length of a message in bytes. A longer one is refused, and the connection goes on.
-const MAX_MESSAGE: usize = 16 << 20;
+use super::message::{MAX_MESSAGE, RefusedMessage, begins, parse, too_long};
+
 /// Length of the start of a message that is too long, in which its identifier is found.
 const MAX_START: usize = 4096;
 /// Maximum number of messages that wait to be sent. Beyond it, nothing is read, so that a client that reads no answers fills no
 /// memory.
 const MAX_UNSENT: usize = 1024;
-/// Mark that some programs write before the first character.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
+/// Time after the end of the input in which requests are answered. It is longer than a call may take by default.
+const LAST_ANSWERS: Duration = Duration::from_secs(40);
 /// Messages of one client.
 pub(super) struct Wire<R: AsyncRead, W: AsyncWrite> {
     input: BufReader<R>,
@@ -36,25 +37,22 @@ pub(super) struct Wire<R: AsyncRead, W: AsyncWrite> {
     /// `true` after the request that begins the conversation.
     has_begun: bool,
     output: AsyncRwTransport<RoleServer, Empty, W>,
-    /// Number of messages that wait to be sent.
-    unsent: watch::Sender<usize>,
+    traffic: watch::Sender<Traffic>,
     /// Refusal that is being sent. Nothing is read meanwhile.
     refusal: Option<BoxFuture<'static, io::Result<()>>>,
-    /// Cancelled when the client has left.
+    /// Cancelled at the end of the input.
     closing: CancellationToken,
+    /// End of the wait for answers after the end of the input.
+    deadline: Option<Instant>,
 }
 
-/// Reason to refuse a message, with the identifier of the request if it has one.
-#[derive(Debug, PartialEq)]
-struct Refusal {
-    error: ErrorData,
-    id: Option<RequestId>,
-}
-
-impl Refusal {
-    fn new(error: ErrorData, id: Option<RequestId>) -> Box<Self> {
-        Box::new(Self { error, id })
-    }
+/// Messages between a client and the service.
+#[derive(Debug, Default)]
+struct Traffic {
+    /// Number of messages that wait to be sent.
+    unsent: usize,
+    /// Identifiers of the requests that have no answer yet.
+    unanswered: HashSet<RequestId>,
 }
 
 impl<R, W> Wire<R, W>
@@ -69,9 +67,10 @@ where
             is_too_long: false,
             has_begun: false,
             output: AsyncRwTransport::new_server(tokio::io::empty(), write),
-            unsent: watch::Sender::new(0),
+            traffic: watch::Sender::default(),
             refusal: None,
             closing,
+            deadline: None,
         }
     }
 
@@ -97,7 +96,7 @@ where
     }
 
     /// Takes the message of the line that was read.
-    fn message(&mut self) -> Result<Option<ClientJsonRpcMessage>, Box<Refusal>> {
+    fn message(&mut self) -> Result<Option<ClientJsonRpcMessage>, Box<RefusedMessage>> {
         let message = match self.is_too_long {
             true => Err(too_long(&self.line)),
             false => parse(&self.line),
@@ -105,10 +104,47 @@ where
         self.line.clear();
         self.is_too_long = false;
         // The library ends the service for anything else that comes before the conversation begins.
-        Ok(message?.filter(|message| {
+        let message = message?.filter(|message| {
             self.has_begun = self.has_begun || begins(message);
             self.has_begun || matches!(message, ClientJsonRpcMessage::Request(_))
-        }))
+        });
+        if let Some(message) = &message {
+            self.register(message)?;
+        }
+        Ok(message)
+    }
+
+    /// Remembers a request until it is answered or cancelled.
+    ///
+    /// # Errors
+    ///
+    /// Its identifier is that of a running request, whose answer could not be told from its own.
+    fn register(&self, message: &ClientJsonRpcMessage) -> Result<(), Box<RefusedMessage>> {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                let mut is_new = true;
+                self.traffic.send_modify(|traffic| is_new = traffic.unanswered.insert(request.id.clone()));
+                let used = || ErrorData::invalid_request("the identifier is that of a running request", None);
+                is_new.then_some(()).ok_or_else(|| RefusedMessage::new(used(), Some(request.id.clone())))
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.traffic.send_modify(|traffic| drop(traffic.unanswered.remove(id)));
+                }
+                Ok(())
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Ok(()),
+        }
+    }
+
+    /// Waits until all requests are answered, at most for a time after the end of the input.
+    async fn wait_for_answers(&mut self) {
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + LAST_ANSWERS);
+        let mut traffic = self.traffic.subscribe();
+        let answered = traffic.wait_for(|traffic| traffic.unanswered.is_empty());
+        let _ = tokio::time::timeout_at(deadline, answered).await;
     }
 }
 
@@ -120,7 +156,7 @@ where
     type Error = io::Error;
 
     fn send(&mut self, item: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let (unsent, sending) = (Unsent::new(&self.unsent), self.output.send(item));
+        let (unsent, sending) = (Unsent::new(&self.traffic, answered(&item)), self.output.send(item));
         async move {
             let _unsent = unsent;
             sending.await
@@ -138,7 +174,7 @@ where
             }
             // Answers go first: requests that have arrived already could be read faster than they are answered.
             tokio::task::yield_now().await;
-            let has_room = self.unsent.subscribe().wait_for(|unsent| *unsent < MAX_UNSENT).await.is_ok();
+            let has_room = self.traffic.subscribe().wait_for(|traffic| traffic.unsent < MAX_UNSENT).await.is_ok();
             if !has_room || self.read_line().await.is_none() {
                 break;
             }
@@ -146,12 +182,13 @@ where
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
                 Err(refusal) => {
-                    let Refusal { error, id } = *refusal;
+                    let RefusedMessage { error, id } = *refusal;
                     self.refusal = Some(self.output.send(ServerJsonRpcMessage::error(error, id)).boxed());
                 }
             }
         }
         self.closing.cancel();
+        self.wait_for_answers().await;
         None
     }
 
@@ -161,132 +198,39 @@ where
 }
 
 /// Message that waits to be sent, until it is dropped.
-struct Unsent(watch::Sender<usize>);
+struct Unsent(watch::Sender<Traffic>);
 
 impl Unsent {
-    fn new(all: &watch::Sender<usize>) -> Self {
-        all.send_modify(|unsent| *unsent += 1);
+    /// Counts a message, which answers the request with this identifier.
+    fn new(all: &watch::Sender<Traffic>, answered: Option<&RequestId>) -> Self {
+        all.send_modify(|traffic| {
+            traffic.unsent += 1;
+            if let Some(id) = answered {
+                traffic.unanswered.remove(id);
+            }
+        });
         Self(all.clone())
     }
 }
 
 impl Drop for Unsent {
     fn drop(&mut self) {
-        self.0.send_modify(|unsent| *unsent -= 1);
+        self.0.send_modify(|traffic| traffic.unsent -= 1);
     }
 }
 
-/// Returns `true` for a request after which the library accepts every message.
-fn begins(message: &ClientJsonRpcMessage) -> bool {
-    let ClientJsonRpcMessage::Request(request) = message else { return false };
-    match &request.request {
-        ClientRequest::InitializeRequest(_) => true,
-        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
-        request => request.get_meta().protocol_version().is_some(),
+/// Returns the identifier of the request that a message answers.
+fn answered(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Response(response) => Some(&response.id),
+        JsonRpcMessage::Error(error) => error.id.as_ref(),
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
     }
-}
-
-/// Reads a message; `None` if the line requests nothing.
-fn parse(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Box<Refusal>> {
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-    let error = match serde_json::from_slice(line) {
-        Ok(message) => return Ok(Some(message)),
-        Err(error) => error,
-    };
-    let outline = Outline::of(line);
-    let is_json = matches!(error.classify(), Category::Data | Category::Io);
-    match (is_json, outline.request()) {
-        (true, None) if outline.has_method && !outline.has_id => Ok(None),
-        (true, id) => Err(Refusal::new(ErrorData::invalid_request("invalid request", None), id)),
-        (false, None) => Ok(None),
-        (false, id) => {
-            let message: Cow<'static, str> = format!("the request is not valid JSON: {error}").into();
-            Err(Refusal::new(ErrorData::parse_error(message, None), id))
-        }
-    }
-}
-
-/// Describes in JSON why a message is refused, under its identifier if it has one.
-pub(super) fn refusal(message: &[u8]) -> String {
-    let (error, id) = match parse(message) {
-        Err(refusal) => (refusal.error, refusal.id),
-        // It is JSON only if it is a notification, of which the protocol allows none like this.
-        Ok(_) if serde_json::from_slice::<IgnoredAny>(message).is_ok() => {
-            (ErrorData::invalid_request("invalid request", None), None)
-        }
-        Ok(_) => (ErrorData::parse_error("the request is not valid JSON", None), None),
-    };
-    json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()
-}
-
-/// Refuses a message that is too long, by its start.
-fn too_long(start: &[u8]) -> Box<Refusal> {
-    let message = format!("the message is longer than {} MiB", MAX_MESSAGE >> 20);
-    Refusal::new(ErrorData::invalid_request(message, None), Outline::of(start).request())
-}
-
-/// Members of a message, which may be broken or incomplete.
-#[derive(Debug, Default)]
-struct Outline {
-    has_method: bool,
-    has_id: bool,
-    /// Identifier; `None` if it is no identifier or given twice.
-    id: Option<RequestId>,
-}
-
-impl Outline {
-    fn of(text: &[u8]) -> Self {
-        let (mut outline, mut depth, mut at) = (Self::default(), 0_usize, 0);
-        let mut key: &[u8] = b"";
-        while let Some(byte) = text.get(at) {
-            let next = if *byte == b'"' { at + string_len(&text[at..]) } else { at + 1 };
-            match byte {
-                b'"' if depth == 1 => key = &text[at..next],
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth = depth.saturating_sub(1),
-                b':' if depth == 1 && key == b"\"method\"" => outline.has_method = true,
-                b':' if depth == 1 && key == b"\"id\"" => {
-                    outline.id = if outline.has_id { None } else { identifier(&text[next..]) };
-                    outline.has_id = true;
-                }
-                _ => {}
-            }
-            at = next;
-        }
-        outline
-    }
-
-    /// Returns the identifier of a request. An answer of the client to a request of the server has one too, but no method.
-    fn request(&self) -> Option<RequestId> {
-        self.id.clone().filter(|_| self.has_method)
-    }
-}
-
-/// Returns the length of the string at the start of a text, with its quotes.
-fn string_len(text: &[u8]) -> usize {
-    let mut at = 1;
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    text.len()
-}
-
-/// Reads the identifier at the start of a text that goes on after it.
-fn identifier(text: &[u8]) -> Option<RequestId> {
-    let text = text.trim_ascii_start();
-    text.first().filter(|byte| matches!(byte, b'"' | b'-' | b'0'..=b'9'))?;
-    let mut values = serde_json::Deserializer::from_slice(text).into_iter::<RequestId>();
-    let id = values.next()?.ok()?;
-    (values.byte_offset() < text.len()).then_some(id)
 }
 
 #[cfg(test)]
 mod tests {
+    use rmcp::model::ServerResult;
     use tokio::io::AsyncReadExt;
 
     use super::*;
@@ -295,6 +239,7 @@ mod tests {
     async fn read(input: &[u8]) -> (usize, String) {
         let (write, mut written) = tokio::io::duplex(1 << 20);
         let mut wire = Wire::new(input, write, CancellationToken::new());
+        wire.deadline = Some(Instant::now());
         let mut messages = 0;
         while wire.receive().await.is_some() {
             messages += 1;
@@ -361,6 +306,43 @@ mod tests {
         let input = format!("{long}\n{}\n", r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#);
         let (messages, refused) = read(input.as_bytes()).await;
         assert!(messages == 1 && refused.contains("\"id\":4,") && refused.contains("longer than 16 MiB"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn an_identifier_is_free_again_after_the_answer_or_a_cancellation() {
+        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        let (messages, refused) = read(format!("{ping}\n{ping}\n").as_bytes()).await;
+        assert!(
+            messages == 1 && refused.contains("\"id\":1,") && refused.contains("of a running request"),
+            "{refused}"
+        );
+        let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+        let begun = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
+            "io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+        let begun = begun.replace('\n', "");
+        assert_eq!(read(format!("{begun}\n{cancelled}\n{ping}\n").as_bytes()).await, (3, String::new()));
+        let input = format!("{ping}\n{ping}\n");
+        let mut wire = Wire::new(input.as_bytes(), tokio::io::sink(), CancellationToken::new());
+        for _ in 0..2 {
+            assert!(wire.receive().await.is_some());
+            wire.send(pong(1)).await.unwrap();
+        }
+        assert!(wire.receive().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_input_waits_until_all_requests_are_answered() {
+        let ping = format!("{}\n", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+        let mut wire = Wire::new(ping.as_bytes(), tokio::io::sink(), CancellationToken::new());
+        assert!(wire.receive().await.is_some());
+        assert!(tokio::time::timeout(Duration::from_millis(50), wire.receive()).await.is_err());
+        assert!(wire.closing.is_cancelled());
+        wire.send(pong(1)).await.unwrap();
+        assert!(wire.receive().await.is_none());
+    }
+
+    fn pong(id: i64) -> ServerJsonRpcMessage {
+        ServerJsonRpcMessage::response(ServerResult::empty(()), RequestId::Number(id))
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use crate::hook::EventBlocked;
 use crate::observe::Observer;
 use crate::pipeline::hooks;
 use crate::pipeline::state::{CallScope, Memory, Pipeline, Tasks, Turn, UnstartedCall};
-use crate::tool::{Body, Builtin, HookPoint, Tool, Visibility};
+use crate::tool::{Body, Builtin, HookPoint, Limits, Tool, Visibility};
 
 pub use step::Step;
 
@@ -64,6 +64,13 @@ impl Session {
         let added = self.memory.tools.iter().filter(|added| added.prepared.disabled.is_none());
         shown.extend(added.map(|added| &added.tool));
         shown
+    }
+
+    /// Returns the limits of a tool, which may be one of this conversation alone.
+    pub fn limits(&self, name: &str) -> Option<&Limits> {
+        let added = || self.memory.tools.iter().find(|added| added.tool.name == name).map(|added| &added.prepared);
+        let index = self.pipeline.registry.index(name);
+        index.map(|index| &self.pipeline.prepared[index]).or_else(added).map(|prepared| &prepared.limits)
     }
 
     /// Notifies `watcher` of the events of the calls of this conversation from now on, including the calls that its tools
