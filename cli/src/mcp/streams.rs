@@ -21,7 +21,7 @@ pub(super) fn open() -> (Input, Output) {
 pub(super) async fn reader_left() {
     #[cfg(target_os = "linux")]
     if let Some(output) = awaited::watched(std::io::stdout()) {
-        awaited::reader_left(output).await;
+        return awaited::reader_left(output).await;
     }
     std::future::pending().await
 }
@@ -58,8 +58,14 @@ mod awaited {
 
     /// Registers an open file without reads or writes; `None` if the system cannot await it.
     pub(super) fn watched(stream: impl AsFd) -> Option<AsyncFd<OwnedFd>> {
-        let own = stream.as_fd().try_clone_to_owned().ok()?;
-        AsyncFd::with_interest(own, Interest::WRITABLE).ok()
+        registered(stream.as_fd().try_clone_to_owned().ok()?, Interest::WRITABLE)
+    }
+
+    fn registered(own: OwnedFd, interest: Interest) -> Option<AsyncFd<OwnedFd>> {
+        // SAFETY: the descriptor is owned, so it is the same open one until the registration has ended.
+        #[expect(unsafe_code, reason = "registering a descriptor needs it")]
+        let registered = unsafe { AsyncFd::register_with_interest(own, interest) };
+        registered.ok()
     }
 
     /// Waits until the other end of a pipe or a socket is closed.
@@ -81,10 +87,7 @@ mod awaited {
             let is_stream =
                 rustix::net::sockopt::socket_type(&stream).is_ok_and(|kind| kind == rustix::net::SocketType::STREAM);
             let own = is_stream.then(|| stream.as_fd().try_clone_to_owned().ok()).flatten()?;
-            // SAFETY: the descriptor is owned, so it is the same open one until the registration has ended.
-            #[expect(unsafe_code, reason = "registering a descriptor needs it")]
-            let registered = unsafe { AsyncFd::register(own) };
-            registered.ok().map(Self)
+            registered(own, Interest::READABLE | Interest::WRITABLE).map(Self)
         }
     }
 

@@ -131,7 +131,9 @@ where
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.traffic.send_modify(|traffic| drop(traffic.unanswered.remove(id)));
+                    self.traffic.send_modify(|traffic| {
+                        traffic.unanswered.remove(id);
+                    });
                 }
                 Ok(())
             }
