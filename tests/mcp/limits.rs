@@ -210,10 +210,10 @@ fn a_client_that_reads_nothing_does_not_delay_the_end() {
     let mut client = crib.toolcrib(&["mcp"]);
     let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut input = client.stdin.take().unwrap();
-    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern(json!({}), &json!({}))});
     // The answers exceed the buffer of a pipe.
-    for _ in 0..500 {
-        writeln!(input, "{request}").unwrap();
+    for id in 0..500 {
+        let params = modern(json!({}), &json!({}));
+        writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params})).unwrap();
     }
     std::thread::sleep(Duration::from_secs(1));
     assert!(client.try_wait().unwrap().is_none(), "it waits for the client");
