@@ -111,6 +111,14 @@ fn a_call_that_is_stopped_at_a_limit_names_the_flag_that_raises_it() {
     fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
     let ran = crib.run(&["run", "--script", "script.json"]);
     assert!(ran.stderr.contains("(`limits.memoryMb`): raise it there") && !ran.stderr.contains(memory), "{ran:?}");
+    // A limit of the operator that is lower than the one of the definition.
+    let mut entry = crib.entry("spin");
+    entry["timeoutSec"] = json!(60);
+    crib.manifest(&json!({"tools": [entry]}));
+    let turns = json!([{"tool_calls": [{"name": "spin", "arguments": {}}]}, {"content": "done"}]);
+    fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
+    let ran = crib.run(&["run", "--script", "script.json", "--max-timeout=200ms"]);
+    assert!(ran.stderr.contains("but the limit here is 200ms: `--max-timeout=TIME` raises it"), "{ran:?}");
 }
 
 #[test]

@@ -68,9 +68,7 @@ impl Session {
 
     /// Returns the limits of a tool, which may be one of this conversation alone.
     pub fn limits(&self, name: &str) -> Option<&Limits> {
-        let added = || self.memory.tools.iter().find(|added| added.tool.name == name).map(|added| &added.prepared);
-        let index = self.pipeline.registry.index(name);
-        index.map(|index| &self.pipeline.prepared[index]).or_else(added).map(|prepared| &prepared.limits)
+        self.pipeline.entry(name, &self.memory).ok().map(|entry| &entry.prepared.limits)
     }
 
     /// Notifies `watcher` of the events of the calls of this conversation from now on, including the calls that its tools
