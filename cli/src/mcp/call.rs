@@ -37,7 +37,7 @@ pub(super) struct Stop {
     pub(super) cancelled: CancellationToken,
     /// The server ends. A tool that states that it must end may finish.
     pub(super) stopping: CancellationToken,
-    /// The client has left, or the server will end.
+    /// The client sends nothing more, or the server begins to end.
     pub(super) closing: CancellationToken,
     /// Number of calls that were stopped since.
     pub(super) unfinished: Arc<AtomicUsize>,

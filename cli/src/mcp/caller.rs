@@ -33,7 +33,7 @@ pub(super) enum Channel {
     /// A request to the client while the call waits.
     Request {
         client: Box<Peer<RoleServer>>,
-        /// Cancelled when the client sends nothing more.
+        /// Cancelled when the client sends nothing more, or the server begins to end.
         closing: CancellationToken,
     },
     /// An answer of the server that requests input, after which the client repeats the call.

@@ -59,7 +59,12 @@ impl AgentApprover {
             Channel::CommandLine => self.elsewhere(&request, &caller).await,
             Channel::Request { client, closing } => {
                 let answer = async {
+                    if closing.is_cancelled() {
+                        return Answer::None;
+                    }
                     tokio::select! {
+                        biased;
+                        // It may have come just before the end of the input.
                         answer = ask(client, &request) => answer,
                         () = closing.cancelled() => Answer::None,
                     }
@@ -86,8 +91,8 @@ impl AgentApprover {
         }
     }
 
-    /// Asks a client for its answer while the call waits. The call waits for the command line too, because a client may give up before its
-    /// user answers.
+    /// Asks a client for its answer while the call waits. The call waits for the command line too, because a client may give up
+    /// before its user answers.
     async fn while_waiting(
         &self,
         request: &ApprovalRequest<'_>,

@@ -1,10 +1,12 @@
 //! Requests of a client, for both revisions: list, call, stored results, and notices of a changed list. The state is outside of
 //! the handler, because the library may create one for each request.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use futures::FutureExt;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
     GetPromptRequestParams, GetPromptResponse, Implementation, ListToolsResult, PaginatedRequestParams,
@@ -181,7 +183,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         // In a box, as the library moves the future that answers any request with room for the largest.
-        Box::pin(self.call(request, &context)).await
+        answered(Box::pin(self.call(request, &context))).await
     }
 
     /// Refuses a request that the library does not know. It also passes on those with parameters that it cannot read.
@@ -270,6 +272,12 @@ impl ServerHandler for Handler {
     }
 }
 
+/// Answers a request also if the code that does so panics: the library would leave its client without an answer.
+async fn answered<T>(answer: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
+    let failed = |_| Err(ErrorData::internal_error("the call failed inside the server", None));
+    AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(failed)
+}
+
 /// Waits until all tasks have ended, at most for a time.
 async fn ended(running: &TaskTracker, tasks: impl Future<Output = ()>, max: Duration) {
     running.close();
@@ -290,6 +298,13 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer() {
+        let answer = answered::<()>(async { panic!("planned") }).await;
+        assert_eq!(answer.unwrap_err().message, "the call failed inside the server");
+        assert_eq!(answered(async { Ok(1) }).await.unwrap(), 1);
+    }
 
     #[tokio::test]
     async fn a_call_that_does_not_stop_delays_the_end_for_a_bounded_time_only() {

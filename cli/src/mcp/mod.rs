@@ -25,6 +25,7 @@ mod streams;
 mod tokens;
 mod tool_calls;
 mod trace;
+mod traffic;
 mod wire;
 
 pub(crate) use access::{Access, Limits};

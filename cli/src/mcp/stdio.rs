@@ -1,5 +1,4 @@
-//! Service over standard streams: one client, until it closes standard input and has its answers, reads no more, or the program
-//! is interrupted.
+//! Service over standard streams: one client, until it closes standard input and has its answers, or the program is interrupted.
 
 use std::convert::Infallible;
 use std::process::ExitCode;
@@ -51,7 +50,7 @@ pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
     tokio::pin!(ended);
     tokio::select! {
         ended = &mut ended => drop(ended?),
-        () = streams::reader_left() => {}
+        () = client_left(&calls) => {}
         never = report_wait(&calls) => match never {},
         () = interrupt::soft_stop() => {
             calls.stop().await;
@@ -64,6 +63,12 @@ pub(crate) async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
     calls.stop().await;
     warn_of_unfinished(calls.unfinished.load(Relaxed));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Waits until the client has closed standard input and nobody can read the answers.
+async fn client_left(calls: &Handler) {
+    calls.closing().cancelled().await;
+    streams::reader_left().await;
 }
 
 /// Says after the end of the input that the server waits for calls, if it does so for a while.
@@ -86,6 +91,6 @@ fn warn_of_unfinished(calls: usize) {
         calls => format!("{calls} running calls were"),
     };
     render::warning(&format!(
-        "{calls} stopped, because standard input was closed: keep it open until the answers have come"
+        "{calls} stopped, because standard input was closed: keep it, and the reader of the answers, until they have come"
     ));
 }

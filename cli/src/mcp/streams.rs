@@ -17,7 +17,7 @@ pub(super) fn open() -> (Input, Output) {
     (input.unwrap_or_else(|| Box::new(stdin())), output.unwrap_or_else(|| Box::new(stdout())))
 }
 
-/// Waits until nobody can read standard output any more. On systems other than Linux, and for files and terminals, it waits forever.
+/// Waits until nobody can read standard output any more. On systems other than Linux, and for files, it waits forever.
 pub(super) async fn reader_left() {
     #[cfg(target_os = "linux")]
     if let Some(output) = awaited::watched(std::io::stdout()) {

@@ -1,33 +1,28 @@
 //! Messages over standard streams, one on each line. A request that cannot be read is refused under its identifier, so that
 //! its client does not wait for an answer. Lines that request nothing are ignored. After the end of the input, the requests that
-//! are not answered yet may be, as long as somebody reads.
+//! have no answer yet get theirs.
 
-use std::collections::HashSet;
 use std::io;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use rmcp::RoleServer;
-use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
-};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader, Empty};
-use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::message::{MAX_MESSAGE, RefusedMessage, begins, parse, too_long};
+use super::traffic::Traffic;
 
 /// Length of the start of a message that is too long, in which its identifier is found.
 const MAX_START: usize = 4096;
-/// Maximum number of messages that wait to be sent. Beyond it, nothing is read, so that a client that reads no answers fills no
-/// memory.
-const MAX_UNSENT: usize = 1024;
-/// Time after the end of the input in which requests are answered. It is longer than a call may take by default.
-const LAST_ANSWERS: Duration = Duration::from_secs(40);
+/// Maximum time after the end of the input in which requests are answered. It is longer than a call may take by default. The
+/// library adds 5 seconds.
+const MAX_WAIT: Duration = Duration::from_secs(35);
+
 /// Messages of one client.
 pub(super) struct Wire<R: AsyncRead, W: AsyncWrite> {
     input: BufReader<R>,
@@ -37,22 +32,14 @@ pub(super) struct Wire<R: AsyncRead, W: AsyncWrite> {
     /// `true` after the request that begins the conversation.
     has_begun: bool,
     output: AsyncRwTransport<RoleServer, Empty, W>,
-    traffic: watch::Sender<Traffic>,
+    traffic: Traffic,
     /// Refusal that is being sent. Nothing is read meanwhile.
-    refusal: Option<BoxFuture<'static, io::Result<()>>>,
+    refusal: Option<JoinHandle<io::Result<()>>>,
     /// Cancelled at the end of the input.
     closing: CancellationToken,
-    /// End of the wait for answers after the end of the input.
+    max_wait: Duration,
+    /// End of the wait for answers; `None` before the end of the input.
     deadline: Option<Instant>,
-}
-
-/// Messages between a client and the service.
-#[derive(Debug, Default)]
-struct Traffic {
-    /// Number of messages that wait to be sent.
-    unsent: usize,
-    /// Identifiers of the requests that have no answer yet.
-    unanswered: HashSet<RequestId>,
 }
 
 impl<R, W> Wire<R, W>
@@ -67,9 +54,10 @@ where
             is_too_long: false,
             has_begun: false,
             output: AsyncRwTransport::new_server(tokio::io::empty(), write),
-            traffic: watch::Sender::default(),
+            traffic: Traffic::default(),
             refusal: None,
             closing,
+            max_wait: MAX_WAIT,
             deadline: None,
         }
     }
@@ -109,44 +97,36 @@ where
             self.has_begun || matches!(message, ClientJsonRpcMessage::Request(_))
         });
         if let Some(message) = &message {
-            self.register(message)?;
+            self.traffic.receive(message)?;
         }
         Ok(message)
     }
 
-    /// Remembers a request until it is answered or cancelled.
-    ///
-    /// # Errors
-    ///
-    /// Its identifier is that of a running request, whose answer could not be told from its own.
-    fn register(&self, message: &ClientJsonRpcMessage) -> Result<(), Box<RefusedMessage>> {
-        match message {
-            JsonRpcMessage::Request(request) => {
-                let mut is_new = true;
-                self.traffic.send_modify(|traffic| is_new = traffic.unanswered.insert(request.id.clone()));
-                let used = || ErrorData::invalid_request("the identifier is that of a running request", None);
-                is_new.then_some(()).ok_or_else(|| RefusedMessage::new(used(), Some(request.id.clone())))
+    /// Reads the next message; `None` at the end of the input, or if nothing can be sent any more. A dropped future loses nothing.
+    async fn next(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            if let Some(refusal) = &mut self.refusal {
+                // A failure is one of the traffic.
+                let _ = refusal.await;
+                self.refusal = None;
             }
-            JsonRpcMessage::Notification(notification) => {
-                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
-                    && let Some(id) = &cancelled.params.request_id
-                {
-                    self.traffic.send_modify(|traffic| {
-                        traffic.unanswered.remove(id);
-                    });
+            // Answers go first: requests that have arrived already could be read faster than they are answered.
+            tokio::task::yield_now().await;
+            if !self.traffic.has_room().await {
+                return None;
+            }
+            self.read_line().await?;
+            match self.message() {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => {}
+                Err(refusal) => {
+                    let RefusedMessage { error, id } = *refusal;
+                    let sending = self.output.send(ServerJsonRpcMessage::error(error, id));
+                    // As a task: while half of it is written, no other message is sent.
+                    self.refusal = Some(tokio::spawn(self.traffic.track(sending)));
                 }
-                Ok(())
             }
-            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Ok(()),
         }
-    }
-
-    /// Waits until all requests are answered, at most for a time after the end of the input.
-    async fn wait_for_answers(&mut self) {
-        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + LAST_ANSWERS);
-        let mut traffic = self.traffic.subscribe();
-        let answered = traffic.wait_for(|traffic| traffic.unanswered.is_empty());
-        let _ = tokio::time::timeout_at(deadline, answered).await;
     }
 }
 
@@ -158,39 +138,22 @@ where
     type Error = io::Error;
 
     fn send(&mut self, item: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let (unsent, sending) = (Unsent::new(&self.traffic, answered(&item)), self.output.send(item));
-        async move {
-            let _unsent = unsent;
-            sending.await
-        }
+        self.traffic.answer(&item);
+        self.traffic.track(self.output.send(item))
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        loop {
-            if let Some(refusal) = &mut self.refusal {
-                let sent = refusal.await;
-                self.refusal = None;
-                if sent.is_err() {
-                    break;
+        let deadline = match self.deadline {
+            Some(deadline) => deadline,
+            None => {
+                if let Some(message) = self.next().await {
+                    return Some(message);
                 }
+                self.closing.cancel();
+                *self.deadline.insert(Instant::now() + self.max_wait)
             }
-            // Answers go first: requests that have arrived already could be read faster than they are answered.
-            tokio::task::yield_now().await;
-            let has_room = self.traffic.subscribe().wait_for(|traffic| traffic.unsent < MAX_UNSENT).await.is_ok();
-            if !has_room || self.read_line().await.is_none() {
-                break;
-            }
-            match self.message() {
-                Ok(Some(message)) => return Some(message),
-                Ok(None) => {}
-                Err(refusal) => {
-                    let RefusedMessage { error, id } = *refusal;
-                    self.refusal = Some(self.output.send(ServerJsonRpcMessage::error(error, id)).boxed());
-                }
-            }
-        }
-        self.closing.cancel();
-        self.wait_for_answers().await;
+        };
+        let _ = tokio::time::timeout_at(deadline, self.traffic.settled()).await;
         None
     }
 
@@ -199,41 +162,17 @@ where
     }
 }
 
-/// Message that waits to be sent, until it is dropped.
-struct Unsent(watch::Sender<Traffic>);
-
-impl Unsent {
-    /// Counts a message, which answers the request with this identifier.
-    fn new(all: &watch::Sender<Traffic>, answered: Option<&RequestId>) -> Self {
-        all.send_modify(|traffic| {
-            traffic.unsent += 1;
-            if let Some(id) = answered {
-                traffic.unanswered.remove(id);
-            }
-        });
-        Self(all.clone())
-    }
-}
-
-impl Drop for Unsent {
-    fn drop(&mut self) {
-        self.0.send_modify(|traffic| traffic.unsent -= 1);
-    }
-}
-
-/// Returns the identifier of the request that a message answers.
-fn answered(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
-    match message {
-        JsonRpcMessage::Response(response) => Some(&response.id),
-        JsonRpcMessage::Error(error) => error.id.as_ref(),
-        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use rmcp::model::ServerResult;
-    use tokio::io::AsyncReadExt;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use futures::FutureExt;
+    use futures::future::BoxFuture;
+    use rmcp::model::{ErrorData, RequestId, ServerResult};
+    use tokio::io::{AsyncReadExt, ReadBuf};
+
+    use super::super::traffic::MAX_UNSENT;
 
     use super::*;
 
@@ -241,7 +180,7 @@ mod tests {
     async fn read(input: &[u8]) -> (usize, String) {
         let (write, mut written) = tokio::io::duplex(1 << 20);
         let mut wire = Wire::new(input, write, CancellationToken::new());
-        wire.deadline = Some(Instant::now());
+        wire.max_wait = Duration::ZERO;
         let mut messages = 0;
         while wire.receive().await.is_some() {
             messages += 1;
@@ -311,36 +250,73 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_identifier_is_free_again_after_the_answer_or_a_cancellation() {
+    async fn a_request_with_the_identifier_of_a_running_one_is_refused() {
         let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
         let (messages, refused) = read(format!("{ping}\n{ping}\n").as_bytes()).await;
         assert!(
             messages == 1 && refused.contains("\"id\":1,") && refused.contains("of a running request"),
             "{refused}"
         );
-        let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
-        let begun = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
-            "io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
-        let begun = begun.replace('\n', "");
-        assert_eq!(read(format!("{begun}\n{cancelled}\n{ping}\n").as_bytes()).await, (3, String::new()));
-        let input = format!("{ping}\n{ping}\n");
-        let mut wire = Wire::new(input.as_bytes(), tokio::io::sink(), CancellationToken::new());
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_input_waits_until_all_requests_are_answered_and_nothing_more_is_read() {
+        let ping = |id: u64| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");
+        // The input goes on after its end, as that of a terminal does.
+        let (first, second) = (ping(1), ping(2));
+        let all = [first.as_bytes(), b"", second.as_bytes()];
+        let input = pieces(&all);
+        let mut wire = Wire::new(input, tokio::io::sink(), CancellationToken::new());
+        assert!(wire.receive().await.is_some());
         for _ in 0..2 {
-            assert!(wire.receive().await.is_some());
-            wire.send(pong(1)).await.unwrap();
+            assert!(tokio::time::timeout(Duration::from_millis(50), wire.receive()).await.is_err());
         }
+        assert!(wire.closing.is_cancelled());
+        wire.send(pong(1)).await.unwrap();
         assert!(wire.receive().await.is_none());
     }
 
     #[tokio::test]
-    async fn the_end_of_the_input_waits_until_all_requests_are_answered() {
+    async fn the_end_of_the_input_waits_until_the_last_answer_is_written() {
         let ping = format!("{}\n", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
-        let mut wire = Wire::new(ping.as_bytes(), tokio::io::sink(), CancellationToken::new());
+        let (write, mut written) = tokio::io::duplex(8);
+        let mut wire = Wire::new(ping.as_bytes(), write, CancellationToken::new());
         assert!(wire.receive().await.is_some());
+        let sending = tokio::spawn(wire.send(pong(1)));
         assert!(tokio::time::timeout(Duration::from_millis(50), wire.receive()).await.is_err());
-        assert!(wire.closing.is_cancelled());
-        wire.send(pong(1)).await.unwrap();
+        BufReader::new(&mut written).read_until(b'\n', &mut Vec::new()).await.unwrap();
+        sending.await.unwrap().unwrap();
         assert!(wire.receive().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn an_output_that_is_closed_ends_the_wait() {
+        let ping = format!("{}\n", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+        let (write, written) = tokio::io::duplex(8);
+        drop(written);
+        let mut wire = Wire::new(ping.as_bytes(), write, CancellationToken::new());
+        assert!(wire.receive().await.is_some());
+        let error = ServerJsonRpcMessage::error(ErrorData::invalid_request("x", None), None);
+        wire.send(error).await.unwrap_err();
+        assert!(wire.receive().await.is_none(), "the request has no answer");
+    }
+
+    /// Input of these pieces, of which an empty one is an end.
+    fn pieces<'a>(pieces: &'a [&'a [u8]]) -> impl AsyncRead + Unpin + 'a {
+        struct Pieces<'a>(&'a [&'a [u8]]);
+        impl AsyncRead for Pieces<'_> {
+            fn poll_read(
+                mut self: Pin<&mut Self>,
+                _: &mut Context<'_>,
+                buffer: &mut ReadBuf<'_>,
+            ) -> Poll<io::Result<()>> {
+                let Some((piece, rest)) = self.0.split_first() else { return Poll::Pending };
+                buffer.put_slice(piece);
+                self.0 = rest;
+                Poll::Ready(Ok(()))
+            }
+        }
+        Pieces(pieces)
     }
 
     fn pong(id: i64) -> ServerJsonRpcMessage {
