@@ -91,6 +91,6 @@ fn warn_of_unfinished(calls: usize) {
         calls => format!("{calls} running calls were"),
     };
     render::warning(&format!(
-        "{calls} stopped, because standard input was closed: keep it, and the reader of the answers, until they have come"
+        "{calls} stopped, because standard input was closed: keep it open, and read standard output, until the answers have come"
     ));
 }

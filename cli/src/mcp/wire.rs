@@ -62,10 +62,13 @@ where
         }
     }
 
-    /// Reads up to the end of a line; `None` at the end of the input. A dropped future loses nothing.
+    /// Reads up to the end of a line, which the last one may lack; `None` at the end of the input. A dropped future loses nothing.
     async fn read_line(&mut self) -> Option<()> {
         loop {
-            let available = self.input.fill_buf().await.ok().filter(|available| !available.is_empty())?;
+            let available = self.input.fill_buf().await.unwrap_or_default();
+            if available.is_empty() {
+                return (!self.line.is_empty() || self.is_too_long).then_some(());
+            }
             let end = available.iter().position(|byte| *byte == b'\n');
             let part = &available[..end.unwrap_or(available.len())];
             if self.is_too_long || self.line.len() + part.len() > MAX_MESSAGE {
@@ -247,6 +250,13 @@ mod tests {
         let input = format!("{long}\n{}\n", r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#);
         let (messages, refused) = read(input.as_bytes()).await;
         assert!(messages == 1 && refused.contains("\"id\":4,") && refused.contains("longer than 16 MiB"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn the_last_line_needs_no_end() {
+        assert_eq!(read(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).await, (1, String::new()));
+        let (messages, refused) = read(br#"{"jsonrpc":"2.0","id":1,"method":"pi"#).await;
+        assert!(messages == 0 && refused.contains("\"id\":1,") && refused.contains("-32700"), "{refused}");
     }
 
     #[tokio::test]
