@@ -199,6 +199,20 @@ fn a_request_with_the_identifier_of_a_running_one_is_refused() {
 }
 
 #[test]
+fn a_request_with_the_identifier_of_a_cancelled_one_that_goes_on_gets_no_answer_of_it() {
+    let crib = crib_of_a_tool_that_must_end();
+    let mut client = Client::initialized(&crib, &[], &json!({}));
+    let id = client.request("tools/call", &json!({"name": "nap", "arguments": {"ms": 1500}}));
+    client.ask("tools/list", &json!({}));
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    let params = json!({"name": "nap", "arguments": {"ms": 1}});
+    client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    assert_eq!(client.answer(id)["error"]["message"], "the identifier is that of a running request");
+    assert_eq!(client.leave(), Some(0));
+    assert_eq!(crib.records().len(), 1);
+}
+
+#[test]
 fn a_signal_stops_running_calls_with_their_records() {
     for signal in ["-TERM", "-INT", "-HUP"] {
         let crib = crib();
