@@ -4,6 +4,7 @@ use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures::future::BoxFuture;
 use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Body, Method, StatusCode, Url};
 
@@ -68,26 +69,29 @@ impl<'a> Exchange<'a> {
 impl Session {
     /// Sends a request. A challenge is met once; redirects of `GET` and `HEAD` are followed.
     ///
-    /// Every status but 401 and redirects is returned.
-    pub(crate) async fn send(&self, exchange: &Exchange<'_>) -> Result<Reply, Error> {
-        let remembered = self.remembered(exchange.scope);
-        let (reply, own) = self.follow(exchange, remembered.as_ref()).await?;
-        if reply.status() != StatusCode::UNAUTHORIZED || !own {
-            return Ok(reply);
-        }
-        self.forget(exchange.scope);
-        let challenge = reply.challenge()?;
-        let host = self.registry.to_string();
-        let refused = |sent| Error::Unauthorized { host: host.clone(), what: exchange.what, status: 401, sent };
-        let Some(challenge) = challenge else { return Err(refused(remembered.is_some())) };
-        let authorization = self.authorize(&challenge, exchange.scope).await?;
-        let Some(authorization) = authorization else { return Err(refused(false)) };
-        let (reply, own) = self.follow(exchange, Some(&authorization)).await?;
-        if reply.status() == StatusCode::UNAUTHORIZED && own {
-            return Err(refused(!authorization.anonymous));
-        }
-        self.remember(exchange.scope, authorization);
-        Ok(reply)
+    /// Every status but 401 and redirects is returned. The future is boxed, so that crates that use the client do not compile its
+    /// HTTP again.
+    pub(crate) fn send<'s>(&'s self, exchange: &'s Exchange<'_>) -> BoxFuture<'s, Result<Reply, Error>> {
+        Box::pin(async move {
+            let remembered = self.remembered(exchange.scope);
+            let (reply, own) = self.follow(exchange, remembered.as_ref()).await?;
+            if reply.status() != StatusCode::UNAUTHORIZED || !own {
+                return Ok(reply);
+            }
+            self.forget(exchange.scope);
+            let challenge = reply.challenge()?;
+            let host = self.registry.to_string();
+            let refused = |sent| Error::Unauthorized { host: host.clone(), what: exchange.what, status: 401, sent };
+            let Some(challenge) = challenge else { return Err(refused(remembered.is_some())) };
+            let authorization = self.authorize(&challenge, exchange.scope).await?;
+            let Some(authorization) = authorization else { return Err(refused(false)) };
+            let (reply, own) = self.follow(exchange, Some(&authorization)).await?;
+            if reply.status() == StatusCode::UNAUTHORIZED && own {
+                return Err(refused(!authorization.anonymous));
+            }
+            self.remember(exchange.scope, authorization);
+            Ok(reply)
+        })
     }
 
     /// Sends a request and follows redirects. Returns `true` if the response is the registry's own.

@@ -7,6 +7,9 @@
 //!
 //! A future is moved twice for each function that awaits it, and many calls wait at once. So stages box the futures that few calls
 //! await: for an approval, a hook, a compilation, a large text.
+//!
+//! The compiler instantiates the body of an `async fn` in each crate that polls it. The futures that lead out of this module are
+//! boxed as [`BoxFuture`], so that a crate that uses the library does not compile all stages, and much of the engine, again.
 
 mod hooks;
 mod prepared;
@@ -22,6 +25,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::call::{ToolCall, ToolResult};
@@ -48,25 +52,27 @@ use state::{Execution, unless_cancelled};
 impl Pipeline {
     /// Takes a call from its door to its record. It always returns a result; dropping the future stops the guest and leaves
     /// a record.
-    pub(crate) async fn call<'p>(self: &'p Arc<Self>, call: ToolCall, scope: CallScope<'p>) -> ToolResult {
-        let call = Arc::new(call);
-        let mut recorder = self.recorder(call.clone(), scope.memory).watched_by(scope.memory.watcher());
-        let ended = match self.audit.ready() {
-            Ok(()) => {
-                let stages = pin!(self.stages(&call, &scope, &mut recorder));
-                let ended = AssertUnwindSafe(stages).catch_unwind().await;
-                ended.unwrap_or_else(|_| Err(ToolError::new(Outcome::Trap, "the call failed inside the host")))
+    pub(crate) fn call<'p>(self: &'p Arc<Self>, call: ToolCall, scope: CallScope<'p>) -> BoxFuture<'p, ToolResult> {
+        Box::pin(async move {
+            let call = Arc::new(call);
+            let mut recorder = self.recorder(call.clone(), scope.memory).watched_by(scope.memory.watcher());
+            let ended = match self.audit.ready() {
+                Ok(()) => {
+                    let stages = pin!(self.stages(&call, &scope, &mut recorder));
+                    let ended = AssertUnwindSafe(stages).catch_unwind().await;
+                    ended.unwrap_or_else(|_| Err(ToolError::new(Outcome::Trap, "the call failed inside the host")))
+                }
+                Err(fault) => Err(recorder.fault(fault)),
+            };
+            let ended = ended.or_else(|error| redact::redacted(self.secrets.as_ref(), Err(error)));
+            stage::log_arguments(self, &mut recorder).await;
+            let result = recorder.close(ended).await;
+            // The calls that wait for this one start after its record is written.
+            if let Some(turn) = scope.turn {
+                turn.end(result.outcome.as_ref().is_err_and(|error| error.outcome != Outcome::Cancelled));
             }
-            Err(fault) => Err(recorder.fault(fault)),
-        };
-        let ended = ended.or_else(|error| redact::redacted(self.secrets.as_ref(), Err(error)));
-        stage::log_arguments(self, &mut recorder).await;
-        let result = recorder.close(ended).await;
-        // The calls that wait for this one start after its record is written.
-        if let Some(turn) = scope.turn {
-            turn.end(result.outcome.as_ref().is_err_and(|error| error.outcome != Outcome::Cancelled));
-        }
-        result
+            result
+        })
     }
 
     /// Passes a call through all stages, in order.
@@ -159,7 +165,7 @@ impl Pipeline {
     /// # Errors
     ///
     /// [`Error::Component`] if the interpreter cannot run.
-    pub(crate) async fn check_scripts(&self) -> Result<Vec<Diagnostic>, Error> {
-        run::check_scripts(self).await
+    pub(crate) fn check_scripts(&self) -> BoxFuture<'_, Result<Vec<Diagnostic>, Error>> {
+        Box::pin(run::check_scripts(self))
     }
 }
