@@ -1,6 +1,7 @@
 //! Compilation of untrusted bytes: refusals before the compilation, its limits, the rule that only complete code is
 //! loaded, and the size limit of the cache.
 
+mod ahead;
 mod bounded;
 mod bytes;
 mod damage;

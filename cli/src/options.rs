@@ -295,9 +295,9 @@ impl Sources {
         sources
     }
 
-    /// Compiles all tools concurrently, and the hook interpreter, ahead of the first call. Shows a progress bar if that takes
-    /// long, or with `is_announced` a line where there is no terminal. A tool with a program that cannot be compiled is disabled
-    /// with a warning, and one of a program that is older than its sources has a warning too.
+    /// Compiles all tools concurrently that are not in the cache, and the hook interpreter, ahead of the first call. Shows a
+    /// progress bar if that takes long, or with `is_announced` a line where there is no terminal. A tool with a program that cannot
+    /// be compiled is disabled with a warning, and one of a program that is older than its sources has a warning too.
     ///
     /// # Errors
     ///
@@ -316,7 +316,7 @@ impl Sources {
             .map(|name| {
                 let (runtime, bar, underway) = (runtime.clone(), bar.clone(), underway.clone());
                 tokio::spawn(async move {
-                    let work = underway.during(render::one_line(&name), runtime.prepare(&name));
+                    let work = underway.during(render::one_line(&name), runtime.compile(&name));
                     let prepared = work.await.inspect(|()| bar.inc(1));
                     prepared.map_err(|error| (name, error))
                 })

@@ -37,14 +37,14 @@ where
     Arc::new(Spoiling { asked: AtomicUsize::new(0), wait, spoil })
 }
 
-fn runtime(folder: &Path, compiler: Arc<dyn Compiler>, deadline: Duration) -> Runtime {
+pub(super) fn runtime(folder: &Path, compiler: Arc<dyn Compiler>, deadline: Duration) -> Runtime {
     let builder = Runtime::builder(toolcrib::Audit::off())
         .trusted_source(folder.join("tools.json"))
         .compile_cache(folder.join("cache"));
     builder.compiler(compiler).limits(Limits::with_deadline(deadline)).build().unwrap()
 }
 
-const LONG: Duration = Duration::from_secs(30);
+pub(super) const LONG: Duration = Duration::from_secs(30);
 
 #[test]
 fn an_answer_that_is_not_whole_is_not_loaded_and_not_kept_and_asked_for_again() {

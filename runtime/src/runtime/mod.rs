@@ -220,6 +220,23 @@ impl Runtime {
         }
     }
 
+    /// Compiles a tool's program unless its compiled code is in the cache. Such code is loaded by the first call, so a start with
+    /// many tools costs little more than the digests of their programs.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Runtime::prepare`].
+    pub async fn compile(&self, name: &str) -> Result<(), Error> {
+        let entry = self.pipeline.at(self.pipeline.registry.find(name)?);
+        let is_compiled = match entry.tool.body {
+            _ if entry.tool.unusable.is_some() => false,
+            Body::Command { .. } | Body::Rich(_) | Body::Typed(_) => self.pipeline.programs.is_compiled(entry).await,
+            Body::Script(_) => self.pipeline.interpreters.is_compiled(entry.prepared).await,
+            Body::Absent | Body::Builtin(_) => true,
+        };
+        if is_compiled { Ok(()) } else { self.prepare(name).await }
+    }
+
     /// Compiles the interpreter of script hooks, or loads it from the cache, before the first call.
     ///
     /// # Errors

@@ -25,6 +25,8 @@ const KEY_FILE: &str = "key";
 /// Version that compiled: another version may compile a program in another way.
 const COMPILED_BY: &str = concat!("toolcrib ", env!("CARGO_PKG_VERSION"));
 const SEAL_LEN: usize = blake3::OUT_LEN;
+/// Forms in which a program can be in the cache.
+pub(super) const FORMS: [Form; 2] = [Form::Component, Form::Module];
 
 /// Compiled code of either form.
 pub(super) enum Code {
@@ -56,13 +58,22 @@ impl CodeCache {
         form: Form,
         stable_path: impl Fn(&File) -> Option<PathBuf>,
     ) -> Option<Code> {
-        let name = name(engine, digest, form);
-        let entry = self.cache.open(&name)?;
-        let code = stable_path(entry.file()).and_then(|path| self.map(engine, &name, &entry, form, &path));
-        // Without such a path, or from a file system whose files cannot be executed, the code is copied.
-        let code = code.or_else(|| self.copy(engine, &name, &entry, form))?;
-        entry.mark_used();
-        Some(code)
+        [true, false].into_iter().find_map(|is_linked| {
+            let name = name(engine, digest, form, is_linked);
+            let entry = self.cache.open(&name)?;
+            let code = stable_path(entry.file()).and_then(|path| self.map(engine, &name, &entry, form, &path));
+            // Without such a path, or from a file system whose files cannot be executed, the code is copied.
+            let code = code.or_else(|| self.copy(engine, &name, &entry, form))?;
+            entry.mark_used();
+            Some(code)
+        })
+    }
+
+    /// Returns `true` if there is an entry for a program of this digest that was linked when it was compiled. The seal is not
+    /// checked: an entry that [`CodeCache::get`] then refuses is compiled again.
+    pub(super) fn has_linked(&self, engine: &Engine, digest: &str) -> bool {
+        let mut entries = FORMS.into_iter().filter_map(|form| self.cache.open(&name(engine, digest, form, true)));
+        entries.next().inspect(OpenEntry::mark_used).is_some()
     }
 
     /// Maps the code of an entry with a valid seal. It is hashed piece by piece, which touches less memory than a copy.
@@ -90,8 +101,8 @@ impl CodeCache {
     }
 
     /// Stores the code of a program, whole or not at all. A cache that cannot be written only costs time.
-    pub(super) fn put(&self, engine: &Engine, digest: &str, form: Form, code: &[u8]) {
-        let name = name(engine, digest, form);
+    pub(super) fn put(&self, engine: &Engine, digest: &str, form: Form, is_linked: bool, code: &[u8]) {
+        let name = name(engine, digest, form, is_linked);
         let Some(seal) = self.hash(&name, code) else { return };
         let _ = self.cache.put(&name, &[code, seal.as_bytes()]);
     }
@@ -167,14 +178,15 @@ mod mapping {
     }
 }
 
-/// Returns the file name of a program for one engine and configuration. It contains the form, so that code that an
-/// earlier version compiled from a core module is not found.
-fn name(engine: &Engine, digest: &str, form: Form) -> EntryName {
+/// Returns the file name of a program for one version, engine and configuration. Code of a program that cannot be linked has a
+/// name of its own. It contains the form, so that code that an earlier version compiled from a core module is not found.
+fn name(engine: &Engine, digest: &str, form: Form, is_linked: bool) -> EntryName {
     use std::hash::{Hash, Hasher};
     // The hash does not have to be cryptographic, because the seal is: it only separates engines, which `deserialize`
     // checks too.
     let mut hasher = std::hash::DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
+    (COMPILED_BY, is_linked).hash(&mut hasher);
     let kind = match form {
         Form::Component => EntryKind::Component,
         Form::Module => EntryKind::Module,
@@ -219,13 +231,31 @@ mod tests {
             let code = crate::sandbox::compiler::compiled(&engine, &program).unwrap();
             assert!(load(&engine, &code, form).is_ok() && load(&engine, &code, other).is_err());
             let digest = crate::source::digest(&program);
-            cache.put(&engine, &digest, form, &code);
+            cache.put(&engine, &digest, form, true, &code);
             assert!(cache.get(&engine, &digest, form).is_some());
             assert!(cache.get(&engine, &digest, other).is_none());
             // Nor if the file is renamed to the other form.
-            let path = |form| cache.cache.path().join(name(&engine, &digest, form).as_str());
+            let path = |form| cache.cache.path().join(name(&engine, &digest, form, true).as_str());
             std::fs::rename(path(form), path(other)).unwrap();
             assert!(cache.get(&engine, &digest, other).is_none());
+        }
+    }
+
+    #[test]
+    fn code_that_could_not_be_linked_is_loaded_and_not_counted_as_linked() {
+        let engine = Engine::default();
+        for (form, program) in PROGRAMS {
+            let folder = tempfile::tempdir().unwrap();
+            let cache = CodeCache::new(Cache::folder(folder.path().join("cache")));
+            let code = crate::sandbox::compiler::compiled(&engine, &program).unwrap();
+            let digest = crate::source::digest(&program);
+            for (is_linked, counts) in [(None, false), (Some(false), false), (Some(true), true)] {
+                if let Some(is_linked) = is_linked {
+                    cache.put(&engine, &digest, form, is_linked, &code);
+                }
+                let found = cache.get(&engine, &digest, form).is_some();
+                assert_eq!((found, cache.has_linked(&engine, &digest)), (is_linked.is_some(), counts), "{form:?}");
+            }
         }
     }
 
@@ -235,8 +265,8 @@ mod tests {
         let (form, program) = PROGRAMS[0];
         let code = crate::sandbox::compiler::compiled(engine, &program).unwrap();
         let digest = crate::source::digest(&program);
-        cache.put(engine, &digest, form, &code);
-        let path = cache.cache.path().join(name(engine, &digest, form).as_str());
+        cache.put(engine, &digest, form, true, &code);
+        let path = cache.cache.path().join(name(engine, &digest, form, true).as_str());
         (cache, digest, path)
     }
 
@@ -285,7 +315,7 @@ mod tests {
         let (engine, folder) = (Engine::default(), tempfile::tempdir().unwrap());
         let (cache, digest, path) = filled(&engine, folder.path());
         let (form, whole) = (Form::Component, std::fs::read(&path).unwrap());
-        let name = name(&engine, &digest, form);
+        let name = name(&engine, &digest, form, true);
         let loaded = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
             let entry = cache.cache.open(&name).unwrap();

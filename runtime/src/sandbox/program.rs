@@ -115,8 +115,13 @@ impl Sandbox {
     /// host path.
     pub(crate) fn prepare(&self, bytes: &[u8], digest: String, counts_fuel: bool) -> Result<Program, CompileError> {
         let engine = self.engine(counts_fuel)?;
-        let code = self.code(engine, bytes, &digest)?;
-        link(engine, code, digest, counts_fuel)
+        self.linked(engine, bytes, &digest, |code| link(engine, code, digest.clone(), counts_fuel))
+    }
+
+    /// Returns `true` if the cache contains the code of a program with this digest that was linked when it was compiled.
+    pub(crate) fn has_cached(&self, digest: &str, counts_fuel: bool) -> bool {
+        let engine = self.cache.as_ref().zip(self.engine(counts_fuel).ok());
+        engine.is_some_and(|(cache, engine)| cache.has_linked(&engine.engine, digest))
     }
 
     /// Loads and links a program with this digest without its bytes, if the cache contains its code.
@@ -127,8 +132,7 @@ impl Sandbox {
     pub(crate) fn prepare_cached(&self, digest: &str, counts_fuel: bool) -> Result<Option<Program>, CompileError> {
         let engine = self.engine(counts_fuel)?;
         let Some(cache) = &self.cache else { return Ok(None) };
-        let mut found = [Form::Component, Form::Module].into_iter();
-        let code = found.find_map(|form| cache.get(&engine.engine, digest, form));
+        let code = cache::FORMS.into_iter().find_map(|form| cache.get(&engine.engine, digest, form));
         code.map(|code| link(engine, code, digest.to_owned(), counts_fuel)).transpose()
     }
 
@@ -144,13 +148,16 @@ impl Sandbox {
         add_imports: impl FnOnce(&mut Linker<CallState>) -> wasmtime::Result<()>,
     ) -> Result<InstancePre<CallState>, CompileError> {
         let engine = self.engine(counts_fuel)?;
-        let Code::Component(component) = self.code(engine, bytes, &source::digest(bytes))? else {
-            return Err(CompileError::Program("a core module, but a component is required".to_owned()));
-        };
-        let mut linker = Linker::new(&engine.engine);
-        let linked = wasi::add_imports(&mut linker, &engine.engine, &component);
-        let linked = linked.and_then(|()| add_imports(&mut linker)).and_then(|()| linker.instantiate_pre(&component));
-        linked.map_err(|error| CompileError::Program(format!("{error:#}")))
+        self.linked(engine, bytes, &source::digest(bytes), |code| {
+            let Code::Component(component) = code else {
+                return Err(CompileError::Program("a core module, but a component is required".to_owned()));
+            };
+            let mut linker = Linker::new(&engine.engine);
+            let linked = wasi::add_imports(&mut linker, &engine.engine, &component);
+            let linked =
+                linked.and_then(|()| add_imports(&mut linker)).and_then(|()| linker.instantiate_pre(&component));
+            linked.map_err(|error| CompileError::Program(format!("{error:#}")))
+        })
     }
 
     /// Returns `true` if there is room for an instance beside those of the calls.
@@ -162,20 +169,19 @@ impl Sandbox {
         self.engines.get(counts_fuel).map_err(|error| CompileError::system(error.to_string()))
     }
 
-    /// Returns the compiled code of a component or a core module.
-    fn code(&self, engine: &GuestEngine, bytes: &[u8], digest: &str) -> Result<Code, CompileError> {
+    /// Links a program with this digest by `link`, after it was compiled or found in the cache.
+    fn linked<T>(
+        &self,
+        engine: &GuestEngine,
+        bytes: &[u8],
+        digest: &str,
+        link: impl FnOnce(Code) -> Result<T, CompileError>,
+    ) -> Result<T, CompileError> {
         let form = Form::of(bytes);
         if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&engine.engine, digest, form)) {
-            return Ok(known);
+            return link(known);
         }
-        preflight::check(bytes, &preflight::Limits::default())
-            .map_err(|error| CompileError::Program(error.to_string()))?;
-        let code = match &self.compiler {
-            None => compiler::compiled(&engine.engine, bytes).map_err(CompileError::Program)?,
-            Some(compiler) => {
-                compiler::code(compiler.compile(&Job { program: bytes.into(), settings: engine.settings })?)?
-            }
-        };
+        let code = self.compiled(engine, bytes)?;
         let loaded = cache::load(&engine.engine, &code, form).map_err(|error| {
             let reason = format!("the compiled program cannot be loaded: {error:#}");
             // A program that exceeds the capacity of a slot exceeds it on every later attempt too.
@@ -184,10 +190,23 @@ impl Sandbox {
                 false => CompileError::system(reason),
             }
         })?;
+        let linked = link(loaded);
         if let Some(cache) = &self.cache {
-            cache.put(&engine.engine, digest, form, &code);
+            cache.put(&engine.engine, digest, form, linked.is_ok(), &code);
         }
-        Ok(loaded)
+        linked
+    }
+
+    /// Returns the compiled code of a component or a core module.
+    fn compiled(&self, engine: &GuestEngine, bytes: &[u8]) -> Result<Vec<u8>, CompileError> {
+        preflight::check(bytes, &preflight::Limits::default())
+            .map_err(|error| CompileError::Program(error.to_string()))?;
+        match &self.compiler {
+            None => compiler::compiled(&engine.engine, bytes).map_err(CompileError::Program),
+            Some(compiler) => {
+                compiler::code(compiler.compile(&Job { program: bytes.into(), settings: engine.settings })?)
+            }
+        }
     }
 }
 

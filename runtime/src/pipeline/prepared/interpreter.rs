@@ -9,6 +9,7 @@ use futures::FutureExt;
 use crate::error::{Outcome, ToolError};
 use crate::sandbox::compiler::CompileError;
 use crate::sandbox::{EntryPoint, Interpreter, Sandbox, ScriptSource};
+use crate::source;
 use crate::tool::Script;
 
 use super::PreparedTool;
@@ -41,7 +42,6 @@ impl Interpreters {
         let bad = |why: &str| ToolError::new(Outcome::BadComponent, why);
         let bytes = self.bytes.as_ref().ok_or_else(|| bad("no script interpreter is configured"))?;
         let counts_fuel = prepared.limits.fuel.is_some();
-        let once = if counts_fuel { &self.metered } else { &self.plain };
         let start = || {
             let (sandbox, bytes) = (self.sandbox.clone(), bytes.clone());
             let compiled = tokio::task::spawn_blocking(move || compile(&sandbox, &bytes, counts_fuel));
@@ -49,10 +49,22 @@ impl Interpreters {
                 compiled.map(|ended| ended.unwrap_or_else(|_| Err("its compilation did not finish".to_owned())));
             compiled.boxed().shared()
         };
-        match once.finish(start).await {
+        match self.once(counts_fuel).finish(start).await {
             Ok(compiled) => compiled.map_err(|why| bad(&format!("the interpreter of scripts cannot be run: {why}"))),
             Err(_) => Err(bad(NOT_NOW)),
         }
+    }
+
+    /// Returns `true` if the interpreter for the scripts of a tool is loaded, or the cache contains its code.
+    pub(crate) async fn is_compiled(&self, prepared: &PreparedTool) -> bool {
+        let Some(bytes) = self.bytes.clone() else { return false };
+        let counts_fuel = prepared.limits.fuel.is_some();
+        if self.once(counts_fuel).get().is_some() {
+            return true;
+        }
+        let sandbox = self.sandbox.clone();
+        let look = move || sandbox.has_cached(&source::digest(&bytes), counts_fuel);
+        tokio::task::spawn_blocking(look).await.unwrap_or(false)
     }
 
     /// Returns the form of a named script for the next call: its image if there is one, else its text.
@@ -65,6 +77,11 @@ impl Interpreters {
         when: Option<&str>,
     ) -> ScriptSource<'a> {
         self.images.source(interpreter, prepared, script, entry, when)
+    }
+
+    /// Returns the state of the interpreter, with or without fuel counting.
+    fn once(&self, counts_fuel: bool) -> &CompileOnce<Interpreter> {
+        if counts_fuel { &self.metered } else { &self.plain }
     }
 }
 
