@@ -4,14 +4,28 @@ use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use toolcrib::{Error, Outcome, Runtime};
+use serde_json::{Value, json};
+use toolcrib::tool::Limits;
+use toolcrib::{Audit, Error, Outcome, Runtime};
 
 use super::embedded::{LONG, runtime, spoiling};
 use super::{SMALL, compiled, crib, outcome};
+use crate::crib::{Crib, target};
 
 fn compile(runtime: &Runtime, name: &str) -> Result<(), Error> {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio.block_on(runtime.compile(name))
+}
+
+/// Program like [`SMALL`] with other data.
+fn other() -> Vec<u8> {
+    wat::parse_str(SMALL.replace("small", "other")).unwrap()
+}
+
+/// Program that is compiled and cannot be linked: the name of its import is known, and the type of the function is another.
+fn unlinkable() -> Vec<u8> {
+    let import = r#"(component (import "wasi:cli/environment@0.2.0" (instance (export "get-environment" (func (param "a" u32)))))"#;
+    wat::parse_str(SMALL.replacen("(component", import, 1)).unwrap()
 }
 
 #[test]
@@ -38,22 +52,111 @@ fn a_program_that_was_replaced_is_compiled() {
     let crib = crib(&wat::parse_str(SMALL).unwrap());
     let compiler = spoiling(Duration::ZERO, |_, answer| Ok(answer));
     compile(&runtime(crib.dir.path(), compiler.clone(), LONG), "n").unwrap();
-    fs::write(crib.path("tools/bin/n.wasm"), wat::parse_str(SMALL.replace("small", "other")).unwrap()).unwrap();
+    fs::write(crib.path("tools/bin/n.wasm"), other()).unwrap();
     compile(&runtime(crib.dir.path(), compiler.clone(), LONG), "n").unwrap();
     assert_eq!((compiler.asked.load(SeqCst), compiled(&crib.path("cache")).len()), (2, 2));
 }
 
 #[test]
+fn code_that_counts_fuel_is_compiled_apart() {
+    let crib = crib(&wat::parse_str(SMALL).unwrap());
+    let compiler = spoiling(Duration::ZERO, |_, answer| Ok(answer));
+    for (fuel, asked) in [(None, 1), (Some(1 << 30), 2), (None, 2), (Some(1 << 30), 2)] {
+        let mut limits = Limits::with_deadline(LONG);
+        limits.fuel = fuel;
+        let builder = Runtime::builder(Audit::off())
+            .trusted_source(crib.path("tools.json"))
+            .compile_cache(crib.path("cache"))
+            .compiler(compiler.clone());
+        compile(&builder.limits(limits).build().unwrap(), "n").unwrap();
+        assert_eq!(compiler.asked.load(SeqCst), asked, "{fuel:?}");
+    }
+}
+
+#[test]
+fn another_program_in_place_of_a_reviewed_one_is_refused_although_its_code_is_in_the_cache() {
+    let crib = crib(&other());
+    let compiler = spoiling(Duration::ZERO, |_, answer| Ok(answer));
+    compile(&runtime(crib.dir.path(), compiler.clone(), LONG), "n").unwrap();
+    fs::write(crib.path("tools/bin/n.wasm"), wat::parse_str(SMALL).unwrap()).unwrap();
+    let path = crib.path("tools.json");
+    let digest = toolcrib::policy::review(&path).unwrap().digest;
+    let builder = Runtime::builder(Audit::off()).source(&path).trust_at(&path, digest);
+    let runtime = builder.compile_cache(crib.path("cache")).compiler(compiler.clone()).build().unwrap();
+    fs::write(crib.path("tools/bin/n.wasm"), other()).unwrap();
+    let Err(Error::Component { reason, .. }) = compile(&runtime, "n") else { panic!("it was accepted") };
+    assert!(reason.contains("has changed since its source was reviewed"), "{reason}");
+}
+
+#[test]
 fn a_program_that_cannot_be_linked_is_found_by_each_runtime_and_compiled_once() {
-    // The name is known, so that the program is compiled, and the function has another type.
-    let import = r#"(component (import "wasi:cli/environment@0.2.0" (instance (export "get-environment" (func (param "a" u32)))))"#;
-    let crib = crib(&wat::parse_str(SMALL.replacen("(component", import, 1)).unwrap());
+    let crib = crib(&unlinkable());
     let compiler = spoiling(Duration::ZERO, |_, answer| Ok(answer));
     for _ in 0..2 {
         let runtime = runtime(crib.dir.path(), compiler.clone(), LONG);
         let Err(Error::Component { reason, .. }) = compile(&runtime, "n") else { panic!("it was linked") };
         assert!(reason.contains("get-environment"), "{reason}");
+        fs::write(crib.path("tools/bin/n.wasm"), wat::parse_str(SMALL).unwrap()).unwrap();
+        assert!(compile(&runtime, "n").is_err(), "the tool stays disabled");
         assert_eq!(outcome(&runtime), Outcome::BadComponent);
+        fs::write(crib.path("tools/bin/n.wasm"), unlinkable()).unwrap();
     }
     assert_eq!((compiler.asked.load(SeqCst), compiled(&crib.path("cache")).len()), (1, 1));
+}
+
+#[test]
+fn the_interpreter_of_scripts_is_found_in_the_cache() {
+    let crib = Crib::new();
+    fs::write(crib.path("s.md"), "---\nscript: |\n  def run(args):\n      return 1\n---\nA tool.\n").unwrap();
+    let compiler = spoiling(Duration::ZERO, |_, answer| Ok(answer));
+    let asked = |name| {
+        let builder = Runtime::builder(Audit::off()).trusted_source(crib.path("s.md"));
+        let builder = builder.interpreter(&include_bytes!(env!("TOOLCRIB_INTERPRETER"))[..]);
+        let builder = builder.compile_cache(target().join("test-cache")).compiler(compiler.clone());
+        let before = compiler.asked.load(SeqCst);
+        compile(&builder.build().unwrap(), name).unwrap();
+        compiler.asked.load(SeqCst) - before
+    };
+    // Another test may have compiled it.
+    assert!(asked("s") <= 1);
+    assert_eq!(asked("s"), 0);
+}
+
+/// Runs a scripted model that calls the tool `n` or nothing, with a cache of its own.
+fn run(crib: &Crib, calls: &Value, flags: &[&str]) -> crate::crib::Ran {
+    let turns = json!([{ "content": "c", "tool_calls": calls }, { "content": "done" }]);
+    fs::write(crib.path("script.json"), json!({ "prompt": "go", "turns": turns }).to_string()).unwrap();
+    let cache = crib.path("cache");
+    let args = ["run", "--script", "script.json", "--no-keep", "--cache-dir", cache.to_str().unwrap()];
+    crib.run(&[&args[..], flags].concat())
+}
+
+#[test]
+fn a_run_loads_the_code_of_the_tools_that_it_calls_and_replaces_it_where_it_is_damaged() {
+    let crib = crib(&wat::parse_str(SMALL).unwrap());
+    let call = json!([{ "name": "n", "arguments": {} }]);
+    let first = run(&crib, &json!([]), &[]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let [file] = compiled(&crib.path("cache")).try_into().expect("the code of one program");
+    let whole = fs::read(&file).unwrap();
+    let damaged = vec![0; whole.len()];
+    fs::write(&file, &damaged).unwrap();
+    let uncalled = run(&crib, &json!([]), &[]);
+    assert_eq!((uncalled.code, fs::read(&file).unwrap() == damaged), (Some(0), true), "it was loaded: {uncalled:?}");
+    let called = run(&crib, &call, &["--json"]);
+    assert_eq!(called.code, Some(0), "{called:?}");
+    assert!(called.stdout.contains(r#""outcome":"ok""#), "{called:?}");
+    assert_eq!(fs::read(&file).unwrap().len(), whole.len());
+    assert_ne!(fs::read(&file).unwrap(), damaged, "it was compiled again");
+}
+
+#[test]
+fn a_run_reports_a_program_that_cannot_be_linked_at_each_start() {
+    let crib = crib(&unlinkable());
+    for _ in 0..2 {
+        let ran = run(&crib, &json!([]), &[]);
+        assert!(ran.stderr.contains("get-environment") && ran.stderr.contains("the tool is disabled"), "{ran:?}");
+        let strict = run(&crib, &json!([]), &["--strict"]);
+        assert!(strict.code == Some(1) && strict.stderr.contains("get-environment"), "{strict:?}");
+    }
 }

@@ -8,8 +8,8 @@
 //! A future is moved twice for each function that awaits it, and many calls wait at once. So stages box the futures that few calls
 //! await: for an approval, a hook, a compilation, a large text.
 //!
-//! The compiler instantiates the body of an `async fn` in each crate that polls it. The futures that lead out of this module are
-//! boxed as [`BoxFuture`], so that a crate that uses the library does not compile all stages, and much of the engine, again.
+//! The compiler instantiates the body of an `async fn` in each crate that polls it. So calls, events and checks are functions that
+//! return a [`BoxFuture`]: a crate that uses the library does not compile all stages, and much of the engine, again.
 
 mod hooks;
 mod prepared;

@@ -34,6 +34,13 @@ pub(super) enum Code {
     Module(Module),
 }
 
+/// Imports that a program is linked with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Imports {
+    Tool,
+    Interpreter,
+}
+
 /// Compiled code in a [`Cache`], with the key of its seals.
 pub(super) struct CodeCache {
     cache: Cache,
@@ -45,9 +52,10 @@ impl CodeCache {
         Self { cache, key: OnceLock::new() }
     }
 
-    /// Returns the compiled program of this digest, if the cache contains one that it sealed itself for this engine.
-    pub(super) fn get(&self, engine: &Engine, digest: &str, form: Form) -> Option<Code> {
-        self.get_by(engine, digest, form, mapping::stable_path)
+    /// Returns the compiled program of this digest, if the cache contains one that it sealed itself for this engine: one that was
+    /// linked with these imports, or that could not be linked.
+    pub(super) fn get(&self, engine: &Engine, digest: &str, form: Form, imports: Imports) -> Option<Code> {
+        self.get_by(engine, digest, form, imports, mapping::stable_path)
     }
 
     /// Returns the program like [`CodeCache::get`]. `stable_path` finds the path of a file that can be mapped.
@@ -56,10 +64,11 @@ impl CodeCache {
         engine: &Engine,
         digest: &str,
         form: Form,
+        imports: Imports,
         stable_path: impl Fn(&File) -> Option<PathBuf>,
     ) -> Option<Code> {
-        [true, false].into_iter().find_map(|is_linked| {
-            let name = name(engine, digest, form, is_linked);
+        [Some(imports), None].into_iter().find_map(|linked| {
+            let name = name(engine, digest, form, linked);
             let entry = self.cache.open(&name)?;
             let code = stable_path(entry.file()).and_then(|path| self.map(engine, &name, &entry, form, &path));
             // Without such a path, or from a file system whose files cannot be executed, the code is copied.
@@ -69,11 +78,15 @@ impl CodeCache {
         })
     }
 
-    /// Returns `true` if there is an entry for a program of this digest that was linked when it was compiled. The seal is not
+    /// Returns `true` if there is an entry for a program of this digest that was linked with these imports. The seal is not
     /// checked: an entry that [`CodeCache::get`] then refuses is compiled again.
-    pub(super) fn has_linked(&self, engine: &Engine, digest: &str) -> bool {
-        let mut entries = FORMS.into_iter().filter_map(|form| self.cache.open(&name(engine, digest, form, true)));
-        entries.next().inspect(OpenEntry::mark_used).is_some()
+    pub(super) fn has_linked(&self, engine: &Engine, digest: &str, imports: Imports) -> bool {
+        FORMS.into_iter().any(|form| {
+            let entry = self.cache.open(&name(engine, digest, form, Some(imports)));
+            // Without a key, or shorter than its seal, it is refused for certain.
+            let entry = entry.filter(|entry| entry.len() > SEAL_LEN as u64 && self.key().is_some());
+            entry.inspect(OpenEntry::mark_used).is_some()
+        })
     }
 
     /// Maps the code of an entry with a valid seal. It is hashed piece by piece, which touches less memory than a copy.
@@ -100,20 +113,25 @@ impl CodeCache {
         load(engine, code, form).ok()
     }
 
-    /// Stores the code of a program, whole or not at all. A cache that cannot be written only costs time.
-    pub(super) fn put(&self, engine: &Engine, digest: &str, form: Form, is_linked: bool, code: &[u8]) {
-        let name = name(engine, digest, form, is_linked);
+    /// Stores the code of a program, whole or not at all, with the imports that it was linked with, or none if it cannot be linked.
+    /// A cache that cannot be written only costs time.
+    pub(super) fn put(&self, engine: &Engine, digest: &str, form: Form, linked: Option<Imports>, code: &[u8]) {
+        let name = name(engine, digest, form, linked);
         let Some(seal) = self.hash(&name, code) else { return };
         let _ = self.cache.put(&name, &[code, seal.as_bytes()]);
     }
 
     /// Computes the seal of the code of an entry.
     fn hash(&self, name: &EntryName, code: impl Read) -> Option<blake3::Hash> {
-        let key = self.key.get_or_init(|| key(self.cache.path()).ok()).as_ref()?;
-        let mut hasher = blake3::Hasher::new_keyed(key);
+        let mut hasher = blake3::Hasher::new_keyed(self.key()?);
         hasher.update(COMPILED_BY.as_bytes()).update(b"\0").update(name.as_str().as_bytes()).update(b"\0");
         hasher.update_reader(code).ok()?;
         Some(hasher.finalize())
+    }
+
+    /// Returns the key of the seals; `None` if there can be none.
+    fn key(&self) -> Option<&[u8; blake3::KEY_LEN]> {
+        self.key.get_or_init(|| key(self.cache.path()).ok()).as_ref()
     }
 }
 
@@ -178,15 +196,15 @@ mod mapping {
     }
 }
 
-/// Returns the file name of a program for one version, engine and configuration. Code of a program that cannot be linked has a
-/// name of its own. It contains the form, so that code that an earlier version compiled from a core module is not found.
-fn name(engine: &Engine, digest: &str, form: Form, is_linked: bool) -> EntryName {
+/// Returns the file name of a program for one version, engine and configuration, and for the imports that it was linked with. It
+/// contains the form, so that code that an earlier version compiled from a core module is not found.
+fn name(engine: &Engine, digest: &str, form: Form, linked: Option<Imports>) -> EntryName {
     use std::hash::{Hash, Hasher};
-    // The hash does not have to be cryptographic, because the seal is: it only separates engines, which `deserialize`
-    // checks too.
+    // The hash does not have to be cryptographic, because the seal is: it only separates programs that were compiled or linked
+    // differently.
     let mut hasher = std::hash::DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
-    (COMPILED_BY, is_linked).hash(&mut hasher);
+    (COMPILED_BY, linked).hash(&mut hasher);
     let kind = match form {
         Form::Component => EntryKind::Component,
         Form::Module => EntryKind::Module,
@@ -231,32 +249,52 @@ mod tests {
             let code = crate::sandbox::compiler::compiled(&engine, &program).unwrap();
             assert!(load(&engine, &code, form).is_ok() && load(&engine, &code, other).is_err());
             let digest = crate::source::digest(&program);
-            cache.put(&engine, &digest, form, true, &code);
-            assert!(cache.get(&engine, &digest, form).is_some());
-            assert!(cache.get(&engine, &digest, other).is_none());
+            cache.put(&engine, &digest, form, Some(Imports::Tool), &code);
+            assert!(cache.get(&engine, &digest, form, Imports::Tool).is_some());
+            assert!(cache.get(&engine, &digest, other, Imports::Tool).is_none());
             // Nor if the file is renamed to the other form.
-            let path = |form| cache.cache.path().join(name(&engine, &digest, form, true).as_str());
+            let path = |form| cache.cache.path().join(name(&engine, &digest, form, Some(Imports::Tool)).as_str());
             std::fs::rename(path(form), path(other)).unwrap();
-            assert!(cache.get(&engine, &digest, other).is_none());
+            assert!(cache.get(&engine, &digest, other, Imports::Tool).is_none());
         }
     }
 
     #[test]
-    fn code_that_could_not_be_linked_is_loaded_and_not_counted_as_linked() {
+    fn code_is_found_as_linked_only_with_the_imports_that_it_was_linked_with() {
         let engine = Engine::default();
         for (form, program) in PROGRAMS {
             let folder = tempfile::tempdir().unwrap();
             let cache = CodeCache::new(Cache::folder(folder.path().join("cache")));
             let code = crate::sandbox::compiler::compiled(&engine, &program).unwrap();
             let digest = crate::source::digest(&program);
-            for (is_linked, counts) in [(None, false), (Some(false), false), (Some(true), true)] {
-                if let Some(is_linked) = is_linked {
-                    cache.put(&engine, &digest, form, is_linked, &code);
-                }
-                let found = cache.get(&engine, &digest, form).is_some();
-                assert_eq!((found, cache.has_linked(&engine, &digest)), (is_linked.is_some(), counts), "{form:?}");
-            }
+            let found = |imports| {
+                (cache.get(&engine, &digest, form, imports).is_some(), cache.has_linked(&engine, &digest, imports))
+            };
+            assert_eq!([Imports::Tool, Imports::Interpreter].map(found), [(false, false); 2]);
+            cache.put(&engine, &digest, form, Some(Imports::Interpreter), &code);
+            assert_eq!([Imports::Tool, Imports::Interpreter].map(found), [(false, false), (true, true)]);
+            cache.put(&engine, &digest, form, None, &code);
+            assert_eq!([Imports::Tool, Imports::Interpreter].map(found), [(true, false), (true, true)]);
+            cache.put(&engine, &digest, form, Some(Imports::Tool), &code);
+            assert_eq!([Imports::Tool, Imports::Interpreter].map(found), [(true, true); 2]);
         }
+    }
+
+    #[test]
+    fn an_entry_without_a_key_or_without_code_is_not_found() {
+        let (engine, folder) = (Engine::default(), tempfile::tempdir().unwrap());
+        let (cache, digest, path) = filled(&engine, folder.path());
+        let is_found = || CodeCache::new(cache.cache.clone()).has_linked(&engine, &digest, Imports::Tool);
+        assert!(is_found());
+        let whole = std::fs::read(&path).unwrap();
+        for len in [0, SEAL_LEN] {
+            std::fs::write(&path, &whole[..len]).unwrap();
+            assert!(!is_found(), "{len}");
+        }
+        std::fs::write(&path, &whole).unwrap();
+        assert!(is_found());
+        std::fs::write(cache.cache.path().join(KEY_FILE), "short").unwrap();
+        assert!(!is_found());
     }
 
     /// A cache with one compiled program, its digest and the path of its entry.
@@ -265,8 +303,8 @@ mod tests {
         let (form, program) = PROGRAMS[0];
         let code = crate::sandbox::compiler::compiled(engine, &program).unwrap();
         let digest = crate::source::digest(&program);
-        cache.put(engine, &digest, form, true, &code);
-        let path = cache.cache.path().join(name(engine, &digest, form, true).as_str());
+        cache.put(engine, &digest, form, Some(Imports::Tool), &code);
+        let path = cache.cache.path().join(name(engine, &digest, form, Some(Imports::Tool)).as_str());
         (cache, digest, path)
     }
 
@@ -279,7 +317,7 @@ mod tests {
         let (cache, digest, path) = filled(&engine, folder.path());
         for (mode, is_used) in [(0o600, true), (0o644, true), (0o666, false), (0o620, false), (0o602, false)] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(cache.get(&engine, &digest, Form::Component).is_some(), is_used, "{mode:o}");
+            assert_eq!(cache.get(&engine, &digest, Form::Component, Imports::Tool).is_some(), is_used, "{mode:o}");
         }
     }
 
@@ -289,7 +327,7 @@ mod tests {
         let (engine, folder) = (Engine::default(), tempfile::tempdir().unwrap());
         let (cache, digest, path) = filled(&engine, folder.path());
         match std::os::unix::fs::chown(&path, Some(65_534), None) {
-            Ok(()) => assert!(cache.get(&engine, &digest, Form::Component).is_none()),
+            Ok(()) => assert!(cache.get(&engine, &digest, Form::Component, Imports::Tool).is_none()),
             // Only root can give a file away; to anybody else, a file of root is one of another user.
             Err(_) => assert!(owner_only::open(Path::new("/etc/passwd"), SharedAccess::Read).is_err()),
         }
@@ -301,10 +339,10 @@ mod tests {
         let (engine, folder) = (Engine::default(), tempfile::tempdir().unwrap());
         let (cache, digest, path) = filled(&engine, folder.path());
         let is_mapped = || std::fs::read_to_string("/proc/self/maps").unwrap().contains(path.to_str().unwrap());
-        let copied = cache.get_by(&engine, &digest, Form::Component, |_| None);
+        let copied = cache.get_by(&engine, &digest, Form::Component, Imports::Tool, |_| None);
         assert!(copied.is_some() && !is_mapped());
         let is_local = mapping::stable_path(&File::open(&path).unwrap()).is_some();
-        let found = cache.get(&engine, &digest, Form::Component);
+        let found = cache.get(&engine, &digest, Form::Component, Imports::Tool);
         assert_eq!((found.is_some(), is_mapped()), (true, is_local));
         assert!(mapping::stable_path(&File::open("/dev/shm").unwrap()).is_some(), "tmpfs");
         assert!(mapping::stable_path(&File::open("/proc/self/status").unwrap()).is_none(), "procfs");
@@ -315,7 +353,7 @@ mod tests {
         let (engine, folder) = (Engine::default(), tempfile::tempdir().unwrap());
         let (cache, digest, path) = filled(&engine, folder.path());
         let (form, whole) = (Form::Component, std::fs::read(&path).unwrap());
-        let name = name(&engine, &digest, form, true);
+        let name = name(&engine, &digest, form, Some(Imports::Tool));
         let loaded = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
             let entry = cache.cache.open(&name).unwrap();

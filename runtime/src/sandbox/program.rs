@@ -13,7 +13,7 @@ use crate::source;
 use crate::store::cache::Cache;
 
 use super::bindings::{self, Exports};
-use super::cache::{self, Code, CodeCache};
+use super::cache::{self, Code, CodeCache, Imports};
 use super::compiler::{self, CompileError, Compiler, Job};
 use super::descriptor_budget::DescriptorBudget;
 use super::engine::{EngineSet, GuestEngine, Instances};
@@ -115,13 +115,22 @@ impl Sandbox {
     /// host path.
     pub(crate) fn prepare(&self, bytes: &[u8], digest: String, counts_fuel: bool) -> Result<Program, CompileError> {
         let engine = self.engine(counts_fuel)?;
-        self.linked(engine, bytes, &digest, |code| link(engine, code, digest.clone(), counts_fuel))
+        self.linked(engine, bytes, &digest, Imports::Tool, |code| link(engine, code, digest.clone(), counts_fuel))
     }
 
-    /// Returns `true` if the cache contains the code of a program with this digest that was linked when it was compiled.
-    pub(crate) fn has_cached(&self, digest: &str, counts_fuel: bool) -> bool {
+    /// Returns `true` if the cache contains the code of a program with this digest that was linked as a tool.
+    pub(crate) fn has_linked_tool(&self, digest: &str, counts_fuel: bool) -> bool {
+        self.has_linked(digest, counts_fuel, Imports::Tool)
+    }
+
+    /// Returns `true` if the cache contains the code of a program with this digest that was linked as an interpreter.
+    pub(crate) fn has_linked_interpreter(&self, digest: &str, counts_fuel: bool) -> bool {
+        self.has_linked(digest, counts_fuel, Imports::Interpreter)
+    }
+
+    fn has_linked(&self, digest: &str, counts_fuel: bool, imports: Imports) -> bool {
         let engine = self.cache.as_ref().zip(self.engine(counts_fuel).ok());
-        engine.is_some_and(|(cache, engine)| cache.has_linked(&engine.engine, digest))
+        engine.is_some_and(|(cache, engine)| cache.has_linked(&engine.engine, digest, imports))
     }
 
     /// Loads and links a program with this digest without its bytes, if the cache contains its code.
@@ -132,23 +141,25 @@ impl Sandbox {
     pub(crate) fn prepare_cached(&self, digest: &str, counts_fuel: bool) -> Result<Option<Program>, CompileError> {
         let engine = self.engine(counts_fuel)?;
         let Some(cache) = &self.cache else { return Ok(None) };
-        let code = cache::FORMS.into_iter().find_map(|form| cache.get(&engine.engine, digest, form));
+        let code = cache::FORMS.into_iter().find_map(|form| cache.get(&engine.engine, digest, form, Imports::Tool));
         code.map(|code| link(engine, code, digest.to_owned(), counts_fuel)).transpose()
     }
 
-    /// Compiles and links a component for one use, with the imports that `add_imports` links.
+    /// Compiles and links the component of an interpreter with the imports that `add_imports` links, and takes its exports by
+    /// `finish`.
     ///
     /// # Errors
     ///
     /// [`CompileError::Program`] if the component is at fault, [`CompileError::System`] if the system is.
-    pub(super) fn prepare_component(
+    pub(super) fn prepare_component<T>(
         &self,
         bytes: &[u8],
         counts_fuel: bool,
         add_imports: impl FnOnce(&mut Linker<CallState>) -> wasmtime::Result<()>,
-    ) -> Result<InstancePre<CallState>, CompileError> {
+        finish: impl FnOnce(InstancePre<CallState>) -> Result<T, CompileError>,
+    ) -> Result<T, CompileError> {
         let engine = self.engine(counts_fuel)?;
-        self.linked(engine, bytes, &source::digest(bytes), |code| {
+        self.linked(engine, bytes, &source::digest(bytes), Imports::Interpreter, |code| {
             let Code::Component(component) = code else {
                 return Err(CompileError::Program("a core module, but a component is required".to_owned()));
             };
@@ -156,7 +167,7 @@ impl Sandbox {
             let linked = wasi::add_imports(&mut linker, &engine.engine, &component);
             let linked =
                 linked.and_then(|()| add_imports(&mut linker)).and_then(|()| linker.instantiate_pre(&component));
-            linked.map_err(|error| CompileError::Program(format!("{error:#}")))
+            finish(linked.map_err(|error| CompileError::Program(format!("{error:#}")))?)
         })
     }
 
@@ -175,10 +186,11 @@ impl Sandbox {
         engine: &GuestEngine,
         bytes: &[u8],
         digest: &str,
+        imports: Imports,
         link: impl FnOnce(Code) -> Result<T, CompileError>,
     ) -> Result<T, CompileError> {
         let form = Form::of(bytes);
-        if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&engine.engine, digest, form)) {
+        if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&engine.engine, digest, form, imports)) {
             return link(known);
         }
         let code = self.compiled(engine, bytes)?;
@@ -191,8 +203,13 @@ impl Sandbox {
             }
         })?;
         let linked = link(loaded);
-        if let Some(cache) = &self.cache {
-            cache.put(&engine.engine, digest, form, linked.is_ok(), &code);
+        let stored_as = match &linked {
+            Ok(_) => Some(Some(imports)),
+            Err(CompileError::Program(_)) => Some(None),
+            Err(CompileError::System { .. }) => None,
+        };
+        if let Some((cache, linked)) = self.cache.as_ref().zip(stored_as) {
+            cache.put(&engine.engine, digest, form, linked, &code);
         }
         linked
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::call::{HookAction, HookNote, ToolCall};
@@ -17,64 +18,67 @@ use super::script::{HookContext, ScriptHandler};
 /// # Errors
 ///
 /// The reason of the hook that blocks the event.
-pub(crate) async fn run_event(
-    pipeline: &Arc<Pipeline>,
-    event: &HookPoint,
+pub(crate) fn run_event<'a>(
+    pipeline: &'a Arc<Pipeline>,
+    event: &'a HookPoint,
     mut payload: Value,
-    memory: &Arc<Memory>,
-) -> Result<(Value, Vec<HookNote>), String> {
-    let mut notes = Vec::new();
-    for hook in pipeline.hooks.scripts(memory.hooks.iter()) {
-        let shared = Arc::new(payload);
-        let applies = hook.applies(event, None, &shared).await;
-        payload = Arc::unwrap_or_clone(shared);
-        if !applies {
-            continue;
-        }
-        // There is no call that could record the hook.
-        let call = ToolCall::new(event.to_string(), hook.name(), "");
-        let mut recorder = pipeline.unwatched_recorder(call, memory);
-        let (tool, prepared) = (&hook.definition.tool, &hook.prepared);
-        let definition = recorder.is_logged().then(|| prepared.definition(tool));
-        recorder.resolved(tool, &prepared.grant, &prepared.input, definition);
-        recorder.set_program(hook.digest().unwrap_or_default(), 0);
-        let usage = recorder.usage.clone();
-        let handler = ScriptHandler::new(hook, HookContext::new(pipeline, memory, &usage));
-        // The state of an interpreter is large.
-        let answer = Box::pin(handler.handle(event, &payload)).await;
-        recorder.log(&handler.into_log());
-        let (verdict, action) = match &answer {
-            Ok(Answer::Pass | Answer::Allow) => ("pass", None),
-            Ok(Answer::Modify(modified)) => ("modify", (*modified != payload).then_some(HookAction::ChangedEvent)),
-            Ok(Answer::Block(_)) => ("block", Some(HookAction::Blocked)),
-            Ok(Answer::Delegate(_)) | Err(_) => ("failed", Some(HookAction::Blocked)),
-        };
-        if action.is_some() {
-            let digest = hook.digest().map(str::to_owned);
-            recorder.add_hook(HookNote::new(hook.name(), verdict).action(action).source(hook.path()).digest(digest));
-        }
-        let ended = match &answer {
-            Ok(Answer::Block(reason)) => Err(ToolError::new(Outcome::Denied, reason.clone())),
-            Ok(_) => Ok(String::new()),
-            Err(error) => Err(ToolError::new(Outcome::Failed, error.clone())),
-        };
-        let recorded = recorder.close(ended).await;
-        let name = hook.name();
-        if recorded.receipt.outcome == Outcome::Unlogged {
-            return Err(format!("blocked by hook {name:?}, which cannot be logged"));
-        }
-        match answer {
-            Ok(Answer::Pass | Answer::Allow) => {}
-            Ok(Answer::Modify(modified)) => {
-                payload = modified;
-                notes.extend(recorded.receipt.hooks);
+    memory: &'a Arc<Memory>,
+) -> BoxFuture<'a, Result<(Value, Vec<HookNote>), String>> {
+    Box::pin(async move {
+        let mut notes = Vec::new();
+        for hook in pipeline.hooks.scripts(memory.hooks.iter()) {
+            let shared = Arc::new(payload);
+            let applies = hook.applies(event, None, &shared).await;
+            payload = Arc::unwrap_or_clone(shared);
+            if !applies {
+                continue;
             }
-            Ok(Answer::Block(reason)) => return Err(format!("blocked by hook {name:?}: {reason}")),
-            Ok(Answer::Delegate(_)) => {
-                return Err(format!("blocked by hook {name:?}, which failed: only calls can be delegated"));
+            // There is no call that could record the hook.
+            let call = ToolCall::new(event.to_string(), hook.name(), "");
+            let mut recorder = pipeline.unwatched_recorder(call, memory);
+            let (tool, prepared) = (&hook.definition.tool, &hook.prepared);
+            let definition = recorder.is_logged().then(|| prepared.definition(tool));
+            recorder.resolved(tool, &prepared.grant, &prepared.input, definition);
+            recorder.set_program(hook.digest().unwrap_or_default(), 0);
+            let usage = recorder.usage.clone();
+            let handler = ScriptHandler::new(hook, HookContext::new(pipeline, memory, &usage));
+            // The state of an interpreter is large.
+            let answer = Box::pin(handler.handle(event, &payload)).await;
+            recorder.log(&handler.into_log());
+            let (verdict, action) = match &answer {
+                Ok(Answer::Pass | Answer::Allow) => ("pass", None),
+                Ok(Answer::Modify(modified)) => ("modify", (*modified != payload).then_some(HookAction::ChangedEvent)),
+                Ok(Answer::Block(_)) => ("block", Some(HookAction::Blocked)),
+                Ok(Answer::Delegate(_)) | Err(_) => ("failed", Some(HookAction::Blocked)),
+            };
+            if action.is_some() {
+                let digest = hook.digest().map(str::to_owned);
+                recorder
+                    .add_hook(HookNote::new(hook.name(), verdict).action(action).source(hook.path()).digest(digest));
             }
-            Err(error) => return Err(format!("blocked by hook {name:?}, which failed: {error}")),
+            let ended = match &answer {
+                Ok(Answer::Block(reason)) => Err(ToolError::new(Outcome::Denied, reason.clone())),
+                Ok(_) => Ok(String::new()),
+                Err(error) => Err(ToolError::new(Outcome::Failed, error.clone())),
+            };
+            let recorded = recorder.close(ended).await;
+            let name = hook.name();
+            if recorded.receipt.outcome == Outcome::Unlogged {
+                return Err(format!("blocked by hook {name:?}, which cannot be logged"));
+            }
+            match answer {
+                Ok(Answer::Pass | Answer::Allow) => {}
+                Ok(Answer::Modify(modified)) => {
+                    payload = modified;
+                    notes.extend(recorded.receipt.hooks);
+                }
+                Ok(Answer::Block(reason)) => return Err(format!("blocked by hook {name:?}: {reason}")),
+                Ok(Answer::Delegate(_)) => {
+                    return Err(format!("blocked by hook {name:?}, which failed: only calls can be delegated"));
+                }
+                Err(error) => return Err(format!("blocked by hook {name:?}, which failed: {error}")),
+            }
         }
-    }
-    Ok((payload, notes))
+        Ok((payload, notes))
+    })
 }

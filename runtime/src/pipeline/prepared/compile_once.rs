@@ -4,6 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures::future::{BoxFuture, Shared};
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
 
 /// A compiled program, or the reason why it can never be compiled.
 pub(super) type Compiled<T> = Result<Arc<T>, String>;
@@ -14,11 +16,13 @@ pub(super) type Pending<T> = Shared<BoxFuture<'static, Result<Compiled<T>, Strin
 pub(crate) struct CompileOnce<T> {
     result: OnceLock<Compiled<T>>,
     pending: Mutex<Option<Pending<T>>>,
+    /// `true` if the compiled code was found in the cache.
+    found: OnceCell<bool>,
 }
 
 impl<T> Default for CompileOnce<T> {
     fn default() -> Self {
-        Self { result: OnceLock::new(), pending: Mutex::default() }
+        Self { result: OnceLock::new(), pending: Mutex::default(), found: OnceCell::new() }
     }
 }
 
@@ -47,6 +51,14 @@ impl<T> CompileOnce<T> {
             *pending = None;
         }
         ended
+    }
+
+    /// Returns `true` if the program is loaded, or if `find` finds its compiled code. It looks at most once, on a blocking thread.
+    pub(super) async fn is_compiled(&self, find: impl FnOnce() -> bool + Send + 'static) -> bool {
+        match self.result.get() {
+            Some(result) => result.is_ok(),
+            None => *self.found.get_or_init(|| async { spawn_blocking(find).await.unwrap_or(false) }).await,
+        }
     }
 
     /// Returns the program if it is compiled already.
@@ -120,5 +132,25 @@ mod tests {
         }));
         assert!(matches!(failed, Err(why) if why == "no room"));
         assert!(once.result.get().is_some() && once.pending().is_none());
+    }
+
+    #[test]
+    fn code_is_looked_for_once_by_all_and_not_once_the_result_is_final() {
+        let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for found in [true, false] {
+            let (once, looked) = (CompileOnce::<Program>::default(), Arc::new(AtomicUsize::new(0)));
+            let look = || {
+                let looked = looked.clone();
+                once.is_compiled(move || {
+                    looked.fetch_add(1, SeqCst);
+                    found
+                })
+            };
+            assert_eq!(tokio.block_on(async { futures::join!(look(), look(), look()) }), (found, found, found));
+            assert_eq!(looked.load(SeqCst), 1);
+            assert!(tokio.block_on(once.finish(|| ending(Ok(broken())))).is_ok());
+            assert!(!tokio.block_on(look()), "it can never be compiled");
+            assert_eq!(looked.load(SeqCst), 1);
+        }
     }
 }

@@ -59,12 +59,9 @@ impl Interpreters {
     pub(crate) async fn is_compiled(&self, prepared: &PreparedTool) -> bool {
         let Some(bytes) = self.bytes.clone() else { return false };
         let counts_fuel = prepared.limits.fuel.is_some();
-        if self.once(counts_fuel).get().is_some() {
-            return true;
-        }
         let sandbox = self.sandbox.clone();
-        let look = move || sandbox.has_cached(&source::digest(&bytes), counts_fuel);
-        tokio::task::spawn_blocking(look).await.unwrap_or(false)
+        let find = move || sandbox.has_linked_interpreter(&source::digest(&bytes), counts_fuel);
+        self.once(counts_fuel).is_compiled(find).await
     }
 
     /// Returns the form of a named script for the next call: its image if there is one, else its text.

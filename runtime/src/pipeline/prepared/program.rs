@@ -60,20 +60,16 @@ impl ProgramCompiler {
         self.compiled(entry).await.map_err(bad)?.map_err(bad)
     }
 
-    /// Returns `true` if a tool's program is loaded, or the cache contains code of it that can be linked.
+    /// Returns `true` if a tool's program is loaded, or the cache contains its code.
     pub(crate) async fn is_compiled(&self, entry: ToolEntry<'_>) -> bool {
-        if entry.prepared.program.get().is_some() {
-            return true;
-        }
         let (sandbox, path) = (self.sandbox.clone(), path(entry).to_path_buf());
         let counts_fuel = entry.prepared.limits.fuel.is_some();
         let pin = entry.tool.origin.pin.clone();
-        let look = move || {
+        let find = move || {
             // An error is found again, and reported, where the program is compiled.
-            let digest = digest(&path, pin.as_deref()).ok()?;
-            sandbox.has_cached(&digest, counts_fuel).then_some(())
+            pinned_digest(&path, pin.as_deref()).is_ok_and(|digest| sandbox.has_linked_tool(&digest, counts_fuel))
         };
-        tokio::task::spawn_blocking(look).await.is_ok_and(|found| found.is_some())
+        entry.prepared.program.is_compiled(find).await
     }
 
     /// Returns the compiled program for a call, which waits at most until its deadline.
@@ -154,7 +150,7 @@ fn prepare(
 ) -> Result<Arc<Program>, CompileError> {
     // Compiled code of a digest is that of these bytes and of no others, so it is looked for before the bytes are read: they are
     // needed only to compile them.
-    let digest = digest(path, pin)?;
+    let digest = pinned_digest(path, pin)?;
     let cell = cells.cell(digest.clone(), counts_fuel);
     let mut cell = cell.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(program) = cell.as_ref() {
@@ -171,7 +167,7 @@ fn prepare(
 }
 
 /// Returns the digest of a program, which must be that of its pin.
-fn digest(path: &Path, pin: Option<&str>) -> Result<String, CompileError> {
+fn pinned_digest(path: &Path, pin: Option<&str>) -> Result<String, CompileError> {
     let digest = source::fingerprint(path).map_err(unreadable)?.digest;
     match pin {
         Some(pin) if pin != digest => {

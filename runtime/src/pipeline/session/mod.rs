@@ -6,7 +6,6 @@ mod step;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::call::{HookNote, ToolCall, ToolResult};
@@ -143,8 +142,7 @@ impl Session {
         event: &HookPoint,
         payload: Value,
     ) -> Result<(Value, Vec<HookNote>), EventBlocked> {
-        let event: BoxFuture<'_, _> = Box::pin(hooks::run_event(&self.pipeline, event, payload, &self.memory));
-        event.await.map_err(|reason| EventBlocked { reason })
+        hooks::run_event(&self.pipeline, event, payload, &self.memory).await.map_err(|reason| EventBlocked { reason })
     }
 
     /// Starts the calls of one step of the model together.

@@ -38,6 +38,29 @@ pub(crate) struct Interpreter {
     pub(super) counts_fuel: bool,
 }
 
+impl Interpreter {
+    /// Takes the exports of a linked component.
+    fn of(component: InstancePre<CallState>, counts_fuel: bool) -> Result<Self, CompileError> {
+        let missing = |what: &str| CompileError::Program(format!("not a script interpreter: {what}"));
+        let compiled = component.component();
+        let interface = compiled
+            .get_export_index(None, INTERPRETER)
+            .ok_or_else(|| missing(&format!("it does not export `{INTERPRETER}`")))?;
+        let export = |name: &str| {
+            compiled
+                .get_export_index(Some(&interface), name)
+                .ok_or_else(|| missing(&format!("`{INTERPRETER}` has no `{name}`")))
+        };
+        let (check, run, handle) = (export("check")?, export("run")?, export("handle")?);
+        let images = || {
+            let [read, run, handle] = [export("read").ok()?, export("run-image").ok()?, export("handle-image").ok()?];
+            Some(ImageExports { read, run, handle })
+        };
+        let images = images();
+        Ok(Self { component, check, run, handle, images, counts_fuel })
+    }
+}
+
 /// Form in which the interpreter gets a script.
 pub(crate) enum ScriptSource<'a> {
     /// Text, which the call reads.
@@ -65,24 +88,9 @@ impl Sandbox {
     ///
     /// [`CompileError::Program`] if the component is at fault, [`CompileError::System`] if the system is.
     pub(crate) fn prepare_interpreter(&self, bytes: &[u8], counts_fuel: bool) -> Result<Interpreter, CompileError> {
-        let component = self.prepare_component(bytes, counts_fuel, add_script_imports)?;
-        let missing = |what: &str| CompileError::Program(format!("not a script interpreter: {what}"));
-        let compiled = component.component();
-        let interface = compiled
-            .get_export_index(None, INTERPRETER)
-            .ok_or_else(|| missing(&format!("it does not export `{INTERPRETER}`")))?;
-        let export = |name: &str| {
-            compiled
-                .get_export_index(Some(&interface), name)
-                .ok_or_else(|| missing(&format!("`{INTERPRETER}` has no `{name}`")))
-        };
-        let (check, run, handle) = (export("check")?, export("run")?, export("handle")?);
-        let images = || {
-            let [read, run, handle] = [export("read").ok()?, export("run-image").ok()?, export("handle-image").ok()?];
-            Some(ImageExports { read, run, handle })
-        };
-        let images = images();
-        Ok(Interpreter { component, check, run, handle, images, counts_fuel })
+        self.prepare_component(bytes, counts_fuel, add_script_imports, |component| {
+            Interpreter::of(component, counts_fuel)
+        })
     }
 
     /// Calls a script once. Dropping the future stops it.

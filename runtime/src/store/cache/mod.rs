@@ -71,7 +71,8 @@ pub struct CacheEntry {
     /// Path of the file, relative to the folder.
     pub file: String,
     /// Digest of the program that was compiled, of the manifest of the bundle, or of the blob of a download, as
-    /// `sha256:HEX`. Two entries have the same digest if a program was compiled for two configurations of the engine.
+    /// `sha256:HEX`. Two entries have the same digest if a program was compiled for two configurations of the engine, by two versions,
+    /// or for two roles, as a tool and as an interpreter.
     pub digest: String,
     /// Kind of the entry.
     pub kind: EntryKind,
