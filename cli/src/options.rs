@@ -1,6 +1,7 @@
 //! Options shared by all commands that load tools: sources, permissions, limits, records. They are turned into a runtime
 //! here and nowhere else.
 
+mod ahead;
 mod ask_mode;
 mod audit_log;
 mod checking;
@@ -27,20 +28,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::builder::FalseyValueParser;
-use futures::stream::{StreamExt, TryStreamExt};
 use toolcrib::policy::{Approvals, Policy, StoredApproval};
 use toolcrib::tool::{Access, LimitRequest, Limits};
-use toolcrib::{Audit, Availability, Builder, KeyValue, Results, Runtime};
+use toolcrib::{Audit, Builder, KeyValue, Results, Runtime};
 
 use crate::config::{Config, Mask, project_of, system_file, user_file};
 use crate::permission::{DenyFlags, PendingCalls, TerminalApprover};
-use crate::progress::{self, Underway};
 use crate::registries::{HeldBundles, localize};
 use crate::render;
 use crate::secrets::{PASSPHRASE, Vault};
-use crate::staleness;
 
 pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, size_in_words};
 pub(crate) use ask_mode::AskOptions;
@@ -293,60 +290,6 @@ impl Sources {
         let mut sources = self.clone();
         sources.permissions.also_write(folder);
         sources
-    }
-
-    /// Compiles all tools concurrently that are not in the cache, and the hook interpreter, ahead of the first call. Shows a
-    /// progress bar if that takes long, or with `is_announced` a line where there is no terminal. A tool with a program that cannot
-    /// be compiled is disabled with a warning, and one of a program that is older than its sources has a warning too.
-    ///
-    /// # Errors
-    ///
-    /// Fails if hooks have no interpreter or, with `--strict`, if a tool cannot be compiled.
-    pub(crate) async fn prepare(&self, runtime: &Runtime, is_announced: bool) -> anyhow::Result<()> {
-        // The options of one client change nothing about the programs.
-        if self.client.is_none() {
-            staleness::warn(runtime.tools());
-        }
-        let usable = runtime.tools().filter(|tool| tool.unusable.is_none());
-        let names: Vec<String> = usable.map(|tool| tool.name.clone()).collect();
-        let at_once = std::thread::available_parallelism().map_or(1, usize::from);
-        let bar = progress::counted("preparing tools", names.len());
-        let underway = Underway::on(&bar);
-        let prepared = futures::stream::iter(names)
-            .map(|name| {
-                let (runtime, bar, underway) = (runtime.clone(), bar.clone(), underway.clone());
-                tokio::spawn(async move {
-                    let work = underway.during(render::one_line(&name), runtime.compile(&name));
-                    let prepared = work.await.inspect(|()| bar.inc(1));
-                    prepared.map_err(|error| (name, error))
-                })
-            })
-            .buffered(at_once)
-            .map(|task| match task.context("cannot prepare a tool")? {
-                Err((_, error)) if self.strict => Err(anyhow::Error::from(error)),
-                prepared => Ok(prepared.err()),
-            })
-            .try_filter_map(|failed| std::future::ready(Ok(failed)))
-            .try_collect::<Vec<_>>();
-        let all = async {
-            let failed = prepared.await?;
-            underway.during("the interpreter of scripts".to_owned(), runtime.prepare_hooks()).await?;
-            anyhow::Ok(failed)
-        };
-        let line = || {
-            let (ready, all) = (bar.position(), render::counted(bar.length().unwrap_or_default(), "tool"));
-            is_announced.then(|| format!("info: {}; {ready} of {all} ready", bar.message()))
-        };
-        let failed = progress::announced(&bar, all, line).await?;
-        for (name, error) in failed.iter().take(MAX_WARNINGS) {
-            let then = match runtime.availability(name) {
-                Some(Availability::Unusable { .. }) => "the tool is disabled",
-                // The system failed, not the program.
-                _ => "the next call retries",
-            };
-            render::warning(&format!("tool {name:?}: {error}; {then}"));
-        }
-        Ok(())
     }
 
     /// Returns the same sources with the permissions and rules of one client in addition.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib::tool::Limits;
-use toolcrib::{Audit, Error, Outcome, Runtime};
+use toolcrib::{Audit, Error, Outcome, Runtime, ToolCall};
 
 use super::embedded::{LONG, runtime, spoiling};
 use super::{SMALL, compiled, crib, outcome};
@@ -55,6 +55,39 @@ fn a_program_that_was_replaced_is_compiled() {
     fs::write(crib.path("tools/bin/n.wasm"), other()).unwrap();
     compile(&runtime(crib.dir.path(), compiler.clone(), LONG), "n").unwrap();
     assert_eq!((compiler.asked.load(SeqCst), compiled(&crib.path("cache")).len()), (2, 2));
+}
+
+#[test]
+fn another_program_in_place_of_the_one_that_was_found_is_refused() {
+    let crib = crib(&wat::parse_str(SMALL).unwrap());
+    let compiler = spoiling(Duration::ZERO, |_, answer| Ok(answer));
+    compile(&runtime(crib.dir.path(), compiler.clone(), LONG), "n").unwrap();
+    let second = runtime(crib.dir.path(), compiler.clone(), LONG);
+    compile(&second, "n").unwrap();
+    fs::write(crib.path("tools/bin/n.wasm"), other()).unwrap();
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let result = tokio.block_on(second.call(ToolCall::new("", "n", "{}")));
+    assert_eq!(result.receipt.outcome, Outcome::BadComponent);
+    assert!(result.content().contains("has changed since its source was reviewed or loaded"), "{}", result.content());
+    assert_eq!(outcome(&runtime(crib.dir.path(), compiler, LONG)), Outcome::Ok, "the next start has the new program");
+}
+
+#[test]
+fn code_under_another_key_is_compiled_again() {
+    let crib = crib(&wat::parse_str(SMALL).unwrap());
+    let compiler = spoiling(Duration::ZERO, |_, answer| Ok(answer));
+    compile(&runtime(crib.dir.path(), compiler.clone(), LONG), "n").unwrap();
+    fs::remove_file(crib.path("cache/key")).unwrap();
+    for asked in [2, 2] {
+        compile(&runtime(crib.dir.path(), compiler.clone(), LONG), "n").unwrap();
+        assert_eq!(compiler.asked.load(SeqCst), asked);
+    }
+    // Without a key that can be used nothing is found or stored.
+    fs::write(crib.path("cache/key"), "short").unwrap();
+    for asked in [3, 4] {
+        compile(&runtime(crib.dir.path(), compiler.clone(), LONG), "n").unwrap();
+        assert_eq!(compiler.asked.load(SeqCst), asked);
+    }
 }
 
 #[test]
@@ -132,7 +165,7 @@ fn run(crib: &Crib, calls: &Value, flags: &[&str]) -> crate::crib::Ran {
 }
 
 #[test]
-fn a_run_loads_the_code_of_the_tools_that_it_calls_and_replaces_it_where_it_is_damaged() {
+fn a_run_loads_the_code_of_the_tools_that_it_calls_or_of_all_with_strict_and_replaces_what_is_damaged() {
     let crib = crib(&wat::parse_str(SMALL).unwrap());
     let call = json!([{ "name": "n", "arguments": {} }]);
     let first = run(&crib, &json!([]), &[]);
@@ -143,6 +176,9 @@ fn a_run_loads_the_code_of_the_tools_that_it_calls_and_replaces_it_where_it_is_d
     fs::write(&file, &damaged).unwrap();
     let uncalled = run(&crib, &json!([]), &[]);
     assert_eq!((uncalled.code, fs::read(&file).unwrap() == damaged), (Some(0), true), "it was loaded: {uncalled:?}");
+    let strict = run(&crib, &json!([]), &["--strict"]);
+    assert_eq!((strict.code, fs::read(&file).unwrap() == damaged), (Some(0), false), "{strict:?}");
+    fs::write(&file, &damaged).unwrap();
     let called = run(&crib, &call, &["--json"]);
     assert_eq!(called.code, Some(0), "{called:?}");
     assert!(called.stdout.contains(r#""outcome":"ok""#), "{called:?}");

@@ -222,7 +222,7 @@ impl Runtime {
 
     /// Compiles a tool's program unless its code is in the cache, and loads nothing from there: a start with many tools costs little
     /// more than the digests of their programs. The first call computes the digest again and loads the code, within its deadline; it
-    /// compiles the program if it was replaced, or if the code is damaged or gone.
+    /// compiles the program again if the code is damaged or gone, and refuses another program.
     ///
     /// # Errors
     ///

@@ -25,6 +25,10 @@ const KEY_FILE: &str = "key";
 /// Version that compiled: another version may compile a program in another way.
 const COMPILED_BY: &str = concat!("toolcrib ", env!("CARGO_PKG_VERSION"));
 const SEAL_LEN: usize = blake3::OUT_LEN;
+
+/// Key of the seals of a folder.
+type Key = [u8; blake3::KEY_LEN];
+
 /// Forms in which a program can be in the cache.
 pub(super) const FORMS: [Form; 2] = [Form::Component, Form::Module];
 
@@ -44,7 +48,7 @@ pub(super) enum Imports {
 /// Compiled code in a [`Cache`], with the key of its seals.
 pub(super) struct CodeCache {
     cache: Cache,
-    key: OnceLock<Option<[u8; blake3::KEY_LEN]>>,
+    key: OnceLock<Key>,
 }
 
 impl CodeCache {
@@ -68,7 +72,7 @@ impl CodeCache {
         stable_path: impl Fn(&File) -> Option<PathBuf>,
     ) -> Option<Code> {
         [Some(imports), None].into_iter().find_map(|linked| {
-            let name = name(engine, digest, form, linked);
+            let name = self.name(engine, digest, form, linked)?;
             let entry = self.cache.open(&name)?;
             let code = stable_path(entry.file()).and_then(|path| self.map(engine, &name, &entry, form, &path));
             // Without such a path, or from a file system whose files cannot be executed, the code is copied.
@@ -82,9 +86,9 @@ impl CodeCache {
     /// checked: an entry that [`CodeCache::get`] then refuses is compiled again.
     pub(super) fn has_linked(&self, engine: &Engine, digest: &str, imports: Imports) -> bool {
         FORMS.into_iter().any(|form| {
-            let entry = self.cache.open(&name(engine, digest, form, Some(imports)));
-            // Without a key, or shorter than its seal, it is refused for certain.
-            let entry = entry.filter(|entry| entry.len() > SEAL_LEN as u64 && self.key().is_some());
+            let entry = self.name(engine, digest, form, Some(imports)).and_then(|name| self.cache.open(&name));
+            // An entry that is shorter than its seal is refused for certain.
+            let entry = entry.filter(|entry| entry.len() > SEAL_LEN as u64);
             entry.inspect(OpenEntry::mark_used).is_some()
         })
     }
@@ -116,7 +120,10 @@ impl CodeCache {
     /// Stores the code of a program, whole or not at all, with the imports that it was linked with, or none if it cannot be linked.
     /// A cache that cannot be written only costs time.
     pub(super) fn put(&self, engine: &Engine, digest: &str, form: Form, linked: Option<Imports>, code: &[u8]) {
-        let name = name(engine, digest, form, linked);
+        if self.create_key().is_err() {
+            return;
+        }
+        let Some(name) = self.name(engine, digest, form, linked) else { return };
         let Some(seal) = self.hash(&name, code) else { return };
         let _ = self.cache.put(&name, &[code, seal.as_bytes()]);
     }
@@ -129,9 +136,37 @@ impl CodeCache {
         Some(hasher.finalize())
     }
 
-    /// Returns the key of the seals; `None` if there can be none.
-    fn key(&self) -> Option<&[u8; blake3::KEY_LEN]> {
-        self.key.get_or_init(|| key(self.cache.path()).ok()).as_ref()
+    /// Returns the file name of a program for one version, engine, configuration and key, and for the imports that it was linked
+    /// with; `None` without a key. It contains the form, so that code that an earlier version compiled from a core module is not
+    /// found.
+    fn name(&self, engine: &Engine, digest: &str, form: Form, linked: Option<Imports>) -> Option<EntryName> {
+        use std::hash::{Hash, Hasher};
+        // The hash does not have to be cryptographic, because the seal is: it only separates programs that were compiled, linked or
+        // sealed differently. It tells nothing about the key, of which it contains a digest.
+        let mut hasher = std::hash::DefaultHasher::new();
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        (COMPILED_BY, linked, blake3::keyed_hash(self.key()?, b"name").as_bytes()).hash(&mut hasher);
+        let kind = match form {
+            Form::Component => EntryKind::Component,
+            Form::Module => EntryKind::Module,
+        };
+        Some(EntryName::new(digest, hasher.finish(), kind))
+    }
+
+    /// Returns the key of the folder; `None` if it has none that can be trusted.
+    fn key(&self) -> Option<&Key> {
+        if let (None, Ok(Some(key))) = (self.key.get(), read_key(self.cache.path())) {
+            let _ = self.key.set(key);
+        }
+        self.key.get()
+    }
+
+    /// Generates the key of the folder at first use.
+    fn create_key(&self) -> io::Result<()> {
+        if self.key().is_none() {
+            create_key(self.cache.path())?;
+        }
+        Ok(())
     }
 }
 
@@ -196,24 +231,19 @@ mod mapping {
     }
 }
 
-/// Returns the file name of a program for one version, engine and configuration, and for the imports that it was linked with. It
-/// contains the form, so that code that an earlier version compiled from a core module is not found.
-fn name(engine: &Engine, digest: &str, form: Form, linked: Option<Imports>) -> EntryName {
-    use std::hash::{Hash, Hasher};
-    // The hash does not have to be cryptographic, because the seal is: it only separates programs that were compiled or linked
-    // differently.
-    let mut hasher = std::hash::DefaultHasher::new();
-    engine.precompile_compatibility_hash().hash(&mut hasher);
-    (COMPILED_BY, linked).hash(&mut hasher);
-    let kind = match form {
-        Form::Component => EntryKind::Component,
-        Form::Module => EntryKind::Module,
-    };
-    EntryName::new(digest, hasher.finish(), kind)
+/// Reads the key of a folder. A folder or key that others can write is not trusted.
+fn read_key(folder: &Path) -> io::Result<Option<Key>> {
+    if !owner_only::folder_exists(folder)? {
+        return Ok(None);
+    }
+    let Some(mut file) = owner_only::open(&folder.join(KEY_FILE), SharedAccess::Read)? else { return Ok(None) };
+    let mut key = [0; blake3::KEY_LEN];
+    file.read_exact(&mut key)?;
+    Ok(Some(key))
 }
 
-/// Returns the folder's key, generated at first use. A folder or key that others can write is not trusted.
-fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
+/// Generates a key for a folder without one. If another process is faster, its key is the folder's key.
+fn create_key(folder: &Path) -> io::Result<()> {
     owner_only::create_folder(folder)?;
     let path = folder.join(KEY_FILE);
     if !path.exists() {
@@ -221,13 +251,9 @@ fn key(folder: &Path) -> io::Result<[u8; blake3::KEY_LEN]> {
         getrandom::fill(&mut fresh).map_err(io::Error::other)?;
         let mut file = owner_only::temporary(folder, TEMPORARY_PREFIX)?;
         file.write_all(&fresh)?;
-        // If another process was faster, its key is the folder's key.
         let _ = owner_only::persist_new(file, &path);
     }
-    let mut file = owner_only::open(&path, SharedAccess::Read)?.ok_or(io::ErrorKind::NotFound)?;
-    let mut key = [0; blake3::KEY_LEN];
-    file.read_exact(&mut key)?;
-    Ok(key)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -253,7 +279,10 @@ mod tests {
             assert!(cache.get(&engine, &digest, form, Imports::Tool).is_some());
             assert!(cache.get(&engine, &digest, other, Imports::Tool).is_none());
             // Nor if the file is renamed to the other form.
-            let path = |form| cache.cache.path().join(name(&engine, &digest, form, Some(Imports::Tool)).as_str());
+            let path = |form| {
+                let name = cache.name(&engine, &digest, form, Some(Imports::Tool)).unwrap();
+                cache.cache.path().join(name.as_str())
+            };
             std::fs::rename(path(form), path(other)).unwrap();
             assert!(cache.get(&engine, &digest, other, Imports::Tool).is_none());
         }
@@ -293,8 +322,13 @@ mod tests {
         }
         std::fs::write(&path, &whole).unwrap();
         assert!(is_found());
-        std::fs::write(cache.cache.path().join(KEY_FILE), "short").unwrap();
+        let key = cache.cache.path().join(KEY_FILE);
+        std::fs::write(&key, "short").unwrap();
         assert!(!is_found());
+        std::fs::remove_file(&key).unwrap();
+        assert!(!is_found());
+        create_key(cache.cache.path()).unwrap();
+        assert!(!is_found(), "another key");
     }
 
     /// A cache with one compiled program, its digest and the path of its entry.
@@ -304,7 +338,7 @@ mod tests {
         let code = crate::sandbox::compiler::compiled(engine, &program).unwrap();
         let digest = crate::source::digest(&program);
         cache.put(engine, &digest, form, Some(Imports::Tool), &code);
-        let path = cache.cache.path().join(name(engine, &digest, form, Some(Imports::Tool)).as_str());
+        let path = cache.cache.path().join(cache.name(engine, &digest, form, Some(Imports::Tool)).unwrap().as_str());
         (cache, digest, path)
     }
 
@@ -353,7 +387,7 @@ mod tests {
         let (engine, folder) = (Engine::default(), tempfile::tempdir().unwrap());
         let (cache, digest, path) = filled(&engine, folder.path());
         let (form, whole) = (Form::Component, std::fs::read(&path).unwrap());
-        let name = name(&engine, &digest, form, Some(Imports::Tool));
+        let name = cache.name(&engine, &digest, form, Some(Imports::Tool)).unwrap();
         let loaded = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
             let entry = cache.cache.open(&name).unwrap();

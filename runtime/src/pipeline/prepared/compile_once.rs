@@ -16,8 +16,8 @@ pub(super) type Pending<T> = Shared<BoxFuture<'static, Result<Compiled<T>, Strin
 pub(crate) struct CompileOnce<T> {
     result: OnceLock<Compiled<T>>,
     pending: Mutex<Option<Pending<T>>>,
-    /// `true` if the compiled code was found in the cache.
-    found: OnceCell<bool>,
+    /// Digest of the program with which its compiled code was found in the cache, if it was.
+    found: OnceCell<Option<Arc<str>>>,
 }
 
 impl<T> Default for CompileOnce<T> {
@@ -53,12 +53,21 @@ impl<T> CompileOnce<T> {
         ended
     }
 
-    /// Returns `true` if the program is loaded, or if `find` finds its compiled code. It looks at most once, on a blocking thread.
-    pub(super) async fn is_compiled(&self, find: impl FnOnce() -> bool + Send + 'static) -> bool {
+    /// Returns `true` if the program is loaded, or if `find` returns the digest with which it finds the compiled code. It looks at
+    /// most once, on a blocking thread.
+    pub(super) async fn is_compiled(&self, find: impl FnOnce() -> Option<String> + Send + 'static) -> bool {
         match self.result.get() {
             Some(result) => result.is_ok(),
-            None => *self.found.get_or_init(|| async { spawn_blocking(find).await.unwrap_or(false) }).await,
+            None => {
+                let find = || async { spawn_blocking(find).await.unwrap_or(None).map(Arc::from) };
+                self.found.get_or_init(find).await.is_some()
+            }
         }
+    }
+
+    /// Returns the digest of the program with which its compiled code was found.
+    pub(super) fn found(&self) -> Option<&Arc<str>> {
+        self.found.get()?.as_ref()
     }
 
     /// Returns the program if it is compiled already.
@@ -143,11 +152,11 @@ mod tests {
                 let looked = looked.clone();
                 once.is_compiled(move || {
                     looked.fetch_add(1, SeqCst);
-                    found
+                    found.then(|| "digest".to_owned())
                 })
             };
             assert_eq!(tokio.block_on(async { futures::join!(look(), look(), look()) }), (found, found, found));
-            assert_eq!(looked.load(SeqCst), 1);
+            assert_eq!((looked.load(SeqCst), once.found().map(AsRef::as_ref)), (1, found.then_some("digest")));
             assert!(tokio.block_on(once.finish(|| ending(Ok(broken())))).is_ok());
             assert!(!tokio.block_on(look()), "it can never be compiled");
             assert_eq!(looked.load(SeqCst), 1);

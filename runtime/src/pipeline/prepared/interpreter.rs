@@ -60,7 +60,10 @@ impl Interpreters {
         let Some(bytes) = self.bytes.clone() else { return false };
         let counts_fuel = prepared.limits.fuel.is_some();
         let sandbox = self.sandbox.clone();
-        let find = move || sandbox.has_linked_interpreter(&source::digest(&bytes), counts_fuel);
+        let find = move || {
+            let digest = source::digest(&bytes);
+            sandbox.has_linked_interpreter(&digest, counts_fuel).then_some(digest)
+        };
         self.once(counts_fuel).is_compiled(find).await
     }
 

@@ -67,7 +67,8 @@ impl ProgramCompiler {
         let pin = entry.tool.origin.pin.clone();
         let find = move || {
             // An error is found again, and reported, where the program is compiled.
-            pinned_digest(&path, pin.as_deref()).is_ok_and(|digest| sandbox.has_linked_tool(&digest, counts_fuel))
+            let digest = pinned_digest(&path, pin.as_deref()).ok();
+            digest.filter(|digest| sandbox.has_linked_tool(digest, counts_fuel))
         };
         entry.prepared.program.is_compiled(find).await
     }
@@ -104,7 +105,8 @@ impl ProgramCompiler {
         let start = || {
             let (sandbox, cells, path) = (self.sandbox.clone(), self.cells.clone(), path(entry).to_path_buf());
             let counts_fuel = entry.prepared.limits.fuel.is_some();
-            let pin = entry.tool.origin.pin.clone();
+            // The program that was found is the one that is loaded.
+            let pin = entry.tool.origin.pin.as_ref().or(entry.prepared.program.found()).cloned();
             let compiled =
                 tokio::task::spawn_blocking(move || compile(&sandbox, &cells, &path, pin.as_deref(), counts_fuel));
             let compiled = compiled.map(|compiled| match compiled {

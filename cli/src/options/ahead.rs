@@ -1,0 +1,74 @@
+//! Compilation of tools ahead of their first call.
+
+use anyhow::Context;
+use futures::stream::{StreamExt, TryStreamExt};
+use toolcrib::{Availability, Runtime};
+
+use crate::progress::{self, Underway};
+use crate::render;
+use crate::staleness;
+
+use super::{MAX_WARNINGS, Sources};
+
+impl Sources {
+    /// Compiles all tools concurrently that are not in the cache, and the hook interpreter, ahead of the first call. With `--strict`
+    /// it also loads those of the cache. Shows a progress bar if that takes long, or with `is_announced` a line where there is no
+    /// terminal. A tool with a program that cannot be compiled is disabled with a warning, and one of a program that is older than
+    /// its sources has a warning too.
+    ///
+    /// # Errors
+    ///
+    /// Fails if hooks have no interpreter or, with `--strict`, if a tool cannot be compiled.
+    pub(crate) async fn prepare(&self, runtime: &Runtime, is_announced: bool) -> anyhow::Result<()> {
+        // The options of one client change nothing about the programs.
+        if self.client.is_none() {
+            staleness::warn(runtime.tools());
+        }
+        let usable = runtime.tools().filter(|tool| tool.unusable.is_none());
+        let names: Vec<String> = usable.map(|tool| tool.name.clone()).collect();
+        let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+        let bar = progress::counted("preparing tools", names.len());
+        let underway = Underway::on(&bar);
+        let is_strict = self.strict;
+        let prepared = futures::stream::iter(names)
+            .map(|name| {
+                let (runtime, bar, underway) = (runtime.clone(), bar.clone(), underway.clone());
+                tokio::spawn(async move {
+                    let work = underway.during(render::one_line(&name), prepare_tool(&runtime, &name, is_strict));
+                    let prepared = work.await.inspect(|()| bar.inc(1));
+                    prepared.map_err(|error| (name, error))
+                })
+            })
+            .buffered(at_once)
+            .map(|task| match task.context("cannot prepare a tool")? {
+                Err((_, error)) if self.strict => Err(anyhow::Error::from(error)),
+                prepared => Ok(prepared.err()),
+            })
+            .try_filter_map(|failed| std::future::ready(Ok(failed)))
+            .try_collect::<Vec<_>>();
+        let all = async {
+            let failed = prepared.await?;
+            underway.during("the interpreter of scripts".to_owned(), runtime.prepare_hooks()).await?;
+            anyhow::Ok(failed)
+        };
+        let line = || {
+            let (ready, all) = (bar.position(), render::counted(bar.length().unwrap_or_default(), "tool"));
+            is_announced.then(|| format!("info: {}; {ready} of {all} ready", bar.message()))
+        };
+        let failed = progress::announced(&bar, all, line).await?;
+        for (name, error) in failed.iter().take(MAX_WARNINGS) {
+            let then = match runtime.availability(name) {
+                Some(Availability::Unusable { .. }) => "the tool is disabled",
+                // The system failed, not the program.
+                _ => "the next call retries",
+            };
+            render::warning(&format!("tool {name:?}: {error}; {then}"));
+        }
+        Ok(())
+    }
+}
+
+/// Compiles a tool that is not in the cache, or loads any tool with `is_strict`, which tells whether its code can be used.
+async fn prepare_tool(runtime: &Runtime, name: &str, is_strict: bool) -> Result<(), toolcrib::Error> {
+    if is_strict { runtime.prepare(name).await } else { runtime.compile(name).await }
+}
