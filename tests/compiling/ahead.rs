@@ -1,6 +1,7 @@
 //! Compilation ahead of the first call: code in the cache is only looked for, and loaded by the first call.
 
 use std::fs;
+use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
@@ -138,21 +139,42 @@ fn a_program_that_cannot_be_linked_is_found_by_each_runtime_and_compiled_once() 
 }
 
 #[test]
-fn the_interpreter_of_scripts_is_found_in_the_cache() {
+fn the_interpreter_of_scripts_is_only_looked_for_in_the_cache() {
     let crib = Crib::new();
     fs::write(crib.path("s.md"), "---\nscript: |\n  def run(args):\n      return 1\n---\nA tool.\n").unwrap();
+    let interpreter = include_bytes!(env!("TOOLCRIB_INTERPRETER"));
     let compiler = spoiling(Duration::ZERO, |_, answer| Ok(answer));
-    let asked = |name| {
-        let builder = Runtime::builder(Audit::off()).trusted_source(crib.path("s.md"));
-        let builder = builder.interpreter(&include_bytes!(env!("TOOLCRIB_INTERPRETER"))[..]);
-        let builder = builder.compile_cache(target().join("test-cache")).compiler(compiler.clone());
-        let before = compiler.asked.load(SeqCst);
-        compile(&builder.build().unwrap(), name).unwrap();
-        compiler.asked.load(SeqCst) - before
+    let runtime = |cache: &Path| {
+        let builder = Runtime::builder(Audit::off()).trusted_source(crib.path("s.md")).interpreter(&interpreter[..]);
+        builder.compile_cache(cache).compiler(compiler.clone()).build().unwrap()
     };
-    // Another test may have compiled it.
-    assert!(asked("s") <= 1);
-    assert_eq!(asked("s"), 0);
+    // Another test may have compiled it for the cache that all tests share.
+    let shared = target().join("test-cache");
+    compile(&runtime(&shared), "s").unwrap();
+    let before = compiler.asked.load(SeqCst);
+
+    // Entries of the same names under the same key, which would be compiled again if they were loaded.
+    let cache = crib.path("cache");
+    fs::create_dir(&cache).unwrap();
+    // Nobody else may write it, whatever the mask of this process.
+    #[cfg(unix)]
+    fs::set_permissions(&cache, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    fs::copy(shared.join("key"), cache.join("key")).unwrap();
+    let digest = toolcrib::source::digest(interpreter);
+    let hex = digest.trim_start_matches("sha256:");
+    for entry in compiled(&shared) {
+        let name = entry.file_name().unwrap().to_str().unwrap();
+        if name.starts_with(hex) {
+            // A copy has the rights of the entry.
+            fs::copy(&entry, cache.join(name)).unwrap();
+            fs::write(cache.join(name), [0; 64]).unwrap();
+        }
+    }
+    let entries = compiled(&cache);
+    assert!(!entries.is_empty());
+    compile(&runtime(&cache), "s").unwrap();
+    assert_eq!(compiler.asked.load(SeqCst), before, "it was loaded");
+    assert!(entries.iter().all(|entry| fs::read(entry).unwrap() == [0; 64]));
 }
 
 /// Runs a scripted model that calls the tool `n` or nothing, with a cache of its own.
