@@ -32,7 +32,7 @@ pub(crate) fn peak_memory(process: u32) -> Option<u64> {
 
 /// Path of a test guest, by the name of its file in `tests/guests/src/bin`.
 pub(crate) fn guest(name: &str) -> PathBuf {
-    target().join("guests/wasm32-wasip2/guest").join(format!("{name}.wasm"))
+    toolcrib_test_programs::guest(name)
 }
 
 /// Creates a link to a file.

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+/// File of the recorded figures; code that is not optimised has its own.
+const RECORDED: &str = if cfg!(debug_assertions) { "recorded-dev.txt" } else { "recorded.txt" };
+
 /// Numbers of instructions by the name of the work.
 pub(crate) struct Figures(BTreeMap<String, u64>);
 
@@ -15,7 +18,7 @@ impl FromIterator<(String, u64)> for Figures {
 
 impl Figures {
     fn path() -> PathBuf {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../benches/instructions/recorded.txt")
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../benches/instructions").join(RECORDED)
     }
 
     /// Reads the recorded figures: lines with a number and a name.
@@ -50,7 +53,7 @@ impl Figures {
             holds &= !is_more;
         }
         if !holds {
-            println!("after a wanted change, `.ci/instructions --record` replaces the figures");
+            println!("after a wanted change, `.ci/instructions --record`, and with `--dev`, replace the figures");
         }
         holds
     }

@@ -1,9 +1,10 @@
 //! Check of the cost of a call in processor instructions, which hardly differ between the runs of one build: calls through
 //! the whole pipeline, and one `toolcrib call` with a manifest of few and of many tools. Each is counted by `valgrind` and
-//! compared with its figure in `recorded.txt`. The check fails if one takes 7 % more: the counts of one
-//! build differ by 0.3 % at most.
+//! compared with its figure in `recorded.txt`, or in `recorded-dev.txt` for code that is not optimised. The check fails if one
+//! takes 7 % more: the counts of one build differ by 0.3 % at most.
 //!
-//! `.ci/instructions` runs it; `.ci/instructions --record` replaces the figures after a wanted change.
+//! `.ci/instructions` runs it, and `.ci/instructions --dev` without optimisation, where every change is checked; with `--record`
+//! the figures are replaced after a wanted change.
 //! `cargo bench --bench instructions -- --times` measures the times of a start in its place, and `-- --profile`, which
 //! `.ci/profile` runs, draws where the time of a call goes.
 

@@ -1,23 +1,23 @@
 //! Packs the shipped tools into the bundle that the program embeds: the files of the crib, byte for byte.
 
-use std::collections::BTreeSet;
 use std::env;
 use std::path::Path;
 
 use toolcrib_bundle::{BundleBuilder, MediaType, Metadata};
+use toolcrib_programs::{MANIFEST, Programs};
 
-use super::{MANIFEST, PROGRAMS, programs, read, replace};
+use super::{PROGRAMS, replace};
 
 /// Name of the bundle.
 const NAME: &str = "toolcrib/builtin";
 /// Name of the tar file in the output folder.
 const FILE: &str = "builtin.tar";
 
-/// Writes the bundle of a crib; an empty file without one. Passes the path of the file and the digest of the bundle to the
-/// program.
-pub(super) fn pack(crib: Option<&Path>, out: &Path) -> Result<(), String> {
-    let (bytes, digest) = match crib {
-        Some(crib) => bundle(crib)?,
+/// Writes the bundle of a manifest and its programs; an empty file without them. Passes the path of the file and the digest of
+/// the bundle to the program.
+pub(super) fn pack(tools: Option<(Vec<u8>, Programs)>, out: &Path) -> Result<(), String> {
+    let (bytes, digest) = match tools {
+        Some((manifest, programs)) => bundle(manifest, programs)?,
         None => (Vec::new(), String::new()),
     };
     let file = out.join(FILE);
@@ -27,17 +27,12 @@ pub(super) fn pack(crib: Option<&Path>, out: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the tar file of a crib, and the digest of its manifest.
-fn bundle(crib: &Path) -> Result<(Vec<u8>, String), String> {
-    let manifest = read(&crib.join(MANIFEST))?;
-    let mut files = vec![(MANIFEST.to_owned(), MediaType::TOOLS_JSON, manifest.clone())];
-    let text = String::from_utf8_lossy(&manifest);
-    // Tools may share a program.
-    for name in programs(&text).collect::<BTreeSet<_>>() {
-        let path = format!("{PROGRAMS}/{name}.wasm");
-        let program = read(&crib.join(&path))?;
-        files.push((path, MediaType::WASM, program));
-    }
+/// Returns the tar file of the tools, and the digest of its manifest.
+fn bundle(manifest: Vec<u8>, programs: Programs) -> Result<(Vec<u8>, String), String> {
+    let mut files = vec![(MANIFEST.to_owned(), MediaType::TOOLS_JSON, manifest)];
+    files.extend(
+        programs.into_iter().map(|(name, program)| (format!("{PROGRAMS}/{name}.wasm"), MediaType::WASM, program)),
+    );
     let version = env::var("CARGO_PKG_VERSION").map_err(|error| format!("`CARGO_PKG_VERSION`: {error}"))?;
     let failed = |error: toolcrib_bundle::Error| format!("cannot pack the built-in tools: {error}");
     let mut builder = BundleBuilder::new(Metadata::new(NAME, version)).map_err(failed)?;

@@ -2,7 +2,7 @@
 //! the rest, as a service with its own policy would; a program for people would show the request and wait.
 //!
 //! ```console
-//! $ cargo run --release --example approver -- target/crib
+//! $ cargo run --example approver -- target/crib
 //! ```
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]

@@ -2,7 +2,7 @@
 //! JSON line per result as it ends.
 //!
 //! ```console
-//! $ printf 'get_time {"timezone":"UTC"}\ncalculate {"expression":"6*7"}\n' | cargo run --release --example embed -- target/crib
+//! $ printf 'get_time {"timezone":"UTC"}\ncalculate {"expression":"6*7"}\n' | cargo run --example embed -- target/crib
 //! ```
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]

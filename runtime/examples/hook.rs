@@ -2,7 +2,7 @@
 //! first that blocks ends the call, and none overrides a denial of the policy.
 //!
 //! ```console
-//! $ cargo run --release --example hook -- target/crib
+//! $ cargo run --example hook -- target/crib
 //! ```
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]

@@ -2,7 +2,7 @@
 //! so a real one hands its work to another task.
 //!
 //! ```console
-//! $ cargo run --release --example observer -- target/crib
+//! $ cargo run --example observer -- target/crib
 //! ```
 
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
