@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-mod support;
-
-use support::{read_all, sample};
+use crate::support::{read_all, sample};
 
 /// Asserts the rule for one damaged archive.
 fn assert_refused_or_equal(damaged: &[u8], original: &[u8], description: &str) -> bool {

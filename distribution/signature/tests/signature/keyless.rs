@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-mod support;
-
 use serde_json::{Value, json};
-use support::{edited, signer};
+use crate::support::{edited, signer};
 use toolcrib_signature::{
     Digest, Error, Identity, Policy, SignedBy,
     key::Algorithm,

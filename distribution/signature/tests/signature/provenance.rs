@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-mod support;
-
 use serde_json::{Value, json};
-use support::{digest, signer, trusting};
+use crate::support::{digest, signer, trusting};
 use toolcrib_signature::{
     Digest, Error, SignedBy,
     key::Algorithm,
@@ -67,7 +65,7 @@ fn an_unsigned_provenance_is_a_claim() {
 
 #[test]
 fn a_signed_provenance_names_its_signer() {
-    for algorithm in support::ALGORITHMS {
+    for algorithm in crate::support::ALGORITHMS {
         let signer = signer(algorithm);
         let bundle = signer.sign_statement(&serde_json::to_vec(&statement()).unwrap()).unwrap();
         let provenance = Provenance::verify(&bundle, &digest(), &trusting(signer.public_key())).unwrap();

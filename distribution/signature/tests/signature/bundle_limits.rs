@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-mod support;
-
 use serde_json::{Value, json};
-use support::{bundle, digest, edited, encode, signer, trusting};
+use crate::support::{bundle, digest, edited, encode, signer, trusting};
 use toolcrib_signature::{
     Error, Identity, Policy,
     bundle::{

@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-mod support;
-
 use std::fs::File;
 use std::path::Path;
 
 use proptest::prelude::*;
-use support::{sample, sample_files, sample_metadata};
+use crate::support::{sample, sample_files, sample_metadata};
 use toolcrib_bundle::{BundleBuilder, BundledTool, Digest, MediaType};
 
 /// Digest of the sample bundle. It changes only with the format, which then needs a new version.

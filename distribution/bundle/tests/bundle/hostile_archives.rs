@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-mod support;
-
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
-use support::{Entry, around_sample, sample, tar};
+use crate::support::{Entry, around_sample, sample, tar};
 use toolcrib_bundle::{Archive, Digest, Error, MAX_ENTRIES, MAX_TRAILING_ZEROS, TarFault, open_bytes};
 
 /// Returns the fault of an archive.
@@ -288,7 +286,7 @@ fn the_forms_that_other_tar_writers_use_are_read() {
     for form in [&gnu as &dyn Fn(Entry) -> Entry, &old_type, &spaces] {
         let [before, after] = around_sample(&[form(Entry::blob(b"another"))]);
         for bytes in [before, after] {
-            assert_eq!(support::read_all(&bytes), support::read_all(&sample));
+            assert_eq!(crate::support::read_all(&bytes), crate::support::read_all(&sample));
         }
     }
     let docker = Entry::file("manifest.json", b"[]");

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-mod support;
-
-use support::{ALGORITHMS, bundle, digest, signer, trusting};
+use crate::support::{ALGORITHMS, bundle, digest, signer, trusting};
 use toolcrib_signature::{
     Error,
     key::{Algorithm, MAX_KEY_FILE_BYTES, MAX_PASSPHRASE_BYTES, MAX_PUBLIC_KEY_BYTES, PublicKey, Signer},

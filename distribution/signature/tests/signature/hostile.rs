@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-mod support;
-
 use proptest::{collection::vec, prelude::*};
-use support::{bundle, digest, edited, signer, trusting};
+use crate::support::{bundle, digest, edited, signer, trusting};
 use toolcrib_signature::{
     Identity, Policy,
     key::{Algorithm, PublicKey, Signer},

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-mod support;
-
 use serde_json::json;
-use support::{
+use crate::support::{
     authority::{Authority, Request, pem},
     bundle, digest, edited, encode,
     log::{Log, TIME},

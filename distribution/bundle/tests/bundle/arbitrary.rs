@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-mod support;
-
 use std::alloc::{GlobalAlloc, Layout as Memory, System};
 use std::cell::Cell;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{Entry, Layout, manifest, read_all, sample, tar};
+use crate::support::{Entry, Layout, manifest, read_all, sample, tar};
 use toolcrib_bundle::{BUNDLE_CONFIG, MAX_MANIFEST_SIZE, OCI_MANIFEST, open_bytes};
 
 /// System allocator that counts the bytes of the current thread.

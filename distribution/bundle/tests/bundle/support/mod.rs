@@ -1,7 +1,5 @@
 //! Archives for tests: a valid bundle, tar entries made by hand, and layouts of arbitrary documents.
 
-#![allow(dead_code, reason = "each test program uses a part of this module")]
-
 use serde_json::{Value, json};
 use toolcrib_bundle::{
     BUNDLE_ARTIFACT_TYPE, BUNDLE_CONFIG, BundleBuilder, BundledTool, Digest, MediaType, Metadata, OCI_INDEX,

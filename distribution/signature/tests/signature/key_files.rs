@@ -3,14 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 #![cfg(unix)]
 
-mod support;
-
 use std::{
     fs,
     os::unix::fs::{PermissionsExt as _, symlink},
 };
 
-use support::signer;
+use crate::support::signer;
 use tempfile::tempdir;
 use toolcrib_signature::{
     Error,

@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-mod support;
-
 use std::fs::{File, OpenOptions};
 use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 
 use serde_json::json;
-use support::{COMPONENT, Layout, MODULE, sample, sample_files, sample_metadata};
+use crate::support::{COMPONENT, Layout, MODULE, sample, sample_files, sample_metadata};
 use toolcrib_bundle::{
     ARCHIVE_PREFIX, Archive, ArchiveBuilder, BUNDLE_ARTIFACT_TYPE, Bundle, BundleKind, Descriptor, Digest, Error,
     Manifest, MediaType, OCI_INDEX, OCI_MANIFEST, REF_NAME, Selector, TITLE, WASM_CONFIG, looks_like_archive,

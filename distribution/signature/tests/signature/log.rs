@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-mod support;
-
 use serde_json::{Value, json};
-use support::{
+use crate::support::{
     bundle, digest, edited, encode,
     log::{Log, TIME},
     signer, trusting,
@@ -26,7 +24,7 @@ fn check(bundle: &[u8], log: &Log) -> Result<Verified, Error> {
 
 #[test]
 fn a_log_entry_proves_the_time() {
-    for algorithm in support::ALGORITHMS {
+    for algorithm in crate::support::ALGORITHMS {
         let log = Log::new(1);
         let logged = log.record(&bundle(algorithm), &key_pem(algorithm), TIME);
         let policy = trusting(signer(algorithm).public_key()).trust_root(log.trust_root());

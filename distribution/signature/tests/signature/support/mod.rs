@@ -1,7 +1,5 @@
 //! Keys and bundles that several tests share.
 
-#![allow(dead_code)]
-
 pub(crate) mod authority;
 pub(crate) mod log;
 
