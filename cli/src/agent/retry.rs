@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
-use rand::Rng;
 
 /// Maximum delay that a server may request. A longer one is ignored in favor of the backoff: a wrong clock or unit is more
 /// likely than an intended delay of hours.
@@ -31,7 +30,7 @@ impl Retries {
     pub(crate) fn wait(self, attempt: u32, asked: Option<Duration>) -> Duration {
         asked.unwrap_or_else(|| {
             let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
-            self.backoff.saturating_mul(doubled).min(MAX_BACKOFF).mul_f64(rand::rng().random_range(0.75..=1.0))
+            self.backoff.saturating_mul(doubled).min(MAX_BACKOFF).mul_f64(rand::random_range(0.75..=1.0))
         })
     }
 }
