@@ -2,21 +2,34 @@
 //! request runs on a thread of its own with a timeout, because a keyring can wait for a bus, another program or a
 //! person. While a request hangs, further requests fail at once, so at most one thread is lost.
 
-use std::collections::HashMap;
+#[cfg(any(target_os = "macos", windows))]
+mod native;
+#[cfg(target_os = "linux")]
+mod secret_service;
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
+mod unsupported;
+
 use std::fmt;
 use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use keyring_core::{CredentialStore, Error};
 use toolcrib::policy::Secret;
 use zeroize::Zeroizing;
 
-use crate::render::counted;
+#[cfg(any(target_os = "macos", windows))]
+use native::Store;
+#[cfg(target_os = "linux")]
+use secret_service::Store;
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
+use unsupported::Store;
 
 /// Service name of the stored secrets.
 const SERVICE: &str = "toolcrib";
+/// Reason if a value is not text.
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+const NOT_TEXT: &str = "the value is not UTF-8";
 /// Maximum wait for a response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -67,36 +80,26 @@ pub(super) struct Keyring {
 }
 
 /// The system's keyring.
-pub(super) const SYSTEM: Keyring = Keyring { read, set, remove, list, probe, is_expected: system::is_expected };
+pub(super) const SYSTEM: Keyring = Keyring { read, set, remove, list, probe, is_expected };
 
 fn read(name: &str) -> Result<Option<Zeroizing<String>>, KeyringError> {
     let name = name.to_owned();
-    request(move |store| match store.build(SERVICE, &name, None)?.get_password() {
-        Ok(value) => Ok(Some(Zeroizing::new(value))),
-        Err(Error::NoEntry) => Ok(None),
-        Err(error) => Err(error),
-    })
+    request(move |store| store.read(&name))
 }
 
 fn set(secret: &Secret) -> Result<(), KeyringError> {
     let (name, value) = (secret.name().to_owned(), Zeroizing::new(secret.value().to_owned()));
-    request(move |store| store.build(SERVICE, &name, None)?.set_password(&value))
+    request(move |store| store.set(&name, &value))
 }
 
 fn remove(name: &str) -> Result<bool, KeyringError> {
     let name = name.to_owned();
-    request(move |store| match store.build(SERVICE, &name, None)?.delete_credential() {
-        Ok(()) => Ok(true),
-        Err(Error::NoEntry) => Ok(false),
-        Err(error) => Err(error),
-    })
+    request(move |store| store.remove(&name))
 }
 
 fn list() -> Result<Vec<String>, KeyringError> {
     request(|store| {
-        let found = store.search(&HashMap::from([system::SEARCH]))?;
-        let entries = found.iter().filter_map(|entry| entry.get_specifiers());
-        let mut names: Vec<String> = entries.filter(|(service, _)| service == SERVICE).map(|(_, name)| name).collect();
+        let mut names = store.names()?;
         names.sort();
         names.dedup();
         Ok(names)
@@ -112,15 +115,11 @@ static REQUESTS: RequestQueue = RequestQueue::new();
 
 /// Sends a request to the keyring, which must not run in an async task and may never answer.
 fn request<T: Send + 'static>(
-    operation: impl FnOnce(&CredentialStore) -> keyring_core::Result<T> + Send + 'static,
+    operation: impl FnOnce(&Store) -> Result<T, String> + Send + 'static,
 ) -> Result<T, KeyringError> {
     REQUESTS.run(REQUEST_TIMEOUT, move || {
-        let store: keyring_core::Result<Arc<CredentialStore>> = system::store();
-        match store {
-            Err(error) => Err(KeyringError::Absent(describe(&error))),
-            // An error can contain the value that was found, so only its kind is reported.
-            Ok(store) => operation(&*store).map_err(|error| KeyringError::Failed(describe(&error))),
-        }
+        let store = Store::connect().map_err(KeyringError::Absent)?;
+        operation(&store).map_err(KeyringError::Failed)
     })
 }
 
@@ -203,80 +202,24 @@ impl Drop for RunningRequest {
     }
 }
 
-/// Describes an error without the values that it may contain.
-fn describe(error: &Error) -> String {
-    match error {
-        Error::PlatformFailure(cause) | Error::NoStorageAccess(cause) => cause.to_string(),
-        Error::BadEncoding(_) => "the value is not UTF-8".to_owned(),
-        Error::Ambiguous(found) => format!("it contains {} with this name", counted(found.len(), "secret")),
-        Error::TooLong(field, limit) => format!("its {field} is limited to {limit} characters"),
-        Error::NoDefaultStore => "this system is not supported".to_owned(),
-        _ => "unsupported operation".to_owned(),
-    }
+/// Reason if several secrets have the name of one.
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+fn several(count: usize) -> String {
+    format!("it contains {} with this name", crate::render::counted(count, "secret"))
 }
 
+/// Returns `true` if there is a session bus, over which a keyring is reached.
 #[cfg(target_os = "linux")]
-mod system {
-    use super::{Arc, CredentialStore, SERVICE};
-
-    pub(super) const SEARCH: (&str, &str) = ("service", SERVICE);
-
-    pub(super) fn store() -> keyring_core::Result<Arc<CredentialStore>> {
-        Ok(zbus_secret_service_keyring_store::Store::new()?)
-    }
-
-    /// Returns `true` if there is a session bus, over which a keyring is reached.
-    pub(super) fn is_expected() -> bool {
-        let named = std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty());
-        let default = || format!("/run/user/{}", rustix::process::geteuid().as_raw()).into();
-        let folder: std::path::PathBuf = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(default, Into::into);
-        named || folder.join("bus").exists()
-    }
+fn is_expected() -> bool {
+    let named = std::env::var_os("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty());
+    let default = || format!("/run/user/{}", rustix::process::geteuid().as_raw()).into();
+    let folder: std::path::PathBuf = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(default, Into::into);
+    named || folder.join("bus").exists()
 }
 
-#[cfg(target_os = "macos")]
-mod system {
-    use super::{Arc, CredentialStore, SERVICE};
-
-    pub(super) const SEARCH: (&str, &str) = ("service", SERVICE);
-
-    pub(super) fn store() -> keyring_core::Result<Arc<CredentialStore>> {
-        Ok(apple_native_keyring_store::keychain::Store::new()?)
-    }
-
-    pub(super) fn is_expected() -> bool {
-        true
-    }
-}
-
-#[cfg(windows)]
-mod system {
-    use super::{Arc, CredentialStore, SERVICE};
-
-    pub(super) const SEARCH: (&str, &str) = ("pattern", SERVICE);
-
-    pub(super) fn store() -> keyring_core::Result<Arc<CredentialStore>> {
-        Ok(windows_native_keyring_store::Store::new()?)
-    }
-
-    pub(super) fn is_expected() -> bool {
-        true
-    }
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
-mod system {
-    use super::{Arc, CredentialStore, SERVICE};
-
-    pub(super) const SEARCH: (&str, &str) = ("service", SERVICE);
-
-    pub(super) fn store() -> keyring_core::Result<Arc<CredentialStore>> {
-        Err(keyring_core::Error::NoDefaultStore)
-    }
-
-    pub(super) fn is_expected() -> bool {
-        false
-    }
+#[cfg(not(target_os = "linux"))]
+fn is_expected() -> bool {
+    cfg!(any(target_os = "macos", windows))
 }
 
 #[cfg(test)]
