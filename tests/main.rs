@@ -10,6 +10,7 @@ mod authoring;
 mod book;
 mod builtin;
 mod bundles;
+mod certificates;
 mod cli;
 mod compiling;
 mod computing;

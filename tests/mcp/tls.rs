@@ -13,14 +13,15 @@ use serde_json::json;
 
 use super::PATIENCE;
 use super::http::{Answer, Server};
+use crate::certificates;
 use crate::crib::{Crib, Ran};
 
 /// Writes a certificate for `localhost` and its key, as `NAME.pem` and `NAME.key`.
 fn certificate(crib: &Crib, name: &str) -> CertificateDer<'static> {
-    let pair = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    fs::write(crib.path(format!("{name}.pem")), pair.cert.pem()).unwrap();
-    fs::write(crib.path(format!("{name}.key")), pair.signing_key.serialize_pem()).unwrap();
-    pair.cert.der().clone()
+    let (certificate, key) = certificates::self_signed("localhost");
+    fs::write(crib.path(format!("{name}.pem")), certificates::pem(&certificate)).unwrap();
+    fs::write(crib.path(format!("{name}.key")), key.pem()).unwrap();
+    certificate.into()
 }
 
 /// Sends bytes over TLS to a server with this certificate, and reads the answer.

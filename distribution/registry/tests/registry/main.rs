@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may end in a panic, its helpers too")]
 
 mod auth;
+#[path = "../../../../tests/certificates.rs"]
+mod certificates;
 mod credentials;
 mod honest;
 mod hostile_pull;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
+use super::certificates;
+
 /// Request as received.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
@@ -106,9 +108,8 @@ impl Server {
     pub(crate) async fn start_tls(handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Self, Vec<u8>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let pair = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let certificate = pair.cert.der().to_vec();
-        let key = rustls::pki_types::PrivateKeyDer::Pkcs8(pair.signing_key.serialize_der().into());
+        let (certificate, key) = certificates::self_signed("localhost");
+        let key = rustls::pki_types::PrivateKeyDer::Pkcs8(key.pkcs8().to_vec().into());
         let mut config =
             rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
                 .with_safe_default_protocol_versions()

@@ -4,7 +4,8 @@
 
 use serde_json::json;
 use crate::support::{
-    authority::{Authority, Request, pem},
+    authority::{Authority, Request},
+    certificates::pem,
     bundle, digest, edited, encode,
     log::{Log, TIME},
 };

@@ -1,25 +1,39 @@
 //! Certificate authority and certificate log that issue certificates of keyless signatures.
 
-use rcgen::{
-    BasicConstraints, CertificateParams, CustomExtension, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType, date_time_ymd,
-};
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use toolcrib_signature::keyless::TrustRoot;
+use toolcrib_signature::{key::Signer, keyless::TrustRoot};
+use x509_cert::{
+    der::{
+        Decode as _, Encode as _,
+        asn1::OctetString,
+        oid::{
+            ObjectIdentifier,
+            db::rfc5280::{ID_KP_CODE_SIGNING, ID_KP_SERVER_AUTH},
+        },
+    },
+    ext::{
+        Extension,
+        pkix::{ExtendedKeyUsage, KeyUsage, KeyUsages, SubjectAltName, name::GeneralName},
+    },
+    name::Name,
+    spki::SubjectPublicKeyInfoOwned,
+};
 
 use super::{
+    certificates::{Draft, Key, ascii},
     encode,
     log::{Log, TIME, trust_root},
 };
 
 /// Object identifier of the OIDC issuer in certificates of Sigstore.
-const ISSUER: &[u64] = &[1, 3, 6, 1, 4, 1, 57264, 1, 8];
+const ISSUER: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.8");
 /// Object identifier of the list of certificate timestamps (RFC 6962).
-const TIMESTAMPS: &[u64] = &[1, 3, 6, 1, 4, 1, 11129, 2, 4, 2];
+const TIMESTAMPS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.11129.2.4.2");
 
 pub(crate) struct Authority {
-    issuer: Issuer<'static, KeyPair>,
+    name: Name,
+    key: Key,
     certificate: Vec<u8>,
     key_hash: [u8; 32],
     pub(crate) certificate_log: Log,
@@ -36,14 +50,12 @@ pub(crate) struct Request<'a> {
 
 impl Authority {
     pub(crate) fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        params.distinguished_name.push(rcgen::DnType::CommonName, "authority");
-        let key = KeyPair::generate().unwrap();
-        let key_hash = Sha256::digest(rcgen::PublicKeyData::subject_public_key_info(&key)).into();
-        let certificate = params.self_signed(&key).unwrap().der().to_vec();
-        Self { issuer: Issuer::new(params, key), certificate, key_hash, certificate_log: Log::new(7) }
+        let key = Key::new();
+        let mut draft = Draft::of_authority(key.public());
+        draft.extend(&KeyUsage(KeyUsages::KeyCertSign.into()));
+        let key_hash = Sha256::digest(key.public().to_der().unwrap()).into();
+        let certificate = draft.signed(&draft.subject, &key);
+        Self { name: draft.subject, key, certificate, key_hash, certificate_log: Log::new(7) }
     }
 
     pub(crate) fn trust_root(&self, log: &Log) -> TrustRoot {
@@ -58,27 +70,23 @@ impl Authority {
 
     /// Issues a certificate for the key of a PEM document and returns DER.
     pub(crate) fn issue(&self, key: &str, request: &Request<'_>) -> Vec<u8> {
-        let key = KeyPair::from_pem(key).unwrap();
-        let mut params = CertificateParams::default();
-        params.distinguished_name = rcgen::DistinguishedName::new();
-        params.serial_number = Some(7u64.into());
-        params.not_before = date_time_ymd(2023, 11, request.day);
-        params.not_after = date_time_ymd(2023, 11, request.day + 1);
-        params.subject_alt_names = vec![SanType::URI(request.name.try_into().unwrap())];
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![if request.code_signing {
-            ExtendedKeyUsagePurpose::CodeSigning
-        } else {
-            ExtendedKeyUsagePurpose::ServerAuth
-        }];
+        let key = Signer::from_pem(key.as_bytes(), None).unwrap().public_key().to_der().unwrap();
+        let mut draft = Draft::new(SubjectPublicKeyInfoOwned::from_der(&key).unwrap());
+        draft.subject = Name::default();
+        draft.serial = 7;
+        draft.from = (2023, 11, request.day);
+        draft.until = (2023, 11, request.day + 1);
+        draft.extend(&SubjectAltName(vec![GeneralName::UniformResourceIdentifier(ascii(request.name))]));
+        draft.extend(&KeyUsage(KeyUsages::DigitalSignature.into()));
+        let usage = if request.code_signing { ID_KP_CODE_SIGNING } else { ID_KP_SERVER_AUTH };
+        draft.extend(&ExtendedKeyUsage(vec![usage]));
         let text = [&[0x0c, u8::try_from(request.issuer.len()).unwrap()], request.issuer.as_bytes()].concat();
-        params.custom_extensions = vec![CustomExtension::from_oid_content(ISSUER, text)];
+        draft.push(extension(ISSUER, text));
         if let Some(log) = request.logged_in {
-            let unlogged = params.signed_by(&key, &self.issuer).unwrap();
-            let timestamps = self.timestamps(to_be_signed(unlogged.der()), log);
-            params.custom_extensions.push(CustomExtension::from_oid_content(TIMESTAMPS, timestamps));
+            let unlogged = draft.to_be_signed(&self.name).to_der().unwrap();
+            draft.push(extension(TIMESTAMPS, self.timestamps(&unlogged, log)));
         }
-        params.signed_by(&key, &self.issuer).unwrap().der().to_vec()
+        draft.signed(&self.name, &self.key)
     }
 
     /// Writes a list with one certificate timestamp (RFC 6962, section 3).
@@ -96,17 +104,6 @@ impl Authority {
     }
 }
 
-/// Returns the signed part of a certificate: the first element of the outer sequence.
-fn to_be_signed(certificate: &[u8]) -> &[u8] {
-    assert_eq!((certificate[0..2].to_vec(), certificate[4..6].to_vec()), (vec![0x30, 0x82], vec![0x30, 0x82]));
-    let length = usize::from(u16::from_be_bytes([certificate[6], certificate[7]]));
-    &certificate[4..8 + length]
-}
-
-/// Encodes a certificate as PEM, as log entries carry it.
-pub(crate) fn pem(certificate: &[u8]) -> String {
-    let body: Value = encode(certificate);
-    let lines: Vec<String> =
-        body.as_str().unwrap().as_bytes().chunks(64).map(|line| String::from_utf8(line.to_vec()).unwrap()).collect();
-    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+fn extension(extn_id: ObjectIdentifier, content: Vec<u8>) -> Extension {
+    Extension { extn_id, critical: false, extn_value: OctetString::new(content).unwrap() }
 }

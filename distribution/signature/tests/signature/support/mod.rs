@@ -1,6 +1,8 @@
 //! Keys and bundles that several tests share.
 
 pub(crate) mod authority;
+#[path = "../../../../tests/certificates.rs"]
+pub(crate) mod certificates;
 pub(crate) mod log;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
