@@ -3,6 +3,9 @@
 
 #![allow(missing_docs, reason = "criterion's macros make items of their own")]
 
+#[path = "../tests/answering.rs"]
+#[allow(dead_code, reason = "the tests use the rest")]
+mod answering;
 mod floor;
 
 use std::io::Write;
@@ -11,13 +14,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 use toolcrib::{Audit, Runtime, ToolCall};
 use wasmtime::component::Component;
-use wiremock::matchers::method;
-use wiremock::{Mock, MockServer, Respond, ResponseTemplate};
 
+use answering::{Answer, Request, Server};
 use floor::Floor;
 
 const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
@@ -117,16 +119,11 @@ fn spawn(program: &Path, arguments: &str) {
 /// Measures the whole program against a local server: the difference between many model turns and one is the cost of a
 /// turn.
 fn turns(criterion: &mut Criterion) {
-    let tokio = tokio();
     let mut group = criterion.benchmark_group("run");
     group.sample_size(10);
     let folder = TempDir::new().expect("a folder");
     for turns in [1, 21] {
-        let server = tokio.block_on(async {
-            let server = MockServer::start().await;
-            Mock::given(method("POST")).respond_with(Model { turns }).mount(&server).await;
-            server
-        });
+        let server = Server::start().replies("/chat/completions", move |request| answer(request, turns));
         let run = || {
             let status = Command::new(TOOLCRIB)
                 .args(["run", "go", "--quiet", "--model", "m", "--api-key", "k", "--max-steps", "100", "--base-url"])
@@ -148,24 +145,18 @@ fn turns(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Model that calls the tool until the conversation has this many results, and then answers.
-struct Model {
-    turns: usize,
-}
-
-impl Respond for Model {
-    fn respond(&self, request: &wiremock::Request) -> ResponseTemplate {
-        let body: Value = serde_json::from_slice(&request.body).expect("JSON");
-        let messages = body["messages"].as_array().expect("messages");
-        let results = messages.iter().filter(|message| message["role"] == "tool").count();
-        let message = if results < self.turns {
-            let function = json!({"name": "echo", "arguments": arguments()});
-            json!({"role": "assistant", "tool_calls": [{"id": format!("c{results}"), "type": "function", "function": function}]})
-        } else {
-            json!({"role": "assistant", "content": "done"})
-        };
-        ResponseTemplate::new(200).set_body_json(json!({"choices": [{"index": 0, "message": message}]}))
-    }
+/// Answers as a model that calls the tool until the conversation has this many results.
+fn answer(request: &Request, turns: usize) -> Answer {
+    let body = request.json();
+    let messages = body["messages"].as_array().expect("messages");
+    let results = messages.iter().filter(|message| message["role"] == "tool").count();
+    let message = if results < turns {
+        let function = json!({"name": "echo", "arguments": arguments()});
+        json!({"role": "assistant", "tool_calls": [{"id": format!("c{results}"), "type": "function", "function": function}]})
+    } else {
+        json!({"role": "assistant", "content": "done"})
+    };
+    Answer::new(200).json(json!({"choices": [{"index": 0, "message": message}]}))
 }
 
 criterion_group!(benches, load, call, turns);

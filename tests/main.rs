@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 #![allow(clippy::print_stderr, reason = "a test says what it skips")]
 
+mod answering;
 mod answers;
 mod architecture;
 mod audit;

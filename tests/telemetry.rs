@@ -7,9 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use wiremock::matchers::{header, method, path};
-use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
+use crate::answering::{Answer, Request, Server};
 use crate::crib::{Crib, Ran};
 
 const SECRET: &str = "hunter2-and-more";
@@ -17,28 +16,28 @@ const SECRET: &str = "hunter2-and-more";
 const BOUNDED: Duration = Duration::from_secs(7);
 
 /// Collector with this response.
-async fn collector(answer: ResponseTemplate) -> MockServer {
-    let server = MockServer::start().await;
-    let json = header("content-type", "application/json");
-    Mock::given(method("POST")).and(path("/v1/traces")).and(json).respond_with(answer).mount(&server).await;
-    server
+fn collector(answer: Answer) -> Server {
+    Server::start().answers("/v1/traces", [answer])
 }
 
 /// Collector that accepts every span.
-pub(crate) async fn accepting_collector() -> MockServer {
-    collector(ResponseTemplate::new(200).set_body_json(json!({ "partialSuccess": {} }))).await
+pub(crate) fn accepting_collector() -> Server {
+    collector(Answer::new(200).json(json!({ "partialSuccess": {} })))
 }
 
-async fn payloads(server: &MockServer) -> Vec<Value> {
-    let traces = |request: &Request| request.url.path() == "/v1/traces";
-    let requests = server.received_requests().await.expect("requests are recorded");
-    requests.iter().filter(|request| traces(request)).map(|request| request.body_json().expect("JSON")).collect()
+fn payloads(server: &Server) -> Vec<Value> {
+    let mut requests = server.received();
+    requests.retain(|request| request.path == "/v1/traces");
+    let is_sent =
+        |request: &Request| request.method == "POST" && request.header("content-type") == Some("application/json");
+    assert!(requests.iter().all(is_sent), "{requests:?}");
+    requests.iter().map(Request::json).collect()
 }
 
 /// Spans that a collector received, in the order in which they ended.
-pub(crate) async fn spans(server: &MockServer) -> Vec<Value> {
+pub(crate) fn spans(server: &Server) -> Vec<Value> {
     let mut spans = Vec::new();
-    for payload in payloads(server).await {
+    for payload in payloads(server) {
         let [resource] = &payload["resourceSpans"].as_array().expect("resources")[..] else { panic!("{payload}") };
         assert_eq!(said(&resource["resource"], "service.name"), "toolcrib");
         let [scope] = &resource["scopeSpans"].as_array().expect("scopes")[..] else { panic!("{payload}") };
@@ -97,12 +96,12 @@ fn run(crib: &Crib, flags: &[&str]) -> (Ran, Duration) {
     (ran, began.elapsed())
 }
 
-#[tokio::test]
-async fn a_run_is_traced_with_its_requests_and_calls() {
-    let (server, crib) = (accepting_collector().await, crib());
+#[test]
+fn a_run_is_traced_with_its_requests_and_calls() {
+    let (server, crib) = (accepting_collector(), crib());
     let (ran, _) = run(&crib, &["--otlp", &server.uri()]);
     assert_eq!(ran.stderr, "");
-    let spans = spans(&server).await;
+    let spans = spans(&server);
     assert_eq!(spans.len(), 6, "{spans:#?}");
 
     let agent = named(&spans, "invoke_agent");
@@ -137,11 +136,11 @@ async fn a_run_is_traced_with_its_requests_and_calls() {
     assert!(chats.iter().all(|chat| said(chat, "gen_ai.operation.name") == "chat"));
 }
 
-#[tokio::test]
-async fn a_call_is_told_with_how_it_ended_and_never_with_what_was_said() {
-    let (server, crib) = (accepting_collector().await, crib());
+#[test]
+fn a_call_is_told_with_how_it_ended_and_never_with_what_was_said() {
+    let (server, crib) = (accepting_collector(), crib());
     run(&crib, &["--otlp", &server.uri()]);
-    let spans = spans(&server).await;
+    let spans = spans(&server);
     let records = crib.records();
     for (name, id, outcome) in [("echo", "one", "ok"), ("exit_code", "two", "failed"), ("file_io", "three", "denied")] {
         let span = named(&spans, &format!("execute_tool {name}"));
@@ -171,30 +170,28 @@ async fn a_call_is_told_with_how_it_ended_and_never_with_what_was_said() {
     assert!(said(echo, "toolcrib.peak_memory_bytes").as_i64() > Some(0));
     let denied = named(&spans, "execute_tool file_io");
     assert_eq!((said(denied, "toolcrib.decision"), said(denied, "toolcrib.reason")), (json!("deny"), json!("record")));
-    assert!(!json!(payloads(&server).await).to_string().contains(SECRET));
+    assert!(!json!(payloads(&server)).to_string().contains(SECRET));
 }
 
-#[tokio::test]
-async fn a_request_to_a_model_is_told_with_its_cost_and_a_failed_one_with_its_kind() {
-    let (server, crib) = (accepting_collector().await, crib());
-    let chat = || Mock::given(method("POST")).and(path("/api/chat/completions"));
-    chat().respond_with(ResponseTemplate::new(503)).up_to_n_times(1).mount(&server).await;
+#[test]
+fn a_request_to_a_model_is_told_with_its_cost_and_a_failed_one_with_its_kind() {
     let answer = json!({
         "choices": [{ "message": { "content": "hello" }, "finish_reason": "length" }],
         "usage": { "prompt_tokens": 5, "completion_tokens": 2 },
     });
-    chat().respond_with(ResponseTemplate::new(200).set_body_json(answer)).mount(&server).await;
+    let answers = [Answer::new(503), Answer::new(200).json(answer)];
+    let (server, crib) = (accepting_collector().answers("/api/chat/completions", answers), crib());
     let base = format!("{}/api", server.uri());
     let model = ["run", "go", "--model", "m", "--base-url", &base, "--http-retry-backoff", "1ms"];
     let ran = crib.run(&[&model[..], &["--otlp", &server.uri()]].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let spans = spans(&server).await;
+    let spans = spans(&server);
     let [failed, answered, agent] = &spans[..] else { panic!("{spans:#?}") };
     for chat in [failed, answered] {
         assert_eq!((&chat["name"], &chat["kind"]), (&json!("chat m"), &json!(3)));
         assert_eq!(said(chat, "gen_ai.request.model"), "m");
-        assert_eq!(said(chat, "server.address"), server.address().ip().to_string());
-        assert_eq!(said(chat, "server.port"), server.address().port());
+        assert_eq!(said(chat, "server.address"), server.address.ip().to_string());
+        assert_eq!(said(chat, "server.port"), server.address.port());
     }
     assert_eq!((said(failed, "error.type"), &failed["status"]["code"]), (json!("503"), &json!(2)));
     assert_eq!(said(answered, "error.type"), Value::Null);
@@ -206,31 +203,31 @@ async fn a_request_to_a_model_is_told_with_its_cost_and_a_failed_one_with_its_ki
     let base = format!("http://{}", nobody());
     let gone = ["run", "go", "--model", "m", "--base-url", &base, "--http-retries", "0", "--otlp", &server.uri()];
     assert_eq!(crib.run(&gone).code, Some(1));
-    let spans = self::spans(&server).await;
+    let spans = self::spans(&server);
     for span in &spans[3..] {
         assert_eq!(said(span, "error.type"), "transport", "{span}");
     }
 }
 
-#[tokio::test]
-async fn a_single_call_is_a_trace_of_its_own() {
-    let (server, crib) = (accepting_collector().await, crib());
+#[test]
+fn a_single_call_is_a_trace_of_its_own() {
+    let (server, crib) = (accepting_collector(), crib());
     let ran = crib.run(&["call", "echo", "{}", "--otlp", &format!("{}/", server.uri())]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    let spans = spans(&server).await;
+    let spans = spans(&server);
     let [only] = &spans[..] else { panic!("{spans:#?}") };
     assert_eq!((&only["name"], only.get("parentSpanId")), (&json!("execute_tool echo"), None));
 }
 
-#[tokio::test]
-async fn a_question_and_an_answer_that_is_kept_are_moments_of_a_call() {
-    let (server, crib) = (accepting_collector().await, Crib::new());
+#[test]
+fn a_question_and_an_answer_that_is_kept_are_moments_of_a_call() {
+    let (server, crib) = (accepting_collector(), Crib::new());
     let mut asked = crib.entry("echo");
     asked["interface"] = json!({ "approval_reason": SECRET });
     crib.manifest(&json!({ "tools": [asked, crib.entry("big_result")] }));
     crib.call("echo", &json!({}), &["--otlp", &server.uri()]);
     crib.call("big_result", &json!({ "bytes": 50_000 }), &["--max-inline", "1000", "--otlp", &server.uri()]);
-    let spans = spans(&server).await;
+    let spans = spans(&server);
     let [asked, kept] = &spans[..] else { panic!("{spans:#?}") };
     let moment = |span: &Value, name: &str| named(span["events"].as_array().unwrap(), name).clone();
     assert_eq!(said(&moment(asked, "toolcrib.asked"), "toolcrib.decision"), "ask");
@@ -241,34 +238,33 @@ async fn a_question_and_an_answer_that_is_kept_are_moments_of_a_call() {
     assert_ne!(asked["traceId"], spans[1]["traceId"]);
 }
 
-#[tokio::test]
-async fn nothing_is_sent_unless_a_collector_is_named() {
-    let (server, crib) = (accepting_collector().await, crib());
+#[test]
+fn nothing_is_sent_unless_a_collector_is_named() {
+    let (server, crib) = (accepting_collector(), crib());
     run(&crib, &[]);
     let script = ["run", "--script", "script.json", "--quiet"];
     for (address, sent) in [("", 0), (server.uri().as_str(), 6)] {
         let ran = crib.toolcrib(&script).env("OTEL_EXPORTER_OTLP_ENDPOINT", address).output().unwrap();
         assert!(ran.status.success());
-        assert_eq!(spans(&server).await.len(), sent);
+        assert_eq!(spans(&server).len(), sent);
     }
 }
 
 #[cfg(unix)]
-#[tokio::test]
-async fn an_interrupted_run_is_traced_to_its_end() {
+#[test]
+fn an_interrupted_run_is_traced_to_its_end() {
     let crib = crib();
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
-        let server = accepting_collector().await;
-        let slow = ResponseTemplate::new(200).set_delay(Duration::from_secs(60));
-        Mock::given(path("/chat/completions")).respond_with(slow).mount(&server).await;
+        let slow = Answer::new(200).late(Duration::from_secs(60));
+        let server = accepting_collector().answers("/chat/completions", [slow]);
         let model = ["run", "go", "--model", "m", "--base-url", &server.uri(), "--otlp", &server.uri()];
         let mut child = crib.toolcrib(&model).stderr(Stdio::null()).spawn().unwrap();
-        while server.received_requests().await.unwrap().is_empty() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+        while server.received().is_empty() {
+            std::thread::sleep(Duration::from_millis(20));
         }
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
-        let spans = spans(&server).await;
+        let spans = spans(&server);
         let [chat, agent] = &spans[..] else { panic!("{signal}: {spans:#?}") };
         assert_eq!((&chat["name"], &agent["name"]), (&json!("chat m"), &json!("invoke_agent")));
         for span in [chat, agent] {
@@ -300,15 +296,15 @@ fn a_collector_that_hangs_is_waited_for_a_little_while() {
     assert!(ran.stderr.ends_with(": no answer in time\n") && took < BOUNDED, "{took:?} {ran:?}");
 }
 
-#[tokio::test]
-async fn what_a_collector_refuses_is_told() {
+#[test]
+fn what_a_collector_refuses_is_told() {
     let some = json!({ "partialSuccess": { "rejectedSpans": "1", "errorMessage": "too\nold" } });
     for (answer, wanted) in [
-        (ResponseTemplate::new(403).set_body_string("no key"), "403 Forbidden: no key\n"),
-        (ResponseTemplate::new(307).insert_header("location", "/elsewhere"), "307 Temporary Redirect\n"),
-        (ResponseTemplate::new(200).set_body_json(some), "rejected: too old\n"),
+        (Answer::new(403).text("no key"), "403 Forbidden: no key\n"),
+        (Answer::new(307).header("location", "/elsewhere"), "307 Temporary Redirect\n"),
+        (Answer::new(200).json(some), "rejected: too old\n"),
     ] {
-        let server = collector(answer).await;
+        let server = collector(answer);
         let (ran, _) = run(&crib(), &["--otlp", &server.uri()]);
         assert!(ran.stderr.ends_with(wanted) && ran.stderr.lines().count() == 1, "{ran:?}");
     }

@@ -87,9 +87,9 @@ fn a_malformed_trace_is_ignored_and_the_call_goes_on() {
     }
 }
 
-#[tokio::test]
-async fn the_span_of_a_call_is_below_that_of_its_caller() {
-    let (collector, crib) = (accepting_collector().await, Crib::with_guests(&["echo"]));
+#[test]
+fn the_span_of_a_call_is_below_that_of_its_caller() {
+    let (collector, crib) = (accepting_collector(), Crib::with_guests(&["echo"]));
     let mut client = Client::initialized(&crib, &["--otlp", &collector.uri()], &json!({}));
     client.ask("tools/call", &call("echo", &json!({}), &traceparent()));
     client.call("echo", &json!({}));
@@ -98,7 +98,7 @@ async fn the_span_of_a_call_is_below_that_of_its_caller() {
     client.wait(|message| message["method"] == "notifications/tools/list_changed");
     client.call("echo", &json!({}));
     assert_eq!(client.leave(), Some(0));
-    let spans = spans(&collector).await;
+    let spans = spans(&collector);
     let [stated, first, second] = &spans[..] else { panic!("{spans:#?}") };
     for span in &spans {
         assert_eq!(span["name"], "execute_tool echo");
@@ -111,9 +111,9 @@ async fn the_span_of_a_call_is_below_that_of_its_caller() {
     assert_ne!(first["traceId"], second["traceId"], "each call has a trace of its own");
 }
 
-#[tokio::test]
-async fn a_call_that_a_tool_makes_is_of_the_same_trace_and_below_the_call_of_the_tool() {
-    let (collector, crib) = (accepting_collector().await, Crib::new());
+#[test]
+fn a_call_that_a_tool_makes_is_of_the_same_trace_and_below_the_call_of_the_tool() {
+    let (collector, crib) = (accepting_collector(), Crib::new());
     fs::copy(guest("rich"), crib.path("rich.wasm")).expect("the guest was built");
     let flags = ["--tools=rich.wasm", "--allow-call=echo", "--otlp", &collector.uri()];
     let mut client = Client::initialized(&crib, &flags, &json!({}));
@@ -123,7 +123,7 @@ async fn a_call_that_a_tool_makes_is_of_the_same_trace_and_below_the_call_of_the
         assert_eq!(answer["result"]["isError"], false, "{answer}");
     }
     assert_eq!(client.leave(), Some(0));
-    let spans = spans(&collector).await;
+    let spans = spans(&collector);
     let [inner, outer, fresh_inner, fresh_outer] = &spans[..] else { panic!("{spans:#?}") };
     assert_eq!((&outer["traceId"], &outer["parentSpanId"]), (&json!(TRACE), &json!(PARENT)));
     assert!(fresh_outer.get("parentSpanId").is_none() && fresh_outer["traceId"] != TRACE, "{fresh_outer}");
@@ -136,9 +136,9 @@ async fn a_call_that_a_tool_makes_is_of_the_same_trace_and_below_the_call_of_the
     assert_eq!(found, [stated, stated, (None, None), (None, None)], "{records:?}");
 }
 
-#[tokio::test]
-async fn over_http_the_header_states_the_trace() {
-    let (collector, crib) = (accepting_collector().await, Crib::with_guests(&["echo"]));
+#[test]
+fn over_http_the_header_states_the_trace() {
+    let (collector, crib) = (accepting_collector(), Crib::with_guests(&["echo"]));
     let server = Server::start(&crib, &["--no-token", "--otlp", &collector.uri()]);
     let call = json!({"name": "echo", "arguments": {}});
     let header = format!("traceparent: 00-{TRACE}-{PARENT}-00\r\n");
@@ -154,12 +154,12 @@ async fn over_http_the_header_states_the_trace() {
     // Spans are sent while the server runs.
     let until = Instant::now() + PATIENCE;
     let spans = loop {
-        let spans = spans(&collector).await;
+        let spans = spans(&collector);
         if spans.len() == 3 {
             break spans;
         }
         assert!(Instant::now() < until, "{spans:#?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        std::thread::sleep(Duration::from_millis(20));
     };
     let parents: Vec<_> = spans.iter().map(|span| span["parentSpanId"].as_str()).collect();
     assert_eq!(parents, [Some(PARENT), None, None]);

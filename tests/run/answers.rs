@@ -3,18 +3,19 @@
 use serde_json::{Value, json};
 
 use super::place::*;
+use crate::answering::Answer;
 
 /// Messages for the model about its calls, after the response `first`.
-async fn told_after(first: wiremock::ResponseTemplate, args: &[&str]) -> Vec<Value> {
-    let server = server([first, says("done")]).await;
+fn told_after(first: Answer, args: &[&str]) -> Vec<Value> {
+    let server = server([first, says("done")]);
     let end = Place::new().ask(&base(&server), &[&["go"], args].concat()).ended(0);
     assert_eq!(end.stdout, "done\n");
-    let messages = bodies(&server).await.pop().expect("a second request")["messages"].take();
+    let messages = bodies(&server).pop().expect("a second request")["messages"].take();
     messages.as_array().expect("messages")[1..].to_vec()
 }
 
-#[tokio::test]
-async fn odd_answers_of_real_servers_are_understood() {
+#[test]
+fn odd_answers_of_real_servers_are_understood() {
     let echo = |id: &str, arguments: &str| {
         vec![
             json!({ "role": "assistant", "content": null, "tool_calls": [
@@ -75,12 +76,12 @@ async fn odd_answers_of_real_servers_are_understood() {
         ),
     ];
     for (case, odd, wanted) in cases {
-        assert_eq!(told_after(message(odd), &[]).await, wanted, "{case}");
+        assert_eq!(told_after(message(odd), &[]), wanted, "{case}");
     }
 }
 
-#[tokio::test]
-async fn an_answer_is_found_wherever_a_server_puts_it() {
+#[test]
+fn an_answer_is_found_wherever_a_server_puts_it() {
     let place = Place::new();
     let cases = [
         json!({ "choices": [{ "message": { "content": "hello" } }] }),
@@ -93,7 +94,7 @@ async fn an_answer_is_found_wherever_a_server_puts_it() {
         json!({ "message": { "content": "hello" }, "done": true }),
     ];
     for body in cases {
-        let server = server([wiremock::ResponseTemplate::new(200).set_body_json(&body)]).await;
+        let server = server([Answer::new(200).json(&body)]);
         for flag in ["--no-stream", "--stream"] {
             let end = place.ask(&base(&server), &["go", flag]).ended(0);
             assert_eq!(end.stdout, "hello\n", "{flag} {body}");
@@ -101,8 +102,8 @@ async fn an_answer_is_found_wherever_a_server_puts_it() {
     }
 }
 
-#[tokio::test]
-async fn a_streamed_answer_is_put_together_from_its_parts() {
+#[test]
+fn a_streamed_answer_is_put_together_from_its_parts() {
     let call = |call: Value| delta(json!({ "tool_calls": [call] }));
     let parts = [
         delta(json!({ "role": "assistant", "content": "" })),
@@ -116,13 +117,13 @@ async fn a_streamed_answer_is_put_together_from_its_parts() {
         json!({ "choices": [], "usage": { "prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7 } }),
         json!("[DONE]"),
     ];
-    let output = told_after(stream(&parts), &["--stream"]).await;
+    let output = told_after(stream(&parts), &["--stream"]);
     let contents: Vec<_> = output[1..].iter().map(|message| message["content"].as_str().expect("text")).collect();
     assert_eq!(contents, ["{\"n\":1}", "{\"n\":2}"]);
 }
 
-#[tokio::test]
-async fn a_stream_is_known_by_its_bytes_and_its_odd_ends_are_ends() {
+#[test]
+fn a_stream_is_known_by_its_bytes_and_its_odd_ends_are_ends() {
     let place = Place::new();
     let hello = [delta(json!({ "content": "hel" })), delta(json!({ "content": "lo" }))];
     let text = |end: &str| format!(": keep-alive\n\ndata: {}\r\n\r\ndata: {}\n\n{end}", hello[0], hello[1]);
@@ -135,7 +136,7 @@ async fn a_stream_is_known_by_its_bytes_and_its_odd_ends_are_ends() {
         format!("\u{feff}data: {}\ndata: {}\ndata: [DONE]\n", hello[0], hello[1]),
     ] {
         for mime in ["text/event-stream", "application/json", "text/plain; charset=utf-8"] {
-            let server = server([wiremock::ResponseTemplate::new(200).set_body_raw(body.clone(), mime)]).await;
+            let server = server([Answer::new(200).raw(body.clone(), mime)]);
             // Also for a request without streaming.
             for flag in ["--stream", "--no-stream"] {
                 let end = place.ask(&base(&server), &["go", flag]).ended(0);
@@ -145,15 +146,15 @@ async fn a_stream_is_known_by_its_bytes_and_its_odd_ends_are_ends() {
     }
 }
 
-#[tokio::test]
-async fn identifiers_are_unique_and_every_call_is_answered_in_order() {
+#[test]
+fn identifiers_are_unique_and_every_call_is_answered_in_order() {
     let first = calls(&[
         ("echo", "", "{\"n\":1}"),
         ("echo", "x", "{\"n\":2}"),
         ("echo", "x", "{\"n\":3}"),
         ("echo", "", "{\"n\":4}"),
     ]);
-    let output = told_after(first, &[]).await;
+    let output = told_after(first, &[]);
     let pairs: Vec<_> =
         output[1..].iter().map(|message| (message["tool_call_id"].clone(), message["content"].clone())).collect();
     let wanted = [("call_1", 1), ("x", 2), ("call_3", 3), ("call_4", 4)];
@@ -163,11 +164,11 @@ async fn identifiers_are_unique_and_every_call_is_answered_in_order() {
     assert_eq!(said, wanted.map(|(id, _)| json!(id)));
 }
 
-#[tokio::test]
-async fn wrong_calls_are_answered_and_no_guest_is_started() {
+#[test]
+fn wrong_calls_are_answered_and_no_guest_is_started() {
     let first =
         calls(&[("no such", "a", "{}"), ("spin", "b", "{\"n\":"), ("spin", "c", "{\"n\":\"x\"}"), ("", "d", "[1]")]);
-    let output = told_after(first, &[]).await;
+    let output = told_after(first, &[]);
     for message in &output[1..] {
         let content: Value = serde_json::from_str(message["content"].as_str().expect("text")).expect("JSON");
         assert!(content["error"].is_string(), "{message}");
@@ -181,23 +182,23 @@ async fn wrong_calls_are_answered_and_no_guest_is_started() {
     assert_eq!(names, ["no_such", "spin", "spin", "unnamed"], "servers refuse other names");
 }
 
-#[tokio::test]
-async fn a_flood_of_calls_is_bounded_and_every_call_is_answered() {
+#[test]
+fn a_flood_of_calls_is_bounded_and_every_call_is_answered() {
     let many: Vec<(&str, &str, &str)> = vec![("echo", "", "{\"n\":1}"); 513];
-    let output = told_after(calls(&many[1..]), &["--quiet"]).await;
+    let output = told_after(calls(&many[1..]), &["--quiet"]);
     assert_eq!(output.len(), 513);
     let executed = output[1..].iter().filter(|message| message["content"] == "{\"n\":1}").count();
     assert_eq!(executed, 128);
     assert!(output[512]["content"].as_str().expect("text").contains("too many calls in one step"));
     assert_eq!(output[512]["tool_call_id"], "call_512");
-    let server = server([calls(&many)]).await;
+    let server = server([calls(&many)]);
     let end = Place::new().ask(&base(&server), &["go"]).ended(1);
     assert!(end.stderr.contains("the answer contains more than 512 calls"), "{}", end.stderr);
-    assert_eq!(bodies(&server).await.len(), 1);
+    assert_eq!(bodies(&server).len(), 1);
 }
 
-#[tokio::test]
-async fn a_flood_of_fragments_and_lines_takes_no_longer_than_it_is_long() {
+#[test]
+fn a_flood_of_fragments_and_lines_takes_no_longer_than_it_is_long() {
     let began = std::time::Instant::now();
     let fragment = |arguments: &str| {
         let call = json!({ "index": 0, "id": "a", "function": { "name": "echo", "arguments": arguments } });
@@ -207,21 +208,21 @@ async fn a_flood_of_fragments_and_lines_takes_no_longer_than_it_is_long() {
     let identifier = format!("id: {}\n", "x".repeat(4 << 20));
     for flood in [fragments, "x\n".repeat(6 << 20), identifier + &"data: {}\n\n".repeat(1 << 20), " ".repeat(15 << 20)]
     {
-        let server = server([wiremock::ResponseTemplate::new(200).set_body_raw(flood, "text/event-stream")]).await;
+        let server = server([Answer::new(200).raw(flood, "text/event-stream")]);
         Place::new().ask(&base(&server), &["go", "--stream", "--http-retries", "0"]).ended(1);
     }
     assert!(began.elapsed() < std::time::Duration::from_secs(30), "{:?}", began.elapsed());
 }
 
-#[tokio::test]
-async fn an_answer_without_any_content_is_a_failure() {
+#[test]
+fn an_answer_without_any_content_is_a_failure() {
     let place = Place::new();
     for (body, wanted) in [
         (json!({ "choices": [] }), "contains no message"),
         (json!({ "choices": [{ "message": { "content": "" } }] }), "neither text nor calls"),
         (json!({ "error": { "message": "no such model" } }), "no such model"),
     ] {
-        let server = server([wiremock::ResponseTemplate::new(200).set_body_json(&body)]).await;
+        let server = server([Answer::new(200).json(&body)]);
         let end = place.ask(&base(&server), &["go"]).ended(1);
         assert!(end.stderr.contains(wanted) && end.stdout.is_empty(), "{body}: {end:?}");
     }

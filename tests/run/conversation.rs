@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::place::*;
+use crate::answering::Answer;
 
-#[tokio::test]
-async fn a_saved_conversation_can_be_continued_and_nothing_is_lost() {
-    let server = server([calls(&[("echo", "a", "{\"n\":1}")]), says("one"), says("two")]).await;
+#[test]
+fn a_saved_conversation_can_be_continued_and_nothing_is_lost() {
+    let server = server([calls(&[("echo", "a", "{\"n\":1}")]), says("one"), says("two")]);
     let place = Place::new();
     place.ask(&base(&server), &["first", "--system", "s", "--save-messages", "talk.json"]).ended(0);
     let saved = place.json("talk.json");
@@ -15,7 +16,7 @@ async fn a_saved_conversation_can_be_continued_and_nothing_is_lost() {
     assert_eq!(roles, ["system", "user", "assistant", "tool", "assistant"]);
 
     place.ask(&base(&server), &["second", "--load-messages", "talk.json", "--save-messages", "talk.json"]).ended(0);
-    let sent = bodies(&server).await.pop().expect("a request")["messages"].take();
+    let sent = bodies(&server).pop().expect("a request")["messages"].take();
     let mut wanted = saved.as_array().expect("messages").clone();
     wanted.push(json!({ "role": "user", "content": "second" }));
     assert_eq!(sent, Value::Array(wanted.clone()));
@@ -28,15 +29,15 @@ async fn a_saved_conversation_can_be_continued_and_nothing_is_lost() {
     assert!(left.iter().all(|name| !name.to_string_lossy().starts_with(".toolcrib-")), "{left:?}");
 }
 
-#[tokio::test]
-async fn what_nobody_here_knows_is_kept() {
+#[test]
+fn what_nobody_here_knows_is_kept() {
     let odd = json!([
         { "role": "user", "content": [{ "type": "image_url", "image_url": { "url": "data:," } }], "name": "me", "x": { "y": [1] } },
         { "role": "assistant", "content": null, "refusal": null, "tool_calls": [
             { "id": "call_1", "type": "function", "function": { "name": "echo", "arguments": "{}" }, "extra_content": { "z": 1 } }] },
         { "role": "tool", "content": "{}", "tool_call_id": "call_1" },
     ]);
-    let server = server([calls(&[("echo", "", "{}")]), says("done")]).await;
+    let server = server([calls(&[("echo", "", "{}")]), says("done")]);
     let place = Place::new();
     place.write("talk.json", odd.to_string());
     // The last message is for the model: no prompt is needed.
@@ -66,13 +67,13 @@ fn a_file_that_is_no_conversation_is_refused_with_its_place() {
     assert!(end.stderr.contains("absent.json"), "{}", end.stderr);
 }
 
-#[tokio::test]
-async fn a_file_that_cannot_be_written_is_known_before_anything_is_asked() {
-    let server = server([says("hello")]).await;
+#[test]
+fn a_file_that_cannot_be_written_is_known_before_anything_is_asked() {
+    let server = server([says("hello")]);
     let place = Place::new();
     let end = place.ask(&base(&server), &["go", "--save-messages", "no/such/folder/talk.json"]).ended(1);
     assert!(end.stderr.contains("cannot save the messages"), "{}", end.stderr);
-    assert!(bodies(&server).await.is_empty());
+    assert!(bodies(&server).is_empty());
 }
 
 #[cfg(unix)]
@@ -91,17 +92,17 @@ fn a_saved_conversation_is_its_owners_alone_and_a_failure_leaves_nothing() {
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("toolcrib-")), "{left:?}");
 }
 
-#[tokio::test]
-async fn a_failed_run_keeps_what_was_said() {
-    let server = server([calls(&[("echo", "a", "{}")]), wiremock::ResponseTemplate::new(500)]).await;
+#[test]
+fn a_failed_run_keeps_what_was_said() {
+    let server = server([calls(&[("echo", "a", "{}")]), Answer::new(500)]);
     let place = Place::new();
     place.ask(&base(&server), &["go", "--save-messages", "talk.json"]).ended(1);
     assert_eq!(place.json("talk.json")[2]["tool_call_id"], "a");
 }
 
-#[tokio::test]
-async fn messages_are_shown_before_they_are_sent() {
-    let server = server([says("hello")]).await;
+#[test]
+fn messages_are_shown_before_they_are_sent() {
+    let server = server([says("hello")]);
     let end = Place::new().ask(&base(&server), &["go", "--system", "s\u{1b}[2J", "--print-messages"]).ended(0);
     assert!(end.stderr.contains("\"role\": \"system\"") && !end.stderr.contains('\u{1b}'), "{}", end.stderr);
     assert_eq!(end.stdout, "hello\n");

@@ -19,16 +19,16 @@ use crate::crib::until_started;
 #[cfg(unix)]
 const SOON: Duration = Duration::from_secs(20);
 
-#[tokio::test]
-async fn a_model_that_never_stops_calling_is_stopped() {
-    let server = server([calls(&[("echo", "same", "{}")])]).await;
+#[test]
+fn a_model_that_never_stops_calling_is_stopped() {
+    let server = server([calls(&[("echo", "same", "{}")])]);
     let place = Place::new();
     for (args, steps) in [(&["go"][..], 8), (&["go", "--max-steps", "3", "--quiet"], 3)] {
         let end = place.ask(&base(&server), args).ended(4);
         let wanted = format!("error: stopped after {steps} steps without a final answer\n");
         assert!(end.stderr.contains(&wanted) && end.stdout.is_empty(), "{end:?}");
     }
-    assert_eq!(bodies(&server).await.len(), 11);
+    assert_eq!(bodies(&server).len(), 11);
     let end = place.ask(&base(&server), &["go", "--max-steps", "1", "--json"]).ended(4);
     let last = end.events().pop().expect("an event");
     assert_eq!((&last["type"], &last["reason"], &last["exitCode"]), (&json!("end"), &json!("max_steps"), &json!(4)));
@@ -79,9 +79,9 @@ fn an_interrupt_stops_every_call_and_leaves_their_records() {
 }
 
 #[cfg(unix)]
-#[tokio::test]
-async fn an_interrupt_ends_a_run_that_waits_for_its_server() {
-    let server = server([says("late").set_delay(Duration::from_secs(60))]).await;
+#[test]
+fn an_interrupt_ends_a_run_that_waits_for_its_server() {
+    let server = server([says("late").late(Duration::from_secs(60))]);
     let place = Place::new();
     let child =
         place.start(&["go", "--base-url", &base(&server), "--model", "m", "--json", "--save-messages", "talk.json"]);

@@ -6,15 +6,16 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::place::*;
+use crate::answering::Answer;
 
-#[tokio::test]
-async fn every_line_is_an_event_and_the_names_are_stable() {
+#[test]
+fn every_line_is_an_event_and_the_names_are_stable() {
     let usage = json!({ "prompt_tokens": 5, "completion_tokens": 2 });
     let first = json!({ "choices": [{ "message": { "content": "looking", "tool_calls": [
         { "id": "a", "function": { "name": "echo", "arguments": "{\"n\":1}" } } ] } }], "usage": usage });
     let last = json!({ "choices": [{ "message": { "content": "done" } }], "usage": usage });
-    let reply = |body| wiremock::ResponseTemplate::new(200).set_body_json(body);
-    let server = server([wiremock::ResponseTemplate::new(503), reply(first), reply(last)]).await;
+    let reply = |body| Answer::new(200).json(body);
+    let server = server([Answer::new(503), reply(first), reply(last)]);
     let end = Place::new().ask(&base(&server), &["go", "--json"]).ended(0);
     assert_eq!(end.stderr, "");
     let events = end.events();
@@ -42,11 +43,11 @@ async fn every_line_is_an_event_and_the_names_are_stable() {
     assert_eq!((&end["steps"], &end["calls"], &end["usage"]["totalTokens"]), (&json!(2), &json!(1), &json!(14)));
 }
 
-#[tokio::test]
-async fn streamed_text_is_told_as_it_arrives_and_then_whole() {
+#[test]
+fn streamed_text_is_told_as_it_arrives_and_then_whole() {
     let parts =
         [delta(json!({ "content": "hel" })), delta(json!({ "content": "lo" })), finish("stop"), json!("[DONE]")];
-    let server = server([stream(&parts)]).await;
+    let server = server([stream(&parts)]);
     let place = Place::new();
     let events = place.ask(&base(&server), &["go", "--json", "--stream"]).ended(0).events();
     let deltas: Vec<_> =
@@ -55,12 +56,12 @@ async fn streamed_text_is_told_as_it_arrives_and_then_whole() {
     assert_eq!(events.iter().find(|event| event["type"] == "message").expect("a message")["content"], "hello");
     assert_eq!(place.ask(&base(&server), &["go", "--stream"]).ended(0).stdout, "hello\n");
     assert_eq!(place.ask(&base(&server), &["go"]).ended(0).stdout, "hello\n");
-    assert_eq!(bodies(&server).await[2].get("stream"), None, "no terminal, no stream");
+    assert_eq!(bodies(&server)[2].get("stream"), None, "no terminal, no stream");
 }
 
-#[tokio::test]
-async fn a_failure_is_the_last_event() {
-    let server = server([wiremock::ResponseTemplate::new(403).set_body_string("go away")]).await;
+#[test]
+fn a_failure_is_the_last_event() {
+    let server = server([Answer::new(403).text("go away")]);
     let end = Place::new().ask(&base(&server), &["go", "--json"]).ended(1);
     let last = end.events().pop().expect("an event");
     assert_eq!((&last["type"], &last["exitCode"]), (&json!("error"), &json!(1)));
@@ -68,21 +69,21 @@ async fn a_failure_is_the_last_event() {
     assert!(end.stderr.contains("error:"), "{}", end.stderr);
 }
 
-#[tokio::test]
-async fn results_are_told_in_the_order_of_the_calls_though_the_first_ends_last() {
-    let server = server([calls(&[("nap", "slow", "{}"), ("echo", "quick", "{}")]), says("done")]).await;
+#[test]
+fn results_are_told_in_the_order_of_the_calls_though_the_first_ends_last() {
+    let server = server([calls(&[("nap", "slow", "{}"), ("echo", "quick", "{}")]), says("done")]);
     let events = Place::new().ask(&base(&server), &["go", "--json"]).ended(0).events();
     let results: Vec<_> =
         events.iter().filter(|event| event["type"] == "tool_result").map(|event| event["id"].clone()).collect();
     assert_eq!(results, ["slow", "quick"]);
-    let messages = bodies(&server).await.pop().expect("a request")["messages"].take();
+    let messages = bodies(&server).pop().expect("a request")["messages"].take();
     assert_eq!((&messages[2]["tool_call_id"], &messages[3]["tool_call_id"]), (&json!("slow"), &json!("quick")));
 }
 
-#[tokio::test]
-async fn calls_of_one_step_run_at_the_same_time() {
+#[test]
+fn calls_of_one_step_run_at_the_same_time() {
     let naps = [("nap", "", "{}"); 8];
-    let server = server([calls(&naps), says("done")]).await;
+    let server = server([calls(&naps), says("done")]);
     let place = Place::new();
     let end = place.ask(&base(&server), &["go", "--json", "--concurrency", "8"]).ended(0);
     let end = end.events().pop().expect("an event");
@@ -90,14 +91,13 @@ async fn calls_of_one_step_run_at_the_same_time() {
     assert!(end["ms"].as_u64().expect("milliseconds") < 7000, "{end}");
 }
 
-#[tokio::test]
-async fn a_trace_tells_each_call_and_what_would_have_allowed_it() {
+#[test]
+fn a_trace_tells_each_call_and_what_would_have_allowed_it() {
     let server = server([
         calls(&[("echo", "a", "{\"n\":1}")]),
         calls(&[("peek", "b", "{}"), ("echo", "c", "{}")]),
         says("done"),
-    ])
-    .await;
+    ]);
     let place = Place::new();
     place.write("desk/note.txt", "a note");
     place.write("secret.txt", "a secret");
@@ -119,8 +119,8 @@ async fn a_trace_tells_each_call_and_what_would_have_allowed_it() {
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("done\n", ""));
 }
 
-#[tokio::test]
-async fn what_comes_from_outside_has_no_power_over_a_terminal() {
+#[test]
+fn what_comes_from_outside_has_no_power_over_a_terminal() {
     let unseen = "\u{202e}\u{200b}\u{2028}\u{feff}\u{61c}\u{e0041}";
     let evil = &format!("\u{1b}]0;title\u{7}\u{9b}2J{unseen}");
     let leads = |c: char| (c.is_control() && c != '\n' && c != '\t') || unseen.contains(c);
@@ -131,7 +131,7 @@ async fn what_comes_from_outside_has_no_power_over_a_terminal() {
             { "id": "b", "function": { "name": "echo", "arguments": { "text": evil } } },
         ],
     }));
-    let server = server([first, says(&format!("done{evil}\n\tand tabbed"))]).await;
+    let server = server([first, says(&format!("done{evil}\n\tand tabbed"))]);
     let end = Place::new().ask(&base(&server), &["go", "--verbose"]).ended(0);
     for (name, text) in [("stdout", &end.stdout), ("stderr", &end.stderr)] {
         assert!(!text.contains(leads), "{name}: {text:?}");
@@ -144,20 +144,20 @@ async fn what_comes_from_outside_has_no_power_over_a_terminal() {
     );
 }
 
-#[tokio::test]
-async fn a_long_result_is_cut_in_the_trace_and_whole_for_the_model() {
+#[test]
+fn a_long_result_is_cut_in_the_trace_and_whole_for_the_model() {
     let long = json!({ "text": "žluť".repeat(2000) }).to_string();
-    let server = server([calls(&[("echo", "a", &long)]), says("done")]).await;
+    let server = server([calls(&[("echo", "a", &long)]), says("done")]);
     let end = Place::new().ask(&base(&server), &["go"]).ended(0);
     assert!(end.stderr.lines().all(|line| line.chars().count() <= 160), "{}", end.stderr);
     assert!(end.stderr.contains('…'));
-    assert_eq!(bodies(&server).await[1]["messages"][2]["content"], long);
+    assert_eq!(bodies(&server)[1]["messages"][2]["content"], long);
 }
 
-#[tokio::test]
-async fn an_answer_that_was_cut_at_the_servers_limit_is_told_with_a_warning() {
+#[test]
+fn an_answer_that_was_cut_at_the_servers_limit_is_told_with_a_warning() {
     let body = json!({ "choices": [{ "message": { "content": "half an ans" }, "finish_reason": "length" }] });
-    let server = server([wiremock::ResponseTemplate::new(200).set_body_json(body)]).await;
+    let server = server([Answer::new(200).json(body)]);
     let end = Place::new().ask(&base(&server), &["go", "--quiet"]).ended(0);
     assert!(end.stdout == "half an ans\n" && end.stderr.contains("warning: the answer was cut"), "{end:?}");
     let events = Place::new().ask(&base(&server), &["go", "--json"]).ended(0).events();

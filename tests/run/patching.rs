@@ -3,23 +3,23 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use wiremock::{MockServer, ResponseTemplate};
 
 use super::place::*;
+use crate::answering::{Answer, Server};
 use crate::crib::toolbox;
 
 const PATCH: &str = "*** Begin Patch\n*** Update File: notes.md\n one\n-two\n+TWO\n*** End Patch\n";
 
 /// Content of the file after a run with these responses at this path, with the requests and the output.
-async fn edited(path: &str, answers: [ResponseTemplate; 2], args: &[&str]) -> (String, Vec<Value>, End) {
-    let server: MockServer = server_at(path, answers).await;
+fn edited(path: &str, answers: [Answer; 2], args: &[&str]) -> (String, Vec<Value>, End) {
+    let server: Server = server_at(path, answers);
     let place = Place::new();
     fs::create_dir(place.path("data")).unwrap();
     fs::write(place.path("data/notes.md"), "one\ntwo\n").unwrap();
     let tools = toolbox().display().to_string();
     let all = [&["go", "--json", "--tools", &tools, "--allow-write=data"], args].concat();
     let end = place.ask(&base(&server), &all).ended(0);
-    (fs::read_to_string(place.path("data/notes.md")).unwrap(), bodies(&server).await, end)
+    (fs::read_to_string(place.path("data/notes.md")).unwrap(), bodies(&server), end)
 }
 
 fn offered(sent: &[Value]) -> Value {
@@ -28,17 +28,17 @@ fn offered(sent: &[Value]) -> Value {
     tools.iter().find(name).expect("it is offered").clone()
 }
 
-#[tokio::test]
-async fn the_same_patch_as_text_and_as_a_function_makes_the_same_edit() {
+#[test]
+fn the_same_patch_as_text_and_as_a_function_makes_the_same_edit() {
     let response = |items: Value| {
         let body = json!({ "id": "r", "object": "response", "status": "completed", "error": null, "output": items });
-        ResponseTemplate::new(200).set_body_json(body)
+        Answer::new(200).json(body)
     };
     let call = json!({ "type": "custom_tool_call", "id": "c1", "call_id": "a", "name": "apply_patch", "input": PATCH });
     let said = json!({ "type": "message", "id": "m", "role": "assistant", "status": "completed",
         "content": [{ "type": "output_text", "text": "done", "annotations": [] }] });
     let answers = [response(json!([call])), response(json!([said]))];
-    let (custom, sent, end) = edited("/v1/responses", answers, &["--api", "responses"]).await;
+    let (custom, sent, end) = edited("/v1/responses", answers, &["--api", "responses"]);
     assert_eq!(custom, "one\nTWO\n");
     let tool = offered(&sent);
     assert_eq!((&tool["type"], &tool["format"]["syntax"]), (&json!("custom"), &json!("lark")));
@@ -52,7 +52,7 @@ async fn the_same_patch_as_text_and_as_a_function_makes_the_same_edit() {
 
     let chat = |message: Value| {
         let body = json!({ "choices": [{ "index": 0, "finish_reason": "stop", "message": message }] });
-        ResponseTemplate::new(200).set_body_json(body)
+        Answer::new(200).json(body)
     };
     let arguments = json!({ "patch": PATCH }).to_string();
     let call = json!({ "id": "a", "type": "function", "function": { "name": "apply_patch", "arguments": arguments } });
@@ -60,7 +60,7 @@ async fn the_same_patch_as_text_and_as_a_function_makes_the_same_edit() {
         chat(json!({ "role": "assistant", "content": null, "tool_calls": [call] })),
         chat(json!({ "role": "assistant", "content": "done" })),
     ];
-    let (function, sent, _) = edited("/v1/chat/completions", answers, &[]).await;
+    let (function, sent, _) = edited("/v1/chat/completions", answers, &[]);
     assert_eq!(function, custom);
     let tool = offered(&sent);
     assert_eq!(tool["function"]["parameters"]["required"], json!(["patch"]));

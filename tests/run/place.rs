@@ -5,14 +5,13 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use wiremock::matchers::{method, path};
-use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
+
+use crate::answering::{Answer, Request, Server};
 
 /// Copies its standard input to standard output.
 const ECHO: &str = r#"(module
@@ -176,65 +175,49 @@ impl End {
     }
 }
 
-/// Returns one response after another, and repeats the last.
-struct Sequence(Mutex<Vec<ResponseTemplate>>);
-
-impl Respond for Sequence {
-    fn respond(&self, _: &Request) -> ResponseTemplate {
-        let mut left = self.0.lock().expect("no test panics here");
-        if left.len() > 1 { left.remove(0) } else { left[0].clone() }
-    }
-}
-
 /// Server with these responses.
-pub(super) async fn server(responses: impl IntoIterator<Item = ResponseTemplate>) -> MockServer {
-    server_at("/v1/chat/completions", responses).await
+pub(super) fn server(responses: impl IntoIterator<Item = Answer>) -> Server {
+    server_at("/v1/chat/completions", responses)
 }
 
 /// Server with these responses at a path.
-pub(super) async fn server_at(at: &str, responses: impl IntoIterator<Item = ResponseTemplate>) -> MockServer {
-    let server = MockServer::start().await;
-    let sequence = Sequence(Mutex::new(responses.into_iter().collect()));
-    Mock::given(method("POST")).and(path(at)).respond_with(sequence).mount(&server).await;
-    server
+pub(super) fn server_at(at: &str, responses: impl IntoIterator<Item = Answer>) -> Server {
+    Server::start().answers(at, responses)
 }
 
 /// Address for `--base-url`.
-pub(super) fn base(server: &MockServer) -> String {
+pub(super) fn base(server: &Server) -> String {
     format!("{}/v1", server.uri())
 }
 
 /// Bodies of the requests so far.
-pub(super) async fn bodies(server: &MockServer) -> Vec<Value> {
-    let requests = server.received_requests().await.expect("requests are recorded");
-    requests.iter().map(|request| serde_json::from_slice(&request.body).expect("JSON")).collect()
+pub(super) fn bodies(server: &Server) -> Vec<Value> {
+    server.received().iter().map(Request::json).collect()
 }
 
 /// Values of the header `name` in the requests so far.
-pub(super) async fn headers(server: &MockServer, name: &str) -> Vec<String> {
-    let requests = server.received_requests().await.expect("requests are recorded");
-    let header = |request: &Request| request.headers.get(name)?.to_str().ok().map(str::to_owned);
-    requests.iter().map(|request| header(request).unwrap_or_default()).collect()
+pub(super) fn headers(server: &Server, name: &str) -> Vec<String> {
+    server.received().iter().map(|request| request.header(name).unwrap_or_default().to_owned()).collect()
 }
 
 /// Complete response with this message.
-pub(super) fn message(message: Value) -> ResponseTemplate {
-    ResponseTemplate::new(200).set_body_json(json!({ "choices": [{ "message": message, "finish_reason": "stop" }] }))
+pub(super) fn message(message: Value) -> Answer {
+    Answer::new(200).json(json!({ "choices": [{ "message": message, "finish_reason": "stop" }] }))
 }
 
 /// Complete response with this text.
-pub(super) fn says(text: &str) -> ResponseTemplate {
+pub(super) fn says(text: &str) -> Answer {
     message(json!({ "role": "assistant", "content": text }))
 }
 
 /// Complete response that calls tools: name, identifier, arguments.
-pub(super) fn calls(calls: &[(&str, &str, &str)]) -> ResponseTemplate {
+pub(super) fn calls(calls: &[(&str, &str, &str)]) -> Answer {
     let call = |(name, id, arguments): &(&str, &str, &str)| json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } });
     message(json!({ "role": "assistant", "content": null, "tool_calls": calls.iter().map(call).collect::<Vec<_>>() }))
 }
 
 /// Stream with the data of these events.
-pub(super) fn stream(data: &[Value]) -> ResponseTemplate {
+pub(super) fn stream(data: &[Value]) -> Answer {
     let text: String = data
         .iter()
         .map(|data| match data {
@@ -242,7 +225,7 @@ pub(super) fn stream(data: &[Value]) -> ResponseTemplate {
             data => format!("data: {data}\n\n"),
         })
         .collect();
-    ResponseTemplate::new(200).set_body_raw(text, "text/event-stream")
+    Answer::new(200).raw(text, "text/event-stream")
 }
 
 /// Part of a stream with this delta.

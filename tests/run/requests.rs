@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::place::*;
+use crate::answering::Answer;
 
 const BASE: &str = "http://127.0.0.1:9/v1";
 
@@ -23,9 +24,9 @@ fn config(args: &[&str], variables: &[(&str, &str)]) -> Value {
     serde_json::from_str(&end.stdout).expect("JSON")
 }
 
-#[tokio::test]
-async fn a_dry_run_prints_what_would_be_sent_and_sends_nothing() {
-    let server = server([says("hello")]).await;
+#[test]
+fn a_dry_run_prints_what_would_be_sent_and_sends_nothing() {
+    let server = server([says("hello")]);
     let args = [
         "go",
         "--system",
@@ -40,12 +41,12 @@ async fn a_dry_run_prints_what_would_be_sent_and_sends_nothing() {
         "m",
     ];
     let printed = dry_run(&args, &[]);
-    assert!(bodies(&server).await.is_empty());
+    assert!(bodies(&server).is_empty());
     let place = Place::new();
     place.run(&args).ended(0);
-    assert_eq!(bodies(&server).await, std::slice::from_ref(&printed));
-    assert_eq!(headers(&server, "content-type").await, ["application/json"]);
-    assert_eq!(headers(&server, "authorization").await, [""]);
+    assert_eq!(bodies(&server), std::slice::from_ref(&printed));
+    assert_eq!(headers(&server, "content-type"), ["application/json"]);
+    assert_eq!(headers(&server, "authorization"), [""]);
     let wanted = json!([
         { "role": "system", "content": "be kind" },
         { "role": "developer", "content": "one" },
@@ -135,11 +136,10 @@ fn a_flag_wins_over_a_variable_and_a_variable_over_a_default() {
     assert_eq!((second["httpTimeout"].as_str(), second["apiKey"].as_str()), (Some("9s"), Some("***")));
 }
 
-#[tokio::test]
-async fn the_key_is_sent_and_shown_nowhere() {
-    let leaky =
-        wiremock::ResponseTemplate::new(401).set_body_json(json!({ "error": { "message": "wrong key sk-secret-1" } }));
-    let server = server([says("you said sk-other"), leaky]).await;
+#[test]
+fn the_key_is_sent_and_shown_nowhere() {
+    let leaky = Answer::new(401).json(json!({ "error": { "message": "wrong key sk-secret-1" } }));
+    let server = server([says("you said sk-other"), leaky]);
     let place = Place::new();
     for code in [0, 1] {
         let mut command = place.command(&["go", "--base-url", &base(&server), "--model", "m", "--debug", "--verbose"]);
@@ -147,7 +147,7 @@ async fn the_key_is_sent_and_shown_nowhere() {
         assert!(!end.stdout.contains("sk-secret") && !end.stderr.contains("sk-secret"), "{end:?}");
         assert!(end.stderr.contains("debug: POST"), "{}", end.stderr);
     }
-    assert_eq!(headers(&server, "authorization").await, ["Bearer sk-secret-1", "Bearer sk-secret-1"]);
+    assert_eq!(headers(&server, "authorization"), ["Bearer sk-secret-1", "Bearer sk-secret-1"]);
     let help = end(place.command(&["--help"]).env("OAI_API_KEY", "sk-secret-1")).ended(0);
     assert!(!help.stdout.contains("sk-secret"));
 }
@@ -187,10 +187,10 @@ fn wrong_use_is_told_apart_from_failure() {
     assert!(end.stderr.contains("OAI_HTTP_TIMEOUT"), "{}", end.stderr);
 }
 
-#[tokio::test]
-async fn a_key_in_the_address_is_shown_nowhere() {
-    let echo = wiremock::ResponseTemplate::new(503).set_body_string("not for CANARY, nor for CAN/ARY");
-    let server = server([echo]).await;
+#[test]
+fn a_key_in_the_address_is_shown_nowhere() {
+    let echo = Answer::new(503).text("not for CANARY, nor for CAN/ARY");
+    let server = server([echo]);
     let address = format!("{}?api-key=CANARY&v=CAN%2FARY", base(&server));
     let place = Place::new();
     let end = place.run(&["--print-config", "--base-url", &address]).ended(0);
@@ -202,21 +202,21 @@ async fn a_key_in_the_address_is_shown_nowhere() {
         let end = place.ask(wrong, &["go"]).ended(2);
         assert!(end.stderr.contains("--base-url") && !end.stderr.contains("CANARY"), "{}", end.stderr);
     }
-    let sent = server.received_requests().await.expect("requests are recorded");
-    assert_eq!(sent[0].url.query(), Some("api-key=CANARY&v=CAN%2FARY"), "the server gets it");
+    let sent = server.received();
+    assert_eq!(sent[0].query, "api-key=CANARY&v=CAN%2FARY", "the server gets it");
 }
 
-#[tokio::test]
-async fn a_server_that_echoes_the_key_does_not_show_it() {
+#[test]
+fn a_server_that_echoes_the_key_does_not_show_it() {
     let place = Place::new();
     for (status, body) in
         [(200, "you sent Bearer sk-secret-1"), (200, "data: Bearer sk-secret-1\n\n"), (403, "sk-secret-1")]
     {
-        let server = server([wiremock::ResponseTemplate::new(status).set_body_string(body)]).await;
+        let server = server([Answer::new(status).text(body)]);
         let end =
             place.ask(&base(&server), &["go", "--api-key", "sk-secret-1", "--debug", "--http-retries", "0"]).ended(1);
         assert!(!end.stderr.contains("sk-secret"), "{status}: {}", end.stderr);
-        assert_eq!(headers(&server, "authorization").await, ["Bearer sk-secret-1"]);
+        assert_eq!(headers(&server, "authorization"), ["Bearer sk-secret-1"]);
     }
 }
 
@@ -255,24 +255,24 @@ fn tools_are_listed_sorted_without_a_key_or_a_prompt() {
     assert_eq!(end.events()[0][0]["name"], "echo");
 }
 
-#[tokio::test]
-async fn a_model_without_tools_just_talks() {
-    let server = server([says("hello")]).await;
+#[test]
+fn a_model_without_tools_just_talks() {
+    let server = server([says("hello")]);
     let place = Place::new();
     std::fs::write(place.path("tools.json"), r#"{"tools": []}"#).unwrap();
     let end = place.ask(&base(&server), &["go"]).ended(0);
     assert_eq!(end.stdout, "hello\n", "{end:?}");
-    assert_eq!(bodies(&server).await[0].get("tools"), None);
+    assert_eq!(bodies(&server)[0].get("tools"), None);
 }
 
-#[tokio::test]
-async fn a_model_in_an_empty_folder_has_the_built_in_tools_that_need_nothing() {
-    let server = server([says("hello")]).await;
+#[test]
+fn a_model_in_an_empty_folder_has_the_built_in_tools_that_need_nothing() {
+    let server = server([says("hello")]);
     let place = Place::new();
     std::fs::remove_file(place.path("tools.json")).expect("a file");
     let end = place.ask(&base(&server), &["go"]).ended(0);
     assert!(end.stdout == "hello\n" && end.stderr.contains("the tools are the built-in ones"), "{end:?}");
-    let bodies = bodies(&server).await;
+    let bodies = bodies(&server);
     let sent: Vec<&str> =
         bodies[0]["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
     assert!(sent.contains(&"calculate") && !sent.contains(&"fs_rm"), "{sent:?}");

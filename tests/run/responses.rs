@@ -1,22 +1,22 @@
 //! Responses API: requests, and the handling of whole responses, streams and ends.
 
 use serde_json::{Value, json};
-use wiremock::{MockServer, ResponseTemplate};
 
 use super::place::*;
+use crate::answering::{Answer, Server};
 
-async fn responses(answers: impl IntoIterator<Item = ResponseTemplate>) -> MockServer {
-    server_at("/v1/responses", answers).await
+fn responses(answers: impl IntoIterator<Item = Answer>) -> Server {
+    server_at("/v1/responses", answers)
 }
 
 /// Runs against a server with this API.
-fn ask(place: &Place, server: &MockServer, args: &[&str]) -> End {
+fn ask(place: &Place, server: &Server, args: &[&str]) -> End {
     place.ask(&base(server), &[&["go", "--api", "responses"], args].concat())
 }
 
 /// Complete response with this output.
-fn output(items: Value) -> ResponseTemplate {
-    ResponseTemplate::new(200).set_body_json(response("completed", items))
+fn output(items: Value) -> Answer {
+    Answer::new(200).json(response("completed", items))
 }
 
 fn response(status: &str, items: Value) -> Value {
@@ -37,14 +37,14 @@ fn custom(name: &str, id: &str, input: &str) -> Value {
     json!({ "type": "custom_tool_call", "id": format!("ctc_{id}"), "call_id": id, "name": name, "input": input })
 }
 
-fn done() -> ResponseTemplate {
+fn done() -> Answer {
     output(json!([text("done")]))
 }
 
 /// Stream of these events, each under its own name.
-fn events(events: &[Value]) -> ResponseTemplate {
+fn events(events: &[Value]) -> Answer {
     let line = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default());
-    ResponseTemplate::new(200).set_body_raw(events.iter().map(line).collect::<String>(), "text/event-stream")
+    Answer::new(200).raw(events.iter().map(line).collect::<String>(), "text/event-stream")
 }
 
 fn event(kind: &str, fields: Value) -> Value {
@@ -55,13 +55,13 @@ fn event(kind: &str, fields: Value) -> Value {
     event
 }
 
-#[tokio::test]
-async fn a_request_has_the_form_of_the_api() {
-    let server = responses([output(json!([function("echo", "a", "{\"n\":1}")])), done()]).await;
+#[test]
+fn a_request_has_the_form_of_the_api() {
+    let server = responses([output(json!([function("echo", "a", "{\"n\":1}")])), done()]);
     let place = Place::new();
     let end = ask(&place, &server, &["--system", "be kind", "--developer", "one", "--top-p", "0.5"]).ended(0);
     assert_eq!(end.stdout, "done\n");
-    let sent = bodies(&server).await;
+    let sent = bodies(&server);
     let keys: Vec<_> = sent[0].as_object().expect("an object").keys().collect();
     assert_eq!(keys, ["model", "input", "tools", "parallel_tool_calls", "top_p", "store", "include"]);
     assert_eq!((&sent[0]["store"], &sent[0]["parallel_tool_calls"]), (&json!(false), &json!(true)));
@@ -83,16 +83,16 @@ async fn a_request_has_the_form_of_the_api() {
         (&printed["stream"], &printed["temperature"], printed.get("messages")),
         (&json!(true), &json!(1.0), None)
     );
-    assert_eq!(bodies(&server).await.len(), 2, "a dry run sends nothing");
+    assert_eq!(bodies(&server).len(), 2, "a dry run sends nothing");
 }
 
-#[tokio::test]
-async fn calls_of_both_kinds_are_answered_in_their_order() {
+#[test]
+fn calls_of_both_kinds_are_answered_in_their_order() {
     let reasoning = json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA" });
     let calls =
         [function("echo", "a", "{\"n\":1}"), custom("no_such", "b", "*** Begin\n"), function("echo", "c", "{\"n\":3}")];
     let [a, b, c] = calls.clone();
-    let server = responses([output(json!([reasoning, text("let me see"), a, b, c])), done()]).await;
+    let server = responses([output(json!([reasoning, text("let me see"), a, b, c])), done()]);
     let place = Place::new();
     let end = ask(&place, &server, &["--save-messages", "talk.json", "--json"]).ended(0);
     let events = end.events();
@@ -104,7 +104,7 @@ async fn calls_of_both_kinds_are_answered_in_their_order() {
     );
     assert_eq!((called.len(), called[0].get("custom")), (3, None));
     assert_eq!(told("usage")[0]["totalTokens"], 7);
-    let input = bodies(&server).await[1]["input"].take();
+    let input = bodies(&server)[1]["input"].take();
     let input = input.as_array().expect("items");
     assert_eq!(input[1], reasoning);
     assert_eq!(input[2]["content"], json!("let me see"));
@@ -131,17 +131,17 @@ async fn calls_of_both_kinds_are_answered_in_their_order() {
     );
     assert_eq!(saved[1]["output_items"], json!([reasoning, "text", "call", "call", "call"]));
     // The same conversation continues with the other API, which cannot express reasoning.
-    let chat = self::server([says("well")]).await;
+    let chat = self::server([says("well")]);
     place.ask(&base(&chat), &["and now?", "--load-messages", "talk.json"]).ended(0);
-    let messages = bodies(&chat).await[0]["messages"].take();
+    let messages = bodies(&chat)[0]["messages"].take();
     assert_eq!((messages[1].get("output_items"), &messages[1]["tool_calls"]), (None, &saved[1]["tool_calls"]));
-    let again = responses([done()]).await;
+    let again = responses([done()]);
     place.ask(&base(&again), &["and now?", "--load-messages", "talk.json", "--api", "responses"]).ended(0);
-    assert_eq!(bodies(&again).await[0]["input"].as_array().expect("items")[..9], input[..]);
+    assert_eq!(bodies(&again)[0]["input"].as_array().expect("items")[..9], input[..]);
 }
 
-#[tokio::test]
-async fn a_stream_of_text_and_calls_is_put_together() {
+#[test]
+fn a_stream_of_text_and_calls_is_put_together() {
     let call = |id: &str| json!({ "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "echo", "arguments": "" });
     let added = |at: u64, item: Value| event("output_item.added", json!({ "output_index": at, "item": item }));
     let arguments = |at: u64, id: &str, delta: &str| {
@@ -164,12 +164,11 @@ async fn a_stream_of_text_and_calls_is_put_together() {
     let server = responses([
         events(&first),
         events(&[event("completed", json!({ "response": response("completed", json!([text("done")])) }))]),
-    ])
-    .await;
+    ]);
     let place = Place::new();
     let end = ask(&place, &server, &["--stream"]).ended(0);
     assert_eq!(end.stdout, "let me see\ndone\n");
-    let input = bodies(&server).await[1]["input"].take();
+    let input = bodies(&server)[1]["input"].take();
     let outputs: Vec<_> = input.as_array().expect("items").iter().filter_map(|item| item["output"].as_str()).collect();
     assert_eq!(outputs, ["{\"n\":1}", "{\"n\":2}"]);
 
@@ -179,12 +178,12 @@ async fn a_stream_of_text_and_calls_is_put_together() {
         json!({ "delta": "hello" }),
         json!({ "response": {} })
     );
-    let server = responses([ResponseTemplate::new(200).set_body_raw(nameless, "text/event-stream")]).await;
+    let server = responses([Answer::new(200).raw(nameless, "text/event-stream")]);
     assert_eq!(ask(&place, &server, &["--stream"]).ended(0).stdout, "hello\n");
 }
 
-#[tokio::test]
-async fn a_cut_stream_executes_nothing() {
+#[test]
+fn a_cut_stream_executes_nothing() {
     let place = Place::new();
     let item = event("output_item.done", json!({ "output_index": 0, "item": function("echo", "a", "{\"n\":1}") }));
     let text = event("output_item.done", json!({ "output_index": 0, "item": custom("echo", "a", "{\"n\":1}") }));
@@ -196,26 +195,26 @@ async fn a_cut_stream_executes_nothing() {
                 event => format!("data: {event}\n\n"),
             })
             .collect();
-        let server = responses([ResponseTemplate::new(200).set_body_raw(lines, "text/event-stream")]).await;
+        let server = responses([Answer::new(200).raw(lines, "text/event-stream")]);
         let end = ask(&place, &server, &["--http-retries", "1"]).ended(1);
         assert!(end.stderr.contains("the stream was cut before the answer was complete"), "{}", end.stderr);
-        assert_eq!((bodies(&server).await.len(), place.audited()), (2, Vec::<String>::new()));
+        assert_eq!((bodies(&server).len(), place.audited()), (2, Vec::<String>::new()));
     }
 }
 
-#[tokio::test]
-async fn an_end_that_is_none_is_told() {
+#[test]
+fn an_end_that_is_none_is_told() {
     let place = Place::new();
     let incomplete = |reason: &str, items: Value| {
         let mut body = response("incomplete", items);
         body["incomplete_details"] = json!({ "reason": reason });
-        ResponseTemplate::new(200).set_body_json(body)
+        Answer::new(200).json(body)
     };
     for (reason, wanted) in [
         ("max_output_tokens", "the answer was cut at the server's token limit"),
         ("content_filter", "the server's content filter withheld part of the answer"),
     ] {
-        let server = responses([incomplete(reason, json!([text("half")]))]).await;
+        let server = responses([incomplete(reason, json!([text("half")]))]);
         let end = ask(&place, &server, &[]).ended(0);
         assert!(end.stdout == "half\n" && end.stderr.contains(wanted), "{end:?}");
     }
@@ -227,14 +226,14 @@ async fn an_end_that_is_none_is_told() {
         let mut body = response("incomplete", json!([text("half")]));
         body["incomplete_details"] = details;
         let streamed = events(&[event("incomplete", json!({ "response": body.clone() }))]);
-        for answer in [ResponseTemplate::new(200).set_body_json(body), streamed] {
-            let server = responses([answer]).await;
+        for answer in [Answer::new(200).json(body), streamed] {
+            let server = responses([answer]);
             let end = ask(&place, &server, &[]).ended(0);
             assert!(end.stdout == "half\n" && end.stderr.contains(wanted), "{end:?}");
             assert!(!end.stderr.contains('\u{1b}'), "{end:?}");
         }
     }
-    let server = responses([incomplete("max_output_tokens", json!([custom("echo", "a", "{\"n\":1}")]))]).await;
+    let server = responses([incomplete("max_output_tokens", json!([custom("echo", "a", "{\"n\":1}")]))]);
     let end = ask(&place, &server, &[]).ended(1);
     assert!(end.stderr.contains("cut a call short") && place.audited().is_empty(), "{end:?}");
 
@@ -244,41 +243,40 @@ async fn an_end_that_is_none_is_told() {
         response
     };
     for (code, attempts) in [("server_error", 2), ("rate_limit_exceeded", 2), ("invalid_prompt", 1)] {
-        let whole = ResponseTemplate::new(200).set_body_json(failed(code));
+        let whole = Answer::new(200).json(failed(code));
         let streamed = events(&[event("failed", json!({ "response": failed(code) }))]);
         let bare = events(&[json!({ "type": "error", "code": code, "message": "so sorry" })]);
         for answer in [whole, streamed, bare] {
-            let server = responses([answer]).await;
+            let server = responses([answer]);
             let end = ask(&place, &server, &["--http-retries", "1"]).ended(1);
             assert!(end.stderr.contains("the server reports: so") && !end.stderr.contains('\u{1b}'), "{}", end.stderr);
-            assert_eq!(bodies(&server).await.len(), attempts, "{code}");
+            assert_eq!(bodies(&server).len(), attempts, "{code}");
         }
     }
-    let server = responses([ResponseTemplate::new(200).set_body_json(json!({ "choices": [] }))]).await;
+    let server = responses([Answer::new(200).json(json!({ "choices": [] }))]);
     assert!(ask(&place, &server, &[]).ended(1).stderr.contains("contains no message"));
 }
 
-#[tokio::test]
-async fn what_a_model_refuses_is_left_out_of_every_later_request() {
-    let refuses =
-        |status: u16, text: &str| ResponseTemplate::new(status).set_body_json(json!({ "error": { "message": text } }));
+#[test]
+fn what_a_model_refuses_is_left_out_of_every_later_request() {
+    let refuses = |status: u16, text: &str| Answer::new(status).json(json!({ "error": { "message": text } }));
     let answers = [
         refuses(400, "Encrypted content is not supported with this model."),
         refuses(400, "Unsupported parameter: 'temperature'"),
         output(json!([function("echo", "a", "{}")])),
         done(),
     ];
-    let server = responses(answers).await;
+    let server = responses(answers);
     let end = ask(&Place::new(), &server, &["--temp", "1", "--http-retries", "0"]).ended(0);
     assert!(end.stderr.contains("does not support a temperature"), "{}", end.stderr);
     let has = |body: &Value| (body.get("include").is_some(), body.get("temperature").is_some());
-    let sent: Vec<_> = bodies(&server).await.iter().map(has).collect();
+    let sent: Vec<_> = bodies(&server).iter().map(has).collect();
     assert_eq!(sent, [(true, true), (false, true), (false, false), (false, false)]);
 }
 
-#[tokio::test]
-async fn a_server_without_this_api_is_told_apart() {
-    let server = server([says("hello")]).await;
+#[test]
+fn a_server_without_this_api_is_told_apart() {
+    let server = server([says("hello")]);
     let end = ask(&Place::new(), &server, &[]).ended(1);
     assert!(end.stderr.contains("many servers have only `--api chat`"), "{}", end.stderr);
 }

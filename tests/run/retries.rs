@@ -2,48 +2,47 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-use wiremock::ResponseTemplate;
-
 use super::place::*;
+use crate::answering::Answer;
+use serde_json::{Value, json};
 
-fn refuses(status: u16, text: &str) -> ResponseTemplate {
-    ResponseTemplate::new(status).set_body_json(json!({ "error": { "message": text } }))
+fn refuses(status: u16, text: &str) -> Answer {
+    Answer::new(status).json(json!({ "error": { "message": text } }))
 }
 
-#[tokio::test]
-async fn passing_failures_are_asked_again_under_one_key() {
+#[test]
+fn passing_failures_are_asked_again_under_one_key() {
     for status in [408, 429, 500, 502, 503, 529] {
-        let server = server([refuses(status, "later"), refuses(status, "later"), says("hello")]).await;
+        let server = server([refuses(status, "later"), refuses(status, "later"), says("hello")]);
         let end = Place::new().ask(&base(&server), &["go"]).ended(0);
         assert_eq!(end.stdout, "hello\n");
-        let keys = headers(&server, "idempotency-key").await;
+        let keys = headers(&server, "idempotency-key");
         assert_eq!(keys.len(), 3);
         assert!(keys[0].len() > 16 && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
     }
 }
 
-#[tokio::test]
-async fn each_request_has_a_key_of_its_own() {
-    let server = server([calls(&[("echo", "a", "{}")]), says("done")]).await;
+#[test]
+fn each_request_has_a_key_of_its_own() {
+    let server = server([calls(&[("echo", "a", "{}")]), says("done")]);
     Place::new().ask(&base(&server), &["go"]).ended(0);
-    let keys = headers(&server, "idempotency-key").await;
+    let keys = headers(&server, "idempotency-key");
     assert!(keys.len() == 2 && keys[0] != keys[1], "{keys:?}");
 }
 
-#[tokio::test]
-async fn giving_up_names_the_status_the_words_and_the_attempts() {
-    let server = server([refuses(503, "over\u{1b}[31mloaded")]).await;
+#[test]
+fn giving_up_names_the_status_the_words_and_the_attempts() {
+    let server = server([refuses(503, "over\u{1b}[31mloaded")]);
     let end = Place::new().ask(&base(&server), &["go"]).ended(1);
     for wanted in ["503 Service Unavailable", "loaded", "3 attempts"] {
         assert!(end.stderr.contains(wanted), "{wanted}: {}", end.stderr);
     }
     assert!(!end.stderr.contains('\u{1b}'), "{}", end.stderr);
-    assert_eq!(bodies(&server).await.len(), 3);
+    assert_eq!(bodies(&server).len(), 3);
 }
 
-#[tokio::test]
-async fn a_refusal_that_stays_names_the_next_step() {
+#[test]
+fn a_refusal_that_stays_names_the_next_step() {
     let key: &[&str] = &["--api-key", "k"];
     for (status, key, hint) in [
         (429, key, "hint: the server limits the requests of this key: wait, or check the limits and the credit"),
@@ -57,35 +56,35 @@ async fn a_refusal_that_stays_names_the_next_step() {
         ),
         (413, key, "hint: the request is too large: attach less, or begin a new run"),
     ] {
-        let server = server([refuses(status, "no")]).await;
+        let server = server([refuses(status, "no")]);
         let end = Place::new().ask(&base(&server), &[&["go", "--http-retries", "0"], key].concat()).ended(1);
         assert_eq!(end.stderr.matches(hint).count(), 1, "{status}: {}", end.stderr);
     }
 }
 
-#[tokio::test]
-async fn other_refusals_are_final() {
+#[test]
+fn other_refusals_are_final() {
     for status in [400, 401, 403, 404, 307, 422] {
-        let server = server([refuses(status, "no"), says("hello")]).await;
+        let server = server([refuses(status, "no"), says("hello")]);
         let end = Place::new().ask(&base(&server), &["go"]).ended(1);
         assert!(end.stderr.contains(&status.to_string()) && end.stderr.contains("1 attempt"), "{}", end.stderr);
-        assert_eq!(bodies(&server).await.len(), 1);
+        assert_eq!(bodies(&server).len(), 1);
     }
 }
 
-#[tokio::test]
-async fn retries_are_as_many_as_asked_for() {
+#[test]
+fn retries_are_as_many_as_asked_for() {
     for (retries, attempts) in [("0", 1), ("4", 5)] {
-        let server = server([refuses(500, "no")]).await;
+        let server = server([refuses(500, "no")]);
         Place::new().ask(&base(&server), &["go", "--http-retries", retries]).ended(1);
-        assert_eq!(bodies(&server).await.len(), attempts);
+        assert_eq!(bodies(&server).len(), attempts);
     }
 }
 
-#[tokio::test]
-async fn a_server_may_ask_for_a_wait_and_an_absurd_one_is_not_believed() {
+#[test]
+fn a_server_may_ask_for_a_wait_and_an_absurd_one_is_not_believed() {
     for (header, least) in [("1", 1), ("-7", 0), ("86400", 0), ("99999999999999999999", 0), ("tomorrow", 0)] {
-        let server = server([refuses(429, "slow down").insert_header("retry-after", header), says("hello")]).await;
+        let server = server([refuses(429, "slow down").header("retry-after", header), says("hello")]);
         let began = Instant::now();
         Place::new().ask(&base(&server), &["go"]).ended(0);
         assert!(began.elapsed() >= Duration::from_secs(least), "{header}");
@@ -93,36 +92,36 @@ async fn a_server_may_ask_for_a_wait_and_an_absurd_one_is_not_believed() {
     }
 }
 
-#[tokio::test]
-async fn a_refused_temperature_is_left_out_from_then_on() {
+#[test]
+fn a_refused_temperature_is_left_out_from_then_on() {
     let refusal = refuses(400, "Unsupported value: 'Temperature' does not support 0.3");
-    let server = server([refusal, calls(&[("echo", "a", "{}")]), says("hello")]).await;
+    let server = server([refusal, calls(&[("echo", "a", "{}")]), says("hello")]);
     let end = Place::new().ask(&base(&server), &["go", "--temp", "0.3", "--http-retries", "0"]).ended(0);
     assert_eq!(end.stdout, "hello\n");
-    let temperatures: Vec<_> = bodies(&server).await.iter().map(|body| body["temperature"].clone()).collect();
+    let temperatures: Vec<_> = bodies(&server).iter().map(|body| body["temperature"].clone()).collect();
     assert_eq!(temperatures, [json!(0.3), Value::Null, Value::Null]);
 }
 
-#[tokio::test]
-async fn a_temperature_is_blamed_once_and_only_if_it_was_sent() {
-    let server = server([refuses(400, "temperature")]).await;
+#[test]
+fn a_temperature_is_blamed_once_and_only_if_it_was_sent() {
+    let server = server([refuses(400, "temperature")]);
     Place::new().ask(&base(&server), &["go", "--temp", "1"]).ended(1);
-    assert_eq!(bodies(&server).await.len(), 2);
+    assert_eq!(bodies(&server).len(), 2);
     Place::new().ask(&base(&server), &["go"]).ended(1);
-    assert_eq!(bodies(&server).await.len(), 3);
+    assert_eq!(bodies(&server).len(), 3);
 }
 
-#[tokio::test]
-async fn silence_is_a_passing_failure() {
-    let silent = says("late").set_delay(Duration::from_secs(30));
-    let server = server([silent, says("hello")]).await;
+#[test]
+fn silence_is_a_passing_failure() {
+    let silent = says("late").late(Duration::from_secs(30));
+    let server = server([silent, says("hello")]);
     let end = Place::new().ask(&base(&server), &["go", "--http-timeout", "500ms"]).ended(0);
     assert!(end.stdout == "hello\n" && end.stderr.contains("no answer within 500ms"), "{end:?}");
 }
 
-#[tokio::test]
-async fn silence_that_goes_on_names_the_limit_and_the_option() {
-    let server = server([says("late").set_delay(Duration::from_secs(30))]).await;
+#[test]
+fn silence_that_goes_on_names_the_limit_and_the_option() {
+    let server = server([says("late").late(Duration::from_secs(30))]);
     let args = ["go", "--http-timeout", "300ms", "--http-retries", "1"];
     let end = Place::new().ask(&base(&server), &args).ended(1);
     for words in ["after 2 attempts", "no answer within 300ms, the limit of `--http-timeout`"] {
@@ -154,8 +153,8 @@ fn nobody_at_the_address_is_said_after_every_attempt() {
     assert!(!end.stderr.contains("hunter22"), "{}", end.stderr);
 }
 
-#[tokio::test]
-async fn a_stream_cut_amid_the_arguments_executes_nothing() {
+#[test]
+fn a_stream_cut_amid_the_arguments_executes_nothing() {
     let call =
         json!({ "tool_calls": [{ "index": 0, "id": "a", "function": { "name": "echo", "arguments": "{\"n\":" } }] });
     let whole =
@@ -168,11 +167,11 @@ async fn a_stream_cut_amid_the_arguments_executes_nothing() {
         vec![delta(call), json!("{\"choices\":[{\"del")],
     ] {
         let place = Place::new();
-        let server = server([stream(&cut), says("hello")]).await;
+        let server = server([stream(&cut), says("hello")]);
         let end = place.ask(&base(&server), &["go", "--stream"]).ended(0);
         assert_eq!(end.stdout, "hello\n");
         assert!(end.stderr.contains("cut"), "{}", end.stderr);
-        assert_eq!(bodies(&server).await.len(), 2);
+        assert_eq!(bodies(&server).len(), 2);
         assert!(place.audited().is_empty());
     }
 }
@@ -186,22 +185,22 @@ fn a_stream_cut_before_its_first_event_is_asked_again() {
     assert_eq!(end.stdout, "hello\n");
 }
 
-#[tokio::test]
-async fn an_answer_beyond_all_bounds_is_refused() {
-    let server = server([says(&"x".repeat(17 << 20))]).await;
+#[test]
+fn an_answer_beyond_all_bounds_is_refused() {
+    let server = server([says(&"x".repeat(17 << 20))]);
     let end = Place::new().ask(&base(&server), &["go"]).ended(1);
     assert!(end.stderr.contains("larger than") && end.stdout.is_empty(), "{}", end.stderr);
-    assert_eq!(bodies(&server).await.len(), 1);
+    assert_eq!(bodies(&server).len(), 1);
 }
 
-#[tokio::test]
-async fn a_page_in_the_place_of_an_answer_is_named_as_such() {
-    let server = server([ResponseTemplate::new(200).set_body_raw("<html>welcome</html>", "text/html")]).await;
+#[test]
+fn a_page_in_the_place_of_an_answer_is_named_as_such() {
+    let server = server([Answer::new(200).raw("<html>welcome</html>", "text/html")]);
     let end = Place::new().ask(&base(&server), &["go"]).ended(1);
     assert!(end.stderr.contains("neither JSON nor an event stream") && end.stderr.contains("<html>"), "{}", end.stderr);
     let hint = "hint: the address is probably not the base of a model API: check `--base-url`, `OAI_BASE_URL` or `OPENAI_BASE_URL`\n";
     assert!(end.stderr.contains(hint), "{}", end.stderr);
-    let empty = super::place::server([ResponseTemplate::new(200).set_body_json(json!({}))]).await;
+    let empty = super::place::server([Answer::new(200).json(json!({}))]);
     let end = Place::new().ask(&base(&empty), &["go"]).ended(1);
     assert!(end.stderr.contains(hint), "{}", end.stderr);
 }

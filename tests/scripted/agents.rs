@@ -8,10 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use wiremock::matchers::{method, path};
-use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use super::*;
+use crate::answering::{Answer, Server};
 #[cfg(unix)]
 use crate::crib::until_started;
 
@@ -155,27 +154,18 @@ fn a_hook_hands_a_call_to_an_agent_whose_answer_takes_its_place() {
     assert_eq!(results(&refused)[0]["receipt"]["outcome"], "denied", "{refused:?}");
 }
 
-#[tokio::test]
-async fn an_agent_is_asked_with_its_task_alone_and_a_script_is_told_nothing_of_the_server() {
-    let server = MockServer::start().await;
-    let message =
-        |message: Value| ResponseTemplate::new(200).set_body_json(json!({ "choices": [{ "message": message }] }));
+#[test]
+fn an_agent_is_asked_with_its_task_alone_and_a_script_is_told_nothing_of_the_server() {
+    let message = |message: Value| Answer::new(200).json(json!({ "choices": [{ "message": message }] }));
     let ask = json!({ "tool_calls": [{ "id": "a", "function": { "name": "ask", "arguments": "{\"task\":\"find out\",\"context\":{\"where\":\"here\"}}" } }] });
     let answers = [
         message(ask.clone()),
         message(json!({ "content": "found" })),
         message(ask),
-        ResponseTemplate::new(403).set_body_string("your key is known"),
+        Answer::new(403).text("your key is known"),
         message(json!({ "content": "the end" })),
     ];
-    for answer in answers {
-        Mock::given(method("POST"))
-            .and(path("/v1/chat/completions"))
-            .respond_with(answer)
-            .up_to_n_times(1)
-            .mount(&server)
-            .await;
-    }
+    let server = Server::start().answers("/v1/chat/completions", answers);
     let crib = crib();
     let uri = format!("{}/v1", server.uri());
     let ran = crib.run(&[
@@ -197,8 +187,8 @@ async fn an_agent_is_asked_with_its_task_alone_and_a_script_is_told_nothing_of_t
     assert!(failed.contains("the agent failed") && !failed.contains("key"), "{failed}");
     let below = events(&ran).into_iter().find(|event| event["type"] == "error").expect("the agent's own error");
     assert!(below["depth"] == 1 && below["message"].as_str().expect("text").contains("your key is known"), "{below}");
-    let requests = server.received_requests().await.expect("requests are recorded");
-    let body: Value = serde_json::from_slice(&requests[1].body).expect("JSON");
+    let requests = server.received();
+    let body = requests[1].json();
     let messages = body["messages"].as_array().expect("messages");
     assert_eq!(messages.len(), 2, "{body}");
     assert_eq!((&messages[0]["role"], &messages[1]["role"]), (&json!("system"), &json!("user")));

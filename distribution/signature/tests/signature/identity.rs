@@ -5,8 +5,9 @@
 use serde_json::json;
 use crate::support::{
     authority::{Authority, Request},
+    bundle,
     certificates::pem,
-    bundle, digest, edited, encode,
+    digest, edited, encode,
     log::{Log, TIME},
 };
 use toolcrib_signature::{Digest, Error, Identity, Policy, SignedBy, Verified, key::Algorithm, verify};
