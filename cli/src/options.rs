@@ -382,7 +382,7 @@ fn keep_apart(
     let secrets = vault.map(|vault| ("secrets", vault.path().to_path_buf(), Access::Read));
     let key = vault.map(|vault| ("key of the secrets", vault.key_path().to_path_buf(), Access::Read));
     let state = state_folder("").map(|folder| ("state of earlier sessions", folder, Access::Read));
-    let cache = user_folders().map(|user| ("default compile cache", user.cache_dir().to_path_buf(), Access::Read));
+    let cache = user_folders().map(|user| ("default compile cache", user.cache, Access::Read));
     let installed = bundles_folder().map(|folder| ("installed bundles", folder, Access::Write));
     let settings =
         [user_file(), system_file()].into_iter().flatten().filter_map(|file| file.parent().map(Path::to_path_buf));

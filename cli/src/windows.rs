@@ -4,3 +4,4 @@
 pub(crate) mod console;
 pub(crate) mod integrity;
 pub(crate) mod job_object;
+pub(crate) mod known_folder;

@@ -40,7 +40,7 @@ pub(crate) fn profile() -> Option<&'static str> {
 
 /// Returns the user's file, which need not exist; `None` without a home directory.
 pub(crate) fn user_file() -> Option<PathBuf> {
-    Some(user_folders()?.config_dir().join(FILE_NAME))
+    Some(user_folders()?.config.join(FILE_NAME))
 }
 
 /// Returns the system's file, which need not exist; `None` if the system has no place for it.

@@ -5,8 +5,9 @@
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
-use directories::BaseDirs;
 use toolcrib::policy::canonical;
+
+use crate::options::home_folder;
 
 use super::layer::LayerKind;
 
@@ -52,8 +53,7 @@ pub(super) fn resolve(rule: PathRule, kind: LayerKind, file: &Path, text: &str) 
         return text.into();
     }
     if let Some(rest) = below_home(text) {
-        let home = BaseDirs::new().map(|user| user.home_dir().to_path_buf());
-        return home.map_or_else(|| text.into(), |home| if rest.is_empty() { home } else { home.join(rest) });
+        return home_folder().map_or_else(|| text.into(), |home| if rest.is_empty() { home } else { home.join(rest) });
     }
     let folder = file.parent().filter(|folder| ![Path::new(""), Path::new(".")].contains(folder));
     match (kind, folder) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::render::Advice;
 
-use super::{RECORDS, user_folders};
+use super::{RECORDS, state_folder};
 
 /// Location of the audit log.
 #[derive(Debug, Clone, clap::Args)]
@@ -18,11 +18,7 @@ pub(crate) struct AuditLog {
 impl AuditLog {
     /// Returns the log's folder.
     pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
-        let default = || {
-            let user = user_folders()?;
-            Some(user.state_dir().unwrap_or(user.data_local_dir()).join("audit"))
-        };
-        self.audit_dir.clone().or_else(default).ok_or_else(|| {
+        self.audit_dir.clone().or_else(|| state_folder("audit")).ok_or_else(|| {
             Advice::new("no folder for the audit log: no home directory was found", "set one with `--audit-dir DIR`")
                 .into()
         })

@@ -62,7 +62,7 @@ impl CacheFolder {
 
     /// Returns the named or default folder; `None` if none is named and the user has no home directory.
     fn path(&self) -> Option<PathBuf> {
-        self.cache_dir.clone().or_else(|| Some(user_folders()?.cache_dir().to_path_buf()))
+        self.cache_dir.clone().or_else(|| Some(user_folders()?.cache))
     }
 }
 

@@ -147,7 +147,7 @@ fn places() -> Vec<LockFile> {
 
 /// Lock file of the user.
 fn global() -> Option<LockFile> {
-    user_folders().map(|user| LockFile::new(user.config_dir(), true))
+    user_folders().map(|user| LockFile::new(&user.config, true))
 }
 
 /// Error of a user without a home directory.
