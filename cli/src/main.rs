@@ -16,6 +16,7 @@ mod component;
 mod config;
 mod console;
 mod door;
+mod event_stream;
 mod failure_place;
 mod help;
 mod http;

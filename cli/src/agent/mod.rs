@@ -15,7 +15,6 @@ pub(crate) mod delegate;
 pub(crate) mod event;
 mod hooks;
 pub(crate) mod keeper;
-mod lines;
 pub(crate) mod message;
 pub(crate) mod model;
 mod model_service;

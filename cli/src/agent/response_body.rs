@@ -4,7 +4,6 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use eventsource_stream::{Event as PartEvent, EventStreamError, Eventsource};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use reqwest::Response;
 use serde_json::{Deserializer, Value};
@@ -13,11 +12,11 @@ use tokio::time::Instant;
 use super::answer::{AnswerBuilder, AnswerError, MAX_CALLS};
 use super::api::Api;
 use super::event::Event;
-use super::lines::lines;
 use super::report::Report;
 use super::request_error::RequestError;
 use super::retry;
 use super::turn::Turn;
+use crate::event_stream::{self, SentEvent, UNNAMED};
 use crate::render::{one_line, shortened};
 
 /// Maximum size of an answer, in bytes.
@@ -26,8 +25,6 @@ pub(crate) const MAX_ANSWER_BYTES: usize = 16 << 20;
 const MAX_STREAM: Duration = Duration::from_secs(30 * 60);
 /// Byte order mark that some servers send.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// Default name of an event.
-const UNNAMED: &str = "message";
 /// Maximum bytes read of an error response.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
 /// Maximum characters shown of an unreadable answer.
@@ -63,7 +60,7 @@ pub(crate) async fn read(
         let like_events = b":deir".contains(&head[0]);
         let shown = one_line(&shortened(&report.masked(&String::from_utf8_lossy(&head)), MAX_SHOWN));
         let ended = stream::iter([Ok(head)]).chain(bytes).chain(stream::iter([Ok(b"\n\n".to_vec())]));
-        match events(answer, lines(ended), step, streamed, report).await? {
+        match events(answer, ended, step, streamed, report).await? {
             Some(turn) => Ok(turn),
             None if like_events => Err(fault(AnswerError::Truncated, report)),
             None => Err(RequestError::foreign(format!("the answer is neither JSON nor an event stream: {shown}"))),
@@ -133,25 +130,26 @@ fn whole(
 /// Reads the answer from an event stream; `None` if there was no event.
 async fn events(
     mut answer: Box<dyn AnswerBuilder>,
-    lines: impl Stream<Item = Result<String, RequestError>>,
+    bytes: impl Stream<Item = Result<Vec<u8>, RequestError>>,
     step: u32,
     streamed: bool,
     report: &mut Report,
 ) -> Result<Option<Turn>, RequestError> {
-    let mut events = pin!(lines.eventsource());
+    let mut events = pin!(event_stream::events(bytes));
     let (mut begun, mut done) = (false, false);
     while let (false, Some(event)) = (done, events.next().await) {
         let event = match event {
             Ok(event) => event,
             // An answer announced as complete is complete, however the connection ends.
             Err(_) if answer.is_finished() => break,
-            Err(EventStreamError::Transport(fault)) if report.has_text() => return Err(fault.after_text()),
-            Err(EventStreamError::Transport(fault)) => return Err(fault),
-            Err(_) => return Err(RequestError::transient("the stream is not an event stream")),
+            Err(error) => {
+                let fault = error.or(RequestError::transient);
+                return Err(if report.has_text() { fault.after_text() } else { fault });
+            }
         };
         begun = true;
         report.debug(|| event.data.clone())?;
-        if event.event == "error" {
+        if event.name == "error" {
             let error = serde_json::from_str(&event.data).unwrap_or(Value::String(event.data));
             return Err(fault(AnswerError::error(&error), report));
         }
@@ -167,7 +165,7 @@ async fn events(
 /// empty lines. A part without a type gets the name of its event.
 fn add_event(
     answer: &mut dyn AnswerBuilder,
-    PartEvent { event: kind, data, .. }: &PartEvent,
+    SentEvent { name, data }: &SentEvent,
     step: u32,
     streamed: bool,
     report: &mut Report,
@@ -182,8 +180,8 @@ fn add_event(
         let Some(Ok(mut part)) = parts.next() else {
             return Err(fault(AnswerError::Truncated, report));
         };
-        if let (Some(fields), true) = (part.as_object_mut(), kind != UNNAMED) {
-            fields.entry("type").or_insert_with(|| kind.as_str().into());
+        if let (Some(fields), true) = (part.as_object_mut(), name != UNNAMED) {
+            fields.entry("type").or_insert_with(|| name.as_str().into());
         }
         let text = answer.add(&part).map_err(|error| fault(error, report))?;
         if streamed && !text.is_empty() {

@@ -4,13 +4,13 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use eventsource_stream::Eventsource;
 use futures::{StreamExt, TryStreamExt};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use crate::event_stream::events;
 use crate::http;
 
 use super::fault::{Fault, MAX_RECEIVED, shown};
@@ -104,12 +104,9 @@ impl LocalServer {
             let text = String::from_utf8_lossy(&text);
             return answer(&text, id)?.ok_or_else(|| Fault::Foreign(shown(&text)));
         }
-        let mut events = pin!(bytes.eventsource());
+        let mut events = pin!(events(bytes));
         while let Some(event) = events.next().await {
-            let event = event.map_err(|error| match error {
-                eventsource_stream::EventStreamError::Transport(fault) => fault,
-                error => Fault::Foreign(shown(&error.to_string())),
-            })?;
+            let event = event.map_err(|error| error.or(|reason| Fault::Foreign(reason.to_owned())))?;
             // The first event of a stream can be without a message.
             if !event.data.trim().is_empty()
                 && let Some(answer) = answer(&event.data, id)?
