@@ -4,7 +4,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::{StreamExt, TryStreamExt};
+use futures::{StreamExt, TryStreamExt, stream};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
@@ -90,10 +90,11 @@ impl LocalServer {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_stream = kind.starts_with("text/event-stream");
         let left = &mut self.left;
-        let bytes = response.bytes_stream().map_err(|error| unreachable(&error)).and_then(move |bytes| {
+        let bytes = stream::try_unfold((response, left), |(mut response, left)| async move {
+            let Some(bytes) = response.chunk().await.map_err(|error| unreachable(&error))? else { return Ok(None) };
             let rest = left.checked_sub(bytes.len());
             *left = rest.unwrap_or(0);
-            std::future::ready(rest.map(|_| bytes).ok_or(Fault::TooMuch))
+            rest.map(|_| Some((bytes, (response, left)))).ok_or(Fault::TooMuch)
         });
         let mut bytes = pin!(bytes);
         if !is_stream {

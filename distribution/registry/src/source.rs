@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use futures::stream;
+use futures::{TryStreamExt as _, stream};
+use http_body::Frame;
+use http_body_util::StreamBody;
 use reqwest::Body;
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
@@ -138,7 +140,7 @@ impl Payload for Part<'_> {
         let (start, left, total) = (self.start, self.length, self.total);
         let offset = self.source.extent().0;
         let sending = Sending { content, offset, start, left, done: 0, total, sent, on_progress };
-        Ok(Body::wrap_stream(stream::try_unfold(sending, Sending::next)))
+        Ok(Body::wrap(StreamBody::new(stream::try_unfold(sending, Sending::next).map_ok(Frame::data))))
     }
 }
 
