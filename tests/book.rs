@@ -33,7 +33,7 @@ use toolcrib::{Audit, HandlerError, Policy, Runtime, ToolCall, ToolResult};
 use crate::crib::{Crib, TOOLCRIB, target};
 
 /// Time limit of one command.
-const MAX_COMMAND_TIME: Duration = Duration::from_secs(60);
+const MAX_COMMAND_TIME: Duration = Duration::from_secs(600);
 /// Fewest blocks that are run or written, over all pages.
 const MIN_CHECKED_BLOCKS: usize = 75;
 /// Most bytes of the README.

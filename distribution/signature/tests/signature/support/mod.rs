@@ -1,7 +1,7 @@
 //! Keys and bundles that several tests share.
 
 pub(crate) mod authority;
-#[path = "../../../../tests/certificates.rs"]
+#[path = "../../../../../tests/certificates.rs"]
 pub(crate) mod certificates;
 pub(crate) mod log;
 
