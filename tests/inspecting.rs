@@ -296,5 +296,5 @@ fn a_hostile_component_is_told_within_bounds() {
         assert!(output["notes"][0].as_str().unwrap().contains("was read only in part"), "{length}: {output}");
         assert!(output["pure"].is_null(), "{length}: {output}");
     }
-    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_mins(4), "{:?}", begun.elapsed());
 }

@@ -4,6 +4,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
@@ -89,14 +90,7 @@ impl LocalServer {
         self.is_greeted = true;
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_stream = kind.starts_with("text/event-stream");
-        let left = &mut self.left;
-        let bytes = stream::try_unfold((response, left), |(mut response, left)| async move {
-            let Some(bytes) = response.chunk().await.map_err(|error| unreachable(&error))? else { return Ok(None) };
-            let rest = left.checked_sub(bytes.len());
-            *left = rest.unwrap_or(0);
-            rest.map(|_| Some((bytes, (response, left)))).ok_or(Fault::TooMuch)
-        });
-        let mut bytes = pin!(bytes);
+        let mut bytes = pin!(stream::try_unfold((response, &mut self.left), part));
         if !is_stream {
             let mut text = Vec::new();
             while let Some(more) = bytes.try_next().await? {
@@ -131,6 +125,16 @@ impl LocalServer {
             let _ = timeout(GRACE, request.send()).await;
         }
     }
+}
+
+/// Reads the next part of an answer, with the rest of the bytes that may be read.
+async fn part(
+    (mut response, left): (Response, &mut usize),
+) -> Result<Option<(Bytes, (Response, &mut usize))>, Fault> {
+    let Some(bytes) = response.chunk().await.map_err(|error| unreachable(&error))? else { return Ok(None) };
+    let rest = left.checked_sub(bytes.len());
+    *left = rest.unwrap_or(0);
+    rest.map(|_| Some((bytes, (response, left)))).ok_or(Fault::TooMuch)
 }
 
 /// Describes an error by its innermost cause, which says more than the address.
