@@ -11,6 +11,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
+use crate::screen::Page;
 
 const COMMANDS: [&str; 34] = [
     "run",
@@ -114,14 +115,6 @@ pub(crate) fn repository() -> &'static Path {
 #[test]
 fn help_teaches_with_examples_that_name_real_commands() {
     let crib = Crib::new();
-    let help = crib.run(&["--help"]);
-    assert_eq!(help.code, Some(0));
-    for words in ["Examples:", "Exit status:", "130 interrupted, 129 or 143 terminated", "fresh sandbox", "--color"]
-        .iter()
-        .chain(&COMMANDS)
-    {
-        assert!(help.stdout.contains(words), "{words} in {}", help.stdout);
-    }
     for command in COMMANDS {
         let help = crib.run(&[command, "--help"]);
         assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{command}");
@@ -131,10 +124,6 @@ fn help_teaches_with_examples_that_name_real_commands() {
             "{command}: {}",
             help.stdout
         );
-    }
-    let call = crib.run(&["call", "--help"]).stdout;
-    for heading in ["Tools:", "Permissions (none, unless granted here", "Limits:", "Records:", "General:"] {
-        assert!(call.contains(heading), "{heading} in {call}");
     }
 }
 
@@ -146,55 +135,49 @@ fn the_version_is_one_line() {
 
 #[test]
 fn wrong_use_is_exit_2_and_says_what_was_wrong() {
+    let page = Page::new();
     let crib = crib();
-    let cases: [(&[&str], &str); 9] = [
-        (&[], "Usage:"),
-        (&["--no-such-flag"], "--no-such-flag"),
-        (&["lst"], "list"),
-        (&["call"], "<TOOL>"),
-        (&["call", "echo", "--timeout", "soon"], "`soon` is not a time such as `30s`"),
-        (&["list", "--max-memory", "lots"], "`lots` is not a size such as `64MiB`"),
-        (&["list", "--color", "pink"], "always"),
-        (&["list", "--concurrency", "0"], "expected a whole number from 1 to 1000"),
-        (&["list", "--fuel", "none"], "expected a whole number, at least 0"),
+    let cases: [&[&str]; 9] = [
+        &[],
+        &["--no-such-flag"],
+        &["lst"],
+        &["call"],
+        &["call", "echo", "--timeout", "soon"],
+        &["list", "--max-memory", "lots"],
+        &["list", "--color", "pink"],
+        &["list", "--concurrency", "0"],
+        &["list", "--fuel", "none"],
     ];
-    for (arguments, words) in cases {
-        let ran = crib.run(arguments);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}");
-        assert!(ran.stderr.contains(words), "{arguments:?}: {}", ran.stderr);
+    for arguments in cases {
+        page.run(&crib, arguments);
     }
+    page.matches("usage/wrong-use");
 }
 
 #[test]
 fn without_tools_the_hint_says_how_to_name_some() {
+    let page = Page::new();
     let crib = Crib::new();
     // A folder with a lock has a project, and so no built-in tools.
     write(&crib, "toolcrib.lock", "version = 1\n");
-    let ran = crib.run(&["list"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
-    let expected = "error: no tools found: this folder has no `./tools.json` and no `./.harness`\n\
-                    hint: pass a `tools.json`, a Markdown file, a component, a folder of them or a bundle with \
-                    `--tools PATH`, or create a tool with `toolcrib new tool NAME --markdown`\n";
-    assert_eq!(ran.stderr, expected);
+    page.run(&crib, &["list"]);
     let crib = Crib::new();
-    assert_eq!(crib.run(&["validate"]).stderr, expected);
+    page.run(&crib, &["validate"]);
     write(&crib, "tools/tools.json", r#"{"tools":[]}"#);
-    let ran = crib.run(&["validate", "--tools", "tools"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "1 source, 0 errors, 1 warning\n"), "{ran:?}");
-    let ran = crib.run(&["list", "--tools", "tools"]);
-    assert!(ran.code == Some(0) && ran.stdout.is_empty() && ran.stderr.ends_with("\nno usable tools\n"), "{ran:?}");
+    page.run(&crib, &["validate", "--tools", "tools"]);
+    page.run(&crib, &["list", "--tools", "tools"]);
+    page.matches("list/no-tools");
 }
 
 #[test]
 fn a_missing_program_ends_every_strict_command() {
+    let page = Page::new();
     let crib = crib();
     fs::remove_file(crib.path("tools/bin/fail.wasm")).expect("a program to remove");
     for arguments in [["list"].as_slice(), &["schema"], &["call", "echo", r#"{"zebra":""}"#]] {
-        let ran = crib.run(&[arguments, &["--strict"]].concat());
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}");
-        assert!(ran.stderr.starts_with("error: configured tool \"fail\" is unavailable: "), "{}", ran.stderr);
-        assert!(ran.stderr.contains("\nhint: build or copy the component to "), "{}", ran.stderr);
+        page.run(&crib, &[arguments, &["--strict"]].concat());
     }
+    page.matches("list/missing-program");
 }
 
 #[test]
@@ -217,13 +200,9 @@ fn schema_passes_parameters_through_in_their_own_order() {
 
 #[test]
 fn list_shows_what_each_tool_may_use() {
+    let page = Page::new();
     let crib = crib();
-    let table = crib.run(&["list"]);
-    assert_eq!(table.code, Some(0), "{}", table.stderr);
-    let lines: Vec<&str> = table.stdout.lines().collect();
-    assert!(lines[0].starts_with("NAME  NEEDS       GRANTED  SOURCE"), "{}", table.stdout);
-    assert!(lines[1].starts_with("echo  undeclared  nothing  tools.json  Say it again"), "{}", table.stdout);
-    assert!(!table.stdout.contains("And nothing else"), "only the first sentence: {}", table.stdout);
+    page.run(&crib, &["list"]);
 
     let granted = |arguments: &[&str]| {
         let ran = crib.run(&[["list", "--json"].as_slice(), arguments].concat());
@@ -238,56 +217,56 @@ fn list_shows_what_each_tool_may_use() {
     assert_eq!(granted(&["--allow-read=a,b", "--deny-read=a"]), 1, "a denial wins");
     assert_eq!(granted(&["--allow-read=a,b", "--deny-read"]), 0, "a bare denial is of everything");
     assert_eq!(granted(&["--allow-env=HOME,PATH,TZ", "--deny-env"]), 0);
+    page.run(&crib, &["list", "--all", "--allow-read=a,b", "--deny-tool=spin"]);
+    page.run(&crib, &["list", "--deny-tool=spin"]);
+    page.matches("list/table");
 }
 
 #[test]
 fn text_from_a_manifest_cannot_drive_the_terminal() {
+    let page = Page::new();
     let crib = crib();
     let manifest =
         r#"{"tools":[{"name":"echo","description":"\u001b[31mred\u202e \u009b2J","command":["./tools/bin/echo"]}]}"#;
     write(&crib, "tools.json", manifest);
-    let ran = crib.run(&["list"]);
-    assert!(ran.stdout.contains(r"\u{1b}[31mred\u{202e} \u{9b}2J"), "{}", ran.stdout);
+    page.run(&crib, &["list"]);
+    page.matches("list/hostile-text");
 }
 
 #[test]
 fn validate_names_every_problem_and_its_file() {
+    let page = Page::new();
     let crib = crib();
-    assert_eq!(crib.run(&["validate"]).stderr, "1 source, no problems found\n");
+    page.run(&crib, &["validate"]);
     write(
         &crib,
         "bad.json",
         r#"{"tools":[{"name":"","command":["./tools/bin/echo"]},{"name":"x","command":["./bin/echo"]},{"name":"y","command":["./tools/bin/none"]}]}"#,
     );
-    let ran = crib.run(&["validate", "bad.json", "tools.json"]);
-    assert_eq!(ran.code, Some(1));
-    let lines: Vec<&str> = ran.stdout.lines().collect();
-    assert!(lines.len() >= 2 && lines.iter().all(|line| line.starts_with("error: bad.json:1:")), "{}", ran.stdout);
-    assert_eq!(lines[0], "error: bad.json:1:19: tool[0]: name is required");
-    assert!(ran.stdout.contains(r#"tool[1] "x": relative command[0] must start with ./tools/bin/"#), "{}", ran.stdout);
-    assert!(ran.stderr.starts_with("2 sources, "), "{}", ran.stderr);
+    page.run(&crib, &["validate", "bad.json", "tools.json"]);
+    page.matches("validate/every-problem");
 }
 
 #[test]
 fn warnings_fail_under_strict_only() {
+    let page = Page::new();
     let crib = crib();
     write(&crib, "odd.json", r#"{"tools":[{"name":"echo","command":["./tools/bin/echo"],"timeoutSecs":5}]}"#);
-    let ran = crib.run(&["validate", "odd.json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
-    assert!(ran.stdout.starts_with("warning: odd.json:1:71: ") && ran.stdout.contains("timeoutSec"), "{}", ran.stdout);
-    assert_eq!(crib.run(&["validate", "odd.json", "--strict"]).code, Some(1));
+    page.run(&crib, &["validate", "odd.json"]);
+    page.run(&crib, &["validate", "odd.json", "--strict"]);
     let problems: Value = serde_json::from_str(&crib.run(&["validate", "odd.json", "--json"]).stdout).expect("JSON");
     assert_eq!((&problems[0]["severity"], &problems[0]["path"]), (&json!("warning"), &json!("odd.json")));
-    assert!(crib.run(&["list", "--tools", "odd.json"]).stderr.starts_with("warning: odd.json: "));
+    page.run(&crib, &["list", "--tools", "odd.json"]);
+    page.matches("validate/strict");
 }
 
 #[test]
 fn a_program_that_is_no_component_is_found_before_an_agent_meets_it() {
+    let page = Page::new();
     let crib = crib();
     write(&crib, "tools/bin/spin.wasm", b"\0asm\x01\0\0\0not a module");
-    let ran = crib.run(&["validate"]);
-    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stdout.contains("spin"), "{}", ran.stdout);
+    page.run(&crib, &["validate"]);
+    page.matches("validate/no-component");
 }
 
 #[test]
@@ -312,24 +291,14 @@ fn a_closed_pipe_is_a_quiet_end() {
 
 #[test]
 fn doctor_finds_a_sound_place_sound_and_shows_no_secret() {
+    let page = Page::new();
     let mut crib = crib();
     crib.trusts = false;
     let mut command = crib.toolcrib(&["doctor"]);
-    let ran = Ran::from(command.env("OAI_API_KEY", "sk-very-secret").output().expect("the program starts"));
-    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
-    for words in [
-        "ok   toolcrib",
-        "wasmtime 48.",
-        "cache",
-        "audit log",
-        "./tools.json: no problems found",
-        "TOOLCRIB_CACHE_DIR, OAI_API_KEY\n",
-    ] {
-        assert!(ran.stdout.contains(words), "{words} in {}", ran.stdout);
-    }
-    assert!(!ran.stdout.contains("sk-very-secret") && !ran.stdout.contains("zbus"), "{}", ran.stdout);
+    page.command(command.env("OAI_API_KEY", "sk-very-secret"));
     let left: Vec<_> = fs::read_dir(crib.path("home")).expect("the home").collect();
     assert!(left.is_empty(), "it changes nothing: {left:?}");
+    page.matches("doctor/sound");
 }
 
 #[test]

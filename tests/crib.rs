@@ -1,9 +1,11 @@
 //! `Crib`: a temporary folder with a manifest, programs and a home. Runs the built program there with an empty
 //! environment.
 
+use std::fmt;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -47,6 +49,16 @@ pub(crate) fn link(target: &str, path: &Path) {
     std::os::windows::fs::symlink_file(target, path).expect("a link");
 }
 
+/// Takes the access to a folder away from other users.
+#[cfg(unix)]
+fn keep_private(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).expect("a folder of our own");
+}
+
+#[cfg(not(unix))]
+fn keep_private(_: &Path) {}
+
 /// Folder of the shipped tools.
 pub(crate) fn toolbox() -> PathBuf {
     target().join("crib")
@@ -64,6 +76,8 @@ impl Crib {
         for folder in ["tools/bin", "home", "work", "audit"] {
             fs::create_dir_all(crib.path(folder)).unwrap();
         }
+        // Whatever the machine gives to new folders.
+        keep_private(&crib.path("audit"));
         crib
     }
 
@@ -150,7 +164,7 @@ impl Crib {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        Ran::from(self.toolcrib(args).output().expect("the program starts"))
+        Ran::of(&mut self.toolcrib(args))
     }
 
     /// Calls a tool with `--json` and returns the printed line.
@@ -213,16 +227,43 @@ pub(crate) fn until_it_listens(process: u32) {
 }
 
 /// Output and exit code of the program.
-#[derive(Debug)]
 pub(crate) struct Ran {
+    /// Command line, where it is known.
+    pub(crate) line: String,
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
+impl fmt::Debug for Ran {
+    /// Shows what the program printed, without its command line, which may have what it must not repeat.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut ran = formatter.debug_struct("Ran");
+        ran.field("code", &self.code).field("stdout", &self.stdout).field("stderr", &self.stderr).finish()
+    }
+}
+
+impl Ran {
+    /// Runs a command of the program.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("the program starts");
+        Self { line: crate::screen::line(command), ..Self::from(output) }
+    }
+
+    /// Runs a command of the program with a text on its standard input. A program that refuses its arguments does not read it.
+    pub(crate) fn with_input(command: &mut Command, input: impl AsRef<[u8]>) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let _ = child.stdin.take().expect("a pipe").write_all(input.as_ref());
+        let output = child.wait_with_output().expect("an end");
+        Self { line: crate::screen::line(command), ..Self::from(output) }
+    }
+}
+
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         Self {
+            line: String::new(),
             code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),

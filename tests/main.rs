@@ -57,6 +57,7 @@ mod run;
 mod scenarios;
 mod schedule;
 mod schemas;
+mod screen;
 mod scripted;
 mod secrets;
 mod signing;

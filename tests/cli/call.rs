@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 #[cfg(unix)]
 use crate::crib::until_started;
 use crate::crib::{Crib, Ran};
+use crate::screen::Page;
 
 use super::{crib, write};
 
@@ -101,9 +102,9 @@ fn a_failed_call_is_an_error_object_and_exit_1() {
 
 #[test]
 fn what_a_tool_says_on_standard_error_is_shown_on_demand_and_inert() {
-    let ran = crib().run(&["call", "fail", "--verbose"]);
-    assert!(ran.stderr.contains(r"no such \u{1b}[2Jnote"), "{}", ran.stderr);
-    assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
+    let page = Page::new();
+    page.run(&crib(), &["call", "fail", "--verbose"]);
+    page.matches("call/standard-error");
 }
 
 #[test]
@@ -129,33 +130,22 @@ fn an_unknown_tool_names_its_nearest_neighbour() {
 
 #[test]
 fn wrong_arguments_are_hinted_at_and_the_line_stays() {
+    let page = Page::new();
     let crib = crib();
-    let schema = "hint: `toolcrib schema echo` shows the arguments of the tool\n";
     let strict = r#"{"tools":[{"name":"echo","command":["./tools/bin/echo"],"schema":{"type":"object",
         "properties":{"zebra":{"type":"string"}},"additionalProperties":false}}]}"#;
     write(&crib, "tools.json", strict);
-    for (arguments, hint) in [
-        (r#"{"zbera":"x"}"#, "hint: `zbera`: did you mean `zebra`?\n"),
-        (r#"{"lion":"x"}"#, ""),
-        ("zebra=x", "hint: arguments are one JSON object, such as '{\"zebra\":\"x\"}'\n"),
-    ] {
-        let ran = crib.run(&["call", "echo", arguments]);
-        assert!(ran.code == Some(1) && ran.stdout.starts_with(r#"{"error":""#), "{ran:?}");
-        assert_eq!(ran.stderr, format!("{hint}{schema}"), "{arguments}");
+    for arguments in [r#"{"zbera":"x"}"#, r#"{"lion":"x"}"#, "zebra=x"] {
+        page.run(&crib, &["call", "echo", arguments]);
     }
-    let ran = crib.run(&["call", "nobody"]);
-    assert_eq!(ran.stderr, "error: unknown tool: nobody\nhint: `toolcrib list` shows the tools\n");
-    let ran = crib.run(&["echo", r#"{"zebra":"x"}"#]);
-    assert!(ran.code == Some(2) && ran.stderr.contains("use 'toolcrib call echo'"), "{ran:?}");
-    let ran = crib.run(&["version"]);
-    assert!(ran.code == Some(2) && ran.stderr.contains("tip: the option is '--version'"), "{ran:?}");
-    let ran = crib.run(&["audit", "echo"]);
-    assert!(ran.code == Some(2) && !ran.stderr.contains("toolcrib call"), "{ran:?}");
+    page.run(&crib, &["call", "nobody"]);
+    page.run(&crib, &["echo", r#"{"zebra":"x"}"#]);
+    page.run(&crib, &["version"]);
+    page.run(&crib, &["audit", "echo"]);
     for context in ["5", "{"] {
-        let ran = crib.run(&["call", "echo", &format!("--context={context}")]);
-        let error = format!("error: --context: `{context}` is not a JSON object\nhint: write an object");
-        assert!(ran.code == Some(1) && ran.stderr.starts_with(&error), "{ran:?}");
+        page.run(&crib, &["call", "echo", &format!("--context={context}")]);
     }
+    page.matches("call/wrong-arguments");
 }
 
 #[test]
@@ -171,9 +161,9 @@ fn json_adds_the_receipt_and_keeps_the_result_byte_for_byte() {
 
 #[test]
 fn a_deadline_ends_a_tool_that_never_ends() {
-    let ran = crib().run(&["call", "spin", "--tool-timeout", "300ms"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "{\"error\":\"tool timed out\"}\n"));
-    assert!(ran.stderr.contains("warning: the call was stopped at its deadline of 300ms\n"), "{ran:?}");
+    let page = Page::new();
+    page.run(&crib(), &["call", "spin", "--tool-timeout", "300ms"]);
+    page.matches("call/deadline");
 }
 
 #[test]
