@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::crib::Crib;
+use crate::screen::Page;
 
 /// Creates a crib with a folder `work` that is surrounded by files that a guest must not reach.
 fn crib() -> Crib {
@@ -136,12 +137,12 @@ fn a_fifo_in_a_granted_folder_is_refused_and_blocks_nothing() {
 
 #[test]
 fn a_window_into_the_host_is_never_granted() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["file_io"]);
     for folder in ["/", "/proc", "/proc/self", "/sys", "/dev", "/dev/shm"] {
-        let ran = crib.run(&["call", "file_io", "{}", &format!("--allow-read={folder}")]);
-        assert_eq!(ran.code, Some(1), "{folder}: {ran:?}");
-        assert!(ran.stderr.contains("shows the host itself and is never granted"), "{folder}: {ran:?}");
+        page.run(&crib, &["call", "file_io", "{}", &format!("--allow-read={folder}")]);
     }
+    page.matches("files/host");
 }
 
 #[test]
@@ -177,6 +178,7 @@ fn a_folder_put_in_the_place_of_a_granted_one_is_not_granted() {
 
 #[test]
 fn no_grant_reaches_the_audit_log_or_the_compile_cache() {
+    let page = Page::new();
     let crib = crib();
     for (folder, flag) in [
         ("work", "--audit-dir=work/log"),
@@ -185,29 +187,30 @@ fn no_grant_reaches_the_audit_log_or_the_compile_cache() {
         ("audit/x", "--audit-dir=audit"),
     ] {
         fs::create_dir_all(crib.path(folder)).unwrap();
-        let ran = crib.run(&["call", "file_io", "{}", &format!("--allow-read={folder}"), flag]);
-        assert_eq!(ran.code, Some(1), "{folder} {flag}: {ran:?}");
-        assert!(ran.stderr.contains("would let a tool reach the"), "{folder} {flag}: {ran:?}");
+        page.run(&crib, &["call", "file_io", "{}", &format!("--allow-read={folder}"), flag]);
     }
+    page.matches("files/own-folders");
 }
 
 #[test]
 fn a_denial_of_what_is_not_there_yet_holds_through_a_link() {
+    let page = Page::new();
     let crib = crib();
     symlink("work", crib.path("link")).unwrap();
     for denied in ["link/fresh", "work/fresh", "link/a/../fresh", "link/a/b"] {
-        let ran = crib.run(&["call", "file_io", "{}", "--allow-write=link", &format!("--deny-write={denied}")]);
-        assert!(ran.stderr.contains("lies inside the granted"), "{denied}: {ran:?}");
+        page.run(&crib, &["call", "file_io", "{}", "--allow-write=link", &format!("--deny-write={denied}")]);
     }
+    page.matches("files/denied-inside");
 }
 
 #[test]
 fn a_variable_that_has_no_name_is_refused() {
+    let page = Page::new();
     let crib = crib();
     for name in ["A=B", "F*", "*", "1A", ""] {
-        let ran = crib.run(&["call", "file_io", "{}", &format!("--allow-env={name}")]);
-        assert!(ran.stderr.contains("not the name of a variable"), "{name}: {ran:?}");
+        page.run(&crib, &["call", "file_io", "{}", &format!("--allow-env={name}")]);
     }
+    page.matches("permissions/variable-name");
 }
 
 #[test]
@@ -228,18 +231,18 @@ fn the_first_folder_is_the_root_and_each_of_several_has_its_name() {
 
 #[test]
 fn deny_wins_and_a_denial_inside_a_grant_is_refused_before_anything_runs() {
+    let page = Page::new();
     let crib = crib();
     let roots = |flags: &[&str]| attack(&crib, json!({"op": "roots"}), flags)["result"]["ok"].clone();
     assert_eq!(roots(&["--allow-read=work", "--deny-read=work"]), json!([]));
     assert_eq!(roots(&["--allow-write=work", "--deny-read"]), json!([]));
     let line = attack(&crib, json!({"op": "write", "path": "fresh"}), &["--allow-write=work", "--deny-write"]);
     assert!(line["result"]["error"].is_string() && !crib.path("work/fresh").exists(), "{line}");
-    let ran = crib.run(&["call", "file_io", "{}", "--allow-read=work", "--deny-read=work/folder"]);
-    assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("lies inside the granted"), "{ran:?}");
-    let ran = crib.run(&["call", "file_io", "{}", "--allow-read=absent"]);
+    page.run(&crib, &["call", "file_io", "{}", "--allow-read=work", "--deny-read=work/folder"]);
+    let ran = page.run(&crib, &["call", "file_io", "{}", "--allow-read=absent"]);
     let told = "error: --allow-read=absent: the folder does not exist; create it, or name another folder\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), told));
+    page.matches("files/denied-folder");
 }
 
 #[test]

@@ -22,6 +22,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::crib::Crib;
+use crate::screen::Page;
 
 fn crib() -> Crib {
     Crib::with_guests(&["echo", "empty"])
@@ -55,6 +56,7 @@ fn a_flag_allows_asks_and_denies_and_a_denial_wins() {
 
 #[test]
 fn a_class_asks_about_all_tools_that_write_or_destroy() {
+    let page = Page::new();
     let crib = Crib::new();
     let tools = crate::crib::toolbox();
     fs::write(crib.path("work/x"), "text").unwrap();
@@ -77,33 +79,27 @@ fn a_class_asks_about_all_tools_that_write_or_destroy() {
     assert_eq!(decision("fs_rm", rm, &allowed), "rule", "an allowance of the tool answers");
     for (flags, file) in [(&["--allow-tool=@writes"][..], ""), (&[], "[permissions]\nallow = [\"@writes\"]\n")] {
         fs::write(crib.path("toolcrib.toml"), file).unwrap();
-        let ran = crib.run(&[&["call", "calculate", "{}", "--tools", tools.to_str().unwrap()], flags].concat());
-        assert!(
-            ran.code != Some(0) && ran.stderr.contains("`@writes`: a class of tools can be asked about"),
-            "{ran:?}"
-        );
+        page.text("toolcrib.toml", file);
+        page.run(&crib, &[&["call", "calculate", "{}", "--tools", tools.to_str().unwrap()], flags].concat());
     }
+    page.matches("permissions/class");
 }
 
 #[test]
 fn a_wrong_pattern_is_wrong_use() {
+    let page = Page::new();
     let crib = crib();
-    for (flag, said) in [
-        ("--allow-tool=echo(path", "the last `)` is missing"),
-        ("--deny-tool=", "write it like `fs_*` or `fs_write_file(path=out/*)`"),
-        ("--ask-tool=echo(path)", "`path` is not like `path=out/*`"),
-        ("--ask-tool=@all", "the classes of tools are `@destructive`, `@overwrites` and `@writes`"),
-    ] {
-        let ran = crib.run(&["call", "echo", "{}", flag]);
-        assert_eq!(ran.code, Some(2), "{flag}: {ran:?}");
-        assert!(ran.stderr.contains(said), "{flag}: {ran:?}");
+    for flag in ["--allow-tool=echo(path", "--deny-tool=", "--ask-tool=echo(path)", "--ask-tool=@all"] {
+        page.run(&crib, &["call", "echo", "{}", flag]);
     }
+    page.matches("permissions/wrong-pattern");
 }
 
 #[test]
 fn a_value_that_would_be_a_wider_pattern_is_offered_as_no_flag() {
-    let ran = crib().run(&["call", "echo", "{\"path\":\"out/*\"}", "--ask-tool=echo"]);
-    assert_eq!(ran.stderr, "hint: `echo` requires approval: run in a terminal\n");
+    let page = Page::new();
+    page.run(&crib(), &["call", "echo", "{\"path\":\"out/*\"}", "--ask-tool=echo"]);
+    page.matches("permissions/wider-pattern");
 }
 
 #[test]
@@ -137,62 +133,61 @@ fn a_call_that_needs_a_yes_is_refused_with_the_flag_that_would_allow_it() {
 
 #[test]
 fn a_flag_that_is_offered_is_about_this_call_alone() {
+    let page = Page::new();
     let crib = crib();
-    let ran = crib.run(&["call", "echo", r#"{"path":"out/x"}"#, "--ask-tool=echo"]);
-    assert!(ran.stderr.contains("`--allow-tool='echo(path=out/x)'`"), "{ran:?}");
+    page.run(&crib, &["call", "echo", r#"{"path":"out/x"}"#, "--ask-tool=echo"]);
     let crib_of_all = crate::crib::toolbox();
     let flags = ["--tools", crib_of_all.to_str().unwrap(), "--ask-tool=*", "--allow-write=work"];
     let write = r#"{"path":"x","content":"text"}"#;
-    let ran = crib.run(&[&["call", "fs_write_file", write][..], &flags].concat());
-    assert!(ran.stderr.contains("`--allow-tool='fs_write_file(path=x)'`"), "what its record names: {ran:?}");
-    let ran = crib.run(&["call", "echo", r#"{"path":"a/../x"}"#, "--ask-tool=echo"]);
-    assert_eq!(ran.stderr, "hint: `echo` requires approval: run in a terminal\n", "no narrow flag means this path");
+    page.note("what its record names");
+    page.run(&crib, &[&["call", "fs_write_file", write][..], &flags].concat());
+    page.note("no narrow flag means this path");
+    page.run(&crib, &["call", "echo", r#"{"path":"a/../x"}"#, "--ask-tool=echo"]);
+    page.matches("permissions/offered-flag");
 }
 
 #[test]
 fn a_denial_names_its_rule_and_no_flag() {
+    let page = Page::new();
     let crib = crib();
-    let said = "hint: `deny echo (--deny-tool)` denies this call, and no flag overrides a denial: change the rule\n";
-    let ran = crib.run(&["call", "echo", "{}", "--deny-tool=echo", "--allow-tool=echo"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), said), "{ran:?}");
+    page.run(&crib, &["call", "echo", "{}", "--deny-tool=echo", "--allow-tool=echo"]);
     let turns = json!([{"tool_calls": [{"name": "echo", "arguments": {"n": 1}}]}, {"content": "done"}]);
     fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
-    let ran = crib.run(&["run", "--script", "script.json", "--deny-tool=echo(n=1)"]);
-    assert!(ran.stderr.contains("hint: `deny echo(n=1) (--deny-tool)` denies this call"), "{ran:?}");
-    let ran = crib.run(&["run", "--script", "script.json", "--ask-tool=echo"]);
-    assert!(ran.stderr.contains("or pre-approve with `--allow-tool='echo(n=1)'`"), "{ran:?}");
-    let ran = crib.run(&["run", "--script", "script.json", "--ask-tool=echo", "--quiet"]);
-    assert_eq!(ran.stderr, "", "who wants quiet gets it");
+    page.run(&crib, &["run", "--script", "script.json", "--deny-tool=echo(n=1)"]);
+    page.run(&crib, &["run", "--script", "script.json", "--ask-tool=echo"]);
+    page.note("who wants quiet gets it");
+    page.run(&crib, &["run", "--script", "script.json", "--ask-tool=echo", "--quiet"]);
+    page.matches("permissions/denial");
 }
 
 #[test]
 fn approvals_are_listed_and_taken_back() {
+    let page = Page::new();
     let crib = crib();
     assert_eq!(crib.run(&["approvals", "list", "--json"]).stdout, "[]\n");
     let one =
         |tool: &str| json!({"tool": tool, "digest": "sha256:00", "rule": "ask * (x)", "given": "2026-01-31T12:00:00Z"});
     fs::write(crib.path("approvals.json"), json!({"approvals": [one("a"), one("b"), one("c")]}).to_string()).unwrap();
-    let listed = crib.run(&["approvals", "list"]);
-    assert!(listed.stdout.contains("a     ask * (x)  2026-01-31T12:00:00Z  sha256:00\n"), "{listed:?}");
-    let wrong = crib.run(&["approvals", "remove", "a", "z"]);
-    assert_eq!(wrong.code, Some(1));
-    assert!(wrong.stderr.contains("no approval of `z`: nothing was revoked"), "{wrong:?}");
-    assert_eq!(crib.run(&["approvals", "remove", "a"]).stderr, "revoked 1 approval\n");
-    assert_eq!(crib.run(&["approvals", "remove", "--all"]).stderr, "revoked 2 approvals\n");
-    assert_eq!(crib.run(&["approvals", "remove"]).code, Some(2));
-    assert_eq!(crib.run(&["approvals", "remove", "a", "--all"]).code, Some(2));
+    let listed = page.run(&crib, &["approvals", "list"]);
+    assert!(listed.stdout.contains("  2026-01-31T12:00:00Z  "), "{listed:?}");
+    page.run(&crib, &["approvals", "remove", "a", "z"]);
+    page.run(&crib, &["approvals", "remove", "a"]);
+    page.run(&crib, &["approvals", "remove", "--all"]);
+    page.run(&crib, &["approvals", "remove"]);
+    page.run(&crib, &["approvals", "remove", "a", "--all"]);
+    page.matches("permissions/approvals");
 }
 
 #[test]
 fn a_file_of_approvals_that_is_not_understood_stops_everything_and_stays() {
+    let page = Page::new();
     let crib = crib();
     fs::write(crib.path("approvals.json"), "{\"approvals\":[").unwrap();
     for arguments in [&["call", "echo", "{}"][..], &["approvals", "list"], &["approvals", "remove", "--all"]] {
-        let ran = crib.run(arguments);
-        assert_eq!(ran.code, Some(1), "{arguments:?}: {ran:?}");
-        assert!(ran.stderr.contains("approvals.json: EOF while parsing"), "{arguments:?}: {ran:?}");
+        page.run(&crib, arguments);
     }
     assert_eq!(fs::read_to_string(crib.path("approvals.json")).unwrap(), "{\"approvals\":[");
+    page.matches("permissions/approvals-damaged");
 }
 
 #[test]

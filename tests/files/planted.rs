@@ -10,6 +10,7 @@ use toolcrib::{Policy, Runtime, ToolCall};
 
 use super::{crib, denied, ends};
 use crate::crib::Crib;
+use crate::screen::Page;
 
 /// Returns a function that calls `file_io` with the folder `work` granted for writing.
 fn writing(crib: &Crib) -> impl Fn(&str, &str, &str) -> Value {
@@ -128,6 +129,7 @@ fn a_file_that_has_to_be_new_is_not_made_where_a_link_leads_to_nothing() {
 
 #[test]
 fn a_manifest_names_no_folder_by_a_link() {
+    let page = Page::new();
     let crib = crib(&["file_io"]);
     fs::create_dir(crib.path("outside")).unwrap();
     fs::write(crib.path("outside/key"), "canary").unwrap();
@@ -147,24 +149,19 @@ fn a_manifest_names_no_folder_by_a_link() {
     ] {
         let entry = json!({"name": "file_io", "command": program, "capabilities": {"files": {access: [path]}}});
         crib.manifest(&json!({ "tools": [entry] }));
-        let ran = crib.run(&["call", "file_io", &json!({"op": "read", "path": "key"}).to_string()]);
-        assert_eq!(ran.code, Some(1), "{path}: {ran:?}");
-        assert!(
-            ran.stderr.contains("is a link that a tool could have created, so it is not followed"),
-            "{path}: {ran:?}"
-        );
-        assert!(!ran.stdout.contains("canary"), "{path}: {ran:?}");
+        page.run(&crib, &["call", "file_io", &json!({"op": "read", "path": "key"}).to_string()]);
     }
     // The folder of the manifest itself may be a link of the operator's.
     let entry = json!({"name": "file_io", "command": program, "capabilities": {"files": {"read": ["work"]}}});
     crib.manifest(&json!({ "tools": [entry] }));
     symlink(".", crib.path("here")).unwrap();
-    let ran = crib.run(&["call", "file_io", r#"{"op":"read","path":"note"}"#, "--tools=here/tools.json"]);
-    assert!(ran.stdout.contains("text"), "{ran:?}");
+    page.run(&crib, &["call", "file_io", r#"{"op":"read","path":"note"}"#, "--tools=here/tools.json"]);
+    page.matches("files/manifest-link");
 }
 
 #[test]
 fn a_flag_goes_through_no_link_inside_a_folder_that_tools_may_write() {
+    let page = Page::new();
     let crib = crib(&["file_io"]);
     fs::create_dir_all(crib.path("outside/below")).unwrap();
     symlink("../outside", crib.path("work/planted")).unwrap();
@@ -172,75 +169,70 @@ fn a_flag_goes_through_no_link_inside_a_folder_that_tools_may_write() {
     symlink("work/within", crib.path("operators")).unwrap();
     for flag in ["work/planted", "work/within", "work/planted/below", "operators", "./work/../work/planted"] {
         for kind in ["--allow-read", "--allow-write"] {
-            let ran = crib.run(&["call", "file_io", "{}", "--allow-write=work", &format!("{kind}={flag}")]);
-            assert_eq!(ran.code, Some(1), "{flag}: {ran:?}");
-            assert!(
-                ran.stderr.contains("is a link that a tool could have created, so it is not followed"),
-                "{flag}: {ran:?}"
-            );
+            page.run(&crib, &["call", "file_io", "{}", "--allow-write=work", &format!("{kind}={flag}")]);
         }
     }
     // A link in a place that no tool can write is the operator's.
-    let ran = crib.run(&["call", "file_io", r#"{"op":"roots"}"#, "--allow-read=work,operators"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    page.run(&crib, &["call", "file_io", r#"{"op":"roots"}"#, "--allow-read=work,operators"]);
+    page.matches("files/flag-link");
 }
 
 #[test]
 fn nothing_that_the_host_writes_lies_where_a_tool_may_write() {
+    let page = Page::new();
     let crib = crib(&["file_io"]);
     fs::write(crib.path("script.json"), r#"{"prompt":"go","turns":[{"content":"done"}]}"#).unwrap();
     fs::create_dir_all(crib.path("work/inner")).unwrap();
     symlink("work", crib.path("alias")).unwrap();
     let run = ["run", "--script=script.json", "--allow-write=work/inner"];
-    for (flag, what) in [
-        ("--media=work/inner", "saved media"),
-        ("--media=work", "saved media"),
-        ("--media=work/inner/new", "saved media"),
-        ("--media=alias/inner/new", "saved media"),
-        ("--save-messages=work/inner/talk.json", "saved messages"),
-        ("--save-messages=alias/inner/talk.json", "saved messages"),
-        ("--records=work/inner/records", "records"),
-        ("--records=work", "records"),
-        ("--audit-dir=alias/inner/audit", "audit log"),
-        ("--results-dir=alias", "result store"),
-        ("--keyvalue-dir=alias/inner", "key-value store"),
+    for flag in [
+        "--media=work/inner",
+        "--media=work",
+        "--media=work/inner/new",
+        "--media=alias/inner/new",
+        "--save-messages=work/inner/talk.json",
+        "--save-messages=alias/inner/talk.json",
+        "--records=work/inner/records",
+        "--records=work",
+        "--audit-dir=alias/inner/audit",
+        "--results-dir=alias",
+        "--keyvalue-dir=alias/inner",
     ] {
-        let ran = crib.run(&[&run[..], &[flag]].concat());
-        assert_eq!(ran.code, Some(1), "{flag}: {ran:?}");
-        assert!(ran.stderr.contains(&format!("would let a tool reach the {what} in")), "{flag}: {ran:?}");
-        assert!(ran.stderr.contains("work/inner"), "it names both: {ran:?}");
+        page.run(&crib, &[&run[..], &[flag]].concat());
     }
-    let ran = crib.run(&[&run[..], &["--media=shots", "--save-messages=talk.json"]].concat());
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"), "{ran:?}");
+    page.run(&crib, &[&run[..], &["--media=shots", "--save-messages=talk.json"]].concat());
+    page.matches("files/host-writes");
 }
 
 #[test]
 fn a_link_in_the_place_of_a_folder_that_the_host_writes_is_refused() {
+    let page = Page::new();
     let crib = crib(&["file_io"]);
     fs::create_dir(crib.path("outside")).unwrap();
     symlink("../outside", crib.path("work/planted")).unwrap();
     for flag in ["--media", "--records", "--audit-dir"] {
         for path in ["work/planted", "work/planted/", "work/planted/.", "work/planted//./"] {
             let flag = format!("{flag}={path}");
-            let ran = crib.run(&["call", "file_io", r#"{"op":"roots"}"#, &flag]);
-            assert_eq!(ran.code, Some(1), "{flag}: {ran:?}");
-            assert!(ran.stderr.contains("it is a link") || ran.stdout.contains("it is a link"), "{flag}: {ran:?}");
+            page.run(&crib, &["call", "file_io", r#"{"op":"roots"}"#, &flag]);
         }
     }
     assert_eq!(fs::read_dir(crib.path("outside")).unwrap().count(), 0);
+    page.matches("files/host-link");
 }
 
 #[test]
 fn a_record_and_a_markdown_tool_name_no_folder_by_a_link() {
+    let page = Page::new();
     let crib = crib(&["file_io"]);
     fs::create_dir(crib.path("outside")).unwrap();
     symlink("outside", crib.path("planted")).unwrap();
     let text = "---\ncapabilities:\n  files: { read: [planted] }\nscript: |\n  def run(args):\n    return 'seen'\n---\nLooks.\n";
     fs::write(crib.path("look.md"), text).unwrap();
     let outside = crib.path("outside").canonicalize().unwrap();
-    let ran = crib.run(&["call", "look", "{}", "--tools=look.md", &format!("--allow-read={}", outside.display())]);
+    let ran =
+        page.run(&crib, &["call", "look", "{}", "--tools=look.md", &format!("--allow-read={}", outside.display())]);
     assert_ne!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("is a link that a tool could have created, so it is not followed"), "{ran:?}");
+    page.matches("files/record-link");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use toolcrib::{Builder, Policy, Runtime, ToolCall};
 
 use super::{crib, denied, ends};
 use crate::crib::{Crib, guest};
+use crate::screen::Page;
 
 /// Returns a function that calls `file_io` with a folder granted for writing.
 fn writing(crib: &Crib, folder: &str, with: impl FnOnce(Builder) -> Builder) -> impl Fn(&str, &str, &str) -> Value {
@@ -331,6 +332,7 @@ fn no_program_is_made_that_a_later_session_would_take_for_that_of_a_tool() {
 
 #[test]
 fn a_write_that_would_settle_something_is_recorded_and_explained() {
+    let page = Page::new();
     let crib = crib(&["file_io"]);
     let arguments = json!({"op": "write", "path": "tools.json", "text": "{}"});
     let line = ends(&crib, "file_io", arguments.clone(), &["--allow-write=work"], "ok");
@@ -340,9 +342,8 @@ fn a_write_that_would_settle_something_is_recorded_and_explained() {
         "{line}"
     );
     assert_eq!(line["receipt"]["denied"], json!([{"capability": "write:tools.json"}]), "no flag would help: {line}");
-    let ran = crib.run(&["call", "file_io", &arguments.to_string(), "--allow-write=work", "--verbose"]);
-    let hint = "hint: `tools.json` controls what later sessions may do; tools cannot write it";
-    assert!(ran.stderr.contains(hint), "{ran:?}");
+    page.run(&crib, &["call", "file_io", &arguments.to_string(), "--allow-write=work", "--verbose"]);
     let arguments = json!({"op": "rename", "path": "note", "to": "folder/../.envrc"});
     assert_eq!(denied(&ends(&crib, "file_io", arguments, &["--allow-write=work"], "ok")), ["write:folder/../.envrc"]);
+    page.matches("files/settled");
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::servers::Server;
 use super::{Gate, allow};
 use crate::gate::names::{Names, at};
+use crate::screen::Page;
 
 #[test]
 fn without_a_grant_every_request_is_denied_with_the_flag_that_would_allow_it() {
@@ -236,6 +237,7 @@ fn a_tool_that_calls_itself_read_only_sends_nothing_that_changes() {
 
 #[test]
 fn what_is_not_a_destination_is_wrong_use() {
+    let page = Page::new();
     let gate = Gate::new();
     for written in [
         "",
@@ -259,10 +261,11 @@ fn what_is_not_a_destination_is_wrong_use() {
         "a b",
         "\u{1b}[2J",
     ] {
-        let ran = gate.crib.run(&["call", "http", "{}", &format!("--allow-net={written}")]);
+        let ran = page.run(&gate.crib, &["call", "http", "{}", &format!("--allow-net={written}")]);
         assert!(matches!(ran.code, Some(1 | 2)) && ran.stdout.is_empty(), "{written:?}: {ran:?}");
         assert!(ran.stderr.contains("--allow-net"), "{written:?}: {ran:?}");
         assert!(!ran.stderr.contains('\u{1b}'), "{written:?}: {ran:?}");
     }
     assert!(gate.crib.logs().is_empty(), "nothing was called");
+    page.matches("network/wrong-destination");
 }

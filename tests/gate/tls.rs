@@ -8,6 +8,7 @@ use super::certificates::Authority;
 use super::names::{Names, at};
 use super::servers::Server;
 use super::{Gate, allow};
+use crate::screen::Page;
 
 /// Creates a gate with the authority's certificate at `ca.pem`, and a name server that knows two names at the loopback
 /// address.
@@ -74,23 +75,27 @@ fn a_server_that_speaks_no_tls_is_an_error() {
 
 #[test]
 fn an_authority_that_cannot_be_read_ends_before_anything_runs() {
+    let page = Page::new();
     let gate = Gate::new();
     fs::write(gate.crib.path("empty.pem"), "").unwrap();
     fs::write(gate.crib.path("words.pem"), "no certificate\n").unwrap();
     fs::write(gate.crib.path("broken.pem"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
     for file in ["absent.pem", "empty.pem", "words.pem", "broken.pem", "work"] {
-        let ran = gate.crib.run(&["call", "http", "{}", &format!("--net-ca={file}")]);
+        let ran = page.run(&gate.crib, &["call", "http", "{}", &format!("--net-ca={file}")]);
         assert!(matches!(ran.code, Some(1 | 2)), "{file}: {ran:?}");
         assert!(ran.stderr.contains(file), "{file}: {ran:?}");
     }
     assert!(gate.crib.logs().is_empty(), "nothing was called");
+    page.matches("network/authority");
 }
 
 #[test]
 fn a_name_server_that_is_none_is_wrong_use() {
+    let page = Page::new();
     let gate = Gate::new();
     for written in ["", "ns.example.com:53", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536"] {
-        let ran = gate.crib.run(&["call", "http", "{}", &format!("--dns={written}")]);
+        let ran = page.run(&gate.crib, &["call", "http", "{}", &format!("--dns={written}")]);
         assert!(ran.code == Some(2) && ran.stderr.contains("--dns"), "{written:?}: {ran:?}");
     }
+    page.matches("network/name-server");
 }

@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::crib::Crib;
+use crate::screen::Page;
 
 /// Prints `stdout` unchanged with a tool.
 fn printed(crib: &Crib, stdout: &str) -> Value {
@@ -14,18 +15,20 @@ fn printed(crib: &Crib, stdout: &str) -> Value {
 
 #[test]
 fn bytes_that_are_not_utf_8_are_replaced_and_flagged() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["invalid_utf8"]);
     let line = crib.call("invalid_utf8", &json!({}), &[]);
     assert_eq!(line["result"], json!({"text": "a\u{fffd}\u{fffd}z"}), "{line}");
     assert_eq!(line["receipt"]["flags"], json!(["invalid-utf8"]), "{line}");
     let [record] = crib.records().try_into().expect("one record");
     assert_eq!(record["flags"], json!(["invalid-utf8"]));
-    let ran = crib.run(&["call", "invalid_utf8"]);
-    assert!(ran.stderr.contains("warning: the tool's answer contains bytes that are not UTF-8"), "{ran:?}");
+    page.run(&crib, &["call", "invalid_utf8"]);
+    page.matches("hostile/not-utf-8");
 }
 
 #[test]
 fn what_an_eye_does_not_see_is_flagged() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["exit_code"]);
     for (text, flags) in [
         ("\u{202e}txt.exe", json!(["bidirectional"])),
@@ -45,10 +48,10 @@ fn what_an_eye_does_not_see_is_flagged() {
         }
     }
     let arguments = json!({"code": 0, "stdout": "\"a\u{fe0f}\""}).to_string();
-    let warned = crib.run(&["call", "exit_code", &arguments]).stderr;
-    assert!(warned.contains("warning: the tool's answer contains variation selectors"), "{warned}");
+    page.run(&crib, &["call", "exit_code", &arguments]);
     let failed = crib.call("exit_code", &json!({"code": 1, "stderr": "no\u{202e}"}), &[]);
     assert_eq!(failed["receipt"]["flags"], json!(["bidirectional"]), "an error is an answer too");
+    page.matches("hostile/invisible");
 }
 
 /// JSON with every non-ASCII character escaped.
@@ -182,6 +185,7 @@ fn no_word_of_a_tool_moves_a_terminal() {
 
 #[test]
 fn what_somebody_made_up_is_told_in_part() {
+    let page = Page::new();
     let long = "x".repeat(4 << 20);
     let crib = Crib::with_guests(&["echo"]);
     let mut entry = crib.entry("echo");
@@ -204,11 +208,12 @@ fn what_somebody_made_up_is_told_in_part() {
         let content = result["content"].as_str().unwrap();
         assert!(result["isError"] == true && content.len() < 4096, "{}: {}", content.len(), &content[..1000]);
     }
-    let trace = crib.run(&["run", "--script", "script.json"]).stderr;
+    let trace = page.run(&crib, &["run", "--script", "script.json"]).stderr;
     assert!(trace.len() < 64 << 10, "{}", trace.len());
     let key = &long[..1 << 20];
     let twice = format!("{{\"{key}\":1,\"{key}\":2}}");
     fs::write(crib.path("twice.json"), twice).unwrap();
-    let line = crib.run(&["call", "echo", "@twice.json"]).stdout;
-    assert!(line.len() < 4096 && line.contains("occurs twice"), "{}", line.len());
+    let line = page.run(&crib, &["call", "echo", "@twice.json"]).stdout;
+    assert!(line.len() < 4096, "{}", line.len());
+    page.matches("hostile/made-up");
 }

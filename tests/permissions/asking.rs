@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, guest};
+use crate::screen::Page;
 
 use super::terminal::{COLUMNS, Left, Terminal};
 
@@ -47,30 +48,13 @@ fn reasons(left: &Left) -> Vec<String> {
 
 #[test]
 fn a_question_says_what_would_run_and_is_about_this_very_call() {
+    let page = Page::new();
     let crib = crib();
     let mut terminal = asked(&crib, &json!({"path": "out/x", "n": 1.0}));
-    let short = terminal.question();
-    let rows: Vec<&str> = short.lines().skip(1).map(|line| line.get(..10).unwrap_or(line).trim()).collect();
-    assert_eq!(rows[..5], ["Tool", "Arguments", "", "", ""], "the call comes first: {short}");
-    assert_eq!(rows[5..8], ["Granted", "Asked by", "Scope"], "{short}");
-    assert!(short.contains("  Left out | source, properties, identifier of the call: type d for details\n"), "{short}");
-    for row in ["    Source |", "Properties |", "      Call |"] {
-        assert!(!short.contains(row), "{row:?} in {short}");
-    }
+    page.text("question", terminal.question());
     terminal.types("d\n");
     let question = terminal.question();
-    assert!(!question.contains("Left out") && !question.contains("[d]etails"), "{question}");
-    for row in [
-        "      Tool | echo\n",
-        "    Source | tools.json (tool[0]), program tools/bin/echo.wasm\n",
-        " Arguments | {\n           |   \"path\": \"out/x\",\n           |   \"n\": 1.0\n           | }\n",
-        "Properties | read-only (inferred), not destructive (inferred), ",
-        "   Granted | nothing\n",
-        "  Asked by | ask echo (--ask-tool)\n",
-        "     Scope | \"session\" and \"always\" apply to calls of `echo` that `ask echo (--ask-tool)` asks ",
-    ] {
-        assert!(question.contains(row), "{row:?} in {question}");
-    }
+    page.text("details", &question);
     let invocation = question.lines().find_map(|line| line.strip_prefix("      Call | ")).expect(&question);
     terminal.types("o\n");
     let left = terminal.end();
@@ -80,6 +64,7 @@ fn a_question_says_what_would_run_and_is_about_this_very_call() {
     assert_eq!(line["receipt"]["invocation"], invocation, "the call that was asked about is the one that ran");
     assert_eq!(line["result"], json!({"path": "out/x", "n": 1.0}));
     assert!(!crib.path("approvals.json").exists(), "once is kept nowhere");
+    page.matches("terminal/question");
 }
 
 #[test]
@@ -97,6 +82,7 @@ fn everything_but_a_yes_is_a_no() {
 
 #[test]
 fn what_is_no_answer_is_asked_again() {
+    let page = Page::new();
     let crib = crib();
     let mut terminal = asked(&crib, &json!({}));
     terminal.question();
@@ -106,7 +92,10 @@ fn what_is_no_answer_is_asked_again() {
         terminal.until("Allow [o]nce (y), for this [s]ession, [a]lways, [d]etails, or [N]o? ");
     }
     terminal.types("O\n");
-    assert_eq!(terminal.end().code, Some(0));
+    let left = terminal.end();
+    assert_eq!(left.code, Some(0));
+    page.text("terminal", &left.terminal);
+    page.matches("terminal/no-answer");
 }
 
 #[test]
@@ -123,6 +112,7 @@ fn y_and_yes_mean_once() {
 
 #[test]
 fn an_interruption_at_the_question_ends_the_program() {
+    let page = Page::new();
     let crib = crib();
     let mut terminal = asked(&crib, &json!({}));
     terminal.question();
@@ -130,7 +120,9 @@ fn an_interruption_at_the_question_ends_the_program() {
     let left = terminal.end();
     assert_eq!(left.code, Some(130), "{left:?}");
     assert!(left.terminal.ends_with('\n'), "the shell's prompt gets a line of its own: {left:?}");
+    page.text("terminal", &left.terminal);
     assert_eq!(crib.records().iter().filter(|record| record["outcome"] == "ok").count(), 0);
+    page.matches("terminal/interrupted");
 }
 
 #[test]
@@ -223,6 +215,7 @@ fn an_answer_for_always_holds_until_the_program_changes_or_it_is_taken_back() {
 
 #[test]
 fn what_cannot_be_kept_holds_for_the_session() {
+    let page = Page::new();
     let crib = crib();
     fs::create_dir(crib.path("approvals.json.lock")).unwrap();
     let mut terminal = asked(&crib, &json!({}));
@@ -230,11 +223,13 @@ fn what_cannot_be_kept_holds_for_the_session() {
     terminal.types("a\n");
     let left = terminal.end();
     assert_eq!((left.code, &decision(&left)["reason"]), (Some(0), &json!("session")), "{left:?}");
-    assert!(left.terminal.contains("warning: approvals "), "{left:?}");
+    page.text("terminal", &left.terminal);
+    page.matches("terminal/not-kept");
 }
 
 #[test]
 fn nothing_in_a_call_can_pass_for_a_line_of_the_question() {
+    let page = Page::new();
     let crib = crib();
     let column = usize::from(COLUMNS);
     let forged = "Allow [o]nce (y), for this [s]ession, [a]lways, [d]etails, or [N]o? o";
@@ -247,7 +242,7 @@ fn nothing_in_a_call_can_pass_for_a_line_of_the_question() {
     let mut terminal = asked(&crib, &arguments);
     terminal.until("Allow this call?");
     let question = terminal.until("\nAllow [o]nce (y), for this [s]ession, [a]lways, [d]etails, or [N]o? ");
-    assert!(question.contains(" Arguments | {\n") && question.contains(r"\u001b[2J"), "{question}");
+    page.text("question", &question);
     assert!(!question.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{question:?}");
     for line in question.lines().skip(1) {
         assert_eq!(line.get(10..13), Some(" | "), "a line without its mark: {line:?} in {question}");
@@ -258,21 +253,19 @@ fn nothing_in_a_call_can_pass_for_a_line_of_the_question() {
     let left = terminal.end();
     assert_eq!(left.code, Some(0), "{left:?}");
     assert_eq!(serde_json::from_str::<Value>(&left.stdout).unwrap()["result"], arguments);
+    page.matches("terminal/forged");
 }
 
 #[test]
 fn what_is_long_is_cut_in_the_middle_and_shown_whole_on_wish() {
+    let page = Page::new();
     let crib = crib();
     let long: Vec<usize> = (1000..1100).collect();
     let mut terminal = asked(&crib, &json!({ "long": long }));
-    let question = terminal.question();
-    assert!(question.contains("1010") && question.contains("1099"), "{question}");
-    assert!(!question.contains("1050") && question.contains(" lines left out, "), "{question}");
-    assert!(question.ends_with("[d]etails, "), "{question}");
+    page.text("question", terminal.question());
     terminal.types("details\n");
-    let whole = terminal.question();
-    assert!((1000..1100).all(|number: usize| whole.contains(&number.to_string())), "{whole}");
-    assert!(!whole.contains("[d]etails") && !whole.contains("left out"), "{whole}");
+    page.text("details", terminal.question());
     terminal.types("o\n");
     assert_eq!(terminal.end().code, Some(0));
+    page.matches("terminal/long");
 }

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, guest};
+use crate::screen::Page;
 
 /// Creates a crib with `rm`, which has a closed schema, and `open`, which has an open one.
 fn crib() -> Crib {
@@ -48,24 +49,30 @@ fn refused(crib: &Crib, rule: &str) -> String {
 
 #[test]
 fn a_rule_over_an_argument_that_no_tool_has_is_an_error() {
+    let page = Page::new();
     let crib = crib();
-    let near = "it can never match: `rm` has no argument `pth`; did you mean `path`?\n";
-    assert_eq!(refused(&crib, "rm(pth=*)"), near);
-    assert_eq!(refused(&crib, "r?(pth=secrets/*)"), near);
-    assert_eq!(refused(&crib, "rm(path=x, pth=y)"), near, "all conditions of a rule have to hold");
-    assert!(
-        refused(&crib, "rm(/options/deph=3)").ends_with("has no argument `/options/deph`; did you mean `depth`?\n")
-    );
-    assert!(refused(&crib, "rm(/path/0=x)").contains("`rm` has no argument `/path/0`"));
-    assert!(refused(&crib, "rm(recursive=true)").ends_with("`recursive`; it has `path`, `mode`, `options`\n"));
+    let refused = |rule: &str| {
+        let said = refused(&crib, rule);
+        page.text(rule, &said);
+        said
+    };
+    let near = refused("rm(pth=*)");
+    assert_eq!(refused("r?(pth=secrets/*)"), near);
+    assert_eq!(refused("rm(path=x, pth=y)"), near, "all conditions of a rule have to hold");
+    for rule in ["rm(/options/deph=3)", "rm(/path/0=x)", "rm(recursive=true)"] {
+        refused(rule);
+    }
+    page.matches("permissions/dead-argument");
 }
 
 #[test]
 fn a_rule_over_a_value_that_no_argument_takes_is_an_error() {
+    let page = Page::new();
     let crib = crib();
-    let said = "it can never match: the argument `mode` of `rm` takes no value like `fast`\n";
-    assert_eq!(refused(&crib, "rm(mode=fast)"), said);
-    assert!(refused(&crib, "rm(/options/depth=deep)").contains("takes no value like `deep`"));
+    for rule in ["rm(mode=fast)", "rm(/options/depth=deep)"] {
+        page.text(rule, refused(&crib, rule));
+    }
+    page.matches("permissions/dead-value");
 }
 
 #[test]
@@ -81,86 +88,79 @@ fn a_rule_that_can_match_is_none() {
 
 #[test]
 fn a_rule_for_no_loaded_tool_is_a_warning_and_a_misspelt_flag_an_error_with_the_tool_that_was_meant() {
+    let page = Page::new();
     let crib = crib();
     let by_file = |rule: &str| {
         fs::write(crib.path("toolcrib.toml"), format!("[permissions]\ndeny = ['{rule}']\n")).unwrap();
-        let ran = crib.run(&["list"]);
+        page.text("toolcrib.toml", format!("[permissions]\ndeny = ['{rule}']\n"));
+        let ran = page.run(&crib, &["list"]);
         fs::remove_file(crib.path("toolcrib.toml")).unwrap();
         ran
     };
     for rule in ["opne(pth=*)", "opn*"] {
-        let ran = by_file(rule);
-        let words = format!("`deny {rule} (toolcrib.toml)` matches no loaded tool; did you mean `open`?");
-        assert!(ran.code == Some(0) && ran.stderr.contains(&words), "{ran:?}");
+        by_file(rule);
         if rule.starts_with("opn*") {
-            let ran = crib.run(&["list", &format!("--deny-tool={rule}")]);
-            let words = format!("`deny {rule} (--deny-tool)` matches no loaded tool; did you mean `open`?");
-            assert!(ran.code == Some(0) && ran.stderr.contains(&words), "a pattern may be meant: {ran:?}");
+            page.note("a pattern may be meant");
+            page.run(&crib, &["list", &format!("--deny-tool={rule}")]);
             continue;
         }
         for flag in ["allow", "ask", "deny"] {
-            let ran = crib.run(&["call", "rm", "{\"path\":\"x\"}", &format!("--{flag}-tool={rule}")]);
+            let ran = page.run(&crib, &["call", "rm", "{\"path\":\"x\"}", &format!("--{flag}-tool={rule}")]);
             let message = format!("error: `{flag} {rule} (--{flag}-tool)` matches no loaded tool: nothing was run\n");
             assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), (message + "hint: did you mean `open`?\n").as_str()));
         }
     }
-    let ran = crib.run(&["list", "--deny-tool=absent_*"]);
-    assert!(ran.code == Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("`deny absent_* (--deny-tool)` matches no loaded tool\n"), "{ran:?}");
+    page.run(&crib, &["list", "--deny-tool=absent_*"]);
     assert_eq!(crib.records().len(), 0, "nothing has run");
+    page.matches("permissions/no-loaded-tool");
 }
 
 #[test]
 fn tools_that_are_searched_for_are_judged_like_others() {
+    let page = Page::new();
     let crib = crib();
     fs::write(crib.path("toolcrib.toml"), "[scheduler]\ndefer_above = 1\n[permissions]\ndeny = ['rm(pth=*)']\n")
         .unwrap();
-    let ran = crib.run(&["list"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("did you mean `path`?"), "{ran:?}");
+    page.run(&crib, &["list"]);
+    page.matches("permissions/dead-deferred");
 }
 
 #[test]
 fn a_hook_over_an_argument_that_its_tools_do_not_have_is_an_error() {
+    let page = Page::new();
     let crib = crib();
     fs::create_dir_all(crib.path(".harness/hooks")).unwrap();
     let write = |when: &str| {
         let text = format!(
             "---\nevent: tool.pre\nwhen: {when}\nscript: |\n  def handle(event, payload):\n      return block(\"no\")\n---\n"
         );
-        fs::write(crib.path(".harness/hooks/guard.md"), text).unwrap();
-        crib.run(&["list", "--tools", "."])
+        fs::write(crib.path(".harness/hooks/guard.md"), &text).unwrap();
+        page.text(".harness/hooks/guard.md", text);
+        page.run(&crib, &["list", "--tools", "."])
     };
-    let ran = write("{tool: rm, args: {pth: \"*\"}}");
-    assert!(ran.code == Some(1) && ran.stderr.contains("hook \"guard\": when.args: it can never match"), "{ran:?}");
-    assert!(ran.stderr.contains("did you mean `path`?"), "{ran:?}");
+    write("{tool: rm, args: {pth: \"*\"}}");
     for when in ["{tool: rm, args: {path: \"*\"}}", "{tool: \"*\", args: {pth: \"*\"}}", "{args: {pth: \"*\"}}"] {
-        let ran = write(when);
-        assert_eq!(ran.code, Some(0), "{when}: {ran:?}");
+        write(when);
     }
+    page.matches("permissions/dead-hook");
 }
 
 #[test]
 fn a_dead_rule_is_told_by_every_command_that_changes_or_explains_its_file() {
+    let page = Page::new();
     let crib = crib();
     let user = crib.path("home/.config/toolcrib/config.toml");
     fs::create_dir_all(user.parent().unwrap()).unwrap();
     let text = "[permissions]\ndeny = ['rm(pth=*)']\n[limits]\nmax_memory = \"32MiB\"\nfuel = 9\n";
     fs::write(&user, text).unwrap();
-    let dead = "deny rm(pth=*): it can never match: `rm` has no argument `pth`; did you mean `path`?";
-    let set = crib.run(&["config", "set", "model.name", "m"]);
-    assert!(set.code == Some(1) && set.stderr.starts_with("error: nothing was changed\n"), "{set:?}");
-    assert!(
-        set.stderr.contains(dead) && set.stderr.contains("hint: ") && set.stderr.contains("config edit"),
-        "{set:?}"
-    );
+    page.run(&crib, &["config", "set", "model.name", "m"]);
     assert_eq!(fs::read_to_string(&user).unwrap(), text);
-    let explained = crib.run(&["config", "explain"]);
-    assert!(explained.code == Some(1) && explained.stderr.contains(dead), "{explained:?}");
-    assert!(explained.stdout.contains("config.toml: has a mistake, which stops every command"), "{explained:?}");
-    let unset = crib.run(&["config", "unset", "limits.fuel"]);
-    assert!(unset.stderr.contains("error: the file has another mistake") && unset.stderr.contains(dead), "{unset:?}");
-    assert!(unset.code == Some(1) && !fs::read_to_string(&user).unwrap().contains("fuel"), "it is removed: {unset:?}");
-    assert_eq!(crib.run(&["config", "set", "permissions.deny", "rm(path=*)"]).code, Some(0));
-    assert!(crib.run(&["config", "explain"]).stdout.contains("config.toml: used"));
-    assert_eq!(crib.run(&["config", "set", "model.name", "m"]).code, Some(0));
+    page.run(&crib, &["config", "explain"]);
+    page.note("it is removed");
+    let unset = page.run(&crib, &["config", "unset", "limits.fuel"]);
+    assert!(!fs::read_to_string(&user).unwrap().contains("fuel"), "it is removed: {unset:?}");
+    page.run(&crib, &["config", "set", "permissions.deny", "rm(path=*)"]);
+    page.run(&crib, &["config", "explain"]);
+    page.run(&crib, &["config", "set", "model.name", "m"]);
+    page.matches("permissions/dead-file");
 }

@@ -4,7 +4,17 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::crib::{Crib, toolbox};
+use crate::crib::{Crib, Ran, toolbox};
+use crate::screen::Page;
+
+/// Shows a call of a shipped tool that fails.
+fn shown(page: &Page, name: &str, arguments: &Value, flags: &[&str]) -> Ran {
+    let (crib, tools, arguments) = (Crib::new(), toolbox(), arguments.to_string());
+    let call = ["call", name, &arguments, "--tools", tools.to_str().unwrap()];
+    let ran = page.run(&crib, &[&call, flags].concat());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    ran
+}
 
 /// Hints of a call of a shipped tool that fails.
 fn hints(name: &str, arguments: &Value, flags: &[&str]) -> Vec<String> {
@@ -30,29 +40,31 @@ fn a_wrong_argument_gives_no_hint_about_a_permission() {
 
 #[test]
 fn a_hint_names_the_flag_that_denies_what_another_allows() {
-    let page = json!({"url": "https://example.com/"});
+    let page = Page::new();
+    let page_of_host = json!({"url": "https://example.com/"});
     let file = json!({"path": "notes.md"});
-    for (name, arguments, flags, denial) in [
-        ("fs_read_file", &file, &["--allow-read=work", "--deny-read"][..], "--deny-read"),
-        ("fs_read_file", &file, &["--allow-read=work", "--deny-read=work"], "--deny-read=work"),
-        ("fs_read_file", &file, &["--deny-read"], "--deny-read"),
-        ("fs_mkdirp", &file, &["--allow-write=work", "--deny-write"], "--deny-write"),
-        ("fetch_page", &page, &["--allow-net=example.com", "--deny-net=example.com"], "--deny-net=example.com"),
-        ("fetch_page", &page, &["--deny-net"], "--deny-net"),
+    for (name, arguments, flags) in [
+        ("fs_read_file", &file, &["--allow-read=work", "--deny-read"][..]),
+        ("fs_read_file", &file, &["--allow-read=work", "--deny-read=work"]),
+        ("fs_read_file", &file, &["--deny-read"]),
+        ("fs_mkdirp", &file, &["--allow-write=work", "--deny-write"]),
+        ("fetch_page", &page_of_host, &["--allow-net=example.com", "--deny-net=example.com"]),
+        ("fetch_page", &page_of_host, &["--deny-net"]),
+        ("summarize", &json!({"text": "x"}), &["--deny-model"]),
     ] {
-        let [hint] = &hints(name, arguments, flags)[..] else { panic!("one hint: {name} {flags:?}") };
-        let end = format!("is denied by {denial}, which overrides any --allow-* flag");
-        assert!(hint.ends_with(&end), "{name} {flags:?}: {hint}");
+        shown(&page, name, arguments, flags);
     }
+    page.matches("permissions/denied");
 }
 
 #[test]
 fn a_denial_that_does_not_apply_leaves_the_flag_that_allows() {
-    let page = json!({"url": "https://example.com/"});
+    let page = Page::new();
+    let arguments = json!({"url": "https://example.com/"});
     for denial in ["--deny-net=POST example.com", "--deny-net=http://example.com", "--deny-net=10.0.0.0/8"] {
-        let hint = "hint: `net:https://example.com/` is not allowed; use --allow-net=example.com:443";
-        assert_eq!(hints("fetch_page", &page, &[denial]), [hint], "{denial}");
+        shown(&page, "fetch_page", &arguments, &[denial]);
     }
+    page.matches("permissions/other-denial");
 }
 
 #[test]
@@ -96,8 +108,9 @@ fn a_failure_with_a_path_names_the_folders_as_the_tool_sees_them() {
 
 #[test]
 fn a_call_that_is_stopped_at_a_limit_names_the_flag_that_raises_it() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["grow", "spin"]);
-    let hint = |name: &str, flags: &[&str]| crib.run(&[&["call", name, "{}"], flags].concat()).stderr;
+    let hint = |name: &str, flags: &[&str]| page.run(&crib, &[&["call", name, "{}"], flags].concat()).stderr;
     let memory = "hint: `--max-memory=SIZE` raises the limit, if you trust the tool with more\n";
     assert!(hint("grow", &["--max-memory=8MiB"]).contains(memory), "{}", hint("grow", &[]));
     let time = "hint: `--tool-timeout=TIME`, and `--max-timeout=TIME` where that is lower, raises the limit, if you trust the tool with more\n";
@@ -109,16 +122,15 @@ fn a_call_that_is_stopped_at_a_limit_names_the_flag_that_raises_it() {
     // The flag would not raise it in a run either.
     let turns = json!([{"tool_calls": [{"name": "grow", "arguments": {}}]}, {"content": "done"}]);
     fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
-    let ran = crib.run(&["run", "--script", "script.json"]);
-    assert!(ran.stderr.contains("(`limits.memoryMb`): raise it there") && !ran.stderr.contains(memory), "{ran:?}");
+    page.run(&crib, &["run", "--script", "script.json"]);
     // A limit of the operator that is lower than the one of the definition.
     let mut entry = crib.entry("spin");
     entry["timeoutSec"] = json!(60);
     crib.manifest(&json!({"tools": [entry]}));
     let turns = json!([{"tool_calls": [{"name": "spin", "arguments": {}}]}, {"content": "done"}]);
     fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
-    let ran = crib.run(&["run", "--script", "script.json", "--max-timeout=200ms"]);
-    assert!(ran.stderr.contains("but the limit here is 200ms: `--max-timeout=TIME` raises it"), "{ran:?}");
+    page.run(&crib, &["run", "--script", "script.json", "--max-timeout=200ms"]);
+    page.matches("permissions/limits");
 }
 
 #[test]
@@ -133,15 +145,17 @@ fn a_tool_that_asks_a_model_names_the_command_that_has_one() {
 
 #[test]
 fn a_call_without_a_folder_gets_one_hint_with_the_flag_that_it_needs() {
-    for (name, arguments, access) in [
-        ("fs_read_file", json!({"path": "x"}), "read"),
-        ("fs_list_dir", json!({}), "read"),
-        ("fs_mkdirp", json!({"path": "x"}), "write"),
-        ("fs_apply_patch", json!({"patch": "--- a/t\n+++ b/t\n@@ -1,1 +1,1 @@\n-c\n+C\n"}), "write"),
+    let page = Page::new();
+    for (name, arguments) in [
+        ("fs_read_file", json!({"path": "x"})),
+        ("fs_list_dir", json!({})),
+        ("fs_mkdirp", json!({"path": "x"})),
+        ("fs_apply_patch", json!({"patch": "--- a/t\n+++ b/t\n@@ -1,1 +1,1 @@\n-c\n+C\n"})),
     ] {
-        let hint = format!("hint: `{access}` is not allowed; use --allow-{access}=DIR");
-        assert_eq!(hints(name, &arguments, &[]), [hint], "{name}");
+        let ran = shown(&page, name, &arguments, &[]);
+        assert_eq!(ran.stderr.matches("hint: ").count(), 1, "{name}: {ran:?}");
     }
+    page.matches("permissions/no-folder");
 }
 
 #[test]
@@ -184,14 +198,13 @@ const WITHOUT_VARIABLE: &str = r#"(module
 
 #[test]
 fn a_program_that_misses_a_variable_is_told_which_it_requests() {
+    let page = Page::new();
     let crib = Crib::new();
     crib.install_wat("reads", WITHOUT_VARIABLE);
     let tool = |capabilities: &Value| json!({ "name": "reads", "command": ["./tools/bin/reads"], "capabilities": capabilities });
-    for (env, requested) in [(json!([]), "no variable"), (json!(["TZ", "LANG"]), "`TZ`, `LANG`")] {
+    for env in [json!([]), json!(["TZ", "LANG"])] {
         crib.manifest(&json!({ "tools": [tool(&json!({ "env": env }))] }));
-        let ran = crib.run(&["call", "reads"]);
-        let hint =
-            format!("hint: `reads` requests {requested}; request others with `env(\"NAME\")` in `#[tool(…)]`, or ");
-        assert!(ran.code == Some(1) && ran.stderr.contains(&hint), "{ran:?}");
+        page.run(&crib, &["call", "reads"]);
     }
+    page.matches("permissions/variables");
 }
