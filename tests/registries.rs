@@ -24,7 +24,7 @@ fn command(crib: &Crib, args: &[&str]) -> std::process::Command {
 }
 
 fn run(crib: &Crib, args: &[&str]) -> Ran {
-    Ran::from(command(crib, args).output().unwrap())
+    Ran::of(&mut command(crib, args))
 }
 
 /// Runs a command that succeeds, and returns its JSON object.

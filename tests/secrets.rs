@@ -7,9 +7,6 @@ mod placing;
 #[cfg(target_os = "linux")]
 mod store;
 
-use std::io::Write;
-use std::process::Stdio;
-
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran};
@@ -19,12 +16,7 @@ const CANARY: &str = "canary~7f/Q+3=x&9Zk";
 
 /// Stores a secret.
 fn keep(crib: &Crib, name: &str, value: &str) -> Ran {
-    let mut child = crib.toolcrib(&["secret", "set", name]);
-    let mut child =
-        child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
-    // A program that refuses the name does not read the value.
-    let _ = child.stdin.take().expect("a pipe").write_all(value.as_bytes());
-    Ran::from(child.wait_with_output().expect("it ends"))
+    Ran::with_input(&mut crib.toolcrib(&["secret", "set", name]), value)
 }
 
 /// Manifest entry of the guest that searches for the secret, which is sent to this host.

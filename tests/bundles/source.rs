@@ -7,6 +7,7 @@ use toolcrib::{Audit, Runtime, ToolCall};
 use toolcrib_bundle::{ArchiveBuilder, BundleBuilder, Descriptor, Manifest, MediaType, Metadata, WASM_CONFIG};
 
 use crate::crib::{Crib, guest};
+use crate::screen::Page;
 
 use super::{crib, packed, with_bundle};
 
@@ -87,6 +88,7 @@ fn every_dialect_works_in_a_bundle_as_in_a_folder() {
 
 #[test]
 fn an_artifact_of_another_tool_with_one_program_is_a_component() {
+    let page = Page::new();
     let crib = Crib::new();
     let program = fs::read(guest("echo")).unwrap();
     let config = br#"{"architecture":"wasm","os":"wasip2"}"#;
@@ -97,38 +99,35 @@ fn an_artifact_of_another_tool_with_one_program_is_a_component() {
     manifest.artifact_type = None;
     archive.add_manifest(manifest.to_json().unwrap(), None).unwrap();
     archive.write_to(fs::File::create(crib.path("a.tar")).unwrap()).unwrap();
-    let ran = crib.run(&["call", "component", r#"{"b":2}"#, "--tools", "a.tar"]);
+    let ran = page.run(&crib, &["call", "component", r#"{"b":2}"#, "--tools", "a.tar"]);
     assert_eq!((ran.code, ran.stdout.trim()), (Some(0), r#"{"b":2}"#), "{ran:?}");
-    let ran = crib.run(&["bundle", "inspect", "a.tar"]);
-    assert!(ran.code == Some(0) && ran.stdout.contains("a WebAssembly artifact"), "{ran:?}");
+    page.run(&crib, &["bundle", "inspect", "a.tar"]);
+    page.matches("bundle/foreign");
 }
 
 #[test]
 fn a_definition_in_a_bundle_names_nothing_outside_of_it() {
+    let page = Page::new();
     let crib = Crib::new();
     crib.install(&guest("echo"), "echo");
     let program = crib.path("tools/bin/echo.wasm");
     let tool = |command: &str, files: Value| json!({"tools": [{"name": "x", "command": [command], "capabilities": {"files": files}}]});
     let absolute = program.to_string_lossy();
-    for (manifest, words) in [
-        (tool(&absolute, Value::Null), "command[0] is an absolute path, and the programs of a bundle lie in it"),
-        (tool("../tools/bin/echo", Value::Null), "command[0] must not start with '..'"),
-        (tool("./tools/bin/../../../echo", Value::Null), "command[0] must not start with '..'"),
-        (
-            tool("./tools/bin/echo", json!({"read": ["./work"]})),
-            "capabilities.files.read: \"./work\" is beside the file",
-        ),
-        (tool("./tools/bin/absent", Value::Null), "program not found"),
+    for manifest in [
+        tool(&absolute, Value::Null),
+        tool("../tools/bin/echo", Value::Null),
+        tool("./tools/bin/../../../echo", Value::Null),
+        tool("./tools/bin/echo", json!({"read": ["./work"]})),
+        tool("./tools/bin/absent", Value::Null),
     ] {
         let mut builder = BundleBuilder::new(Metadata::new("x", "1.0.0")).unwrap();
         builder.add_bytes("tools.json", MediaType::TOOLS_JSON, manifest.to_string()).unwrap();
         builder.add_bytes("tools/bin/echo.wasm", MediaType::WASM, fs::read(&program).unwrap()).unwrap();
         builder.write_to(fs::File::create(crib.path("x.tar")).unwrap()).unwrap();
-        let ran = crib.run(&["validate", "x.tar"]);
-        assert_eq!(ran.code, Some(1), "{ran:?}");
-        assert!(ran.stdout.contains(words) && ran.stdout.contains("x.tar/tools.json"), "{words}: {ran:?}");
-        assert_ne!(crib.run(&["call", "x", "{}", "--tools", "x.tar"]).code, Some(0));
+        page.run(&crib, &["validate", "x.tar"]);
+        assert_ne!(page.run(&crib, &["call", "x", "{}", "--tools", "x.tar"]).code, Some(0));
     }
+    page.matches("bundle/names-outside");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use toolcrib::policy::review;
 
 use crate::crib::{Crib, Ran};
+use crate::screen::Page;
 
 use super::{crib, packed, with_bundle};
 
@@ -19,22 +20,22 @@ fn dump(crib: &Crib, flags: &[&str]) -> (bool, String) {
 
 #[test]
 fn a_bundle_is_granted_nothing_until_it_is_trusted() {
+    let page = Page::new();
     let crib = with_bundle();
     let (is_granted, stderr) = dump(&crib, &["--tools", "x.tar"]);
     assert!(!is_granted && stderr.contains("`x.tar` is not trusted"), "{stderr}");
     let digest = review(&crib.path("x.tar")).unwrap().digest;
     assert!(dump(&crib, &["--tools", "x.tar", &format!("--trust={digest}")]).0, "for one run");
-    let ran = crib.run(&["trust", "x.tar"]);
-    assert!(ran.stdout.contains("read the environment variable TOKEN") && ran.code == Some(1), "{ran:?}");
-    let ran = crib.run(&["trust", "x.tar", &format!("--trust={digest}")]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    page.run(&crib, &["trust", "x.tar"]);
+    page.run(&crib, &["trust", "x.tar", &format!("--trust={digest}")]);
     assert!(dump(&crib, &["--tools", "x.tar"]).0 && dump(&crib, &["--tools", "./work/../x.tar"]).0);
     fs::rename(crib.path("x.tar"), crib.path("y.tar")).unwrap();
     assert!(!dump(&crib, &["--tools", "y.tar"]).0, "another path");
     let option = format!("--trust={digest}");
     assert!(dump(&crib, &["--tools", "y.tar", &option]).0, "the digest does not depend on the path");
-    let ran = crib.run(&["trust", "--remove", "x.tar"]);
-    assert_eq!(ran.code, Some(0), "the path of a bundle that is gone: {ran:?}");
+    page.note("the path of a bundle that is gone");
+    page.run(&crib, &["trust", "--remove", "x.tar"]);
+    page.matches("bundle/trusted");
 }
 
 #[test]
@@ -62,6 +63,7 @@ fn every_other_content_is_another_bundle() {
 
 #[test]
 fn tools_cannot_change_the_bundle_that_they_come_from() {
+    let page = Page::new();
     let from = crib();
     let manifest =
         json!({"tools": [{"name": "file_io", "command": ["./tools/bin/file_io"], "capabilities": {"files": "write"}}]});
@@ -71,9 +73,10 @@ fn tools_cannot_change_the_bundle_that_they_come_from() {
     let before = fs::read(from.path("work/x.tar")).unwrap();
     let write = |path: &str| {
         let arguments = json!({"op": "write", "path": path, "text": "changed"}).to_string();
-        from.run(&["call", "file_io", &arguments, "--tools", "work/x.tar", "--allow-write=work"]).stdout
+        page.run(&from, &["call", "file_io", &arguments, "--tools", "work/x.tar", "--allow-write=work"]).stdout
     };
     assert_eq!(write("other").trim(), r#"{"ok":7}"#);
     let refused = write("x.tar");
     assert!(refused.contains("error") && fs::read(from.path("work/x.tar")).unwrap() == before, "{refused}");
+    page.matches("bundle/reached");
 }

@@ -7,6 +7,7 @@ use toolcrib::source;
 
 use super::{disagreeing, model, write_project, write_system, write_user};
 use crate::crib::{Crib, Ran};
+use crate::screen::Page;
 
 #[test]
 fn the_strongest_layer_that_has_a_value_decides() {
@@ -49,15 +50,13 @@ fn the_environment_names_a_server_by_either_variable() {
 
 #[test]
 fn a_denial_of_any_layer_holds_and_names_its_file() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["echo"]);
     write_system(&crib, "[permissions]\ndeny = [\"echo(n=1)\"]\n");
     write_user(&crib, "[permissions]\nallow = [\"echo\"]\n");
-    let ran = crib.run(&["call", "echo", "{\"n\":1}", "--allow-tool=echo"]);
-    assert!(
-        ran.code == Some(1) && ran.stderr.contains("deny echo(n=1)") && ran.stderr.contains("etc/config.toml"),
-        "{ran:?}"
-    );
+    page.run(&crib, &["call", "echo", "{\"n\":1}", "--allow-tool=echo"]);
     assert_eq!(crib.outcome("echo", &json!({"n": 2}), &[]), "ok");
+    page.matches("config/denial");
 }
 
 #[test]
@@ -94,6 +93,7 @@ fn grants_and_limits_of_a_file_are_those_of_their_options() {
 
 #[test]
 fn a_strangers_file_acts_only_once_it_is_trusted() {
+    let page = Page::new();
     let mut crib = Crib::with_guests(&["echo"]);
     crib.trusts = false;
     write_project(
@@ -106,7 +106,7 @@ fn a_strangers_file_acts_only_once_it_is_trusted() {
     assert!(ran.stderr.contains("`toolcrib.toml` is not trusted"), "{ran:?}");
     let tools = super::json(&ran);
     assert_eq!(tools[0]["granted"], json!([]), "{tools}");
-    assert_eq!(crib.run(&["call", "echo", "{}"]).code, Some(0));
+    page.run(&crib, &["call", "echo", "{}"]);
     let records = crib.records();
     assert!(records.len() == 1 && records[0]["arguments"]["json"].is_object(), "{records:?}");
     let shown = super::json(&crib.run(&["run", "--print-config"]));
@@ -114,63 +114,67 @@ fn a_strangers_file_acts_only_once_it_is_trusted() {
     crib.trusts = true;
     let shown = super::json(&crib.run(&["run", "--print-config"]));
     assert_eq!(shown["model"], "x", "{shown}");
+    page.matches("config/stranger");
 }
 
 #[cfg(unix)]
 #[test]
 fn a_file_that_others_can_write_stops_every_command() {
+    let page = Page::new();
     use std::os::unix::fs::PermissionsExt;
     let crib = Crib::with_guests(&["echo"]);
     write_user(&crib, "[allow]\nmodel = true\n");
     fs::set_permissions(super::user_file(&crib), fs::Permissions::from_mode(0o666)).unwrap();
-    let ran = crib.run(&["call", "echo", "{}"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("every user can write the file"), "{ran:?}");
+    page.run(&crib, &["call", "echo", "{}"]);
     assert_eq!(crib.records(), [] as [serde_json::Value; 0]);
+    page.matches("config/writable");
 }
 
 #[test]
 fn no_tool_gets_the_settings_of_all_folders() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["echo"]);
     let folder = super::user_file(&crib).parent().unwrap().to_owned();
     fs::create_dir_all(&folder).unwrap();
     let write = format!("--allow-write={}", folder.display());
     let arguments = r#"{"path":"config.toml","content":"[allow]"}"#;
-    let ran = crib.run(&["call", "fs_write_file", arguments, "--tools=builtin", &write]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("settings of all folders"), "{ran:?}");
+    page.run(&crib, &["call", "fs_write_file", arguments, "--tools=builtin", &write]);
+    page.matches("config/reached");
 }
 
 #[test]
 fn a_profile_that_does_not_exist_is_an_error_with_the_nearest() {
+    let page = Page::new();
     let crib = disagreeing();
-    let ran = crib.run(&["list", "--profile=cii"]);
-    assert!(ran.code == Some(1) && ran.stderr.starts_with("error: profile `cii` not found in "), "{ran:?}");
-    let ran = crib.run(&["list", "--profile=other"]);
-    assert!(ran.stderr.contains("hint: expected one of `ci`"), "{ran:?}");
+    page.run(&crib, &["list", "--profile=cii"]);
+    page.run(&crib, &["list", "--profile=other"]);
+    page.matches("config/profile");
 }
 
 #[test]
 fn a_mistake_in_any_layer_is_told_with_its_place_also_as_json() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["echo"]);
     write_user(&crib, "[limits]\nmax_memry = \"1MiB\"\n");
     let ran = crib.run(&["call", "echo", "{}", "--json"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("config.toml:2:1: unknown key `limits.max_memry`"), "{ran:?}");
     assert!(ran.stderr.contains("hint: did you mean `max_memory`?"), "{ran:?}");
     assert!(super::json(&ran)["error"].as_str().unwrap().contains("config.toml:2:1: unknown key"), "{ran:?}");
-    let doctor = crib.run(&["doctor"]);
-    assert!(doctor.stdout.contains("fail config"), "{doctor:?}");
+    page.run(&crib, &["doctor"]);
+    page.matches("config/mistake");
 }
 
 #[test]
 fn a_misspelt_argument_in_a_rule_of_any_layer_is_refused() {
+    let page = Page::new();
     let crib = Crib::new();
     crib.install(&crate::crib::guest("echo"), "rm");
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "additionalProperties": false});
     crib.manifest(&json!({"tools": [{"name": "rm", "command": ["./tools/bin/rm"], "schema": schema}]}));
     for write in [write_user, write_system] {
         write(&crib, "[permissions]\ndeny = [\"rm(pth=*)\"]\n");
-        let ran = crib.run(&["call", "rm", "{\"path\":\"x\"}"]);
-        assert!(ran.code == Some(1) && ran.stderr.contains("it can never match"), "{ran:?}");
-        assert!(ran.stderr.contains("did you mean `path`?"), "{ran:?}");
+        page.run(&crib, &["call", "rm", "{\"path\":\"x\"}"]);
     }
     assert_eq!(crib.records(), [] as [serde_json::Value; 0], "nothing has run");
+    page.matches("config/misspelt-rule");
 }

@@ -7,18 +7,12 @@ use serde_json::{Value, json};
 
 use super::{FILE, NAME, Release, crib, installed, lines, lock, lock_file, records, stored, tool};
 use crate::crib::{Crib, Ran};
+use crate::screen::Page;
 
 /// Change of the installed state or of the release.
 type Change = fn(&Crib, Release) -> Release;
-/// Case: its name, the change, flags, codes of changes, code of the refusal with the end of its cure, and words of the screen.
-type Row = (
-    &'static str,
-    Change,
-    &'static [&'static str],
-    &'static [&'static str],
-    (&'static str, &'static str),
-    &'static [&'static str],
-);
+/// Case: its name, the change, flags, codes of changes, and code of the refusal with the end of its cure.
+type Row = (&'static str, Change, &'static [&'static str], &'static [&'static str], (&'static str, &'static str));
 
 const UPDATE: [&str; 2] = ["update", "--min-age=0"];
 
@@ -40,11 +34,6 @@ const ROWS: [Row; 10] = [
         &UPDATE,
         &["new-capability", "version"],
         ("needs-review", "--trust="),
-        &[
-            "New: it asks to",
-            "  read the environment variable REGION",
-            "env:REGION: forecast; imports wasi:cli/environment@",
-        ],
     ),
     (
         "description only",
@@ -52,7 +41,6 @@ const ROWS: [Row; 10] = [
         &UPDATE,
         &["description-changed", "version"],
         ("needs-review", "--trust="),
-        &["the description of `forecast` changed", "    - Forecasts rain.", "    + Forecasts snow."],
     ),
     (
         "schema only",
@@ -60,7 +48,6 @@ const ROWS: [Row; 10] = [
         &UPDATE,
         &["schema-changed", "version"],
         ("needs-review", "--trust="),
-        &["the schema of `forecast` changed", "    +     \"days\": {", "    +       \"type\": \"integer\""],
     ),
     (
         "dropped signature",
@@ -71,7 +58,6 @@ const ROWS: [Row; 10] = [
         &UPDATE,
         &["version"],
         ("signature-missing", "toolcrib update acme/weather --accept=signature-missing"),
-        &["  signer  none that is verified"],
     ),
     (
         "downgrade",
@@ -79,7 +65,6 @@ const ROWS: [Row; 10] = [
         &UPDATE,
         &["version"],
         ("downgrade", "toolcrib update acme/weather --accept=downgrade"),
-        &["acme/weather 1.1.0 would replace 1.2.0."],
     ),
     (
         "renamed tool",
@@ -87,10 +72,6 @@ const ROWS: [Row; 10] = [
         &UPDATE,
         &["renamed-tool", "new-use", "version"],
         ("needs-review", "--trust="),
-        &[
-            "tool `forecast` is now `outlook`: rules and approvals for `forecast` no longer apply",
-            "`outlook` can now read the environment variable TOKEN, as granted before",
-        ],
     ),
     (
         "name taken over",
@@ -101,48 +82,28 @@ const ROWS: [Row; 10] = [
         &["install", "./other.tar"],
         &["version"],
         ("name-taken", "toolcrib install ./other.tar --accept=name-taken"),
-        &["acme/weather 1.3.0 would replace 1.2.0."],
     ),
-    (
-        "too young",
-        |_, next| next,
-        &["update"],
-        &["version"],
-        ("too-young", "toolcrib update acme/weather --min-age=0"),
-        &["Descriptions, schemas and permissions are the same."],
-    ),
-    (
-        "wrong digest",
-        |_, next| next,
-        &["install"],
-        &["version"],
-        ("wrong-digest", "toolcrib update acme/weather"),
-        &["acme/weather 1.3.0 would replace 1.2.0."],
-    ),
+    ("too young", |_, next| next, &["update"], &["version"], ("too-young", "toolcrib update acme/weather --min-age=0")),
+    ("wrong digest", |_, next| next, &["install"], &["version"], ("wrong-digest", "toolcrib update acme/weather")),
     (
         "tag moved",
         |_, next| Release { version: "1.2.0", padding: b"other".into(), ..next },
         &UPDATE,
         &[],
         ("tag-moved", "toolcrib update acme/weather --accept=tag-moved"),
-        &["acme/weather 1.2.0 would replace 1.2.0."],
     ),
 ];
 
 #[test]
 fn every_case_has_its_screen_its_code_and_its_cure() {
-    for (name, change, args, changes, (code, cure), words) in ROWS {
+    let page = Page::new();
+    for (name, change, args, changes, (code, cure)) in ROWS {
         let (crib, digest) = installed();
         let next = change(&crib, Release { version: "1.3.0", ..Release::new("1.3.0") });
         next.write(&crib, FILE);
         let before = (lock(&crib), records(&crib));
-        let screen = crib.run(args);
-        println!("## {name}\n\n$ toolcrib {}\n{}\n{}", args.join(" "), screen.stdout, screen.stderr);
-        assert_eq!(screen.code, Some(1), "{name}: {screen:?}");
-        for words in words {
-            assert!(screen.stdout.contains(words), "{name}: {words}\n{}", screen.stdout);
-        }
-        assert!(screen.stderr.contains(&format!("({code})")) && screen.stderr.contains(cure), "{name}: {screen:?}");
+        page.note(name);
+        page.run(&crib, args);
         let ran = crib.run(&[args, &["--json"]].concat());
         let [line] = &lines(&ran)[..] else { panic!("{name}: {ran:?}") };
         let found: Vec<&str> =
@@ -154,6 +115,7 @@ fn every_case_has_its_screen_its_code_and_its_cure() {
         assert_eq!((lock(&crib), records(&crib)), before, "{name}: a refusal changes nothing");
         assert!(stored(&crib, &digest).is_file(), "{name}");
     }
+    page.matches("install/cases");
 }
 
 /// Name of a flag.
@@ -219,28 +181,27 @@ fn a_release_gets_old_enough_from_the_time_when_it_was_first_seen() {
 
 #[test]
 fn only_named_permissions_are_granted_and_an_update_does_not_ask_for_the_others_again() {
+    let page = Page::new();
     let crib = crib();
     let release = Release::new("1.2.0").with(|tool| tool["capabilities"]["env"] = json!(["TOKEN", "REGION"]));
     let digest = release.write(&crib, FILE);
     let trust = format!("--trust={digest}");
-    let wrong = crib.run(&["install", FILE, &trust, "--grant=env:PATH"]);
-    assert!(wrong.code == Some(1) && wrong.stderr.contains("it asks for `env:REGION`, `env:TOKEN`"), "{wrong:?}");
-    let ran = crib.run(&["install", FILE, &trust, "--grant=env:REGION"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let text = lock(&crib);
-    assert!(text.contains("granted = [\n  \"env:REGION\",\n]\ndeclined = [\n  \"env:TOKEN\",\n]\n"), "{text}");
+    page.run(&crib, &["install", FILE, &trust, "--grant=env:PATH"]);
+    page.run(&crib, &["install", FILE, &trust, "--grant=env:REGION"]);
+    page.text("toolcrib.lock", lock(&crib));
     assert_eq!(records(&crib)[0]["bundle"]["granted"], json!(["env:REGION"]));
     let next = Release { version: "1.3.0", ..release.clone() };
     let trust = format!("--trust={}", next.write(&crib, FILE));
-    let ran = crib.run(&["update", "--min-age=0", &trust]);
-    assert!(ran.code == Some(0) && !ran.stdout.contains("asks to"), "neither is new: {ran:?}");
+    page.note("neither is new");
+    page.run(&crib, &["update", "--min-age=0", &trust]);
     assert!(lock(&crib).contains("declined = [\n  \"env:TOKEN\",\n]\n"));
     let again = ["install", FILE, "--grant=all", "--json"];
-    let line = lines(&crib.run(&again)).remove(0);
+    let line = lines(&page.run(&crib, &again)).remove(0);
     assert_eq!(line["refusals"][0]["code"], "needs-review", "{line}");
     let trust = format!("--trust={}", line["release"]["digest"].as_str().unwrap());
-    assert_eq!(crib.run(&[&again[..], &[&trust]].concat()).code, Some(0));
+    page.run(&crib, &[&again[..], &[&trust]].concat());
     assert_eq!(records(&crib)[0]["bundle"]["granted"], json!(["env:REGION", "env:TOKEN"]));
+    page.matches("install/grant");
 }
 
 #[test]
@@ -262,24 +223,20 @@ fn a_tool_belongs_to_the_first_bundle_that_has_it_here_or_everywhere() {
 
 #[test]
 fn outdated_bundles_are_listed_and_removed_ones_leave_nothing() {
+    let page = Page::new();
     let (crib, digest) = installed();
-    let ran = crib.run(&["outdated"]);
-    assert!(ran.code == Some(0) && ran.stderr.contains("every bundle is the present release"), "{ran:?}");
+    page.run(&crib, &["outdated"]);
     Release::new("1.3.0").write(&crib, FILE);
-    let ran = crib.run(&["outdated"]);
-    assert!(ran.stdout.contains("acme/weather") && ran.stdout.contains("1.3.0"), "{ran:?}");
+    page.run(&crib, &["outdated"]);
     let list: Value = serde_json::from_str(&crib.run(&["outdated", "--json"]).stdout).unwrap();
     assert_eq!((&list[0]["outdated"], &list[0]["present"]["version"]), (&json!(true), &json!("1.3.0")), "{list}");
     fs::remove_file(crib.path(FILE)).unwrap();
-    let ran = crib.run(&["outdated"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("warning: bundle `acme/weather`"), "{ran:?}");
-    let wrong = crib.run(&["remove", "acme/wether"]);
-    assert!(wrong.code == Some(1) && wrong.stderr.contains("has no bundle `acme/wether`"), "{wrong:?}");
-    let ran = crib.run(&["remove", NAME]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    page.run(&crib, &["outdated"]);
+    page.run(&crib, &["remove", "acme/wether"]);
+    page.run(&crib, &["remove", NAME]);
     assert!(!stored(&crib, &digest).exists() && records(&crib).is_empty() && !lock(&crib).contains("[[bundle]]"));
     for command in ["outdated", "update"] {
-        let ran = crib.run(&[command]);
-        assert!(ran.code == Some(0) && ran.stderr.contains("no bundle is installed here"), "{ran:?}");
+        page.run(&crib, &[command]);
     }
+    page.matches("install/outdated");
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{FILE, Release, crib, installed, lines, lock, lock_file, records, stored};
 use crate::crib::{Crib, Ran};
+use crate::screen::Page;
 
 /// Runs a command as another user, who has a home of their own.
 fn as_other(crib: &Crib, args: &[&str]) -> Ran {
@@ -94,25 +95,23 @@ fn an_edited_lock_grants_nothing_and_is_refused() {
 
 #[test]
 fn a_mistake_in_a_lock_is_an_error_of_every_command_that_reads_it() {
+    let page = Page::new();
     let (crib, _) = installed();
     let text = lock(&crib);
     let edits = [
-        (text.replace("granted", "grant"), "unknown key `bundle[0].grant`"),
-        (text.replace("version = 1\n", ""), "`version` is missing"),
-        (
-            format!("{text}{}", text.split_once("version = 1\n").unwrap().1),
-            "a second bundle has the name `acme/weather`",
-        ),
-        (format!("{text}[["), "not TOML"),
+        ("another key", text.replace("granted", "grant")),
+        ("no version", text.replace("version = 1\n", "")),
+        ("a bundle twice", format!("{text}{}", text.split_once("version = 1\n").unwrap().1)),
+        ("no TOML", format!("{text}[[")),
     ];
-    for (edited, words) in edits {
+    for (name, edited) in edits {
+        page.note(name);
         fs::write(lock_file(&crib), edited).unwrap();
         for args in [&["list"][..], &["update"], &["install", FILE], &["remove", "acme/weather"], &["outdated"]] {
-            let ran = crib.run(args);
-            assert!(ran.code == Some(1) && ran.stderr.contains("toolcrib.lock"), "{args:?} {ran:?}");
-            assert!(ran.stderr.contains(words), "{args:?} {words}: {ran:?}");
+            page.run(&crib, args);
         }
     }
+    page.matches("install/lock-mistake");
 }
 
 #[test]
@@ -159,12 +158,13 @@ fn the_lock_of_a_colleague_is_reviewed_like_an_update() {
 
 #[test]
 fn a_folder_and_the_records_of_another_have_nothing_in_common() {
+    let page = Page::new();
     let (crib, _) = installed();
     fs::create_dir(crib.path("copy")).unwrap();
     fs::copy(lock_file(&crib), crib.path("copy/toolcrib.lock")).unwrap();
     fs::copy(crib.path(FILE), crib.path("copy/weather.tar")).unwrap();
-    let ran = Ran::from(crib.toolcrib(&["install", "--frozen"]).current_dir(crib.path("copy")).output().unwrap());
-    assert!(ran.code == Some(1) && ran.stderr.contains("(needs-review)"), "{ran:?}");
+    page.command(crib.toolcrib(&["install", "--frozen"]).current_dir(crib.path("copy")));
+    page.matches("install/copied");
 }
 
 #[cfg(unix)]
@@ -178,26 +178,22 @@ fn a_link_to_a_folder_has_the_records_of_the_folder() {
 
 #[test]
 fn a_source_that_is_no_bundle_is_an_error_with_its_name() {
+    let page = Page::new();
     let crib = crib();
     fs::write(crib.path("x.tar"), "nothing").unwrap();
-    for (source, words) in [
-        ("./x.tar", "cannot read the bundle `"),
-        ("./none.tar", "cannot read the bundle `./none.tar`"),
-        ("oci://", "`oci://` is not a reference"),
-    ] {
-        let ran = crib.run(&["install", source]);
-        assert!(ran.code == Some(1) && ran.stderr.contains(words), "{source}: {ran:?}");
+    for source in ["./x.tar", "./none.tar", "oci://"] {
+        page.run(&crib, &["install", source]);
     }
-    let ran = crib.run(&["install"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("nothing to install"), "{ran:?}");
+    page.run(&crib, &["install"]);
+    page.matches("install/no-bundle");
 }
 
 #[test]
 fn a_bundle_that_does_not_fit_into_a_lock_is_refused_and_changes_nothing() {
+    let page = Page::new();
     let names = |tool: usize| (0..1000).map(|name| format!("V{tool}_{name}")).collect::<Vec<_>>();
-    for (tools, words) in
-        [(17, "its tools have more than the 16384 requests allowed"), (5, "more than 4096 are not allowed")]
-    {
+    for tools in [17, 5] {
+        page.note(format!("{tools} tools of 1000 variables each"));
         let crib = crib();
         let entry = |tool: usize| {
             let names = names(tool);
@@ -207,20 +203,22 @@ fn a_bundle_that_does_not_fit_into_a_lock_is_refused_and_changes_nothing() {
         let release = Release { tools: (0..tools).map(entry).collect(), ..Release::new("1.0.0") };
         let trust = format!("--trust={}", release.write(&crib, FILE));
         let ran = crib.run(&["install", FILE, &trust, "--grant=none"]);
-        assert!(ran.code == Some(1) && ran.stderr.contains(words), "{words}: {}", ran.stderr);
-        assert!(!lock_file(&crib).exists() && records(&crib).is_empty(), "{words}");
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        page.text("standard error", &ran.stderr);
+        assert!(!lock_file(&crib).exists() && records(&crib).is_empty());
     }
+    page.matches("install/too-many");
 }
 
 #[test]
 fn a_lock_of_somebody_else_hides_no_bundle_of_the_user() {
+    let page = Page::new();
     let crib = crib();
     let digest = Release::new("1.2.0").write(&crib, FILE);
     let trust = format!("--trust={digest}");
-    assert_eq!(crib.run(&["install", FILE, &trust, "--global"]).code, Some(0));
+    page.run(&crib, &["install", FILE, &trust, "--global"]);
     let text = fs::read_to_string(crib.path("home/.config/toolcrib/toolcrib.lock")).unwrap();
     fs::write(lock_file(&crib), zeroed(&text, "digest")).unwrap();
-    let ran = crib.run(&["list"]);
-    assert!(ran.code == Some(0) && ran.stdout.contains("forecast"), "{ran:?}");
-    assert!(ran.stderr.contains("is not installed for you"), "{ran:?}");
+    page.run(&crib, &["list"]);
+    page.matches("install/hidden");
 }

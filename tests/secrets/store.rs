@@ -16,6 +16,7 @@ use super::echo::found;
 use super::{CANARY, keep};
 use crate::crib::{Crib, Ran, TOOLCRIB};
 use crate::permissions::terminal::Terminal;
+use crate::screen::Page;
 
 const FILE: &str = "secrets/secrets.enc";
 
@@ -34,60 +35,57 @@ fn mode(path: &Path) -> u32 {
 fn with_passphrase(crib: &Crib, words: &str, args: &[&str], input: &str) -> Ran {
     let mut command = crib.toolcrib(args);
     command.env("TOOLCRIB_SECRETS_PASSPHRASE", words);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    Ran::from(child.wait_with_output().unwrap())
+    Ran::with_input(&mut command, input)
 }
 
 #[test]
 fn what_is_kept_is_listed_without_its_value_and_can_be_removed() {
+    let page = Page::new();
     let crib = Crib::new();
     let ran = keep(&crib, "github", &format!("{CANARY}\n"));
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
-    assert!(ran.stderr.contains("secret `github` is stored in `") && found(ran.stderr.as_bytes(), CANARY).is_none());
+    page.show(&ran);
+    assert!(found(ran.stderr.as_bytes(), CANARY).is_none());
     assert_eq!(keep(&crib, "a-1_b", "another value").code, Some(0));
-    let ran = crib.run(&["secret", "list"]);
-    assert!(ran.stdout.starts_with("NAME    STORED IN"), "{ran:?}");
+    page.run(&crib, &["secret", "list"]);
     assert_eq!(names(&crib), ["a-1_b", "github"]);
     for path in [FILE, "secrets/secrets.enc.key", "secrets/secrets.enc.lock"] {
         assert_eq!(mode(&crib.path(path)), 0o600, "{path}");
         assert_eq!(found(&fs::read(crib.path(path)).unwrap(), CANARY), None, "{path}");
     }
     assert_eq!(mode(&crib.path("secrets")), 0o700);
-    let ran = crib.run(&["secret", "remove", "github", "absent"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("no secret `absent`: nothing was removed"), "{ran:?}");
+    page.run(&crib, &["secret", "remove", "github", "absent"]);
     assert_eq!(names(&crib).len(), 2);
-    assert_eq!(crib.run(&["secret", "remove", "github"]).code, Some(0));
+    page.run(&crib, &["secret", "remove", "github"]);
     assert_eq!(names(&crib), ["a-1_b"]);
+    page.matches("secret/list");
 }
 
 #[test]
 fn a_value_that_no_request_can_carry_or_no_scan_can_find_is_refused() {
+    let page = Page::new();
     let crib = Crib::new();
-    for (value, why) in [
-        ("short", "has 5 characters, fewer than the 8"),
-        ("", "has 0 characters"),
-        ("two\nlines", "a line break or another control character"),
-        ("tab\tinside", "a line break or another control character"),
-        ("aaaaaaaaaaaa", "repeats one character"),
-        (" begins with a space", "begins or ends with a space"),
-        (&"x1".repeat(1025), "has 2050 bytes, more than the 2048"),
-        (&"x1".repeat(70_000), "more than the 2048"),
+    for value in [
+        "short",
+        "",
+        "two\nlines",
+        "tab\tinside",
+        "aaaaaaaaaaaa",
+        " begins with a space",
+        &"x1".repeat(1025),
+        &"x1".repeat(70_000),
     ] {
+        page.note(format!("the value {:?}", value.chars().take(20).collect::<String>()));
         let ran = keep(&crib, "name", value);
-        assert!(ran.code == Some(1) && ran.stderr.contains(why), "{why}: {ran:?}");
+        page.show(&ran);
         assert!(value.is_empty() || !ran.stderr.contains(value), "{ran:?}");
     }
     for name in ["Github", "-a", "a b", "../a", "", "a/b", &"a".repeat(65)] {
-        let ran = keep(&crib, name, "a value long enough");
-        assert!(ran.code != Some(0), "{name}: {ran:?}");
+        page.show(&keep(&crib, name, "a value long enough"));
     }
-    let ran = crib.run(&["secret", "set", "name", CANARY]);
-    assert_eq!(ran.code, Some(2), "a value is never an argument: {ran:?}");
-    assert!(!ran.stderr.contains(CANARY), "{ran:?}");
-    assert!(ran.stderr.contains("run `toolcrib secret set name`, which asks for the value, or pipe it"), "{ran:?}");
+    page.note("a value is never an argument");
+    page.run(&crib, &["secret", "set", "name", CANARY]);
     assert!(!crib.path("secrets").exists(), "nothing was made for any of them");
+    page.matches("secret/refused");
 }
 
 #[test]
@@ -109,97 +107,96 @@ fn a_person_types_a_value_unseen() {
 
 #[test]
 fn a_passphrase_locks_the_file_and_no_key_lies_beside_it() {
+    let page = Page::new();
     let crib = Crib::new();
     keep(&crib, "first", CANARY);
     let ran = with_passphrase(&crib, "correct horse", &["secret", "set", "second"], "a second value");
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    page.show(&ran);
     assert!(!crib.path("secrets/secrets.enc.key").exists(), "the key of before opens nothing any more");
     let before = fs::read(crib.path(FILE)).unwrap();
-    let ran = crib.run(&["secret", "list"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("it is encrypted with a passphrase"), "{ran:?}");
-    assert!(ran.stderr.contains("TOOLCRIB_SECRETS_PASSPHRASE"), "{ran:?}");
-    for (words, why) in [("wrong horse", "the passphrase is wrong"), ("short", "at least 8 are required")] {
+    page.run(&crib, &["secret", "list"]);
+    for words in ["wrong horse", "short"] {
         for args in [&["secret", "list"][..], &["secret", "set", "third"], &["secret", "remove", "first"]] {
-            let ran = with_passphrase(&crib, words, args, "a third value");
-            assert!(ran.code == Some(1) && ran.stderr.contains(why), "{args:?}: {ran:?}");
-            assert!(
-                words != "short" || ran.stderr.contains("hint: set TOOLCRIB_SECRETS_PASSPHRASE to a longer"),
-                "{ran:?}"
-            );
+            page.show(&with_passphrase(&crib, words, args, "a third value"));
         }
     }
     assert_eq!(fs::read(crib.path(FILE)).unwrap(), before, "what could not be opened was not changed");
     let ran = with_passphrase(&crib, "correct horse", &["secret", "list", "--json"], "");
-    assert!(ran.stdout.contains("first") && ran.stdout.contains("second"), "{ran:?}");
+    page.show(&ran);
+    page.matches("secret/passphrase");
 }
 
 #[test]
 fn a_file_that_is_damaged_or_foreign_is_told_and_stays() {
+    let page = Page::new();
     let crib = Crib::new();
     keep(&crib, "github", CANARY);
     let whole = fs::read(crib.path(FILE)).unwrap();
     let key = fs::read(crib.path("secrets/secrets.enc.key")).unwrap();
-    let refused = |bytes: &[u8], why: &str| {
+    let refused = |bytes: &[u8], what: &str| {
         fs::write(crib.path(FILE), bytes).unwrap();
+        page.note(what);
         for args in [&["secret", "list"][..], &["secret", "remove", "github"]] {
-            let ran = crib.run(args);
-            assert!(ran.code == Some(1) && ran.stderr.contains(why), "{why}: {ran:?}");
+            page.run(&crib, args);
         }
-        assert!(keep(&crib, "other", "another value").stderr.contains(why));
-        assert_eq!(fs::read(crib.path(FILE)).unwrap(), bytes, "{why}: it stays as it is");
+        page.show(&keep(&crib, "other", "another value"));
+        assert_eq!(fs::read(crib.path(FILE)).unwrap(), bytes, "{what}: it stays as it is");
     };
     let changed = |at: usize| {
         let mut bytes = whole.clone();
         bytes[at] ^= 1;
         bytes
     };
-    refused(b"", "it is not a secrets file");
-    refused(b"{\"secrets\":[]}", "it is not a secrets file");
-    refused(&whole[..30], "it is truncated");
-    refused(&whole[..whole.len() - 1], "it was changed or damaged");
-    refused(&changed(16), "it has version 0 of the format");
-    refused(&changed(40), "it was changed or damaged");
-    refused(&changed(whole.len() - 1), "it was changed or damaged");
+    refused(b"", "an empty file");
+    refused(b"{\"secrets\":[]}", "another file");
+    refused(&whole[..30], "a part of the head");
+    refused(&whole[..whole.len() - 1], "without the last byte");
+    refused(&changed(16), "another version");
+    refused(&changed(40), "another byte of the head");
+    refused(&changed(whole.len() - 1), "another last byte");
     fs::write(crib.path("secrets/secrets.enc.key"), &key[..31]).unwrap();
-    refused(&whole, "has 31 bytes instead of 32");
+    refused(&whole, "a key file without its last byte");
     fs::write(crib.path("secrets/secrets.enc.key"), [7; 32]).unwrap();
-    refused(&whole, "or its key file belongs to another file");
+    refused(&whole, "another key");
     fs::remove_file(crib.path("secrets/secrets.enc.key")).unwrap();
-    refused(&whole, "its key is missing");
+    refused(&whole, "no key file");
     fs::write(crib.path("secrets/secrets.enc.key"), &key).unwrap();
     fs::set_permissions(crib.path("secrets/secrets.enc.key"), Permissions::from_mode(0o600)).unwrap();
     assert_eq!(names(&crib), ["github"]);
+    page.matches("secret/damaged");
 }
 
 #[test]
 fn what_others_may_read_or_put_in_its_place_is_refused() {
+    let page = Page::new();
     let crib = Crib::new();
     keep(&crib, "github", CANARY);
-    let refused = |why: &str| {
-        let ran = crib.run(&["secret", "list"]);
-        assert!(ran.code == Some(1) && ran.stderr.contains(why), "{why}: {ran:?}");
-        assert_ne!(keep(&crib, "other", "another value").code, Some(0), "{why}");
+    let refused = |what: &str| {
+        page.note(what);
+        page.run(&crib, &["secret", "list"]);
+        assert_ne!(keep(&crib, "other", "another value").code, Some(0), "{what}");
     };
     for path in [FILE, "secrets/secrets.enc.key"] {
         for mode in [0o644, 0o640, 0o622] {
             fs::set_permissions(crib.path(path), Permissions::from_mode(mode)).unwrap();
-            refused("run `chmod 600` on it");
+            refused(&format!("{path} with the mode {mode:o}"));
         }
         fs::set_permissions(crib.path(path), Permissions::from_mode(0o600)).unwrap();
         fs::rename(crib.path(path), crib.path("elsewhere")).unwrap();
         symlink(crib.path("elsewhere"), crib.path(path)).unwrap();
-        refused("it is a link");
+        refused(&format!("{path} as a link"));
         fs::remove_file(crib.path(path)).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, crib.path(path), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        refused("it is not a regular file");
+        refused(&format!("{path} as a pipe"));
         fs::remove_file(crib.path(path)).unwrap();
         fs::rename(crib.path("elsewhere"), crib.path(path)).unwrap();
     }
     fs::set_permissions(crib.path("secrets"), Permissions::from_mode(0o777)).unwrap();
     let ran = keep(&crib, "other", "another value");
-    assert!(ran.stderr.contains("belongs to or can be written by someone else"), "{ran:?}");
+    page.show(&ran);
     fs::set_permissions(crib.path("secrets"), Permissions::from_mode(0o700)).unwrap();
     assert_eq!(names(&crib), ["github"]);
+    page.matches("secret/readable");
 }
 
 #[test]
@@ -296,14 +293,12 @@ fn where_no_keyring_can_be_there_is_the_file_alone() {
 
 #[test]
 fn doctor_tells_of_the_store_and_of_no_value() {
+    let page = Page::new();
     let crib = Crib::new();
     keep(&crib, "github", CANARY);
-    let output = |ran: &Ran, word: &str| {
-        assert!(ran.stdout.contains(word) && found(ran.stdout.as_bytes(), CANARY).is_none(), "{ran:?}");
-    };
-    output(&crib.run(&["doctor"]), "ok   secrets     1 stored; ");
+    let output = |ran: &Ran| assert!(found(ran.stdout.as_bytes(), CANARY).is_none(), "{ran:?}");
+    output(&page.run(&crib, &["doctor"]));
     fs::write(crib.path(FILE), "something else").unwrap();
-    let ran = crib.run(&["doctor"]);
-    assert_eq!(ran.code, Some(1));
-    output(&ran, "fail secrets");
+    output(&page.run(&crib, &["doctor"]));
+    page.matches("secret/doctor");
 }

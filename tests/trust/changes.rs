@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use toolcrib::{Audit, Runtime, ToolCall};
 
 use crate::crib::{Crib, guest};
+use crate::screen::Page;
 
 use super::{digest, dump, is_granted, stranger, trust};
 
@@ -55,6 +56,7 @@ fn every_change_of_the_content_ends_trust_until_it_is_reviewed_again() {
 
 #[test]
 fn a_call_reads_its_own_tool_alone_and_a_new_one_is_granted_nothing() {
+    let page = Page::new();
     let crib = stranger();
     trust(&crib);
     let text = fs::read_to_string(crib.path("tools.json")).unwrap();
@@ -64,8 +66,8 @@ fn a_call_reads_its_own_tool_alone_and_a_new_one_is_granted_nothing() {
     crib.manifest(&json!({"tools": [first, second]}));
     assert!(is_granted(&crib, &[]), "the called tool is as it was reviewed");
     assert_eq!(crib.call("second", &json!({}), &[])["receipt"]["granted"], json!([]));
-    let listed = crib.run(&["list"]);
-    assert!(listed.stderr.contains("`tools.json` has changed since it was trusted"), "{listed:?}");
+    page.run(&crib, &["list"]);
+    page.matches("trust/new-tool");
 }
 
 #[test]

@@ -7,14 +7,16 @@ use serde_json::{Value, json};
 use crate::crib::Crib;
 #[cfg(unix)]
 use crate::permissions::terminal::Terminal;
+use crate::screen::Page;
 
 use super::{digest, is_granted, stranger, trust};
 
 #[test]
 fn a_review_shows_requests_in_plain_words_and_grants_nothing_by_itself() {
+    let page = Page::new();
     let crib = stranger();
-    let ran = crib.run(&["trust", "tools.json"]);
-    assert_eq!(ran.code, Some(1), "nobody answered: {ran:?}");
+    page.note("nobody answered");
+    let ran = page.run(&crib, &["trust", "tools.json"]);
     let folder = crib.path("work").canonicalize().unwrap();
     for line in [
         "tools.json is not trusted.",
@@ -25,8 +27,8 @@ fn a_review_shows_requests_in_plain_words_and_grants_nothing_by_itself() {
     ] {
         assert!(ran.stdout.lines().any(|found| found == line), "{line}\n{}", ran.stdout);
     }
-    assert!(ran.stderr.contains("toolcrib trust tools.json --trust=sha256:"), "{}", ran.stderr);
     assert!(!is_granted(&crib, &[]) && !crib.trusted_file().exists());
+    page.matches("trust/review");
 }
 
 #[cfg(unix)]
@@ -45,6 +47,7 @@ fn a_person_at_the_terminal_is_asked_and_only_yes_trusts() {
 #[cfg(unix)]
 #[test]
 fn content_that_changes_during_the_review_is_not_trusted() {
+    let page = Page::new();
     let crib = stranger();
     let mut terminal = Terminal::start(crib.toolcrib(&["trust", "tools.json"]));
     terminal.until("Type yes: ");
@@ -52,29 +55,31 @@ fn content_that_changes_during_the_review_is_not_trusted() {
     fs::write(crib.path("tools.json"), text).unwrap();
     terminal.types("yes\n");
     let left = terminal.end();
-    assert!(left.code == Some(1) && left.terminal.contains("changed during the review"), "{left:?}");
+    assert_eq!(left.code, Some(1), "{left:?}");
+    page.text("terminal", &left.terminal);
     assert!(!crib.trusted_file().exists());
+    page.matches("trust/changed");
 }
 
 #[test]
 fn a_wrong_digest_trusts_nothing_and_names_the_right_one() {
+    let page = Page::new();
     let crib = stranger();
-    let ran = crib.run(&["trust", "tools.json", "--trust=sha256:00"]);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("has another digest") && ran.stderr.contains("sha256:"), "{}", ran.stderr);
+    page.run(&crib, &["trust", "tools.json", "--trust=sha256:00"]);
     assert!(!is_granted(&crib, &[]));
+    page.matches("trust/wrong-digest");
 }
 
 #[test]
 fn records_are_listed_removed_and_described_in_json() {
+    let page = Page::new();
     let crib = stranger();
     let describe = || -> Value { serde_json::from_str(&crib.run(&["trust", "tools.json", "--json"]).stdout).unwrap() };
     let before = describe();
     assert_eq!((&before["state"], &before["items"][0]["name"]), (&json!("unknown"), &json!("env_dump")), "{before}");
     trust(&crib);
     assert_eq!(describe()["state"], "trusted");
-    let list = crib.run(&["trust", "--list"]);
-    assert!(list.code == Some(0) && list.stdout.contains("tools.json"), "{list:?}");
+    page.run(&crib, &["trust", "--list"]);
     let records: Value = serde_json::from_str(&crib.run(&["trust", "--list", "--json"]).stdout).unwrap();
     assert_eq!(records[0]["digest"], json!(digest(&crib.path("tools.json"))), "{records}");
     let text = fs::read_to_string(crib.path("tools.json")).unwrap().replace("TOKEN", "OTHER");
@@ -82,27 +87,27 @@ fn records_are_listed_removed_and_described_in_json() {
     let changed = describe();
     assert_eq!(changed["state"], "changed");
     assert_eq!(changed["changes"], json!([{"name": "env_dump", "kind": "definition", "requests": ["env:OTHER"]}]));
-    let removed = crib.run(&["trust", "--remove", "tools.json"]);
-    assert_eq!(removed.code, Some(0), "{removed:?}");
-    let again = crib.run(&["trust", "--remove", "tools.json"]);
-    assert!(again.code == Some(1) && again.stderr.contains("is not trusted: nothing was changed"), "{again:?}");
+    page.run(&crib, &["trust", "--remove", "tools.json"]);
+    page.run(&crib, &["trust", "--remove", "tools.json"]);
     assert_eq!(describe()["state"], "unknown");
+    page.matches("trust/records");
 }
 
 #[cfg(unix)]
 #[test]
 fn damaged_or_shared_records_trust_nothing() {
+    let page = Page::new();
     use std::os::unix::fs::PermissionsExt;
     let crib = stranger();
     trust(&crib);
     let file = crib.trusted_file();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
-    let ran = crib.run(&["call", "env_dump", "{}"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("trusted.json"), "{ran:?}");
+    page.run(&crib, &["call", "env_dump", "{}"]);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert!(is_granted(&crib, &[]));
     fs::write(&file, "{\"trusted\": [").unwrap();
-    assert_eq!(crib.run(&["call", "env_dump", "{}"]).code, Some(1));
+    page.run(&crib, &["call", "env_dump", "{}"]);
+    page.matches("trust/damaged");
 }
 
 #[test]

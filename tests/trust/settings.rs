@@ -6,6 +6,7 @@ use serde_json::json;
 use toolcrib::source;
 
 use crate::crib::Crib;
+use crate::screen::Page;
 
 /// Crib that nobody trusts, with a settings file.
 fn crib(settings: &str) -> Crib {
@@ -17,24 +18,27 @@ fn crib(settings: &str) -> Crib {
 
 #[test]
 fn an_untrusted_file_allows_nothing_and_silences_no_question() {
+    let page = Page::new();
     let crib = crib("[permissions]\nallow = [\"*\"]\n");
     let call = |flags: &[&str]| crib.outcome("echo", &json!({}), flags);
     assert_eq!(call(&["--ask-tool=echo"]), "denied", "nobody is there to answer");
     let digest = source::digest(&fs::read(crib.path("toolcrib.toml")).unwrap());
-    let ran = crib.run(&["call", "echo", "{}"]);
-    assert!(ran.stderr.contains("`toolcrib.toml` is not trusted") && ran.stderr.contains("1 setting"), "{ran:?}");
-    assert_eq!(crib.run(&["trust", "toolcrib.toml", &format!("--trust={digest}")]).code, Some(0));
-    assert_eq!(crib.run(&["call", "echo", "{}"]).stderr, "");
+    page.run(&crib, &["call", "echo", "{}"]);
+    page.run(&crib, &["trust", "toolcrib.toml", &format!("--trust={digest}")]);
+    assert_eq!(page.run(&crib, &["call", "echo", "{}"]).stderr, "");
+    page.matches("trust/settings");
 }
 
 #[test]
 fn an_untrusted_file_still_asks_and_denies() {
+    let page = Page::new();
     let crib = crib("[permissions]\nask = [\"echo\"]\ndeny = [\"empty\"]\n");
     for tool in ["echo", "empty"] {
         assert_eq!(crib.outcome(tool, &json!({}), &[]), "denied", "{tool}");
     }
-    let ran = crib.run(&["call", "echo", "{}"]);
-    assert!(!ran.stderr.contains("not trusted"), "it requests nothing: {}", ran.stderr);
+    page.note("it requests nothing");
+    page.run(&crib, &["call", "echo", "{}"]);
+    page.matches("trust/asks");
 }
 
 #[test]
@@ -58,47 +62,35 @@ fn routes_of_an_untrusted_file_reroute_nothing() {
 
 #[test]
 fn a_comment_ends_trust_and_the_review_says_that_no_setting_changed() {
+    let page = Page::new();
     let crib = crib("[permissions]\nallow = [\"echo\"]\n");
     let digest = source::digest(&fs::read(crib.path("toolcrib.toml")).unwrap());
-    assert_eq!(crib.run(&["trust", "toolcrib.toml", &format!("--trust={digest}")]).code, Some(0));
+    page.run(&crib, &["trust", "toolcrib.toml", &format!("--trust={digest}")]);
     fs::write(crib.path("toolcrib.toml"), "# mine\n[permissions]\nallow = [ \"echo\" ]\n").unwrap();
-    let ran = crib.run(&["trust", "toolcrib.toml"]);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    let words = "\nChanges:\n  the text of toolcrib.toml changed, and no setting, tool or program in it\n";
-    assert!(ran.stdout.contains(words), "{ran:?}");
+    page.run(&crib, &["trust", "toolcrib.toml"]);
     let described = crib.run(&["trust", "toolcrib.toml", "--json"]).stdout;
     assert!(described.contains(r#""changes":[{"name":"toolcrib.toml","kind":"text"}]"#), "{described}");
+    page.matches("trust/comment");
 }
 
 #[test]
 fn a_review_names_the_denials_that_are_gone() {
+    let page = Page::new();
     let allow = "[permissions]\nallow = [\"echo\"]\n";
     let crib = crib(&format!("{allow}ask = [\"echo\"]\ndeny = [\"empty\", \"other\"]\n[deny]\nmodel = true\n"));
     let file = crib.path("toolcrib.toml");
     let digest = source::digest(&fs::read(&file).unwrap());
-    assert_eq!(crib.run(&["trust", "toolcrib.toml", &format!("--trust={digest}")]).code, Some(0));
+    page.run(&crib, &["trust", "toolcrib.toml", &format!("--trust={digest}")]);
     let review = |rest: &str, flags: &[&str]| {
         fs::write(&file, format!("{allow}{rest}")).unwrap();
-        crib.run(&[&["trust", "toolcrib.toml"], flags].concat()).stdout
+        page.text("toolcrib.toml", fs::read_to_string(&file).unwrap());
+        page.run(&crib, &[&["trust", "toolcrib.toml"], flags].concat());
     };
-    let changed = review("ask = [\"echo\"]\ndeny = [\"other\", \"new\"]\n[deny]\nmodel = false\n", &[]);
-    let wanted = "\nChanges:\n  permissions.deny has another value\n    no longer: permissions.deny = empty\n  deny.model has \
-                  another value\n    no longer: deny.model = true\n\nTrust would allow:\n";
-    assert!(changed.contains(wanted), "{changed}");
-    let removed = review("", &[]);
-    for line in [
-        "  permissions.ask was removed\n    no longer: permissions.ask = echo\n",
-        "  permissions.deny was removed\n    no longer: permissions.deny = empty\n    no longer: permissions.deny = other\n",
-        "  deny.model was removed\n    no longer: deny.model = true\n",
-    ] {
-        assert!(removed.contains(line), "{line}: {removed}");
-    }
-    assert!(!removed.contains("the text of"), "{removed}");
-    let described = review("", &["--json"]);
-    assert!(
-        described.contains(r#"{"name":"permissions.ask","kind":"removed","lifted":["permissions.ask = echo"]}"#),
-        "{described}"
-    );
+    page.text("toolcrib.toml", fs::read_to_string(&file).unwrap());
+    review("ask = [\"echo\"]\ndeny = [\"other\", \"new\"]\n[deny]\nmodel = false\n", &[]);
+    review("", &[]);
+    review("", &["--json"]);
+    page.matches("trust/denials-gone");
 }
 
 #[test]
