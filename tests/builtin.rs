@@ -8,6 +8,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran, toolbox};
+use crate::screen::Page;
 
 /// Part of the hint that the tools are the built-in ones.
 const HINT: &str = "the tools are the built-in ones; `toolcrib init` creates a project with them";
@@ -38,9 +39,9 @@ fn calculated(ran: &Ran) {
 
 #[test]
 fn a_folder_without_a_project_has_the_shipped_tools_and_a_hint_says_so() {
+    let page = Page::new();
     let crib = Crib::new();
-    let ran = crib.run(&["list"]);
-    assert!(ran.code == Some(0) && ran.stderr.contains(HINT), "{ran:?}");
+    let ran = page.run(&crib, &["list"]);
     let rows: Vec<&str> = ran.stdout.lines().skip(1).collect();
     assert_eq!(rows.len(), shipped().len());
     assert!(rows.iter().all(|row| row.contains("  built in  ")), "{ran:?}");
@@ -51,15 +52,14 @@ fn a_folder_without_a_project_has_the_shipped_tools_and_a_hint_says_so() {
         // Trust grants the requests of a definition, and no folder and no host.
         assert_eq!(tool["granted"] == json!([]), tool["name"] != "summarize", "{tool}");
     }
-    let ran = crib.run(&CALL);
+    page.note("a call that succeeds needs no hint");
+    let ran = page.run(&crib, &CALL);
     calculated(&ran);
-    assert!(!ran.stderr.contains(HINT), "a call that succeeds needs no hint: {ran:?}");
-    let ran = crib.run(&["call", "calc"]);
-    assert!(ran.code == Some(1) && ran.stderr.matches(HINT).count() == 1, "{ran:?}");
-    let ran = crib.run(&["call", "fs_list_dir", r#"{"path":"."}"#]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("--allow-read=DIR"), "{ran:?}");
-    let ran = crib.run(&["call", "fs_list_dir", r#"{"path":"."}"#, "--allow-read=work"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = page.run(&crib, &["call", "calc"]);
+    assert!(ran.stderr.matches(HINT).count() == 1, "{ran:?}");
+    page.run(&crib, &["call", "fs_list_dir", r#"{"path":"."}"#]);
+    page.run(&crib, &["call", "fs_list_dir", r#"{"path":"."}"#, "--allow-read=work"]);
+    page.matches("builtin/hint");
 }
 
 #[test]
@@ -76,39 +76,36 @@ fn the_hints_about_the_tools_are_those_of_the_beginning_of_a_conversation() {
 
 #[test]
 fn the_tools_are_shown_as_a_part_of_the_program() {
+    let page = Page::of_programs();
     let crib = Crib::new();
-    let ran = crib.run(&["inspect", "calculate"]);
-    assert!(ran.stdout.contains("built in, as trusted as this program (tool["), "{ran:?}");
+    page.run(&crib, &["inspect", "calculate"]);
     let ran = crib.run(&["inspect", "calculate", "--tools", "builtin", "--json"]);
     let output: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
     assert_eq!(output["source"]["builtin"], true);
     for flags in [&[][..], &["--tools", "builtin"]] {
-        let ran = crib.run(&[&["doctor"], flags].concat());
-        let wanted = "ok   tools       built in, as trusted as this program: no problems found";
-        assert!(ran.stdout.contains(wanted), "{ran:?}");
+        page.run(&crib, &[&["doctor"], flags].concat());
     }
-    let ran = crib.run(&["trust", "builtin"]);
-    assert!(ran.code == Some(0) && ran.stdout.contains(" is trusted.") && ran.stderr.is_empty(), "{ran:?}");
-    let ran = crib.run(&["validate", "builtin"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "1 source, no problems found\n"), "{ran:?}");
+    page.run(&crib, &["trust", "builtin"]);
+    page.run(&crib, &["validate", "builtin"]);
     let ran = crib.run(&["mcp", "config", "cursor", "--tools", "builtin", "--json"]);
     let output: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
     assert_eq!(output["entry"]["args"], json!(["mcp", "--tools", "builtin"]), "{output}");
+    page.matches("builtin/shown");
 }
 
 #[test]
 fn the_name_adds_them_to_a_project_that_does_not_have_them() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["echo"]);
     let ran = crib.run(&["list", "--json"]);
     assert_eq!((names(&listed(&ran)), ran.stderr.as_str()), (vec!["echo"], ""));
-    let ran = crib.run(&CALL);
-    assert!(ran.code == Some(1) && ran.stderr.contains("unknown tool: calculate"), "{ran:?}");
-    let ran = crib.run(&[&["--color", "never"], &CALL[..], &["--tools", "builtin"]].concat());
+    page.run(&crib, &CALL);
+    let ran = page.run(&crib, &[&["--color", "never"], &CALL[..], &["--tools", "builtin"]].concat());
     calculated(&ran);
-    assert!(!ran.stderr.contains(HINT), "{ran:?}");
     let tools = listed(&crib.run(&["list", "--json", "--tools", "tools.json", "--tools", "builtin"]));
     assert_eq!((tools.len(), &tools[0]["name"]), (shipped().len() + 1, &json!("echo")));
     assert_eq!((&tools[0]["source"]["builtin"], &tools[1]["source"]["builtin"]), (&json!(false), &json!(true)));
+    page.matches("builtin/added");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::crib::Crib;
+use crate::screen::Page;
 
 /// Creates a crib with one tool, `t`, from a guest, with more in its entry.
 fn crib(guest: &str, more: Value) -> Crib {
@@ -79,17 +80,18 @@ fn an_internal_field_is_refused_wherever_its_schema_says_so() {
 
 #[test]
 fn a_schema_whose_checks_would_never_end_is_refused_before_any_call() {
+    let page = Page::new();
     let both = |n: usize| json!({"allOf": [{"$ref": format!("#/$defs/d{n}")}, {"$ref": format!("#/$defs/d{n}")}]});
     let mut defs: serde_json::Map<_, _> = (0..40).map(|n| (format!("d{n}"), both(n + 1))).collect();
     defs.insert("d40".into(), json!({"type": "object"}));
     let crib = crib("echo", json!({"schema": {"$ref": "#/$defs/d0", "$defs": defs}}));
-    let ran = crib.run(&["call", "t", "{}"]);
-    let expected = "schema: its references cause more than 100000 checks of one value";
-    assert!(ran.code == Some(1) && ran.stderr.contains(expected), "{ran:?}");
+    page.run(&crib, &["call", "t", "{}"]);
+    page.matches("schema/endless");
 }
 
 #[test]
 fn a_schema_too_large_or_that_leads_outside_is_refused_and_nothing_is_fetched() {
+    let page = Page::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let here = listener.local_addr().unwrap();
@@ -107,9 +109,7 @@ fn a_schema_too_large_or_that_leads_outside_is_refused_and_nothing_is_fetched() 
     ] {
         let crib = crib("echo", json!({ "schema": schema }));
         let started = std::time::Instant::now();
-        let ran = crib.run(&["call", "t", "{}"]);
-        assert_eq!(ran.code, Some(1), "{expected}: {ran:?}");
-        assert!(ran.stderr.contains(expected), "expected {expected:?} in {}", ran.stderr);
+        page.run(&crib, &["call", "t", "{}"]);
         assert!(started.elapsed().as_secs() < 20, "{expected}: {:?}", started.elapsed());
     }
     assert!(listener.accept().is_err(), "nobody came to fetch anything");
@@ -117,8 +117,8 @@ fn a_schema_too_large_or_that_leads_outside_is_refused_and_nothing_is_fetched() 
     let giant = fs::read_to_string(crib.path("tools.json")).unwrap();
     let more = format!("\"schema\":{{\"enum\":[{}0]}},\"name\"", "123456789,".repeat(5 << 20));
     fs::write(crib.path("tools.json"), giant.replacen("\"name\"", &more, 1)).unwrap();
-    let ran = crib.run(&["call", "t", "{}"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("larger than the 8388608 bytes allowed"), "{ran:?}");
+    page.run(&crib, &["call", "t", "{}"]);
+    page.matches("schema/too-large");
 }
 
 #[test]

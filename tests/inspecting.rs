@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::crib::{Crib, Ran, guest, toolbox};
+use crate::crib::{Crib, guest, toolbox};
+use crate::screen::Page;
 
 /// Component with only these imports.
 fn importing(imports: &str) -> String {
@@ -40,10 +41,6 @@ fn asks(component: &Value) -> Vec<(String, Value)> {
     asks.iter().map(|asked| (asked["capability"].as_str().unwrap().to_owned(), grants(asked))).collect()
 }
 
-fn refused(ran: &Ran, told: &str) {
-    assert!(ran.code == Some(1) && ran.stdout.is_empty() && ran.stderr.contains(told), "expected {told:?}: {ran:?}");
-}
-
 #[test]
 fn a_shipped_tool_shows_what_it_could_ask_for_and_who_grants_it() {
     let crib = Crib::new();
@@ -68,38 +65,38 @@ fn a_shipped_tool_shows_what_it_could_ask_for_and_who_grants_it() {
 
 #[test]
 fn the_tool_of_a_manifest_shows_its_component_too() {
+    let page = Page::of_programs();
     let crib = Crib::with_guests(&["echo"]);
     let output = inspect(&crib, &["echo"]);
     let component = &output["component"];
     assert_eq!((&component["kind"], &component["tools"]), (&json!("command"), &json!(["echo"])));
     assert_eq!(component["digest"], output["program"]["digest"]);
-    let sheet = crib.run(&["inspect", "echo"]).stdout;
-    for line in
-        ["\n  kind      command, ", "\n  exports   wasi:cli/run@0.2.", "\nCOULD REQUEST ", "\nstandard streams "]
-    {
-        assert!(sheet.contains(line), "expected {line:?} in {sheet}");
-    }
+    page.run(&crib, &["inspect", "echo"]);
+    page.matches("inspect/manifest");
 }
 
 #[test]
 fn what_imports_nothing_is_proven_pure() {
+    let page = Page::new();
     let crib = Crib::new();
     let (component, sheet) = shown(&crib, "(component (component (core module)) (core module))");
     assert_eq!((&component["pure"], &component["asks"]), (&json!("it imports nothing"), &json!([])));
     assert_eq!((&component["kind"], &component["coreModules"]), (&json!("component"), &json!(2)));
-    let said = "pure      proven: it can reach nothing but what it is given, for it imports nothing\n";
-    assert!(sheet.contains(said) && !sheet.contains("COULD REQUEST"), "{sheet}");
+    page.text("no import", &sheet);
     let types = r#"(import "a:b/types" (instance (type (record (field "x" u8))) (export "t" (type (eq 0)))))"#;
     let (component, sheet) = shown(&crib, &importing(types));
     assert_eq!(component["pure"], json!("it imports only type definitions, without functions"));
-    assert!(sheet.contains("\ntype definitions only  always available\n") && sheet.contains("a:b/types"), "{sheet}");
+    page.text("types alone", &sheet);
     let one = interface("a:b/c", "f");
     let (component, sheet) = shown(&crib, &importing(&[types, &one].concat()));
-    assert!(component["pure"].is_null() && !sheet.contains("proven"), "{sheet}");
+    assert!(component["pure"].is_null(), "{sheet}");
+    page.text("a function", &sheet);
+    page.matches("inspect/pure");
 }
 
 #[test]
 fn every_kind_of_import_has_its_words() {
+    let page = Page::new();
     let crib = Crib::new();
     let imports = [
         ("wasi:sockets/tcp@0.2.0", "connect"),
@@ -125,21 +122,16 @@ fn every_kind_of_import_has_its_words() {
     assert_eq!(unknown[0]["cannotLink"], "not available to tools");
     assert_eq!(unknown[1]["cannotLink"], "it has another version, and `0.2` is linked");
     assert_eq!(output["asks"][1]["interfaces"][0].get("cannotLink"), None);
-    for line in [
-        "\nCOULD REQUEST    GRANTED BY\nunknown          cannot be linked\nsockets          never granted\nhttp (outgoing)  --allow-net\n",
-        "\nunknown          acme:secret/door@7.0.0            open\n                 wasi:filesystem/types@0.3.0       stat\n",
-        "\nCANNOT BE LINKED             WHY\nacme:secret/door@7.0.0       not available to tools\n",
-    ] {
-        assert!(sheet.contains(line), "expected {line:?} in {sheet}");
-    }
+    page.text("inspect", &sheet);
     assert!(!sheet.contains('\u{1b}'), "{sheet}");
-    let coloured = crib.run(&["inspect", "tools/bin/n.wasm", "--color=always"]).stdout;
-    assert!(coloured.contains("\u{1b}[1;31munknown          cannot be linked\u{1b}[0m"), "{coloured:?}");
+    page.run(&crib, &["inspect", "tools/bin/n.wasm", "--color=always"]);
     assert!(crib.logs().is_empty(), "nothing ran");
+    page.matches("inspect/imports");
 }
 
 #[test]
 fn a_core_module_is_told_by_its_functions() {
+    let page = Page::new();
     let crib = Crib::new();
     let text = r#"(module
         (import "wasi_snapshot_preview1" "fd_write" (func (param i32 i32 i32 i32) (result i32)))
@@ -149,12 +141,13 @@ fn a_core_module_is_told_by_its_functions() {
     assert_eq!((&output["kind"], &output["exports"]), (&json!("module"), &Value::Null));
     let found: Vec<_> = asks(&output).into_iter().map(|(capability, _)| capability).collect();
     assert_eq!(found, ["unknown", "files", "streams"]);
-    assert!(sheet.contains("kind      core module for WASI preview 1\n"), "{sheet}");
-    assert!(sheet.contains("env               of a core module only imports from `wasi_snapshot_preview1`"), "{sheet}");
+    page.text("inspect", &sheet);
+    page.matches("inspect/core-module");
 }
 
 #[test]
 fn what_a_component_says_of_itself_is_shown_and_has_no_power() {
+    let page = Page::new();
     let crib = Crib::new();
     let text = r#"(component $shiny
         (@custom "version" "1.2.3") (@custom "licenses" "MIT") (@custom "homepage" "https://example.com/")
@@ -166,81 +159,74 @@ fn what_a_component_says_of_itself_is_shown_and_has_no_power() {
     assert_eq!(metadata["description"], "a\u{1b}[2Jb\u{202e}\nc");
     assert_eq!(metadata["producers"], json!([{"field": "language", "name": "Rust", "version": "1.95"}]));
     assert_eq!((&metadata["authors"], &output["notes"]), (&Value::Null, &json!(["`authors`: it is not UTF-8"])));
-    for line in [
-        "\nMETADATA     FROM THE AUTHOR (NOT VERIFIED)\nname         shiny\nversion      1.2.3\n",
-        "\ndescription  a\\u{1b}[2Jb\\u{202e} c\n",
-        "\nlanguage     Rust 1.95",
-        "\n  note      `authors`: it is not UTF-8\n",
-    ] {
-        assert!(sheet.contains(line), "expected {line:?} in {sheet}");
-    }
+    page.text("inspect", &sheet);
     assert!(!sheet.contains(['\u{1b}', '\u{202e}']), "{sheet:?}");
     let (_, sheet) = shown(&crib, &importing(r#"(import "a-b" (func)) (@custom "name\1b[2J" "")"#));
-    assert!(sheet.contains("CANNOT BE LINKED  WHY\na-b               not available to tools"), "{sheet}");
+    page.text("a hostile name", &sheet);
+    page.matches("inspect/metadata");
 }
 
 #[test]
 fn a_component_of_several_tools_lists_them() {
+    let page = Page::of_programs();
     let crib = Crib::new();
     let file = guest("rich");
     let output = inspect(&crib, &[file.to_str().unwrap()]);
     let tools = output["component"]["tools"].as_array().unwrap().clone();
     assert!(tools.len() > 1 && output["component"]["kind"] == "rich" && output.get("name").is_none(), "{output}");
-    let ran = crib.run(&["inspect", file.to_str().unwrap()]);
+    page.run(&crib, &["inspect", file.to_str().unwrap()]);
     let first = tools[0].as_str().unwrap();
-    assert!(ran.stdout.contains(&format!("\n  tools     {first}, ")), "{ran:?}");
-    assert!(ran.stderr.contains(&format!("run `toolcrib inspect {first} --tools ")), "{ran:?}");
     let one = inspect(&crib, &[first, "--tools", file.to_str().unwrap()]);
     assert_eq!((&one["name"], &one["component"]["tools"]), (&json!(first), &json!(tools)));
+    page.matches("inspect/several");
 }
 
 #[test]
 fn a_component_that_is_no_tool_is_shown_with_why() {
+    let page = Page::new();
     let crib = Crib::new();
     let (output, sheet) = shown(&crib, r#"(component (@custom "toolcrib:tool" "{\"description\": \"x\"}"))"#);
     assert_eq!((&output["tools"], &output["pure"]), (&json!([]), &json!("it imports nothing")));
     assert!(output["problem"].as_str().unwrap().contains("name is required"), "{output}");
-    assert!(sheet.contains("\n  no tool   descriptor: name is required"), "{sheet}");
+    page.text("inspect", &sheet);
     fs::copy(guest("echo"), crib.path("echo.bin")).unwrap();
     let output = inspect(&crib, &["./echo.bin"]);
     assert!(output["component"]["problem"].as_str().unwrap().contains("end in `.wasm`"), "{output}");
+    page.matches("inspect/no-tool");
 }
 
 #[test]
 fn what_is_no_webassembly_is_refused() {
+    let page = Page::new();
     let crib = Crib::new();
     fs::write(crib.path("n.wasm"), "hello").unwrap();
     fs::write(crib.path("n.txt"), "hello").unwrap();
     fs::write(crib.path("m.wasm"), b"\0asm\x02\0\0\0").unwrap();
     for file in ["n.wasm", "./n.txt", "m.wasm"] {
-        refused(&crib.run(&["inspect", file]), "not a WebAssembly component or module");
+        page.run(&crib, &["inspect", file]);
     }
     let huge = fs::File::create(crib.path("huge.wasm")).unwrap();
     huge.set_len(1 << 30).unwrap();
-    refused(&crib.run(&["inspect", "huge.wasm"]), "more than the 67108864 bytes that are loaded");
+    page.run(&crib, &["inspect", "huge.wasm"]);
+    page.matches("inspect/no-webassembly");
 }
 
 #[test]
 fn a_file_that_does_not_exist_is_named_with_a_hint() {
+    let page = Page::new();
     let crib = Crib::new();
-    for file in ["absent.wasm", "absent.md", "absent.tool.json", "./absent"] {
-        refused(&crib.run(&["inspect", file]), &format!("error: `{file}` does not exist\nhint: check the path"));
+    for file in ["absent.wasm", "absent.md", "absent.tool.json", "./absent", "absent"] {
+        page.run(&crib, &["inspect", file]);
     }
-    let neither = "error: unknown tool: absent\nhint: there is no file of this name either";
-    refused(&crib.run(&["inspect", "absent"]), neither);
+    page.note("a folder with a project and without tools");
     fs::write(crib.path("toolcrib.lock"), "version = 1\n").unwrap();
-    let neither = "error: neither a tool nor a file is named `absent`\ncause: no tools found: ";
-    refused(&crib.run(&["inspect", "absent"]), neither);
+    page.run(&crib, &["inspect", "absent"]);
+    page.note("a folder with tools");
     crib.manifest(&json!({"tools": [crib.entry("echo")]}));
-    refused(
-        &crib.run(&["inspect", "absent"]),
-        "error: unknown tool: absent\nhint: there is no file of this name either",
-    );
+    page.run(&crib, &["inspect", "absent"]);
     fs::write(crib.path("present"), "").unwrap();
-    refused(
-        &crib.run(&["inspect", "present"]),
-        "hint: to inspect the file of this name, use `toolcrib inspect ./present`",
-    );
+    page.run(&crib, &["inspect", "present"]);
+    page.matches("inspect/absent");
 }
 
 /// Encodes a section: its number, its size as LEB128, its content.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use toolcrib::{Outcome, Runtime, ToolCall};
 
 use crate::crib::{Crib, guest};
+use crate::screen::Page;
 
 /// Maximum delay of a call on a busy machine before a test reports a hang.
 const BOUND: Duration = Duration::from_secs(20);
@@ -210,6 +211,7 @@ fn arguments_over_the_cap_are_refused() {
 
 #[test]
 fn a_schema_that_multiplies_itself_is_refused_at_load() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["empty"]);
     let mut definitions = json!({"d0": {"type": "object"}});
     for level in 1..40 {
@@ -219,9 +221,8 @@ fn a_schema_that_multiplies_itself_is_refused_at_load() {
     crib.manifest(&json!({"tools": [{
         "name": "n", "command": ["./tools/bin/empty"], "schema": {"$ref": "#/$defs/d39", "$defs": definitions}
     }]}));
-    let ran = crib.run(&["call", "n", "{}"]);
-    assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("tool \"n\": schema: "), "{}", ran.stderr);
+    page.run(&crib, &["call", "n", "{}"]);
+    page.matches("schema/multiplied");
 }
 
 #[test]

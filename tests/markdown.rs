@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::crib::Crib;
+use crate::screen::Page;
 
 /// Creates a crib with these files.
 fn with_files(files: &[(&str, &str)]) -> Crib {
@@ -112,12 +113,13 @@ fn each_wrong_field_and_the_script_have_a_line_with_its_place() {
 
 #[test]
 fn a_tool_without_a_script_and_a_component_is_warned_of() {
+    let page = Page::new();
     let expected = "tool \"e\": it has neither `script` nor `component`, so no call can run it";
     let crib = with_files(&[("e.md", "---\nparameters: {}\n---\n")]);
-    let ran = crib.run(&["validate", "e.md"]);
+    let ran = page.run(&crib, &["validate", "e.md"]);
     assert_eq!((ran.code, ran.stdout), (Some(0), format!("warning: e.md:1:1: {expected}\n")));
-    let ran = crib.run(&["list", "--tools", "e.md"]);
-    assert!(ran.stderr.contains(expected), "{ran:?}");
+    page.run(&crib, &["list", "--tools", "e.md"]);
+    page.matches("markdown/no-script");
 }
 
 #[test]
@@ -180,6 +182,7 @@ fn what_the_project_says_is_told_in_the_formats_words() {
 
 #[test]
 fn validate_tells_everything_and_a_load_what_cannot_be_parsed_or_all_that_is_invalid() {
+    let page = Page::new();
     let invalid = "---\ntimeout_ms: -1\n---\n";
     let crib = with_files(&[
         ("a.md", invalid),
@@ -201,9 +204,8 @@ fn validate_tells_everything_and_a_load_what_cannot_be_parsed_or_all_that_is_inv
     fs::remove_file(crib.path("c.md")).unwrap();
     let joined = "invalid config: tool \"a\" timeout_ms must be >= 0; tool \"b\" timeout_ms must be >= 0";
     assert_eq!(load(), format!("{}: {joined}", crib.dir.path().display()));
-    let listed = crib.run(&["list", "--strict", "--tools", "."]);
-    assert_eq!(listed.code, Some(1));
-    assert!(listed.stderr.contains(joined), "{listed:?}");
+    page.run(&crib, &["list", "--strict", "--tools", "."]);
+    page.matches("markdown/validate");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::crib::Crib;
+use crate::screen::Page;
 
 /// Core module for WASI preview 1, as compilers emit it: copies standard input to standard output.
 const PREVIEW_1: &str = r#"(module
@@ -33,55 +34,48 @@ fn a_core_module_for_preview_1_runs_as_it_is() {
 
 #[test]
 fn a_folder_of_components_is_a_source() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["echo", "empty"]);
     fs::remove_file(crib.path("tools.json")).unwrap();
     let ran = crib.run(&["list", "--json", "--tools", "tools/bin"]);
     assert!(ran.stdout.contains("\"echo\"") && ran.stdout.contains("\"empty\""), "{ran:?}");
-    let ran = crib.run(&["call", "echo", "{\"a\":1}", "--tools", "tools/bin"]);
-    assert_eq!(ran.stdout, "{\"a\":1}\n");
-    let ran = crib.run(&["call", "echo", "{}", "--tools", "work"]);
-    let forms = "no `tools.json`, no Agent Tool record (`NAME.tool.json`), no component (`NAME.wasm`), no Markdown tool (`NAME.md`)";
-    assert!(ran.stderr.contains(&format!("error: work: no tools found in this folder: {forms}\n")), "{ran:?}");
+    page.run(&crib, &["call", "echo", "{\"a\":1}", "--tools", "tools/bin"]);
+    page.run(&crib, &["call", "echo", "{}", "--tools", "work"]);
     crib.manifest(&json!({"tools": []}));
-    let ran = crib.run(&["call", "echo", "{}", "--tools", "work"]);
-    assert!(ran.stderr.contains("; its parent folder has a `tools.json`\n"), "{ran:?}");
+    page.run(&crib, &["call", "echo", "{}", "--tools", "work"]);
     fs::write(crib.path("work/Cargo.toml"), "").unwrap();
-    let ran = crib.run(&["list", "--tools", "work"]);
-    assert!(ran.stderr.contains("; it is a Rust package, and `toolcrib build` builds its component\n"), "{ran:?}");
-    let ran = crib.run(&["call", "x", "{}", "--tools", "work/x.wasm"]);
-    assert!(ran.stderr.contains("hint: build or copy the component to `work/x.wasm` (`toolcrib build work` builds the Rust package there), or "), "{ran:?}");
+    page.run(&crib, &["list", "--tools", "work"]);
+    page.run(&crib, &["call", "x", "{}", "--tools", "work/x.wasm"]);
+    page.matches("list/folder");
 }
 
 #[test]
 fn two_tools_of_one_name_are_refused_and_both_sources_named() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["echo"]);
-    let ran = crib.run(&["list", "--tools", "tools.json", "--tools", "tools/bin/echo.wasm"]);
-    assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("tool `echo` is defined twice: in "), "{ran:?}");
-    assert!(ran.stderr.contains("tools.json (tool[0])") && ran.stderr.contains("tools/bin/echo.wasm"), "{ran:?}");
+    page.run(&crib, &["list", "--tools", "tools.json", "--tools", "tools/bin/echo.wasm"]);
+    page.matches("list/same-name");
 }
 
 #[test]
 fn two_tools_whose_names_look_alike_are_refused_and_both_named() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["echo"]);
     let entry = |name: &str| json!({"name": name, "command": ["./tools/bin/echo"]});
     for like in ["Read_File", "read-file", "read file", "read_fi1e", "r\u{435}ad_file", "read\u{200b}_file"] {
         crib.manifest(&json!({"tools": [entry("read_file"), entry("write_file"), entry(like)]}));
         for command in [&["call", "read_file", "{}"][..], &["list"], &["validate", "tools.json"]] {
-            let ran = crib.run(command);
-            assert_eq!(ran.code, Some(1), "{like:?}: {ran:?}");
-            let output = ran.stdout + &ran.stderr;
-            let wanted = "tools.json (tool[2]) looks like `read_file` in ";
-            assert!(output.contains(wanted) && output.contains("tools.json (tool[0])"), "{like:?}: {output}");
+            page.run(&crib, command);
         }
     }
     // An alias counts as a name, and so do the names of the host's own tools.
     let mut alias = entry("other");
     alias["interface"] = json!({"aliases": ["READ_FILE"]});
     crib.manifest(&json!({"tools": [entry("read_file"), alias]}));
-    assert!(crib.run(&["list"]).stderr.contains("tool `READ_FILE` in "));
+    page.run(&crib, &["list"]);
     crib.manifest(&json!({"tools": [entry("Read-Result")]}));
-    assert!(crib.run(&["list"]).stderr.contains("looks like"), "the host's own `read_result`");
+    assert!(page.run(&crib, &["list"]).stderr.contains("looks like"), "the host's own `read_result`");
+    page.matches("list/look-alike");
 }
 
 #[test]

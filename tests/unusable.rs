@@ -11,6 +11,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::crib::Crib;
+use crate::screen::Page;
 
 /// Advice for every program of WASI 0.3.
 const WASI_0_3: &str = "built for WASI 0.3, which is not supported; build it for WASI 0.2 (wasm32-wasip2)";
@@ -47,19 +48,9 @@ const BAD: [(&str, &str); 4] = [
 
 #[test]
 fn each_bad_tool_is_named_in_a_warning_and_the_others_are_listed() {
+    let page = Page::new();
     let crib = mixed();
-    let ran = crib.run(&["list"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let (usable, disabled) = ran.stdout.split_once("\n\n").unwrap();
-    assert!(usable.contains("\necho ") && disabled.starts_with("DISABLED"), "{ran:?}");
-    for (name, why) in BAD {
-        let row = disabled.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {ran:?}"));
-        assert!(row.contains(why), "{row}");
-        let warned = ran.stderr.lines().find(|line| line.contains(&format!("tool \"{name}\"")));
-        let warned = warned.unwrap_or_else(|| panic!("{name}: {ran:?}"));
-        assert!(warned.starts_with("warning: tools.json: ") && warned.contains(why), "{warned}");
-        assert!(warned.ends_with("; the tool is disabled"), "{warned}");
-    }
+    page.run(&crib, &["list"]);
     let listed: Value = serde_json::from_str(&crib.run(&["list", "--json"]).stdout).unwrap();
     let of = |name: &str| listed.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap().clone();
     assert_eq!(of("echo")["disabled"], Value::Null);
@@ -69,27 +60,29 @@ fn each_bad_tool_is_named_in_a_warning_and_the_others_are_listed() {
         assert_eq!(output["granted"], json!([]), "{output}");
     }
     assert!(crib.logs().is_empty(), "nothing ran");
+    page.matches("unusable/list");
 }
 
 #[test]
 fn a_schema_leaves_a_bad_tool_out_and_an_inspection_shows_its_reason() {
+    let page = Page::new();
     let crib = mixed();
-    let schema: Value = serde_json::from_str(&crib.run(&["schema"]).stdout).unwrap();
+    let schema: Value = serde_json::from_str(&page.run(&crib, &["schema"]).stdout).unwrap();
     let names: Vec<_> = schema.as_array().unwrap().iter().map(|one| &one["function"]["name"]).collect();
     assert_eq!(names, ["echo"]);
     for (name, why) in BAD {
-        let asked = crib.run(&["schema", name]);
-        assert!(asked.code == Some(1) && asked.stderr.contains(why), "{asked:?}");
-        let sheet = crib.run(&["inspect", name]);
-        assert!(sheet.code == Some(0) && sheet.stdout.contains(why), "{sheet:?}");
+        page.run(&crib, &["schema", name]);
+        page.run(&crib, &["inspect", name]);
         let output: Value = serde_json::from_str(&crib.run(&["inspect", name, "--json"]).stdout).unwrap();
         assert_eq!(output["callable"], false, "{output}");
         assert!(output["reason"].as_str().is_some_and(|output| output.contains(why)), "{output}");
     }
+    page.matches("unusable/inspect");
 }
 
 #[test]
 fn a_call_of_a_bad_tool_fails_with_its_reason_and_leaves_one_record() {
+    let page = Page::new();
     let crib = mixed();
     assert_eq!(crib.outcome("echo", &json!({"a": 1}), &[]), "ok");
     for (count, (name, why)) in BAD.into_iter().enumerate() {
@@ -102,17 +95,14 @@ fn a_call_of_a_bad_tool_fails_with_its_reason_and_leaves_one_record() {
         let record = records.last().unwrap();
         assert_eq!((&record["tool"], &record["outcome"]), (&json!(name), &json!("bad-component")), "{record}");
     }
-    let ran = crib.run(&["call", "missing"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "{\"error\":\"program not found\"}\n"));
-    assert!(ran.stderr.contains("error: configured tool \"missing\" is unavailable: program not found"), "{ran:?}");
-    assert!(ran.stderr.contains("hint: build or copy the component to"), "{ran:?}");
+    page.run(&crib, &["call", "missing"]);
     // Text input, rules and wrong arguments do not hide the reason.
     for args in
         [&["call", "reactor", "--text", "x"][..], &["call", "reactor", "{"], &["call", "reactor", "--deny-tool=*"]]
     {
-        let ran = crib.run(args);
-        assert!(ran.code == Some(1) && ran.stdout.contains("no `_start`"), "{args:?}: {ran:?}");
+        page.run(&crib, args);
     }
+    page.matches("unusable/call");
 }
 
 #[test]
@@ -181,7 +171,8 @@ fn a_program_that_only_its_compilation_refuses_leaves_the_others_to_the_run() {
 
 #[test]
 fn strict_makes_any_bad_tool_an_error_of_every_door() {
-    for (name, why) in BAD {
+    let page = Page::new();
+    for (name, _) in BAD {
         let crib = mixed();
         crib.manifest(&json!({"tools": [entry("echo"), entry(name)]}));
         fs::write(crib.path("script.json"), r#"{"prompt": "go", "turns": [{"content": "the end"}]}"#).unwrap();
@@ -193,12 +184,11 @@ fn strict_makes_any_bad_tool_an_error_of_every_door() {
             &["call", "echo", "--strict"],
             &["run", "--script", "script.json", "--strict"],
         ] {
-            let ran = crib.run(args);
-            assert!(ran.code == Some(1) && ran.stdout.is_empty(), "{name}: {args:?}: {ran:?}");
-            assert!(ran.stderr.contains("error: ") && ran.stderr.contains(why), "{name}: {args:?}: {ran:?}");
+            page.run(&crib, args);
         }
         assert!(crib.logs().is_empty(), "nothing was called");
     }
+    page.matches("unusable/strict");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::crib::{Crib, Ran};
+use crate::screen::Page;
 
 use super::write;
 
@@ -57,28 +58,25 @@ fn a_project_of_each_language_is_whole_and_names_its_missing_compiler() {
 
 #[test]
 fn a_language_and_markdown_exclude_each_other() {
+    let page = Page::new();
     let crib = Crib::new();
-    assert_eq!(crib.run(&["new", "tool", "x", "--lang", "go", "--markdown"]).code, Some(2));
-    assert!(crib.run(&["new", "tool", "x", "--lang", "cobol"]).stderr.contains("possible values: rust, python"));
+    page.run(&crib, &["new", "tool", "x", "--lang", "go", "--markdown"]);
+    page.run(&crib, &["new", "tool", "x", "--lang", "cobol"]);
+    page.matches("new/exclusive");
 }
 
 #[test]
 fn cases_of_a_markdown_tool_are_beside_it() {
+    let page = Page::new();
     let crib = Crib::new();
-    assert_eq!(crib.run(&["new", "tool", "count", "--markdown"]).code, Some(0));
-    let ran = crib.run(&["test", ".harness/tools/count.md"]);
-    assert!(
-        ran.code == Some(0) && ran.stdout.contains("ok      counts words") && ran.stdout.contains("2 cases, 0 failed"),
-        "{ran:?}"
-    );
+    page.run(&crib, &["new", "tool", "count", "--markdown"]);
+    page.run(&crib, &["test", ".harness/tools/count.md"]);
     write(
         &crib,
         "tests.json",
         r#"{"cases": [{"name": "fails", "arguments": {"text": "a"}, "expect": {"answer": 1}}]}"#,
     );
-    let ran = crib.run(&["test", "."]);
-    assert!(
-        ran.code == Some(1) && ran.stdout.contains("FAILED  fails"),
-        "a project has the cases of its folder: {ran:?}"
-    );
+    page.note("a project has the cases of its folder");
+    page.run(&crib, &["test", "."]);
+    page.matches("new/markdown-cases");
 }

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran, toolbox};
+use crate::screen::Page;
 
 use super::{shipped, write};
 
@@ -35,6 +36,7 @@ fn cases_that_hold_are_ok() {
 
 #[test]
 fn a_case_that_fails_says_what_was_expected_and_found() {
+    let page = Page::new();
     let crib = Crib::new();
     shipped(&crib, "calculate");
     let cases = json!([
@@ -44,21 +46,18 @@ fn a_case_that_fails_says_what_was_expected_and_found() {
         { "name": "ends otherwise", "arguments": { "expression": "1" }, "expect": { "outcome": "denied" } },
     ]);
     let ran = tested(&crib, "calculate.wasm", &cases, &[]);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    page.show(&ran);
     assert_eq!(ran.stdout.matches("FAILED  ").count(), 4, "{}", ran.stdout);
-    for expected in
-        ["expected {\"result\":\"3\"}", "found    {\"", "expected an error with `2`", "the outcome `denied`"]
-    {
-        assert!(ran.stdout.contains(expected), "{expected}: {}", ran.stdout);
-    }
     let ran = tested(&crib, "calculate.wasm", &cases, &["--json"]);
     let total: Value = serde_json::from_str(&ran.stdout).expect("one object");
     assert_eq!((&total["passed"], &total["failed"]), (&json!(0), &json!(4)), "{total}");
     assert_eq!(total["cases"][0]["failures"][0]["expected"], "{\"result\":\"3\"}");
+    page.matches("test/failed");
 }
 
 #[test]
 fn files_are_fresh_in_every_case_and_looked_at_afterwards() {
+    let page = Page::new();
     let crib = Crib::new();
     shipped(&crib, "fs_write_file");
     let arguments = json!({ "path": "a/b.md", "content": "new" });
@@ -73,47 +72,39 @@ fn files_are_fresh_in_every_case_and_looked_at_afterwards() {
         { "name": "has no folder", "arguments": arguments, "expect": { "outcome": "ok" } },
     ]);
     let ran = tested(&crib, "fs_write_file.wasm", &cases, &[]);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stdout.starts_with("ok      writes  "), "{}", ran.stdout);
-    for expected in [
-        "expected `a/b.md` with \"old\"\n        found    `a/b.md` with \"new\"",
-        "expected `c` with \"kept\"\n        found    no `c`",
-        "FAILED  has no folder",
-        "3 cases, 2 failed, ",
-    ] {
-        assert!(ran.stdout.contains(expected), "{expected}: {}", ran.stdout);
-    }
+    page.show(&ran);
+    page.matches("test/files");
 }
 
 #[test]
 fn nothing_is_tested_where_there_is_nothing_to_test() {
+    let page = Page::new();
     let crib = Crib::new();
-    let failed = |arguments: &[&str], output: &str| {
-        let ran = crib.run(arguments);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}: {ran:?}");
-        assert!(ran.stderr.contains(output), "{arguments:?}: {}", ran.stderr);
-    };
-    failed(&["test"], "found no component in `.`\nhint: run `toolcrib build .` first");
+    page.run(&crib, &["test"]);
     shipped(&crib, "get_time");
-    failed(&["test"], "cannot read the cases in `./tests.json`: ");
+    page.run(&crib, &["test"]);
     write(&crib, "tests.json", r#"{"cases": []}"#);
-    failed(&["test"], "./tests.json: `cases` is empty");
+    page.text("tests.json", r#"{"cases": []}"#);
+    page.run(&crib, &["test"]);
     write(&crib, "tests.json", r#"{"cases": [{"name": "a", "expect": {"answer": 1}, "arguement": {}}]}"#);
-    failed(&["test"], "cases[0]: unknown key `arguement`\nhint: did you mean `arguments`?");
+    page.text("tests.json", r#"{"cases": [{"name": "a", "expect": {"answer": 1}, "arguement": {}}]}"#);
+    page.run(&crib, &["test"]);
     write(&crib, "tests.json", r#"{"cases": [{"name": "a", "tool": "get_tim", "expect": {"answer": 1}}]}"#);
-    failed(&["test"], "unknown tool `get_tim`\nhint: did you mean `get_time`? `tool` is one of `get_time`");
+    page.text("tests.json", r#"{"cases": [{"name": "a", "tool": "get_tim", "expect": {"answer": 1}}]}"#);
+    page.run(&crib, &["test"]);
     shipped(&crib, "calculate");
-    failed(&["test"], "found 2 components in `.`\nhint: pass one of them");
+    page.run(&crib, &["test"]);
     assert!(crib.records().is_empty(), "no call was made");
+    page.matches("test/nothing");
 }
 
 #[test]
 fn a_folder_is_tested_with_all_tools_that_have_cases() {
+    let page = Page::new().hide(r#""unix":\d+.*?"weekday":"\w+""#, r#""unix":[now]"#);
     let crib = Crib::new();
-    assert_eq!(crib.run(&["new", "tool", "count", "--markdown"]).code, Some(0));
-    let ran = crib.run(&["test"]);
-    assert!(ran.code == Some(0) && ran.stdout.lines().count() == 3, "{ran:?}");
-    assert!(ran.stdout.contains("\n2 cases, 0 failed, "), "{}", ran.stdout);
+    page.run(&crib, &["new", "tool", "count", "--markdown"]);
+    let ran = page.run(&crib, &["test"]);
+    assert!(ran.stdout.lines().count() == 3, "{ran:?}");
     let folder = crib.path("time");
     fs::create_dir_all(&folder).expect("a folder");
     fs::copy(toolbox().join("tools/bin/get_time.wasm"), folder.join("get_time.wasm")).expect("the crib was laid out");
@@ -123,25 +114,15 @@ fn a_folder_is_tested_with_all_tools_that_have_cases() {
     // Neither a tool nor beside one.
     write(&crib, "data/tests.json", "[1, 2]");
     write(&crib, "target/x/tests.json", "[1, 2]");
-    let ran = crib.run(&["test"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    for line in [".harness/tools/count.md\n", "time\n", "ok      knows UTC ", "\n3 cases of 2 sources, 0 failed, "] {
-        assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
-    }
+    page.run(&crib, &["test"]);
     write(&crib, "time/get_time.tests.json", &cases.replace("{\"contains\": \"UTC\"}", "{\"answer\": 1}"));
     write(&crib, "lost.tests.json", cases);
-    let ran = crib.run(&["test", "."]);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stdout.contains("FAILED  knows UTC ") && ran.stderr.contains("`./lost.md` does not exist"), "{ran:?}");
-    assert!(
-        ran.stdout.contains(" sources, ") && ran.stdout.contains(" failed, 1 source not tested, "),
-        "{}",
-        ran.stdout
-    );
+    page.run(&crib, &["test", "."]);
     let total: Value = serde_json::from_str(&crib.run(&["test", "--json"]).stdout).expect("one object");
     assert_eq!(total["errors"][0]["source"], "lost.md", "{total}");
     let sources = total["cases"].as_array().expect("cases").iter();
     assert!(sources.clone().any(|case| case["source"] == ".harness/tools/count.md" && case["ok"] == true), "{total}");
+    page.matches("test/folder");
 }
 
 #[test]

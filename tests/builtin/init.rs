@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::crib::{Crib, Ran, toolbox};
+use crate::screen::Page;
 
-use super::{CALL, HINT, calculated, listed, names, shipped};
+use super::{CALL, calculated, listed, names, shipped};
 
 /// Crib of which the test trusts nothing.
 fn crib() -> Crib {
@@ -25,14 +26,11 @@ fn files() -> Vec<PathBuf> {
 
 #[test]
 fn a_new_project_has_the_bytes_of_the_shipped_tools_and_their_trust() {
+    let page = Page::new();
     let crib = crib();
-    let ran = crib.run(&["init"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "tools.json\n"), "{ran:?}");
-    for command in ["toolcrib list\n", "toolcrib call calculate ", r#"fs_list_dir '{"path":"."}' --allow-read=tools"#] {
-        assert!(ran.stderr.contains(command), "{command} in {ran:?}");
-    }
-    let ran = crib.run(&["call", "fs_list_dir", r#"{"path":"."}"#, "--allow-read=tools"]);
-    assert!(ran.code == Some(0) && ran.stdout.contains(r#""path":"bin""#), "the suggested command: {ran:?}");
+    page.run(&crib, &["init"]);
+    page.note("the suggested command");
+    page.run(&crib, &["call", "fs_list_dir", r#"{"path":"."}"#, "--allow-read=tools"]);
     for file in files() {
         assert!(fs::read(crib.path(&file)).unwrap() == fs::read(toolbox().join(&file)).unwrap(), "{file:?}");
     }
@@ -43,31 +41,29 @@ fn a_new_project_has_the_bytes_of_the_shipped_tools_and_their_trust() {
     for (tool, builtin) in tools.iter().zip(&builtin) {
         assert_eq!((&tool["granted"], tool["source"]["builtin"].as_bool()), (&builtin["granted"], Some(false)));
     }
-    let ran = crib.run(&CALL);
+    let ran = page.run(&crib, &CALL);
     calculated(&ran);
-    assert!(!ran.stderr.contains(HINT), "{ran:?}");
     let manifest = fs::read_to_string(crib.path("tools.json")).unwrap();
     let changed = manifest.replace("\"timeoutSec\": 120", "\"timeoutSec\": 119");
     assert_ne!(changed, manifest);
     fs::write(crib.path("tools.json"), changed).unwrap();
     let tools = listed(&crib.run(&["list", "--json"]));
     assert!(tools.iter().all(|tool| tool["granted"] == Value::Array(Vec::new())), "a change ends the trust");
+    page.matches("init/new");
 }
 
 #[test]
 fn a_file_where_a_folder_is_needed_is_named_with_the_next_step() {
+    let page = Page::new();
     let crib = crib();
     fs::write(crib.path("notes.md"), "mine").unwrap();
     fs::create_dir(crib.path("other")).unwrap();
     fs::write(crib.path("other/tools"), "mine").unwrap();
-    for (folder, file) in [("notes.md", "notes.md"), ("notes.md/deep", "notes.md"), ("other", "other/tools")] {
-        let ran = crib.run(&["init", folder]);
-        let message =
-            format!("error: `{file}` is a file where the project needs a folder: nothing was written\nhint: ");
-        assert!(ran.code == Some(1) && ran.stderr.starts_with(&message), "{ran:?}");
-        assert!(ran.stderr.contains("`toolcrib init DIR`"), "{ran:?}");
+    for folder in ["notes.md", "notes.md/deep", "other"] {
+        page.run(&crib, &["init", folder]);
     }
     assert_eq!(fs::read_dir(crib.path("other")).unwrap().count(), 1);
+    page.matches("init/file-in-place");
 }
 
 #[test]
@@ -84,35 +80,36 @@ fn another_folder_is_created_and_the_next_command_enters_it() {
 
 #[test]
 fn a_folder_with_a_project_stays_as_it_is() {
+    let page = Page::new();
     for (file, text) in
         [("tools.json", "{}"), (".harness/x", ""), ("harness.md", "x"), ("toolcrib.lock", "version = 1\n")]
     {
         let crib = crib();
         fs::create_dir_all(crib.path(file).parent().unwrap()).unwrap();
         fs::write(crib.path(file), text).unwrap();
-        let ran = crib.run(&["init"]);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{file}: {ran:?}");
-        assert!(ran.stderr.contains("already exists: nothing was written\nhint: "), "{ran:?}");
+        page.run(&crib, &["init"]);
         assert_eq!(fs::read_to_string(crib.path(file)).unwrap(), text);
         assert_eq!(fs::read_dir(crib.path("tools/bin")).unwrap().count(), 0, "{file}");
     }
     let crib = crib();
-    assert_eq!(crib.run(&["init"]).code, Some(0));
-    assert_eq!(crib.run(&["init"]).code, Some(1), "a second time");
+    page.run(&crib, &["init"]);
+    page.run(&crib, &["init"]);
+    page.matches("init/project");
 }
 
 #[test]
 fn a_file_with_other_content_is_not_overwritten() {
+    let page = Page::new();
     let crib = crib();
     let program = crib.path("tools/bin/calculate.wasm");
     fs::write(&program, "mine").unwrap();
-    let ran = crib.run(&["init"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("`tools/bin/calculate.wasm` already exists"), "{ran:?}");
+    page.run(&crib, &["init"]);
     assert_eq!(fs::read_to_string(&program).unwrap(), "mine");
     assert_eq!(fs::read_dir(crib.path("tools/bin")).unwrap().count(), 1);
     assert!(!crib.path("tools.json").exists());
     // An interrupted attempt is completed.
     fs::copy(toolbox().join("tools/bin/calculate.wasm"), &program).unwrap();
-    assert_eq!(crib.run(&["init"]).code, Some(0));
-    calculated(&crib.run(&CALL));
+    page.run(&crib, &["init"]);
+    calculated(&page.run(&crib, &CALL));
+    page.matches("init/other-content");
 }

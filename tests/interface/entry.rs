@@ -7,6 +7,7 @@ use toolcrib::tool::Basis;
 
 use super::{field, load, validate};
 use crate::crib::Crib;
+use crate::screen::Page;
 
 /// Creates a crib with one tool `n` of this interface and these further fields.
 fn crib(interface: Value, more: Value) -> Crib {
@@ -49,80 +50,68 @@ fn a_stated_field_is_declared_in_every_partition() {
 
 #[test]
 fn a_wrong_value_of_each_kind_is_an_error_with_its_place() {
-    for (stated, text) in [
-        (
-            json!({"is_read_only": "when it rains"}),
-            "interface.is_read_only must be true or false, found \"when it rains\"",
-        ),
-        (json!({"is_enabled": null}), "interface.is_enabled must be true or false, found null"),
-        (json!({"search_hint": 1}), "interface.search_hint must be a string, found 1"),
-        (json!({"aliases": "a"}), "interface.aliases must be an array of strings, found \"a\""),
-        (json!({"aliases": ["a", 1]}), "interface.aliases must be an array of strings, found [\"a\",1]"),
-        (json!({"native_ids": []}), "interface.native_ids must be an object, found []"),
-        (json!({"output_schema": true}), "interface.output_schema must be an object, found true"),
-        (json!({"max_inline_chars": 0}), "interface.max_inline_chars must be a positive whole number, found 0"),
-        (json!({"timeout_ms": 1.5}), "interface.timeout_ms must be a positive whole number, found 1.5"),
-        (
-            json!({"risk_level": "huge"}),
-            "interface.risk_level must be `low`, `medium`, `high` or `critical`, found \"huge\"",
-        ),
-        (json!({"rendering": "plain"}), "interface.rendering must be an object, found a string"),
-        (json!({"rendering": {"ui_summary": 1}}), "interface.rendering.ui_summary must be a string, found 1"),
-        (
-            json!({"rendering": {"ui_summary": "a"}, "ui_summary": "b"}),
-            "interface.ui_summary and interface.rendering.ui_summary are the same field: state it once",
-        ),
-        (
-            json!({"value_validation": [{"field": "start"}]}),
-            "interface.value_validation must be an array of objects with",
-        ),
-        (
-            json!({"io_preflight_validation": [{"field": "/p", "use": "look"}]}),
-            "interface.io_preflight_validation must be an array of objects with `field` (a JSON pointer) and `use`",
-        ),
-        (json!([]), "interface must be an object, found an array"),
+    let page = Page::new();
+    for stated in [
+        json!({"is_read_only": "when it rains"}),
+        json!({"is_enabled": null}),
+        json!({"search_hint": 1}),
+        json!({"aliases": "a"}),
+        json!({"aliases": ["a", 1]}),
+        json!({"native_ids": []}),
+        json!({"output_schema": true}),
+        json!({"max_inline_chars": 0}),
+        json!({"timeout_ms": 1.5}),
+        json!({"risk_level": "huge"}),
+        json!({"rendering": "plain"}),
+        json!({"rendering": {"ui_summary": 1}}),
+        json!({"rendering": {"ui_summary": "a"}, "ui_summary": "b"}),
+        json!({"value_validation": [{"field": "start"}]}),
+        json!({"io_preflight_validation": [{"field": "/p", "use": "look"}]}),
+        json!([]),
     ] {
+        page.note(stated.to_string());
         let (code, output) = validate(&crib(stated, json!({})), "tools.json");
         assert_eq!(code, Some(1), "{output}");
-        assert!(output.contains(&format!("tool[0] \"n\": {text}")), "expected {text:?} in {output:?}");
+        page.text("validate", &output);
     }
+    page.matches("record/wrong-field");
 }
 
 #[test]
 fn every_wrong_field_is_told_at_once() {
+    let page = Page::new();
     let crib = crib(json!({"strict": 1, "aliases": 2, "rendering": {"ui_summary": 3}}), json!({}));
     let (_, output) = validate(&crib, "tools.json");
-    assert_eq!(output.lines().filter(|line| line.starts_with("error: ")).count(), 3, "{output}");
+    page.text("validate", &output);
+    page.matches("record/every-field");
 }
 
 #[test]
 fn an_unknown_field_is_kept_and_warned_of_with_the_nearest() {
+    let page = Page::new();
     let stated = json!({"is_readonly": true, "x_vendor": 1, "rendering": {"colour": "red"}, "name": "m"});
     let crib = crib(stated, json!({}));
     let (code, output) = validate(&crib, "tools.json");
     assert_eq!(code, Some(0), "{output}");
-    for text in [
-        "tool[0] \"n\": interface: unknown field `is_readonly` is ignored; did you mean `is_read_only`?",
-        "interface: unknown field `x_vendor` is ignored",
-        "interface.rendering: unknown field `colour` is ignored",
-        "interface.name is ignored: write `name` beside `interface` instead",
-    ] {
-        assert!(output.contains(text), "expected {text:?} in {output:?}");
-    }
+    page.text("validate", &output);
     let unknown = &load(&crib, "tools.json")[0].origin.unknown["interface"];
     assert_eq!(*unknown, json!({"rendering": {"colour": "red"}, "name": "m", "is_readonly": true, "x_vendor": 1}));
+    page.matches("record/unknown-field");
 }
 
 #[test]
 fn a_field_of_rendering_is_stated_by_rendering_alone() {
+    let page = Page::new();
     let crib = crib(json!({"rendering": {"requires_user_interaction": true}}), json!({}));
     let (_, output) = validate(&crib, "tools.json");
-    assert!(output.contains("interface.rendering: unknown field `requires_user_interaction` is ignored"), "{output}");
+    page.text("validate", &output);
     assert_eq!(field(&load(&crib, "tools.json")[0], "requires_user_interaction"), (json!(false), Basis::Default));
+    page.matches("record/rendering");
 }
 
 #[test]
 fn a_deadline_may_stand_in_either_place_and_not_differ() {
+    let page = Page::new();
     let deadline = |interface: Value, more: Value| load(&crib(interface, more), "tools.json")[0].limits.deadline;
     let millis = |count| Some(std::time::Duration::from_millis(count));
     assert_eq!(deadline(json!({"timeout_ms": 1500}), json!({})), millis(1500));
@@ -131,8 +120,8 @@ fn a_deadline_may_stand_in_either_place_and_not_differ() {
     assert_eq!(deadline(json!({}), json!({"timeoutSec": 2})), millis(2000));
     let (code, output) = validate(&crib(json!({"timeout_ms": 1500}), json!({"timeoutSec": 2})), "tools.json");
     assert_eq!(code, Some(1));
-    let text = "tool[0] \"n\": timeoutSec 2 and interface.timeout_ms 1500 differ: state one of them";
-    assert!(output.contains(text), "{output}");
+    page.text("validate", &output);
+    page.matches("record/deadlines");
 }
 
 #[test]
@@ -146,6 +135,7 @@ fn a_deadline_of_the_interface_holds() {
 
 #[test]
 fn a_schema_may_stand_in_either_place_and_not_differ() {
+    let page = Page::new();
     let schema = json!({"type": "object", "required": ["a"]});
     let wrong = |interface: Value, more: Value| crib(interface, more).outcome("n", &json!({}), &[]);
     assert_eq!(wrong(json!({"runtime_input_schema": schema}), json!({})), "bad-arguments");
@@ -154,13 +144,16 @@ fn a_schema_may_stand_in_either_place_and_not_differ() {
     let differs = crib(json!({"runtime_input_schema": schema}), json!({"schema": {"type": "object"}}));
     let (code, output) = validate(&differs, "tools.json");
     assert_eq!(code, Some(1));
-    assert!(output.contains("schema and interface.runtime_input_schema differ: state one of them"), "{output}");
+    page.text("validate", &output);
     let (code, output) = validate(&crib(json!({"runtime_input_schema": {"type": "strin"}}), json!({})), "tools.json");
-    assert!(code == Some(1) && output.contains("tool \"n\": schema: "), "{output}");
+    assert_eq!(code, Some(1), "{output}");
+    page.text("validate", &output);
+    page.matches("record/schemas");
 }
 
 #[test]
 fn a_field_stated_twice_is_an_error_and_never_the_last_word() {
+    let page = Page::new();
     for object in ["interface", "capabilities", "limits"] {
         let crib = Crib::with_guests(&["echo"]);
         let text = format!(
@@ -169,6 +162,7 @@ fn a_field_stated_twice_is_an_error_and_never_the_last_word() {
         fs::write(crib.path("tools.json"), text).unwrap();
         let (code, output) = validate(&crib, "tools.json");
         assert_eq!(code, Some(1));
-        assert!(output.contains("parse manifest: key \"is_read_only\" occurs twice in one object"), "{output}");
+        page.text(object, &output);
     }
+    page.matches("record/twice");
 }

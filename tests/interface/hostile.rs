@@ -7,6 +7,7 @@ use toolcrib::tool::Basis;
 
 use super::{field, load, validate};
 use crate::crib::{Crib, guest};
+use crate::screen::Page;
 
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
@@ -43,36 +44,38 @@ fn tells(crib: &Crib, bytes: &[u8]) -> bool {
 
 #[test]
 fn a_record_that_is_no_record_is_told() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["echo"]);
     let deep = format!("{{\"tool_id\":\"t\",\"x\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let huge = format!("{{\"tool_id\":\"t\",\"x\":\"{}\"}}", "x".repeat(9 << 20));
-    for (content, said) in [
-        ("", "parse record: EOF"),
-        ("[]", "a record must be an object, found an array"),
-        ("{\"tool_id\":\"t\"", "parse record: EOF"),
-        (r#"{"tool_id":"t","tool_id":"u"}"#, "parse record: key \"tool_id\" occurs twice in one object"),
-        (r#"{"tool_id":"t","rendering":{"ui_summary":"a","ui_summary":"b"}}"#, "key \"ui_summary\" occurs twice"),
-        (&deep, "parse record: recursion limit exceeded"),
-        (&huge, "read record: larger than the 8388608 bytes allowed"),
+    for (name, content) in [
+        ("nothing", ""),
+        ("a list", "[]"),
+        ("cut", "{\"tool_id\":\"t\""),
+        ("a field twice", r#"{"tool_id":"t","tool_id":"u"}"#),
+        ("a part twice", r#"{"tool_id":"t","rendering":{"ui_summary":"a","ui_summary":"b"}}"#),
+        ("too deep", &deep),
+        ("too large", &huge),
     ] {
         fs::write(crib.path("n.tool.json"), content).unwrap();
         let (code, output) = validate(&crib, "n.tool.json");
         assert_eq!(code, Some(1), "{output}");
-        assert!(output.contains(said), "expected {said:?} in {}", &output[..output.len().min(300)]);
+        page.text(name, &output);
     }
     fs::write(crib.path("n.tool.json"), b"{\"tool_id\":\"\xff\"}").unwrap();
-    assert!(
-        validate(&crib, "n.tool.json").1.contains("read record: not a text file in UTF-8: neither JSON nor Markdown, ")
-    );
+    page.text("not UTF-8", validate(&crib, "n.tool.json").1);
+    page.matches("record/no-record");
 }
 
 #[test]
 fn a_text_from_a_source_has_no_power_over_a_terminal() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["echo"]);
     let record = json!({"schema_version": "0.2.0", "tool_id": "t", "component": "tools/bin/echo", "\u{1b}[2J\n": 1});
     fs::write(crib.path("n.tool.json"), record.to_string()).unwrap();
     let (_, output) = validate(&crib, "n.tool.json");
-    assert!(output.contains(r"unknown field `\u{1b}[2J"), "{output}");
+    page.text("validate", &output);
+    page.matches("record/hostile-text");
 }
 
 #[test]

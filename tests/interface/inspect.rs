@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::crib::{Crib, target, toolbox};
+use crate::screen::Page;
 
 fn inspect(crib: &Crib, args: &[&str]) -> Value {
     let ran = crib.run(&[&["inspect", "--json"], args].concat());
@@ -79,47 +80,30 @@ fn a_file_is_inspected_alone() {
 
 #[test]
 fn a_person_reads_a_sheet() {
+    let page = Page::of_programs();
     let crib = crib(&json!({"rendering": {"ui_summary": "do {a}"}}));
-    let sheet = crib.run(&["inspect", "n"]).stdout;
-    for line in [
-        "n\nd\n  source    tools.json (tool[0])\n  program   tools/bin/echo.wasm, ",
-        "\n  digest    sha256:",
-        "\n  requests  read files in folders that you grant, env:TZ\n  granted   nothing\n",
-        "\n  limits    2s, 128 MiB of memory, 1 MiB of output, 256 MiB and 10000 entries to disk, 128 handles\n",
-        "IMPORTS ",
-        "wasi:cli/stdin@",
-        "PARTITION     FIELD                      BASIS     VALUE\nidentity      tool_id                    default   toolcrib.n\n",
-        "rendering     ui_summary                 declared  do {a}\n",
-    ] {
-        assert!(sheet.contains(line), "expected {line:?} in {sheet}");
-    }
-    assert!(!sheet.contains("classifier_input") && !sheet.contains('\u{1b}'), "{sheet}");
-    let all = crib.run(&["inspect", "n", "--all"]).stdout;
-    assert!(all.contains("classifier_input           default   -\n"), "{all}");
+    let sheet = page.run(&crib, &["inspect", "n"]).stdout;
+    assert!(sheet.contains("wasi:cli/stdin@"), "{sheet}");
+    page.run(&crib, &["inspect", "n", "--all"]);
+    page.matches("inspect/sheet");
 }
 
 #[test]
 fn a_text_of_a_tool_has_no_power_over_a_terminal() {
+    let page = Page::of_programs();
     let crib = crib(&json!({"search_hint": "a\u{1b}[2J\nb", "aliases": ["\u{202e}x"]}));
-    let sheet = crib.run(&["inspect", "n"]).stdout;
-    assert!(sheet.contains(r"a\u{1b}[2J b") && sheet.contains(r"\u{202e}x"), "{sheet}");
-    assert!(!sheet.contains('\u{1b}') && !sheet.contains('\u{202e}'), "{sheet}");
+    page.run(&crib, &["inspect", "n"]);
+    page.matches("inspect/hostile-text");
 }
 
 #[test]
 fn a_wrong_name_or_file_is_told_with_what_to_do() {
+    let page = Page::new();
     let crib = crib(&json!({}));
-    let unknown = crib.run(&["inspect", "m"]);
-    assert_eq!(unknown.code, Some(1));
-    assert!(unknown.stderr.contains("error: unknown tool: m\nhint: did you mean `n`?"), "{unknown:?}");
-    let absent = crib.run(&["inspect", "absent.tool.json"]);
-    assert!(
-        absent.code == Some(1) && absent.stderr.contains("error: `absent.tool.json` does not exist\nhint: "),
-        "{absent:?}"
-    );
-    let many = crib.run(&["inspect", toolbox().join("tools.json").to_str().unwrap()]);
-    assert!(many.code == Some(1) && many.stderr.contains("21 tools, but only one can be inspected"), "{many:?}");
-    assert!(many.stderr.contains("hint: choose one, such as `toolcrib inspect get_time --tools "), "{many:?}");
+    page.run(&crib, &["inspect", "m"]);
+    page.run(&crib, &["inspect", "absent.tool.json"]);
+    page.run(&crib, &["inspect", toolbox().join("tools.json").to_str().unwrap()]);
+    page.matches("inspect/wrong-name");
 }
 
 #[test]

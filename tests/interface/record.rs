@@ -7,6 +7,7 @@ use toolcrib::tool::{Access, Basis, FileRequest, Format};
 
 use super::{field, load, validate};
 use crate::crib::{Crib, guest};
+use crate::screen::Page;
 
 /// The smallest Agent Tool record of the guest `echo`, with these further fields.
 fn record(more: Value) -> Value {
@@ -67,12 +68,15 @@ fn a_name_that_is_not_stated_ends_the_id() {
 
 #[test]
 fn a_json_file_is_a_record_where_it_says_which_tool_it_is() {
+    let page = Page::new();
     let crib = crib(&record(json!({})));
     fs::write(crib.path("any.json"), record(json!({})).to_string()).unwrap();
     assert_eq!(load(&crib, "any.json")[0].origin.format, Format::AgentTool);
     fs::write(crib.path("any.json"), json!({"tool_id": "t", "tools": []}).to_string()).unwrap();
     let (code, output) = validate(&crib, "any.json");
-    assert!(code == Some(0) && output.contains("unknown field `tool_id` is ignored"), "a manifest: {output}");
+    assert_eq!(code, Some(0), "{output}");
+    page.text("a manifest", &output);
+    page.matches("record/json-file");
 }
 
 #[test]
@@ -90,47 +94,44 @@ fn a_folder_holds_records_and_the_components_that_none_names() {
 
 #[test]
 fn a_wrong_record_is_told_exactly_and_whole() {
-    for (more, texts) in [
-        (json!({"tool_id": 1}), vec!["tool_id must be a string, found 1"]),
-        (json!({"tool_id": ""}), vec!["tool_id is required"]),
-        (json!({"name": " "}), vec!["name is required, or a tool_id that ends in it"]),
-        (json!({"name": "x".repeat(129)}), vec!["name is longer than 128 characters"]),
-        (json!({"name": 7}), vec!["name must be a string, found a number"]),
-        (json!({"component": 1}), vec!["component must be a string, found a number"]),
-        (json!({"component": "absent.wasm"}), vec!["is unavailable: program not found"]),
-        (json!({"args": "x"}), vec!["args must be an array of strings, found a string"]),
-        (json!({"args": ["x", 1]}), vec!["args must be an array of strings, found an array"]),
-        (json!({"description": []}), vec!["description must be a string, found an array"]),
-        (json!({"capabilities": {"files": "all"}}), vec!["capabilities.files must be `read`, `write` or an object"]),
-        (json!({"limits": {"fuel": -1}}), vec!["limits.fuel must be a positive whole number, found -1"]),
-        (json!({"schema_version": 2}), vec!["schema_version must be a string, found a number"]),
-        (json!({"external_mappings": {}}), vec!["external_mappings must be an array, found an object"]),
-        (json!({"lifecycle": "sleepy"}), vec!["lifecycle must be one of `draft`, `available`", "found \"sleepy\""]),
-        (json!({"is_destructive": 1}), vec!["is_destructive must be true or false, found 1"]),
-        (json!({"rendering": {"ui_summary": {}}}), vec!["rendering.ui_summary must be a string, found {}"]),
-        (
-            json!({"strict": "x", "args": 1, "limits": []}),
-            vec!["strict must be", "args must be", "limits must be an object, found an array"],
-        ),
+    let page = Page::new();
+    for more in [
+        json!({"tool_id": 1}),
+        json!({"tool_id": ""}),
+        json!({"name": " "}),
+        json!({"name": "x".repeat(129)}),
+        json!({"name": 7}),
+        json!({"component": 1}),
+        json!({"component": "absent.wasm"}),
+        json!({"args": "x"}),
+        json!({"args": ["x", 1]}),
+        json!({"description": []}),
+        json!({"capabilities": {"files": "all"}}),
+        json!({"limits": {"fuel": -1}}),
+        json!({"schema_version": 2}),
+        json!({"external_mappings": {}}),
+        json!({"lifecycle": "sleepy"}),
+        json!({"is_destructive": 1}),
+        json!({"rendering": {"ui_summary": {}}}),
+        json!({"strict": "x", "args": 1, "limits": []}),
     ] {
+        page.note(more.to_string());
         let crib = crib(&record(more));
         let (code, output) = validate(&crib, "echo.tool.json");
         assert_eq!(code, Some(1), "{output}");
-        for text in texts {
-            assert!(output.contains(text), "expected {text:?} in {output:?}");
-        }
+        page.text("validate", &output);
         assert_eq!(crib.run(&["list", "--strict", "--tools", "echo.tool.json"]).code, Some(1));
     }
     let crib = crib(&json!({"interface_id": "i"}));
     let (_, output) = validate(&crib, "echo.tool.json");
-    for text in ["schema_version is missing", "tool_id is required", "component is required: the path"] {
-        assert!(output.contains(text), "expected {text:?} in {output:?}");
-    }
-    assert!(!output.contains("name is required"), "one error per mistake: {output}");
+    page.note("one error per mistake");
+    page.text("validate", &output);
+    page.matches("record/wrong-record");
 }
 
 #[test]
 fn each_problem_of_a_record_has_its_line_and_column() {
+    let page = Page::new();
     let text = r#"{
   "schema_version": "0.3.0",
   "tool_id": "test.echo",
@@ -147,21 +148,8 @@ fn each_problem_of_a_record_has_its_line_and_column() {
         fs::write(crib.path("echo.tool.json"), text).unwrap();
         validate(&crib, "echo.tool.json").1
     };
-    for (place, problem) in [
-        (
-            "2:21",
-            r#"error: echo.tool.json:2:21: schema_version "0.3.0" is not supported: write the record for "0.2.0""#,
-        ),
-        ("5:11", "args must be an array of strings"),
-        ("6:22", "limits.fuel must be a positive whole number"),
-        ("7:16", "lifecycle must be one of"),
-        ("8:31", "rendering.ui_summary must be a string"),
-        ("9:13", "unknown field `colour` is ignored"),
-    ] {
-        let output = output(text);
-        let line = output.lines().find(|line| line.contains(problem)).unwrap_or_else(|| panic!("{problem}: {output}"));
-        assert!(line.contains(&format!(" echo.tool.json:{place}: ")), "expected {place} in {line}");
-    }
+    page.text("echo.tool.json", text);
+    page.text("validate", output(text));
     let sound = "{\n\"schema_version\": \"0.2.9\",\n\"tool_id\": \"e\",\n\"component\": \"tools/bin/echo.wasm\"\n}";
     assert_eq!(output(sound), "1 source, no problems found\n", "a patch of the standard");
     for (from, to, place) in [
@@ -172,23 +160,27 @@ fn each_problem_of_a_record_has_its_line_and_column() {
         (sound, "[]", "1:1: a record must be an object"),
     ] {
         let output = output(&sound.replace(from, to));
-        assert!(output.starts_with(&format!("error: echo.tool.json:{place}")), "{output}");
+        page.note(place);
+        page.text("validate", &output);
         assert_eq!(output.matches("error: ").count(), 1, "one error per mistake: {output}");
     }
+    page.matches("record/places");
 }
 
 #[test]
 fn a_component_stays_beside_its_record() {
+    let page = Page::new();
     for path in ["../echo.wasm", "tools/../../echo.wasm", "/bin/echo.wasm", "C:/echo.wasm", r"tools\echo.wasm", ""] {
         let (code, output) = validate(&crib(&record(json!({"component": path}))), "echo.tool.json");
         assert_eq!(code, Some(1));
-        let text = format!("component {path:?} is not beside the record; name a file in its folder or below");
-        assert!(output.contains(&text), "expected {text:?} in {output:?}");
+        page.text("validate", &output);
     }
+    page.matches("record/beside");
 }
 
 #[test]
 fn what_no_rule_knows_is_kept_and_only_that_is_warned_of() {
+    let page = Page::new();
     let carried = json!({
         "$schema": "x", "interface_ref": "x", "tool_kind": "x", "input_contract": {}, "output_contract": {},
         "annotations": {}, "classifier_input": {"path": "{path}"}
@@ -199,17 +191,15 @@ fn what_no_rule_knows_is_kept_and_only_that_is_warned_of() {
     let crib = self::crib(&record(json!({"descriptoin": "x", "x_vendor": {"a": 1}, "rendering": {"icon": "x"}})));
     let (code, output) = validate(&crib, "echo.tool.json");
     assert_eq!(code, Some(0), "{output}");
-    for text in
-        ["`descriptoin` is ignored; did you mean `description`?", "`x_vendor` is", "rendering: unknown field `icon`"]
-    {
-        assert!(output.contains(text), "expected {text:?} in {output:?}");
-    }
+    page.text("validate", &output);
     let unknown = &load(&crib, "echo.tool.json")[0].origin.unknown;
     assert_eq!((&unknown["x_vendor"], &unknown["rendering"]), (&json!({"a": 1}), &json!({"icon": "x"})));
+    page.matches("record/unknown");
 }
 
 #[test]
 fn a_declaration_names_and_may_disable_its_tool() {
+    let page = Page::new();
     let declared = |more: Value| load(&crib(&record(more)), "echo.tool.json").remove(0);
     let titled = declared(json!({"title": "Echo", "lifecycle": "available"}));
     assert_eq!(field(&titled, "user_facing_name"), (json!("Echo"), Basis::Declared));
@@ -222,8 +212,10 @@ fn a_declaration_names_and_may_disable_its_tool() {
         let reason = format!("its record says that it is `{lifecycle}`");
         assert_eq!(field(&tool, "requires_setup"), (json!(reason), Basis::Declared));
         let (code, output) = validate(&crib(&record(json!({"lifecycle": lifecycle}))), "echo.tool.json");
-        assert!(code == Some(0) && output.contains("the tool is disabled"), "{output}");
+        assert_eq!(code, Some(0), "{output}");
+        page.text(lifecycle, &output);
     }
+    page.matches("record/lifecycle");
 }
 
 #[test]
@@ -270,33 +262,34 @@ fn a_record_gets_no_folder_or_variable_by_naming_it() {
 
 #[test]
 fn a_record_is_not_believed_that_its_calls_may_run_together() {
+    let page = Page::new();
     let claims = json!({"is_concurrency_safe": true, "is_read_only": false});
     let crib = crib(&record(claims));
     let expected = "is_concurrency_safe is declared true, but it is not read-only: parallel calls can conflict, so each runs alone";
     assert_eq!(field(&load(&crib, "echo.tool.json")[0], "is_concurrency_safe"), (json!(false), Basis::Default));
     let (code, validated) = validate(&crib, "echo.tool.json");
     assert!(code == Some(0) && validated.matches(expected).count() == 1, "{validated}");
-    let listed = crib.run(&["list", "--tools", "echo.tool.json"]);
-    assert!(listed.stderr.contains(expected), "{listed:?}");
+    page.run(&crib, &["list", "--tools", "echo.tool.json"]);
     let proven = self::crib(&record(json!({"is_concurrency_safe": true, "is_read_only": true})));
     assert_eq!(field(&load(&proven, "echo.tool.json")[0], "is_concurrency_safe"), (json!(true), Basis::Declared));
+    page.matches("record/together");
 }
 
 #[test]
 fn a_schema_of_a_record_that_makes_no_sense_is_an_error_of_the_record() {
-    for (model, expected) in [
-        (json!({"properties": []}), "schema: "),
-        (json!({"properties": {"a": {"$ref": "#"}}, "$ref": "#"}), "form a cycle"),
-        (json!({"$ref": "#/$defs/a"}), "does not exist in the schema"),
+    let page = Page::new();
+    for model in [
+        json!({"properties": []}),
+        json!({"properties": {"a": {"$ref": "#"}}, "$ref": "#"}),
+        json!({"$ref": "#/$defs/a"}),
     ] {
         let runtime = json!({"properties": {"a": {}}});
         let crib = crib(&record(json!({"model_input_schema": model, "runtime_input_schema": runtime})));
         for command in [["validate", "echo.tool.json"].as_slice(), &["list", "--strict", "--tools", "echo.tool.json"]] {
-            let ran = crib.run(command);
-            assert_eq!(ran.code, Some(1), "{ran:?}");
-            assert!((ran.stdout + &ran.stderr).contains(expected), "{model}");
+            page.run(&crib, command);
         }
     }
+    page.matches("record/schema");
 }
 
 #[test]

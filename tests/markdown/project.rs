@@ -7,6 +7,7 @@ use toolcrib::tool::{Fact, HookPoint, Visibility};
 
 use super::{errors, problems, with_files};
 use crate::crib::{Crib, guest};
+use crate::screen::Page;
 
 const TOOL: &str = "---\nscript: x\n---\n";
 
@@ -44,6 +45,7 @@ fn names(crib: &Crib, source: &str) -> Vec<String> {
 
 #[test]
 fn a_project_is_read_in_its_order_by_either_of_its_names() {
+    let page = Page::new();
     let crib = project();
     for source in ["", ".harness"] {
         assert_eq!(names(&crib, source), ["a", "b", "own", "inner", "built", "plug1", "plug2", "echo"], "{source}");
@@ -52,10 +54,10 @@ fn a_project_is_read_in_its_order_by_either_of_its_names() {
     assert_eq!(names(&crib, "harness.md"), ["own"]);
     assert_eq!(names(&crib, ".harness/plugins/x.md"), ["plug1", "plug2"]);
     assert_eq!(names(&crib, ".harness/tools/b.md"), ["b"]);
-    let listed = crib.run(&["list", "--tools", "."]);
-    assert!(listed.stdout.contains("own") && listed.code == Some(0), "{listed:?}");
+    page.run(&crib, &["list", "--tools", "."]);
     let warning = "harness.md:2:1: fields of another system are kept and ignored: `model`, `network`";
     assert_eq!(problems(crib.dir.path()), [warning]);
+    page.matches("markdown/project");
 }
 
 #[test]

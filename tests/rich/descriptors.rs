@@ -5,11 +5,13 @@ use toolcrib::tool::Basis;
 use toolcrib::{Outcome, Runtime};
 
 use crate::crib::{Crib, guest};
+use crate::screen::Page;
 
 use super::{call, crib, described, runtime_of};
 
 #[test]
 fn a_component_that_traps_at_once_is_described_without_running() {
+    let page = Page::new();
     let crib = Crib::new();
     let text = r#"(component
         (core module $m
@@ -23,9 +25,8 @@ fn a_component_that_traps_at_once_is_described_without_running() {
     let tool = json!({"name": "boom", "description": "Never runs.", "schema": {"type": "object", "properties": {"a": {"type": "integer"}}}});
     described(&crib, "boom.wasm", &program, &[tool]);
     std::fs::remove_file(&program).unwrap();
-    let listed = crib.run(&["list", "--strict", "--tools", "boom.wasm"]);
-    assert!(listed.stdout.contains("boom") && listed.stdout.contains("Never runs"), "{listed:?}");
-    let schema = crib.run(&["schema", "--tools", "boom.wasm"]);
+    page.run(&crib, &["list", "--strict", "--tools", "boom.wasm"]);
+    let schema = page.run(&crib, &["schema", "--tools", "boom.wasm"]);
     let schema: Value = serde_json::from_str(&schema.stdout).unwrap();
     assert_eq!(schema[0]["function"]["parameters"]["properties"]["a"]["type"], "integer");
     assert!(crib.logs().is_empty(), "nothing ran");
@@ -33,46 +34,40 @@ fn a_component_that_traps_at_once_is_described_without_running() {
     let trapping = super::crib();
     let result = call(&super::runtime(&trapping, |builder| builder), "trap", json!({}));
     assert_eq!(result.receipt.outcome, Outcome::Trap);
+    page.matches("rich/traps");
 }
 
 #[test]
 fn a_slip_in_a_descriptor_is_an_error_with_its_file_and_field() {
-    for (tool, expected) in [
-        (json!({"description": "x"}), "descriptor: name is required"),
-        (json!({"name": "t", "schema": 1}), "descriptor \"t\": schema must be an object, found a number"),
-        (json!({"name": "t", "schema": {}, "text": {}}), "schema and text are both stated"),
-        (
-            json!({"name": "t", "text": {"grammar": {"syntax": "ebnf", "definition": "x"}}}),
-            "text.grammar.syntax must be",
-        ),
-        (json!({"name": "t", "capabilities": {"files": {"read": ["data"]}}}), "a component names no folders"),
-        (json!({"name": "t", "capabilities": {"file": "read"}}), "unknown field `file`"),
-        (json!({"name": "t", "limits": {"memoryMb": 0}}), "limits.memoryMb must be a positive whole number"),
-        (json!({"name": "t", "models": [""]}), "models[0] is empty"),
-        (json!({"name": "t", "interface": {"is_read_only": 3}}), "is_read_only must be true or false"),
+    let page = Page::new();
+    for tool in [
+        json!({"description": "x"}),
+        json!({"name": "t", "schema": 1}),
+        json!({"name": "t", "schema": {}, "text": {}}),
+        json!({"name": "t", "text": {"grammar": {"syntax": "ebnf", "definition": "x"}}}),
+        json!({"name": "t", "capabilities": {"files": {"read": ["data"]}}}),
+        json!({"name": "t", "capabilities": {"file": "read"}}),
+        json!({"name": "t", "limits": {"memoryMb": 0}}),
+        json!({"name": "t", "models": [""]}),
+        json!({"name": "t", "interface": {"is_read_only": 3}}),
     ] {
         let crib = crib();
         described(&crib, "t.wasm", &guest("rich"), std::slice::from_ref(&tool));
-        let ran = crib.run(&["list", "--strict", "--tools", "t.wasm"]);
-        assert_eq!(ran.code, Some(1), "{tool}: {ran:?}");
-        assert!(ran.stderr.contains("t.wasm") && ran.stderr.contains(expected), "{tool}: {}", ran.stderr);
+        page.run(&crib, &["list", "--strict", "--tools", "t.wasm"]);
     }
     let crib = crib();
     described(&crib, "t.wasm", &guest("rich"), &[json!({"name": "echo", "requredTags": []})]);
-    let ran = crib.run(&["validate", "t.wasm"]);
-    assert!(
-        ran.stdout.contains("did you mean `requiredTags`?") || ran.stderr.contains("did you mean `requiredTags`?"),
-        "{ran:?}"
-    );
+    page.run(&crib, &["validate", "t.wasm"]);
+    page.matches("rich/slip");
 }
 
 #[test]
 fn two_tools_of_one_name_in_a_component_are_refused() {
+    let page = Page::new();
     let crib = crib();
     described(&crib, "t.wasm", &guest("rich"), &[json!({"name": "echo"}), json!({"name": "echo"})]);
-    let ran = crib.run(&["list", "--strict", "--tools", "t.wasm"]);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("tool `echo` is defined twice"), "{ran:?}");
+    page.run(&crib, &["list", "--strict", "--tools", "t.wasm"]);
+    page.matches("rich/same-name");
 }
 
 #[test]
@@ -112,6 +107,7 @@ fn a_descriptor_only_asks_and_vouches_for_nothing() {
 
 #[test]
 fn an_entry_has_the_first_word_and_names_which_tool_it_means() {
+    let page = Page::new();
     let crib = crib();
     crib.install(&guest("rich"), "rich");
     let entries = json!({"tools": [
@@ -127,6 +123,6 @@ fn an_entry_has_the_first_word_and_names_which_tool_it_means() {
     assert_eq!(say.parameters.as_ref().unwrap()["required"], json!(["value"]));
     assert_eq!(say.interface.safety.is_read_only.basis, Basis::Declared);
     crib.manifest(&json!({"tools": [{"name": "other", "command": ["./tools/bin/rich"]}]}));
-    let ran = crib.run(&["list", "--strict"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("name one as the second word of `command`"), "{ran:?}");
+    page.run(&crib, &["list", "--strict"]);
+    page.matches("rich/entry");
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use toolcrib::{Availability, Outcome};
 
 use crate::crib::{Crib, guest};
+use crate::screen::Page;
 
 use super::{call, described, runtime_of};
 
@@ -52,13 +53,11 @@ fn a_tool_is_for_models_and_servers_that_it_names() {
 
 #[test]
 fn the_list_says_why_a_tool_is_disabled() {
+    let page = Page::new();
     let crib = crib(json!({"requiredTags": ["ci"]}));
-    let ran = crib.run(&["list", "--tools", "tool.wasm"]);
-    assert!(!ran.stdout.contains("echo") && ran.stderr.contains("1 tool is disabled"), "{ran:?}");
-    let ran = crib.run(&["list", "--all", "--tools", "tool.wasm"]);
-    assert!(ran.stdout.contains("the tool needs the tag `ci`, which this run does not have"), "{ran:?}");
-    let ran = crib.run(&["list", "--tools", "tool.wasm", "--tag", "ci"]);
-    assert!(ran.stdout.contains("echo"), "{ran:?}");
+    page.run(&crib, &["list", "--tools", "tool.wasm"]);
+    page.run(&crib, &["list", "--all", "--tools", "tool.wasm"]);
+    page.run(&crib, &["list", "--tools", "tool.wasm", "--tag", "ci"]);
     let ran = crib.run(&["list", "--all", "--json", "--tools", "tool.wasm"]);
     let tools: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(tools[0]["disabled"], "the tool needs the tag `ci`, which this run does not have");
@@ -70,4 +69,5 @@ fn the_list_says_why_a_tool_is_disabled() {
     let start: Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
     assert_eq!(start["tools"], json!(["add"]), "what is disabled is not sent");
     assert!(ran.stdout.contains("the tool needs the tag `ci`"), "nor called: {ran:?}");
+    page.matches("rich/disabled");
 }

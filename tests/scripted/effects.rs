@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::scope::{BOTH, attack, call_with, hook_when, two_sources};
 use super::*;
 use crate::crib::guest;
+use crate::screen::Page;
 
 /// Prints the trace of a run for people.
 fn trace(crib: &Crib, script: &Value, flags: &[&str]) -> Ran {
@@ -73,6 +74,7 @@ fn each_effect_has_its_name_and_a_hook_without_one_has_none() {
 
 #[test]
 fn the_trace_has_one_line_for_each_call_that_hooks_acted_on() {
+    let page = Page::new();
     let crib = attack();
     let turns = [calls("theirs", json!({"task": "a"})), calls("echo", json!({"task": "a"})), json!({"content": "x"})];
     let script = json!({"prompt": "go", "turns": turns});
@@ -85,10 +87,10 @@ fn the_trace_has_one_line_for_each_call_that_hooks_acted_on() {
     assert_eq!(ran.stderr.matches('↪').count(), 2, "{ran:?}");
     let secret = json!({"prompt": "go", "turns": [calls("theirs", json!({"task": "secret"})), {"content": "x"}]});
     let ran = trace(&crib, &secret, &BOTH);
-    assert!(ran.stderr.contains("↪ theirs: hook stop (alien/.harness/hooks/stop.md) blocked the call\n"), "{ran:?}");
+    page.show(&ran);
     assert!(!trace(&crib, &secret, &[&BOTH[..], &["--quiet"]].concat()).stderr.contains('↪'));
-    let ran = crib.run(&[&["call", "theirs", "{\"task\":\"secret\"}"], &BOTH[..]].concat());
-    assert!(ran.stderr.contains("↪ theirs: hook stop (alien/.harness/hooks/stop.md) blocked the call\n"), "{ran:?}");
+    page.run(&crib, &[&["call", "theirs", "{\"task\":\"secret\"}"], &BOTH[..]].concat());
+    page.matches("script/trace");
 }
 
 #[test]
@@ -113,13 +115,14 @@ fn events_name_the_hooks_before_the_result_of_the_call() {
 
 #[test]
 fn a_nested_call_and_a_background_task_are_named_too() {
+    let page = Page::new();
     let crib = attack();
     fs::copy(guest("rich"), crib.path("rich.wasm")).expect("the guest was built");
     let inner = calls("calls", json!({"name": "theirs", "arguments": {"task": "a"}}));
     let script = json!({"prompt": "go", "turns": [inner, {"content": "x"}]});
     let flags = ["--tools", "rich.wasm", "--tools", "alien", "--allow-call"];
     let ran = trace(&crib, &script, &flags);
-    assert!(ran.stderr.contains("↪ theirs: hook rewrite ") && !ran.stderr.contains("↪ calls"), "{ran:?}");
+    page.show(&ran);
     let ran = play(&crib, &script, &flags);
     let nested: Vec<_> = events(&ran).into_iter().filter(|event| event["type"] == "tool_hooks").collect();
     assert_eq!((nested.len(), &nested[0]["name"]), (1, &json!("theirs")), "{ran:?}");
@@ -130,7 +133,8 @@ fn a_nested_call_and_a_background_task_are_named_too() {
     let awaits = calls("task_await", json!({"task_id": "task_1", "timeout_ms": 30_000}));
     let script = json!({"prompt": "go", "turns": [calls("slow", json!({})), awaits, {"content": "x"}]});
     let ran = trace(&crib, &script, &["--tools", "alien", "--tools", "own"]);
-    assert!(ran.stderr.contains("↪ slow: hook answer "), "{ran:?}");
+    page.show(&ran);
+    page.matches("script/nested");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::screen::Page;
 
 fn crib() -> Crib {
     let crib = project(&[
@@ -21,6 +22,7 @@ fn crib() -> Crib {
 
 #[test]
 fn a_script_runs_the_programs_of_the_crib_that_a_flag_names_and_no_others() {
+    let page = Page::new();
     let crib = crib();
     let denied: [(&[&str], Option<&str>); 4] = [
         (&[], Some("--allow-exec=hello")),
@@ -47,10 +49,9 @@ fn a_script_runs_the_programs_of_the_crib_that_a_flag_names_and_no_others() {
         let executed = &line["receipt"]["executed"];
         assert_eq!((&executed[0]["program"], &executed[0]["exit"]), (&json!("hello"), &json!(0)), "{line}");
     }
-    let output = crib.run(&["call", "greet"]).stderr;
-    assert!(output.contains("hint: `exec:hello` is not allowed; use --allow-exec=hello"), "{output}");
-    let output = crib.run(&["call", "greet", "--verbose", "--allow-exec"]).stderr;
-    assert!(output.contains("  ran hello: exit 0, "), "{output}");
+    page.run(&crib, &["call", "greet"]);
+    page.run(&crib, &["call", "greet", "--verbose", "--allow-exec"]);
+    page.matches("script/exec");
 }
 
 #[test]
@@ -82,6 +83,7 @@ fn handing_on_and_adding_have_a_flag_each_and_a_denial_wins() {
 
 #[test]
 fn what_scripts_may_do_is_listed_and_inspected() {
+    let page = Page::new();
     let crib = crib();
     write(&crib, ".harness/hooks/guard.md", hook("tool.pre", "return None"));
     let flags = ["--allow-exec=hello", "--allow-delegate", "--allow-meta"];
@@ -95,30 +97,21 @@ fn what_scripts_may_do_is_listed_and_inspected() {
     assert_eq!(greet["granted"], json!(["exec:hello", "delegate", "meta"]));
     let guard = listed(&["--all"]).pop().expect("a hook");
     assert_eq!((&guard["name"], &guard["event"], &guard["priority"]), (&json!("guard"), &json!("tool.pre"), &json!(0)));
-    let table = crib.run(&["list", "--all"]).stdout;
-    assert!(table.contains("\nHOOK ") && table.contains("\nguard  tool.pre "), "{table}");
+    let table = page.run(&crib, &["list", "--all"]).stdout;
     assert!(table.lines().any(|line| line.starts_with("HOOK ") && line.contains("  PRIORITY  GRANTED  ")), "{table}");
-    let short = crib.run(&["list"]).stdout;
-    assert!(short.contains("\nguard  tool.pre  *        own source  "), "{short}");
+    page.run(&crib, &["list"]);
 
-    let sheet = crib.run(&["inspect", "greet"]).stdout;
-    for words in [
-        "  script    ",
-        ", from line 4 on",
-        "  digest    sha256:",
-        "  hooks     guard (tool.pre)",
-        "anything that you grant (undeclared)",
-    ] {
-        assert!(sheet.contains(words), "{words}: {sheet}");
-    }
+    page.run(&crib, &["inspect", "greet"]);
     let ran = crib.run(&["inspect", ".harness/tools/greet.md", "--json"]);
     let record: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
     assert_eq!((&record["name"], &record["script"]["background"]), (&json!("greet"), &json!(false)));
     assert_eq!(record["script"]["place"], json!({ "line": 4, "column": 3 }));
+    page.matches("script/listed");
 }
 
 #[test]
 fn no_hook_may_write_what_decides_over_it() {
+    let page = Page::new();
     let crib = crib();
     write(&crib, ".harness/hooks/guard.md", hook("tool.pre", "return None"));
     write(&crib, "own/agreed.json", "{\"approvals\":[]}");
@@ -130,8 +123,8 @@ fn no_hook_may_write_what_decides_over_it() {
         write(&crib, &format!(".harness/tools/{name}.md"), text);
     }
     std::fs::remove_file(crib.path(".harness/bin/hello.wasm")).expect("a program");
-    let ran = crib.run(&["list", "--approvals", "own/agreed.json", "--allow-write=own"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("would let a tool reach the approvals"), "{ran:?}");
+    page.run(&crib, &["list", "--approvals", "own/agreed.json", "--allow-write=own"]);
+    page.matches("script/reached");
 }
 
 #[test]
@@ -154,6 +147,7 @@ fn help_teaches_what_each_flag_lets_a_script_do() {
 
 #[test]
 fn a_script_that_uses_what_it_does_not_request_is_told_the_field_of_its_front_matter() {
+    let page = Page::new();
     let tool = |lines: &str| tool(lines).replacen("script:", "capabilities: {}\nscript:", 1);
     let crib = project(&[
         (".harness/tools/reads.md", &tool("return fs.read(\"notes.md\")")),
@@ -167,28 +161,17 @@ fn a_script_that_uses_what_it_does_not_request_is_told_the_field_of_its_front_ma
         (".harness/tools/fails.md", &tool("return [1][5]")),
     ]);
     let all = ["--allow-read=.", "--allow-net=example.com", "--allow-exec", "--allow-delegate", "--allow-meta"];
-    for (name, capability, field) in [
-        ("reads", "files", "files: read` or `files: write"),
-        ("sends", "network", "network: [HOST]"),
-        ("runs", "exec", "exec: [NAME]"),
-        ("hands", "delegate", "delegate: true"),
-        ("grows", "meta", "meta: true"),
-    ] {
-        let output = crib.run(&[&["call", name][..], &all].concat()).stderr;
-        let hint = format!(
-            "hint: `{name}` uses `{capability}` and does not request it, so no flag grants it; add `{field}` to \
-             `capabilities` in `{name}.md`\n"
-        );
-        assert!(output.contains(&hint), "{output}");
+    for name in ["reads", "sends", "runs", "hands", "grows"] {
+        let output = page.run(&crib, &[&["call", name][..], &all].concat()).stderr;
         assert_eq!(output.matches("does not request it").count(), 1, "{output}");
     }
-    let output = crib.run(&[&["call", "fails"][..], &all].concat()).stderr;
-    assert!(output.contains("hint: the script failed at `fails.md:") && !output.contains("request"), "{output}");
-    assert!(!output.contains("--verbose"), "{output}");
+    page.run(&crib, &[&["call", "fails"][..], &all].concat());
+    page.matches("script/not-requested");
 }
 
 #[test]
 fn a_script_that_reads_a_variable_that_it_does_not_request_is_told_so() {
+    let page = Page::new();
     let with = |capabilities: &str, lines: &str| {
         tool(lines).replacen("script:", &format!("capabilities: {{{capabilities}}}\nscript:"), 1)
     };
@@ -199,40 +182,32 @@ fn a_script_that_reads_a_variable_that_it_does_not_request_is_told_so() {
         (".harness/tools/open.md", &tool(reads)),
     ]);
     let advice = "add `env: [LANG, API_KEY, TZ]` to `capabilities` in `reads.md`";
-    let ran = crib.run(&["call", "reads", "--allow-env=TZ"]);
-    let hint = format!(
-        "hint: `reads` reads the variables `API_KEY`, `TZ` and does not request them, so no flag grants it; {advice}\n"
-    );
-    assert!(ran.code == Some(0) && ran.stderr.contains(&hint), "{ran:?}");
+    page.run(&crib, &["call", "reads", "--allow-env=TZ"]);
     for name in ["asks", "open"] {
-        let told = crib.run(&["call", name, "--allow-env=TZ"]).stderr;
-        assert!(!told.contains("does not request"), "{told}");
+        page.run(&crib, &["call", name, "--allow-env=TZ"]);
     }
-    let ran = crib.run(&["validate"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = page.run(&crib, &["validate"]);
     let warning = format!(
         "warning: .harness/tools/reads.md: tool \"reads\" reads the variables `API_KEY`, `TZ` and does not request them: \
          {advice}\n"
     );
     assert_eq!(ran.stdout, warning);
+    page.matches("script/variables");
 }
 
 #[test]
 fn the_place_of_a_failure_is_shown_by_every_command_that_calls() {
+    let page = Page::new();
     let crib = project(&[
         (".harness/tools/fails.md", &tool("x = 1\nreturn fail(\"no \\\"such\\\" thing\")")),
         (".harness/tools/fails.tests.json", "{\"cases\": [{\"name\": \"a\", \"expect\": {\"answer\": 1}}]}"),
     ]);
     let script = json!({ "prompt": "go", "turns": [calls("fails", json!({})), { "content": "the end" }] });
     write(&crib, "script.json", script.to_string());
-    for (arguments, place) in [
-        (&["call", "fails"][..], "hint: the script failed at `fails.md:6:14`\n"),
-        (&["run", "--script", "script.json"], "hint: the script failed at `fails.md:6:14`\n"),
-        (&["test"], "standard error: fails.md:6:14: "),
-    ] {
-        let ran = crib.run(arguments);
-        assert!((ran.stdout.clone() + &ran.stderr).contains(place), "{arguments:?}: {ran:?}");
+    for arguments in [&["call", "fails"][..], &["run", "--script", "script.json"], &["test"]] {
+        page.run(&crib, arguments);
     }
+    page.matches("script/place");
 }
 
 #[test]
@@ -254,6 +229,7 @@ fn a_script_cannot_write_the_place_of_its_failure() {
 
 #[test]
 fn a_path_that_leads_out_of_the_sandbox_gets_no_flag() {
+    let page = Page::new();
     let asks = |access: &str, line: &str| {
         tool(line).replacen("script:", &format!("capabilities: {{files: {access}}}\nscript:"), 1)
     };
@@ -263,20 +239,18 @@ fn a_path_that_leads_out_of_the_sandbox_gets_no_flag() {
     ]);
     for path in ["../", "../../x", "./../x"] {
         let arguments = json!({ "task": path }).to_string();
-        let output = crib.run(&["call", "reads", &arguments, "--allow-read=work"]).stderr;
-        let hint = format!("hint: `{path}` leads out of the granted folder; the tool sees `");
-        assert!(output.contains(&hint) && output.contains("work` as `/`\n"), "{path}: {output}");
-        assert!(!output.contains("--allow"), "{path}: {output}");
+        page.run(&crib, &["call", "reads", &arguments, "--allow-read=work"]);
         let denied = &crib.call("reads", &json!({ "task": path }), &["--allow-read=work"])["receipt"]["denied"];
         assert!(denied.as_array().is_some_and(|denied| denied.iter().all(|one| one["flag"].is_null())), "{denied}");
     }
     // The tool does not request to write: no flag helps.
-    let output = crib.run(&["call", "writes", "{\"task\":\"a\"}", "--allow-read=work"]).stderr;
-    assert!(output.contains("is not allowed\n") && !output.contains("--allow"), "{output}");
+    page.run(&crib, &["call", "writes", "{\"task\":\"a\"}", "--allow-read=work"]);
+    page.matches("script/leads-out");
 }
 
 #[test]
 fn a_script_that_does_not_parse_is_neither_packed_nor_tested() {
+    let page = Page::new();
     let crib = project(&[
         ("bad.md", &tool("return fs.read(")),
         ("bad.tests.json", "{\"cases\": [{\"name\": \"fails\", \"expect\": {\"error\": \"Parse error\"}}]}"),
@@ -284,11 +258,10 @@ fn a_script_that_does_not_parse_is_neither_packed_nor_tested() {
     for arguments in
         [&["test", "bad.md"][..], &["test", "bad.md", "--json"], &["bundle", "pack", "bad.md", "-o", "x.tar"]]
     {
-        let ran = crib.run(arguments);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}: {ran:?}");
-        assert!(ran.stderr.contains("bad.md:6:") && ran.stderr.contains("Parse error"), "{arguments:?}: {ran:?}");
+        page.run(&crib, arguments);
     }
     assert!(!crib.path("x.tar").exists());
+    page.matches("script/parse");
 }
 
 #[test]

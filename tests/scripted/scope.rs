@@ -8,6 +8,7 @@ use toolcrib::{Audit, Policy, Runtime};
 
 use super::*;
 use crate::crib::guest;
+use crate::screen::Page;
 
 pub(super) const BOTH: [&str; 4] = ["--tools", "own", "--tools", "alien"];
 
@@ -118,22 +119,23 @@ fn no_pattern_reaches_a_tool_of_another_source() {
 
 #[test]
 fn one_warning_a_source_names_the_flag_and_a_decision_silences_it() {
+    let page = Page::new();
     let names: Vec<String> = (0..20).map(|n| format!("h{n}")).collect();
     let pass = || hook("tool.pre", "return None");
     let hooks: Vec<_> = names.iter().map(|name| (name.as_str(), pass())).collect();
     let crib = two_sources(&hooks);
-    let list = |flags: &[&str]| crib.run(&[&["list"], &BOTH[..], flags].concat()).stderr;
+    let list = |flags: &[&str]| page.run(&crib, &[&["list"], &BOTH[..], flags].concat()).stderr;
     let warned = list(&[]);
     assert_eq!(warned.matches("--allow-hooks=alien").count(), 1, "{warned}");
-    assert!(warned.contains(" and 12 more match tools of other sources"), "{warned}");
     for flags in ["--allow-hooks", "--allow-hooks=alien", "--deny-hooks", "--deny-hooks=alien"] {
         assert_eq!(list(&[flags]), "", "{flags}");
     }
     let unknown = list(&["--deny-hooks=alien", "--allow-hooks=alein"]);
     assert_eq!(unknown, "warning: alein: `--allow-hooks` matches no loaded source\n");
     let own = two_sources(&[("h", hook_when("tool.pre", "{tool: \"the*\"}", "return None"))]);
-    let ran = own.run(&[&["list"], &BOTH[..]].concat());
-    assert_eq!(ran.stderr, "", "it asks for its own tools alone");
+    page.note("it asks for its own tools alone");
+    page.run(&own, &[&["list"], &BOTH[..]].concat());
+    page.matches("script/scope");
 }
 
 #[test]

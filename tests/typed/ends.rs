@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{call, crib, wat};
+use crate::screen::Page;
 
 #[test]
 fn an_error_that_a_function_returns_is_a_failure_and_never_an_answer() {
@@ -43,13 +44,13 @@ fn every_limit_of_a_call_holds_for_a_function() {
 
 #[test]
 fn each_call_begins_anew_and_what_is_written_goes_to_the_log_alone() {
+    let page = Page::new();
     let crib = crib();
     for _ in 0..3 {
         assert_eq!(call(&crib, "state", &json!({}), &[]).1, json!(0));
     }
-    let ran = crib.run(&["call", "speak", r#"{"text":"hi"}"#, "--tools", "typed.wasm", "--verbose"]);
-    assert_eq!(ran.stdout, "{}\n");
-    assert!(ran.stderr.contains("out: hi") && ran.stderr.contains("err: hi"), "{ran:?}");
+    page.run(&crib, &["call", "speak", r#"{"text":"hi"}"#, "--tools", "typed.wasm", "--verbose"]);
+    page.matches("typed/log");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{call, content, crib, shown};
 use crate::crib::{Crib, guest};
+use crate::screen::Page;
 
 #[test]
 fn an_entry_of_a_manifest_names_a_function_and_adds_to_it() {
@@ -33,21 +34,21 @@ fn an_entry_of_a_manifest_names_a_function_and_adds_to_it() {
 
 #[test]
 fn an_entry_that_means_no_function_says_which_there_are() {
+    let page = Page::new();
     let crib = crib();
     crib.install(&crib.path("typed.wasm"), "typed");
-    for (command, expected) in [
-        (json!(["./tools/bin/typed", "nope"]), "and none is named \"nope\": name one after the component"),
-        (json!(["./tools/bin/typed"]), "its component has `add`, `a_bool`"),
-        (json!(["./tools/bin/typed", "take"]), "`test:typed/things@0.1.0#take` cannot be a tool: its parameter `it`"),
-    ] {
+    for command in
+        [json!(["./tools/bin/typed", "nope"]), json!(["./tools/bin/typed"]), json!(["./tools/bin/typed", "take"])]
+    {
         crib.manifest(&json!({"tools": [{"name": "t", "command": command}]}));
-        let ran = crib.run(&["list", "--strict"]);
-        assert!(ran.code == Some(1) && ran.stderr.contains(expected), "{command}: {ran:?}");
+        page.run(&crib, &["list", "--strict"]);
     }
+    page.matches("typed/entry");
 }
 
 #[test]
 fn a_markdown_file_names_a_function_and_tells_when_to_use_it() {
+    let page = Page::new();
     let crib = crib();
     let write = |name: &str, front: &str, body: &str| {
         fs::write(crib.path(name), format!("---\n{front}---\n{body}\n")).unwrap();
@@ -59,32 +60,29 @@ fn a_markdown_file_names_a_function_and_tells_when_to_use_it() {
     let schema = shown(&crib, "sum", "sum.md");
     assert_eq!(schema["description"], "Add two whole numbers.");
     assert_eq!(schema["parameters"]["required"], json!(["a", "b"]));
-    for (front, told) in [
-        ("component: ../typed.wasm\n", "is not beside this file"),
-        ("function: add\n", "function is one of a component"),
-        (
-            "component: typed.wasm\nfunction: add\nscript: |\n  def run(args): return 1\n",
-            "script and component are both",
-        ),
-        ("component: typed.wasm\nfunction: add\nasync: true\n", "async is for scripts"),
-        ("component: typed.wasm\nfunction: nope\n", "none is named \"nope\""),
-        ("component: none.wasm\nfunction: add\n", "program not found"),
-        ("component: echo.wasm\nfunction: add\n", "its component exports no functions"),
+    for front in [
+        "component: ../typed.wasm\n",
+        "function: add\n",
+        "component: typed.wasm\nfunction: add\nscript: |\n  def run(args): return 1\n",
+        "component: typed.wasm\nfunction: add\nasync: true\n",
+        "component: typed.wasm\nfunction: nope\n",
+        "component: none.wasm\nfunction: add\n",
+        "component: echo.wasm\nfunction: add\n",
     ] {
         write("bad.md", front, "Bad.");
-        let ran = crib.run(&["list", "--strict", "--tools", "bad.md"]);
-        assert!(ran.code == Some(1) && ran.stderr.contains(told), "{front}: {ran:?}");
+        page.run(&crib, &["list", "--strict", "--tools", "bad.md"]);
     }
+    page.matches("typed/markdown");
 }
 
 #[test]
 fn a_descriptor_and_a_wit_put_words_into_a_component() {
+    let page = Page::new();
     let crib = crib();
     let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/guests/typed/wit");
     assert_eq!(shown(&crib, "long", "typed.wasm")["description"], json!(null));
     let wit = wit.to_str().unwrap();
-    let ran = crib.run(&["describe", "typed.wasm", "--wit", wit, "--out", "told.wasm"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    page.run(&crib, &["describe", "typed.wasm", "--wit", wit, "--out", "told.wasm"]);
     assert_eq!(shown(&crib, "long", "told.wasm")["description"], "So many times a letter.");
     assert_eq!(shown(&crib, "add", "told.wasm")["description"], "Adds two numbers.");
     let record = shown(&crib, "a_record", "told.wasm");
@@ -94,32 +92,30 @@ fn a_descriptor_and_a_wit_put_words_into_a_component() {
     let variant = shown(&crib, "a_variant", "told.wasm");
     assert_eq!(variant["parameters"]["properties"]["value"]["oneOf"][0]["description"], "Of this radius.");
     // It is the same program, and adding the comments again changes nothing.
-    let again = crib.run(&["describe", "told.wasm", "--wit", wit]);
-    assert_eq!(again.code, Some(0));
+    page.run(&crib, &["describe", "told.wasm", "--wit", wit]);
     assert_eq!(content(&crib.call("add", &json!({"a": 1, "b": 1}), &["--tools", "told.wasm"])), json!(2));
     let descriptor = json!({"name": "add", "description": "Sums.", "limits": {"memoryMb": 16}});
     fs::write(crib.path("add.json"), descriptor.to_string()).unwrap();
-    assert_eq!(crib.run(&["describe", "told.wasm", "--write", "add.json"]).code, Some(0));
+    page.run(&crib, &["describe", "told.wasm", "--write", "add.json"]);
     assert_eq!(shown(&crib, "add", "told.wasm")["description"], "Sums.");
     fs::write(crib.path("add.json"), r#"{"name": "nope"}"#).unwrap();
-    let ran = crib.run(&["describe", "told.wasm", "--write", "add.json"]);
-    assert_eq!(ran.code, Some(1));
+    page.run(&crib, &["describe", "told.wasm", "--write", "add.json"]);
     assert_eq!(shown(&crib, "add", "told.wasm")["description"], "Sums.", "nothing was written");
-    assert!(ran.stderr.contains("it describes the tool \"nope\", but exports no function of that name"), "{ran:?}");
+    page.matches("typed/words");
 }
 
 #[test]
 fn a_wit_of_something_else_is_refused_and_nothing_is_written() {
+    let page = Page::new();
     let crib = crib();
     let before = fs::read(crib.path("typed.wasm")).unwrap();
     fs::write(crib.path("other.wit"), "package a:b;\ninterface c {\n  /// Text.\n  f: func();\n}\n").unwrap();
     fs::write(crib.path("bad.wit"), "package a:b;\ninterface c {\n").unwrap();
-    for (wit, expected) in [("other.wit", "`a:b` documents no function"), ("bad.wit", "bad.wit"), ("no.wit", "no.wit")]
-    {
-        let ran = crib.run(&["describe", "typed.wasm", "--wit", wit]);
-        assert!(ran.code == Some(1) && ran.stderr.contains(expected), "{wit}: {ran:?}");
+    for wit in ["other.wit", "bad.wit", "no.wit"] {
+        page.run(&crib, &["describe", "typed.wasm", "--wit", wit]);
     }
     assert_eq!(fs::read(crib.path("typed.wasm")).unwrap(), before);
+    page.matches("typed/wit");
 }
 
 /// Policies, rules and hooks treat a tool in the same way, whatever its source.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::crib::Crib;
 #[cfg(target_os = "linux")]
 use crate::crib::guest;
+use crate::screen::Page;
 
 use super::{entry, mixed};
 
@@ -17,6 +18,7 @@ fn unreviewed() -> Crib {
 
 #[test]
 fn the_call_of_a_broken_tool_tells_its_mistake_once() {
+    let page = Page::new();
     let crib = Crib::new();
     fs::write(crib.path("bad.md"), "---\ntimeout_ms: -1\nscript: |\n  def run(args):\n    return 1\n---\n").unwrap();
     fs::write(crib.path("unparsed.md"), "no front matter").unwrap();
@@ -26,53 +28,49 @@ fn the_call_of_a_broken_tool_tells_its_mistake_once() {
         ("unparsed.md", "unparsed", "markdown file must start with"),
         ("bad.tool.json", "bad", "component is required"),
     ] {
-        let ran = crib.run(&["call", name, "--tools", file]);
+        let ran = page.run(&crib, &["call", name, "--tools", file]);
         assert_eq!((ran.code, ran.stderr.matches(told).count()), (Some(1), 1), "{ran:?}");
-        assert!(ran.stderr.contains("error: "), "{ran:?}");
-        let ran = crib.run(&["validate", file]);
+        let ran = page.run(&crib, &["validate", file]);
         assert_eq!((ran.code, ran.stdout.matches("error: ").count()), (Some(1), 1), "{ran:?}");
     }
     // Another tool of the same file keeps its warning.
     fs::write(crib.path("sound.md"), "---\nscript: |\n  def run(args):\n    return 1\n---\nOne.\n").unwrap();
-    let ran = crib.run(&["call", "sound", "--tools", "sound.md", "--tools", "bad.md"]);
-    assert!(ran.code == Some(0) && ran.stderr.contains("warning: bad.md: "), "{ran:?}");
+    page.run(&crib, &["call", "sound", "--tools", "sound.md", "--tools", "bad.md"]);
+    page.matches("unusable/mistake");
 }
 
 #[test]
 fn a_call_reads_no_program_but_its_own() {
+    let page = Page::new();
     let crib = unreviewed();
-    let listed = crib.run(&["list"]);
-    for name in ["missing", "garbage", "asynchronous", "reactor"] {
-        assert!(listed.stderr.contains(&format!("tool {name:?}")), "{name}: {listed:?}");
-    }
-    let called = crib.run(&["call", "echo", r#"{"n":1}"#]);
-    assert_eq!((called.code, called.stderr.as_str()), (Some(0), ""), "{called:?}");
+    page.run(&crib, &["list"]);
+    page.run(&crib, &["call", "echo", r#"{"n":1}"#]);
     // Faults of the manifest are found without the programs.
     crib.manifest(&json!({"tools": [entry("echo"), entry("garbage"), {"name": "faulty", "command": []}]}));
-    let called = crib.run(&["call", "echo", r#"{"n":1}"#]);
-    assert!(called.code == Some(0) && called.stderr.contains("tool[2] \"faulty\""), "{called:?}");
-    assert!(!called.stderr.contains("garbage"), "{called:?}");
+    page.run(&crib, &["call", "echo", r#"{"n":1}"#]);
+    page.matches("unusable/own-program");
 }
 
 #[test]
 fn an_unusable_tool_that_is_called_is_refused_with_its_own_reason() {
+    let page = Page::new();
     let crib = unreviewed();
-    for (name, why) in super::BAD {
-        let called = crib.run(&["call", name]);
-        assert!(called.code == Some(1) && called.stderr.contains(why), "{name}: {called:?}");
+    for (name, _) in super::BAD {
+        page.run(&crib, &["call", name]);
     }
-    let unknown = crib.run(&["call", "ecko"]);
-    assert!(unknown.code == Some(1) && unknown.stderr.contains("did you mean `echo`?"), "{unknown:?}");
+    page.run(&crib, &["call", "ecko"]);
+    page.matches("unusable/called");
 }
 
 #[test]
 fn names_of_tools_that_are_not_called_are_taken() {
-    for (other, why) in [("echo", "duplicate name"), ("Echo", "`echo`")] {
+    let page = Page::new();
+    for other in ["echo", "Echo"] {
         let crib = Crib { trusts: false, ..Crib::with_guests(&["echo"]) };
         crib.manifest(&json!({"tools": [entry("echo"), entry(other)]}));
-        let called = crib.run(&["call", "echo", r#"{"n":1}"#]);
-        assert!(called.code == Some(1) && called.stderr.contains(why), "{other}: {called:?}");
+        page.run(&crib, &["call", "echo", r#"{"n":1}"#]);
     }
+    page.matches("unusable/names");
 }
 
 /// Other systems protect files by their names alone.

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::crib::Crib;
+use crate::screen::Page;
 
 const TOOLS: &str = r#"{
   "tools": [
@@ -40,7 +41,8 @@ fn crib() -> Crib {
 
 #[test]
 fn each_problem_of_a_manifest_has_its_line_and_column() {
-    let ran = crib().run(&["validate", "tools.json"]);
+    let page = Page::new();
+    let ran = page.run(&crib(), &["validate", "tools.json"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     for (place, told) in [
         ("3:5", r#"tool[0] "a": command must have at least program name"#),
@@ -59,25 +61,27 @@ fn each_problem_of_a_manifest_has_its_line_and_column() {
         let line = ran.stdout.lines().find(|line| line.contains(told)).unwrap_or_else(|| panic!("{told}: {ran:?}"));
         assert!(line.contains(&format!(" tools.json:{place}")), "expected {place} in {line}");
     }
+    page.matches("validate/places");
 }
 
 #[test]
 fn a_default_that_its_argument_refuses_is_warned_of_at_its_place() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["echo"]);
     let text = r#"{"tools": [{"name": "a", "command": ["./tools/bin/echo"], "schema": {"properties": {
       "mode": {"enum": ["fast", "slow"],
                "default": "fats"},
       "times": {"type": "integer", "default": 3}}}}]}"#;
     fs::write(crib.path("tools.json"), text).unwrap();
-    let ran = crib.run(&["validate", "tools.json"]);
+    let ran = page.run(&crib, &["validate", "tools.json"]);
     assert_eq!((ran.code, ran.stdout.lines().count()), (Some(0), 1), "{ran:?}");
-    let told = "warning: tools.json:3:27: tool \"a\": schema: the default of an argument is not valid: /mode: \"fats\" is not one of";
-    assert!(ran.stdout.starts_with(told), "{ran:?}");
+    page.matches("validate/default");
 }
 
 #[test]
 fn the_problems_are_the_same_as_json() {
-    let ran = crib().run(&["validate", "tools.json", "--json"]);
+    let page = Page::new();
+    let ran = page.run(&crib(), &["validate", "tools.json", "--json"]);
     let problems: Value = serde_json::from_str(&ran.stdout).unwrap();
     let problems = problems.as_array().unwrap();
     assert!(problems.iter().all(|problem| problem["line"].is_u64() && problem["column"].is_u64()), "{problems:?}");
@@ -85,17 +89,19 @@ fn the_problems_are_the_same_as_json() {
     assert_eq!((at(3), at(18), at(19)), (1, 2, 2), "{problems:?}");
     let errors = problems.iter().filter(|problem| problem["severity"] == "error").count();
     assert!(ran.stderr.contains(&format!("1 source, {errors} errors, ")), "{ran:?}");
+    page.matches("validate/json");
 }
 
 #[test]
 fn a_text_that_is_no_json_has_the_place_of_the_parser() {
+    let page = Page::new();
     let crib = Crib::new();
-    for (text, place) in [("{\n \"tools\": [}\n", "2:12"), ("{\"tools\": 7}", "1:11"), ("", "1:1")] {
+    for text in ["{\n \"tools\": [}\n", "{\"tools\": 7}", ""] {
         fs::write(crib.path("tools.json"), text).unwrap();
-        let ran = crib.run(&["validate", "tools.json"]);
-        let expected = format!("error: tools.json:{place}: parse manifest: ");
-        assert!(ran.code == Some(1) && ran.stdout.starts_with(&expected), "{text:?}: {ran:?}");
+        page.text("tools.json", text);
+        page.run(&crib, &["validate", "tools.json"]);
     }
+    page.matches("validate/no-json");
 }
 
 #[test]
