@@ -178,3 +178,20 @@ impl Browser<'_> {
         )
     }
 }
+
+/// Main part of a page as plain text: a line for each block, and a bar after each cell of a table.
+fn plain(page: &str) -> String {
+    let main = page.split_once("<main").unwrap_or_else(|| panic!("{page}")).1.split("</main>").next().unwrap();
+    let main = main.split_once('>').unwrap().1;
+    let replaced = |text: &str, expression: &str, by: &str| {
+        regex::Regex::new(expression).unwrap().replace_all(text, by).into_owned()
+    };
+    let text = replaced(main, r"(?s)<(svg|script|style)\b.*?</(svg|script|style)>", "");
+    let text = replaced(&text, r"</t[dh]>", " | ");
+    let text =
+        replaced(&text, r"<br>|</(p|h\d|li|tr|dt|dd|caption|summary|option|label|legend|div|button|pre|a)>", "\n");
+    let text = replaced(&text, r"<[^>]*>", "");
+    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    lines.filter(|line| !line.is_empty()).map(|line| line + "\n").collect()
+}

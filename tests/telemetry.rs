@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::answering::{Answer, Request, Server};
 use crate::crib::{Crib, Ran};
+use crate::screen::Page;
 
 const SECRET: &str = "hunter2-and-more";
 /// Maximum cost of a collector, plus the duration of a run on a busy machine.
@@ -312,9 +313,11 @@ fn what_a_collector_refuses_is_told() {
 
 #[test]
 fn an_address_that_is_none_is_wrong_use_and_not_repeated() {
+    let page = Page::new();
     for address in ["localhost:4318", "ftp://user:hunter2-and-more@host", "hunter2-and-more"] {
-        let ran = crib().run(&["call", "echo", "{}", "--otlp", address]);
+        let ran = page.run(&crib(), &["call", "echo", "{}", "--otlp", address]);
         assert!(ran.code == Some(2) && ran.stderr.contains("example: `http://localhost:4318`"), "{ran:?}");
         assert!(!ran.stderr.contains(SECRET), "{ran:?}");
     }
+    page.matches("telemetry/address");
 }

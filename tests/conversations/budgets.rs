@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::model::{Counted, Model, Turn};
 use super::place::*;
 use crate::crib::{Ran, guest};
+use crate::screen::Page;
 
 fn turns() -> Vec<Turn> {
     vec![calls("First.", "note", &["a", "b"]), calls("Then.", "note", &["c"]), says("It is done.")]
@@ -72,16 +73,17 @@ fn a_budget_that_suffices_changes_nothing() {
 
 #[test]
 fn money_needs_a_price() {
+    let page = Page::new();
     let place = Place::new();
     let model = Model::start(turns(), None);
-    let ran = place.run(&model, &["run", "go", "--max-cost", "1"]);
-    assert!(ran.code == Some(2) && ran.stderr.contains("`--price`"), "{ran:?}");
+    page.command(&mut place.command(&model, &["run", "go", "--max-cost", "1"]));
     assert!(
         end(&place.run(&model, &["run", "go", "--json"])).get("cost").is_none(),
         "without a price no money is stated"
     );
     let ran = Ran::from(place.command(&model, &["run", "go", "--json"]).env("TOOLCRIB_PRICE", "1/2").output().unwrap());
     assert!(end(&ran)["cost"].is_number(), "{ran:?}");
+    page.matches("run/price");
 }
 
 /// Place with a tool that asks the model three times, and the turns of a model that calls it.

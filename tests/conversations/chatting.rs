@@ -9,7 +9,9 @@ use serde_json::json;
 
 use super::model::{Model, Pause, Turn};
 use super::place::*;
+use crate::crib::Ran;
 use crate::permissions::terminal::Terminal;
+use crate::screen::Page;
 
 fn chat(place: &Place, model: &Model, args: &[&str]) -> Terminal {
     let mut command = place.command(model, &[&["chat"], args].concat());
@@ -274,25 +276,21 @@ fn pasted_lines_are_one_message() {
 
 #[test]
 fn a_line_of_standard_input_has_a_limit_with_the_lines_that_it_continues() {
+    let page = Page::new();
     let place = Place::new();
     let model = Model::start(vec![says("yes")], None);
     let line = "x".repeat(700_000);
-    for (input, words) in [
-        (format!("{line}{line}\n"), "a line is longer than the 1048576 bytes allowed"),
-        (format!("{line}\\\n{line}\n"), "a message is longer than the 1048576 bytes allowed"),
-    ] {
-        let mut child = place.start(&model, &["chat", "--quiet"]);
+    for input in [format!("{line}{line}\n"), format!("{line}\\\n{line}\n")] {
         // The chat may end before it has read everything.
-        let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes());
-        let output = child.wait_with_output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(1) && stderr.contains(words), "{stderr}");
+        page.show(&Ran::with_input(&mut place.command(&model, &["chat", "--quiet"]), input));
     }
     assert!(model.bodies().is_empty());
+    page.matches("chat/too-long");
 }
 
 #[test]
 fn plain_output_has_words_in_place_of_arrows_and_colors_and_says_what_it_waits_for() {
+    let page = Page::new();
     let place = Place::new();
     let model = Model::start(vec![calls("I look.", "mark", &["a"]), says("It is done.")], None);
     let inner = place.command(&model, &["run", "go", "--plain"]);
@@ -301,8 +299,9 @@ fn plain_output_has_words_in_place_of_arrows_and_colors_and_says_what_it_waits_f
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.current_dir(inner.get_current_dir().unwrap()).env("TERM", "xterm");
     let left = Terminal::start(command).end();
-    assert!(left.code == Some(0) && left.stdout.contains("It is done."), "{left:?}");
-    assert_eq!(left.terminal.matches("waiting for m\n").count(), 2, "one line for each request: {left:?}");
-    assert!(left.terminal.contains("call mark") && left.terminal.contains("result ok"), "{left:?}");
+    assert_eq!(left.code, Some(0), "{left:?}");
+    page.text("standard output", &left.stdout);
+    page.text("terminal", &left.terminal);
     assert!(!left.terminal.contains(['\u{1b}', '→', '←']), "{left:?}");
+    page.matches("chat/plain");
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::model::{Model, Turn};
 use super::place::*;
+use crate::screen::Page;
 
 fn turns() -> Vec<Turn> {
     vec![calls("I look.", "mark", &["a"]), says("It is done.")]
@@ -40,22 +41,23 @@ fn a_run_is_continued_resumed_and_forked() {
 
 #[test]
 fn a_run_that_has_its_answer_needs_a_prompt_and_the_wrong_use_is_explained() {
+    let page = Page::new();
     let place = Place::new();
     let model = Model::start(turns(), None);
-    place.run(&model, &["run", "go"]);
+    page.command(&mut place.command(&model, &["run", "go"]));
     let id = place.id();
-    for (args, code, words) in [
-        (&["run", "--resume", &id][..], 2, "pass a PROMPT"),
-        (&["run", "go", "--resume", "nonsense"], 1, "is not the identifier of a run"),
-        (&["run", "go", "--resume", "00000-00000"], 1, "no run `00000-00000` is kept"),
-        (&["run", "go", "--resume", &id, "--system", "x"], 2, "cannot be used with"),
-        (&["run", "go", "--resume", &id, "--no-keep"], 2, "cannot be used with"),
-        (&["run", "go", "--resume", &id, "--no-log-arguments"], 2, "--fork"),
+    for (args, code) in [
+        (&["run", "--resume", &id][..], 2),
+        (&["run", "go", "--resume", "nonsense"], 1),
+        (&["run", "go", "--resume", "00000-00000"], 1),
+        (&["run", "go", "--resume", &id, "--system", "x"], 2),
+        (&["run", "go", "--resume", &id, "--no-keep"], 2),
+        (&["run", "go", "--resume", &id, "--no-log-arguments"], 2),
     ] {
-        let ran = place.run(&model, args);
+        let ran = page.command(&mut place.command(&model, args));
         assert_eq!(ran.code, Some(code), "{args:?}: {ran:?}");
-        assert!(ran.stderr.contains(words), "{args:?}: {ran:?}");
     }
+    page.matches("run/resume-wrong");
 }
 
 #[test]
@@ -118,24 +120,26 @@ fn sensitive_arguments_are_not_kept_and_a_masked_call_is_never_made() {
 
 #[test]
 fn a_run_that_cannot_be_kept_says_so_and_makes_no_call() {
+    let page = Page::new();
     let place = Place::new();
     let model = Model::start(turns(), None);
     fs::create_dir_all(place.runs().parent().unwrap()).unwrap();
     fs::write(place.runs(), "not a folder").unwrap();
-    let ran = place.run(&model, &["run", "go"]);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("cannot keep the run") && place.made().is_empty(), "{ran:?}");
-    assert_eq!(place.run(&model, &["run", "go", "--no-keep"]).code, Some(0));
+    let ran = page.command(&mut place.command(&model, &["run", "go"]));
+    assert!(place.made().is_empty(), "{ran:?}");
+    page.command(&mut place.command(&model, &["run", "go", "--no-keep"]));
+    page.matches("run/not-kept");
 }
 
 #[test]
 fn no_tool_reaches_the_kept_runs() {
+    let page = Page::new();
     let place = Place::new();
     let model = Model::start(turns(), None);
     let runs = place.path("work/runs").display().to_string();
-    let ran = place.run(&model, &["run", "go", "--runs-dir", &runs]);
+    let ran = page.command(&mut place.command(&model, &["run", "go", "--runs-dir", &runs]));
     assert_ne!(ran.code, Some(0), "a granted folder cannot hold the runs: {ran:?}");
-    assert!(ran.stderr.contains("kept runs"), "{ran:?}");
+    page.matches("run/reached");
 }
 
 #[test]
@@ -173,24 +177,24 @@ fn a_variable_that_keeps_runs_allows_to_go_on_with_one() {
 
 #[test]
 fn the_latest_run_is_named_if_it_is_damaged_and_no_other_takes_its_place() {
+    let page = Page::new();
     let place = Place::new();
     let model = Model::start(turns(), None);
-    place.run(&model, &["run", "first"]);
+    page.command(&mut place.command(&model, &["run", "first"]));
     let first = place.id();
-    place.run(&model, &["run", "second"]);
+    page.command(&mut place.command(&model, &["run", "second"]));
     let second = place.listed()[0]["id"].as_str().unwrap().to_owned();
     let file = place.runs().join(format!("{second}.ndjson"));
     let whole = place.file(&second);
     for damaged in [whole.replacen("\"type\"", "\"kind\"", 1), whole.replacen("\"message\"", "\"massage\"", 2)] {
         fs::write(&file, &damaged).unwrap();
-        let ran = place.run(&model, &["run", "more", "--continue"]);
-        assert_eq!(ran.code, Some(1), "{ran:?}");
-        assert!(ran.stderr.contains(&format!("{second}.ndjson`: line ")) && ran.stderr.contains("--resume"), "{ran:?}");
+        page.command(&mut place.command(&model, &["run", "more", "--continue"]));
     }
     // Killed before its first line was complete: a run without a conversation.
     fs::write(&file, "").unwrap();
-    assert_eq!(place.run(&model, &["run", "more", "--continue"]).code, Some(0));
+    page.command(&mut place.command(&model, &["run", "more", "--continue"]));
     assert_eq!(place.messages(&first).len(), 6);
+    page.matches("run/damaged");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::model::Model;
 use super::place::*;
+use crate::screen::Page;
 
 fn place() -> (Place, Model) {
     let place = Place::new();
@@ -16,15 +17,10 @@ fn place() -> (Place, Model) {
 
 #[test]
 fn runs_are_listed_and_found_by_their_words() {
+    let page = Page::new();
     let (place, model) = place();
-    let listed = place.crib.run(&["runs", "list"]);
-    let lines: Vec<&str> = listed.stdout.lines().collect();
-    assert!(lines[0].starts_with("ID") && lines[0].contains("STATE"), "{listed:?}");
-    assert!(
-        lines[1].contains("count \\u{1b}[2J files") && lines[1].contains("answer"),
-        "newest first, inert: {listed:?}"
-    );
-    assert!(lines[2].contains("find the invoice"), "{listed:?}");
+    page.note("newest first");
+    page.run(&place.crib, &["runs", "list"]);
     let found = |args: &[&str]| -> Vec<String> {
         let ran = place.crib.run(&[&["runs", "list", "--json"], args].concat());
         let runs: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
@@ -40,44 +36,40 @@ fn runs_are_listed_and_found_by_their_words() {
     let elsewhere = place.command(&model, &["run", "elsewhere"]).current_dir(place.path("work")).output().unwrap();
     assert!(elsewhere.status.success(), "{elsewhere:?}");
     assert_eq!((found(&[]).len(), found(&["--here"]).len()), (3, 2));
+    page.matches("runs/list");
 }
 
 #[test]
 fn a_run_is_shown_exported_and_loaded() {
+    let page = Page::new();
     let (place, model) = place();
     let id = place.listed()[1]["id"].as_str().unwrap().to_owned();
-    let shown = place.crib.run(&["runs", "show", &id]);
-    for words in
-        ["user: find the invoice", "model: I look.", "→ mark", "←: {}", "model: It is done.", "2 steps · 1 call"]
-    {
-        assert!(shown.stdout.contains(words), "{words}: {}", shown.stdout);
-    }
+    page.run(&place.crib, &["runs", "show", &id]);
     let json: Value = serde_json::from_str(&place.crib.run(&["runs", "show", &id, "--json"]).stdout).unwrap();
     assert_eq!((&json["id"], &json["state"], &json["changes"]), (&json!(id), &json!("answer"), &json!(["mark"])));
-    let exported = place.crib.run(&["runs", "export", &id, "-o", "talk.json"]);
-    assert_eq!((exported.code, exported.stdout.as_str()), (Some(0), ""), "{exported:?}");
-    let refused = place.crib.run(&["runs", "export", &id, "-o", "talk.json"]);
-    assert!(refused.code == Some(1) && refused.stderr.contains("--force"), "a file is not replaced: {refused:?}");
+    page.run(&place.crib, &["runs", "export", &id, "-o", "talk.json"]);
+    page.note("a file is not replaced");
+    page.run(&place.crib, &["runs", "export", &id, "-o", "talk.json"]);
     let loaded = place.run(&model, &["run", "and now?", "--load-messages", "talk.json"]);
     assert_eq!((loaded.code, loaded.stdout.as_str()), (Some(0), "It is done.\n"), "{loaded:?}");
+    page.matches("runs/show");
 }
 
 #[test]
 fn runs_are_removed_by_name_by_age_and_all() {
+    let page = Page::new();
     let (place, _model) = place();
     let ids: Vec<String> = place.listed().iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect();
-    let removed = place.crib.run(&["runs", "remove", &ids[0]]);
-    assert!(removed.code == Some(0) && removed.stderr.contains("removed 1 run\n"), "{removed:?}");
-    let again = place.crib.run(&["runs", "remove", &ids[0]]);
-    assert!(again.code == Some(1) && again.stderr.contains("no run"), "{again:?}");
-    let young = place.crib.run(&["runs", "remove", "--older-than", "1d"]);
-    assert!(young.stderr.contains("removed 0 runs"), "{young:?}");
+    page.run(&place.crib, &["runs", "remove", &ids[0]]);
+    page.run(&place.crib, &["runs", "remove", &ids[0]]);
+    page.run(&place.crib, &["runs", "remove", "--older-than", "1d"]);
     for wrong in ["soon", "5", "0.5", ""] {
-        assert_eq!(place.crib.run(&["runs", "remove", "--older-than", wrong]).code, Some(2), "{wrong}");
+        page.run(&place.crib, &["runs", "remove", "--older-than", wrong]);
     }
-    assert_eq!(place.crib.run(&["runs", "remove"]).code, Some(2));
-    assert!(place.crib.run(&["runs", "remove", "--all"]).stderr.contains("removed 1 run\n"));
+    page.run(&place.crib, &["runs", "remove"]);
+    page.run(&place.crib, &["runs", "remove", "--all"]);
     assert!(place.listed().is_empty());
+    page.matches("runs/remove");
 }
 
 #[cfg(unix)]

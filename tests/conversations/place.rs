@@ -80,7 +80,7 @@ impl Place {
     }
 
     pub(super) fn run(&self, model: &Model, args: &[&str]) -> Ran {
-        Ran::from(self.command(model, args).output().expect("the program starts"))
+        Ran::of(&mut self.command(model, args))
     }
 
     pub(super) fn start(&self, model: &Model, args: &[&str]) -> Child {

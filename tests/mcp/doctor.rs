@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::PATIENCE;
 use super::http::{Server, token};
 use crate::crib::{Crib, Ran, TOOLCRIB};
+use crate::screen::Page;
 
 /// Entry key of a finding of the check.
 const MCP: &str = "mcp";
@@ -61,10 +62,10 @@ fn finding(crib: &Crib, status: &str) -> (String, String) {
 
 #[test]
 fn the_server_of_every_configured_client_is_started_and_lists_its_tools() {
+    let page = Page::new();
     let crib = crib();
     for args in [["claude-code", "--user"], ["codex", "--user"], ["goose", "--user"], ["cursor", "--project"]] {
-        let ran = crib.run(&[&["mcp", "config"], &args[..], &["--write", "--tools", "tools.json"]].concat());
-        assert_eq!(ran.code, Some(0), "{ran:?}");
+        page.run(&crib, &[&["mcp", "config"], &args[..], &["--write", "--tools", "tools.json"]].concat());
     }
     let found = findings(&crib, &[]);
     assert_eq!(found.len(), 4, "{found:?}");
@@ -73,8 +74,8 @@ fn the_server_of_every_configured_client_is_started_and_lists_its_tools() {
         assert!(detail.starts_with(&format!("{client}: 3 tools in ")) && detail.ends_with(" s"), "{finding}");
         assert!(finding["status"] == "ok" && finding.get("cure").is_none(), "{finding}");
     }
-    let ran = crib.run(&["doctor"]);
-    assert!(ran.stdout.contains("\nok   mcp         Claude Code: 3 tools in "), "{ran:?}");
+    page.run(&crib, &["doctor"]);
+    page.matches("mcp/doctor");
 }
 
 #[test]

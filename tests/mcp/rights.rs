@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Client, PATIENCE, text};
 use crate::crib::{Crib, guest};
+use crate::screen::Page;
 
 /// Asserts that a call of the echo is answered.
 #[track_caller]
@@ -126,38 +127,39 @@ fn a_wildcard_covers_the_names_below_it_and_no_other() {
 
 #[test]
 fn a_program_with_another_digest_than_its_manifest_states_is_refused() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["echo"]);
-    assert_eq!(crib.run(&["bundle", "pack", "tools.json", "-o", "x.tar"]).code, Some(0));
+    page.run(&crib, &["bundle", "pack", "tools.json", "-o", "x.tar"]);
     let mut bytes = fs::read(crib.path("x.tar")).unwrap();
     let program = bytes.windows(4).position(|window| window == b"\0asm").expect("the program is in the bundle");
     let mut client = Client::initialized(&crib, &["--tools=x.tar"], &json!({}));
     answers(&mut client);
     bytes[program + 4096] ^= 1;
     fs::write(crib.path("bad.tar"), &bytes).unwrap();
-    let ran = crib.run(&["mcp", "--tools=bad.tar"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("has digest sha256:"), "{ran:?}");
+    page.run(&crib, &["mcp", "--tools=bad.tar"]);
     // The server that runs goes on with the program that it has checked.
     fs::rename(crib.path("bad.tar"), crib.path("x.tar")).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(2500));
     answers(&mut client);
+    page.matches("mcp/digest");
 }
 
 #[test]
 fn two_tools_of_one_name_are_refused_when_they_are_loaded() {
+    let page = Page::new();
     let crib = Crib::with_guests(&["echo"]);
     fs::create_dir_all(crib.path("two/tools/bin")).unwrap();
     fs::copy(guest("echo"), crib.path("two/tools/bin/echo.wasm")).unwrap();
     let other = |name: &str| {
         let manifest = json!({"tools": [{"name": name, "command": ["./tools/bin/echo"]}]});
         fs::write(crib.path("two/tools.json"), manifest.to_string()).unwrap();
-        crib.run(&["mcp", "--tools=tools.json", "--tools=two/tools.json"])
+        page.note("both places are named");
+        page.run(&crib, &["mcp", "--tools=tools.json", "--tools=two/tools.json"])
     };
-    for (name, words) in [("echo", "is defined twice"), ("Echo", "looks like"), ("read_result", "is defined twice")] {
-        let ran = other(name);
-        assert!(ran.code == Some(1) && ran.stdout.is_empty() && ran.stderr.contains(words), "{name}: {ran:?}");
-        assert!(ran.stderr.contains("two/tools.json (tool[0])"), "both places are named: {ran:?}");
+    for name in ["echo", "Echo", "read_result"] {
+        other(name);
     }
     crib.manifest(&json!({"tools": [crib.entry("echo"), crib.entry("echo")]}));
-    let ran = crib.run(&["mcp"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains(r#"tool[1] "echo": duplicate name"#), "{ran:?}");
+    page.run(&crib, &["mcp"]);
+    page.matches("mcp/names");
 }

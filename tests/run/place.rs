@@ -13,6 +13,9 @@ use tempfile::TempDir;
 
 use crate::answering::{Answer, Request, Server};
 
+use crate::crib::Ran;
+use crate::screen::Stage;
+
 /// Copies its standard input to standard output.
 const ECHO: &str = r#"(module
   (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
@@ -65,12 +68,7 @@ pub(super) struct Place {
 }
 
 /// Result of a run.
-#[derive(Debug)]
-pub(super) struct End {
-    pub(super) code: Option<i32>,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
-}
+pub(super) type End = Ran;
 
 impl Place {
     pub(super) fn new() -> Self {
@@ -155,12 +153,16 @@ impl Place {
 }
 
 pub(super) fn end(command: &mut Command) -> End {
-    let output = command.output().expect("the program runs");
-    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    End { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    Ran::of(command)
 }
 
-impl End {
+impl Stage for Place {
+    fn program(&self, arguments: &[&str]) -> Command {
+        self.command(arguments)
+    }
+}
+
+impl Ran {
     /// Standard output as events.
     pub(super) fn events(&self) -> Vec<Value> {
         let event = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::place::*;
+use crate::screen::Page;
 
 #[test]
 fn a_script_needs_no_key_no_server_and_no_prompt() {
@@ -29,20 +30,21 @@ fn a_script_needs_no_key_no_server_and_no_prompt() {
 
 #[test]
 fn a_wrong_script_is_told_with_file_turn_and_field() {
+    let page = Page::new();
     let place = Place::new();
     place.write("bad.json", r#"{"turns":[{"content":"a"},{"tool_calls":[{"tool":"echo"}]}]}"#);
-    let end = place.run(&["--script", "bad.json"]).ended(1);
-    assert!(end.stderr.contains("bad.json: turns[1].tool_calls[0]: unknown field `tool`"), "{}", end.stderr);
-    let end = place.run(&["--script", "absent.json"]).ended(1);
-    assert!(end.stderr.contains("absent.json"), "{}", end.stderr);
+    page.run(&place, &["--script", "bad.json"]).ended(1);
+    page.run(&place, &["--script", "absent.json"]).ended(1);
+    page.matches("run/wrong-script");
 }
 
 #[test]
 fn a_script_that_ends_with_a_call_says_so() {
+    let page = Page::new();
     let place = Place::new();
     let script = place.script(json!([{ "tool_calls": [{ "name": "echo" }] }]));
-    let end = place.run(&["--script", &script]).ended(1);
-    assert!(end.stderr.contains("end it with a turn without `tool_calls`"), "{}", end.stderr);
+    page.run(&place, &["--script", &script]).ended(1);
+    page.matches("run/ends-with-call");
 }
 
 #[test]
