@@ -226,6 +226,30 @@ fn every_file_says_what_it_is_and_stays_short() {
 }
 
 #[test]
+fn every_snapshot_belongs_to_one_test() {
+    let sources = rust_files(&root().join("tests"));
+    let mut snapshots = 0;
+    for group in fs::read_dir(crate::screen::snapshots()).unwrap().map(|entry| entry.unwrap().path()) {
+        let group_name = group.file_name().unwrap().to_string_lossy().into_owned();
+        // The test of the help finds its snapshots by the commands, and compares them with the files.
+        if group_name == "help" {
+            continue;
+        }
+        for file in fs::read_dir(&group).unwrap().map(|entry| entry.unwrap().path()) {
+            if file.extension().is_none_or(|extension| extension != "snap") {
+                continue;
+            }
+            let name = format!("matches(\"{group_name}/{}\")", file.file_stem().unwrap().to_string_lossy());
+            let tests: usize = sources.iter().map(|(_, text)| text.matches(&name).count()).sum();
+            assert_eq!(tests, 1, "{} belongs to {tests} tests: each snapshot is compared by one", file.display());
+            snapshots += 1;
+        }
+    }
+    println!("{snapshots} snapshots");
+    assert!(snapshots > 100, "the test still finds snapshots: {snapshots}");
+}
+
+#[test]
 fn the_engine_is_at_or_above_the_release_that_fixed_its_advisories() {
     let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
     let mut seen = Vec::new();
