@@ -2,6 +2,8 @@
 //! or through a proxy, and only to the path at which this program serves.
 
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -36,7 +38,7 @@ pub(crate) struct LocalServer {
     /// `true` after the answer to `initialize`.
     is_greeted: bool,
     /// Bytes that the server may still send.
-    left: usize,
+    left: Arc<AtomicUsize>,
 }
 
 impl LocalServer {
@@ -57,7 +59,14 @@ impl LocalServer {
         let authorization = authorization.map(HeaderValue::from_str).transpose();
         let mut authorization = authorization.map_err(|_| Fault::Unauthorized)?;
         authorization.iter_mut().for_each(|value| value.set_sensitive(true));
-        Ok(Self { client, url, authorization, session: None, is_greeted: false, left: MAX_RECEIVED })
+        Ok(Self {
+            client,
+            url,
+            authorization,
+            session: None,
+            is_greeted: false,
+            left: Arc::new(AtomicUsize::new(MAX_RECEIVED)),
+        })
     }
 
     fn with_headers(&self, mut request: RequestBuilder) -> RequestBuilder {
@@ -90,7 +99,7 @@ impl LocalServer {
         self.is_greeted = true;
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_stream = kind.starts_with("text/event-stream");
-        let mut bytes = pin!(stream::try_unfold((response, &mut self.left), part));
+        let mut bytes = pin!(stream::try_unfold((response, self.left.clone()), part));
         if !is_stream {
             let mut text = Vec::new();
             while let Some(more) = bytes.try_next().await? {
@@ -127,13 +136,13 @@ impl LocalServer {
     }
 }
 
-/// Reads the next part of an answer, with the rest of the bytes that may be read.
+/// Reads the next part of an answer, and takes it from the bytes that may still be received.
 async fn part(
-    (mut response, left): (Response, &mut usize),
-) -> Result<Option<(Bytes, (Response, &mut usize))>, Fault> {
+    (mut response, left): (Response, Arc<AtomicUsize>),
+) -> Result<Option<(Bytes, (Response, Arc<AtomicUsize>))>, Fault> {
     let Some(bytes) = response.chunk().await.map_err(|error| unreachable(&error))? else { return Ok(None) };
-    let rest = left.checked_sub(bytes.len());
-    *left = rest.unwrap_or(0);
+    let rest = left.load(Relaxed).checked_sub(bytes.len());
+    left.store(rest.unwrap_or(0), Relaxed);
     rest.map(|_| Some((bytes, (response, left)))).ok_or(Fault::TooMuch)
 }
 

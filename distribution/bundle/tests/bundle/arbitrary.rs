@@ -5,9 +5,9 @@
 use std::alloc::{GlobalAlloc, Layout as Memory, System};
 use std::cell::Cell;
 
+use crate::support::{Entry, Layout, manifest, read_all, sample, tar};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use crate::support::{Entry, Layout, manifest, read_all, sample, tar};
 use toolcrib_bundle::{BUNDLE_CONFIG, MAX_MANIFEST_SIZE, OCI_MANIFEST, open_bytes};
 
 /// System allocator that counts the bytes of the current thread.

@@ -5,8 +5,8 @@
 use std::fs::File;
 use std::path::Path;
 
-use proptest::prelude::*;
 use crate::support::{sample, sample_files, sample_metadata};
+use proptest::prelude::*;
 use toolcrib_bundle::{BundleBuilder, BundledTool, Digest, MediaType};
 
 /// Digest of the sample bundle. It changes only with the format, which then needs a new version.

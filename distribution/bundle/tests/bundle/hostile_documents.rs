@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-use serde_json::{Value, json};
 use crate::support::{COMPONENT, Layout, MODULE, config, manifest, read_all, sample};
+use serde_json::{Value, json};
 use toolcrib_bundle::{
     Archive, BUNDLE_CONFIG, Digest, Error, JsonError, MAX_JSON_DEPTH, OCI_INDEX, OCI_MANIFEST, ProgramFault,
     WASM_CONFIG, open_bytes,

@@ -5,8 +5,8 @@
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, sink};
 
-use serde_json::{Value, json};
 use crate::support::{COMPONENT, Layout, MODULE, config};
+use serde_json::{Value, json};
 use toolcrib_bundle::{
     Archive, ArchiveBuilder, BlobSource, Bundle, BundleBuilder, BundledTool, Error, MAX_ANNOTATIONS, MAX_ARCHIVE_SIZE,
     MAX_BLOB_SIZE, MAX_CONFIG_SIZE, MAX_INDEX_SIZE, MAX_JSON_VALUES, MAX_LAYERS, MAX_MANIFEST_SIZE, MAX_MANIFESTS,
@@ -239,7 +239,8 @@ fn a_bundle_of_the_largest_blob_is_found_without_reading_it() {
     let layout = Layout::default();
     let mut file = tempfile::tempfile().unwrap();
     let header = |size: u64| {
-        crate::support::Entry::file(&format!("blobs/sha256/{}", "0".repeat(64)), b"").with_size(format!("{size:011o}\0"))
+        crate::support::Entry::file(&format!("blobs/sha256/{}", "0".repeat(64)), b"")
+            .with_size(format!("{size:011o}\0"))
     };
     let write = |file: &mut File, size: u64| {
         file.set_len(0).unwrap();

@@ -5,8 +5,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 
-use serde_json::json;
 use crate::support::{COMPONENT, Layout, MODULE, sample, sample_files, sample_metadata};
+use serde_json::json;
 use toolcrib_bundle::{
     ARCHIVE_PREFIX, Archive, ArchiveBuilder, BUNDLE_ARTIFACT_TYPE, Bundle, BundleKind, Descriptor, Digest, Error,
     Manifest, MediaType, OCI_INDEX, OCI_MANIFEST, REF_NAME, Selector, TITLE, WASM_CONFIG, looks_like_archive,

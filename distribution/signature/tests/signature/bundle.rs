@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
+use crate::support::{ALGORITHMS, bundle, decode, digest, edited, encode, signer, trusting};
 use p256::ecdsa::DerSignature;
 use serde_json::{Value, json};
-use crate::support::{ALGORITHMS, bundle, decode, digest, edited, encode, signer, trusting};
 use toolcrib_signature::{
     Digest, Error, Format, Policy, SignedBy,
     key::{Algorithm, Signer},

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-use proptest::{collection::vec, prelude::*};
 use crate::support::{bundle, digest, edited, signer, trusting};
+use proptest::{collection::vec, prelude::*};
 use toolcrib_signature::{
     Identity, Policy,
     key::{Algorithm, PublicKey, Signer},

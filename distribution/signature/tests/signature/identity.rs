@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-use serde_json::json;
 use crate::support::{
     authority::{Authority, Request},
     bundle,
@@ -10,6 +9,7 @@ use crate::support::{
     digest, edited, encode,
     log::{Log, TIME},
 };
+use serde_json::json;
 use toolcrib_signature::{Digest, Error, Identity, Policy, SignedBy, Verified, key::Algorithm, verify};
 
 const NAME: &str = "https://git.example/tools/.workflows/release.yml@refs/tags/v1";

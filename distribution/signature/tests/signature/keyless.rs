@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-use serde_json::{Value, json};
 use crate::support::{edited, signer};
+use serde_json::{Value, json};
 use toolcrib_signature::{
     Digest, Error, Identity, Policy, SignedBy,
     key::Algorithm,

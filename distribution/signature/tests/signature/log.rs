@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-use serde_json::{Value, json};
 use crate::support::{
     bundle, digest, edited, encode,
     log::{Log, TIME},
     signer, trusting,
 };
+use serde_json::{Value, json};
 use toolcrib_signature::{Digest, Error, Policy, Verified, key::Algorithm, verify};
 
 fn key_pem(algorithm: Algorithm) -> String {

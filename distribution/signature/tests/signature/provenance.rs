@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 
-use serde_json::{Value, json};
 use crate::support::{digest, signer, trusting};
+use serde_json::{Value, json};
 use toolcrib_signature::{
     Digest, Error, SignedBy,
     key::Algorithm,
