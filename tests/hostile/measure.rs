@@ -22,7 +22,7 @@ const FLOOD: usize = 250;
 /// Calls of another tool that are made while many calls hang.
 const BESIDE: usize = 20;
 /// Maximum time until resources of a call are released.
-const SETTLES: Duration = Duration::from_secs(5);
+const SETTLES: Duration = Duration::from_secs(60);
 /// Idle time after which blocking threads end.
 const IDLE: Duration = Duration::from_millis(20);
 

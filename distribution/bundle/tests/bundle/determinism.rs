@@ -106,7 +106,7 @@ mod environment {
             let output = Command::new("sh")
                 .args(["-c", r#"umask "$1"; shift; exec "$@""#, "sh", umask])
                 .arg(program)
-                .args(["--exact", "environment::child_prints_a_digest", "--nocapture", "--test-threads=1"])
+                .args(["--exact", "determinism::environment::child_prints_a_digest", "--nocapture", "--test-threads=1"])
                 .env(CHILD, "1")
                 .env("LC_ALL", locale)
                 .env("LANG", locale)
