@@ -1,6 +1,9 @@
 //! `Crib`: a temporary folder with a manifest, programs and a home. Runs the built program there with an empty
 //! environment.
 
+#[path = "command_line.rs"]
+mod command_line;
+
 use std::fmt;
 use std::fs;
 use std::io::Write;
@@ -247,7 +250,7 @@ impl Ran {
     /// Runs a command of the program.
     pub(crate) fn of(command: &mut Command) -> Self {
         let output = command.output().expect("the program starts");
-        Self { line: crate::screen::line(command), ..Self::from(output) }
+        Self { line: command_line::line(command), ..Self::from(output) }
     }
 
     /// Runs a command of the program with a text on its standard input. A program that refuses its arguments does not read it.
@@ -256,7 +259,7 @@ impl Ran {
         let mut child = command.spawn().expect("the program starts");
         let _ = child.stdin.take().expect("a pipe").write_all(input.as_ref());
         let output = child.wait_with_output().expect("an end");
-        Self { line: crate::screen::line(command), ..Self::from(output) }
+        Self { line: command_line::line(command), ..Self::from(output) }
     }
 }
 

@@ -2,7 +2,6 @@
 //! Only here is it decided which parts of a text differ between machines, times and builds.
 
 use std::cell::RefCell;
-use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,9 +10,6 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 use crate::crib::{Crib, Ran, target};
-
-/// Maximum characters of an argument in a command line, and of an output that is shown whole.
-const MAX_ARGUMENT: usize = 400;
 
 /// Parts of a text that differ between machines, times and builds, each with its name in a snapshot.
 const VOLATILE: [(&str, &str); 29] = [
@@ -55,18 +51,6 @@ const VOLATILE: [(&str, &str); 29] = [
 
 /// Identifier of a run in the help.
 const EXAMPLE: &str = "7k3md-x0q9a";
-
-/// Variables of every command of a crib.
-const OF_A_CRIB: [&str; 8] = [
-    "HOME",
-    "TOOLCRIB_SYSTEM_CONFIG",
-    "TOOLCRIB_CACHE_DIR",
-    "TOOLCRIB_AUDIT_DIR",
-    "TOOLCRIB_RESULTS_DIR",
-    "TOOLCRIB_APPROVALS",
-    "TOOLCRIB_SECRETS_STORE",
-    "TOOLCRIB_SECRETS_FILE",
-];
 
 static EXPRESSIONS: LazyLock<Vec<(Regex, &str)>> =
     LazyLock::new(|| VOLATILE.map(|(volatile, name)| (Regex::new(volatile).unwrap(), name)).to_vec());
@@ -236,33 +220,4 @@ fn named(found: &Captures, name: &str) -> String {
             text
         }
     }
-}
-
-/// Command line of the program, as a person types it.
-pub(crate) fn line(command: &Command) -> String {
-    let mut words = Vec::new();
-    for (name, value) in command.get_envs() {
-        if let (Some(name), Some(value)) = (name.to_str(), value)
-            && !OF_A_CRIB.contains(&name)
-        {
-            words.push(format!("{name}={}", quoted(value)));
-        }
-    }
-    words.push("toolcrib".to_owned());
-    words.extend(command.get_args().map(quoted));
-    words.join(" ")
-}
-
-fn quoted(word: &OsStr) -> String {
-    let word = word.to_string_lossy();
-    let count = word.chars().count();
-    if count > MAX_ARGUMENT {
-        let start: String = word.chars().take(20).collect();
-        return format!("'{start}…' [{count} characters]");
-    }
-    let is_plain = |c: char| c.is_alphanumeric() || "-_=./:@,+%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.into_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

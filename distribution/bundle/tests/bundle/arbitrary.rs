@@ -1,7 +1,5 @@
 //! Arbitrary input never panics, and never takes more memory than the bounds of the documents.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use std::alloc::{GlobalAlloc, Layout as Memory, System};
 use std::cell::Cell;
 

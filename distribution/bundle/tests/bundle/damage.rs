@@ -1,7 +1,5 @@
 //! A damaged archive is either refused or read with its original content.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use crate::support::{read_all, sample};
 
 /// Asserts the rule for one damaged archive.

@@ -1,7 +1,5 @@
 //! A bundle depends on its content alone.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use std::fs::File;
 use std::path::Path;
 

@@ -1,7 +1,5 @@
 //! Tar archives that are no plain OCI image layout are refused, with the reason and the position of the entry.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 use crate::support::{Entry, around_sample, sample, tar};

@@ -1,7 +1,5 @@
 //! Archives that are plain layouts, with documents and blobs that lie, are refused.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use crate::support::{COMPONENT, Layout, MODULE, config, manifest, read_all, sample};
 use serde_json::{Value, json};
 use toolcrib_bundle::{

@@ -1,7 +1,5 @@
 //! Every bound is exceeded once, by the writer or by a forged archive.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, sink};
 

@@ -1,7 +1,5 @@
 //! Bundles are read as they were written, selected among several artifacts, and WebAssembly artifacts of other tools are read too.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use std::fs::{File, OpenOptions};
 use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 

@@ -1,7 +1,5 @@
 //! Key-signed Sigstore bundles: round trips, tampering, confusion of keys and algorithms.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use crate::support::{ALGORITHMS, bundle, decode, digest, edited, encode, signer, trusting};
 use p256::ecdsa::DerSignature;
 use serde_json::{Value, json};

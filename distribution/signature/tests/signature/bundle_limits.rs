@@ -1,7 +1,5 @@
 //! Limits of Sigstore bundles and policies: each test exceeds one.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use crate::support::{bundle, digest, edited, encode, signer, trusting};
 use serde_json::{Value, json};
 use toolcrib_signature::{

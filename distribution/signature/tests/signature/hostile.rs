@@ -1,7 +1,5 @@
 //! Random and mutated input: every reader answers with a value or an error, never with a panic.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use crate::support::{bundle, digest, edited, signer, trusting};
 use proptest::{collection::vec, prelude::*};
 use toolcrib_signature::{

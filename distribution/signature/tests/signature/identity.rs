@@ -1,7 +1,5 @@
 //! Keyless signatures by an authority that the test runs itself.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use crate::support::{
     authority::{Authority, Request},
     bundle,

@@ -1,6 +1,5 @@
 //! Files with secret keys: who may read them.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
 #![cfg(unix)]
 
 use std::{

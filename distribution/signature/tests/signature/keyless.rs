@@ -1,7 +1,5 @@
 //! Keyless bundles of the Sigstore projects: identity, trust root, tampering.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use crate::support::{edited, signer};
 use serde_json::{Value, json};
 use toolcrib_signature::{

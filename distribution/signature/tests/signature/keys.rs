@@ -1,7 +1,5 @@
 //! Keys: PEM and PKCS#8, encryption at rest, files, identifiers, malformed input.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use crate::support::{ALGORITHMS, bundle, digest, signer, trusting};
 use toolcrib_signature::{
     Error,

@@ -1,7 +1,5 @@
 //! Key-signed bundles with an entry in a transparency log that the test runs itself.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use crate::support::{
     bundle, digest, edited, encode,
     log::{Log, TIME},

@@ -1,5 +1,7 @@
 //! Tests of the crate from outside, in one program.
 
+#![expect(clippy::unwrap_used, reason = "a test may end in a panic, its helpers too")]
+
 mod bundle;
 mod bundle_limits;
 mod hostile;

@@ -1,7 +1,5 @@
 //! minisign: vectors of the program `minisign`, round trips, tampering, limits.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use std::io::{self, Read};
 
 use toolcrib_signature::{

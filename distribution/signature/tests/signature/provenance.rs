@@ -1,7 +1,5 @@
 //! SLSA provenance: summary, claims, limits.
 
-#![allow(clippy::unwrap_used, reason = "a test may end in a panic")]
-
 use crate::support::{digest, signer, trusting};
 use serde_json::{Value, json};
 use toolcrib_signature::{
