@@ -227,7 +227,15 @@ struct Surroundings {
 impl Surroundings {
     fn now() -> Self {
         let entries = |folder: &Path| fs::read_dir(folder).map_or(0, |entries| entries.count() as i64);
-        Self { descriptors: entries(Path::new("/proc/self/fd")), threads: entries(Path::new("/proc/self/task")) }
+        let threads = entries(Path::new("/proc/self/task")) - i64::from(Self::has_log_thread());
+        Self { descriptors: entries(Path::new("/proc/self/fd")), threads }
+    }
+
+    /// `true` if the log has started its one thread, which it does once records wait for one another.
+    fn has_log_thread() -> bool {
+        let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let name = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        tasks.map(name).any(|name| name.trim() == "toolcrib-audit")
     }
 
     /// Resources once they no longer shrink, or are no more than `before`.
