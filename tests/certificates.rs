@@ -60,7 +60,7 @@ impl Key {
     }
 }
 
-/// What a certificate will say.
+/// Content of a certificate before it is signed.
 pub(crate) struct Draft {
     pub(crate) serial: u8,
     pub(crate) subject: Name,

@@ -47,7 +47,7 @@ impl Kept {
         self.entries.get(group.name()).is_some_and(|kept| kept == digest)
     }
 
-    /// Reads programs, each of which has to be the recorded one.
+    /// Reads programs, and refuses one that is not the recorded one.
     pub(crate) fn programs(&self, names: &[String]) -> Result<Programs, String> {
         let mut programs = Programs::new();
         for name in names {
