@@ -232,7 +232,7 @@ fn check(crib: &Crib, block: &Block) -> Result<(), String> {
     let text = block.text.as_str();
     match block.language.as_str() {
         "json" => serde_json::from_str::<serde_json::Value>(text).map(drop).map_err(|error| error.to_string())?,
-        "toml" => toml::de::DeTable::parse(text).map(drop).map_err(|error| error.to_string())?,
+        "toml" => toml_edit::Document::parse(text).map(drop).map_err(|error| error.to_string())?,
         "rust" => return check_excerpt(crib, block),
         "markdown" | "yaml" | "text" | "wat" if block.caption.is_some() => {}
         "markdown" | "yaml" | "text" | "wat" => return Err("a caption has to name the file of the block".to_owned()),

@@ -35,7 +35,7 @@ pub(crate) use layer::{HOST_LAYERS, Layer, LayerKind, Setting, SettingsText, sho
 pub(crate) use layers::{DEFAULT_FILE, Layers, default_file, profile, system_file, use_profile, user_file};
 pub(crate) use mistake::{Mistake, repair};
 pub(crate) use schema::schema;
-pub(crate) use table::{Field, Place, Table};
+pub(crate) use table::{Field, Place, Table, json_of_table};
 
 /// Settings that are no defaults of options.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use toml::de::DeTable;
+use toml_edit::Document;
 use toolcrib::Tool;
 
 use crate::render::{self, Advice};
@@ -137,9 +137,8 @@ fn or_here(folder: &Path) -> &Path {
 /// `true` if a folder has a package in Rust with the name of a component.
 fn is_of_package(component: &Path, folder: &Path) -> bool {
     let Some(text) = beginning(&folder.join(PACKAGE)) else { return false };
-    let Ok(manifest) = DeTable::parse(&text) else { return false };
-    let package = manifest.get_ref().get("package").and_then(|package| package.get_ref().get("name"));
-    let name = package.and_then(|name| name.get_ref().as_str());
+    let Ok(manifest) = Document::parse(text.as_str()) else { return false };
+    let name = manifest.as_item().get("package").and_then(|package| package.get("name")?.as_str());
     let stem = component.file_stem().and_then(|stem| stem.to_str());
     // Cargo names a library by its crate.
     name.zip(stem).is_some_and(|(name, stem)| name.replace('-', "_") == stem.replace('-', "_"))

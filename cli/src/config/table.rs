@@ -5,9 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use serde_json::Value;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use serde_json::{Number, Value};
+use toml_edit::{Document, Item, TableLike};
 
 use super::mistake::Mistake;
 use crate::render::{one_line, shortened};
@@ -86,7 +85,7 @@ impl<'a> File<'a> {
 pub(crate) struct Table<'a> {
     file: File<'a>,
     name: String,
-    entries: DeTable<'a>,
+    entries: toml_edit::Table,
     known: Vec<&'static str>,
 }
 
@@ -95,7 +94,7 @@ pub(crate) struct Table<'a> {
 pub(crate) struct Field<'a> {
     file: File<'a>,
     name: String,
-    value: Spanned<DeValue<'a>>,
+    value: Item,
 }
 
 /// Place of a value in a file.
@@ -118,11 +117,11 @@ impl<'a> Table<'a> {
     /// The whole of a file; `name` is the file's in messages.
     pub(crate) fn parse(name: &'a str, text: &'a str) -> anyhow::Result<Self> {
         let file = File::new(name, text);
-        let parsed = DeTable::parse(text).map_err(|error| {
+        let parsed = Document::parse(text).map_err(|error| {
             let place = error.span().unwrap_or_default();
             Mistake::of_text(file.at(&place, &format!("not TOML: {}", error.message())))
         })?;
-        Ok(Self { file, name: String::new(), entries: parsed.into_inner(), known: Vec::new() })
+        Ok(Self { file, name: String::new(), entries: parsed.into_table(), known: Vec::new() })
     }
 
     /// The value of a key.
@@ -155,7 +154,7 @@ impl<'a> Table<'a> {
     /// The place of a key that the table has and should not have.
     pub(super) fn place(&self, key: &str) -> Option<Place<'a>> {
         let value = self.entries.get(key)?;
-        Some(Place { file: self.file.clone(), name: inside(&self.name, key), span: value.span() })
+        Some(Place { file: self.file.clone(), name: inside(&self.name, key), span: span(value) })
     }
 
     /// Fails with a message about a key that the table needs and does not have.
@@ -167,7 +166,6 @@ impl<'a> Table<'a> {
     pub(crate) fn fields(self) -> impl Iterator<Item = (String, Field<'a>)> {
         let Table { file, name: table, entries, .. } = self;
         entries.into_iter().map(move |(key, value)| {
-            let key = key.into_inner().into_owned();
             let name = inside(&table, &key);
             (key, Field { file: file.clone(), name, value })
         })
@@ -175,46 +173,49 @@ impl<'a> Table<'a> {
 
     /// Fails if the table has keys that were not taken.
     pub(crate) fn end(self) -> anyhow::Result<()> {
-        let Some((key, _)) = self.entries.iter().min_by_key(|(key, _)| key.span().start) else { return Ok(()) };
-        let name = inside(&self.name, key.get_ref());
-        let message = self.file.at(&key.span(), &format!("unknown key `{name}`"));
-        Err(Mistake::of_key(message, &name).suggesting(suggestion::hint(key.get_ref(), &self.known)).into())
+        let place = |key: &str| self.entries.key(key).and_then(toml_edit::Key::span).unwrap_or_default();
+        let keys = self.entries.iter().map(|(key, _)| (place(key), key));
+        let Some((place, key)) = keys.min_by_key(|(place, _)| place.start) else { return Ok(()) };
+        let name = inside(&self.name, key);
+        let message = self.file.at(&place, &format!("unknown key `{name}`"));
+        Err(Mistake::of_key(message, &name).suggesting(suggestion::hint(key, &self.known)).into())
     }
 }
 
 impl<'a> Field<'a> {
     /// The table that it is.
     pub(crate) fn table(self) -> anyhow::Result<Table<'a>> {
-        if !matches!(self.value.get_ref(), DeValue::Table(_)) {
+        if !self.value.is_table_like() {
             return Err(self.wrong("a table"));
         }
         let Field { file, name, value } = self;
-        let DeValue::Table(entries) = value.into_inner() else { return Err(anyhow!("`{name}` is no table")) };
+        let Ok(entries) = value.into_table() else { return Err(anyhow!("`{name}` is no table")) };
         Ok(Table { file, name, entries, known: Vec::new() })
     }
 
     /// The place of the value, for an error that is found later.
     pub(crate) fn place(&self) -> Place<'a> {
-        Place { file: self.file.clone(), name: self.name.clone(), span: self.value.span() }
+        Place { file: self.file.clone(), name: self.name.clone(), span: span(&self.value) }
     }
 
     /// Line and column of the value, both from 1.
     pub(super) fn position(&self) -> (usize, usize) {
-        self.file.position(&self.value.span())
+        self.file.position(&span(&self.value))
     }
 
     /// Line and column of each item of an array; empty for any other value.
     pub(super) fn item_positions(&self) -> Vec<(usize, usize)> {
-        let DeValue::Array(items) = self.value.get_ref() else { return Vec::new() };
-        items.iter().map(|item| self.file.position(&item.span())).collect()
+        let places: Vec<_> = match &self.value {
+            Item::Value(toml_edit::Value::Array(items)) => items.iter().map(toml_edit::Value::span).collect(),
+            Item::ArrayOfTables(tables) => tables.iter().map(toml_edit::Table::span).collect(),
+            _ => Vec::new(),
+        };
+        places.into_iter().map(|place| self.file.position(&place.unwrap_or_default())).collect()
     }
 
     /// The whole number from `min` to `max` that it is.
     pub(super) fn count(&self, min: u64, max: u64) -> anyhow::Result<u64> {
-        let count = match self.value.get_ref() {
-            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
-            _ => None,
-        };
+        let count = self.value.as_integer().and_then(|number| u64::try_from(number).ok());
         count.filter(|count| (min..=max).contains(count)).ok_or_else(|| match (min, max) {
             (1, u64::MAX) => self.wrong("a positive whole number"),
             (min, u64::MAX) => self.wrong(&format!("a whole number, at least {min}")),
@@ -224,35 +225,27 @@ impl<'a> Field<'a> {
 
     /// The number from 0 to `max` that it is.
     pub(super) fn number(&self, max: f64) -> anyhow::Result<f64> {
-        let number = match self.value.get_ref() {
-            DeValue::Integer(number) => number.as_str().parse().ok(),
-            DeValue::Float(number) => number.as_str().parse().ok(),
-            _ => None,
-        };
-        number
+        #[expect(clippy::cast_precision_loss, reason = "compared with a small maximum")]
+        let integer = self.value.as_integer().map(|number| number as f64);
+        integer
+            .or_else(|| self.value.as_float())
             .filter(|number| (0.0..=max).contains(number))
             .ok_or_else(|| self.wrong(&format!("a number from 0 to {max}")))
     }
 
     /// The truth value that it is.
     pub(super) fn boolean(&self) -> anyhow::Result<bool> {
-        match self.value.get_ref() {
-            DeValue::Boolean(value) => Ok(*value),
-            _ => Err(self.wrong("`true` or `false`")),
-        }
+        self.value.as_bool().ok_or_else(|| self.wrong("`true` or `false`"))
     }
 
     /// The table that it is, as a JSON object.
     pub(crate) fn object(self) -> anyhow::Result<Value> {
-        match self.value.get_ref() {
-            DeValue::Table(_) => Ok(json_of(self.value.get_ref())),
-            _ => Err(self.wrong("a table")),
-        }
+        self.value.as_table_like().map(json_of_table).ok_or_else(|| self.wrong("a table"))
     }
 
     /// Parses a text. Errors name `wanted` if the value is not a text or `parse` fails without a message.
     pub(crate) fn read<T>(&self, wanted: &str, parse: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<T> {
-        let DeValue::String(text) = self.value.get_ref() else { return Err(self.wrong(wanted)) };
+        let Some(text) = self.value.as_str() else { return Err(self.wrong(wanted)) };
         parse(text).map_err(|reason| match reason.is_empty() {
             true => self.wrong(wanted),
             false => self.place().error(&reason),
@@ -261,17 +254,18 @@ impl<'a> Field<'a> {
 
     /// The items of an array.
     pub(crate) fn items(self) -> anyhow::Result<Vec<Field<'a>>> {
-        if !matches!(self.value.get_ref(), DeValue::Array(_)) {
-            return Err(self.wrong("an array"));
+        let item = |(at, value)| Field { file: self.file.clone(), name: format!("{}[{at}]", self.name), value };
+        match self.value {
+            Item::Value(toml_edit::Value::Array(items)) => {
+                Ok(items.into_iter().map(Item::Value).enumerate().map(item).collect())
+            }
+            Item::ArrayOfTables(tables) => Ok(tables.into_iter().map(Item::Table).enumerate().map(item).collect()),
+            _ => Err(self.wrong("an array")),
         }
-        let Field { file, name, value } = self;
-        let DeValue::Array(items) = value.into_inner() else { return Ok(Vec::new()) };
-        let item = |(at, value)| Field { file: file.clone(), name: format!("{name}[{at}]"), value };
-        Ok(items.into_iter().enumerate().map(item).collect())
     }
 
     fn wrong(&self, wanted: &str) -> anyhow::Error {
-        let place = self.value.span();
+        let place = span(&self.value);
         let found = one_line(self.file.text.get(place.clone()).unwrap_or_default());
         let found = shortened(&found, MAX_SHOWN);
         let message = self.file.at(&place, &format!("`{}` must be {wanted}, found `{found}`", self.name));
@@ -285,20 +279,40 @@ fn inside(table: &str, key: &str) -> String {
     if table.is_empty() { key } else { format!("{table}.{key}") }
 }
 
-/// Converts a value to JSON; values without a JSON form become text.
-fn json_of(value: &DeValue<'_>) -> Value {
+/// Place of an item. A table that only the keys below it name is at the first of them.
+fn span(item: &Item) -> Range<usize> {
+    let below = || item.as_table_like()?.iter().map(|(_, item)| span(item)).min_by_key(|place| place.start);
+    item.span().or_else(below).unwrap_or_default()
+}
+
+/// Converts an item to JSON; values without a JSON form become text.
+fn json_of(item: &Item) -> Value {
+    match item {
+        Item::None => Value::Null,
+        Item::Value(value) => json_of_value(value),
+        Item::Table(table) => json_of_table(table),
+        Item::ArrayOfTables(tables) => tables.iter().map(|table| json_of_table(table)).collect(),
+    }
+}
+
+/// Converts a table to a JSON object.
+pub(crate) fn json_of_table(table: &dyn TableLike) -> Value {
+    table.iter().map(|(key, item)| (key.to_owned(), json_of(item))).collect()
+}
+
+fn json_of_value(value: &toml_edit::Value) -> Value {
     match value {
-        DeValue::String(text) => Value::from(text.as_ref()),
-        DeValue::Integer(number) => {
-            i64::from_str_radix(number.as_str(), number.radix()).map_or(Value::Null, Value::from)
+        toml_edit::Value::String(text) => Value::from(text.value().as_str()),
+        toml_edit::Value::Integer(number) => Value::from(*number.value()),
+        // Infinity is no JSON number.
+        toml_edit::Value::Float(number) => {
+            let number = *number.value();
+            Number::from_f64(number).map_or_else(|| Value::from(number.to_string()), Value::Number)
         }
-        DeValue::Float(number) => number.as_str().parse::<f64>().map_or(Value::Null, Value::from),
-        DeValue::Boolean(value) => Value::from(*value),
-        DeValue::Datetime(time) => Value::from(time.to_string()),
-        DeValue::Array(items) => items.iter().map(|item| json_of(item.get_ref())).collect(),
-        DeValue::Table(fields) => {
-            fields.iter().map(|(key, value)| (key.get_ref().to_string(), json_of(value.get_ref()))).collect()
-        }
+        toml_edit::Value::Boolean(value) => Value::from(*value.value()),
+        toml_edit::Value::Datetime(time) => Value::from(time.value().to_string()),
+        toml_edit::Value::Array(items) => items.iter().map(json_of_value).collect(),
+        toml_edit::Value::InlineTable(table) => json_of_table(table),
     }
 }
 

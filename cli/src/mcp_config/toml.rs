@@ -1,13 +1,14 @@
 //! Edits TOML: a new entry is a table at the end of the file, and a replaced one keeps its place.
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 
 use super::format::line_break;
+use crate::config::json_of_table;
 
 /// Reads a document as an object.
 pub(super) fn read(text: &str) -> Result<Value, String> {
-    table(parse(text)?.as_table())
+    Ok(json_of_table(parse(text)?.as_table()))
 }
 
 fn parse(text: &str) -> Result<DocumentMut, String> {
@@ -15,38 +16,6 @@ fn parse(text: &str) -> Result<DocumentMut, String> {
         let reason = error.message().lines().next().unwrap_or_default().to_owned();
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         format!("{reason} in line {}", before.matches('\n').count() + 1)
-    })
-}
-
-fn table(table: &Table) -> Result<Value, String> {
-    let members = table.iter().map(|(key, item)| Ok((key.to_owned(), convert(item)?)));
-    Ok(Value::Object(members.collect::<Result<_, String>>()?))
-}
-
-fn convert(item: &Item) -> Result<Value, String> {
-    match item {
-        Item::None => Ok(Value::Null),
-        Item::Value(value) => convert_value(value),
-        Item::Table(inner) => table(inner),
-        Item::ArrayOfTables(tables) => Ok(Value::Array(tables.iter().map(table).collect::<Result<_, _>>()?)),
-    }
-}
-
-fn convert_value(value: &toml_edit::Value) -> Result<Value, String> {
-    Ok(match value {
-        toml_edit::Value::String(text) => Value::String(text.value().clone()),
-        toml_edit::Value::Integer(number) => Value::from(*number.value()),
-        // Infinity is no JSON number; its text serves for comparisons.
-        toml_edit::Value::Float(number) => {
-            Number::from_f64(*number.value()).map_or_else(|| Value::String(number.value().to_string()), Value::Number)
-        }
-        toml_edit::Value::Boolean(flag) => Value::Bool(*flag.value()),
-        toml_edit::Value::Datetime(time) => Value::String(time.value().to_string()),
-        toml_edit::Value::Array(array) => Value::Array(array.iter().map(convert_value).collect::<Result<_, _>>()?),
-        toml_edit::Value::InlineTable(inner) => {
-            let members = inner.iter().map(|(key, value)| Ok((key.to_owned(), convert_value(value)?)));
-            Value::Object(members.collect::<Result<_, String>>()?)
-        }
     })
 }
 
