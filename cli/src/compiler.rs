@@ -18,9 +18,13 @@ use crate::options::size_in_words;
 /// Maximum threads per process: more would need more memory and contend.
 const MAX_THREADS: usize = 4;
 
+/// Maximum wall-clock time of a process, in multiples of its processor time: other work may take most of the machine.
+const MAX_WAIT: u32 = 20;
+
 /// Starts compiler processes, at most one per core at a time.
 pub(crate) struct CompilerProcesses {
-    time: Duration,
+    /// Maximum processor time of a process, in seconds.
+    seconds: u64,
     memory: usize,
     cores: usize,
     free: Mutex<usize>,
@@ -32,7 +36,7 @@ pub(crate) struct CompilerProcesses {
 }
 
 impl CompilerProcesses {
-    /// Limits each process to this wall-clock time and this many bytes of memory.
+    /// Limits each process to this processor time, in whole seconds at least as long, and this many bytes of memory.
     pub(crate) fn new(time: Duration, memory: usize) -> Self {
         Self::of(system::programs(), time, memory)
     }
@@ -40,7 +44,8 @@ impl CompilerProcesses {
     fn of(programs: Vec<PathBuf>, time: Duration, memory: usize) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let (free, freed) = (Mutex::new(cores), Condvar::new());
-        Self { time, memory, cores, free, freed, programs, first: AtomicUsize::new(0) }
+        let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+        Self { seconds, memory, cores, free, freed, programs, first: AtomicUsize::new(0) }
     }
 
     fn free(&self) -> MutexGuard<'_, usize> {
@@ -59,18 +64,16 @@ impl CompilerProcesses {
 
     fn start(&self, program: &Path) -> io::Result<Running> {
         let threads = self.cores.min(MAX_THREADS);
-        // Processor time of all threads; wall-clock time is watched here.
-        let seconds = (self.time.as_secs() + 1).saturating_mul(threads as u64);
         let mut command = system::command(program);
         command
-            .args(["compile-worker", "--seconds", &seconds.to_string(), "--memory", &self.memory.to_string()])
+            .args(["compile-worker", "--seconds", &self.seconds.to_string(), "--memory", &self.memory.to_string()])
             .env_clear()
             .env("RAYON_NUM_THREADS", threads.to_string())
             .current_dir(std::path::MAIN_SEPARATOR_STR)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let bounds = system::Bounds::new(seconds, self.memory)?;
+        let bounds = system::Bounds::new(self.seconds, self.memory)?;
         let running = Running { child: bounds.spawn(&mut command)?, bounds };
         // A process that cannot be bound is killed here, before it gets its job.
         running.bounds.hold(&running.child)?;
@@ -78,7 +81,7 @@ impl CompilerProcesses {
     }
 
     /// Runs this program by the first of its names that works, and returns the output and exit status of the process, and
-    /// `true` if it timed out.
+    /// `true` if it was killed after its wall-clock time.
     fn run(&self, job: &Job<'_>) -> io::Result<(Vec<u8>, ExitStatus, bool)> {
         let mut failed = Err(io::Error::other("the path of this program is unknown; on Linux, mount `/proc`"));
         for (at, program) in self.programs.iter().enumerate().skip(self.first.load(Relaxed)) {
@@ -97,11 +100,12 @@ impl CompilerProcesses {
             return Err(io::Error::other("the process has no pipes"));
         };
         let running = Mutex::new(running);
+        let wait = Duration::from_secs(self.seconds).saturating_mul(MAX_WAIT);
         let end = || running.lock().unwrap_or_else(PoisonError::into_inner).end();
         thread::scope(|scope| {
             let (read, is_read) = sync_channel::<()>(0);
             let watch = scope.spawn(move || {
-                let late = is_read.recv_timeout(self.time) == Err(RecvTimeoutError::Timeout);
+                let late = is_read.recv_timeout(wait) == Err(RecvTimeoutError::Timeout);
                 (late, end())
             });
             // A write error means that the process has ended; its status tells more. The pipe stays open until then,
@@ -122,10 +126,16 @@ impl Compiler for CompilerProcesses {
         let _permit = self.acquire();
         let (answer, status, late) =
             self.run(job).map_err(|error| CompileError::system("cannot run the compiler process").caused_by(error))?;
-        let (time, memory) = (self.time, size_in_words(self.memory));
-        if late || system::was_out_of_time(status) {
+        let (seconds, memory) = (self.seconds, size_in_words(self.memory));
+        if system::was_out_of_time(status) {
             return Err(CompileError::Program(format!(
-                "compilation timed out after {time:?}; raise the limit with `--compile-timeout`"
+                "compilation took more than {seconds} s of processor time; raise the limit with `--compile-timeout`"
+            )));
+        }
+        if late {
+            let wait = seconds.saturating_mul(u64::from(MAX_WAIT));
+            return Err(CompileError::system(format!(
+                "compilation did not end within {wait} s: the machine is overloaded"
             )));
         }
         if system::broke_off(status) {

@@ -299,7 +299,7 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("limits", "concurrency", Kind::Count(1, 1000), "Maximum concurrent calls").option("concurrency"),
     Key::new("limits", "max_requests", NUMBER, "Maximum requests per call").option("max-requests"),
     Key::new("limits", "max_received", SIZE, "Maximum response bytes per call").option("max-received"),
-    Key::new("limits", "compile_timeout", TIME, "Maximum time to compile a tool").option("compile-timeout"),
+    Key::new("limits", "compile_timeout", TIME, "Maximum processor time to compile a tool").option("compile-timeout"),
     Key::new("limits", "compile_memory", SIZE, "Maximum memory to compile a tool").option("compile-memory"),
     Key::new(
         "scheduler",

@@ -25,8 +25,8 @@ static INTERPRETER: &[u8] = include_bytes!(env!("TOOLCRIB_INTERPRETER"));
 pub(crate) struct Compiling {
     #[command(flatten)]
     folder: CacheFolder,
-    /// Maximum time to compile a tool; each tool is compiled once and cached
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s", help_heading = LIMITS)]
+    /// Maximum processor time to compile a tool; each tool is compiled once and cached
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2min", help_heading = LIMITS)]
     compile_timeout: Duration,
     /// Maximum memory to compile a tool
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "2GiB", help_heading = LIMITS)]
