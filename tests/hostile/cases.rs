@@ -41,7 +41,7 @@ use Program::{Guest, Text};
 
 /// Deadline that is meant to be reached; calls that end for another reason have a longer one.
 const SOON: u64 = 200;
-const LATER: u64 = 20_000;
+const LATER: u64 = 120_000;
 const HUNG: &[&str] = &["deadline"];
 const ENDED: &[&str] = &["memory"];
 

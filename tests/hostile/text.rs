@@ -203,10 +203,10 @@ fn what_somebody_made_up_is_told_in_part() {
     let ran = crib.run(&["run", "--script", "script.json", "--json"]);
     let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let results: Vec<_> = events.filter(|event| event["type"] == "tool_result").collect();
-    assert_eq!(results.len(), 4, "{}", ran.stderr);
+    assert_eq!(results.len(), 4, "{:?}: {:.2000}", ran.code, ran.stderr);
     for result in results {
         let content = result["content"].as_str().unwrap();
-        assert!(result["isError"] == true && content.len() < 4096, "{}: {}", content.len(), &content[..1000]);
+        assert!(result["isError"] == true && content.len() < 4096, "{}: {content:.1000}", content.len());
     }
     let trace = page.run(&crib, &["run", "--script", "script.json"]).stderr;
     assert!(trace.len() < 64 << 10, "{}", trace.len());
