@@ -240,7 +240,10 @@ impl<'a> Field<'a> {
 
     /// The table that it is, as a JSON object.
     pub(crate) fn object(self) -> anyhow::Result<Value> {
-        self.value.as_table_like().map(json_of_table).ok_or_else(|| self.wrong("a table"))
+        let mut object = self.value.as_table_like().map(json_of_table).ok_or_else(|| self.wrong("a table"))?;
+        // Its members are in the same order, wherever they are in the file.
+        object.sort_all_objects();
+        Ok(object)
     }
 
     /// Parses a text. Errors name `wanted` if the value is not a text or `parse` fails without a message.
