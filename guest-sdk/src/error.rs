@@ -154,10 +154,16 @@ impl<T> PathContext<T> for io::Result<T> {
     }
 }
 
+/// Error number of a system that refuses a file by its own permissions. A grant refuses with another one.
+const ACCESS: i32 = if cfg!(target_family = "wasm") { 2 } else { 13 };
+
 /// Message of an I/O error. A path that leaves the granted folder, and a write with a grant to read only, are both
 /// [`ErrorKind::PermissionDenied`] to a guest.
 fn reason(action: &str, error: &io::Error, path: &Path) -> String {
     match error.kind() {
+        ErrorKind::PermissionDenied if error.raw_os_error() == Some(ACCESS) => {
+            "the system refuses it: its permissions do not allow it, or it is read-only".into()
+        }
         ErrorKind::PermissionDenied => "permission denied by the grant".into(),
         // If the root is missing too, the tool was started without any folder.
         ErrorKind::NotFound if fs::metadata("/").is_err() => "no folder is granted".into(),
@@ -214,6 +220,13 @@ mod tests {
         let denied: io::Result<()> = Err(ErrorKind::PermissionDenied.into());
         let message = denied.at("read", "notes.md").expect_err("denied").to_string();
         assert_eq!(message, "read `notes.md`: permission denied by the grant");
+    }
+
+    #[test]
+    fn a_refusal_of_the_system_is_not_blamed_on_the_grant() {
+        let refused: io::Result<()> = Err(io::Error::from_raw_os_error(ACCESS));
+        let message = refused.at("read", "notes.md").expect_err("refused").to_string();
+        assert!(message.starts_with("read `notes.md`: the system refuses it"), "{message}");
     }
 
     #[test]

@@ -70,8 +70,8 @@ pub fn open(path: impl AsRef<Path>) -> Result<File, Error> {
 
 /// Replaces a file as a whole: writes the bytes to a new file in the same folder, and renames it.
 ///
-/// A symbolic link is followed, and its target is replaced. The new file has the permissions of a fresh file, because
-/// WASI has none to copy.
+/// A symbolic link is followed, and its target is replaced. The host gives the new file the mode of the replaced one, where it
+/// can, and refuses to replace a read-only file.
 ///
 /// # Errors
 ///

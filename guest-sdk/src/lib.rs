@@ -247,6 +247,7 @@ pub mod files;
 mod host;
 #[cfg(target_arch = "wasm32")]
 pub mod http;
+pub mod lines;
 pub mod log;
 pub mod model;
 mod node;
