@@ -1,7 +1,7 @@
 //! Application of hunks to a text: in their order, each at the first place after the previous hunk where all of its
-//! kept and removed lines match exactly.
+//! kept and removed lines match, except for their ends.
 
-use toolcrib_guest::{Error, Result};
+use toolcrib_guest::{Error, Result, lines};
 
 use crate::patch::{Hunk, Line};
 
@@ -10,24 +10,22 @@ const SHOWN: usize = 120;
 
 /// Applies all hunks to a text; `path` is its name in messages.
 pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk<'_>]) -> Result<String> {
-    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let lines: Vec<&str> = text.strip_suffix(end).unwrap_or(text).split(end).collect();
-    let lines = if text.is_empty() { Vec::new() } else { lines };
-    let mut edited: Vec<&str> = Vec::with_capacity(lines.len());
+    let (mark, whole) = lines::split(text);
+    let lines: Vec<&str> = whole.iter().map(|line| lines::content(line)).collect();
+    let mut edited = mark.to_owned();
     let mut next = 0;
     for (index, hunk) in hunks.iter().enumerate() {
         let conflict = |why: String| Error::conflict(format!("`{path}`, hunk {}: {why}", index + 1));
-        let from = match hunk.after {
-            None => next,
-            Some(after) => {
-                let found = lines[next..].iter().position(|line| line.trim() == after);
-                next + 1 + found.ok_or_else(|| conflict(absent(after, next)))?
-            }
-        };
+        let mut from = next;
+        for after in &hunk.after {
+            let found = lines[from..].iter().position(|line| line.trim() == *after);
+            from += 1 + found.ok_or_else(|| conflict(absent(after, from)))?;
+        }
         let old: Vec<&str> = hunk.lines.iter().filter_map(|line| old(*line)).collect();
         let at = match old.is_empty() {
             // A hunk that only adds lines belongs after the line that it names, otherwise at the end.
-            true => hunk.after.map_or(lines.len(), |_| from),
+            true if hunk.after.is_empty() => lines.len(),
+            true => from,
             false if hunk.at_end => lines
                 .len()
                 .checked_sub(old.len())
@@ -35,29 +33,43 @@ pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk<'_>]) -> Result<String
                 .ok_or_else(|| conflict("the file does not end with its lines".to_owned()))?,
             false => find(&lines, &old, from).ok_or_else(|| conflict(missing(&lines, &old, from)))?,
         };
-        edited.extend(&lines[next..at]);
-        edited.extend(hunk.lines.iter().filter_map(|line| new(*line)));
-        next = at + old.len();
+        edited.extend(whole[next..at].iter().copied());
+        next = write(&mut edited, hunk, &whole, at);
     }
-    edited.extend(&lines[next..]);
-    let mut edited = edited.join(end);
-    if !edited.is_empty() && (text.is_empty() || text.ends_with(end)) {
-        edited.push_str(end);
+    edited.extend(whole[next..].iter().copied());
+    // A file without a line break at its end gets none.
+    if !text.is_empty() && !text.ends_with('\n') && edited.ends_with('\n') {
+        edited.truncate(lines::content(&edited).len());
     }
     Ok(edited)
+}
+
+/// Writes a hunk at a line, and returns the line after it. Kept lines are those of the file.
+fn write(edited: &mut String, hunk: &Hunk<'_>, whole: &[&str], mut at: usize) -> usize {
+    for line in &hunk.lines {
+        // The last line of a file may lack the break that it needs before another line.
+        if !matches!(line, Line::Removed(_)) && at == whole.len() && !edited.is_empty() && !edited.ends_with('\n') {
+            edited.push_str(lines::line_break_at(whole, at.saturating_sub(1)));
+        }
+        match line {
+            Line::Kept(_) => {
+                edited.push_str(whole[at]);
+                at += 1;
+            }
+            Line::Removed(_) => at += 1,
+            Line::Added(text) => {
+                edited.push_str(text);
+                edited.push_str(lines::line_break_at(whole, at));
+            }
+        }
+    }
+    at
 }
 
 fn old<'a>(line: Line<'a>) -> Option<&'a str> {
     match line {
         Line::Kept(text) | Line::Removed(text) => Some(text),
         Line::Added(_) => None,
-    }
-}
-
-fn new<'a>(line: Line<'a>) -> Option<&'a str> {
-    match line {
-        Line::Kept(text) | Line::Added(text) => Some(text),
-        Line::Removed(_) => None,
     }
 }
 

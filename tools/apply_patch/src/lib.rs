@@ -14,7 +14,7 @@ use patch::{BEGIN, Change};
 tools!(apply_patch);
 
 /// Edit files by a patch. Sections are written between `*** Begin Patch` and `*** End Patch`: `*** Update File: PATH`
-/// with hunks, each with an optional line `@@ LINE` that names a line before the place, then lines that begin with a
+/// with hunks, each with optional lines `@@ LINE` that name lines before the place, then lines that begin with a
 /// space (kept), `-` (removed) or `+` (added), with three kept lines around a change if the file has them;
 /// `*** Add File: PATH` with lines that begin with `+`; `*** Delete File: PATH`. An update may begin with
 /// `*** Move to: PATH`. Kept and removed lines must match the file exactly. Either the whole patch applies, or nothing

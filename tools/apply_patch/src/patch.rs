@@ -4,6 +4,7 @@ use toolcrib_guest::{Error, Result};
 
 pub(crate) const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
+const END_OF_FILE: &str = "End of File";
 const MAX_BYTES: usize = 1 << 20;
 const MAX_FILES: usize = 100;
 
@@ -18,8 +19,8 @@ pub(crate) enum Change<'a> {
 /// Changed lines of a file, with their context.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Hunk<'a> {
-    /// Line before the hunk.
-    pub(crate) after: Option<&'a str>,
+    /// Lines before the hunk, each to be found after the previous one.
+    pub(crate) after: Vec<&'a str>,
     pub(crate) lines: Vec<Line<'a>>,
     /// `true` if the hunk ends at the end of the file.
     pub(crate) at_end: bool,
@@ -74,6 +75,8 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<Change<'_>>> {
     }
     let mut changes: Vec<Change<'_>> = Vec::new();
     let mut ended = false;
+    // Empty lines whose meaning depends on the next line: between sections they mean nothing.
+    let mut empty = 0;
     for (number, line) in lines {
         let wrong = |why: &str| Error::invalid(format!("line {number} of the patch: {why}"));
         if ended {
@@ -81,13 +84,22 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<Change<'_>>> {
         }
         if line.trim_end() == END {
             ended = true;
+        } else if line.is_empty() {
+            empty += 1;
         } else if let Some(section) = line.strip_prefix("*** ") {
+            if section.trim() == END_OF_FILE {
+                (0..empty).try_for_each(|_| line_of("", changes.last_mut())).map_err(|why| wrong(&why))?;
+            }
+            empty = 0;
             section_of(section, &mut changes).map_err(|why| wrong(&why))?;
             if changes.len() > MAX_FILES {
                 return Err(wrong(&format!("the patch is for more than {MAX_FILES} files")));
             }
         } else {
-            line_of(line, changes.last_mut()).map_err(|why| wrong(&why))?;
+            let kept = if line.starts_with("@@") { 0 } else { empty };
+            empty = 0;
+            let lines = (0..kept).map(|_| "").chain([line]);
+            lines.into_iter().try_for_each(|line| line_of(line, changes.last_mut())).map_err(|why| wrong(&why))?;
         }
     }
     if !ended {
@@ -118,7 +130,7 @@ fn section_of<'a>(section: &'a str, changes: &mut Vec<Change<'a>>) -> Result<(),
             }
             _ => Err("`Move to` may occur once, in the line after `Update File`".to_owned()),
         };
-    } else if section.trim() == "End of File" {
+    } else if section.trim() == END_OF_FILE {
         return match changes.last_mut() {
             Some(Change::Update { hunks, .. }) if hunks.last().is_some_and(|hunk| !hunk.lines.is_empty()) => {
                 hunks.iter_mut().last().into_iter().for_each(|hunk| hunk.at_end = true);
@@ -138,14 +150,18 @@ fn line_of<'a>(line: &'a str, change: Option<&mut Change<'a>>) -> Result<(), Str
         None => Err("a line that belongs to no file".to_owned()),
         Some(Change::Delete { .. }) => Err("a deleted file has no lines".to_owned()),
         Some(Change::Add { lines, .. }) => {
-            let added = line.strip_prefix('+').ok_or("each line of a new file begins with `+`")?;
-            lines.push(added);
+            // An empty line is taken as an added one.
+            let added = if line.is_empty() { Some(line) } else { line.strip_prefix('+') };
+            lines.push(added.ok_or("each line of a new file begins with `+`")?);
             Ok(())
         }
         Some(Change::Update { hunks, .. }) => {
             if let Some(after) = line.strip_prefix("@@") {
-                let after = Some(after.trim()).filter(|after| !after.is_empty());
-                hunks.push(Hunk { after, ..Hunk::default() });
+                // Lines after one another name places ever further in.
+                if hunks.last().is_none_or(|hunk| !hunk.lines.is_empty()) {
+                    hunks.push(Hunk::default());
+                }
+                hunks.iter_mut().last().into_iter().for_each(|hunk| hunk.after.extend(anchor(after)));
                 return Ok(());
             }
             if hunks.is_empty() {
@@ -162,6 +178,16 @@ fn line_of<'a>(line: &'a str, change: Option<&mut Change<'a>>) -> Result<(), Str
             hunks.last_mut().map(|hunk| hunk.lines.push(read)).ok_or_else(|| "no hunk".to_owned())
         }
     }
+}
+
+/// Line that a header of a hunk names. Line numbers, as in a unified diff, name none.
+fn anchor(header: &str) -> Option<&str> {
+    let header = header.trim();
+    let is_range = |word: &str| word.len() > 1 && word[1..].chars().all(|c| c.is_ascii_digit() || c == ',');
+    let is_numbered =
+        header.starts_with('-') && header.split(' ').take(2).all(|word| word.is_ascii() && is_range(word));
+    let header = if is_numbered { "" } else { header.strip_suffix("@@").unwrap_or(header).trim() };
+    Some(header).filter(|header| !header.is_empty())
 }
 
 /// Refuses a change that changes nothing.

@@ -6,7 +6,7 @@ use super::*;
 use crate::patch::{Hunk, Line};
 
 fn hunk<'a>(after: Option<&'a str>, lines: &[Line<'a>]) -> Hunk<'a> {
-    Hunk { after, lines: lines.to_vec(), at_end: false }
+    Hunk { after: after.into_iter().collect(), lines: lines.to_vec(), at_end: false }
 }
 
 #[test]
@@ -61,6 +61,57 @@ fn hunks_apply_in_their_order_at_the_first_place_that_fits() {
     assert_eq!(windows.ok().as_deref(), Some("a\r\nB\r\n"));
     let open = hunk::apply("f", "a\nb", &[hunk(None, &lines)]);
     assert_eq!(open.ok().as_deref(), Some("a\nB"), "no line break where there was none");
+}
+
+#[test]
+fn lines_keep_their_ends_and_the_mark_of_the_file_stays() {
+    let lines = [Line::Kept("a"), Line::Removed("b"), Line::Added("B"), Line::Added("C")];
+    for (text, expected) in [
+        ("x\na\r\nb\nc\n", "x\na\r\nB\nC\nc\n"),
+        ("a\nb\r\nc\r\n", "a\nB\r\nC\r\nc\r\n"),
+        ("\u{feff}a\nb\n", "\u{feff}a\nB\nC\n"),
+        ("a\r\nb", "a\r\nB\r\nC"),
+    ] {
+        assert_eq!(hunk::apply("f", text, &[hunk(None, &lines)]).ok().as_deref(), Some(expected), "{text:?}");
+    }
+    let adds = [Line::Kept("b"), Line::Added("c")];
+    assert_eq!(hunk::apply("f", "a\nb", &[hunk(None, &adds)]).ok().as_deref(), Some("a\nb\nc"));
+    assert_eq!(hunk::apply("f", "a\nb", &[hunk(None, &adds[1..])]).ok().as_deref(), Some("a\nb\nc"));
+}
+
+#[test]
+fn empty_lines_between_sections_mean_nothing_and_inside_a_hunk_they_are_lines() {
+    let text = "*** Begin Patch\n\n*** Update File: a\n@@ x\n a\n\n-b\n\n@@ y\n-c\n\n*** Add File: n\n+1\n\n+2\n\n*** Delete File: d\n\n*** End Patch";
+    let changes = patch::parse(text).expect("a patch");
+    let lines = [Line::Kept("a"), Line::Kept(""), Line::Removed("b")];
+    let hunks = vec![hunk(Some("x"), &lines), hunk(Some("y"), &[Line::Removed("c")])];
+    assert_eq!(changes[0], Change::Update { path: "a", to: None, hunks });
+    assert_eq!(changes[1], Change::Add { path: "n", lines: vec!["1", "", "2"] });
+    let ends =
+        patch::parse("*** Begin Patch\n*** Update File: a\n-b\n\n*** End of File\n*** End Patch").expect("a patch");
+    let hunks = vec![Hunk { at_end: true, ..hunk(None, &[Line::Removed("b"), Line::Kept("")]) }];
+    assert_eq!(ends[0], Change::Update { path: "a", to: None, hunks });
+}
+
+#[test]
+fn headers_after_one_another_lead_further_in_and_numbers_name_no_line() {
+    let text = "*** Begin Patch\n*** Update File: a\n@@ class Sub(Base):\n@@     def run(self):\n-        pass\n+        return 7\n*** End Patch";
+    let file = "class Base:\n    def run(self):\n        pass\nclass Sub(Base):\n    def go(self):\n        pass\n    def run(self):\n        pass\n";
+    let changes = patch::parse(text).expect("a patch");
+    let Change::Update { hunks, .. } = &changes[0] else { panic!("{changes:?}") };
+    let edited = hunk::apply("a", file, hunks).expect("it fits");
+    assert!(
+        edited.ends_with("    def run(self):\n        return 7\n") && edited.matches("pass").count() == 2,
+        "{edited}"
+    );
+    for (header, after) in
+        [("@@ -1,3 +1,4 @@", vec![]), ("@@ -x", vec!["-x"]), ("@@ def f(): @@", vec!["def f():"]), ("@@", vec![])]
+    {
+        let text = format!("*** Begin Patch\n*** Update File: a\n{header}\n-b\n*** End Patch");
+        let changes = patch::parse(&text).expect("a patch");
+        let Change::Update { hunks, .. } = &changes[0] else { panic!("{changes:?}") };
+        assert_eq!(hunks[0].after, after, "{header}");
+    }
 }
 
 #[test]

@@ -1,40 +1,43 @@
 //! Application of the hunks of one file to a text. Knows no files.
 //!
-//! Every context and removed line must match exactly. A hunk may have moved as a whole, by at most `fuzz` lines from
-//! the place that follows from its line number and the movement of the previous hunks; the nearest place is used, the
-//! earlier one of two.
+//! Every context and removed line must match, except for its line end. A hunk may have moved as a whole, by at most `fuzz`
+//! lines from the place that follows from its line number and the movement of the previous hunks; the nearest place is used,
+//! the earlier one of two. A hunk without a line number must fit at one place only.
 
 use diffy::{Hunk, Line, Patch};
+use toolcrib_guest::lines;
 
-pub(crate) fn apply(text: &str, patch: &Patch<'_, str>, fuzz: usize) -> Result<String, String> {
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let mut edited = String::new();
+use crate::completion::Place;
+
+/// Maximum places that are named for a hunk that fits at several.
+const MAX_NAMED: usize = 5;
+
+/// Applies all hunks to a text; `places` are those that their headers stated.
+pub(crate) fn apply(text: &str, patch: &Patch<'_, str>, places: &[Place], fuzz: usize) -> Result<String, String> {
+    let (mark, lines) = lines::split(text);
+    let mut edited = mark.to_owned();
     // The first line that no hunk has used yet, and the movement of the last hunk.
     let (mut next, mut moved) = (0, 0_isize);
     for (index, hunk) in patch.hunks().iter().enumerate() {
         let old = old_lines(hunk);
-        let stated = first_line(hunk);
-        let guess = stated.saturating_add_signed(moved).max(next);
-        // Only its own number states the place of a hunk without old lines.
-        let fuzz = if old.is_empty() { 0 } else { fuzz };
-        let found = find(&lines, &old, guess, next, fuzz).ok_or_else(|| {
-            let number = index + 1;
-            let near = mismatch(&lines, &old, guess);
-            format!("hunk {number} does not apply at line {}, nor within {fuzz} lines of it{near}", guess + 1)
-        })?;
+        let problem = |why: String| format!("hunk {} {why}", index + 1);
+        let found = match places.get(index) {
+            Some(Place::Line(stated)) => {
+                let stated = if old.is_empty() { *stated } else { stated.saturating_sub(1) };
+                let found = near(&lines, &old, stated.saturating_add_signed(moved).max(next), next, fuzz);
+                let found = found.map_err(problem)?;
+                moved = found as isize - stated as isize;
+                found
+            }
+            Some(Place::Unnumbered(line)) => anywhere(&lines, &old, next, line.as_deref()).map_err(problem)?,
+            None => return Err(problem("has no header".to_owned())),
+        };
         edited.extend(lines[next..found].iter().copied());
-        edited.extend(new_lines(hunk));
+        write(&mut edited, hunk, &lines, found, mark);
         next = found + old.len();
-        moved = found as isize - stated as isize;
     }
     edited.extend(lines[next..].iter().copied());
     Ok(edited)
-}
-
-/// First line of a hunk by its header, from 0. A hunk that only adds lines names the line before it.
-fn first_line(hunk: &Hunk<'_, str>) -> usize {
-    let old = hunk.old_range();
-    if old.is_empty() { old.start() } else { old.start().saturating_sub(1) }
 }
 
 fn old_lines<'a>(hunk: &Hunk<'a, str>) -> Vec<&'a str> {
@@ -45,17 +48,95 @@ fn old_lines<'a>(hunk: &Hunk<'a, str>) -> Vec<&'a str> {
     hunk.lines().iter().filter_map(kept).collect()
 }
 
-fn new_lines<'a>(hunk: &Hunk<'a, str>) -> impl Iterator<Item = &'a str> {
-    hunk.lines().iter().filter_map(|line| match line {
-        Line::Context(line) | Line::Insert(line) => Some(*line),
-        Line::Delete(_) => None,
+/// Finds the place nearest to `guess`, not before `least`, that has the old lines.
+fn near(lines: &[&str], old: &[&str], guess: usize, least: usize, fuzz: usize) -> Result<usize, String> {
+    // Only its own number states the place of a hunk without old lines.
+    let fuzz = if old.is_empty() { 0 } else { fuzz };
+    let places = (0..=fuzz).flat_map(|away| [guess.checked_sub(away), guess.checked_add(away)]).flatten();
+    places.into_iter().find(|at| *at >= least && fits(lines, old, *at)).ok_or_else(|| {
+        let near = mismatch(lines, old, guess);
+        format!("does not apply at line {}, nor within {fuzz} lines of it{near}", guess + 1)
     })
 }
 
-/// Finds the place nearest to `guess`, not before `least`, that holds the old lines.
-fn find(lines: &[&str], old: &[&str], guess: usize, least: usize, fuzz: usize) -> Option<usize> {
-    let fits = |at: &usize| *at >= least && at.checked_add(old.len()).and_then(|end| lines.get(*at..end)) == Some(old);
-    (0..=fuzz).flat_map(|away| [guess.checked_sub(away), guess.checked_add(away)]).flatten().find(fits)
+/// Finds the place of a hunk without a line number, from the line `least` on: the first one at or after the line that its
+/// header names, otherwise the only one.
+fn anywhere(lines: &[&str], old: &[&str], least: usize, named: Option<&str>) -> Result<usize, String> {
+    let from = match named {
+        None => least,
+        Some(name) => {
+            let is_named = |line: &&str| line.trim() == name;
+            let found = lines[least..].iter().position(is_named);
+            let found = found.or_else(|| lines[least..].iter().position(|line| line.contains(name)));
+            least + found.ok_or_else(|| format!("does not apply: the file has no line `{}` for it", shown(name)))?
+        }
+    };
+    if old.is_empty() {
+        return match named {
+            Some(_) => Ok(from + 1),
+            None if lines.is_empty() => Ok(0),
+            None => Err("only adds lines, and neither a number nor a line before them states where".to_owned()),
+        };
+    }
+    let places: Vec<usize> = (from..lines.len()).filter(|at| fits(lines, old, *at)).take(MAX_NAMED).collect();
+    match places.as_slice() {
+        [] => Err(format!("does not apply: no place in the file has its lines{}", closest(lines, old, from))),
+        [at] => Ok(*at),
+        [at, ..] if named.is_some() => Ok(*at),
+        several => {
+            let several: Vec<_> = several.iter().map(|at| (at + 1).to_string()).collect();
+            Err(format!("fits at the lines {}; state the line in its header", several.join(", ")))
+        }
+    }
+}
+
+fn fits(lines: &[&str], old: &[&str], at: usize) -> bool {
+    let Some(found) = at.checked_add(old.len()).and_then(|end| lines.get(at..end)) else { return false };
+    found.iter().zip(old).all(|(found, old)| is_same(found, old))
+}
+
+/// Returns `true` if a line of the file is one of a patch. Only a line that is marked as one without a line break differs from
+/// the same line with one.
+fn is_same(found: &str, old: &str) -> bool {
+    let is_marked = !old.ends_with('\n');
+    content(found) == content(old) && !(is_marked && found.ends_with('\n'))
+}
+
+/// Line without its end, and without the mark of a file's beginning.
+fn content(line: &str) -> &str {
+    lines::content(lines::split_mark(line).1)
+}
+
+/// Writes a hunk. Kept lines are those of the file. A new line ends like the line of the file that it replaces, or like the
+/// one above it, unless the hunk itself is about line ends.
+fn write(edited: &mut String, hunk: &Hunk<'_, str>, lines: &[&str], mut at: usize, mark: &str) {
+    let is_exact = old_lines(hunk).iter().zip(&lines[at..]).all(|(old, found)| old == found);
+    let has_returns = hunk.lines().iter().any(|line| {
+        let (Line::Context(line) | Line::Delete(line) | Line::Insert(line)) = line;
+        line.ends_with("\r\n")
+    });
+    for line in hunk.lines() {
+        // The last line of a file may lack the break that it needs before another line.
+        if !matches!(line, Line::Delete(_)) && edited.len() > mark.len() && !edited.ends_with('\n') {
+            edited.push_str(lines::line_break_at(lines, 0));
+        }
+        match line {
+            Line::Context(_) => {
+                edited.push_str(lines[at]);
+                at += 1;
+            }
+            Line::Delete(_) => at += 1,
+            Line::Insert(new) => {
+                let new = if edited.len() == mark.len() && !mark.is_empty() { lines::split_mark(new).1 } else { new };
+                if is_exact && has_returns || !new.ends_with('\n') {
+                    edited.push_str(new);
+                } else {
+                    edited.push_str(lines::content(new));
+                    edited.push_str(lines::line_break_at(lines, at));
+                }
+            }
+        }
+    }
 }
 
 /// Describes the first line that differs from the hunk.
@@ -64,7 +145,10 @@ fn mismatch(lines: &[&str], old: &[&str], at: usize) -> String {
         let number = at + offset + 1;
         match lines.get(at + offset) {
             None => return format!(": there is no line {number}"),
-            Some(line) if line == expected => {}
+            Some(line) if is_same(line, expected) => {}
+            Some(line) if content(line) == content(expected) => {
+                return format!(": line {number} has a line break, and the patch has it without one");
+            }
             Some(line) => {
                 return format!(": line {number} is `{}`, not `{}`", shown(line), shown(expected));
             }
@@ -73,20 +157,36 @@ fn mismatch(lines: &[&str], old: &[&str], at: usize) -> String {
     String::new()
 }
 
-/// Quotes a line for a message, with its line break escaped if that may be the difference.
+/// Describes the place with the most lines of the hunk in a row from its first.
+fn closest(lines: &[&str], old: &[&str], from: usize) -> String {
+    let alike = |at: usize| old.iter().zip(&lines[at..]).take_while(|(old, found)| is_same(found, old)).count();
+    let places = (from..lines.len()).map(|at| (alike(at), at)).filter(|(alike, _)| *alike > 0);
+    match places.rev().max_by_key(|(alike, _)| *alike) {
+        Some((_, at)) => mismatch(lines, old, at),
+        None => format!(": there is no line `{}`", old.first().map(|line| shown(line)).unwrap_or_default()),
+    }
+}
+
+/// Quotes a line for a message.
 fn shown(line: &str) -> String {
-    let line = line.strip_suffix('\n').unwrap_or(line).replace('\r', "\\r");
-    line.chars().take(200).collect()
+    content(line).replace('\r', "\\r").chars().take(200).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::completion::complete;
 
     const PATCH: &str = "--- a\n+++ b\n@@ -2,3 +2,3 @@\n b\n-c\n+C\n d\n";
 
     fn apply_to(text: &str, patch: &str, fuzz: usize) -> Result<String, String> {
-        apply(text, &Patch::from_str(patch).expect("a patch"), fuzz)
+        let done = complete(patch).map_err(|error| error.to_string())?;
+        apply(text, &Patch::from_str(&done.text).expect("a patch"), &done.places, fuzz)
+    }
+
+    /// Applies a hunk with this header.
+    fn hunk(text: &str, hunk: &str) -> Result<String, String> {
+        apply_to(text, &format!("--- a\n+++ b\n{hunk}"), 0)
     }
 
     #[test]
@@ -122,8 +222,41 @@ mod tests {
 
     #[test]
     fn a_hunk_that_only_adds_goes_after_its_line() {
-        let patch = "--- a\n+++ b\n@@ -1,0 +2 @@\n+x\n";
-        assert_eq!(apply_to("a\nb\n", patch, 0).as_deref(), Ok("a\nx\nb\n"));
-        assert!(apply_to("", patch, 9).is_err());
+        assert_eq!(hunk("a\nb\n", "@@ -1,0 +2 @@\n+x\n").as_deref(), Ok("a\nx\nb\n"));
+        assert!(hunk("", "@@ -1,0 +2 @@\n+x\n").is_err());
+        assert!(hunk("a\n", "@@\n+x\n").expect_err("no place").contains("only adds lines"));
+    }
+
+    #[test]
+    fn a_hunk_without_a_number_applies_at_its_only_place() {
+        assert_eq!(hunk("a\nb\n", "@@\n-a\n+A\n b\n").as_deref(), Ok("A\nb\n"));
+        assert_eq!(
+            hunk("a\nb\na\n", "@@\n-a\n+A\n").expect_err("two"),
+            "hunk 1 fits at the lines 1, 3; state the line in its header"
+        );
+        let named = "def f():\n    pass\ndef g():\n    pass\n";
+        assert_eq!(
+            hunk(named, "@@ def g(): @@\n-    pass\n+    return\n").as_deref(),
+            Ok("def f():\n    pass\ndef g():\n    return\n")
+        );
+        assert!(hunk(named, "@@ def h():\n-    pass\n").expect_err("no h").contains("no line `def h():`"));
+        assert!(hunk("a\nb\n", "@@\n a\n-c\n").expect_err("no c").ends_with("line 2 is `b`, not `c`"));
+    }
+
+    #[test]
+    fn lines_keep_their_ends_and_new_ones_get_those_above() {
+        assert_eq!(hunk("a\r\nb\r\n", "@@ -1,2 +1,3 @@\n a\n+x\n b\n").as_deref(), Ok("a\r\nx\r\nb\r\n"));
+        assert_eq!(hunk("a\nb\r\nc\n", "@@ -1,3 +1,3 @@\n a\n b\n-c\n+C\n").as_deref(), Ok("a\nb\r\nC\n"));
+        assert_eq!(hunk("a\r\n", "@@ -1 +1 @@\n-a\r\n+a\n").as_deref(), Ok("a\n"), "a patch about line ends");
+        assert_eq!(hunk("a\nb", "@@ -1,2 +1,3 @@\n a\n b\n+c").as_deref(), Ok("a\nb\nc\n"));
+        let unended = "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n";
+        assert_eq!(hunk("a", unended).as_deref(), Ok("b"));
+        assert!(hunk("a\n", unended).expect_err("a break").contains("has a line break"));
+    }
+
+    #[test]
+    fn the_mark_at_the_beginning_stays() {
+        assert_eq!(hunk("\u{feff}a\nb\n", "@@ -1,2 +1,2 @@\n-a\n+A\n b\n").as_deref(), Ok("\u{feff}A\nb\n"));
+        assert_eq!(hunk("\u{feff}a\n", "@@ -1 +1 @@\n-\u{feff}a\n+\u{feff}A\n").as_deref(), Ok("\u{feff}A\n"));
     }
 }

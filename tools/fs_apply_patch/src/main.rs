@@ -1,5 +1,6 @@
 //! Tool `fs_apply_patch`: applies a unified diff to several text files, completely or not at all.
 
+mod completion;
 mod hunks;
 
 use std::process::ExitCode;
@@ -9,6 +10,8 @@ use diffy::{Line, Patch};
 use serde::{Deserialize, Serialize};
 use toolcrib_guest::files::Tree;
 use toolcrib_guest::{Error, error};
+
+use completion::{Completed, Place};
 
 const MAX_PATCH_BYTES: usize = 1024 * 1024;
 const MAX_FILES: usize = 100;
@@ -47,6 +50,9 @@ struct Changed {
     added: usize,
     /// Number of removed lines.
     removed: usize,
+    /// Part of the patch that was not applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ignored: Option<&'static str>,
 }
 
 fn main() -> ExitCode {
@@ -66,8 +72,19 @@ fn run(args: Args) -> Result<Output, Error> {
     }
     let mut tree = Tree::default();
     let mut files = Vec::new();
-    for patch in parse(&patch)? {
-        files.push(apply(&patch, strip, fuzz, &mut tree)?);
+    let Completed { text, places } = completion::complete(&patch)?;
+    let mut places = places.as_slice();
+    for patch in parse(&text)? {
+        let hunks = patch.patch().as_text().map_or(0, |patch| patch.hunks().len());
+        let (of_file, rest) = places.split_at_checked(hunks).ok_or_else(|| error!("a hunk has no header"))?;
+        places = rest;
+        files.push(apply(&patch, of_file, &Options { strip, fuzz }, &mut tree)?);
+    }
+    if !places.is_empty() {
+        return Err(error!(
+            "{} hunks of the patch belong to no file; each file begins with `---` and `+++`",
+            places.len()
+        ));
     }
     if !dry_run {
         tree.commit()?;
@@ -89,21 +106,28 @@ fn parse(patch: &str) -> Result<Vec<FilePatch<'_, str>>, Error> {
     }
 }
 
+struct Options {
+    strip: Option<usize>,
+    fuzz: usize,
+}
+
 /// Applies the patch of one file to the tree in memory.
-fn apply(patch: &FilePatch<'_, str>, strip: Option<usize>, fuzz: usize, tree: &mut Tree) -> Result<Changed, Error> {
-    let operation = stripped(patch.operation(), strip);
+fn apply(patch: &FilePatch<'_, str>, places: &[Place], options: &Options, tree: &mut Tree) -> Result<Changed, Error> {
+    let operation = stripped(patch.operation(), options.strip);
     let modes = [patch.old_mode(), patch.new_mode()];
     let special = |mode: &&FileMode| matches!(mode, FileMode::Symlink | FileMode::Gitlink);
     let Some(hunks) = patch.patch().as_text().filter(|_| !modes.into_iter().flatten().any(|mode| special(&mode)))
     else {
         return Err(error!("{}: only text files can be patched", name(&operation)));
     };
+    let ignored = ignored_mode(patch);
     let change = |path: &str, change, from: Option<&str>| {
         let (added, removed) = count(hunks);
-        Changed { path: path.into(), change, from: from.map(String::from), added, removed }
+        Changed { path: path.into(), change, from: from.map(String::from), added, removed, ignored }
     };
-    let edit =
-        |path: &str, text: &str| hunks::apply(text, hunks, fuzz).map_err(|problem| error!("`{path}`: {problem}"));
+    let edit = |path: &str, text: &str| {
+        hunks::apply(text, hunks, places, options.fuzz).map_err(|problem| error!("`{path}`: {problem}"))
+    };
     match &operation {
         FileOperation::Create(path) => {
             tree.create(path, edit(path, "")?)?;
@@ -117,7 +141,23 @@ fn apply(patch: &FilePatch<'_, str>, strip: Option<usize>, fuzz: usize, tree: &m
             Ok(change(path, "deleted", None))
         }
         FileOperation::Modify { original, modified } if original == modified => {
-            let edited = edit(original, tree.read(original)?)?;
+            if hunks.hunks().is_empty() {
+                return Err(match ignored {
+                    Some(_) => {
+                        error!("`{original}`: the patch only changes the mode of the file, which this tool cannot")
+                    }
+                    None => error!(
+                        "`{original}`: the patch has no hunk for it; a hunk is `@@` and lines that begin with a space, `-` or `+`"
+                    ),
+                });
+            }
+            let text = tree.read(original)?;
+            let edited = edit(original, text)?;
+            if edited == text {
+                return Err(error!(
+                    "`{original}`: the patch changes nothing: its removed and added lines are the same"
+                ));
+            }
             tree.write(original, edited)?;
             Ok(change(original, "modified", None))
         }
@@ -135,6 +175,15 @@ fn apply(patch: &FilePatch<'_, str>, strip: Option<usize>, fuzz: usize, tree: &m
             tree.create(to, edited)?;
             Ok(change(to, "copied", Some(from)))
         }
+    }
+}
+
+/// Names the change of a mode that is not made: a tool cannot set modes.
+fn ignored_mode(patch: &FilePatch<'_, str>) -> Option<&'static str> {
+    match (patch.old_mode(), patch.new_mode()) {
+        (Some(FileMode::Executable), Some(FileMode::Regular)) => Some("the file is still executable"),
+        (Some(FileMode::Regular) | None, Some(FileMode::Executable)) => Some("the file was not made executable"),
+        _ => None,
     }
 }
 

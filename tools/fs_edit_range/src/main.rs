@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use toolcrib_guest::{Error, error, files};
+use toolcrib_guest::{Error, error, files, lines};
 
 use crate::range::Unit;
 
@@ -53,15 +53,23 @@ fn run(args: Args) -> Result<Output, Error> {
             return Err(error!("`{path}` has changed: its sha256 is `{found}`, not `{expected}`"));
         }
     }
-    let range = range::find(&text, unit, start, end).map_err(|problem| error!("edit `{path}`: {problem}"))?;
-    let found = &text[range.clone()];
+    // The mark is before the first line, and a part of the bytes.
+    let (mark, rest) = match unit {
+        Unit::Lines => lines::split_mark(&text),
+        Unit::Bytes => ("", text.as_str()),
+    };
+    let range = range::find(rest, unit, start, end).map_err(|problem| error!("edit `{path}`: {problem}"))?;
+    let found = &rest[range.clone()];
     if let Some(expected) = expected
         && !range::same(found, &expected, unit)
     {
         let shown: String = found.chars().take(MAX_SHOWN_CHARS).collect();
         return Err(error!("`{path}` does not have the expected text there, but `{shown}`"));
     }
-    let edited = range::replace(&text, range, &content, unit);
+    let edited = format!("{mark}{}", range::replace(rest, range, &content, unit));
+    if edited == text {
+        return Err(error!("`{path}`: the edit changes nothing: the range has this content already"));
+    }
     if edited.len() as u64 > MAX_FILE_BYTES {
         return Err(error!("edit `{path}`: the file would be over the limit of {MAX_FILE_BYTES} bytes"));
     }

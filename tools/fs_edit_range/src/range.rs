@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use serde::Deserialize;
+use toolcrib_guest::lines as text_lines;
 
 #[derive(Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,34 +61,42 @@ fn bytes(text: &str, start: usize, end: usize) -> Result<Range<usize>, String> {
     Ok(start..end)
 }
 
-/// `true` if a range holds the expected text; for lines, the last line break is ignored.
+/// Returns `true` if a range has the expected text; for lines, their ends are ignored.
 pub(crate) fn same(found: &str, expected: &str, unit: Unit) -> bool {
     match unit {
-        Unit::Lines => without_break(found) == without_break(expected),
+        Unit::Lines => text_lines::content(found).lines().eq(text_lines::content(expected).lines()),
         Unit::Bytes => found == expected,
     }
 }
 
-fn without_break(text: &str) -> &str {
-    let text = text.strip_suffix('\n').unwrap_or(text);
-    text.strip_suffix('\r').unwrap_or(text)
-}
-
-/// Replaces the range by `content`. In a range of lines, a missing line break around `content` is added.
+/// Replaces the range by `content`. In a range of lines, a missing line break around `content` is added, and its lines end like
+/// those that they replace, or like the line above.
 pub(crate) fn replace(text: &str, range: Range<usize>, content: &str, unit: Unit) -> String {
     let (before, found, after) = (&text[..range.start], &text[range.clone()], &text[range.end..]);
     if unit == Unit::Bytes || content.is_empty() {
         return [before, content, after].concat();
     }
-    let line_break =
-        if text.lines().next().is_some_and(|line| text[line.len()..].starts_with("\r\n")) { "\r\n" } else { "\n" };
+    // A file without any line break has no end to follow.
+    let replaced = found.split_inclusive('\n').next().filter(|line| line.ends_with('\n'));
+    let above = before.split_inclusive('\n').next_back().filter(|line| line.ends_with('\n'));
+    let model = replaced.or(above).or_else(|| after.split_inclusive('\n').next().filter(|line| line.ends_with('\n')));
+    let line_break = model.map_or("\n", text_lines::line_break);
+    let content: String = match model {
+        Some(_) => content.split_inclusive('\n').map(|line| with_break(line, line_break)).collect(),
+        None => content.to_owned(),
+    };
     let broken = |part: &str| part.is_empty() || part.ends_with('\n');
     let above = if broken(before) { "" } else { line_break };
     // At the end of the file, the new last line has a line break if the old one had.
     let old_last = if found.is_empty() { before } else { found };
     let wanted = !after.is_empty() || old_last.ends_with('\n');
-    let below = if wanted && !broken(content) { line_break } else { "" };
-    [before, above, content, below, after].concat()
+    let below = if wanted && !broken(&content) { line_break } else { "" };
+    [before, above, &content, below, after].concat()
+}
+
+/// Gives a line, if it has a break, this one.
+fn with_break(line: &str, line_break: &str) -> String {
+    if line.ends_with('\n') { format!("{}{line_break}", text_lines::content(line)) } else { line.to_owned() }
 }
 
 #[cfg(test)]
@@ -106,6 +115,16 @@ mod tests {
         assert_eq!(edit("a\nb\nc\n", 1, 3, "B"), "B\n");
         assert_eq!(edit("a\nb", 2, 2, "B"), "a\nB");
         assert_eq!(edit("a\r\nb\r\n", 1, 1, "A"), "A\r\nb\r\n");
+    }
+
+    #[test]
+    fn new_lines_end_like_the_old_ones() {
+        assert_eq!(edit("a\r\nb\r\nc\r\n", 2, 2, "x\ny\n"), "a\r\nx\r\ny\r\nc\r\n");
+        assert_eq!(edit("a\r\nb\n", 2, 2, "x\r\ny"), "a\r\nx\ny\n");
+        assert_eq!(edit("a\r\n", 2, 1, "b\nc"), "a\r\nb\r\nc\r\n");
+        assert_eq!(edit("a", 1, 1, "x\r\ny"), "x\r\ny", "no break to follow");
+        assert!(same("a\r\nb\r\n", "a\nb", Unit::Lines) && !same("a\nb", "a\nc", Unit::Lines));
+        assert!(!same("\r\n", "x", Unit::Lines) && !same("a\r\n", "a\n", Unit::Bytes));
     }
 
     #[test]
