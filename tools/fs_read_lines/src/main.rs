@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
-use toolcrib_guest::{Error, error, files};
+use toolcrib_guest::{Error, error, files, lines};
 
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 const MAX_RESULT_BYTES: usize = 128 * 1024;
@@ -53,6 +53,8 @@ fn run(args: Args) -> Result<Output, Error> {
         return Err(error!("end `{end}` is before start `{start}`"));
     }
     let text = files::read_text(&path, MAX_FILE_BYTES)?;
+    // The mark at the beginning of a file is not a part of its first line, as for the tools that edit lines.
+    let text = lines::split_mark(&text).1;
     let total_lines = text.split_inclusive('\n').count();
     if start > total_lines.max(1) {
         return Err(error!("start `{start}` is past the end of `{path}`, which has {total_lines} lines"));

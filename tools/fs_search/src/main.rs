@@ -1,5 +1,6 @@
 //! Tool `fs_search`: searches the lines of text files for a pattern.
 
+mod left_out;
 mod matcher;
 mod walk;
 
@@ -7,9 +8,11 @@ use std::fs;
 use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
-use toolcrib_guest::{Error, PathContext, error, files};
+use toolcrib_guest::{Error, PathContext, error, files, lines};
 
+use crate::left_out::{LeftOut, Reason};
 use crate::matcher::{Match, Matcher};
+use crate::walk::Entry;
 
 const MAX_RESULTS: usize = 1000;
 const MAX_CONTEXT: usize = 10;
@@ -62,6 +65,9 @@ struct Output {
     /// Number of files that are binary, too large, or not readable.
     files_skipped: usize,
     truncated: bool,
+    /// What was not searched, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -81,31 +87,47 @@ fn run(args: Args) -> Result<Output, Error> {
     check("max_file_bytes", args.max_file_bytes, 1, MAX_FILE_BYTES)?;
     let matcher = Matcher::new(&args.pattern, args.literal, args.ignore_case, args.context)?;
     let filter = walk::Filter::new(&args.include, &args.exclude)?;
-    fs::metadata(&args.path).at("search", &args.path)?;
+    let is_file = fs::metadata(&args.path).at("search", &args.path)?.is_file();
 
-    let mut output = Output { matches: Vec::new(), files_searched: 0, files_skipped: 0, truncated: false };
-    let mut bytes = 0;
-    for path in walk::files(&args.path, &filter) {
-        if output.files_searched + output.files_skipped == MAX_FILES {
-            output.truncated = true;
-            break;
-        }
-        let Some(text) = path.as_deref().and_then(|path| text(path, args.max_file_bytes)) else {
-            output.files_skipped += 1;
+    let mut left_out = LeftOut::default();
+    let (mut matches, mut files_searched, mut bytes) = (Vec::new(), 0, 0);
+    'files: for entry in walk::entries(&args.path, &filter) {
+        let Entry::File(path) = entry else {
+            left_out.count(&entry);
             continue;
         };
-        output.files_searched += 1;
-        let path = path.unwrap_or_default();
-        for found in matcher.matches(&text) {
-            bytes += path.len() + found.bytes();
-            if output.matches.len() == args.max_results || bytes > MAX_RESULT_BYTES {
-                output.truncated = true;
-                return Ok(output);
+        if files_searched + left_out.files() == MAX_FILES {
+            left_out.stop(format!("files after the first {MAX_FILES}: search a folder below"));
+            break;
+        }
+        let text = match text(&path, args.max_file_bytes) {
+            Ok(text) => text,
+            Err(reason) if is_file => return Err(error!("search `{path}`: {}", reason.of_one(args.max_file_bytes))),
+            Err(reason) => {
+                left_out.skip(reason);
+                continue;
             }
-            output.matches.push(Found { path: path.clone(), found });
+        };
+        files_searched += 1;
+        for found in matcher.matches(lines::split_mark(&text).1) {
+            bytes += path.len() + found.bytes();
+            if matches.len() == args.max_results || bytes > MAX_RESULT_BYTES {
+                left_out.stop(match matches.len() == args.max_results {
+                    true => format!("matches after the first {}: `max_results`", args.max_results),
+                    false => format!("matches after {MAX_RESULT_BYTES} bytes of results"),
+                });
+                break 'files;
+            }
+            matches.push(Found { path: path.clone(), found });
         }
     }
-    Ok(output)
+    Ok(Output {
+        matches,
+        files_searched,
+        files_skipped: left_out.files(),
+        truncated: left_out.is_stopped(),
+        left_out: left_out.reasons(files_searched, args.max_file_bytes),
+    })
 }
 
 fn check(name: &str, value: u64, least: u64, most: u64) -> Result<(), Error> {
@@ -115,7 +137,12 @@ fn check(name: &str, value: u64, least: u64, most: u64) -> Result<(), Error> {
     Err(error!("{name} `{value}` is not between {least} and {most}"))
 }
 
-/// Text of a file; `None` if it is skipped.
-fn text(path: &str, limit: u64) -> Option<String> {
-    files::read_text(path, limit).ok().filter(|text| !text.contains('\0'))
+/// Returns the text of a file, or the reason why it is skipped.
+fn text(path: &str, limit: u64) -> Result<String, Reason> {
+    let size = fs::metadata(path).map_err(|_| Reason::Unreadable)?.len();
+    if size > limit {
+        return Err(Reason::TooLarge);
+    }
+    let bytes = files::read(path, limit).map_err(|_| Reason::Unreadable)?;
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or(Reason::Binary)
 }

@@ -62,6 +62,10 @@ impl Matcher {
     }
 }
 
+/// Cuts a long line, and marks that it is cut.
 fn cut(line: &str) -> String {
-    line.chars().take(MAX_LINE_CHARS).collect()
+    match line.char_indices().nth(MAX_LINE_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
 }

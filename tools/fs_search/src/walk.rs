@@ -1,5 +1,7 @@
 //! Selection and order of the searched files. Reads no file.
 
+use std::path::{Path, PathBuf};
+
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use toolcrib_guest::{Error, error};
 use walkdir::{DirEntry, WalkDir};
@@ -10,13 +12,32 @@ const MAX_GLOB_BYTES: usize = 200;
 
 pub(crate) struct Filter {
     include: GlobSet,
+    /// Globs of `include` that name folders, which are included with everything in them.
+    include_folders: GlobSet,
     exclude: GlobSet,
 }
 
 impl Filter {
     pub(crate) fn new(include: &[String], exclude: &[String]) -> Result<Self, Error> {
-        Ok(Self { include: globs("include", include)?, exclude: globs("exclude", exclude)? })
+        let names_folder = |glob: &&String| glob.ends_with('/') || !glob.rsplit('/').next().is_some_and(has_wildcard);
+        let folders: Vec<String> = include.iter().filter(names_folder).cloned().collect();
+        Ok(Self {
+            include: globs("include", include)?,
+            include_folders: globs("include", &folders)?,
+            exclude: globs("exclude", exclude)?,
+        })
     }
+
+    /// Returns `true` for a file that is searched.
+    fn includes(&self, path: &Path) -> bool {
+        self.include.is_empty()
+            || self.include.is_match(path)
+            || path.ancestors().skip(1).any(|folder| self.include_folders.is_match(folder))
+    }
+}
+
+fn has_wildcard(glob: &str) -> bool {
+    glob.contains(['*', '?', '[', '{'])
 }
 
 fn globs(name: &str, patterns: &[String]) -> Result<GlobSet, Error> {
@@ -28,9 +49,15 @@ fn globs(name: &str, patterns: &[String]) -> Result<GlobSet, Error> {
         if pattern.len() > MAX_GLOB_BYTES {
             return Err(error!("a glob in `{name}` is over the limit of {MAX_GLOB_BYTES} bytes"));
         }
-        // A glob without a slash matches names in any folder, as in a `.gitignore`.
-        let anywhere = if pattern.contains('/') { "" } else { "**/" };
-        let glob = GlobBuilder::new(&format!("{anywhere}{pattern}"))
+        // As in a `.gitignore`: a glob without a slash matches names in any folder, a slash at its beginning means the folder
+        // that is searched, and one at its end a folder.
+        let inner = pattern.strip_suffix('/').unwrap_or(pattern);
+        let anywhere = if inner.contains('/') { "" } else { "**/" };
+        let below = inner.strip_prefix("./").unwrap_or(inner).trim_start_matches('/');
+        if below.is_empty() {
+            return Err(error!("{name} `{pattern}` names no file"));
+        }
+        let glob = GlobBuilder::new(&format!("{anywhere}{below}"))
             .literal_separator(true)
             .build()
             .map_err(|error| error!("{name} `{pattern}`: {}", error.kind()))?;
@@ -39,26 +66,49 @@ fn globs(name: &str, patterns: &[String]) -> Result<GlobSet, Error> {
     Ok(set.build()?)
 }
 
-/// Lists the files to search, sorted, as paths that another tool call accepts; `None` for an unreadable folder.
-pub(crate) fn files(root: &str, filter: &Filter) -> impl Iterator<Item = Option<String>> {
-    let below = move |entry: &DirEntry| match entry.depth() {
-        0 => entry.file_name().into(),
-        _ => entry.path().strip_prefix(root).unwrap_or(entry.path()).to_path_buf(),
+/// Entry of a searched folder.
+pub(crate) enum Entry {
+    /// File to search, by a path that another tool call accepts.
+    File(String),
+    /// File that no glob of `include` matches.
+    NotIncluded,
+    /// File or folder that cannot be read, or has a name that is not UTF-8.
+    Unreadable,
+    /// Symbolic link, which is not followed.
+    Link,
+    /// Folder below the maximum depth.
+    TooDeep,
+}
+
+/// Lists the entries to search or to report, sorted.
+pub(crate) fn entries(root: &str, filter: &Filter) -> impl Iterator<Item = Entry> {
+    let below = move |entry: &DirEntry| -> PathBuf {
+        match entry.depth() {
+            0 => entry.file_name().into(),
+            _ => entry.path().strip_prefix(root).unwrap_or(entry.path()).to_path_buf(),
+        }
     };
     WalkDir::new(root)
         .max_depth(MAX_DEPTH)
         .sort_by_file_name()
         .into_iter()
         .filter_entry(move |entry| entry.depth() == 0 || !filter.exclude.is_match(below(entry)))
-        .filter(move |entry| {
-            entry.as_ref().map_or(true, |entry| {
-                let wanted = filter.include.is_empty() || filter.include.is_match(below(entry));
-                entry.file_type().is_file() && wanted
-            })
-        })
-        .map(|entry| {
-            let path = entry.ok()?.into_path();
-            let path = path.strip_prefix(".").unwrap_or(&path);
-            path.to_str().map(String::from)
+        .filter_map(move |entry| {
+            let Ok(entry) = entry else { return Some(Entry::Unreadable) };
+            let kind = entry.file_type();
+            if kind.is_dir() {
+                return (entry.depth() == MAX_DEPTH).then_some(Entry::TooDeep);
+            }
+            if !filter.includes(&below(&entry)) {
+                return Some(Entry::NotIncluded);
+            }
+            if kind.is_symlink() {
+                return Some(Entry::Link);
+            }
+            if !kind.is_file() {
+                return Some(Entry::Unreadable);
+            }
+            let path = entry.path().strip_prefix(".").unwrap_or(entry.path());
+            Some(path.to_str().map_or(Entry::Unreadable, |path| Entry::File(path.to_owned())))
         })
 }

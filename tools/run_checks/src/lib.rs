@@ -81,7 +81,15 @@ fn run(check: &Check) -> CheckResult<'_> {
         }
     };
     let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-    CheckResult { tool: &check.tool, ok, ms, said: said.chars().take(MAX_CHARS).collect() }
+    CheckResult { tool: &check.tool, ok, ms, said: cut(said) }
+}
+
+/// Cuts a long answer, and marks that it is cut.
+fn cut(said: String) -> String {
+    match said.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}… [cut after {MAX_CHARS} of {} characters]", &said[..end], said.chars().count()),
+        None => said,
+    }
 }
 
 fn line(one: &CheckResult<'_>) -> String {
