@@ -16,7 +16,9 @@ const MAX_SHOWN_CHARS: usize = 400;
 pub(crate) type Program = Filter<JustLut<Val>>;
 
 pub(crate) fn compile(filter: &str) -> Result<Program, Error> {
-    let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+    let own = load::parse(include_str!("definitions.jq"), |parser| parser.defs());
+    let own = own.ok_or_else(|| error!("the definitions do not parse"))?;
+    let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(own);
     let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
     let arena = Arena::default();
     let modules =
@@ -101,6 +103,72 @@ fn depth(json: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Outputs of a filter for one value.
+    fn outputs(filter: &str, json: &str) -> Result<Vec<String>, String> {
+        let mut all = Vec::new();
+        let keep = |output: Box<RawValue>| {
+            all.push(output.get().to_owned());
+            true
+        };
+        let program = compile(filter).map_err(|error| error.to_string())?;
+        run(&program, json.as_bytes(), keep).map_err(|error| error.to_string())?;
+        Ok(all)
+    }
+
+    #[test]
+    fn filters_of_jq_that_the_library_lacks_are_defined() {
+        for (filter, json, expected) in [
+            ("@csv", r#"["a\"b",1,null,true,2.5]"#, r#""\"a\"\"b\",1,,true,2.5""#),
+            ("@tsv", r#"["a\tb\\c\n",1,null]"#, r#""a\\tb\\\\c\\n\t1\t""#),
+            ("join(\",\")", r#"["a",null,1,true]"#, r#""a,,1,true""#),
+            ("join(\",\")", "[]", r#""""#),
+            ("join(\"-\")", "[null]", r#""""#),
+            (".[] | IN(2, 3)", "[2, 4]", "true"),
+            ("IN(.[]; 9)", "[2, 4]", "false"),
+            ("[tostream] | tojson", r#"{"a":[1]}"#, r#""[[[\"a\",0],1],[[\"a\",0]],[[\"a\"]]]""#),
+            ("toarray", "1", "[1]"),
+            ("trimstr(\"a\")", r#""aba""#, r#""b""#),
+            ("INDEX(.id)", r#"[{"id":1}]"#, r#"{"1":{"id":1}}"#),
+            ("\"\\(1 + 1) and \\(.[0])\"", "[3]", r#""2 and 3""#),
+            ("@csv \"\\(.)\"", r#"["a"]"#, r#""\"a\"""#),
+        ] {
+            assert_eq!(outputs(filter, json).expect(filter)[0], expected, "{filter}");
+        }
+        assert!(outputs("@csv", "[[1]]").expect_err("no cell").contains("array is no cell of a row of csv"));
+        assert!(outputs("@tsv", "1").expect_err("no row").contains("number is no row of tsv"));
+        assert!(outputs("join(\",\")", "[[1]]").is_err());
+    }
+
+    /// Filters of the manual of jq that are neither in the library nor here, and how they are refused. A call has one input,
+    /// and no variables.
+    const UNKNOWN: &[&str] = &[
+        "$ENV.HOME: filter: unknown variable `$ENV`",
+        "fromstream(tostream): filter: unknown filter `fromstream`",
+        "have_decnum: filter: unknown filter `have_decnum`",
+        "have_literal_numbers: filter: unknown filter `have_literal_numbers`",
+        "input: filter: unknown filter `input`",
+        "inputs: filter: unknown filter `inputs`",
+        "input_filename: filter: unknown filter `input_filename`",
+        "input_line_number: filter: unknown filter `input_line_number`",
+        "truncate_stream(1; tostream): filter: unknown filter `truncate_stream`",
+        "@base32: filter: unknown filter `@base32`",
+        "@base32d: filter: unknown filter `@base32d`",
+        ".a as [$x] ?// $x | $x: filter: expected | at character 12, found `?`",
+    ];
+
+    #[test]
+    fn every_filter_of_the_manual_is_known_or_is_refused_by_name() {
+        let known = include_str!("manual.txt").lines().filter(|line| !line.is_empty());
+        let mut unknown = Vec::new();
+        for filter in known {
+            match compile(filter) {
+                Ok(_) => {}
+                Err(error) => unknown.push(format!("{filter}: {error}")),
+            }
+        }
+        assert_eq!(unknown, UNKNOWN);
+    }
 
     #[test]
     fn brackets_in_strings_are_not_nesting() {
