@@ -2,6 +2,7 @@
 //! hop.
 
 mod address;
+mod charset;
 mod page;
 
 use serde::Deserialize;

@@ -3,6 +3,7 @@
 use toolcrib_guest::{Error, Result};
 
 use crate::address::Address;
+use crate::charset::{self, Decoded};
 use crate::{Format, Response};
 
 /// Columns of a line of text.
@@ -26,28 +27,33 @@ pub(crate) fn answer(fetched: &Response, address: &Address, format: Format, most
     if !is_text {
         return Err(Error::invalid(format!("`{address}` is `{kind}`, not text: {} bytes", body.len())));
     }
+    let Decoded { text: page, damaged } = charset::decode(content_type, body);
     let text = match is_html && format == Format::Text {
         true if body.len() > MAX_HTML => {
             let bytes = body.len();
             return Err(Error::invalid(format!("`{address}` has {bytes} bytes of HTML, over the limit of {MAX_HTML}")));
         }
-        true => html2text::from_read(&body[..], WIDTH).map_err(|error| Error::new(format!("`{address}`: {error}")))?,
-        false => String::from_utf8_lossy(body).into_owned(),
+        true => {
+            html2text::from_read(page.as_bytes(), WIDTH).map_err(|error| Error::new(format!("`{address}`: {error}")))?
+        }
+        false => page.clone(),
     };
-    let title = if is_html { title(body) } else { None };
+    let title = if is_html { title(&page) } else { None };
     let head = title.map_or_else(|| address.to_string(), |title| format!("{title} – {address}"));
     let text = text.trim();
+    let end =
+        damaged.map(|name| format!("\n\n[bytes that are not valid {name} are shown as \u{fffd}]")).unwrap_or_default();
     Ok(match text.char_indices().nth(most) {
-        None => format!("{head}\n\n{text}"),
-        Some((end, _)) => {
-            format!("{head}\n\n{}\n\n[cut after {most} of {} characters]", &text[..end], text.chars().count())
+        None => format!("{head}\n\n{text}{end}"),
+        Some((cut, _)) => {
+            let all = text.chars().count();
+            format!("{head}\n\n{}\n\n[cut after {most} of {all} characters]{end}", &text[..cut])
         }
     })
 }
 
 /// Text of the element `title`, on one line.
-fn title(body: &[u8]) -> Option<String> {
-    let page = String::from_utf8_lossy(body);
+fn title(page: &str) -> Option<String> {
     // ASCII lowercase keeps byte positions.
     let low = page.to_ascii_lowercase();
     let from = low.find("<title")?;
