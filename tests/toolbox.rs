@@ -84,6 +84,11 @@ async fn hold(tool: &str, case: &Value) -> Result<(), String> {
             &format!("{path} holds {found:?} after it"),
         )?;
     }
+    for (path, expected) in case["modes_after"].as_object().into_iter().flatten() {
+        let mode = layout::mode(&work.join(path));
+        let holds = mode.as_deref().is_none_or(|mode| Some(mode) == expected.as_str());
+        expect(holds, &format!("{path} has the mode {mode:?} after it"))?;
+    }
     let outside = fs::read_to_string(crib.path("outside.txt")).ok();
     expect(outside.as_deref() == Some(OUTSIDE), "a file outside the grant was changed")?;
     expect(!content.to_string().contains(OUTSIDE), "a file outside the grant was read")?;

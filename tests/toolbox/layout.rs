@@ -25,12 +25,32 @@ pub(crate) fn lay(folder: &Path, case: &Value) {
         };
         fs::write(at(path), bytes).unwrap();
     }
+    for (path, mode) in case["modes"].as_object().into_iter().flatten() {
+        let mode = u32::from_str_radix(mode.as_str().expect("a text"), 8).expect("an octal number");
+        set_mode(&work.join(path), mode);
+    }
     for folder in case["folders"].as_array().into_iter().flatten() {
         fs::create_dir_all(work.join(folder.as_str().unwrap())).unwrap();
     }
     for (path, to) in case["links"].as_object().into_iter().flatten() {
         crate::crib::link(to.as_str().unwrap(), &at(path));
     }
+}
+
+/// Sets the mode of a file, on systems that have one.
+fn set_mode(path: &Path, mode: u32) {
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    #[cfg(not(unix))]
+    let _ = (path, mode);
+}
+
+/// Returns the mode of a file as an octal number, on systems where a call keeps it.
+pub(crate) fn mode(path: &Path) -> Option<String> {
+    #[cfg(target_os = "linux")]
+    return Some(format!("{:o}", std::os::unix::fs::MetadataExt::mode(&fs::metadata(path).ok()?) & 0o777));
+    #[cfg(not(target_os = "linux"))]
+    None
 }
 
 /// Expands each `{"text": …, "times": N}` in a value.
