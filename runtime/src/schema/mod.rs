@@ -6,6 +6,7 @@ mod clock;
 mod cost;
 mod defaults;
 mod graph;
+mod mending;
 mod metered;
 mod mismatch;
 mod pattern;
@@ -25,6 +26,7 @@ use crate::tool::{Body, Tool};
 pub(crate) use clock::{Clock, step, with_clock};
 pub(crate) use defaults::{RefusedDefault, refused_defaults};
 use graph::{SchemaGraph, objects, outside_reference};
+use mending::Shape;
 use metered::MeteredJson;
 pub(crate) use mismatch::{Mismatch, ValuePredicate, find_mismatch};
 use pattern::MAX_COMPILED_NAME;
@@ -54,6 +56,8 @@ pub(crate) struct CompiledSchema {
     types: Option<Arc<Typed>>,
     /// `true` if the schema has patterns for names of members.
     matches_names: bool,
+    /// Spellings that are replaced in arguments; `None` for a result, or if there are none.
+    shape: Option<Shape>,
 }
 
 impl CompiledSchema {
@@ -64,7 +68,7 @@ impl CompiledSchema {
     /// A message that describes the error in the schema.
     pub(crate) fn compile(schema: Option<&Value>) -> Result<Self, String> {
         let Some(schema) = schema else {
-            return Ok(Self { validator: None, types: None, matches_names: false });
+            return Ok(Self { validator: None, types: None, matches_names: false, shape: None });
         };
         let bytes = serde_json::to_vec(schema).map_or(usize::MAX, |text| text.len());
         if bytes > MAX_SCHEMA_BYTES {
@@ -83,7 +87,7 @@ impl CompiledSchema {
             .with_keyword("pattern", move |_, written, _| pattern::keyword(&patterns, written))
             .build(schema)
             .map_err(|error| SchemaError::of(&error).to_string())?;
-        Ok(Self { validator: Some(validator), types: None, matches_names })
+        Ok(Self { validator: Some(validator), types: None, matches_names, shape: None })
     }
 
     /// Compiles the schema of the arguments that a tool receives. For an exported function its types are checked, and its
@@ -93,12 +97,16 @@ impl CompiledSchema {
     ///
     /// See [`CompiledSchema::compile`].
     pub(crate) fn of_parameters(tool: &Tool) -> Result<Self, String> {
-        let Body::Typed(function) = &tool.body else { return Self::compile(tool.parameters.as_ref()) };
+        let shape = tool.parameters.as_ref().and_then(Shape::of);
+        let Body::Typed(function) = &tool.body else {
+            return Ok(Self { shape, ..Self::compile(tool.parameters.as_ref())? });
+        };
         let own = tool.parameters.as_ref().filter(|schema| **schema != typed::arguments(&function.function));
-        Ok(Self { types: Some(function.clone()), ..Self::compile(own)? })
+        Ok(Self { types: Some(function.clone()), shape, ..Self::compile(own)? })
     }
 
-    /// Parses and checks the text of a call's arguments. An empty text means `{}`.
+    /// Parses and checks the text of a call's arguments, and replaces spellings that are certain: see [`mending`]. An empty text
+    /// means `{}`.
     ///
     /// # Errors
     ///
@@ -114,9 +122,14 @@ impl CompiledSchema {
             "" => "{}",
             text => text,
         };
-        let value = parse(text).map_err(|error| bad_arguments(format!("arguments are not valid JSON: {error}")))?;
+        let invalid = |error| bad_arguments(format!("arguments are not valid JSON: {error}"));
+        let mut value = parse(text).map_err(invalid)?;
+        let mended = self.shape.as_ref().and_then(|shape| shape.mend(&value, text));
+        if let Some(text) = &mended {
+            value = parse(text).map_err(invalid)?;
+        }
         self.check_value(&value)?;
-        Ok(CheckedArguments { text: text.to_owned(), value: Arc::new(value) })
+        Ok(CheckedArguments { text: mended.unwrap_or_else(|| text.to_owned()), value: Arc::new(value) })
     }
 
     /// Checks parsed arguments.

@@ -1,0 +1,240 @@
+//! Spellings of arguments whose meaning is certain, and that tools do not take: a whole number with a fraction of zero or an
+//! exponent for an integer, as JSON Schema allows it, and `null` for an optional argument that has no null. They are replaced
+//! before anything judges the arguments, so that rules, hooks and the tool see the same value. All other bytes stay.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Maximum depth of a schema below which arguments are mended.
+const MAX_DEPTH: usize = 16;
+/// Maximum absolute value of a number that is mended: a larger one may have been rounded when it was read.
+const MAX_NUMBER: f64 = 9_007_199_254_740_992.0;
+
+/// Part of a schema that says how arguments are mended. Only what holds for certain is known: `properties`, `items` and `type`.
+#[derive(Debug, Default)]
+pub(super) struct Shape {
+    is_integer: bool,
+    items: Option<Box<Shape>>,
+    members: HashMap<String, Member>,
+}
+
+#[derive(Debug)]
+struct Member {
+    shape: Shape,
+    /// `true` if `null` means that the member is left out.
+    omits_null: bool,
+}
+
+impl Shape {
+    /// Reads a schema; `None` if nothing can be mended by it.
+    pub(super) fn of(schema: &Value) -> Option<Self> {
+        Self::at(schema, MAX_DEPTH)
+    }
+
+    fn at(schema: &Value, depth: usize) -> Option<Self> {
+        let depth = depth.checked_sub(1)?;
+        let has_type = |name: &str| match &schema["type"] {
+            Value::String(one) => one == name,
+            Value::Array(several) => several.iter().any(|one| one == name),
+            _ => false,
+        };
+        let required =
+            |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|one| one == name));
+        let member = |(name, schema): (&String, &Value)| {
+            let omits_null = !required(name) && refuses_null(schema);
+            let shape = Self::at(schema, depth);
+            (omits_null || shape.is_some())
+                .then(|| (name.clone(), Member { shape: shape.unwrap_or_default(), omits_null }))
+        };
+        let shape = Self {
+            is_integer: has_type("integer") && !has_type("number"),
+            items: schema.get("items").and_then(|items| Self::at(items, depth)).map(Box::new),
+            members: schema["properties"].as_object().into_iter().flatten().filter_map(member).collect(),
+        };
+        (shape.is_integer || shape.items.is_some() || !shape.members.is_empty()).then_some(shape)
+    }
+
+    /// Returns the text of arguments with all spellings replaced; `None` if there are none.
+    pub(super) fn mend(&self, value: &Value, text: &str) -> Option<String> {
+        if !self.applies(value) {
+            return None;
+        }
+        let mut mended = String::with_capacity(text.len());
+        self.write(text, &mut mended)?;
+        Some(mended)
+    }
+
+    /// Returns `true` if a value has a spelling to replace.
+    fn applies(&self, value: &Value) -> bool {
+        match value {
+            Value::Number(number) => self.is_integer && number.is_f64() && whole(number.as_f64()).is_some(),
+            Value::Array(items) => {
+                self.items.as_ref().is_some_and(|shape| items.iter().any(|item| shape.applies(item)))
+            }
+            Value::Object(members) => self.members.iter().any(|(name, member)| {
+                members.get(name).is_some_and(|value| match value {
+                    Value::Null => member.omits_null,
+                    value => member.shape.applies(value),
+                })
+            }),
+            _ => false,
+        }
+    }
+
+    /// Writes a JSON text with its spellings replaced; `None` if it cannot be read.
+    fn write(&self, text: &str, to: &mut String) -> Option<()> {
+        match text.as_bytes().first()? {
+            b'{' if !self.members.is_empty() => {
+                let Members(members) = serde_json::from_str(text).ok()?;
+                let kept = members.iter().filter(|(name, raw)| {
+                    !(raw.get() == "null" && self.members.get(name).is_some_and(|member| member.omits_null))
+                });
+                to.push('{');
+                for (at, (name, raw)) in kept.enumerate() {
+                    to.push_str(if at == 0 { "" } else { "," });
+                    to.push_str(&Value::from(name.as_str()).to_string());
+                    to.push(':');
+                    match self.members.get(name) {
+                        Some(member) => member.shape.write(raw.get(), to)?,
+                        None => to.push_str(raw.get()),
+                    }
+                }
+                to.push('}');
+            }
+            b'[' if self.items.is_some() => {
+                let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+                to.push('[');
+                for (at, item) in items.iter().enumerate() {
+                    to.push_str(if at == 0 { "" } else { "," });
+                    self.items.as_ref()?.write(item.get(), to)?;
+                }
+                to.push(']');
+            }
+            b'-' | b'0'..=b'9' if self.is_integer => match whole(text.parse().ok()).filter(|_| !is_plain(text)) {
+                Some(number) => to.push_str(&number.to_string()),
+                None => to.push_str(text),
+            },
+            _ => to.push_str(text),
+        }
+        Some(())
+    }
+}
+
+/// Returns `true` if a value of this schema is certainly not null.
+fn refuses_null(schema: &Value) -> bool {
+    match &schema["type"] {
+        Value::String(one) => one != "null",
+        Value::Array(several) => several.iter().all(|one| one != "null"),
+        _ => false,
+    }
+}
+
+/// Returns `true` for the digits of an integer.
+fn is_plain(number: &str) -> bool {
+    number != "-0" && number.bytes().skip(1).all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns a whole number without its fraction.
+fn whole(number: Option<f64>) -> Option<i64> {
+    let number = number.filter(|number| number.fract() == 0.0 && number.abs() <= MAX_NUMBER)?;
+    #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is in the range")]
+    Some(number as i64)
+}
+
+/// Members of an object in their order, with their texts.
+struct Members<'t>(Vec<(String, &'t RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Members<'de>;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        from.deserialize_map(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn mended(schema: Value, text: &str) -> Option<String> {
+        let value = serde_json::from_str(text).expect("JSON");
+        Shape::of(&schema)?.mend(&value, text)
+    }
+
+    fn schema() -> Value {
+        json!({
+            "properties": {
+                "n": {"type": "integer"},
+                "f": {"type": "number"},
+                "s": {"type": "string"},
+                "r": {"type": "string"},
+                "u": {"type": ["string", "null"]},
+                "any": {},
+                "list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+            },
+            "required": ["r"],
+        })
+    }
+
+    #[test]
+    fn a_whole_number_in_any_spelling_is_an_integer() {
+        for (text, expected) in [
+            (r#"{"n":1.0}"#, r#"{"n":1}"#),
+            (r#"{ "n" : 4e15 , "f": 1.0}"#, r#"{"n":4000000000000000,"f":1.0}"#),
+            (r#"{"n":-0.0}"#, r#"{"n":0}"#),
+            (r#"{"n":-0}"#, r#"{"n":0}"#),
+            (r#"{"n":-12.50e1}"#, r#"{"n":-125}"#),
+            (r#"{"list":[{"n":1},{"n":2.0,"x":1.0}]}"#, r#"{"list":[{"n":1},{"n":2,"x":1.0}]}"#),
+        ] {
+            assert_eq!(mended(schema(), text).as_deref(), Some(expected), "{text}");
+        }
+        for text in [r#"{"n":1}"#, r#"{"n":1.5}"#, r#"{"f":1.0}"#, r#"{"n":1e17}"#, r#"{"n":"1.0"}"#, "{}"] {
+            assert_eq!(mended(schema(), text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn null_for_an_optional_argument_is_its_absence() {
+        for (text, expected) in [
+            (r#"{"s":null}"#, "{}"),
+            (r#"{"s":null,"n":null,"r":"x"}"#, r#"{"r":"x"}"#),
+            (r#"{"r":"ä\n","s":null,"any":null,"u":null}"#, r#"{"r":"ä\n","any":null,"u":null}"#),
+            (r#"{"list":[{"n":null}]}"#, r#"{"list":[{}]}"#),
+        ] {
+            assert_eq!(mended(schema(), text).as_deref(), Some(expected), "{text}");
+        }
+        for text in [r#"{"r":null}"#, r#"{"u":null}"#, r#"{"any":null}"#, r#"{"other":null}"#, r#"{"list":[null]}"#] {
+            assert_eq!(mended(schema(), text), None, "{text}");
+        }
+        let nested = json!({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "integer"}}});
+        assert_eq!(mended(nested, r#"{"a":null}"#), None, "a reference is not followed");
+    }
+
+    #[test]
+    fn digits_that_no_number_has_stay_beside_what_is_mended() {
+        let text = r#"{"f":0.10000000000000000555,"n":2.0,"any":123456789012345678901234567890}"#;
+        let expected = r#"{"f":0.10000000000000000555,"n":2,"any":123456789012345678901234567890}"#;
+        assert_eq!(mended(schema(), text).as_deref(), Some(expected));
+    }
+}
