@@ -97,7 +97,10 @@ mod linux {
             quota.entry().map_err(|_| ErrorCode::Quota)?;
             let flags = open_flags(request) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             match resolve(&entry.folder, entry.name.as_str(), flags, Mode::from_raw_mode(0o666)) {
-                Ok(created) => return check_opened(created, request, guard).map(Some),
+                Ok(created) => {
+                    guard.created.add(Identity::of(&fstat(&created)?));
+                    return check_opened(created, request, guard).map(Some);
+                }
                 Err(Errno::EXIST) => {
                     quota.uncount_entry();
                     // The existing entry may be a dangling link, which an exclusive creation does not follow.

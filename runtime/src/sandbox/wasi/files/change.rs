@@ -149,12 +149,16 @@ mod system;
 mod system {
     use std::path::Path;
 
-    use rustix::fs::{AtFlags, FileType, Mode, linkat, mkdirat, readlinkat, renameat, statat, symlinkat, unlinkat};
+    use rustix::fs::{
+        AtFlags, FileType, Gid, Mode, OFlags, Uid, fchmod, fchown, fstat, linkat, mkdirat, readlinkat, renameat,
+        statat, symlinkat, unlinkat,
+    };
     use rustix::io::Errno;
 
     use crate::policy::{Identity, lock_moves};
     use crate::sandbox::wasi::files::entry::FolderEntry;
     use crate::sandbox::wasi::files::moved;
+    use crate::sandbox::wasi::files::resolve::resolve;
 
     use super::{Change, ErrorCode, File, OpenError, PathGuard, protects_names_below};
 
@@ -207,10 +211,37 @@ mod system {
                     return Err(ErrorCode::NotDirectory.into());
                 }
                 check_moved(&entry, &to, guard)?;
+                take_mode(&entry, &to, guard)?;
                 renameat(folder, name, &to.folder, to.name.as_str())
             }
         };
         done.map_err(|error| OpenError::Refused(std::io::Error::from(error).into()))
+    }
+
+    /// Gives a file that the call created, and that now replaces another, the mode and the owner of that. A read-only file is
+    /// not replaced.
+    fn take_mode(from: &FolderEntry, to: &FolderEntry, guard: &PathGuard) -> Result<(), OpenError> {
+        let Ok(old) = statat(&to.folder, to.name.as_str(), AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
+        if FileType::from_raw_mode(old.st_mode) != FileType::RegularFile || from.kind()? != FileType::RegularFile {
+            return Ok(());
+        }
+        let old_mode = Mode::from_raw_mode(old.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
+        if !old_mode.intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH) {
+            return Err(ErrorCode::Access.into());
+        }
+        let file = resolve(&from.folder, from.name.as_str(), OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
+        let new = fstat(&file)?;
+        let is_same = (new.st_mode ^ old.st_mode) & 0o777 == 0 && (new.st_uid, new.st_gid) == (old.st_uid, old.st_gid);
+        if is_same || !guard.created.has(Identity::of(&new)) {
+            return Ok(());
+        }
+        let file = resolve(&from.folder, from.name.as_str(), OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty())?;
+        if Identity::of(&fstat(&file)?) != Identity::of(&new) {
+            return Err(ErrorCode::Busy.into());
+        }
+        // Only a privileged process can give a file away; another one keeps what it made.
+        let _ = fchown(&file, Some(Uid::from_raw(old.st_uid)), Some(Gid::from_raw(old.st_gid)));
+        Ok(fchmod(&file, old_mode)?)
     }
 
     /// Refuses a link or a moved folder if its new name could turn names below it into protected ones.

@@ -1,6 +1,6 @@
 //! Rules for changes in folders: the paths that no guest may change, and the folders that no link may leave.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::policy::{Grant, Identity, Protected};
@@ -11,6 +11,8 @@ use crate::policy::{Grant, Identity, Protected};
 pub(in crate::sandbox) struct PathGuard {
     pub(super) protected: Arc<Protected>,
     pub(super) roots: Arc<[Identity]>,
+    /// Files that the call created.
+    pub(super) created: Arc<CreatedFiles>,
     /// End of the call, if it has one. No folder is searched for longer.
     pub(super) until: Option<Instant>,
 }
@@ -18,11 +20,34 @@ pub(in crate::sandbox) struct PathGuard {
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "entries are judged by their names alone there"))]
 impl PathGuard {
     pub(in crate::sandbox) fn new(grant: &Grant) -> Self {
-        Self { protected: grant.protected().clone(), roots: grant.roots(), until: None }
+        Self { protected: grant.protected().clone(), roots: grant.roots(), ..Self::default() }
     }
 
     /// Returns the end of the call.
     pub(super) fn end(&self) -> Instant {
         self.until.unwrap_or_else(Instant::now)
+    }
+}
+
+/// Files that one call created: the latest ones. One that replaces another file takes its mode.
+#[derive(Debug, Default)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "modes are kept on Linux alone"))]
+pub(super) struct CreatedFiles(Mutex<Vec<Identity>>);
+
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "modes are kept on Linux alone"))]
+impl CreatedFiles {
+    /// Maximum number of files. A file that replaces another is usually the last that was created.
+    const MAX: usize = 64;
+
+    pub(super) fn add(&self, file: Identity) {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.len() == Self::MAX {
+            files.remove(0);
+        }
+        files.push(file);
+    }
+
+    pub(super) fn has(&self, file: Identity) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&file)
     }
 }

@@ -32,7 +32,7 @@ impl FileState {
         budget: &Arc<DescriptorBudget>,
         guard: PathGuard,
     ) -> Self {
-        let guard = PathGuard { until: Some(deadline(limits)), ..guard };
+        let guard = PathGuard { until: Some(deadline(limits)), created: Arc::default(), ..guard };
         Self { quota: Quota::new(limits, usage), descriptors: CallDescriptors::new(budget), listings: 0, guard }
     }
 }
