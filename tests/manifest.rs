@@ -185,8 +185,8 @@ fn a_wrong_call_never_starts_the_guest() {
         assert_eq!(line["receipt"]["outcome"], "bad-arguments", "{line}");
         assert_eq!(line["receipt"]["cpuMs"], 0.0, "the guest was not started: {line}");
     }
-    let unknown = crib.run(&["call", "m", "{}"]);
-    assert_eq!(unknown.stdout, "{\"error\":\"unknown tool: m\"}\n");
+    let unknown = crib.run(&["call", "unknown", "{}"]);
+    assert_eq!(unknown.stdout, "{\"error\":\"unknown tool: unknown\"}\n");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Errors in two types that never mix: [`Error`] is for the operator, [`ToolError`] is the part that a model may see. Neither
 //! decides how it is printed.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -61,7 +60,7 @@ pub enum Error {
     /// No tool has this name.
     #[error("{}", wording.message(name))]
     UnknownTool {
-        /// Name in the call.
+        /// Name in the call, cut if it is too long for the name of a tool.
         name: String,
         /// Wording of the message.
         wording: UnknownToolWording,
@@ -172,20 +171,9 @@ pub enum UnknownToolWording {
 impl UnknownToolWording {
     fn message(self, name: &str) -> String {
         match self {
-            Self::Unknown => format!("unknown tool: {}", clip(name)),
-            Self::NotFound => format!("tool {:?} not found", clip(name)),
+            Self::Unknown => format!("unknown tool: {name}"),
+            Self::NotFound => format!("tool {name:?} not found"),
         }
-    }
-}
-
-/// Maximum characters of an unknown name in a message.
-const MAX_NAME: usize = 256;
-
-/// Truncates an unknown name for a message.
-fn clip(name: &str) -> Cow<'_, str> {
-    match name.char_indices().nth(MAX_NAME) {
-        Some((end, _)) => Cow::Owned(format!("{}…", &name[..end])),
-        None => Cow::Borrowed(name),
     }
 }
 
@@ -429,6 +417,9 @@ impl ToolError {
     /// Converts an error of the host. The model sees the part that concerns its call, and no path of the host.
     pub(crate) fn of_fault(fault: &Error) -> Self {
         match fault {
+            Error::UnknownTool { wording: UnknownToolWording::Unknown, nearest: Some(nearest), .. } => {
+                Self::new(Outcome::BadArguments, format!("{fault}; did you mean `{nearest}`?"))
+            }
             Error::UnknownTool { .. } | Error::NoResult { .. } => Self::new(Outcome::BadArguments, fault.to_string()),
             Error::Component { reason, .. } => Self::new(Outcome::BadComponent, reason.clone()),
             Error::Secret { name, .. } => {

@@ -124,8 +124,21 @@ impl Registry {
                 None => name.to_owned(),
             },
             wording: self.wording(),
-            nearest: nearest(name, self.by_name.keys().map(String::as_str)).map(str::to_owned),
+            nearest: self.meant(name).map(str::to_owned),
         })
+    }
+
+    /// Returns the name of a tool for models that an unknown name means: the same one in another case, with other separators or
+    /// after a namespace, as in `functions.calculate`, or else the nearest.
+    fn meant(&self, name: &str) -> Option<&str> {
+        if name.len() > MAX_NAME_LEN * size_of::<char>() {
+            return None;
+        }
+        let is_internal = |tool: &&Tool| tool.interface.discovery.schema_visibility.value == Visibility::Internal;
+        let known = || self.tools.iter().filter(|tool| !is_internal(tool)).flat_map(names);
+        let plain = |name: &str| name.to_lowercase().replace('-', "_");
+        let last = plain(name.rsplit(['.', ':', '/']).next().unwrap_or(name));
+        known().find(|known| plain(known) == last).or_else(|| nearest(name, known()))
     }
 
     /// Returns the wording that the sources of all tools for models share, or else the default.

@@ -121,8 +121,15 @@ fn arguments_against_the_schema_never_start_the_tool() {
 #[test]
 fn an_unknown_tool_names_its_nearest_neighbour() {
     let ran = crib().run(&["call", "ecko"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "{\"error\":\"unknown tool: ecko\"}\n"));
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.stdout, "{\"error\":\"unknown tool: ecko; did you mean `echo`?\"}\n", "also for the model");
     assert_eq!(ran.stderr, "error: unknown tool: ecko\nhint: did you mean `echo`?\n");
+    for name in ["functions.echo", "Echo", "tools/ECHO", "mcp:echo"] {
+        let ran = crib().run(&["call", name]);
+        assert!(ran.stdout.contains("did you mean `echo`?"), "{name}: {ran:?}");
+    }
+    let ran = crib().run(&["call", "something"]);
+    assert_eq!(ran.stdout, "{\"error\":\"unknown tool: something\"}\n");
     let ran = crib().run(&["schema", "ecko"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     assert_eq!(ran.stderr, "error: unknown tool: ecko\nhint: did you mean `echo`?\n");
