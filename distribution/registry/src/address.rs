@@ -67,7 +67,7 @@ impl AddressPolicy for PublicOrBesideRegistry {
             Role::Registry => true,
             Role::TokenServer | Role::Redirect => match range {
                 AddressRange::Public => true,
-                AddressRange::Reserved => false,
+                AddressRange::Reserved | AddressRange::Metadata => false,
                 _ => peer.registry.iter().any(|address| AddressRange::of(*address) == range),
             },
         }
@@ -86,8 +86,10 @@ pub enum AddressRange {
     Private,
     /// Shared address space of carriers (RFC 6598).
     Shared,
-    /// One link, with the metadata services of clouds.
+    /// One link.
     LinkLocal,
+    /// Metadata services of clouds, which give credentials to whoever asks from the machine. Some have public addresses.
+    Metadata,
     /// Unspecified, multicast, documentation and every other special range.
     Reserved,
 }
@@ -103,6 +105,8 @@ impl AddressRange {
 
     fn of_v4(address: Ipv4Addr) -> Self {
         match address.octets() {
+            [169, 254, 169, 254] | [169, 254, 170, 2 | 23] => Self::Metadata,
+            [192, 0, 0, 192] | [100, 100, 100, 200] | [168, 63, 129, 16] => Self::Metadata,
             [127, ..] => Self::Loopback,
             [10, ..] | [192, 168, ..] | [172, 16..=31, ..] => Self::Private,
             [100, 64..=127, ..] => Self::Shared,
@@ -124,6 +128,7 @@ impl AddressRange {
             // Mapped (RFC 4291), NAT64 (RFC 6052) and 6to4 (RFC 3056).
             [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
             [0x2002, high, low, ..] => embedded(high, low),
+            [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254 | 0x23] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => Self::Metadata,
             [0xfc00..=0xfdff, ..] => Self::Private,
             [0xfe80..=0xfebf, ..] => Self::LinkLocal,
             // Teredo and documentation, within the global unicast range.
@@ -247,7 +252,18 @@ mod tests {
                 &["10.1.2.3", "172.31.0.1", "192.168.0.1", "fd00::1", "2002:a00:1::", "::ffff:10.0.0.1"],
             ),
             (AddressRange::Shared, &["100.64.0.1", "100.127.255.255"]),
-            (AddressRange::LinkLocal, &["169.254.169.254", "fe80::1", "::ffff:169.254.169.254"]),
+            (AddressRange::LinkLocal, &["169.254.1.1", "fe80::1", "::ffff:169.254.1.1"]),
+            (
+                AddressRange::Metadata,
+                &[
+                    "169.254.169.254",
+                    "::ffff:169.254.169.254",
+                    "64:ff9b::a83f:8110",
+                    "168.63.129.16",
+                    "100.100.100.200",
+                    "fd00:ec2::254",
+                ],
+            ),
             (
                 AddressRange::Reserved,
                 &[
@@ -283,6 +299,8 @@ mod tests {
             assert!(!permits(role, "10.0.0.1", "8.8.8.8"));
             assert!(!permits(role, "127.0.0.1", "8.8.8.8"));
             assert!(!permits(role, "169.254.169.254", "10.0.0.1"));
+            assert!(!permits(role, "169.254.169.254", "169.254.1.1"), "beside a registry on the link");
+            assert!(!permits(role, "168.63.129.16", "1.1.1.1") && !permits(role, "100.100.100.200", "100.64.0.1"));
             assert!(!permits(role, "0.0.0.0", "127.0.0.1"));
             assert!(!permits(role, "0.0.0.0", "0.0.0.0"));
         }
