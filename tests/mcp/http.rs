@@ -145,6 +145,26 @@ pub(super) fn token(crib: &Crib, name: &str, options: &[&str]) -> String {
 }
 
 #[test]
+fn a_client_that_accepts_everything_is_served() {
+    let crib = crib();
+    let server = Server::start(&crib, &["--no-token"]);
+    let request = String::from_utf8(server.requested("tools/list", json!({}), "")).unwrap();
+    let stated = "accept: application/json, text/event-stream\r\n";
+    assert!(request.contains(stated), "{request}");
+    for (accept, status) in [
+        ("accept: */*\r\n", 200),
+        ("accept: application/*, text/*\r\n", 200),
+        ("accept: text/html, */*;q=0.1\r\n", 200),
+        ("", 200),
+        ("accept: text/html\r\n", 406),
+        ("accept: */*, text/event-stream;q=0\r\n", 406),
+    ] {
+        let answer = server.exchange(request.replace(stated, accept).as_bytes());
+        assert_eq!(answer.status, status, "{accept}: {answer:?}");
+    }
+}
+
+#[test]
 fn without_a_token_nothing_is_served_and_a_revoked_one_ends_at_once() {
     let crib = crib();
     let ran = crib.run(&["mcp", "--http=127.0.0.1:0"]);

@@ -33,6 +33,7 @@ use crate::{interrupt, render};
 use super::access::{Access, Identity, Limits};
 use super::conversations::{self, Conversations};
 use super::handler::Handler;
+use super::media_ranges;
 use super::message;
 use super::refusal::Refusal;
 
@@ -294,6 +295,7 @@ impl Server {
         parts.extensions.insert::<Identity>(identity);
         // Credentials are of no use beyond this point.
         parts.headers.remove(header::AUTHORIZATION);
+        media_ranges::expand(&mut parts.headers);
         let is_json = header_starts(&parts.headers, &header::CONTENT_TYPE, JSON);
         let is_end = parts.method == Method::DELETE;
         let takes_empty = conversations::version(&parts.headers, &body).is_some_and(|version| *version >= *EMPTY_SINCE);

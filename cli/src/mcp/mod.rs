@@ -12,6 +12,7 @@ mod consent;
 mod conversations;
 mod handler;
 mod http;
+mod media_ranges;
 mod message;
 mod metrics;
 mod progress;
