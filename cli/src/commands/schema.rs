@@ -1,6 +1,5 @@
 //! `toolcrib schema`: tool definitions for a model API. This is the only mapping of a tool to such a definition.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::process::ExitCode;
 
@@ -194,7 +193,7 @@ fn described(tool: &Tool) -> Map<String, Value> {
 /// Returns the schema for models, which is empty for a tool without one.
 fn parameters(tool: &Tool) -> Value {
     let empty = || json!({ "type": "object", "properties": {} });
-    tool.model_input_schema().map_or_else(empty, Cow::into_owned)
+    tool.model_input_schema().map_or_else(empty, |schema| openai::with_object_root(&schema))
 }
 
 /// Returns the format of the text that a custom tool takes.

@@ -6,7 +6,7 @@ use toolcrib::Tool;
 
 use super::notes::Notes;
 use super::strict::{self, Subset};
-use super::{Definition, NameRule, Unsupported};
+use super::{Definition, NameRule, Unsupported, merge};
 
 /// Rule of the API for names.
 pub(crate) const NAME_RULE: NameRule = NameRule { max: 64, further: &[], starts_with_letter: false };
@@ -35,6 +35,23 @@ const SUBSET: Subset = Subset {
     has_tuples: false,
     is_property_name: |_| true,
 };
+
+/// Keywords that the API refuses at the root of a schema.
+const REFUSED_AT_ROOT: [&str; 6] = ["$ref", "allOf", "anyOf", "enum", "not", "oneOf"];
+
+/// Returns the schema of arguments as an object with named arguments, which the API wants at the root: references and
+/// alternatives there are merged. A schema that accepts no object stays as it is.
+pub(crate) fn with_object_root(schema: &Value) -> Value {
+    let is_object = schema["type"] == "object" && schema["properties"].is_object();
+    if is_object && REFUSED_AT_ROOT.iter().all(|keyword| schema.get(keyword).is_none()) {
+        return schema.clone();
+    }
+    // The runtime checks each call against the whole schema, so that no note about the difference is needed.
+    let merged = merge::object_root(schema, &mut Notes::default());
+    let Ok(mut merged) = merged else { return schema.clone() };
+    merged.retain(|keyword, _| !REFUSED_AT_ROOT.contains(&keyword.as_str()));
+    Value::Object(merged)
+}
 
 /// Returns a tool as a strict function.
 ///
@@ -130,6 +147,25 @@ mod tests {
         let schema = strict::convert(&schema, &SUBSET, &mut notes).map_err(|error| error.to_string())?;
         check_limits(&schema).map_err(|error| error.to_string())?;
         Ok((schema, notes.finish()))
+    }
+
+    #[test]
+    fn the_root_is_an_object_with_named_arguments() {
+        for schema in [json!({}), json!({"type": "object"}), json!(true)] {
+            assert_eq!(with_object_root(&schema), json!({"type": "object", "properties": {}}), "{schema}");
+        }
+        let either = json!({"oneOf": [
+            {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+            {"type": "object", "properties": {"b": {"type": "integer"}}, "required": ["b"]},
+        ]});
+        let merged = with_object_root(&either);
+        assert_eq!((&merged["type"], merged.get("oneOf")), (&json!("object"), None), "{merged}");
+        assert_eq!(merged["properties"].as_object().map(Map::len), Some(2), "{merged}");
+        let own = json!({"properties": {"a": {"oneOf": [{}]}}, "type": "object", "$defs": {"x": {}}});
+        assert_eq!(with_object_root(&own).to_string(), own.to_string(), "alternatives below the root stay");
+        let reference = json!({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"x": {}}}}});
+        assert_eq!(with_object_root(&reference)["properties"], json!({"x": {}}));
+        assert_eq!(with_object_root(&json!({"type": "string"})), json!({"type": "string"}));
     }
 
     #[test]
