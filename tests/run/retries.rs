@@ -63,6 +63,24 @@ fn a_refusal_that_stays_names_the_next_step() {
 }
 
 #[test]
+fn a_conversation_that_no_context_holds_is_named_as_the_cause() {
+    for (status, words) in [
+        (400, "This model's maximum context length is 8192 tokens"),
+        (413, "Prompt is too long: 210000 tokens > 200000 maximum"),
+        (400, "the request exceeds the available context size"),
+    ] {
+        let server = server([refuses(status, words)]);
+        let end = Place::new().ask(&base(&server), &["go"]).ended(1);
+        assert!(
+            end.stderr.contains("hint: the conversation is longer than the context of the model"),
+            "{}",
+            end.stderr
+        );
+        assert_eq!(bodies(&server).len(), 1);
+    }
+}
+
+#[test]
 fn other_refusals_are_final() {
     for status in [400, 401, 403, 404, 307, 422] {
         let server = server([refuses(status, "no"), says("hello")]);
@@ -109,6 +127,42 @@ fn a_temperature_is_blamed_once_and_only_if_it_was_sent() {
     assert_eq!(bodies(&server).len(), 2);
     Place::new().ask(&base(&server), &["go"]).ended(1);
     assert_eq!(bodies(&server).len(), 3);
+}
+
+#[test]
+fn a_server_that_refuses_the_usage_of_a_stream_is_asked_once_more_without_it() {
+    for status in [400, 422] {
+        let refusal = refuses(status, "Extra inputs are not permitted: body.stream_options");
+        let server = server([refusal, calls(&[("echo", "a", "{}")]), says("hello")]);
+        let end = Place::new().ask(&base(&server), &["go", "--stream", "--http-retries", "0"]).ended(0);
+        assert!(end.stdout.contains("hello"), "{end:?}");
+        assert_eq!(end.stderr.matches("the server refuses `stream_options`").count(), 1, "{}", end.stderr);
+        let options: Vec<_> = bodies(&server).iter().map(|body| body.get("stream_options").is_some()).collect();
+        assert_eq!(options, [true, false, false]);
+    }
+}
+
+#[test]
+fn what_only_its_server_knows_goes_back_to_it_and_to_no_other() {
+    let thinking = json!({ "choices": [{ "finish_reason": "tool_calls", "message": {
+        "role": "assistant", "content": null, "reasoning_content": "a plan",
+        "tool_calls": [{ "id": "a", "type": "function", "function": { "name": "echo", "arguments": "{}" },
+                         "extra_content": { "signature": "s" } }],
+    } }] });
+    let server = server([Answer::new(200).json(thinking), says("done")]);
+    let place = Place::new();
+    let end = place.ask(&base(&server), &["go"]).ended(0);
+    assert!(!end.stdout.contains("a plan"), "{end:?}");
+    let message = bodies(&server)[1]["messages"].as_array().expect("messages")[1].clone();
+    assert_eq!((&message["reasoning_content"], message.get("made_by")), (&json!("a plan"), None), "{message}");
+    assert_eq!(message["tool_calls"][0]["extra_content"], json!({ "signature": "s" }), "{message}");
+    let other = self::server([says("again")]);
+    place.ask(&base(&other), &["more", "--continue"]).ended(0);
+    let body = bodies(&other)[0].to_string();
+    assert!(body.contains("more") && body.contains("echo"), "{body}");
+    for foreign in ["a plan", "signature", "made_by"] {
+        assert!(!body.contains(foreign), "{foreign}: {body}");
+    }
 }
 
 #[test]

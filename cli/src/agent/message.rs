@@ -30,6 +30,9 @@ pub(crate) struct Message {
     /// Parts of a result that consists of more than text.
     #[serde(rename = "output_parts", default, skip_serializing_if = "Option::is_none")]
     pub(super) output: Option<Value>,
+    /// Server and model that sent the other members, which go back to no other; `None` for members from a user.
+    #[serde(rename = "made_by", default, skip_serializing_if = "Option::is_none")]
+    pub(super) origin: Option<String>,
     #[serde(flatten)]
     pub(super) other: Map<String, Value>,
 }
@@ -101,15 +104,23 @@ impl Message {
             tool_call_id: None,
             output_items: Vec::new(),
             output: None,
+            origin: None,
             other: Map::new(),
         }
     }
 
     /// Creates the message of a model's turn.
     pub(crate) fn assistant(turn: &Turn) -> Self {
-        let calls: Vec<_> = turn.calls.iter().map(MessageCall::from).collect();
+        let mut calls: Vec<_> = turn.calls.iter().map(MessageCall::from).collect();
+        for (call, foreign) in calls.iter_mut().zip(&turn.foreign.calls) {
+            call.other = foreign.clone();
+        }
         let mut message = Self::text(Role::Assistant, turn.text.clone());
         message.output_items = turn.items.clone();
+        if !turn.foreign.is_empty() {
+            message.origin = Some(turn.foreign.origin.clone());
+            message.other = turn.foreign.message.clone();
+        }
         if !calls.is_empty() {
             message.tool_calls = Some(calls);
             if turn.text.is_empty() {
@@ -173,14 +184,19 @@ impl Message {
         self.shown_text() + &calls.collect::<String>()
     }
 
-    /// `true` if the message has content that the Chat Completions API does not support.
+    /// Returns `true` if the message has content that the Chat Completions API does not support.
     pub(super) fn has_extensions(&self) -> bool {
-        !self.output_items.is_empty() || self.output.is_some()
+        !self.output_items.is_empty() || self.output.is_some() || self.origin.is_some()
     }
 
-    /// Copies the message without extensions.
-    pub(super) fn plain(&self) -> Self {
-        Self { output_items: Vec::new(), output: None, ..self.clone() }
+    /// Copies the message without extensions, and without the members that another server or model than this one sent.
+    pub(super) fn plain(&self, origin: &str) -> Self {
+        let mut plain = Self { output_items: Vec::new(), output: None, origin: None, ..self.clone() };
+        if self.origin.as_deref().is_some_and(|sender| sender != origin) {
+            plain.other.clear();
+            plain.tool_calls.iter_mut().flatten().for_each(|call| call.other.clear());
+        }
+        plain
     }
 }
 
@@ -206,6 +222,7 @@ fn sent_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::turn::ForeignMembers;
 
     #[test]
     fn what_is_sent_is_what_the_interface_documents() {
@@ -232,11 +249,34 @@ mod tests {
                 { "id": "c1", "type": "custom", "custom": { "name": "patch", "input": "a" } }] },
             { "role": "tool", "content": "b", "name": "patch", "tool_call_id": "c1" },
         ]);
-        assert_eq!(json!([said.plain(), told.plain()]), plain);
+        assert_eq!(json!([said.plain("s"), told.plain("s")]), plain);
         plain[0]["output_items"] = json!([{ "type": "reasoning" }, "call"]);
         plain[1]["output_parts"] = json!([1]);
         assert_eq!(json!([said, told]), plain);
-        assert!(said.has_extensions() && told.has_extensions() && !told.plain().has_extensions());
+        assert!(said.has_extensions() && told.has_extensions() && !told.plain("s").has_extensions());
+    }
+
+    #[test]
+    fn members_of_a_server_go_back_to_it_and_to_no_other() {
+        let call = Call { id: "c1".into(), name: "a".into(), arguments: "{}".into(), ..Call::default() };
+        let member = |name: &str| Map::from_iter([(name.to_owned(), json!("x"))]);
+        let foreign = ForeignMembers {
+            origin: "https://a.example m".into(),
+            message: member("reasoning_content"),
+            calls: vec![member("signature")],
+        };
+        let message = Message::assistant(&Turn { calls: vec![call], foreign, ..Turn::default() });
+        let back = json!(message.plain("https://a.example m"));
+        assert_eq!((&back["reasoning_content"], &back["tool_calls"][0]["signature"]), (&json!("x"), &json!("x")));
+        assert!(back.get("made_by").is_none(), "{back}");
+        for other in ["https://b.example m", "https://a.example n", ""] {
+            let plain = json!(message.plain(other));
+            assert!(!plain.to_string().contains('x'), "{other}: {plain}");
+        }
+        let kept: Message = serde_json::from_value(json!(message)).unwrap();
+        assert_eq!(json!(kept.plain("https://a.example m")), back, "also after the run was kept");
+        let own: Message = serde_json::from_value(json!({"role": "user", "content": "hi", "cache": 1})).unwrap();
+        assert_eq!(json!(own.plain("any"))["cache"], 1, "members from a user stay");
     }
 
     #[test]

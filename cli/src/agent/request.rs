@@ -29,12 +29,16 @@ impl Api {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request<'a> {
     pub(crate) api: Api,
+    /// Server and model that get the request; empty until it is sent.
+    pub(crate) origin: &'a str,
     pub(crate) model: &'a str,
     pub(crate) messages: &'a [Message],
     pub(crate) tools: &'a [Value],
     pub(crate) sampling: Sampling,
     /// `true` to stream the answer.
     pub(crate) stream: bool,
+    /// `true` to request the usage at the end of a stream, if the API has to be asked for it.
+    pub(crate) stream_usage: bool,
     /// `true` to request reasoning in a form that can be returned to the model, if the API supports it.
     pub(crate) reasoning: bool,
     /// Maximum tokens of the answer, if limited.

@@ -100,17 +100,20 @@ pub(crate) enum Setting {
     Temperature,
     /// Encrypted reasoning that can be returned to the model.
     Reasoning,
+    /// The usage at the end of a stream.
+    StreamUsage,
 }
 
 impl Setting {
     /// All settings.
-    pub(crate) const ALL: [Self; 2] = [Self::Temperature, Self::Reasoning];
+    pub(crate) const ALL: [Self; 3] = [Self::Temperature, Self::Reasoning, Self::StreamUsage];
 
     /// `true` if a request has the setting.
     pub(crate) fn is_in(self, request: &Request<'_>) -> bool {
         match self {
             Self::Temperature => request.sampling.temperature.is_some(),
             Self::Reasoning => request.reasoning,
+            Self::StreamUsage => request.stream_usage,
         }
     }
 
@@ -119,6 +122,7 @@ impl Setting {
         match self {
             Self::Temperature => refusal.contains("temperature"),
             Self::Reasoning => [REASONING, "encrypted", "include"].iter().any(|word| refusal.contains(word)),
+            Self::StreamUsage => refusal.contains("stream_options"),
         }
     }
 
@@ -127,6 +131,7 @@ impl Setting {
         match self {
             Self::Temperature => request.sampling.temperature = None,
             Self::Reasoning => request.reasoning = false,
+            Self::StreamUsage => request.stream_usage = false,
         }
     }
 }

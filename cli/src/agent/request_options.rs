@@ -30,11 +30,13 @@ impl RequestOptions {
         let RequestOptions { api, sampling, stream, .. } = *self;
         Request {
             api,
+            origin: "",
             model: &self.model,
             messages: conversation.messages(),
             tools,
             sampling,
             stream,
+            stream_usage: stream && api == Api::Chat,
             reasoning: api == Api::Responses,
             max_tokens: None,
         }

@@ -24,6 +24,18 @@ use crate::render::{self, Advice};
 /// Maximum length of a server's message in an error, in characters.
 const MAX_REASON_LEN: usize = 600;
 
+/// Words of servers, in lowercase, that refuse a conversation because it is longer than the context of the model.
+const FULL_CONTEXT: [&str; 8] = [
+    "context length",
+    "context_length",
+    "context window",
+    "context size",
+    "maximum context",
+    "too many tokens",
+    "prompt is too long",
+    "input is too long",
+];
+
 /// A model server.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
@@ -53,13 +65,15 @@ impl Server {
     /// Requests an answer, with retries.
     pub(crate) async fn answer(
         &mut self,
-        mut request: Request<'_>,
+        request: Request<'_>,
         step: u32,
         report: &mut Report,
     ) -> anyhow::Result<Turn> {
         let attempts = self.retries.attempts();
         let mut attempt = 1;
         let mut idempotency_key = idempotency_key();
+        let origin = format!("{} {}", shown(&self.url), request.model);
+        let mut request = Request { origin: &origin, ..request };
         loop {
             for setting in &self.refused {
                 setting.remove_from(&mut request);
@@ -68,7 +82,10 @@ impl Server {
             let end = self.attempt(&request, &idempotency_key, step, report).await;
             report.answered(end.as_ref().map_err(RequestError::kind));
             let fault = match end {
-                Ok(turn) => return Ok(turn),
+                Ok(mut turn) => {
+                    turn.foreign.origin = origin;
+                    return Ok(turn);
+                }
                 Err(fault) => fault,
             };
             match fault {
@@ -76,11 +93,15 @@ impl Server {
                     self.refused.push(setting);
                     // A different body is a different request.
                     idempotency_key = self::idempotency_key();
-                    if setting == Setting::Temperature {
-                        report.warn(&format!(
+                    match setting {
+                        Setting::Temperature => report.warn(&format!(
                             "the model `{}` does not support a temperature; retrying without it",
                             request.model
-                        ))?;
+                        ))?,
+                        Setting::StreamUsage => report.warn(
+                            "the server refuses `stream_options`; retrying without it, and without the number of tokens",
+                        )?,
+                        Setting::Reasoning => {}
                     }
                 }
                 RequestError::Transient { reason, asked, .. } if attempt < attempts => {
@@ -197,6 +218,10 @@ impl Server {
         let kind = status.as_str().to_owned();
         let hint = match (status.as_u16(), setting) {
             (400 | 422, Some(setting)) => return Ok(RequestError::Refused { kind, setting }),
+            (400 | 413 | 422, _) if FULL_CONTEXT.iter().any(|words| text.contains(words)) => Some(
+                "the conversation is longer than the context of the model, and `--resume` would send the same again: begin a \
+                 new run with a summary, name a model with a larger context with `--model`, or attach less",
+            ),
             (passing, _) if retry::is_transient(passing) => return Ok(RequestError::Transient { kind, reason, asked }),
             (401, _) if self.key.is_none() => Some("set `OAI_API_KEY` or `OPENAI_API_KEY`, or give `--api-key`"),
             (403, _) if self.key.is_none() => Some(

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toolcrib::call::Payload;
 
 /// Maximum length of an identifier accepted from a server, in bytes.
@@ -30,6 +30,26 @@ pub(crate) struct Turn {
     /// Other items of the answer, which are sent back unchanged, with the positions of its text and calls; see
     /// [`super::message::Message`].
     pub(crate) items: Vec<Value>,
+    /// Members of the answer that only its server knows.
+    pub(crate) foreign: ForeignMembers,
+}
+
+/// Members of a message and of its calls that this program does not know, such as the reasoning of a model. They go back
+/// unchanged to the server and the model that sent them, which may refuse the conversation without them, and to no other.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ForeignMembers {
+    /// Server and model, as [`super::request::Request::origin`] names them.
+    pub(crate) origin: String,
+    pub(crate) message: Map<String, Value>,
+    /// Members of each call, in the order of the calls.
+    pub(crate) calls: Vec<Map<String, Value>>,
+}
+
+impl ForeignMembers {
+    /// Returns `true` if there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.message.is_empty() && self.calls.iter().all(Map::is_empty)
+    }
 }
 
 /// A call requested by the model.

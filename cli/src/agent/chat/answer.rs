@@ -7,7 +7,26 @@ use toolcrib::call::Payload;
 use crate::agent::answer::{
     AnswerBuilder, AnswerError, MAX_CALLS, arguments, error_in, is_json, push_text, scalar, usage,
 };
-use crate::agent::turn::{Call, LENGTH, Turn, Usage};
+use crate::agent::turn::{Call, ForeignMembers, LENGTH, Turn, Usage};
+
+/// Members of a message that are read, or have no place in a request.
+const KNOWN: [&str; 11] = [
+    "role",
+    "content",
+    "refusal",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "function_call",
+    "audio",
+    "output_items",
+    "output_parts",
+    "made_by",
+];
+/// Members of a call that are read.
+const KNOWN_OF_CALL: [&str; 7] = ["index", "id", "type", "function", "custom", "name", "arguments"];
+/// Parts of the names of texts that arrive in fragments.
+const FRAGMENTED: [&str; 3] = ["reason", "think", "thought"];
 
 /// An answer while it arrives.
 #[derive(Debug, Default)]
@@ -18,6 +37,7 @@ pub(crate) struct Answer {
     finish: Option<String>,
     usage: Option<Usage>,
     begun: bool,
+    foreign: Map<String, Value>,
 }
 
 /// A call while it arrives.
@@ -26,6 +46,26 @@ struct Partial {
     index: Option<u64>,
     call: Call,
     object: Object,
+    foreign: Map<String, Value>,
+}
+
+/// Adds the members of an object that are not known, joined to those that arrived before.
+fn collect(known: &[&str], from: &Map<String, Value>, to: &mut Map<String, Value>) {
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    for (name, value) in from.iter().filter(|(name, value)| !known.contains(&name.as_str()) && !is_empty(value)) {
+        match (to.get_mut(name), value) {
+            (Some(Value::String(text)), Value::String(more)) if FRAGMENTED.iter().any(|part| name.contains(part)) => {
+                text.push_str(more);
+            }
+            (Some(Value::Array(items)), Value::Array(more)) => items.extend(more.iter().cloned()),
+            _ => drop(to.insert(name.clone(), value.clone())),
+        }
+    }
 }
 
 /// Progress of the JSON object of a call's arguments, tracked so that no fragment is read twice.
@@ -42,6 +82,7 @@ impl Answer {
         let get = |field: &str| message.get(field).unwrap_or(&Value::Null);
         push_text(&mut self.text, get("content"));
         push_text(&mut self.refusal, get("refusal"));
+        collect(&KNOWN, message, &mut self.foreign);
         match get("tool_calls") {
             Value::Array(calls) => {
                 calls.iter().enumerate().try_for_each(|(place, call)| self.add_call(call, place, whole))
@@ -75,9 +116,13 @@ impl Answer {
             None => {
                 let mut object = Object::default();
                 object.read(&arguments);
-                self.calls.push(Partial { index, call: Call { id, name, arguments, payload }, object });
+                let mut partial =
+                    Partial { index, call: Call { id, name, arguments, payload }, object, ..Partial::default() };
+                partial.collect(fragment);
+                self.calls.push(partial);
             }
             Some(at) => {
+                self.calls[at].collect(fragment);
                 let Partial { call, object, .. } = &mut self.calls[at];
                 object.read(&arguments);
                 if call.id.is_empty() {
@@ -108,9 +153,19 @@ impl Answer {
     }
 
     fn turn(self) -> Turn {
+        let of_calls = self.calls.iter().map(|partial| partial.foreign.clone()).collect();
+        let foreign = ForeignMembers { origin: String::new(), message: self.foreign, calls: of_calls };
         let calls = self.calls.into_iter().map(|partial| partial.call.with_default_arguments()).collect();
         let text = if self.text.is_empty() { self.refusal } else { self.text };
-        Turn { text, calls, finish: self.finish, usage: self.usage, items: Vec::new() }
+        Turn { text, calls, finish: self.finish, usage: self.usage, items: Vec::new(), foreign }
+    }
+}
+
+impl Partial {
+    fn collect(&mut self, fragment: &Value) {
+        if let Some(members) = fragment.as_object() {
+            collect(&KNOWN_OF_CALL, members, &mut self.foreign);
+        }
     }
 }
 
@@ -256,6 +311,28 @@ mod tests {
         ];
         let wanted = vec![call("", "one", r#"{"x":1}"#), call("", "one", r#"{"x":2}"#)];
         assert_eq!(streamed(&deltas), Ok(wanted));
+    }
+
+    #[test]
+    fn members_that_only_the_server_knows_are_collected_and_fragments_joined() {
+        let mut answer = Box::<Answer>::default();
+        for delta in [
+            json!({"role": "assistant", "reasoning_content": "let me ", "annotations": [], "provider": "p"}),
+            json!({"reasoning_content": "see", "content": "", "provider": "p", "details": [1]}),
+            json!({"reasoning_content": null, "details": [2], "tool_calls": [
+                {"index": 0, "id": "a", "function": {"name": "one", "arguments": "{"}, "extra_content": {"s": "x"}}]}),
+            json!({"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]}),
+        ] {
+            answer.add(&json!({ "choices": [{ "delta": delta }] })).unwrap();
+        }
+        let foreign = answer.streamed(true).unwrap().foreign;
+        let message = json!({"reasoning_content": "let me see", "provider": "p", "details": [1, 2]});
+        assert_eq!(Value::Object(foreign.message), message);
+        assert_eq!(foreign.calls.len(), 1);
+        assert_eq!(Value::Object(foreign.calls[0].clone()), json!({"extra_content": {"s": "x"}}));
+        let mut whole = Box::<Answer>::default();
+        whole.add(&json!({"choices": [{"message": {"content": "hi", "refusal": null, "annotations": []}}]})).unwrap();
+        assert!(whole.whole().unwrap().foreign.is_empty());
     }
 
     #[test]

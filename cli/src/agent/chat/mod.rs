@@ -43,7 +43,8 @@ pub(super) struct Body<'a> {
 #[derive(Debug, Serialize)]
 struct Streamed {
     stream: bool,
-    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,12 +54,13 @@ struct StreamOptions {
 
 impl<'a> From<&Request<'a>> for Body<'a> {
     fn from(request: &Request<'a>) -> Self {
-        let Request { model, messages, tools, sampling, stream, max_tokens, .. } = *request;
+        let Request { origin, model, messages, tools, sampling, stream, stream_usage, max_tokens, .. } = *request;
         let messages = match messages.iter().any(Message::has_extensions) {
-            true => Cow::Owned(messages.iter().map(Message::plain).collect()),
+            true => Cow::Owned(messages.iter().map(|message| message.plain(origin)).collect()),
             false => Cow::Borrowed(messages),
         };
-        let stream = stream.then_some(Streamed { stream, stream_options: StreamOptions { include_usage: true } });
+        let stream_options = stream_usage.then_some(StreamOptions { include_usage: true });
+        let stream = stream.then_some(Streamed { stream, stream_options });
         Self { model, messages, tools, sampling, max_completion_tokens: max_tokens, stream }
     }
 }

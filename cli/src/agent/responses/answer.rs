@@ -275,10 +275,10 @@ mod tests {
         }));
         let calls =
             vec![call("a", "one", "{\"x\":1}", Payload::Object), call("b", "patch", "*** Begin", Payload::Text)];
-        let usage = Usage { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 };
-        let items = vec![reasoning, json!("text"), json!("call"), json!("call")];
-        let finish = Some("completed".to_owned());
-        assert_eq!(turn, Ok(Turn { text: "let me see".into(), calls, finish, usage: Some(usage), items }));
+        let usage = Some(Usage { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 });
+        let items = vec![reasoning, "text".into(), "call".into(), "call".into()];
+        let answer = Turn { text: "let me see".into(), finish: Some("completed".into()), ..Turn::default() };
+        assert_eq!(turn, Ok(Turn { calls, usage, items, ..answer }));
     }
 
     #[test]
