@@ -1,6 +1,7 @@
 //! Handles signals: maps them to exit codes and ends the program, at once or, on the first Ctrl-C, after calls that must
 //! not be interrupted have finished.
 
+use std::pin::pin;
 use std::process;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -128,8 +129,10 @@ async fn at_least(least: Shutdown) {
 /// the end of the console or the session (129), or of the system (143). A signal that cannot be handled keeps its default effect.
 pub(crate) async fn signal() -> u8 {
     let interrupted = async {
+        // One stream for all: a signal between two streams would be lost.
+        let Ok(mut interrupts) = system::interrupts() else { return std::future::pending().await };
         loop {
-            if tokio::signal::ctrl_c().await.is_err() {
+            if interrupts.recv().await.is_none() {
                 std::future::pending::<()>().await;
             }
             if !IS_CHAT.load(SeqCst) || !stop_answer() {
@@ -150,11 +153,16 @@ pub(crate) async fn shut_down<T>(code: u8, mut command: JoinHandle<T>) {
     let guarded = GUARDS.load(SeqCst) > 0;
     IS_ENDING.store(true, SeqCst);
     if guarded && !IS_CHAT.load(SeqCst) && (code == INTERRUPTED || IS_SERVER.load(SeqCst)) {
+        // Waits for the second signal before anybody is told to send it.
+        let mut again = pin!(self::signal());
+        let is_sent = futures::poll!(&mut again).is_ready();
         SHUTDOWN.send_replace(Shutdown::Soft);
-        tokio::select! {
-            _ = &mut command => return,
-            _ = self::signal() => {}
-            () = system::patience(code) => {}
+        if !is_sent {
+            tokio::select! {
+                _ = &mut command => return,
+                _ = again => {}
+                () = system::patience(code) => {}
+            }
         }
     }
     // Without this thread the wait below is still bounded.
@@ -180,8 +188,14 @@ pub(crate) fn ignore_file_size_signal() {
 
 #[cfg(unix)]
 mod system {
+    use std::io;
+
     use rustix::process::Signal;
-    use tokio::signal::unix::{SignalKind, signal};
+    use tokio::signal::unix::{self, SignalKind, signal};
+
+    pub(super) fn interrupts() -> io::Result<unix::Signal> {
+        signal(SignalKind::interrupt())
+    }
 
     pub(super) fn ignore_file_size_signal() {
         // The handler stays installed after the stream is dropped; on failure the default effect remains.
@@ -210,9 +224,14 @@ mod system {
 
 #[cfg(windows)]
 mod system {
+    use std::io;
     use std::time::Duration;
 
-    use tokio::signal::windows::{ctrl_break, ctrl_close, ctrl_logoff, ctrl_shutdown};
+    use tokio::signal::windows::{CtrlC, ctrl_break, ctrl_c, ctrl_close, ctrl_logoff, ctrl_shutdown};
+
+    pub(super) fn interrupts() -> io::Result<CtrlC> {
+        ctrl_c()
+    }
 
     /// Time for calls that must not be interrupted. Windows ends a process five seconds after its console was closed, and the
     /// records of the calls are to be written before.
