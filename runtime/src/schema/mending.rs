@@ -2,7 +2,7 @@
 //! exponent for an integer, as JSON Schema allows it, and `null` for an optional argument that has no null. They are replaced
 //! before anything judges the arguments, so that rules, hooks and the tool see the same value. All other bytes stay.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::Deserialize;
@@ -43,10 +43,10 @@ impl Shape {
             Value::Array(several) => several.iter().any(|one| one == name),
             _ => false,
         };
-        let required =
-            |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|one| one == name));
+        let required: HashSet<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let member = |(name, schema): (&String, &Value)| {
-            let omits_null = !required(name) && refuses_null(schema);
+            let omits_null = !required.contains(name.as_str()) && refuses_null(schema);
             let shape = Self::at(schema, depth);
             (omits_null || shape.is_some())
                 .then(|| (name.clone(), Member { shape: shape.unwrap_or_default(), omits_null }))

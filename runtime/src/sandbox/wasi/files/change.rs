@@ -229,13 +229,14 @@ mod system {
         if !old_mode.intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH) {
             return Err(ErrorCode::Access.into());
         }
-        let file = resolve(&from.folder, from.name.as_str(), OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
-        let new = fstat(&file)?;
+        let new = statat(&from.folder, from.name.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
         let is_same = (new.st_mode ^ old.st_mode) & 0o777 == 0 && (new.st_uid, new.st_gid) == (old.st_uid, old.st_gid);
         if is_same || !guard.created.has(Identity::of(&new)) {
             return Ok(());
         }
-        let file = resolve(&from.folder, from.name.as_str(), OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty())?;
+        // What another process puts there in between does not block, and is not changed.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = resolve(&from.folder, from.name.as_str(), flags, Mode::empty())?;
         if Identity::of(&fstat(&file)?) != Identity::of(&new) {
             return Err(ErrorCode::Busy.into());
         }
