@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::answering::{Answer, Request, Server};
 
-use crate::crib::Ran;
+use crate::crib::{Ran, target};
 use crate::screen::Stage;
 
 /// Copies its standard input to standard output.
@@ -117,7 +117,7 @@ impl Place {
             .env_clear()
             .env("HOME", self.root.path())
             .env("TOOLCRIB_AUDIT_DIR", self.path("audit"))
-            .env("TOOLCRIB_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("run-cache"))
+            .env("TOOLCRIB_CACHE_DIR", target().join("test-cache"))
             .stdin(Stdio::null());
         command
     }
