@@ -7,7 +7,7 @@ mod patch;
 use std::fmt::Write;
 
 use toolcrib_guest::files::Tree;
-use toolcrib_guest::{Answer, Call, Opinion, Part, Payload, Result, tool, tools};
+use toolcrib_guest::{Answer, Call, Error, Opinion, Part, Payload, Result, tool, tools};
 
 use patch::{BEGIN, Change};
 
@@ -47,7 +47,11 @@ fn apply(change: &Change, tree: &mut Tree) -> Result<()> {
             tree.delete(path)
         }
         Change::Update { path, to, hunks } => {
-            let edited = hunk::apply(path, tree.read(path)?, hunks)?;
+            let text = tree.read(path)?;
+            let edited = hunk::apply(path, text, hunks)?;
+            if to.is_none() && edited == text {
+                return Err(Error::conflict(format!("`{path}`: the update changes nothing")));
+            }
             match to {
                 None => tree.write(path, edited),
                 Some(to) => {

@@ -32,11 +32,13 @@ pub(crate) fn complete(patch: &str) -> Result<Completed, Error> {
     let whole: Vec<&str> = patch.split('\n').collect();
     let mut done = Completed { text: String::with_capacity(patch.len() + 256), places: Vec::new() };
     let (mut at, mut old_start, mut new_start) = (0, 1, 1);
+    let mut section = Section::Between;
     while at < lines.len() {
         if !lines[at].starts_with("@@") {
             if lines[at].starts_with("+++ ") {
                 (old_start, new_start) = (1, 1);
             }
+            section = section.with(lines[at]).map_err(|why| wrong(at, why, lines[at]))?;
             push(&mut done.text, whole[at]);
             at += 1;
             continue;
@@ -59,6 +61,55 @@ pub(crate) fn complete(patch: &str) -> Result<Completed, Error> {
         at = end;
     }
     Ok(done)
+}
+
+/// Part of a diff outside of hunks. Lines that look like those of a hunk and have no header would be lost there.
+#[derive(Clone, Copy)]
+enum Section<'a> {
+    /// Text between files, which means nothing.
+    Between,
+    /// Headers of a file, with its line `diff --git` if it has one.
+    Headers(Option<&'a str>),
+}
+
+impl<'a> Section<'a> {
+    /// Returns the part after a line.
+    fn with(self, line: &'a str) -> Result<Self, &'static str> {
+        const OF_GIT: [&str; 14] = [
+            "index ",
+            "old mode ",
+            "new mode ",
+            "new file mode ",
+            "deleted file mode ",
+            "rename from ",
+            "rename to ",
+            "copy from ",
+            "copy to ",
+            "similarity index ",
+            "dissimilarity index ",
+            "--- ",
+            "+++ ",
+            "GIT binary patch",
+        ];
+        let is_header = |line: &str| OF_GIT.iter().any(|header| line.starts_with(header));
+        match self {
+            _ if line.starts_with("diff --git ") => Ok(Section::Headers(Some(line))),
+            Section::Headers(Some(git)) if line.starts_with("--- ") || line.starts_with("+++ ") => {
+                let path = line[4..].split('\t').next().unwrap_or_default().trim().trim_matches('"');
+                let name = path.strip_prefix("a/").or_else(|| path.strip_prefix("b/")).unwrap_or(path);
+                match path == "/dev/null" || git.contains(name) {
+                    true => Ok(self),
+                    false => Err("the file is another one than that of the line `diff --git` above"),
+                }
+            }
+            _ if line.starts_with("+++ ") => Ok(Section::Headers(None)),
+            Section::Headers(_) if line.starts_with("GIT binary patch") => Ok(Section::Between),
+            Section::Headers(_) if is_header(line) || is_blank(line) => Ok(self),
+            Section::Headers(_) if begins_section(&[line], true) => Ok(Section::Between),
+            Section::Headers(_) => Err("a hunk of the file begins with a line `@@`"),
+            Section::Between => Ok(Section::Between),
+        }
+    }
 }
 
 fn push(text: &mut String, line: &str) {
@@ -204,6 +255,27 @@ mod tests {
         let (text, places) = completed("@@\n-a\n--- b\n+++ c\n@@ -1 +1 @@\n-a\n+b\n-- \n2.43.0\n");
         assert_eq!(places.len(), 2, "{text}");
         assert_eq!(completed("@@ -1,2 +1 @@\n--- b\n-c\n++ d\n").0, "@@ -1,2 +1,1 @@\n--- b\n-c\n++ d\n");
+    }
+
+    #[test]
+    fn lines_of_a_hunk_without_a_header_and_names_of_other_files_are_refused() {
+        for (patch, why) in [
+            ("--- /dev/null\n+++ b/n\n+a\n", "line 3 of the patch: a hunk of the file begins with a line `@@`"),
+            ("--- a/n\n+++ b/n\n-a\n+b\n", "begins with a line `@@`"),
+            ("diff --git a/n b/n\nnew file mode 100644\n+a\n", "begins with a line `@@`"),
+            ("diff --git a/x b/y\nrename from x\nrename to y\n--- a/x\n+++ b/y\na\n", "begins with a line `@@`"),
+            ("diff --git a/x b/x\ndeleted file mode 100644\n--- a/z\n+++ b/z\n@@\n-a\n", "is another one"),
+            ("diff --git a/x b/y\nrename from x\nrename to y\n--- a/z\n+++ b/z\n@@\n-a\n", "is another one"),
+        ] {
+            assert!(complete(patch).expect_err(patch).to_string().contains(why), "{patch}");
+        }
+        for patch in [
+            "Some words\n\ndiff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n",
+            "diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\ndiff --git a/z b/z\nnew file mode 100644\nindex 0..0\n",
+            "--- a/x\t2026-01-01\n+++ b/x\n@@\n-a\n--- a/y\n+++ b/y\n@@\n-a\n",
+        ] {
+            complete(patch).expect(patch);
+        }
     }
 
     #[test]

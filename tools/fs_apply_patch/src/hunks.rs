@@ -35,6 +35,12 @@ pub(crate) fn apply(text: &str, patch: &Patch<'_, str>, places: &[Place], fuzz: 
         edited.extend(lines[next..found].iter().copied());
         write(&mut edited, hunk, &lines, found, mark);
         next = found + old.len();
+        if next < lines.len() && edited.len() > mark.len() && !edited.ends_with('\n') {
+            return Err(problem(format!(
+                "marks its last line as the end of the file, which goes on at line {}",
+                next + 1
+            )));
+        }
     }
     edited.extend(lines[next..].iter().copied());
     Ok(edited)
@@ -252,6 +258,9 @@ mod tests {
         let unended = "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n";
         assert_eq!(hunk("a", unended).as_deref(), Ok("b"));
         assert!(hunk("a\n", unended).expect_err("a break").contains("has a line break"));
+        let early = "@@ -1 +1 @@\n-a\n+X\n\\ No newline at end of file\n";
+        assert!(hunk("a\nb\n", early).expect_err("goes on").contains("goes on at line 2"));
+        assert_eq!(hunk("a\n", early).as_deref(), Ok("X"));
     }
 
     #[test]
