@@ -17,7 +17,7 @@ use toolcrib::{Outcome, Runtime};
 
 use super::bytes::slow;
 use super::{SMALL, called, compiled, crib, outcome};
-use crate::crib::{Crib, guest, peak_memory};
+use crate::crib::{Crib, Ran, guest, peak_memory};
 
 /// Maximum delay on a busy machine before a test reports a hang.
 const BOUND: Duration = Duration::from_secs(30);
@@ -81,6 +81,26 @@ fn a_program_that_takes_too_long_to_compile_is_stopped_and_named() {
     assert_eq!(compilers(memory), [0; 0], "its process is gone");
     assert_eq!(compiled(&crib.path("cache")).len(), 0, "nothing of it is kept");
     assert_eq!(crib.records().len(), 1);
+}
+
+/// A process that other work keeps from the processor uses none of its processor time.
+#[test]
+fn a_compilation_that_gets_no_processor_is_stopped_and_is_no_fault_of_the_program() {
+    let memory = (2 << 30) + 28_672;
+    let crib = crib(&endless());
+    let mut command =
+        crib.toolcrib(&["call", "n", "{}", "--compile-timeout=1s", "--compile-memory", &memory.to_string()]);
+    command.arg("--cache-dir").arg(crib.path("cache")).stdin(Stdio::null()).stdout(Stdio::piped());
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    // The call tries once more by itself: the first process ends at once, the second gets no processor.
+    let first = until_compiling(memory, true);
+    kill_process(Pid::from_raw(first.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    let second = until_another(memory, true, Some(first));
+    kill_process(Pid::from_raw(second.cast_signed()).unwrap(), Signal::STOP).unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert!(ran.stderr.contains("compilation did not end within 20 s: the machine is overloaded"), "{ran:?}");
+    assert_eq!(compilers(memory), [0; 0], "its process is gone");
+    assert_eq!(compiled(&crib.path("cache")).len(), 0, "nothing of it is kept");
 }
 
 #[test]

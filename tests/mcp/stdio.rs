@@ -29,6 +29,11 @@ fn a_client_of_the_earlier_revision_lists_and_calls() {
     assert!(answer["result"].get("resultType").is_none(), "of the later revision: {answer}");
     let answer = client.call("ecco", &json!({}));
     assert_eq!(answer["error"], json!({"code": -32602, "message": "unknown tool: ecco: did you mean `echo`?"}));
+    let answer = client.call("functions.Echo", &json!({}));
+    assert!(
+        answer["error"]["message"].as_str().is_some_and(|message| message.ends_with(": did you mean `echo`?")),
+        "{answer}"
+    );
     let answer = client.ask("prompts/get", &json!({"name": "any"}));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     for method in ["prompts/list", "resources/list", "resources/templates/list"] {
@@ -37,7 +42,7 @@ fn a_client_of_the_earlier_revision_lists_and_calls() {
     assert_eq!(client.ask("ping", &json!({}))["result"], json!({}));
     assert_eq!(client.leave(), Some(0));
     let records = crib.records();
-    assert_eq!(records.len(), 2, "one for each call: {records:?}");
+    assert_eq!(records.len(), 3, "one for each call: {records:?}");
     assert_eq!((&records[0]["caller"], &records[0]["door"]), (&json!("probe 1"), &json!("mcp")));
 }
 

@@ -132,6 +132,11 @@ impl Catalog {
         self.entries.get(name).map_or(name, |entry| entry.own.as_str())
     }
 
+    /// Returns the name for clients of a tool in the runtime, if they see it.
+    pub(super) fn name_of(&self, own: &str) -> Option<&str> {
+        self.entries.iter().find(|(_, entry)| entry.own == own).map(|(name, _)| name.as_str())
+    }
+
     /// Returns the structured content of a tool's results.
     pub(super) fn output(&self, name: &str) -> Output {
         self.entries.get(name).map_or(Output::None, |entry| entry.output)

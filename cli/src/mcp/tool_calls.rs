@@ -82,8 +82,9 @@ impl Handler {
         // The client does not wait for the answer of a call that it cancelled.
         let result = result.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
         self.metrics.count(&result);
-        if let Some(fault @ toolcrib::Error::UnknownTool { .. }) = &result.fault {
-            let similar = suggestion::nearest(&name, published.catalog.names());
+        if let Some(fault @ toolcrib::Error::UnknownTool { nearest, .. }) = &result.fault {
+            let meant = nearest.as_deref().and_then(|own| published.catalog.name_of(own));
+            let similar = meant.or_else(|| suggestion::nearest(&name, published.catalog.names()));
             let similar = similar.map(|name| format!(": did you mean `{name}`?")).unwrap_or_default();
             return Err(invalid(format!("{}{similar}", render::one_line(&fault.to_string()))));
         }

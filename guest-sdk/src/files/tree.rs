@@ -13,6 +13,8 @@ const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 #[derive(Default)]
 pub struct Tree {
     files: BTreeMap<PathBuf, File>,
+    /// Renamed files, each with its old and its new path.
+    renamed: Vec<(PathBuf, PathBuf)>,
 }
 
 /// Text before and after; `None` if the file does not exist.
@@ -56,6 +58,18 @@ impl Tree {
         Ok(())
     }
 
+    /// Renames a file and replaces its text. The file keeps its mode, where the host keeps modes.
+    ///
+    /// # Errors
+    ///
+    /// If the new path exists, or the file cannot be read.
+    pub fn rename(&mut self, from: &str, to: &str, text: String) -> Result<(), Error> {
+        self.create(to, text)?;
+        self.delete(from)?;
+        self.renamed.push((key(from), key(to)));
+        Ok(())
+    }
+
     /// Removes a file.
     ///
     /// # Errors
@@ -87,13 +101,15 @@ impl Tree {
     ///
     /// The failed write, and each write that could not be undone.
     pub fn commit(self) -> Result<(), Error> {
-        let changed: Vec<_> = self.files.iter().filter(|(_, file)| file.before != file.after).collect();
-        for (index, (path, file)) in changed.iter().enumerate() {
-            let Err(error) = put(path, file.after.as_deref()) else {
+        let mut done = Vec::new();
+        for step in self.steps() {
+            let Err(error) = step.perform() else {
+                done.push(step);
                 continue;
             };
-            let lost = changed[..index].iter().filter(|(path, file)| put(path, file.before.as_deref()).is_err());
-            let lost: Vec<_> = lost.map(|(path, _)| format!("`{}`", path.display())).collect();
+            let lost =
+                done.iter().rev().filter_map(|step| step.undo().err().map(|_| format!("`{}`", step.path().display())));
+            let lost: Vec<_> = lost.collect();
             return Err(match lost.is_empty() {
                 true => error!("{error}; no file was changed"),
                 false => error!("{error}; could not be undone: {}", lost.join(", ")),
@@ -101,15 +117,70 @@ impl Tree {
         }
         Ok(())
     }
+
+    /// Returns the changes in the order in which they are written: renames first, then texts.
+    fn steps(&self) -> Vec<Step<'_>> {
+        // A path whose file was renamed has no file, and the new path has its text.
+        let mut there: BTreeMap<&Path, Option<&str>> =
+            self.files.iter().map(|(path, file)| (path.as_path(), file.before.as_deref())).collect();
+        let mut steps = Vec::new();
+        for (from, to) in &self.renamed {
+            let text = there.insert(from, None).flatten();
+            there.insert(to, text);
+            steps.push(Step::Rename { from, to });
+        }
+        for (path, file) in &self.files {
+            let (before, after) = (there.get(path.as_path()).copied().flatten(), file.after.as_deref());
+            if before != after {
+                steps.push(Step::Put { path, before, after });
+            }
+        }
+        steps
+    }
+}
+
+/// Change of one file.
+enum Step<'t> {
+    Rename { from: &'t Path, to: &'t Path },
+    Put { path: &'t Path, before: Option<&'t str>, after: Option<&'t str> },
+}
+
+impl Step<'_> {
+    fn perform(&self) -> Result<(), Error> {
+        match self {
+            Step::Rename { from, to } => rename(from, to),
+            Step::Put { path, after, .. } => put(path, *after),
+        }
+    }
+
+    fn undo(&self) -> Result<(), Error> {
+        match self {
+            Step::Rename { from, to } => rename(to, from),
+            Step::Put { path, before, .. } => put(path, *before),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Step::Rename { from: path, .. } | Step::Put { path, .. } => path,
+        }
+    }
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    make_parent(to)?;
+    fs::rename(from, to).at("rename", from)
+}
+
+fn make_parent(path: &Path) -> Result<(), Error> {
+    path.parent().map_or(Ok(()), |parent| fs::create_dir_all(parent).at("make the folder", parent))
 }
 
 fn put(path: &Path, text: Option<&str>) -> Result<(), Error> {
     let Some(text) = text else {
         return fs::remove_file(path).at("delete", path);
     };
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).at("make the folder", parent)?;
-    }
+    make_parent(path)?;
     files::replace(path, text.as_bytes())
 }
 

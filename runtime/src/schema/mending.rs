@@ -232,6 +232,17 @@ mod tests {
     }
 
     #[test]
+    fn arguments_below_the_maximum_depth_stay() {
+        let nested = |depth: usize| {
+            let schema = (1..depth).fold(json!({"type": "integer"}), |inner, _| json!({"properties": {"a": inner}}));
+            let text = (1..depth).fold("1.0".to_owned(), |inner, _| format!(r#"{{"a":{inner}}}"#));
+            mended(schema, &text)
+        };
+        assert!(nested(MAX_DEPTH).is_some_and(|text| !text.contains('.')));
+        assert_eq!(nested(MAX_DEPTH + 1), None);
+    }
+
+    #[test]
     fn digits_that_no_number_has_stay_beside_what_is_mended() {
         let text = r#"{"f":0.10000000000000000555,"n":2.0,"any":123456789012345678901234567890}"#;
         let expected = r#"{"f":0.10000000000000000555,"n":2,"any":123456789012345678901234567890}"#;

@@ -54,10 +54,7 @@ fn apply(change: &Change, tree: &mut Tree) -> Result<()> {
             }
             match to {
                 None => tree.write(path, edited),
-                Some(to) => {
-                    tree.create(to, edited)?;
-                    tree.delete(path)
-                }
+                Some(to) => tree.rename(path, to, edited),
             }
         }
     }

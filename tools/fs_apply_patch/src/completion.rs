@@ -39,7 +39,8 @@ pub(crate) fn complete(patch: &str) -> Result<Completed, Error> {
                 (old_start, new_start) = (1, 1);
             }
             section = section.with(lines[at]).map_err(|why| wrong(at, why, lines[at]))?;
-            push(&mut done.text, whole[at]);
+            // Without the carriage return of a patch that was written on Windows.
+            push(&mut done.text, lines[at]);
             at += 1;
             continue;
         }
@@ -57,6 +58,7 @@ pub(crate) fn complete(patch: &str) -> Result<Completed, Error> {
             push(&mut done.text, if is_blank(line) { " " } else { line });
         }
         done.places.push(place);
+        section = Section::Between;
         (old_start, new_start) = (old_start + old + 1, new_start + new + 1);
         at = end;
     }
@@ -102,6 +104,7 @@ impl<'a> Section<'a> {
                     false => Err("the file is another one than that of the line `diff --git` above"),
                 }
             }
+            Section::Headers(None) if line.starts_with("--- ") => Err("the file above has no hunk"),
             _ if line.starts_with("+++ ") => Ok(Section::Headers(None)),
             Section::Headers(_) if line.starts_with("GIT binary patch") => Ok(Section::Between),
             Section::Headers(_) if is_header(line) || is_blank(line) => Ok(self),
@@ -262,6 +265,7 @@ mod tests {
         for (patch, why) in [
             ("--- /dev/null\n+++ b/n\n+a\n", "line 3 of the patch: a hunk of the file begins with a line `@@`"),
             ("--- a/n\n+++ b/n\n-a\n+b\n", "begins with a line `@@`"),
+            ("--- a/n\n+++ b/n\n--- a/m\n+++ b/m\n@@\n-a\n", "line 3 of the patch: the file above has no hunk"),
             ("diff --git a/n b/n\nnew file mode 100644\n+a\n", "begins with a line `@@`"),
             ("diff --git a/x b/y\nrename from x\nrename to y\n--- a/x\n+++ b/y\na\n", "begins with a line `@@`"),
             ("diff --git a/x b/x\ndeleted file mode 100644\n--- a/z\n+++ b/z\n@@\n-a\n", "is another one"),

@@ -14,7 +14,15 @@ const MAX_NAMED: usize = 5;
 
 /// Applies all hunks to a text; `places` are those that their headers stated.
 pub(crate) fn apply(text: &str, patch: &Patch<'_, str>, places: &[Place], fuzz: usize) -> Result<String, String> {
-    let (mark, lines) = lines::split(text);
+    // A patch that shows the mark of the file is about it.
+    let shows_mark = patch
+        .hunks()
+        .first()
+        .is_some_and(|hunk| old_lines(hunk).first().is_some_and(|line| !lines::split_mark(line).0.is_empty()));
+    let (mark, lines) = match shows_mark {
+        true => ("", text.split_inclusive('\n').collect()),
+        false => lines::split(text),
+    };
     let mut edited = mark.to_owned();
     // The first line that no hunk has used yet, and the movement of the last hunk.
     let (mut next, mut moved) = (0, 0_isize);
@@ -86,7 +94,10 @@ fn anywhere(lines: &[&str], old: &[&str], least: usize, named: Option<&str>) -> 
     }
     let places: Vec<usize> = (from..lines.len()).filter(|at| fits(lines, old, *at)).take(MAX_NAMED).collect();
     match places.as_slice() {
-        [] => Err(format!("does not apply: no place in the file has its lines{}", closest(lines, old, from))),
+        [] => {
+            let after = if from > 0 { format!(" after line {from}") } else { String::new() };
+            Err(format!("does not apply: no place in the file{after} has its lines{}", closest(lines, old, from)))
+        }
         [at] => Ok(*at),
         [at, ..] if named.is_some() => Ok(*at),
         several => {
@@ -105,12 +116,7 @@ fn fits(lines: &[&str], old: &[&str], at: usize) -> bool {
 /// the same line with one.
 fn is_same(found: &str, old: &str) -> bool {
     let is_marked = !old.ends_with('\n');
-    content(found) == content(old) && !(is_marked && found.ends_with('\n'))
-}
-
-/// Line without its end, and without the mark of a file's beginning.
-fn content(line: &str) -> &str {
-    lines::content(lines::split_mark(line).1)
+    lines::content(found) == lines::content(old) && !(is_marked && found.ends_with('\n'))
 }
 
 /// Writes a hunk. Kept lines are those of the file. A new line ends like the line of the file that it replaces, or like the
@@ -152,7 +158,7 @@ fn mismatch(lines: &[&str], old: &[&str], at: usize) -> String {
         match lines.get(at + offset) {
             None => return format!(": there is no line {number}"),
             Some(line) if is_same(line, expected) => {}
-            Some(line) if content(line) == content(expected) => {
+            Some(line) if lines::content(line) == lines::content(expected) => {
                 return format!(": line {number} has a line break, and the patch has it without one");
             }
             Some(line) => {
@@ -175,7 +181,7 @@ fn closest(lines: &[&str], old: &[&str], from: usize) -> String {
 
 /// Quotes a line for a message.
 fn shown(line: &str) -> String {
-    content(line).replace('\r', "\\r").chars().take(200).collect()
+    lines::content(line).replace('\r', "\\r").chars().take(200).collect()
 }
 
 #[cfg(test)]
@@ -261,6 +267,13 @@ mod tests {
         let early = "@@ -1 +1 @@\n-a\n+X\n\\ No newline at end of file\n";
         assert!(hunk("a\nb\n", early).expect_err("goes on").contains("goes on at line 2"));
         assert_eq!(hunk("a\n", early).as_deref(), Ok("X"));
+    }
+
+    #[test]
+    fn a_patch_that_shows_the_mark_of_the_file_changes_it() {
+        assert_eq!(hunk("\u{feff}a\n", "@@ -1 +1 @@\n-\u{feff}a\n+a\n").as_deref(), Ok("a\n"));
+        assert_eq!(hunk("a\n", "@@ -1 +1 @@\n-a\n+\u{feff}a\n").as_deref(), Ok("\u{feff}a\n"));
+        assert!(hunk("a\n", "@@ -1 +1 @@\n-\u{feff}a\n+b\n").is_err(), "it has none");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use diffy::patch_set::{FileMode, FileOperation, FilePatch, ParseOptions, PatchSe
 use diffy::{Line, Patch};
 use serde::{Deserialize, Serialize};
 use toolcrib_guest::files::Tree;
-use toolcrib_guest::{Error, error};
+use toolcrib_guest::{Error, error, lines};
 
 use completion::{Completed, Place};
 
@@ -72,7 +72,7 @@ fn run(args: Args) -> Result<Output, Error> {
     }
     let mut tree = Tree::default();
     let mut files = Vec::new();
-    let Completed { text, places } = completion::complete(&patch)?;
+    let Completed { text, places } = completion::complete(lines::split_mark(&patch).1)?;
     let mut places = places.as_slice();
     for patch in parse(&text)? {
         let hunks = patch.patch().as_text().map_or(0, |patch| patch.hunks().len());
@@ -166,8 +166,7 @@ fn apply(patch: &FilePatch<'_, str>, places: &[Place], options: &Options, tree: 
         )),
         FileOperation::Rename { from, to } => {
             let edited = edit(from, tree.read(from)?)?;
-            tree.create(to, edited)?;
-            tree.delete(from)?;
+            tree.rename(from, to, edited)?;
             Ok(change(to, "renamed", Some(from)))
         }
         FileOperation::Copy { from, to } => {

@@ -21,8 +21,8 @@ struct Args {
     path: String,
     #[serde(default)]
     unit: Unit,
-    start: usize,
-    end: usize,
+    start: u64,
+    end: u64,
     content: String,
     expected: Option<String>,
     expected_sha256: Option<String>,
@@ -58,6 +58,8 @@ fn run(args: Args) -> Result<Output, Error> {
         Unit::Lines => lines::split_mark(&text),
         Unit::Bytes => ("", text.as_str()),
     };
+    // No file is so large.
+    let [start, end] = [start, end].map(|place| usize::try_from(place).unwrap_or(usize::MAX));
     let range = range::find(rest, unit, start, end).map_err(|problem| error!("edit `{path}`: {problem}"))?;
     let found = &rest[range.clone()];
     if let Some(expected) = expected

@@ -34,7 +34,7 @@ fn lines(text: &str, start: usize, end: usize) -> Result<Range<usize>, String> {
     if start == 0 {
         return Err("start `0` is not a line; the first line is 1".into());
     }
-    if end + 1 < start {
+    if end < start.saturating_sub(1) {
         return Err(format!("end `{end}` is before start `{start}`"));
     }
     if start > count + 1 {

@@ -15,13 +15,13 @@ const DEFAULT_LINES: usize = 500;
 struct Args {
     path: String,
     #[serde(default = "first")]
-    start: usize,
-    end: Option<usize>,
+    start: u64,
+    end: Option<u64>,
     #[serde(default)]
     numbered: bool,
 }
 
-fn first() -> usize {
+fn first() -> u64 {
     1
 }
 
@@ -46,6 +46,9 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<Output, Error> {
     let Args { path, start, end, numbered } = args;
+    // No file has so many lines.
+    let number = |line: u64| usize::try_from(line).unwrap_or(usize::MAX);
+    let (start, end) = (number(start), end.map(number));
     if start == 0 {
         return Err(error!("start `0` is not a line; the first line is 1"));
     }

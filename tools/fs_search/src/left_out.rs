@@ -30,7 +30,7 @@ pub(crate) struct LeftOut {
     not_included: usize,
     links: usize,
     too_deep: usize,
-    /// What follows after the end of an incomplete search.
+    /// Rest that an incomplete search did not reach.
     stopped: Option<String>,
 }
 
@@ -82,6 +82,9 @@ impl LeftOut {
             counted.into_iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("{count}: {why}")).collect();
         if searched == 0 && self.not_included > 0 {
             reasons.push(format!("{}: match no glob of `include`, so that no file was searched", self.not_included));
+        }
+        if searched == 0 && reasons.is_empty() {
+            reasons.push("no file was searched: the folder is empty, or `exclude` leaves none".to_owned());
         }
         reasons.extend(self.stopped);
         reasons

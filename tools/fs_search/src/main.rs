@@ -65,7 +65,7 @@ struct Output {
     /// Number of files that are binary, too large, or not readable.
     files_skipped: usize,
     truncated: bool,
-    /// What was not searched, and why.
+    /// Files and folders that were not searched, each kind with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
 }

@@ -4,6 +4,16 @@ def IN(source; s): any(source == s; .);
 def INDEX(stream; f): reduce stream as $row ({}; .[$row | f | tostring] |= $row);
 def INDEX(f): INDEX(.[]; f);
 
+# From the last path to the first, so that none changes the place of another.
+def delpath($path): delpaths([$path]);
+def delpaths($paths): reduce ($paths | unique | reverse | .[]) as $path (.; delpath($path));
+def del(f): delpaths([path(f)]);
+def from_entries:
+  def first_of(keys): . as $entry | [keys | select(. as $key | $entry | has($key)) | $entry[.]] | .[0];
+  reduce .[] as $entry ({}; . + (
+    $entry | (first_of("key", "k", "name", "Name", "Key", "K") | if isstring then . else tojson end) as $key
+    | {($key): first_of("value", "v", "Value", "V")}
+  ));
 def toarray: if isarray then . else [.] end;
 def trimstr($text): ltrimstr($text) | rtrimstr($text);
 def tostream: path(def r: (.[]? | r), .; r) as $p | getpath($p) | reduce path(.[]?) as $q ([$p, .]; [$p + $q]);

@@ -62,7 +62,11 @@ pub(crate) fn run(program: &Program, json: &[u8], mut keep: impl FnMut(Box<RawVa
             let result = match result.map_err(Exn::get_err) {
                 Ok(result) => result,
                 Err(Ok(problem)) => return Err(error!("filter: {}", cut(&problem.to_string()))),
-                Err(Err(_halt)) => return Ok(()),
+                Err(Err(exception)) => match exception.get_halt() {
+                    Ok(0) => return Ok(()),
+                    Ok(code) => return Err(error!("filter: it halted with the exit code {code}")),
+                    Err(_) => return Err(error!("filter: it ended without a result")),
+                },
             };
             if !keep(text(&result)?) {
                 return Ok(());
@@ -124,20 +128,32 @@ mod tests {
             ("join(\",\")", r#"["a",null,1,true]"#, r#""a,,1,true""#),
             ("join(\",\")", "[]", r#""""#),
             ("join(\"-\")", "[null]", r#""""#),
-            (".[] | IN(2, 3)", "[2, 4]", "true"),
+            (".[] | IN(2, 3)", "[2, 4]", "true false"),
             ("IN(.[]; 9)", "[2, 4]", "false"),
             ("[tostream] | tojson", r#"{"a":[1]}"#, r#""[[[\"a\",0],1],[[\"a\",0]],[[\"a\"]]]""#),
             ("toarray", "1", "[1]"),
+            ("del(.[0,1])", "[1,2,3,4]", "[3,4]"),
+            ("del(.[2], .[0])", "[1,2,3,4]", "[2,4]"),
+            ("delpaths([[0], [1]])", "[1,2,3]", "[3]"),
+            ("del(.a, .b[0]) | .b, keys", r#"{"a":1,"b":[1,2],"c":3}"#, r#"[2] ["b","c"]"#),
+            (
+                "from_entries",
+                r#"[{"k":"a","v":1},{"key":2,"value":null},{"name":"n","Value":false}]"#,
+                r#"{"a":1,"2":null,"n":false}"#,
+            ),
+            ("to_entries | from_entries", r#"{"a":1}"#, r#"{"a":1}"#),
+            ("halt", "1", ""),
             ("trimstr(\"a\")", r#""aba""#, r#""b""#),
             ("INDEX(.id)", r#"[{"id":1}]"#, r#"{"1":{"id":1}}"#),
             ("\"\\(1 + 1) and \\(.[0])\"", "[3]", r#""2 and 3""#),
             ("@csv \"\\(.)\"", r#"["a"]"#, r#""\"a\"""#),
         ] {
-            assert_eq!(outputs(filter, json).expect(filter)[0], expected, "{filter}");
+            assert_eq!(outputs(filter, json).expect(filter).join(" "), expected, "{filter}");
         }
         assert!(outputs("@csv", "[[1]]").expect_err("no cell").contains("array is no cell of a row of csv"));
         assert!(outputs("@tsv", "1").expect_err("no row").contains("number is no row of tsv"));
         assert!(outputs("join(\",\")", "[[1]]").is_err());
+        assert!(outputs("1, halt_error", "1").expect_err("halted").contains("exit code 5"));
     }
 
     /// Filters of the manual of jq that are neither in the library nor here, and how they are refused. A call has one input,

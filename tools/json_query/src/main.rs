@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolcrib_guest::{Error, error, files};
 
+/// Mark at the beginning of some files.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const MAX_FILTER_BYTES: usize = 10_000;
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 const MAX_RESULTS: usize = 1000;
@@ -54,14 +56,17 @@ fn run(args: Args) -> Result<Output, Error> {
         return Err(error!("max_results `{max_results}` is not between 1 and {MAX_RESULTS}"));
     }
     let json = match (&input, &path) {
+        // `null` beside a path is no input.
+        (Some(input), Some(path)) if input.get() == "null" => files::read(path, MAX_FILE_BYTES)?,
         (Some(input), None) => input.get().as_bytes().to_vec(),
         (None, Some(path)) => files::read(path, MAX_FILE_BYTES)?,
         _ => return Err(error!("give exactly one of `input` and `path`")),
     };
     let filter = jq::compile(&filter)?;
+    let json = json.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&json);
     let mut output = Output { results: Vec::new(), truncated: false };
     let mut bytes = 0;
-    jq::run(&filter, &json, |result| {
+    jq::run(&filter, json, |result| {
         bytes += result.get().len() + 1;
         output.truncated = output.results.len() == max_results || bytes > MAX_RESULT_BYTES;
         if !output.truncated {

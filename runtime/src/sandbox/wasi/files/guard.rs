@@ -1,5 +1,6 @@
 //! Rules for changes in folders: the paths that no guest may change, and the folders that no link may leave.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -29,22 +30,15 @@ impl PathGuard {
     }
 }
 
-/// Files that one call created: the latest ones. One that replaces another file takes its mode.
+/// Files that one call created, at most as many as its quota of entries. One that replaces another file takes its mode.
 #[derive(Debug, Default)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "modes are kept on Linux alone"))]
-pub(super) struct CreatedFiles(Mutex<Vec<Identity>>);
+pub(super) struct CreatedFiles(Mutex<HashSet<Identity>>);
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "modes are kept on Linux alone"))]
 impl CreatedFiles {
-    /// Maximum number of files. A file that replaces another is usually the last that was created.
-    const MAX: usize = 64;
-
     pub(super) fn add(&self, file: Identity) {
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if files.len() == Self::MAX {
-            files.remove(0);
-        }
-        files.push(file);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(file);
     }
 
     pub(super) fn has(&self, file: Identity) -> bool {
