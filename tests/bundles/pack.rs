@@ -12,7 +12,7 @@ use crate::crib::Crib;
 use crate::crib::{Ran, TOOLCRIB};
 use crate::screen::Page;
 
-use super::{crib, files, pack, packed};
+use super::{SIZE, crib, files, pack, packed};
 
 /// Copies the sources of a crib to a folder, the last file first.
 fn copy(crib: &Crib, to: &Path) {
@@ -252,7 +252,7 @@ fn a_component_that_is_older_than_its_source_is_packed_only_on_request() {
 
 #[test]
 fn inspect_shows_tools_requests_files_and_licences() {
-    let page = Page::new();
+    let page = Page::new().hide(SIZE, "${1}[size]");
     let crib = crib();
     let said = packed(&crib, "tools.json", "x.tar");
     page.run(&crib, &["bundle", "inspect", "x.tar"]);

@@ -88,7 +88,7 @@ fn every_dialect_works_in_a_bundle_as_in_a_folder() {
 
 #[test]
 fn an_artifact_of_another_tool_with_one_program_is_a_component() {
-    let page = Page::new();
+    let page = Page::new().hide(super::SIZE, "${1}[size]");
     let crib = Crib::new();
     let program = fs::read(guest("echo")).unwrap();
     let config = br#"{"architecture":"wasm","os":"wasip2"}"#;
