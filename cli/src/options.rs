@@ -11,6 +11,7 @@ mod denials;
 mod folders;
 mod hooks;
 mod installation;
+mod limited;
 mod network;
 mod patterns;
 mod permissions;
@@ -50,6 +51,7 @@ use denials::denials;
 use folders::state_folder;
 pub(crate) use folders::user_folders;
 pub(crate) use folders::{bundles_folder, home_folder, mcp_tokens};
+pub(crate) use limited::{one_folder, split as split_selection};
 pub(crate) use installation::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
 use permissions::Permissions;
 pub(crate) use records::{Recording, RecordsFolder};
@@ -312,11 +314,12 @@ impl Sources {
     }
 
     pub(crate) fn policy(&self, config: &Config) -> anyhow::Result<Policy> {
-        let allowed = self.permissions.allow_in(Policy::default(), project_of);
-        let of_client = self.client.iter().flat_map(|client| client.permissions.allowed());
+        let located = |permission| self.located(permission);
+        let allowed = self.permissions.allow_in(Policy::default(), project_of, located);
+        let of_client = self.client.iter().flat_map(|client| client.permissions.allowed()).map(located);
         let allowed = of_client.fold(allowed, Policy::allow);
         let configured = denials(config)?.into_iter().map(|(permission, _)| permission);
-        let denied = self.permissions().flat_map(Permissions::denied).chain(configured);
+        let denied = self.permissions().flat_map(Permissions::denied).chain(configured).map(located);
         let policy = denied.fold(allowed, Policy::deny);
         let client = self.client.iter().flat_map(|client| client.rules.rules());
         Ok(self.rules.rules(config).chain(client).fold(policy, Policy::rule))

@@ -13,13 +13,16 @@ use super::key::{ANY, KEYS, Key, OptionOf};
 use super::layer::{Layer, LayerKind, Setting};
 use super::layers::Layers;
 use super::mistake::repair;
-use crate::options::TrustOptions;
+use crate::options::{TrustOptions, one_folder};
 use crate::trust::Trusted;
 
 /// Commands that work without settings, such as those that repair or review them.
 const WITHOUT: [&str; 5] = ["config", "completions", "trust", "compile-worker", "help"];
 /// Command that reports mistakes in the settings itself.
 const DOCTOR: &str = "doctor";
+
+/// Options of folders, by their keys.
+const FOLDER_OPTIONS: [&str; 2] = ["read", "write"];
 
 /// Origin of the value of an option in a settings file.
 #[derive(Debug)]
@@ -200,7 +203,13 @@ fn set_defaults(
         let repair = repair(layer.kind, &layer.path, Some(&name));
         origins.insert(option, Origin { kind: layer.kind, shown, repair, project });
         // Each value is one of a list: a comma in a folder separates nothing.
-        command = command.mut_arg(id, |option| option.default_values(values).value_delimiter(None));
+        command = command.mut_arg(id, |option| {
+            let option = option.default_values(values).value_delimiter(None);
+            if FOLDER_OPTIONS.contains(&key.name) && key.section == "allow" {
+                return option.value_parser(one_folder);
+            }
+            option
+        });
     }
     command
 }

@@ -6,6 +6,7 @@ use toolcrib::policy::{Pattern, PatternError};
 use toolcrib::tool::{Destination, Glob};
 
 use super::path::PathRule;
+use crate::options::split_selection;
 use crate::parse::{MAX_COUNT, approval_wait, duration, name_server, not_allowed, size};
 
 /// Name of a key that stands for any name.
@@ -168,7 +169,7 @@ const URL: Kind = Kind::Text {
 const GLOB: Kind = Kind::Text {
     wanted: "the name of a tool or a pattern such as \"fs_*\"",
     pattern: "^[^,]+$",
-    check: |text| match text.parse::<Glob>() {
+    check: |text| match split_selection(text).1.parse::<Glob>() {
         Ok(_) => single(text),
         Err(error) => Err(error.to_string()),
     },
@@ -176,7 +177,7 @@ const GLOB: Kind = Kind::Text {
 const HOST: Kind = Kind::Text {
     wanted: "a destination as text, such as \"api.example.com\", or \"*\"",
     pattern: ANY_TEXT,
-    check: |text| Destination::parse_list(text).map(drop).map_err(|error| error.to_string()),
+    check: |text| Destination::parse_list(split_selection(text).1).map(drop).map_err(|error| error.to_string()),
 };
 const ADDRESS: Kind = Kind::Text {
     wanted: "an address as text, such as \"192.0.2.53\"",
@@ -206,6 +207,7 @@ const NAMED_RULE: Kind = Kind::Text {
     },
 };
 const FOLDERS: Kind = Kind::List(&Kind::Path(PathRule::Folder));
+const GRANTED: Kind = Kind::List(&Kind::Path(PathRule::Granted));
 const PATHS: Kind = Kind::List(&Kind::Path(PathRule::Any));
 const NAMES: Kind = Kind::List(&LISTED);
 const GLOBS: Kind = Kind::List(&GLOB);
@@ -236,8 +238,8 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("model", "http_retries", Kind::Count(0, 100), "Maximum retries of a request").option("http-retries"),
     Key::new("model", "http_retry_backoff", TIME, "Delay before the first retry").option("http-retry-backoff"),
     Key::new("sources", "tools", Kind::List(&Kind::Path(PathRule::Source)), "Sources of tools").option("tools"),
-    Key::new("allow", "read", FOLDERS, "Folders that tools may read").option("allow-read"),
-    Key::new("allow", "write", FOLDERS, "Folders that tools may read and write").option("allow-write"),
+    Key::new("allow", "read", GRANTED, "Folders that tools may read").option("allow-read"),
+    Key::new("allow", "write", GRANTED, "Folders that tools may read and write").option("allow-write"),
     Key::new("allow", "env", NAMES, "Environment variables that tools may read").option("allow-env"),
     Key::new("allow", "net", HOSTS, "Destinations that tools may reach").option("allow-net"),
     Key::new("allow", "secret", NAMES, "Secrets that tools may use, as NAME@HOST#PLACE").option("allow-secret"),
@@ -249,8 +251,8 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("allow", "model", Kind::Bool, "Tools may ask the model of the run").flags(&[("true", "allow-model")]),
     Key::new("allow", "hooks", FOLDERS, "Sources with hooks that handle the tools of other sources")
         .option("allow-hooks"),
-    Key::new("deny", "read", FOLDERS, "Folders that no tool may read; \"*\" for all").all(),
-    Key::new("deny", "write", FOLDERS, "Folders that no tool may write; \"*\" for all").all(),
+    Key::new("deny", "read", GRANTED, "Folders that no tool may read; \"*\" for all").all(),
+    Key::new("deny", "write", GRANTED, "Folders that no tool may write; \"*\" for all").all(),
     Key::new("deny", "env", NAMES, "Environment variables that no tool may read; \"*\" for all").all(),
     Key::new("deny", "net", HOSTS, "Destinations that no tool may reach; \"*\" for all").all(),
     Key::new("deny", "secret", NAMES, "Secrets that no tool may use; \"*\" for all").all(),
@@ -267,7 +269,7 @@ pub(crate) static KEYS: &[Key] = &[
         "approvals",
         "ask",
         Kind::Word(&["destructive", "writes", "never"]),
-        "Calls of a run or chat that need approval without a rule, where somebody can answer",
+        "Calls that need approval without a rule, where somebody can answer",
     )
     .option("ask"),
     Key::new("approvals", "file", DIR, "File of permanent approvals")

@@ -120,6 +120,7 @@ impl Layer {
     pub(super) fn confine(&mut self) -> anyhow::Result<()> {
         for setting in &mut self.settings {
             let Value::Array(items) = &setting.value else { continue };
+            let Kind::List(Kind::Path(rule)) = setting.key.kind else { continue };
             if !setting.key.grants_paths() {
                 continue;
             }
@@ -131,7 +132,7 @@ impl Layer {
             let project = path::project(&self.path).with_context(place)?;
             let real = |item: &Value| match item.as_str().unwrap_or_default() {
                 all if all == path::ALL && setting.key.name == "hooks" => Ok(all.to_owned()),
-                text => path::confined(&project, &self.path, text).map(|path| path.to_string_lossy().into_owned()),
+                text => path::confined(*rule, &project, &self.path, text).map(|path| path.to_string_lossy().into_owned()),
             };
             let paths = items.iter().map(real).collect::<Result<Vec<_>, _>>();
             let paths = paths.map_err(wrong)?;

@@ -2,12 +2,13 @@
 //! system's files hold for every folder: a path in them is absolute or below the home folder, or names the current folder by
 //! a leading `.`.
 
+use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
 use toolcrib::policy::canonical;
 
-use crate::options::home_folder;
+use crate::options::{home_folder, split_selection};
 
 use super::layer::LayerKind;
 
@@ -23,6 +24,8 @@ pub(crate) enum PathRule {
     Any,
     /// A value of an option that separates values by commas, or `*`.
     Folder,
+    /// The same, which may start with the tools that it is for.
+    Granted,
     /// A source of tools: a path, `builtin` or a reference with `://`.
     Source,
 }
@@ -32,8 +35,12 @@ pub(super) fn check(rule: PathRule, kind: LayerKind, text: &str) -> Result<(), S
     if text.is_empty() {
         return Err(String::new());
     }
-    if rule == PathRule::Folder && text.contains(',') {
+    if matches!(rule, PathRule::Folder | PathRule::Granted) && text.contains(',') {
         return Err(format!("`{text}`: a path with `,` cannot be granted or denied"));
+    }
+    let (tools, text) = selected(rule, text);
+    if text.is_empty() {
+        return Err(format!("`{tools}`: a folder must follow the tools"));
     }
     let path = Path::new(text);
     let is_here = || matches!(path.components().next(), Some(Component::CurDir));
@@ -41,14 +48,21 @@ pub(super) fn check(rule: PathRule, kind: LayerKind, text: &str) -> Result<(), S
         _ if is_no_path(rule, text) || path.is_absolute() || below_home(text).is_some() || is_here() => Ok(()),
         LayerKind::Named | LayerKind::Project => Ok(()),
         _ => Err(format!(
-            "`{text}`: this file holds for every folder: write an absolute path, `~/{text}`, or `./{text}` for the current \
-             folder"
+            "`{tools}{text}`: this file holds for every folder: write an absolute path, `{tools}~/{text}`, or \
+             `{tools}./{text}` for the current folder"
         )),
     }
 }
 
 /// Resolves a path that [`check`] accepts; `file` has it.
 pub(super) fn resolve(rule: PathRule, kind: LayerKind, file: &Path, text: &str) -> PathBuf {
+    if let (tools, text) = selected(rule, text)
+        && !tools.is_empty()
+    {
+        let mut whole = OsString::from(tools);
+        whole.push(resolve(PathRule::Folder, kind, file, text));
+        return whole.into();
+    }
     if is_no_path(rule, text) {
         return text.into();
     }
@@ -71,7 +85,14 @@ pub(super) fn project(file: &Path) -> io::Result<PathBuf> {
 /// Resolves a path that a project's `file` grants, now and without links: a link may be another than when the file was
 /// trusted, and its target is in the folder of the `project` or is not granted. The path is opened later without following a
 /// link below that folder.
-pub(super) fn confined(project: &Path, file: &Path, text: &str) -> Result<PathBuf, String> {
+pub(super) fn confined(rule: PathRule, project: &Path, file: &Path, text: &str) -> Result<PathBuf, String> {
+    if let (tools, text) = selected(rule, text)
+        && !tools.is_empty()
+    {
+        let mut whole = OsString::from(tools);
+        whole.push(confined(PathRule::Folder, project, file, text)?);
+        return Ok(whole.into());
+    }
     let unknown = |error: io::Error| format!("`{text}` cannot be resolved: {error}");
     let real = real(&resolve(PathRule::Any, LayerKind::Project, file, text)).map_err(unknown)?;
     match real.starts_with(project) {
@@ -96,10 +117,15 @@ fn real(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// Splits a value into the tools that it is for, which may be empty, and its path.
+fn selected(rule: PathRule, text: &str) -> (&str, &str) {
+    if rule == PathRule::Granted { split_selection(text) } else { ("", text) }
+}
+
 fn is_no_path(rule: PathRule, text: &str) -> bool {
     match rule {
         PathRule::Any => false,
-        PathRule::Folder => text == ALL,
+        PathRule::Folder | PathRule::Granted => text == ALL,
         PathRule::Source => text == BUILTIN || text.contains("://"),
     }
 }
@@ -122,6 +148,10 @@ mod tests {
         assert!(user("notes").is_err_and(|reason| reason.contains("`~/notes`, or `./notes`")));
         assert!(user("").is_err() && user("./a,b").is_err_and(|reason| reason.contains("with `,`")));
         assert_eq!(check(PathRule::Folder, LayerKind::Project, "notes"), Ok(()));
+        let granted = |text| check(PathRule::Granted, LayerKind::User, text);
+        assert_eq!(granted("fs_*:~/notes"), Ok(()));
+        assert!(granted("fs_*:notes").is_err_and(|reason| reason.contains("`fs_*:~/notes`, or `fs_*:./notes`")));
+        assert!(granted("fs_*:").is_err());
         assert_eq!(check(PathRule::Source, LayerKind::System, "builtin"), Ok(()));
     }
 
@@ -132,7 +162,7 @@ mod tests {
         std::fs::create_dir_all(project.join("docs")).unwrap();
         let file = project.join("toolcrib.toml");
         let real = super::project(&file).unwrap();
-        let confined = |text: &str| confined(&real, &file, text);
+        let confined = |text: &str| confined(PathRule::Granted, &real, &file, text);
         for (text, path) in [(".", ""), ("docs", "docs"), ("./docs/../docs", "docs"), ("docs/a/b", "docs/a/b")] {
             assert_eq!(confined(text), Ok(real.join(path)), "{text}");
         }
@@ -140,6 +170,8 @@ mod tests {
         for text in ["..", "docs/../..", "~", "/", folder.path().to_str().unwrap()] {
             assert!(confined(text).is_err_and(|reason| reason.contains("leads out of the project's folder")), "{text}");
         }
+        assert_eq!(confined("fs_*:docs"), Ok(PathBuf::from(format!("fs_*:{}", real.join("docs").display()))));
+        assert!(confined("fs_*:..").is_err_and(|reason| reason.contains("leads out")));
         assert!(confined("missing/..").is_err_and(|reason| reason.contains("cannot be resolved")));
     }
 
@@ -149,6 +181,9 @@ mod tests {
         assert_eq!(of(LayerKind::Project, "./toolcrib.toml", "docs"), Path::new("docs"));
         assert_eq!(of(LayerKind::Project, "other/x.toml", "docs"), Path::new("other/docs"));
         assert_eq!(of(LayerKind::User, "/home/me/x.toml", "./docs"), Path::new("./docs"));
+        let granted = |text| resolve(PathRule::Granted, LayerKind::Project, Path::new("other/x.toml"), text);
+        assert_eq!(granted("fs_*:docs"), Path::new("fs_*:other/docs"));
+        assert_eq!(granted("@builtin:docs"), Path::new("@builtin:other/docs"));
         assert_eq!(resolve(PathRule::Folder, LayerKind::Project, Path::new("a/x.toml"), "*"), Path::new("*"));
     }
 }

@@ -30,12 +30,19 @@ pub(crate) struct AgentApprover {
     pending: Option<PendingApprover>,
     /// Waiting for these answers; `None` if a call is refused until one is there.
     waiting: Option<Waiting>,
+    /// `true` if the user answers on the command line alone.
+    answers_elsewhere: bool,
 }
 
 impl AgentApprover {
     /// Creates an approver. Calls that wait for the command line are in `pending`, each for `max_wait` before it is refused;
-    /// permanent approvals are in `approvals`.
-    pub(crate) fn new(pending: Option<PendingCalls>, approvals: Option<Approvals>, max_wait: Option<Duration>) -> Self {
+    /// permanent approvals are in `approvals`. With `answers_elsewhere`, the user chose the command line for all answers.
+    pub(crate) fn new(
+        pending: Option<PendingCalls>,
+        approvals: Option<Approvals>,
+        max_wait: Option<Duration>,
+        answers_elsewhere: bool,
+    ) -> Self {
         let waits = max_wait.is_some();
         let leave_open: WaitingCallback = Arc::new(move |_invocation, id| {
             if let Some(caller) = Caller::present() {
@@ -46,7 +53,7 @@ impl AgentApprover {
             }
         });
         let waiting = pending.as_ref().zip(max_wait).map(|(calls, max_wait)| Waiting::new(calls, max_wait));
-        Self { pending: pending.map(|calls| PendingApprover::new(calls, approvals, "", leave_open)), waiting }
+        Self { pending: pending.map(|calls| PendingApprover::new(calls, approvals, "", leave_open)), waiting, answers_elsewhere }
     }
 
     async fn answer(&self, request: ApprovalRequest<'_>) -> ApprovalAnswer {
@@ -153,6 +160,13 @@ impl AgentApprover {
 impl Approver for AgentApprover {
     fn ask<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
         self.answer(request).boxed()
+    }
+
+    /// A client that cannot ask leaves the question open for the command line, which is an answer only where the user chose it.
+    /// The client of a task in the background may have been able to ask.
+    fn can_answer(&self) -> bool {
+        let asks = |caller: Arc<Caller>| !matches!(caller.channel, Channel::CommandLine);
+        self.answers_elsewhere || self.waiting.is_some() || Caller::present().is_none_or(asks)
     }
 }
 

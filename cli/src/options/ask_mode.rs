@@ -1,5 +1,5 @@
-//! Question mode of `run` and `chat`: the calls that are asked about without a rule of the user. It is an ask rule over a class of
-//! tools, so that rules, answers and approvals act on it as on any other.
+//! Question mode of `run`, `chat` and `mcp`: the calls that are asked about without a rule of the user. It is an ask rule over a
+//! class of tools, so that rules, answers and approvals act on it as on any other.
 
 use toolcrib::call::Behavior;
 use toolcrib::policy::Rule;
@@ -11,7 +11,8 @@ use crate::render;
 /// Question mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 enum AskMode {
-    /// Calls of tools that delete or overwrite, as their definition states, in a granted folder
+    /// Calls of tools that delete or overwrite, as their definition states, and of untrusted tools that may write, in a
+    /// granted folder
     #[default]
     Destructive,
     /// All calls of tools that may write in a granted folder, whatever their definition states
@@ -29,6 +30,12 @@ impl AskMode {
             AskMode::Never => None,
         }
     }
+
+    /// Returns the rule of the mode. It has one origin, wherever the mode is set: permanent approvals name it.
+    fn rule(self) -> Option<Rule> {
+        let (class, value) = self.class()?;
+        Some(Rule::new(Behavior::Ask, class.parse().ok()?, format!("--ask={value}")))
+    }
 }
 
 /// Option for the question mode.
@@ -36,8 +43,8 @@ impl AskMode {
 pub(crate) struct AskOptions {
     /// Calls that need your approval without a rule [default: destructive]
     ///
-    /// Only where somebody can answer: at a terminal, with --answers, or with --wait-approval. Elsewhere the permissions alone
-    /// decide, and --ask-tool=@writes denies such calls. Tools of --allow-tool are not asked about.
+    /// Only where somebody can answer: at a terminal, with --answers, with --wait-approval, or through the client of `mcp`.
+    /// Elsewhere the permissions alone decide, and --ask-tool=@writes denies such calls. Tools of --allow-tool are not asked about.
     #[arg(long, value_name = "WHICH", value_enum, help_heading = super::rules::RULES)]
     ask: Option<AskMode>,
 }
@@ -50,13 +57,19 @@ impl AskOptions {
         (value, origin_of("ask").unwrap_or(given))
     }
 
+    /// Returns the rule of the mode for a server. A mode that was chosen holds for each client, since `toolcrib approvals` can
+    /// answer; otherwise it holds where the client, or a call that waits, can be answered.
+    pub(crate) fn server_rule(&self) -> Option<Rule> {
+        let rule = self.ask.unwrap_or_default().rule()?;
+        Some(if self.ask.is_some() { rule } else { rule.where_answered() })
+    }
+
     /// Returns the rule of the mode. `is_answered` is `true` if another program or terminal answers; else a person at this
     /// terminal must be there, and a mode that was chosen in vain is reported by a hint, unless it `is_quiet`.
     pub(crate) fn rule(&self, is_answered: bool, is_quiet: bool) -> Option<Rule> {
         let (class, value) = self.ask.unwrap_or_default().class()?;
         if is_answered || can_ask() {
-            // One origin, wherever the mode is set: permanent approvals name it.
-            return Some(Rule::new(Behavior::Ask, class.parse().ok()?, format!("--ask={value}")));
+            return Some(self.ask.unwrap_or_default().rule()?.where_answered());
         }
         if self.ask.is_some() && !is_quiet {
             render::hint(&format!(

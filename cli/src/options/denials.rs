@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Error, anyhow};
 use toolcrib::policy::Permission;
-use toolcrib::tool::{Destination, Glob, Service, ServiceKind};
+use toolcrib::tool::{Service, ServiceKind};
 
 use crate::config::{Config, ConfiguredDenial};
 
-use super::{hooks, permissions};
+use super::limited::{self, Limited, one_folder};
+use super::hooks;
+use super::permissions::denied_folder;
 
 /// Returns the denials of settings files, each with its key and its file.
 ///
@@ -28,23 +30,30 @@ pub(super) fn denials(config: &Config) -> anyhow::Result<Vec<(Permission, String
 
 /// Returns the permissions that a value of a key denies.
 fn denied(name: &str, value: &str) -> anyhow::Result<Vec<Permission>> {
-    let path = Path::new(value);
-    Ok(vec![match name {
-        "read" => Permission::Read(permissions::denied_folder(path)),
-        "write" => Permission::Write(permissions::denied_folder(path)),
-        "env" => Permission::Env(value.to_owned()),
-        "secret" => Permission::Secret(value.to_owned()),
-        "hooks" => hooks::permission(path),
-        "net" => return Ok(Destination::parse_list(value)?.into_iter().map(Permission::Net).collect()),
+    match name {
+        "read" => all(one_folder(value), |path| Permission::Read(denied_folder(&path))),
+        "write" => all(one_folder(value), |path| Permission::Write(denied_folder(&path))),
+        "env" => all(limited::texts(value), Permission::Env),
+        "secret" => all(limited::texts(value), Permission::Secret),
+        "hooks" => Ok(vec![hooks::permission(Path::new(value))]),
+        "net" => all(limited::destinations(value), Permission::Net),
         service => {
             let known = Service::ALL.into_iter().find(|known| known.as_str() == service);
             let service = known.ok_or_else(|| anyhow!("unknown permission `{service}`"))?;
             match service.kind() {
-                ServiceKind::Switch => Permission::service(service),
-                ServiceKind::Names => Permission::Service(service, value.parse::<Glob>()?),
+                ServiceKind::Switch => Ok(vec![Permission::service(service)]),
+                ServiceKind::Names => all(limited::globs(value), |name| Permission::Service(service, name)),
             }
         }
-    }])
+    }
+}
+
+/// Returns the permissions of the values in a list.
+fn all<T: Clone>(
+    list: Result<Limited<T>, String>,
+    permission: impl Fn(T) -> Permission,
+) -> anyhow::Result<Vec<Permission>> {
+    Ok(list.map_err(Error::msg)?.permissions(permission).collect())
 }
 
 #[cfg(test)]
@@ -76,10 +85,11 @@ mod tests {
         for key in Key::all_keys().filter(|key| key.section == "deny") {
             let values: &[&str] = match key.name {
                 "delegate" | "meta" | "model" => &["true"],
-                "net" => &["*", "api.example.com", "GET,HEAD one.example", "10.0.0.0/8:443"],
-                "exec" | "call" => &["*", "fs_*"],
+                "hooks" => &["*", "one", "/srv"],
+                "net" => &["*", "api.example.com", "GET,HEAD one.example", "10.0.0.0/8:443", "fetch_*:a.example"],
+                "exec" | "call" => &["*", "fs_*", "report:fs_*"],
                 "secret" => &["*", "maps@maps.example.com#query:key"],
-                _ => &["*", "one", "/srv"],
+                _ => &["*", "one", "/srv", "fs_*:one", "@builtin:/srv"],
             };
             for value in values {
                 let option = match *value {

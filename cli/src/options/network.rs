@@ -2,16 +2,16 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use anyhow::Context;
 use toolcrib::Builder;
 use toolcrib::policy::Permission;
-use toolcrib::tool::{Destination, DestinationError};
+use toolcrib::tool::Destination;
 
 use crate::parse::name_server;
 use crate::{input, render};
 
+use super::limited::{Limited, destinations};
 use super::{ALL, LIMITS, MAX_COUNT, PERMISSIONS, count, size};
 
 /// Destinations that tools may or may not reach.
@@ -19,12 +19,12 @@ use super::{ALL, LIMITS, MAX_COUNT, PERMISSIONS, count, size};
 pub(crate) struct Destinations {
     /// Allow requests to DEST: `api.example.com` (https), `*.example.com`, `HOST:PORT`, `http://HOST`,
     /// `10.0.0.0/8:443` or `GET,HEAD HOST`; private addresses must be allowed by address, even if a name resolves to them
-    #[arg(long, value_name = "DEST", help_heading = PERMISSIONS)]
-    allow_net: Vec<DestinationList>,
+    #[arg(long, value_name = "DEST", value_parser = destinations, help_heading = PERMISSIONS)]
+    allow_net: Vec<Limited<Destination>>,
     /// Deny requests to DEST, or everywhere; overrides any --allow-* flag
-    #[arg(long, value_name = "DEST", help_heading = PERMISSIONS)]
+    #[arg(long, value_name = "DEST", value_parser = destinations, help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
-    deny_net: Vec<DestinationList>,
+    deny_net: Vec<Limited<Destination>>,
 }
 
 /// Resolution, certificates and limits of requests.
@@ -47,12 +47,12 @@ pub(crate) struct Network {
 impl Destinations {
     /// Returns the allowed destinations.
     pub(super) fn allowed(&self) -> impl Iterator<Item = Permission> {
-        self.allow_net.iter().flat_map(|list| list.0.iter().cloned()).map(Permission::Net)
+        self.allow_net.iter().flat_map(|list| list.permissions(Permission::Net))
     }
 
     /// Returns the denied destinations.
     pub(super) fn denied(&self) -> impl Iterator<Item = Permission> {
-        self.deny_net.iter().flat_map(|list| list.0.iter().cloned()).map(Permission::Net)
+        self.deny_net.iter().flat_map(|list| list.permissions(Permission::Net))
     }
 }
 
@@ -68,17 +68,5 @@ impl Network {
             builder = builder.protect(path);
         }
         Ok(builder)
-    }
-}
-
-/// Destinations in one option value.
-#[derive(Debug, Clone)]
-struct DestinationList(Vec<Destination>);
-
-impl FromStr for DestinationList {
-    type Err = DestinationError;
-
-    fn from_str(text: &str) -> Result<Self, DestinationError> {
-        Destination::parse_list(text).map(Self)
     }
 }

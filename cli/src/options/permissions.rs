@@ -10,6 +10,7 @@ use crate::render::{self, one_line};
 use crate::suggestion;
 
 use super::hooks::HookOptions;
+use super::limited::{Limited, folders, texts};
 use super::network::Destinations;
 use super::secrets::SecretPermissions;
 use super::services::Services;
@@ -19,26 +20,29 @@ use super::{ALL, PERMISSIONS};
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Permissions {
     /// Allow tools to read these folders and everything below them
-    #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
-    allow_read: Vec<PathBuf>,
+    ///
+    /// A value can start with the tools that it is for: `fs_*:docs`, or `@builtin:docs` for those of a source, which is named as
+    /// by --tools. This holds for each --allow-* and --deny-* flag with a value, except for those of hooks.
+    #[arg(long, value_name = "DIR", value_parser = folders, help_heading = PERMISSIONS)]
+    allow_read: Vec<Limited<PathBuf>>,
     /// Allow tools to read and write these folders and everything below them
-    #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
-    allow_write: Vec<PathBuf>,
+    #[arg(long, value_name = "DIR", value_parser = folders, help_heading = PERMISSIONS)]
+    allow_write: Vec<Limited<PathBuf>>,
     /// Allow tools to read these environment variables
-    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
-    allow_env: Vec<String>,
+    #[arg(long, value_name = "NAME", value_parser = texts, help_heading = PERMISSIONS)]
+    allow_env: Vec<Limited<String>>,
     /// Deny reading in these folders, or everywhere; overrides any --allow-* flag
-    #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
+    #[arg(long, value_name = "DIR", value_parser = folders, help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
-    deny_read: Vec<PathBuf>,
+    deny_read: Vec<Limited<PathBuf>>,
     /// Deny writing in these folders, or everywhere; overrides any --allow-* flag
-    #[arg(long, value_name = "DIR", value_delimiter = ',', help_heading = PERMISSIONS)]
+    #[arg(long, value_name = "DIR", value_parser = folders, help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
-    deny_write: Vec<PathBuf>,
+    deny_write: Vec<Limited<PathBuf>>,
     /// Deny these environment variables, or all; overrides any --allow-* flag
-    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = PERMISSIONS)]
+    #[arg(long, value_name = "NAME", value_parser = texts, help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
-    deny_env: Vec<String>,
+    deny_env: Vec<Limited<String>>,
     #[command(flatten)]
     pub(super) secrets: SecretPermissions,
     #[command(flatten)]
@@ -52,24 +56,25 @@ pub(crate) struct Permissions {
 impl Permissions {
     /// Returns the permissions of the `--allow-*` flags.
     pub(super) fn allowed(&self) -> impl Iterator<Item = Permission> {
-        (self.allow_read.iter().cloned().map(Permission::Read))
-            .chain(self.allow_write.iter().cloned().map(Permission::Write))
-            .chain(self.allow_env.iter().cloned().map(Permission::Env))
+        (self.allow_read.iter().flat_map(|list| list.permissions(Permission::Read)))
+            .chain(self.allow_write.iter().flat_map(|list| list.permissions(Permission::Write)))
+            .chain(self.allow_env.iter().flat_map(|list| list.permissions(Permission::Env)))
             .chain(self.destinations.allowed())
             .chain(self.services.allowed())
             .chain(self.hooks.allowed())
             .chain(self.secrets.allowed())
     }
 
-    /// Adds the permissions of the `--allow-*` flags to a policy. `project_of` returns the folder of the project whose file gave
+    /// Adds the permissions of the `--allow-*` flags to a policy, each as `located` returns it. `project_of` returns the folder of the project whose file gave
     /// the value of a flag: no link below it is followed, since its file may be older than the link.
     pub(super) fn allow_in(
         &self,
         policy: Policy,
         project_of: impl Fn(&'static str) -> Option<&'static Path>,
+        located: impl Fn(Permission) -> Permission,
     ) -> Policy {
-        self.allowed().fold(policy, |policy, permission| {
-            let project = match &permission {
+        self.allowed().map(located).fold(policy, |policy, permission| {
+            let project = match permission.unlimited() {
                 Permission::Read(path) => project_of("allow-read").filter(|project| path.starts_with(project)),
                 Permission::Write(path) => project_of("allow-write").filter(|project| path.starts_with(project)),
                 _ => None,
@@ -83,9 +88,11 @@ impl Permissions {
 
     /// Returns the permissions of the `--deny-*` flags.
     pub(super) fn denied(&self) -> impl Iterator<Item = Permission> {
-        (self.deny_read.iter().map(|path| denied_folder(path)).map(Permission::Read))
-            .chain(self.deny_write.iter().map(|path| denied_folder(path)).map(Permission::Write))
-            .chain(self.deny_env.iter().cloned().map(Permission::Env))
+        let read = |path: PathBuf| Permission::Read(denied_folder(&path));
+        let write = |path: PathBuf| Permission::Write(denied_folder(&path));
+        (self.deny_read.iter().flat_map(move |list| list.permissions(read)))
+            .chain(self.deny_write.iter().flat_map(move |list| list.permissions(write)))
+            .chain(self.deny_env.iter().flat_map(|list| list.permissions(Permission::Env)))
             .chain(self.destinations.denied())
             .chain(self.services.denied())
             .chain(self.hooks.denied())
@@ -96,7 +103,7 @@ impl Permissions {
     pub(super) fn warn_about_unknown_tools(&self, runtime: &Runtime) {
         let allowed = self.services.allowed().map(|permission| ("allow", permission));
         for (verb, permission) in allowed.chain(self.services.denied().map(|permission| ("deny", permission))) {
-            let Permission::Service(Service::Call, names) = permission else { continue };
+            let Permission::Service(Service::Call, names) = permission.unlimited() else { continue };
             let known = || runtime.tools().map(|tool| tool.name.as_str());
             if known().any(|name| names.is_match(name)) {
                 continue;
@@ -112,12 +119,12 @@ impl Permissions {
 
     /// Returns `true` if scripts may add tools, which a rule may be about.
     pub(super) fn lets_add_tools(&self) -> bool {
-        self.services.allowed().any(|permission| matches!(permission, Permission::Service(Service::Meta, _)))
+        self.services.allowed().any(|permission| matches!(permission.unlimited(), Permission::Service(Service::Meta, _)))
     }
 
     /// Allows writing in one more folder.
     pub(super) fn also_write(&mut self, folder: PathBuf) {
-        self.allow_write.insert(0, folder);
+        self.allow_write.insert(0, Limited::for_all(folder));
     }
 }
 
@@ -146,7 +153,7 @@ mod tests {
             ClientOptions::parse(&[option]).unwrap()
         });
         let builds = |options: &ClientOptions, project: Option<&'static Path>| {
-            let policy = options.permissions.allow_in(Policy::default(), |_| project);
+            let policy = options.permissions.allow_in(Policy::default(), |_| project, |permission| permission);
             Runtime::builder(Audit::off()).policy(policy).build().map(drop).map_err(|error| error.to_string())
         };
         let shared: &'static Path = Box::leak(project.clone().into_boxed_path());

@@ -10,6 +10,7 @@ use toolcrib::tool::{Placement, SecretHost, SecretRequest};
 use crate::render::{self, Advice};
 use crate::secrets::{Choice, SecretsFile, Vault};
 
+use super::limited::{Limited, texts};
 use super::{ALL, PERMISSIONS, RECORDS, state_folder};
 
 /// Permissions to use secrets in requests.
@@ -20,12 +21,12 @@ pub(crate) struct SecretPermissions {
     /// The flag names the secret, its host and its place in the request, such as
     /// `github@api.github.com#header:authorization` or `maps@maps.example.com#query:key`. A trusted source needs no
     /// flag.
-    #[arg(long, value_name = "NAME@HOST#PLACE", value_delimiter = ',', help_heading = PERMISSIONS)]
-    allow_secret: Vec<String>,
+    #[arg(long, value_name = "NAME@HOST#PLACE", value_parser = texts, help_heading = PERMISSIONS)]
+    allow_secret: Vec<Limited<String>>,
     /// Deny these secrets, or all, to every tool; overrides any --allow-* flag
-    #[arg(long, value_name = "NAME[@HOST[#PLACE]]", value_delimiter = ',', help_heading = PERMISSIONS)]
+    #[arg(long, value_name = "NAME[@HOST[#PLACE]]", value_parser = texts, help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
-    deny_secret: Vec<String>,
+    deny_secret: Vec<Limited<String>>,
 }
 
 /// Location of the secret store.
@@ -53,7 +54,7 @@ pub(crate) struct KeptSecrets {
 impl SecretPermissions {
     /// Returns the allowed secrets.
     pub(super) fn allowed(&self) -> impl Iterator<Item = Permission> {
-        self.allow_secret.iter().cloned().map(Permission::Secret)
+        self.allow_secret.iter().flat_map(|list| list.permissions(Permission::Secret))
     }
 
     /// Returns `true` if any secret is allowed.
@@ -63,14 +64,14 @@ impl SecretPermissions {
 
     /// Returns the denied secrets.
     pub(super) fn denied(&self) -> impl Iterator<Item = Permission> {
-        self.deny_secret.iter().cloned().map(Permission::Secret)
+        self.deny_secret.iter().flat_map(|list| list.permissions(Permission::Secret))
     }
 
     /// Warns about each allowed secret that no tool requests.
     pub(super) fn warn_about_unrequested(&self, runtime: &Runtime) {
         let requested: Vec<&SecretRequest> = runtime.grants().flat_map(|(tool, _)| &tool.requested.secrets).collect();
         let unrequested =
-            self.allow_secret.iter().filter(|flag| !requested.iter().any(|request| is_for(flag, request)));
+            self.allow_secret.iter().flat_map(Limited::values).filter(|flag| !requested.iter().any(|request| is_for(flag, request)));
         for flag in unrequested {
             let mut flags: Vec<String> =
                 requested.iter().map(|request| format!("`{}`", request.flag_value())).collect();

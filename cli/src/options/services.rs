@@ -5,6 +5,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use toolcrib::policy::Permission;
 use toolcrib::tool::{Glob, Service, ServiceKind};
 
+use super::limited::{Limited, globs};
 use super::{ALL, PERMISSIONS};
 
 /// Permissions specific to scripts and rich tools.
@@ -92,11 +93,10 @@ impl Help {
             ServiceKind::Names => flag
                 .value_name("NAME")
                 .action(ArgAction::Append)
-                .value_delimiter(',')
                 .num_args(0..=1)
                 .require_equals(true)
                 .default_missing_value(ALL)
-                .value_parser(ValueParser::new(|text: &str| text.parse::<Glob>())),
+                .value_parser(ValueParser::new(globs)),
         }
     }
 
@@ -107,8 +107,9 @@ impl Help {
             ServiceKind::Switch if matches.get_flag(name) => vec![Permission::service(service)],
             ServiceKind::Switch => Vec::new(),
             ServiceKind::Names => {
-                let names = matches.remove_many::<Glob>(name).into_iter().flatten();
-                names.map(|name| Permission::Service(service, name)).collect()
+                let lists = matches.remove_many::<Limited<Glob>>(name).into_iter().flatten();
+                let permission = |name| Permission::Service(service, name);
+                lists.flat_map(|list| list.permissions(permission).collect::<Vec<_>>()).collect()
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
+use toolcrib::policy::{Permission, ToolSelection};
 use toolcrib::source::Diagnostic;
 use toolcrib::{Builder, Runtime};
 
@@ -63,6 +64,20 @@ impl Sources {
     /// Adds a source to a builder. The built-in tools are trusted.
     pub(super) fn add_source(&self, builder: Builder, source: PathBuf) -> Builder {
         if builtin::holds(&source) { builder.trusted_source(source) } else { builder.source(source) }
+    }
+
+    /// Names the path of the source in a permission that is limited to the built-in tools, or to an installed bundle by its name.
+    pub(super) fn located(&self, permission: Permission) -> Permission {
+        let Permission::Limited(ToolSelection::Source(source), permission) = permission else { return permission };
+        let installed = || {
+            let bundles = self.installed().ok()?.bundles;
+            Some(bundles.into_iter().find(|bundle| Path::new(&bundle.name) == source)?.file)
+        };
+        let path = match builtin::is_named(&source) {
+            true => self.builtin_copy().ok().map(Path::to_path_buf),
+            false => installed(),
+        };
+        permission.limited_to(ToolSelection::Source(path.unwrap_or(source)))
     }
 
     /// Prints a hint that the tools are the built-in ones, unless they are named: where the tools are listed, where a

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolcrib::policy::{Permission, canonical};
+use toolcrib::policy::{Permission, ToolSelection, canonical};
 use toolcrib::tool::Destination;
 
 /// Denials of the command line.
@@ -21,15 +21,16 @@ impl DenyFlags {
         self
     }
 
-    /// Returns the first flag that denies a capability or a part of it, as it was given, or the place of the setting.
-    pub(super) fn overriding(&self, capability: &str) -> Option<String> {
-        let (denied, origin) = self.0.iter().find(|(denied, _)| covers(denied, capability))?;
+    /// Returns the first flag that denies a tool a capability or a part of it, as it was given, or the place of the setting.
+    pub(super) fn overriding(&self, tool: &str, capability: &str) -> Option<String> {
+        let (denied, origin) = self.0.iter().find(|(denied, _)| covers(denied, tool, capability))?;
         Some(origin.clone().unwrap_or_else(|| flag(denied)))
     }
 }
 
-/// Returns `true` if a denial covers a capability, such as `read:notes.md`, `net` or `exec:fs_rm`.
-fn covers(denied: &Permission, capability: &str) -> bool {
+/// Returns `true` if a denial covers a capability of a tool, such as `read:notes.md`, `net` or `exec:fs_rm`. A denial for the tools
+/// of a source is not known to be for this one.
+fn covers(denied: &Permission, tool: &str, capability: &str) -> bool {
     let (kind, value) = capability.split_once(':').map_or((capability, None), |(kind, value)| (kind, Some(value)));
     match denied {
         Permission::Read(folder) => matches!(kind, "read" | "write") && is_in(value, folder),
@@ -49,6 +50,9 @@ fn covers(denied: &Permission, capability: &str) -> bool {
         }
         Permission::Service(service, names) => {
             kind == service.as_str() && (names.is_everything() || value.is_some_and(|name| names.is_match(name)))
+        }
+        Permission::Limited(ToolSelection::Names(names), denied) => {
+            names.is_match(tool) && covers(denied, tool, capability)
         }
         _ => false,
     }
@@ -75,7 +79,11 @@ fn destination(text: &str) -> Option<Destination> {
 
 /// Formats a denial as its flag.
 fn flag(denied: &Permission) -> String {
-    let (name, value) = match denied {
+    let tools = match denied {
+        Permission::Limited(tools, _) => tools.to_string(),
+        _ => String::new(),
+    };
+    let (name, value) = match denied.unlimited() {
         Permission::Read(folder) => ("read", folder.display().to_string()),
         Permission::Write(folder) => ("write", folder.display().to_string()),
         Permission::Env(name) => ("env", name.clone()),
@@ -85,7 +93,11 @@ fn flag(denied: &Permission) -> String {
         Permission::Hooks(source) => ("hooks", source.as_ref().map_or_else(String::new, |it| it.display().to_string())),
         _ => ("*", String::new()),
     };
-    if ["/", "*", ""].contains(&value.as_str()) { format!("--deny-{name}") } else { format!("--deny-{name}={value}") }
+    match (tools.is_empty(), value.as_str()) {
+        (true, "/" | "*" | "") => format!("--deny-{name}"),
+        (false, "/") => format!("--deny-{name}={tools}*"),
+        _ => format!("--deny-{name}={tools}{value}"),
+    }
 }
 
 #[cfg(test)]
@@ -105,6 +117,8 @@ mod tests {
             net("[fd00::/8]"),
             Permission::Secret("github@api.github.com".into()),
             Permission::Service(toolcrib::tool::Service::Exec, "fs_*".parse().expect("a glob")),
+            Permission::Env("HOME".into()).limited_to(ToolSelection::Names("other".parse().expect("a glob"))),
+            Permission::Env("LANG".into()).limited_to(ToolSelection::Names("to*".parse().expect("a glob"))),
         ]);
         for (capability, flag) in [
             ("read:/srv/private/notes", Some("--deny-read=/srv/private")),
@@ -128,8 +142,10 @@ mod tests {
             ("secret:github2@api.github.com#header:x", None),
             ("exec:fs_rm", Some("--deny-exec=fs_*")),
             ("delegate", None),
+            ("env:HOME", None),
+            ("env:LANG", Some("--deny-env=to*:LANG")),
         ] {
-            assert_eq!(flags.overriding(capability).as_deref(), flag, "{capability}");
+            assert_eq!(flags.overriding("tool", capability).as_deref(), flag, "{capability}");
         }
         let all = DenyFlags::new([
             Permission::Write("/".into()),
@@ -143,7 +159,7 @@ mod tests {
             ("net:a.example:443", Some("--deny-net")),
             ("model", Some("--deny-model")),
         ] {
-            assert_eq!(all.overriding(capability).as_deref(), flag, "{capability}");
+            assert_eq!(all.overriding("tool", capability).as_deref(), flag, "{capability}");
         }
     }
 }

@@ -9,6 +9,12 @@ use crate::tool::Tool;
 pub trait Approver: Send + Sync {
     /// Requests an approval. The call waits until the answer, while other calls continue.
     fn ask<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer>;
+
+    /// Returns `true` if somebody can answer a request of the present call. Otherwise rules that are limited to such calls
+    /// ([`Rule::where_answered`](super::Rule::where_answered)) ask nothing.
+    fn can_answer(&self) -> bool {
+        true
+    }
 }
 
 /// Request for an approval. All fields except the digests and the rule come from outside and may be deceptive.

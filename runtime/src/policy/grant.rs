@@ -79,6 +79,7 @@ impl Grant {
     ///
     /// [`Error::Permission`] if a folder is missing or a denial cannot be enforced.
     pub(crate) fn new(tool: &Tool, allowed: &Allowed, environment: &HashMap<String, String>) -> Result<Self, Error> {
+        let allowed = &*allowed.for_tool(tool);
         let mut denied = Vec::new();
         let mut folders = name_folders(granted_folders(tool, allowed, &mut denied)?)?;
         if tool.interface.safety.is_read_only.value {

@@ -19,6 +19,7 @@ mod review;
 mod rule;
 mod scanner;
 mod secret;
+mod selection;
 mod service;
 mod target;
 #[cfg(unix)]
@@ -49,11 +50,12 @@ pub(crate) use protected::lock_moves;
 pub(crate) use protected::{Protected, is_link_out, protects_names_below};
 pub(crate) use resolved::Allowed;
 pub use review::{ReviewedItem, SourceReview, named_requests, review};
-pub(crate) use rule::{Command, CommandDecision, RuleDecision, Rules, dead_condition};
+pub(crate) use rule::{Command, CommandDecision, RuleDecision, Rules, dead_condition, is_null, matches_number};
 pub use rule::{Pattern, PatternError, Rule};
 pub(crate) use scanner::{Leak, MASK, Scan, Scanner, masked};
 pub(crate) use secret::Credentials;
 pub use secret::{Secret, SecretStore, Secrets};
+pub use selection::ToolSelection;
 pub(crate) use target::Target;
 #[cfg(target_os = "linux")]
 pub(crate) use walk::has_openat2;
@@ -79,12 +81,28 @@ pub enum Permission {
     /// Script hooks of a source handling the tools of other sources, the host's tools and events without a tool. `None`
     /// means the hooks of every source.
     Hooks(Option<PathBuf>),
+    /// A permission for some tools only. [`Permission::Hooks`] cannot be limited.
+    Limited(ToolSelection, Box<Permission>),
 }
 
 impl Permission {
     /// Creates the permission to use a service, for all names if it has any.
     pub fn service(service: Service) -> Self {
         Self::Service(service, Glob::everything())
+    }
+
+    /// Limits the permission to some tools.
+    #[must_use]
+    pub fn limited_to(self, tools: ToolSelection) -> Self {
+        Self::Limited(tools, Box::new(self))
+    }
+
+    /// Returns the permission without the tools to which it is limited.
+    pub fn unlimited(&self) -> &Self {
+        match self {
+            Self::Limited(_, permission) => permission.unlimited(),
+            permission => permission,
+        }
     }
 }
 
@@ -101,12 +119,15 @@ pub struct Policy {
 impl Policy {
     /// Returns `true` if flags allow any folder.
     pub(crate) fn allows_folders(&self) -> bool {
-        self.allowed.iter().any(|permission| matches!(permission, Permission::Read(_) | Permission::Write(_)))
+        let is_folder = |permission: &Permission| {
+            matches!(permission.unlimited(), Permission::Read(_) | Permission::Write(_))
+        };
+        self.allowed.iter().any(is_folder)
     }
 
     /// Folders that tools may write.
     pub(crate) fn writable(&self) -> impl Iterator<Item = &Path> {
-        self.allowed.iter().filter_map(|permission| match permission {
+        self.allowed.iter().filter_map(|permission| match permission.unlimited() {
             Permission::Write(path) => Some(path.as_path()),
             _ => None,
         })
@@ -128,7 +149,7 @@ impl Policy {
     /// links on the path of `outer` are followed, links below it are not. Of any other permission, `outer` is ignored.
     #[must_use]
     pub fn allow_below(mut self, outer: &Path, permission: Permission) -> Self {
-        if let Permission::Read(path) | Permission::Write(path) = &permission {
+        if let Permission::Read(path) | Permission::Write(path) = permission.unlimited() {
             self.confined.push((path.clone(), outer.to_path_buf()));
         }
         self.allow(permission)

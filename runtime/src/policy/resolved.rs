@@ -1,21 +1,24 @@
 //! Resolution of a policy on the system: folders are opened, names of variables are converted to upper case, and
 //! impossible permissions are refused before anything runs.
 
+use std::borrow::Cow;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::tool::{Access, Destination, Glob, Service};
+use crate::source::nearest;
+use crate::tool::{Access, Destination, Glob, Service, Tool};
 
 use super::folder::RealFolder;
 use super::identity::Identity;
 use super::location::{Location, Mounts};
 use super::protected::Protected;
 use super::secret::{SecretRule, SecretRules};
+use super::selection::{ResolvedSelection, ToolSelection};
 use super::{Permission, Policy};
 
 /// A resolved policy, with open folders.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Allowed {
     /// Folders that flags allow, in the order in which they were given, each once.
     pub(super) folders: Vec<(RealFolder, Access)>,
@@ -31,9 +34,19 @@ pub(crate) struct Allowed {
     /// Services that flags allow, and those that they deny.
     pub(super) services: Vec<(Service, Glob)>,
     pub(super) denied_services: Vec<(Service, Glob)>,
-    pub(super) mounts: Mounts,
+    pub(super) mounts: Arc<Mounts>,
     /// Files that no tool may change in any folder.
     pub(super) protected: Arc<Protected>,
+    /// Permissions and denials for some tools only.
+    limited: Vec<Limited>,
+}
+
+/// Permissions and denials for some tools only.
+#[derive(Debug, Clone)]
+struct Limited {
+    to: ToolSelection,
+    tools: ResolvedSelection,
+    policy: Allowed,
 }
 
 impl Allowed {
@@ -45,31 +58,113 @@ impl Allowed {
     pub(crate) fn resolve(policy: &Policy) -> Result<Self, Error> {
         let mut allowed = Self::default();
         for permission in &policy.denied {
-            match permission {
-                Permission::Read(path) => allowed.deny_folder(path, Access::Read),
-                Permission::Write(path) => allowed.deny_folder(path, Access::Write),
-                Permission::Env(all) if all == "*" => allowed.denied_env.push(all.clone()),
-                Permission::Env(name) => allowed.denied_env.push(variable(name, "--deny-env")?),
-                Permission::Secret(text) => allowed.secrets.deny.push(SecretRule::read(text, "--deny-secret")?),
-                Permission::Net(destination) => allowed.denied_network.push(destination.clone()),
-                Permission::Service(service, names) => allowed.denied_services.push((*service, names.clone())),
-                // No permission of a tool: see `HookAccess`.
-                Permission::Hooks(_) => {}
-            }
+            allowed.deny(permission)?;
         }
         let writable = allowed.writable(policy)?;
         for permission in &policy.allowed {
-            match permission {
-                Permission::Read(path) => allowed.add_folder(policy, path, Access::Read, &writable)?,
-                Permission::Write(path) => allowed.add_folder(policy, path, Access::Write, &writable)?,
-                Permission::Env(name) => allowed.env.push(variable(name, "--allow-env")?),
-                Permission::Secret(text) => allowed.secrets.allow.push(SecretRule::read(text, "--allow-secret")?),
-                Permission::Net(destination) => allowed.network.push(destination.clone().with_default_port()),
-                Permission::Service(service, names) => allowed.services.push((*service, names.clone())),
-                Permission::Hooks(_) => {}
-            }
+            allowed.allow(policy, permission, &writable, "")?;
         }
         Ok(allowed)
+    }
+
+    /// Adds a denial.
+    fn deny(&mut self, permission: &Permission) -> Result<(), Error> {
+        match permission {
+            Permission::Read(path) => self.deny_folder(path, Access::Read),
+            Permission::Write(path) => self.deny_folder(path, Access::Write),
+            Permission::Env(all) if all == "*" => self.denied_env.push(all.clone()),
+            Permission::Env(name) => self.denied_env.push(variable(name, "--deny-env")?),
+            Permission::Secret(text) => self.secrets.deny.push(SecretRule::read(text, "--deny-secret")?),
+            Permission::Net(destination) => self.denied_network.push(destination.clone()),
+            Permission::Service(service, names) => self.denied_services.push((*service, names.clone())),
+            // No permission of a tool: see `HookAccess`.
+            Permission::Hooks(_) => {}
+            Permission::Limited(tools, permission) => {
+                refuse_hooks("--deny-hooks", tools, permission)?;
+                self.limited_to(tools).deny(permission)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a permission; `prefix` is the text of the tools to which it is limited.
+    fn allow(
+        &mut self,
+        policy: &Policy,
+        permission: &Permission,
+        writable: &[Identity],
+        prefix: &str,
+    ) -> Result<(), Error> {
+        match permission {
+            Permission::Read(path) => self.add_folder(policy, path, Access::Read, writable, prefix)?,
+            Permission::Write(path) => self.add_folder(policy, path, Access::Write, writable, prefix)?,
+            Permission::Env(name) => self.env.push(variable(name, "--allow-env")?),
+            Permission::Secret(text) => self.secrets.allow.push(SecretRule::read(text, "--allow-secret")?),
+            Permission::Net(destination) => self.network.push(destination.clone().with_default_port()),
+            Permission::Service(service, names) => self.services.push((*service, names.clone())),
+            Permission::Hooks(_) => {}
+            Permission::Limited(tools, permission) => {
+                refuse_hooks("--allow-hooks", tools, permission)?;
+                self.limited_to(tools).allow(policy, permission, writable, &format!("{prefix}{tools}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the permissions and denials that are limited to some tools.
+    fn limited_to(&mut self, to: &ToolSelection) -> &mut Self {
+        let known = self.limited.iter().position(|limited| limited.to == *to);
+        let at = known.unwrap_or_else(|| {
+            let policy = Self { mounts: self.mounts.clone(), ..Self::default() };
+            self.limited.push(Limited { to: to.clone(), tools: to.resolve(), policy });
+            self.limited.len() - 1
+        });
+        &mut self.limited[at].policy
+    }
+
+    /// Finds the limits that select none of the tools, each with the name that was probably meant.
+    pub(crate) fn unmatched<'a>(&'a self, tools: &'a [Tool]) -> impl Iterator<Item = (String, Option<&'a str>)> {
+        let none = |limited: &&Limited| !tools.iter().any(|tool| limited.tools.denies(tool));
+        let all = || tools.iter().map(|tool| tool.name.as_str());
+        self.limited.iter().filter(none).map(move |limited| {
+            let meant = match &limited.to {
+                ToolSelection::Names(names) => nearest(names.as_str(), all()),
+                ToolSelection::Source(_) => None,
+            };
+            (limited.to.to_string(), meant)
+        })
+    }
+
+    /// Returns the policy for one tool: everything that is for all tools or for this one. Folders for this one come last.
+    pub(super) fn for_tool(&self, tool: &Tool) -> Cow<'_, Self> {
+        let mut own = Cow::Borrowed(self);
+        for Limited { tools, policy, .. } in &self.limited {
+            let (allows, denies) = (tools.allows(tool), tools.denies(tool));
+            let policy = policy.for_tool(tool);
+            if allows {
+                own.to_mut().extend_allowed(&policy);
+            }
+            if denies {
+                own.to_mut().extend_denied(&policy);
+            }
+        }
+        own
+    }
+
+    fn extend_allowed(&mut self, other: &Self) {
+        other.folders.iter().for_each(|(folder, access)| self.insert_folder(folder.clone(), *access));
+        self.env.extend_from_slice(&other.env);
+        self.secrets.allow.extend_from_slice(&other.secrets.allow);
+        self.network.extend_from_slice(&other.network);
+        self.services.extend_from_slice(&other.services);
+    }
+
+    fn extend_denied(&mut self, other: &Self) {
+        self.denied_folders.extend_from_slice(&other.denied_folders);
+        self.denied_env.extend_from_slice(&other.denied_env);
+        self.secrets.deny.extend_from_slice(&other.secrets.deny);
+        self.denied_network.extend_from_slice(&other.denied_network);
+        self.denied_services.extend_from_slice(&other.denied_services);
     }
 
     /// Adds the files that no tool may change.
@@ -86,8 +181,8 @@ impl Allowed {
     fn writable(&self, policy: &Policy) -> Result<Vec<Identity>, Error> {
         let mut writable = Vec::new();
         for permission in &policy.allowed {
-            let Permission::Write(path) = permission else { continue };
-            let folder = self.open(policy, path, Access::Write, &[])?;
+            let Permission::Write(path) = permission.unlimited() else { continue };
+            let folder = self.open(policy, path, &written("", path, Access::Write), &[])?;
             writable.extend(folder.location.identity());
         }
         Ok(writable)
@@ -100,26 +195,36 @@ impl Allowed {
     }
 
     /// Opens a folder that the policy allows.
-    fn open(&self, policy: &Policy, path: &Path, access: Access, writable: &[Identity]) -> Result<RealFolder, Error> {
-        let written = written(path, access);
+    fn open(&self, policy: &Policy, path: &Path, written: &str, writable: &[Identity]) -> Result<RealFolder, Error> {
         let Some(outer) = policy.outer_of(path) else {
-            return RealFolder::open(path, &written, &self.mounts, writable);
+            return RealFolder::open(path, written, &self.mounts, writable);
         };
         let below = path.strip_prefix(outer).ok();
         let Some(rest) = below.filter(|rest| rest.components().all(|part| matches!(part, Component::Normal(_)))) else {
             let reason = format!("not below `{}`", outer.display());
-            return Err(Error::Permission { permission: written, reason });
+            return Err(Error::Permission { permission: written.to_owned(), reason });
         };
-        RealFolder::open_below(outer, rest, &written, &self.mounts, writable)
+        RealFolder::open_below(outer, rest, written, &self.mounts, writable)
     }
 
-    fn add_folder(&mut self, policy: &Policy, path: &Path, access: Access, writable: &[Identity]) -> Result<(), Error> {
-        let folder = self.open(policy, path, access, writable)?;
+    fn add_folder(
+        &mut self,
+        policy: &Policy,
+        path: &Path,
+        access: Access,
+        writable: &[Identity],
+        prefix: &str,
+    ) -> Result<(), Error> {
+        let folder = self.open(policy, path, &written(prefix, path, access), writable)?;
+        self.insert_folder(folder, access);
+        Ok(())
+    }
+
+    fn insert_folder(&mut self, folder: RealFolder, access: Access) {
         match self.folders.iter_mut().find(|(known, _)| known.is(&folder)) {
             Some((_, known)) => *known = access.max(*known),
             None => self.folders.push((folder, access)),
         }
-        Ok(())
     }
 
     /// Reduces `access` to a real folder by the denials; `None` if no access is left.
@@ -159,8 +264,19 @@ impl Allowed {
 }
 
 /// Formats the flag that allows a folder.
-fn written(path: &Path, access: Access) -> String {
-    format!("--allow-{}={}", access.as_str(), path.display())
+fn written(prefix: &str, path: &Path, access: Access) -> String {
+    format!("--allow-{}={prefix}{}", access.as_str(), path.display())
+}
+
+/// Refuses a permission for hooks of some tools: hooks belong to a source.
+fn refuse_hooks(flag: &str, tools: &ToolSelection, permission: &Permission) -> Result<(), Error> {
+    match permission.unlimited() {
+        Permission::Hooks(_) => Err(Error::Permission {
+            permission: format!("{flag}={tools}…"),
+            reason: "a permission for hooks names a source and cannot be limited to tools".to_owned(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Converts the name of a variable to upper case.

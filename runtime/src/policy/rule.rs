@@ -5,13 +5,16 @@
 //! empty text and `/`, and `?` matches one character; a pattern with `,` or `)` is put in double quotes. An argument is
 //! named by its key, or by a JSON pointer such as `/options/mode`. The text of an argument is compared as written and
 //! as a path: with `.` and `..` resolved, and with and without the name of the first granted folder. A deny or ask rule
-//! applies if one of these readings matches; an allow rule applies if all of them match and the text has no `..`. On
+//! applies if one of these readings matches; an allow rule applies if all of them match and the text has no `..`. A number is
+//! compared by its value, however it is written, and a missing argument by its default, else as `null`. On
 //! systems on which several spellings are one file, a deny or ask rule also compares the text as their file systems do.
 
 mod argv;
 mod class;
 mod dead;
+mod path;
 mod pattern;
+mod spelling;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,10 +28,12 @@ use crate::tool::names::NameRules;
 use crate::tool::{Glob, Tool};
 
 use super::Grant;
+use path::{is_resolved, matches_folded, resolve_path, spellings};
 
 pub(crate) use argv::{Command, CommandDecision};
 pub(crate) use dead::dead_condition;
 pub use pattern::{Pattern, PatternError};
+pub(crate) use spelling::{is_null, matches_number};
 
 /// Steps counted for one value, and bytes of text that count as one more step.
 const STEPS_PER_VALUE: usize = 4;
@@ -41,12 +46,26 @@ pub struct Rule {
     pattern: Pattern,
     /// Flag or file that has the rule.
     origin: String,
+    /// `true` if an ask rule applies only where somebody can answer.
+    where_answered: bool,
 }
 
 impl Rule {
     /// Creates a rule from a pattern; `origin` names the flag or file that has it.
     pub fn new(behavior: Behavior, pattern: Pattern, origin: impl Into<String>) -> Self {
-        Self { behavior, pattern, origin: origin.into() }
+        Self { behavior, pattern, origin: origin.into(), where_answered: false }
+    }
+
+    /// Limits an ask rule to calls about which the [`Approver`](super::Approver) can ask somebody. Other calls run without a
+    /// question, where the rule denies them otherwise.
+    #[must_use]
+    pub fn where_answered(self) -> Self {
+        Self { where_answered: true, ..self }
+    }
+
+    /// Returns `true` if the rule applies, given that somebody can answer or not.
+    pub(crate) fn applies_where(&self, can_answer: bool) -> bool {
+        can_answer || !self.where_answered
     }
 
     /// Behavior of the rule.
@@ -97,7 +116,10 @@ impl Rule {
             };
             let default = || schema?.get("properties")?.get(name.trim_start_matches('/'))?.get("default");
             let value = if certain { given } else { given.or_else(default) };
-            value.is_some_and(|value| matches(&pattern.globs, pattern.folded.as_ref(), value, root, certain))
+            match value {
+                Some(value) => matches(&pattern.globs, pattern.folded.as_ref(), value, root, certain),
+                None => !certain && pattern.globs.iter().any(spelling::is_null),
+            }
         })
     }
 }
@@ -212,57 +234,15 @@ fn matches(
                 false => readings.any(fits) || folded.is_some_and(|folded| matches_folded(folded, text, root)),
             }
         }
-        // `1.0` and `1e0` are the integer 1.
+        Value::Number(number) if certain => fit(&spelling::plain(number)),
         Value::Number(number) => {
-            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15);
-            match whole.map(|number| format!("{number:.0}")) {
-                Some(whole) if certain => fit(&whole),
-                whole => fit(&number.to_string()) || whole.is_some_and(|whole| fit(&whole)),
-            }
+            step(STEPS_PER_VALUE) && globs.iter().any(|glob| spelling::matches_number(glob, number))
         }
-        other => fit(&other.to_string()),
-    }
-}
-
-/// Returns `true` if a path matches a glob over paths as the file system compares them.
-fn matches_folded((names, glob): &(NameRules, Glob), text: &str, root: Option<&str>) -> bool {
-    // Folding visits the text several times.
-    if !step(STEPS_PER_VALUE + text.len()) {
-        return false;
-    }
-    let Some(path) = names.fold_path(text) else { return false };
-    let root = root.and_then(|root| names.fold_path(root));
-    let path = resolve_path(&path, &['/']);
-    spellings(&path, root.as_deref()).any(|spelling| step(spelling.len() / BYTES_PER_STEP) && glob.is_match(&spelling))
-}
-
-/// Spellings of a path: as given and, if the first granted folder has a name, with that name added or removed.
-fn spellings<'p>(path: &'p str, root: Option<&str>) -> impl Iterator<Item = Cow<'p, str>> {
-    let other = root.map(|root| {
-        let named = path.trim_start_matches('/').strip_prefix(root).and_then(|rest| rest.strip_prefix('/'));
-        named.map_or_else(|| format!("{root}/{}", path.trim_start_matches('/')), str::to_owned)
-    });
-    std::iter::once(Cow::Borrowed(path)).chain(other.map(Cow::Owned))
-}
-
-/// Returns `true` if [`resolve_path`] leaves a path as it is, whatever its separators.
-fn is_resolved(path: &str) -> bool {
-    !path.contains('\\') && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
-}
-
-/// Resolves `.`, `..` and doubled separators of a path, relative to the guest's `/`.
-fn resolve_path(text: &str, separators: &[char]) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in text.split(separators) {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            part => parts.push(part),
+        other => {
+            let canonical = || spelling::canonical(other).is_some_and(|other| fit(&other.to_string()));
+            fit(&other.to_string()) || !certain && canonical()
         }
     }
-    parts.join("/")
 }
 
 #[cfg(test)]

@@ -242,7 +242,7 @@ impl SecretRule {
 }
 
 /// Rules of the flags that allow and deny secrets.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct SecretRules {
     pub(super) allow: Vec<SecretRule>,
     pub(super) deny: Vec<SecretRule>,

@@ -31,6 +31,7 @@ use crate::tool::{Access, Body, Builtin, Enablement, LimitRequest, Limits, Scrip
 
 use super::Runtime;
 use super::load::IdentifiedSource;
+use super::prepare::limit_warnings;
 use super::trust::{TrustedSources, UntrustedSource};
 
 /// Maximum number of large arguments that are masked at the same time.
@@ -277,6 +278,9 @@ impl Builder {
             tools.push(tool);
         }
         warnings.extend(self.check_rules(&tools, &prepared)?);
+        if only.is_none() {
+            warnings.extend(limit_warnings(&allowed, &tools));
+        }
         let (registry, prepared) = Registry::of(tools.into_iter().zip(prepared).collect())?;
         Ok(Content { registry, prepared, hooks, hook_access, policies, bundles, warnings, untrusted })
     }

@@ -273,3 +273,13 @@ pub(super) fn refuse_reserved(grant: &Grant, reserved: &[ReservedPlace]) -> Resu
     }
     Ok(())
 }
+
+/// Returns a warning about each permission that is limited to tools, none of which is loaded.
+pub(super) fn limit_warnings(allowed: &Allowed, tools: &[Tool]) -> Vec<Diagnostic> {
+    let warning = |(limit, meant): (String, Option<&str>)| {
+        let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        let message = format!("`{limit}…` selects no loaded tool: it grants and denies nothing{hint}");
+        Diagnostic { severity: Severity::Warning, path: PathBuf::from("permissions"), place: None, message }
+    };
+    allowed.unmatched(tools).map(warning).collect()
+}

@@ -26,7 +26,7 @@ use crate::mcp::{
     Access as ClientAccess, AgentApprover, Endpoint, Handler, ProgressListeners, Publication, Published, Seal,
     WatchedSources, serve_http, serve_stdio, watch,
 };
-use crate::options::{ClientOptions, Sources, count, duration, mcp_tokens};
+use crate::options::{AskOptions, ClientOptions, Sources, count, duration, mcp_tokens};
 use crate::parse::approval_wait;
 use crate::render::{self, Advice};
 use crate::telemetry::{Root, TelemetryOptions};
@@ -71,6 +71,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR", requires = "http", help_heading = HTTP)]
     state_dir: Option<PathBuf>,
 
+    #[command(flatten)]
+    ask: AskOptions,
     /// Ask about calls through clients that can ask their user, or only through `toolcrib approvals`
     #[arg(long, value_enum, value_name = "WHERE", default_value_t, help_heading = "Rules for calls")]
     ask_in: Place,
@@ -104,6 +106,7 @@ enum Place {
 
 pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.check()?;
+    args.sources.rules.mode = args.ask.server_rule();
     args.sources.fetch().await?;
     let telemetry = args.telemetry.start(Root::Server)?;
     let observer = telemetry.observer();
@@ -184,7 +187,7 @@ impl Args {
         };
         let parts = Arc::new(ProgressListeners::default());
         let kept = &sources.rules.kept;
-        let approver = Arc::new(AgentApprover::new(kept.pending(), kept.file(), self.wait_approval));
+        let approver = Arc::new(AgentApprover::new(kept.pending(), kept.file(), self.wait_approval, self.ask_in == Place::Terminal));
         let runtime = sources.runtime_with(self.timeout, [], |builder| {
             let own = [("states of waiting calls", &self.state_dir), ("key of the server", &self.tls_key)];
             let own = own.into_iter().filter_map(|(label, path)| Some((label, path.as_ref()?)));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::policy::{Command, HookAccess};
+use crate::policy::{Command, HookAccess, is_null, matches_number};
 use crate::schema::{self, Clock, step, with_clock};
 use crate::tool::{Body, Glob, HookPoint, ScriptedHook, Tool};
 
@@ -84,22 +84,26 @@ impl ScriptHook {
         if globs.is_empty() {
             return true;
         }
-        if let Some(matched) =
-            with_clock(&Clock::inline(), || matches(globs, arguments, schema::MAX_INLINE_BYTES)).ok().flatten()
-        {
+        let schema = tool.and_then(|tool| tool.parameters.as_ref());
+        let inline = || matches(globs, schema, arguments, schema::MAX_INLINE_BYTES);
+        if let Some(matched) = with_clock(&Clock::inline(), inline).ok().flatten() {
             return matched;
         }
-        let (globs, arguments) = (globs.clone(), arguments.clone());
-        let job = aside(Instant::now() + MAX_GLOBS_TIME, move || matches(&globs, &arguments, usize::MAX));
+        let (globs, schema, arguments) = (globs.clone(), schema.cloned(), arguments.clone());
+        let job =
+            aside(Instant::now() + MAX_GLOBS_TIME, move || matches(&globs, schema.as_ref(), &arguments, usize::MAX));
         job.await.flatten().unwrap_or(true)
     }
 }
 
-/// Matches the texts of arguments against patterns; `None` if one has more than `max` bytes.
-fn matches(globs: &[(String, Glob)], arguments: &Value, max: usize) -> Option<bool> {
+/// Matches the texts of arguments against patterns; `None` if one has more than `max` bytes. A number is compared as by rules, and
+/// a missing argument by its default, else as `null`.
+fn matches(globs: &[(String, Glob)], schema: Option<&Value>, arguments: &Value, max: usize) -> Option<bool> {
     for (name, glob) in globs {
-        let is_match = match arguments.get(name) {
-            None => false,
+        let default = || schema?.get("properties")?.get(name)?.get("default");
+        let is_match = match arguments.get(name).or_else(default) {
+            None => is_null(glob),
+            Some(Value::Number(number)) => matches_number(glob, number),
             Some(Value::String(text)) if text.len() > max => return None,
             Some(Value::String(text)) => step(text.len()) && glob.is_match(text),
             Some(value) => {

@@ -1,6 +1,7 @@
 //! Authorizes a call: its grant first, then the operator's rules, the tool's definition, the hooks and people. Every answer
 //! is recorded as a [`Decision`].
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -10,7 +11,7 @@ use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, Execution, Pipeline, unless_cancelled};
-use crate::policy::{Approval, ApprovalAnswer, ApprovalRequest, Grant, RuleDecision, Target};
+use crate::policy::{Approval, ApprovalAnswer, ApprovalRequest, Grant, Rule, RuleDecision, Target};
 use crate::schema::CheckedArguments;
 use crate::tool::{Access, Resource, Tool, Use};
 
@@ -55,7 +56,9 @@ pub(crate) async fn authorize(
             return Ok(());
         }
         RuleDecision::Ask(rules) => {
-            rules.iter().map(|rule| Decision::new(Behavior::Ask, Reason::Rule, rule.to_string())).collect()
+            let applies = |rule: &&Arc<Rule>| rule.applies_where(pipeline.approver.as_ref().is_some_and(|it| it.can_answer()));
+            let question = |rule: &Arc<Rule>| Decision::new(Behavior::Ask, Reason::Rule, rule.to_string());
+            rules.iter().filter(applies).map(question).collect()
         }
         RuleDecision::Deny(_) => Vec::new(),
     };

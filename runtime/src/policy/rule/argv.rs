@@ -79,15 +79,18 @@ impl Rules {
         };
         // An allow rule for members of the input does not cover arguments of the program.
         let certain = |rule: &&Arc<Rule>| !command.is_opaque || !rule.names_other_than_argv() || rule.names_argv();
+        // Where somebody answers, the call of a script that may write was asked about, and its programs have its grant.
+        let asks =
+            |rule: &&Arc<Rule>| !rule.where_answered || rule.pattern.class.is_none_or(|class| class.is_stated(tool));
         if self.for_tool(Behavior::Deny, tool, grant).any(applies) {
             CommandDecision::Deny
         } else if self.for_tool(Behavior::Deny, tool, grant).any(may_apply) {
             CommandDecision::Undecidable
         } else if self.for_tool(Behavior::Allow, tool, grant).filter(certain).any(applies) {
             CommandDecision::Allow
-        } else if self.for_tool(Behavior::Ask, tool, grant).any(applies) {
+        } else if self.for_tool(Behavior::Ask, tool, grant).filter(asks).any(applies) {
             CommandDecision::Ask
-        } else if self.for_tool(Behavior::Ask, tool, grant).any(may_apply) {
+        } else if self.for_tool(Behavior::Ask, tool, grant).filter(asks).any(may_apply) {
             CommandDecision::Undecidable
         } else {
             CommandDecision::Allow

@@ -1,14 +1,15 @@
 //! Classes of tools, which a pattern names with `@` in place of the name of a tool.
 
 use crate::policy::Grant;
-use crate::tool::{Access, Tool};
+use crate::tool::{Access, Tool, Trust};
 
 /// Class of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToolClass {
-    /// Tools that delete or overwrite, according to their definition.
+    /// Tools that delete or overwrite, according to their definition. The definition of an untrusted tool proves nothing, so
+    /// such a tool is a member if it may write in a granted folder.
     Destructive,
-    /// Tools that delete or overwrite, according to their definition, and may write in a granted folder.
+    /// Members of `Destructive` that may write in a granted folder.
     Overwrites,
     /// Tools that may write in a granted folder, whatever their definition states.
     Writes,
@@ -25,11 +26,19 @@ impl ToolClass {
         }
     }
 
+    /// Returns `true` if a tool belongs to the class by its definition, regardless of its grant.
+    pub(super) fn is_stated(self, tool: &Tool) -> bool {
+        self == Self::Writes || tool.interface.safety.is_destructive.value
+    }
+
     /// Returns `true` if a tool with this grant belongs to the class.
     pub(super) fn includes(self, tool: &Tool, grant: &Grant) -> bool {
         match self {
-            Self::Destructive => tool.interface.safety.is_destructive.value,
-            Self::Overwrites => Self::Destructive.includes(tool, grant) && Self::Writes.includes(tool, grant),
+            Self::Destructive => {
+                let is_believed = tool.origin.trust != Trust::Stranger;
+                tool.interface.safety.is_destructive.value || (!is_believed && Self::Writes.includes(tool, grant))
+            }
+            Self::Overwrites => Self::Writes.includes(tool, grant) && Self::Destructive.includes(tool, grant),
             Self::Writes => grant.folders().iter().any(|folder| folder.access == Access::Write),
         }
     }
@@ -66,9 +75,14 @@ mod tests {
         let granted = |permission| Allowed::resolve(&Policy::default().allow(permission)).unwrap();
         let [reads, writes] =
             [Permission::Read(folder.path().into()), Permission::Write(folder.path().into())].map(granted);
-        let plain = crate::tool::tests::plain("t");
+        let mut plain = crate::tool::tests::plain("t");
         assert_eq!(questions(&rules, &plain, &reads), 0);
-        assert_eq!(questions(&rules, &plain, &writes), 1);
+        assert_eq!(questions(&rules, &plain, &writes), 3, "the definition of an untrusted tool is not believed");
+        for trust in [Trust::Reviewed, Trust::Operator] {
+            plain.origin.trust = trust;
+            assert_eq!(questions(&rules, &plain, &reads), 0);
+            assert_eq!(questions(&rules, &plain, &writes), 1);
+        }
         let mut destructive = plain.clone();
         destructive.interface.safety.is_destructive.value = true;
         assert_eq!(questions(&rules, &destructive, &reads), 1);
