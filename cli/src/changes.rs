@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
+
+use crate::file_version::FileVersion;
 
 /// Time between two looks at the files.
 const INTERVAL: Duration = Duration::from_millis(300);
@@ -16,8 +18,8 @@ const OUTPUT_FOLDERS: [&str; 3] = ["target", "node_modules", "__pycache__"];
 /// Extension of built components.
 const COMPONENT: &str = "wasm";
 
-/// Time of change and size of each file.
-type Files = BTreeMap<PathBuf, (SystemTime, u64)>;
+/// Version of each file.
+type Files = BTreeMap<PathBuf, FileVersion>;
 
 /// Files that are watched, and source files below folders that are.
 pub(crate) struct Changes {
@@ -97,8 +99,7 @@ fn collect(path: &Path, with_components: bool, depth: usize, left: &mut usize, f
     if about.is_file() {
         let is_component = path.extension().is_some_and(|extension| extension == COMPONENT);
         if with_components || !is_component {
-            let modified = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            files.insert(path.to_path_buf(), (modified, about.len()));
+            files.insert(path.to_path_buf(), FileVersion::of(&about));
         }
         return;
     }

@@ -347,3 +347,65 @@ fn a_write_that_would_settle_something_is_recorded_and_explained() {
     assert_eq!(denied(&ends(&crib, "file_io", arguments, &["--allow-write=work"], "ok")), ["write:folder/../.envrc"]);
     page.matches("files/settled");
 }
+
+#[test]
+fn names_that_start_something_by_themselves_are_written_by_no_tool_and_their_times_stay() {
+    let crib = crib(&["file_io"]);
+    let files = [
+        ".hg/hgrc",
+        ".hg/hgrc-not-shared",
+        ".hg/sharedpath",
+        ".hg/requires",
+        ".jj/repo/config.toml",
+        ".sl/config",
+        ".svn/hooks/pre-commit",
+        ".git/hooks/pre-commit",
+        "sub/.envrc",
+        "mise.staging.local.toml",
+        ".config/mise/conf.d/all.toml",
+        ".claude/settings.local.json",
+        "sub/CLAUDE.md",
+        ".cursor/mcp.json",
+        ".codex/config.toml",
+        ".gemini/settings.json",
+        ".mcp.json",
+        "opencode.jsonc",
+        ".opencode/opencode.json",
+        "crush.json",
+        ".crush.json",
+        "AGENTS.md",
+        ".github/copilot-instructions.md",
+        ".nvim.lua",
+        ".dir-locals.el",
+        ".devcontainer/devcontainer.json",
+        ".bashrc",
+        ".tool-versions",
+    ];
+    for file in files {
+        let path = crib.path("work").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "before").unwrap();
+    }
+    fs::write(crib.path("work/plain"), "before").unwrap();
+    symlink("mise.staging.local.toml", crib.path("work/link")).unwrap();
+    let act = writing(&crib, "work", |builder| builder.trusted_source(crib.path("tools.json")));
+    for file in files {
+        for op in CHANGES.into_iter().chain(["set_times", "set_times_of_name", "set_times_of_open"]) {
+            refused(&act, op, file, "");
+        }
+        refused(&act, "rename", "plain", file);
+        assert_eq!(fs::read_to_string(crib.path("work").join(file)).unwrap(), "before", "{file}");
+    }
+    // The link has another name; its target has not.
+    refused(&act, "set_times", "link", "");
+    refused(&act, "set_times_of_open", "link", "");
+    for op in ["set_times", "set_times_of_name", "set_times_of_open"] {
+        assert_eq!(act(op, "plain", ""), json!({"ok": null}), "{op}");
+    }
+    // What somebody runs on purpose is written.
+    for file in ["Makefile", ".github/workflows/ci.yml", "notes/agents.txt", "mise.md", ".env", ".gitignore"] {
+        let path = crib.path("work").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(act("write", file, "").get("ok").is_some(), "{file}");
+    }
+}

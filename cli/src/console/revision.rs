@@ -1,4 +1,4 @@
-//! Revisions of what pages show: a text for each subject that differs once its files do. Only names, lengths and times of files
+//! Revisions of what pages show: a text for each subject that differs once its files do. Only names, versions of files
 //! are read, and the head of the audit log.
 
 use std::fs::{self, File};
@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::Path;
 
+use crate::file_version::FileVersion;
 use crate::options::TrustOptions;
 use crate::permission::PendingCalls;
 use crate::runs::RunStore;
@@ -103,9 +104,9 @@ impl Views {
     }
 }
 
-/// Adds the length and the time of a file, if there is one.
+/// Adds the version of a file, if there is one.
 pub(super) fn stamp(path: &Path, hash: &mut DefaultHasher) {
-    fs::metadata(path).ok().map(|about| (about.len(), about.modified().ok())).hash(hash);
+    fs::metadata(path).ok().map(|about| FileVersion::of(&about)).hash(hash);
 }
 
 /// Adds the head of the log, which names its last record. Where another process locks it against reading, its time has to do.

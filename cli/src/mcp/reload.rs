@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use toolcrib::source::usable_parts;
 
+use crate::file_version::FileVersion;
 use crate::render;
 
 use super::publication::Publication;
@@ -15,8 +16,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of files that are watched.
 const MAX_WATCHED: usize = 10_000;
 
-/// State of a file: its time of change and its size; `None` without a file.
-type FileState = Option<(SystemTime, u64)>;
+/// Version of a file; `None` without a file.
+type FileState = Option<FileVersion>;
 
 /// Files of some sources with their states.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,9 +54,7 @@ impl Snapshot {
 }
 
 fn state(file: &Path) -> FileState {
-    let file = file.metadata().ok()?;
-    // The time of a change of a folder says that a file came or went; its size says nothing.
-    Some((file.modified().ok()?, if file.is_file() { file.len() } else { 0 }))
+    Some(FileVersion::of(&file.metadata().ok()?))
 }
 
 /// Sources with their state before they were read, so that no change since then is missed.

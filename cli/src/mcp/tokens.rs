@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use anyhow::Context;
 use base64::Engine as _;
@@ -14,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use toolcrib::ListFile;
 use toolcrib::source::digest;
 
+use crate::file_version::FileVersion;
 use crate::render::{self, Advice};
 
 use super::access::Identity;
@@ -40,11 +40,8 @@ pub(crate) struct TokenRecord {
     pub(crate) options: Vec<String>,
 }
 
-/// Time of the last change of a file, and its length.
-type Version = (SystemTime, u64);
-
 /// Clients by the digests of their tokens, with the version of the file that was read.
-type ReadTokens = (Version, HashMap<String, Identity>);
+type ReadTokens = (FileVersion, HashMap<String, Identity>);
 
 /// File of tokens.
 #[derive(Debug, Clone)]
@@ -53,7 +50,7 @@ pub(crate) struct Tokens {
     /// Tokens as of a change of the file.
     read: Arc<Mutex<Option<ReadTokens>>>,
     /// Version of the file that could not be read.
-    unreadable: Arc<Mutex<Option<Version>>>,
+    unreadable: Arc<Mutex<Option<FileVersion>>>,
 }
 
 impl Tokens {
@@ -124,7 +121,7 @@ impl Tokens {
         // A stored digest says nothing about the token, so the time of its comparison says nothing either.
         let digest = digest(token.as_bytes());
         let file = self.file.path().metadata().ok()?;
-        let version = (file.modified().ok()?, file.len());
+        let version = FileVersion::of(&file);
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if read.as_ref().is_none_or(|(of, _)| *of != version) {
             let clients = self.file.read().inspect_err(|error| self.warn(version, error)).ok()?;
@@ -138,7 +135,7 @@ impl Tokens {
     }
 
     /// Warns once for each version of the file that no client is accepted.
-    fn warn(&self, version: Version, error: &impl std::fmt::Display) {
+    fn warn(&self, version: FileVersion, error: &impl std::fmt::Display) {
         let warned = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).replace(version);
         if warned != Some(version) {
             let error = render::one_line(&error.to_string());

@@ -3,6 +3,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
+use toolcrib::policy::agent_settings;
+
 use super::client::{Client, Scope};
 
 /// Folder in which Windows keeps the settings of Claude Desktop if it was installed as a package.
@@ -72,21 +75,10 @@ impl Folders<'_> {
         }
     }
 
+    /// The names come from the table of the files that tools cannot write.
     fn project_file(&self, client: Client) -> Option<PathBuf> {
-        let project = &self.project;
-        let open_code =
-            ["opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"].as_slice();
-        match client {
-            Client::ClaudeDesktop | Client::Goose => None,
-            Client::ClaudeCode => Some(project.join(".mcp.json")),
-            Client::Codex => Some(project.join(".codex/config.toml")),
-            Client::VsCode => Some(project.join(".vscode/mcp.json")),
-            Client::Cursor => Some(project.join(".cursor/mcp.json")),
-            Client::Gemini => Some(project.join(".gemini/settings.json")),
-            Client::OpenCode => Some(self.existing(project, open_code)),
-            Client::Crush => Some(self.existing(project, &["crush.json", ".crush.json"])),
-            Client::Zed => Some(project.join(".zed/settings.json")),
-        }
+        let files = agent_settings(client.to_possible_value()?.get_name());
+        (!files.is_empty()).then(|| self.existing(&self.project, files))
     }
 
     /// Returns the first of these files that exists, or the first of them.
@@ -126,8 +118,6 @@ impl Folders<'_> {
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum;
-
     use super::*;
 
     /// Path of a file, with `/home/a` as the home and `/p` as the project.

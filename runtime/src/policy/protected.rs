@@ -17,51 +17,12 @@ use std::time::{Duration, Instant};
 
 use crate::tool::names::{canonical, folded};
 
+use super::autostart;
 use super::identity::Identity;
 use super::location::{Location, identity};
 
-/// Protected names, each with the required names of the folders above it, and a description of what it controls. A name
-/// protects everything below it. The list has files that are used merely because a session starts, an editor opens, a
-/// shell enters the folder or version control runs. It has no files that run on request, such as programs, a `Makefile`
-/// or tests, because writing those is the purpose of many tools. A name that starts with `*` matches all names with the
-/// rest as suffix.
-const PROTECTED_NAMES: [(&[&str], &str); 26] = [
-    (&["tools.json"], "what later sessions may do"),
-    (&["toolcrib.toml"], "what later sessions may do"),
-    (&["toolcrib.lock"], "what later sessions may do"),
-    (&["harness.md"], "what later sessions may do"),
-    (&[".harness"], "what later sessions may do"),
-    // Programs of manifests, including manifests that this session does not load.
-    (&["tools", "bin"], "what later sessions run"),
-    (&[".git", "hooks"], "what version control runs"),
-    (&[".git", "config"], "what version control runs"),
-    (&[".git", "config.worktree"], "what version control runs"),
-    // Nested repositories, and the links of a repository to its other parts.
-    (&[".git", "modules"], "what version control runs"),
-    (&[".git", "worktrees"], "what version control runs"),
-    (&[".git", "commondir"], "what version control runs"),
-    (&[".hg", "hgrc"], "what version control runs"),
-    (&[".envrc"], "what shells run on entering the folder"),
-    (&["mise.toml"], "what shells run on entering the folder"),
-    (&[".mise.toml"], "what shells run on entering the folder"),
-    (&["mise.local.toml"], "what shells run on entering the folder"),
-    (&[".mise.local.toml"], "what shells run on entering the folder"),
-    (&[".mise"], "what shells run on entering the folder"),
-    (&[".config", "mise"], "what shells run on entering the folder"),
-    (&[".config", "mise.toml"], "what shells run on entering the folder"),
-    (&["mise", "config.toml"], "what shells run on entering the folder"),
-    (&[".vscode"], "what editors run"),
-    (&[".idea"], "what editors run"),
-    (&[".zed"], "what editors run"),
-    (&["*.code-workspace"], "what editors run"),
-];
-/// A folder that tools may fill but not create, move or replace, because it would bring its hooks with it.
-const REPOSITORY: (&str, &str) = (".git", "what version control runs");
 /// Suffixes of tool files in a source that is a folder without a manifest.
 const TOOL_SUFFIXES: [&str; 3] = [".wasm", ".md", ".tool.json"];
-/// Maximum number of parent names that a protected name requires: one less than the longest sequence above.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no folder is looked through there"))]
-pub(crate) const MAX_PARENT_NAMES: usize = 1;
 /// Interval between two attempts to take the move lock.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(1);
 /// Maximum number of files and folders that are searched in the host's own data.
@@ -74,20 +35,13 @@ static MOVE_LOCK: Mutex<()> = Mutex::new(());
 /// Describes what a file with such a path controls, such as `what later sessions may do`; `None` if it is not protected
 /// by its name.
 pub fn controlled_by(path: &Path) -> Option<&'static str> {
-    let names = folded_names(path);
-    let contains = |sequence: &[&str]| names.windows(sequence.len()).any(|window| matches_sequence(window, sequence));
-    let by_name = PROTECTED_NAMES.iter().find(|(sequence, _)| contains(sequence)).map(|(_, controls)| *controls);
-    by_name.or_else(|| names.last().is_some_and(|last| last == REPOSITORY.0).then_some(REPOSITORY.1))
+    autostart::controls(&folded_names(path))
 }
 
 /// Returns `true` if names below such a path would be protected because of it. Links and moved folders may not get such
 /// a name, because their content would become protected without a check.
 pub(crate) fn protects_names_below(path: &Path) -> bool {
-    let names = folded_names(path);
-    let ends = |above: &[&str]| {
-        names.len().checked_sub(above.len()).is_some_and(|from| matches_sequence(&names[from..], above))
-    };
-    PROTECTED_NAMES.iter().any(|(sequence, _)| (1..sequence.len()).any(|length| ends(&sequence[..length])))
+    folded_names(path).last().is_some_and(|name| autostart::has_names_below(name))
 }
 
 /// Lists the names of a path in their folded form; `..` removes the previous name.
@@ -101,14 +55,6 @@ fn folded_names(path: &Path) -> Vec<String> {
         }
     }
     names
-}
-
-/// Compares folded names with a sequence of the table.
-fn matches_sequence(names: &[String], sequence: &[&str]) -> bool {
-    names.iter().zip(sequence).all(|(name, listed)| match listed.strip_prefix('*') {
-        Some(ending) => name.ends_with(ending),
-        None => name == listed,
-    })
 }
 
 /// Returns `true` if a link with this target, at this depth below a folder, could lead out of the folder. A name before
@@ -172,17 +118,18 @@ impl Protected {
     /// Protects the targets of links with protected names in a writable folder and in those above it.
     pub(crate) fn add_links(&mut self, folder: &Path) {
         let Ok(folder) = std::path::absolute(folder) else { return };
-        let listed =
-            PROTECTED_NAMES.iter().map(|(sequence, _)| *sequence).filter(|sequence| !sequence[0].starts_with('*'));
-        for (above, names) in folder.ancestors().flat_map(|above| listed.clone().map(move |names| (above, names))) {
-            let mut path = above.to_path_buf();
-            let mut is_linked = false;
-            for name in names {
-                path.push(name);
-                is_linked |= path.is_symlink();
-            }
-            if is_linked {
-                self.add_below(&path);
+        for above in folder.ancestors() {
+            for (first, seconds) in autostart::listed() {
+                let path = above.join(first);
+                // Most names are missing, which is one question to the system.
+                let Ok(found) = path.symlink_metadata() else { continue };
+                for second in seconds {
+                    let below = second.map(|second| path.join(second));
+                    let is_linked = found.is_symlink() || below.as_ref().is_some_and(|below| below.is_symlink());
+                    if is_linked {
+                        self.add_below(below.as_ref().unwrap_or(&path));
+                    }
+                }
             }
         }
     }
@@ -289,6 +236,38 @@ mod tests {
             "a/mise/config.toml",
             ".mise.local.toml",
             ".hg/hgrc",
+            ".hg/hgrc-not-shared",
+            ".hg/requires",
+            ".hg/sharedpath",
+            ".hg",
+            ".jj/repo/config.toml",
+            ".sl/config",
+            ".svn/hooks/x",
+            ".envrc.local",
+            ".miSe.Dev.local.toml",
+            "mise.staging.toml",
+            ".config/mise/conf.d/a.toml",
+            ".tool-versions",
+            "CLAUDE.md",
+            "claude.local.md",
+            ".claude/settings.json",
+            ".cursor/mcp.json",
+            ".codex/config.toml",
+            ".gemini/settings.json",
+            ".mcp.json",
+            "sub/.MCP.json",
+            "opencode.json",
+            ".opencode/opencode.jsonc",
+            "crush.json",
+            ".crush.json",
+            "AGENTS.md",
+            "agents.override.md",
+            ".github/copilot-instructions.md",
+            ".bashrc",
+            ".ssh/authorized_keys",
+            ".config/git/config",
+            ".dir-locals-2.el",
+            ".nvim.lua",
             ".zed/tasks.json",
             "a/My.code-workspace",
             "a/../.git/objects/../hooks/x",
@@ -306,7 +285,16 @@ mod tests {
             "config/mise.md",
             "a/tools/json",
             ".config/other.toml",
-            ".hg/store",
+            ".hg/store/data/x",
+            "mise.md",
+            "mise/tasks.md",
+            "misery.toml",
+            "notes/agents.txt",
+            "claude.txt",
+            ".github/workflows/release.yml",
+            ".configuration",
+            "config/git",
+            "ssh/config",
             "mise/readme.md",
             ".git/../hooks",
         ] {
@@ -316,14 +304,12 @@ mod tests {
 
     #[test]
     fn a_parent_of_a_protected_name_is_known() {
-        for path in [".git", "a/.Config", "mise", ".hg"] {
+        for path in [".git", "a/.Config", "mise", ".hg", ".github", "tools"] {
             assert!(protects_names_below(Path::new(path)), "{path}");
         }
         for path in [".git/x", "config", ".vscode", "tools.json", "", "mise/x"] {
             assert!(!protects_names_below(Path::new(path)), "{path}");
         }
-        let longest = PROTECTED_NAMES.iter().map(|(sequence, _)| sequence.len()).max();
-        assert_eq!(longest, Some(MAX_PARENT_NAMES + 1));
     }
 
     #[test]

@@ -155,6 +155,12 @@ impl RequestLog {
         self.existing().and_then(|totals| totals.leaked.clone())
     }
 
+    /// Returns `true` if the latest request was denied.
+    pub(crate) fn is_latest_denied(&self) -> bool {
+        let latest = self.existing().and_then(|totals| totals.latest.clone());
+        latest.is_some_and(|error| error.outcome() == Some(Outcome::Denied))
+    }
+
     /// Forgets the error of the latest request, so that later failures are not attributed to it.
     pub(crate) fn clear_latest(&self) {
         if let Some(mut totals) = self.existing() {

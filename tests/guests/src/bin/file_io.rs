@@ -87,6 +87,13 @@ fn act(args: &Args, root: &Descriptor, to_root: &Descriptor) -> Option<Result<Va
             let now = NewTimestamp::Now;
             done(root.set_times_at(PathFlags::SYMLINK_FOLLOW, path, now, now))
         }
+        "set_times_of_name" => {
+            let now = NewTimestamp::Now;
+            done(root.set_times_at(PathFlags::empty(), path, now, now))
+        }
+        "set_times_of_open" => {
+            open(OpenFlags::empty(), read).and_then(|file| done(file.set_times(NewTimestamp::Now, NewTimestamp::Now)))
+        }
         "stat" => root.stat_at(PathFlags::empty(), path).map(|stat| stat.size.into()),
         "grow" => open(OpenFlags::empty(), read | write).and_then(|file| {
             file.write(args.text.as_bytes(), file.stat()?.size + 2)?;

@@ -121,12 +121,7 @@ impl HostDescriptor for Files<'_> {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        // The engine would open the target of a link, even a FIFO.
-        let set = match (refuse_misread(&path), flags.contains(PathFlags::SYMLINK_FOLLOW)) {
-            (Err(refused), _) => Err(refused.into()),
-            (Ok(()), true) => self.set_times_of(&fd, &path, accessed, modified).await,
-            (Ok(()), false) => self.inner.set_times_at(fd, flags, path.clone(), accessed, modified).await,
-        };
+        let set = self.set_times_named(fd, flags, &path, accessed, modified).await;
         self.record(Access::Write, &path, set)
     }
 
@@ -223,7 +218,7 @@ impl HostDescriptor for Files<'_> {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        self.inner.set_times(fd, accessed, modified).await
+        self.set_times_open(fd, accessed, modified).await
     }
 
     async fn read(&mut self, fd: Resource<Descriptor>, len: Filesize, at: Filesize) -> FsResult<(Vec<u8>, bool)> {

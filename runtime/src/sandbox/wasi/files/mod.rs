@@ -22,6 +22,7 @@ mod quota;
 mod request;
 mod resolve;
 mod state;
+mod times;
 
 pub(in crate::sandbox) use guard::PathGuard;
 pub(in crate::sandbox) use state::{FileState, Files, HasFiles};

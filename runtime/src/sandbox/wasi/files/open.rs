@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, FsPerms};
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    DescriptorFlags, DescriptorType, ErrorCode, HostDescriptor, NewTimestamp, OpenFlags, PathFlags,
+    DescriptorFlags, DescriptorType, ErrorCode, HostDescriptor, OpenFlags,
 };
 use wasmtime_wasi::p2::{FsError, FsResult};
 use wasmtime_wasi::runtime::spawn_blocking;
@@ -44,46 +44,6 @@ impl Files<'_> {
             Err(_) => self.state.descriptors.give_back(),
         }
         opened
-    }
-
-    /// Sets the times of a file by its path, through a handle.
-    pub(super) async fn set_times_of(
-        &mut self,
-        fd: &Resource<Descriptor>,
-        path: &str,
-        accessed: NewTimestamp,
-        modified: NewTimestamp,
-    ) -> FsResult<()> {
-        if self.folder(fd)?.perms.write_not_permitted() {
-            return Err(ErrorCode::NotPermitted.into());
-        }
-        let request = |flags| OpenRequest {
-            path: path.to_owned(),
-            link: PathFlags::SYMLINK_FOLLOW,
-            open: OpenFlags::empty(),
-            flags,
-        };
-        // The owner of a file may change its times with read access alone, or with write access alone. Windows requires the
-        // latter.
-        match self.set_times_through(fd, request(DescriptorFlags::READ), accessed, modified).await {
-            Err(error) if matches!(error.downcast_ref(), Some(ErrorCode::Access)) => {
-                self.set_times_through(fd, request(DescriptorFlags::WRITE), accessed, modified).await
-            }
-            set => set,
-        }
-    }
-
-    async fn set_times_through(
-        &mut self,
-        fd: &Resource<Descriptor>,
-        request: OpenRequest,
-        accessed: NewTimestamp,
-        modified: NewTimestamp,
-    ) -> FsResult<()> {
-        let opened = self.open(fd, request).await?;
-        let set = self.inner.set_times(Resource::new_borrow(opened.rep()), accessed, modified).await;
-        HostDescriptor::drop(&mut self.inner, opened).map_err(FsError::trap)?;
-        set
     }
 
     /// Opens without a race; `None` if this system cannot.

@@ -1,0 +1,154 @@
+//! Times of files. Setting them is a write: a guest that could set those of a protected file could hide a change of it.
+
+use std::path::Path;
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::Descriptor;
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    DescriptorFlags, ErrorCode, HostDescriptor, NewTimestamp, OpenFlags, PathFlags,
+};
+use wasmtime_wasi::p2::{FsError, FsResult};
+use wasmtime_wasi::runtime::spawn_blocking;
+
+use super::request::{OpenRequest, refuse_misread};
+use super::state::Files;
+
+impl Files<'_> {
+    /// Sets the times of a file by its path.
+    pub(super) async fn set_times_named(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: &str,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        refuse_misread(path)?;
+        if self.state.guard.protected.is_named(Path::new(path)) {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        // The engine would open the target of a link, even a FIFO.
+        if flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            return self.set_times_of(&fd, path, accessed, modified).await;
+        }
+        let (folder, guard, name) = (self.folder(&fd)?.dir.clone(), self.state.guard.clone(), path.to_owned());
+        spawn_blocking(move || system::judge_entry(&folder, &name, &guard)).await?;
+        self.inner.set_times_at(fd, flags, path.to_owned(), accessed, modified).await
+    }
+
+    /// Sets the times of an open file or folder.
+    pub(super) async fn set_times_open(
+        &mut self,
+        fd: Resource<Descriptor>,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        let handle = match self.inner.table.get(&fd)? {
+            Descriptor::File(file) => file.file.clone(),
+            Descriptor::Dir(folder) => folder.dir.clone(),
+        };
+        let guard = self.state.guard.clone();
+        spawn_blocking(move || system::judge_open(&handle, &guard)).await?;
+        self.inner.set_times(fd, accessed, modified).await
+    }
+
+    /// Sets the times of a file by its path, through a handle.
+    async fn set_times_of(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        path: &str,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        if self.folder(fd)?.perms.write_not_permitted() {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        let request = |flags| OpenRequest {
+            path: path.to_owned(),
+            link: PathFlags::SYMLINK_FOLLOW,
+            open: OpenFlags::empty(),
+            flags,
+        };
+        // The owner of a file may change its times with read access alone, or with write access alone. Windows requires the
+        // latter.
+        match self.set_times_through(fd, request(DescriptorFlags::READ), accessed, modified).await {
+            Err(error) if matches!(error.downcast_ref(), Some(ErrorCode::Access)) => {
+                self.set_times_through(fd, request(DescriptorFlags::WRITE), accessed, modified).await
+            }
+            set => set,
+        }
+    }
+
+    async fn set_times_through(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        request: OpenRequest,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        let opened = self.open(fd, request).await?;
+        let set = self.set_times_open(Resource::new_borrow(opened.rep()), accessed, modified).await;
+        HostDescriptor::drop(&mut self.inner, opened).map_err(FsError::trap)?;
+        set
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::fs::File;
+
+    use rustix::fs::fstat;
+    use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+
+    use crate::policy::Identity;
+    use crate::sandbox::wasi::files::entry::{FolderEntry, path_of};
+    use crate::sandbox::wasi::files::guard::PathGuard;
+    use crate::sandbox::wasi::files::resolve::OpenError;
+
+    /// Refuses a protected entry of a folder.
+    pub(super) fn judge_entry(folder: &File, path: &str, guard: &PathGuard) -> Result<(), ErrorCode> {
+        // Other paths end at a folder, which is judged by its names alone.
+        let is_entry = !matches!(path.trim_end_matches('/').rsplit('/').next(), None | Some("" | "." | ".."));
+        let judge = || FolderEntry::resolve(folder, path)?.judge(guard);
+        if is_entry { judge().or_else(code) } else { Ok(()) }
+    }
+
+    /// Refuses an open file or folder that is protected, whatever its name was when it was opened.
+    pub(super) fn judge_open(handle: &File, guard: &PathGuard) -> Result<(), ErrorCode> {
+        let judge = || {
+            let about = fstat(handle)?;
+            match guard.protected.holds_file(Identity::of(&about), about.st_nlink > 1, &path_of(handle)?) {
+                true => Err(OpenError::Refused(ErrorCode::NotPermitted)),
+                false => Ok(()),
+            }
+        };
+        judge().or_else(code)
+    }
+
+    /// Returns the code of a refusal. A system without the operation judges by names alone.
+    fn code(error: OpenError) -> Result<(), ErrorCode> {
+        match error {
+            OpenError::Unsupported => Ok(()),
+            OpenError::Refused(code) => Err(code),
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::fs::File;
+
+    use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+
+    use crate::sandbox::wasi::files::guard::PathGuard;
+
+    /// Entries are judged by their names alone here.
+    pub(super) fn judge_entry(_: &File, _: &str, _: &PathGuard) -> Result<(), ErrorCode> {
+        Ok(())
+    }
+
+    /// Entries are judged by their names alone here.
+    pub(super) fn judge_open(_: &File, _: &PathGuard) -> Result<(), ErrorCode> {
+        Ok(())
+    }
+}
