@@ -16,6 +16,8 @@ pub(crate) struct CallSelection {
     /// Pattern of the name that was called.
     pub(crate) tool: Option<Pattern>,
     pub(crate) outcome: Option<Outcome>,
+    /// Identifier of the run.
+    pub(crate) run: Option<String>,
     /// Text in the record, in lower case.
     pub(crate) text: Option<String>,
 }
@@ -25,6 +27,7 @@ impl CallSelection {
     pub(crate) fn includes(&self, entry: &LogEntry) -> bool {
         self.tool.as_ref().is_none_or(|pattern| pattern.matches_tool(&entry.tool))
             && self.outcome.is_none_or(|outcome| entry.outcome == outcome.as_str())
+            && self.run.as_ref().is_none_or(|run| entry.run == *run)
             && self.text.as_ref().is_none_or(|text| entry.text.to_lowercase().contains(text))
     }
 }

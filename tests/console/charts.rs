@@ -17,10 +17,13 @@ pub(super) fn log(crib: &Crib, records: &[Value]) {
     fs::write(crib.path(format!("audit/{today}.log")), text).unwrap();
 }
 
+/// Identifier of the run of the records.
+const RUN: &str = "7k3md-x0q9a";
+
 /// A record of a call that has just ended.
 pub(super) fn record(tool: &str, outcome: &str, ms: f64, memory: u64) -> Value {
     json!({ "ts": Timestamp::now().to_string(), "tool": tool, "outcome": outcome, "ms": ms, "cpuMs": ms / 2.0,
-        "peakMemoryBytes": memory, "callId": tool, "door": "run", "granted": [], "denied": [] })
+        "peakMemoryBytes": memory, "callId": tool, "door": "run", "run": RUN, "granted": [], "denied": [] })
 }
 
 /// Text of markup.
@@ -149,7 +152,7 @@ fn a_run_shows_its_calls_as_a_time_line() {
         result(HOSTILE),
         result("other"),
     ];
-    keep(&crib, "7k3md-x0q9a", "m", &lines);
+    keep(&crib, RUN, "m", &lines);
     let mut slow = record("slow", "deadline", 60_000.0, 4 << 20);
     slow["waitedMs"] = json!(2_000.0);
     slow["fuel"] = json!(77);

@@ -45,7 +45,7 @@ fn a_tool_that_fails_for_a_refusal_is_denied_and_says_why() {
 fn a_tool_that_says_itself_why_it_failed_is_heard() {
     let (gate, server) = (Gate::new(), Server::plain("hello"));
     let line = gate.ask(&json!({"url": server.url(), "strict": true}), &[]);
-    assert_eq!(line["receipt"]["outcome"], "failed", "{line}");
+    assert_eq!(line["receipt"]["outcome"], "denied", "{line}");
     assert!(line["error"].as_str().is_some_and(|output| output.contains("\"error\":\"HttpRequestDenied\"")), "{line}");
     assert_eq!(line["receipt"]["denied"][0]["capability"], format!("net:{}", server.authority()), "{line}");
     assert_eq!(line["receipt"]["network"]["requests"][0]["error"], "denied", "{line}");

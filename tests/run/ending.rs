@@ -3,17 +3,17 @@
 #[cfg(unix)]
 use std::io::{BufRead, BufReader, Read};
 #[cfg(unix)]
-use std::process::{Child, Command};
+use std::process::Child;
+use std::process::Command;
 #[cfg(unix)]
 use std::time::{Duration, Instant};
 
-#[cfg(unix)]
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::place::*;
 #[cfg(unix)]
 use crate::crib::until_started;
+use crate::screen::Page;
 
 /// Time for the end of an interrupted run on a slow machine. The work that is interrupted takes longer.
 #[cfg(unix)]
@@ -160,4 +160,54 @@ fn interrupt(child: &mut Child, signal: &str) -> (Option<i32>, Duration) {
     }
     assert!(!output.contains("panicked"), "{output}");
     (status.code(), began.elapsed())
+}
+
+#[test]
+fn a_run_of_which_every_call_was_denied_says_so_in_its_last_line() {
+    let page = Page::new();
+    let place = Place::new();
+    let call = json!({"tool_calls": [{"name": "echo", "arguments": {"n": 1}}]});
+    let other = json!({"tool_calls": [{"name": "peek", "arguments": {}}]});
+    let last = json!({"content": "done"});
+    for (turns, calls, denied) in [(json!([call, last]), 1, 1), (json!([call, other, last]), 2, 1)] {
+        let script = place.script(turns);
+        let ran = place.run(&["--script", &script, "--deny-tool=echo"]).ended(0);
+        page.text("standard error", &ran.stderr);
+        let events = place.run(&["--script", &script, "--deny-tool=echo", "--json"]).ended(0).events();
+        let end = events.last().unwrap();
+        assert_eq!((&end["calls"], &end["deniedCalls"]), (&json!(calls), &json!(denied)), "{end}");
+    }
+    page.matches("run/denied-calls");
+}
+
+#[test]
+fn one_identifier_names_a_run_in_its_events_its_file_and_its_records() {
+    let place = Place::new();
+    // The server counts the calls of each run from zero.
+    let server = server([
+        calls(&[("echo", "call_0", "{\"n\":1}")]),
+        says("done"),
+        calls(&[("echo", "call_0", "{\"n\":2}")]),
+        says("done"),
+    ]);
+    let ran = |args: &[&str]| {
+        place.ask(&base(&server), args).ended(0).events().pop().unwrap()["run"].as_str().unwrap().to_owned()
+    };
+    let runs = [ran(&["go", "--json"]), ran(&["go", "--json"])];
+    assert_ne!(runs[0], runs[1]);
+    let other = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
+        command.args(args).env_clear().env("HOME", place.path("")).env("TOOLCRIB_AUDIT_DIR", place.path("audit"));
+        end(command.current_dir(place.path(""))).ended(0)
+    };
+    for (at, run) in runs.iter().enumerate() {
+        let listed = other(&["runs", "list", "--json"]).stdout;
+        assert!(listed.contains(run.as_str()), "{listed}");
+        let logged = other(&["audit", "show", "--json", "--run", &run.to_uppercase()]).stdout;
+        let records: Vec<Value> = logged.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(records.len(), 1, "{logged}");
+        assert_eq!((&records[0]["run"], &records[0]["callId"]), (&json!(run), &json!("call_0")));
+        assert_eq!(records[0]["arguments"]["json"], json!({"n": at + 1}), "{logged}");
+    }
+    assert!(other(&["audit", "show", "--run", "other"]).stderr.contains("no matching records"));
 }

@@ -312,6 +312,8 @@ pub(crate) struct Totals {
     pub(crate) steps: u32,
     pub(crate) calls: u64,
     pub(crate) failed_calls: u64,
+    /// Failed calls that were denied.
+    pub(crate) denied_calls: u64,
     pub(crate) ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Usage>,

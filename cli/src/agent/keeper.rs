@@ -339,7 +339,7 @@ mod tests {
     fn kept(filled: usize) -> KeptRun {
         let folder = tempfile::tempdir().unwrap();
         let store = RunStore::new(folder.path().to_path_buf());
-        let (file, header) = store.create("run", "m", None).unwrap();
+        let (file, header) = store.create(RunStore::new_id().unwrap(), "run", "m", None).unwrap();
         let id = header.id.clone();
         let keeper = Keeper::begin(file, header, RunMasks::default()).unwrap();
         keeper.message(&Message::text(Role::User, "go"), None).unwrap();

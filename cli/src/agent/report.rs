@@ -412,8 +412,14 @@ fn out_of_steps(totals: &Totals) -> String {
 
 fn summary(totals: &Totals) -> String {
     let mut parts = vec![counted(totals.steps, "step"), counted(totals.calls, "call")];
-    if totals.failed_calls > 0 {
-        parts[1] += &format!(" ({} failed)", totals.failed_calls);
+    parts[1] += &match (totals.failed_calls, totals.denied_calls) {
+        (0, _) => String::new(),
+        (failed, 0) => format!(" ({failed} failed)"),
+        (failed, denied) if failed == denied => format!(" ({denied} denied)"),
+        (failed, denied) => format!(" ({failed} failed, {denied} of them denied)"),
+    };
+    if totals.calls > 0 && totals.denied_calls == totals.calls {
+        parts.push("every call was denied".to_owned());
     }
     if let Some(usage) = totals.usage {
         parts.push(format!("{} + {} tokens", usage.prompt_tokens, usage.completion_tokens));

@@ -16,7 +16,7 @@ use super::server::Server;
 use crate::config;
 use crate::http::{self, secrets_in, shown};
 use crate::options::{MAX_COUNT, count, duration};
-use crate::render::usage_error;
+use crate::render::{self, usage_error};
 
 const DEFAULT_URL: &str = "https://api.openai.com/v1";
 /// Default time limit of the server: a model may think longer than a tool may run.
@@ -38,6 +38,8 @@ const WITHHELD: &str = "the API key is not sent to this server, which the projec
                         with `--base-url`, OAI_BASE_URL or OPENAI_BASE_URL, or remove `model.base_url` from `toolcrib.toml` and set it in your \
                         own file with `toolcrib config set model.base_url URL`";
 
+/// Key of the model in settings files.
+const MODEL_KEY: &str = "model.name";
 const MODEL: &str = "Model";
 const TIMES: &str = "Timeouts and retries";
 
@@ -233,10 +235,18 @@ impl ModelOptions {
 impl Settings {
     /// Returns the name of the model.
     pub(crate) fn model(&self) -> anyhow::Result<String> {
-        let none = || {
-            usage_error(
+        let none = || match config::untrusted_file_with(MODEL_KEY) {
+            Some(file) => {
+                let (shown, word) = (render::from_here(&file).display().to_string(), render::shell_path(&file));
+                usage_error(format!(
+                    "no model: the one in `{}` is ignored, since the file is not trusted: review it with `toolcrib trust \
+                     {word}`, or name a model with `--model`",
+                    render::one_line(&shown)
+                ))
+            }
+            None => usage_error(
                 "no model: set one with `--model`, `OAI_MODEL`, `OPENAI_MODEL` or `toolcrib config set model.name NAME`",
-            )
+            ),
         };
         Ok(self.model.as_ref().ok_or_else(none)?.value.clone())
     }

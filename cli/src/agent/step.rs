@@ -60,6 +60,7 @@ impl Agent {
         if !waits {
             self.totals.calls += 1;
             self.totals.failed_calls += u64::from(result.is_error());
+            self.totals.denied_calls += u64::from(result.receipt.outcome == Outcome::Denied);
         }
         let tool = self.session.tools().into_iter().find(|tool| tool.name == result.receipt.tool);
         let hint = hint(&result.receipt, tool, &call.arguments);

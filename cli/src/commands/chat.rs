@@ -11,6 +11,7 @@ use crate::agent::briefing::briefing;
 use crate::agent::prompt::{PromptOptions, StdinUse};
 use crate::chat::{AllowedAhead, Chat, ChatApprover};
 use crate::instructions::trusted_instructions;
+use crate::options::KeepOptions;
 use crate::permission::FolderHints;
 use crate::render;
 
@@ -48,6 +49,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     shared.set_mode(false);
     let script = shared.script()?;
     let earlier = shared.keep.earlier(&shared.sources)?;
+    let id = KeepOptions::run_id(earlier.as_ref())?;
     let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);
     // The hints about the tools are those of the beginning of a conversation.
     let is_new = earlier_run.is_none();
@@ -56,15 +58,19 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let terminal = shared.terminal_approver()?;
     let approver = KeptApprover::new(Arc::new(ChatApprover::new(allowed.clone(), terminal.clone())));
     let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver.clone());
-    let opened = shared.open("chat", &settings, terminal, (script.is_some(), false), true, with)?;
+    let opened = shared.open(("chat", &id), &settings, terminal, (script.is_some(), false), true, with)?;
     let OpenedAgent { runtime, door, options, agents } = opened;
     let instructions = trusted_instructions(&shared.sources.trust.trusted()?);
     let conversation = conversation.with_briefing(briefing(&runtime, &runtime.session(), instructions.as_deref()));
     let folders = FolderHints::of(&runtime);
-    let mut report = shared.report(&settings, false).placing(folders).traced(door.span()).saving(door.media().cloned());
+    let mut report = shared
+        .report(&settings, false)
+        .placing(folders)
+        .traced(door.span().map(|span| span.of_run(&id)))
+        .saving(door.media().cloned());
     settings.warnings.iter().try_for_each(|warning| report.warn(warning))?;
     let model = shared.model(&settings, script)?;
-    let keeper = shared.keeper(earlier, &settings, &runtime, ("chat", &options.model))?;
+    let keeper = shared.keeper((earlier, id), &settings, &runtime, ("chat", &options.model))?;
     let report = report.kept(keeper.clone(), "chat");
     agents.begin(&runtime, &model, &options, &report);
     let begun = keeper.as_ref().map(|keeper| (keeper.id(), options.model.clone()));

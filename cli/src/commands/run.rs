@@ -20,6 +20,7 @@ use crate::agent::questions::ProgramApprover;
 use crate::agent::report::{Audience, Report};
 use crate::agent::{Agent, RequestOptions};
 use crate::instructions::trusted_instructions;
+use crate::options::KeepOptions;
 use crate::parse::approval_wait;
 use crate::permission::{FolderHints, TerminalApprover, WaitingApprover};
 use crate::render::{self, Advice, usage_error};
@@ -136,6 +137,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let script = args.shared.script()?;
     let earlier = args.shared.keep.earlier(&args.shared.sources)?;
     let stdin = if args.answers { StdinUse::Answers } else { StdinUse::Text };
+    let id = KeepOptions::run_id(earlier.as_ref())?;
     let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);
     // The hints about the tools are those of the beginning of a conversation.
     let is_new = earlier_run.is_none();
@@ -150,7 +152,8 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let terminal = args.shared.terminal_approver()?;
     let approver = KeptApprover::new(args.approver(&terminal)?);
     let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver.clone());
-    let opened = args.shared.open("run", &settings, terminal, (script.is_some(), args.json), !args.dry_run, with)?;
+    let opened =
+        args.shared.open(("run", &id), &settings, terminal, (script.is_some(), args.json), !args.dry_run, with)?;
     let OpenedAgent { runtime, door, options, agents } = opened;
     let instructions = trusted_instructions(&args.shared.sources.trust.trusted()?);
     let conversation = conversation.with_briefing(briefing(&runtime, &runtime.session(), instructions.as_deref()));
@@ -158,15 +161,19 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         render::aside(&serde_json::to_string_pretty(conversation.messages())?);
     }
     let folders = FolderHints::of(&runtime);
-    let mut report =
-        args.shared.report(&settings, args.json).placing(folders).traced(door.span()).saving(door.media().cloned());
+    let mut report = args
+        .shared
+        .report(&settings, args.json)
+        .placing(folders)
+        .traced(door.span().map(|span| span.of_run(&id)))
+        .saving(door.media().cloned());
     settings.warnings.iter().try_for_each(|warning| report.warn(warning))?;
     if args.dry_run {
         print_request(&options, &conversation, &options.definitions(&runtime.session()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let model = args.shared.model(&settings, script)?;
-    let keeper = args.shared.keeper(earlier, &settings, &runtime, ("run", &options.model))?;
+    let keeper = args.shared.keeper((earlier, id), &settings, &runtime, ("run", &options.model))?;
     let report = report.kept(keeper.clone(), "run");
     *begun = true;
     agents.begin(&runtime, &model, &options, &report);

@@ -59,7 +59,7 @@ impl Filter {
         let outcome = query.get("outcome").and_then(|name| Outcome::ALL.into_iter().find(|it| it.as_str() == name));
         let text = query.get("q").map(str::to_lowercase);
         let day = query.get("day").map(day).transpose()?;
-        Ok(Self { selection: CallSelection { tool: pattern, outcome, text }, day })
+        Ok(Self { selection: CallSelection { tool: pattern, outcome, run: None, text }, day })
     }
 
     /// Returns `true` if an address has a filter.

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jiff::Timestamp;
 use toolcrib::audit;
 
 use crate::agent::message::Message;
@@ -24,7 +23,7 @@ const INTERVAL: usize = 1_000;
 /// Records of calls.
 #[derive(Default)]
 pub(super) struct Logged {
-    /// By the tools and identifiers of the calls. Two runs can use the same identifiers, so there may be several.
+    /// By the tools and identifiers of the calls. A call that was made again after a kill has several.
     calls: HashMap<(String, String), Vec<Record>>,
     /// Calls that tools made, by the invocations of those that made them.
     made: HashMap<String, Vec<Record>>,
@@ -39,7 +38,7 @@ pub(super) struct Nested<'l> {
 }
 
 impl Logged {
-    /// Finds the records of the calls of messages since the run began.
+    /// Finds the records of the calls of messages of a run.
     pub(super) fn read(views: &Views, visit: &Visit, run: &KeptRun, messages: &[Message]) -> Result<Self, ViewError> {
         let calls = messages.iter().flat_map(Message::calls);
         let calls: HashMap<_, _> = calls.map(|call| ((call.name, call.id), Vec::new())).collect();
@@ -53,15 +52,12 @@ impl Logged {
                 visit.check_time()?;
             }
             let entry = entry?;
-            let is_later = entry.ts.parse::<Timestamp>().is_ok_and(|ended| ended >= run.header.created);
-            // Only these are read whole.
-            if !is_later || !(names.contains(entry.tool.as_str()) || entry.text.contains(PARENT)) {
+            // Servers of models use the same identifiers of calls in many runs, so that of the run decides. Only these records are
+            // read whole.
+            if entry.run != run.header.id || !(names.contains(entry.tool.as_str()) || entry.text.contains(PARENT)) {
                 continue;
             }
-            let record = Record::of(&entry);
-            if record.more.door == run.header.door {
-                logged.add(record);
-            }
+            logged.add(Record::of(&entry));
         }
         Ok(logged)
     }

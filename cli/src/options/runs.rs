@@ -90,10 +90,20 @@ impl KeepOptions {
         Ok(Some(EarlierRun { run, file: Some(file) }))
     }
 
-    /// Returns the keeper of a run by the command `door`; `None` if the run is not kept. Creates the file of a new run.
+    /// Returns the identifier of the run in its file, in the audit log and in traces: that of the run that goes on, or a new one.
+    pub(crate) fn run_id(earlier: Option<&EarlierRun>) -> anyhow::Result<String> {
+        match earlier {
+            Some(EarlierRun { run, file: Some(_) }) => Ok(run.header.id.clone()),
+            _ => RunStore::new_id(),
+        }
+    }
+
+    /// Returns the keeper of a run by the command `door`; `None` if the run is not kept. Creates the file of a new run, with the
+    /// identifier `id`.
     pub(crate) fn keeper(
         &self,
         earlier: Option<EarlierRun>,
+        id: String,
         sources: &Sources,
         secrets: impl IntoIterator<Item = String>,
         runtime: &Runtime,
@@ -108,7 +118,7 @@ impl KeepOptions {
             Some(EarlierRun { run, file: Some(file) }) => Keeper::resume(file, &run, masks, model).map(Some),
             earlier => {
                 let parent = earlier.map(|earlier| earlier.run.header.id);
-                let (file, header) = self.folder.store()?.create(door, model, parent)?;
+                let (file, header) = self.folder.store()?.create(id, door, model, parent)?;
                 Keeper::begin(file, header, masks).map(Some)
             }
         }

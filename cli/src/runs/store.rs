@@ -51,11 +51,22 @@ impl RunStore {
         &self.folder
     }
 
+    /// Creates an identifier for a new run.
+    pub(crate) fn new_id() -> anyhow::Result<String> {
+        short_id::random()
+    }
+
     /// Creates the file of a new run, and removes the runs that exceed the limits.
-    pub(crate) fn create(&self, door: &str, model: &str, parent: Option<String>) -> anyhow::Result<(RunFile, Header)> {
+    pub(crate) fn create(
+        &self,
+        id: String,
+        door: &str,
+        model: &str,
+        parent: Option<String>,
+    ) -> anyhow::Result<(RunFile, Header)> {
         let header = Header {
             version: RUN_VERSION,
-            id: short_id::random()?,
+            id,
             created: Timestamp::now(),
             door: door.to_owned(),
             model: model.to_owned(),
@@ -234,7 +245,7 @@ mod tests {
 
     /// Creates a run of this size that was changed before this time.
     fn add(store: &RunStore, bytes: u64, age: Duration) -> String {
-        let (file, header) = store.create("run", "m", None).unwrap();
+        let (file, header) = store.create(RunStore::new_id().unwrap(), "run", "m", None).unwrap();
         let handle = File::options().write(true).open(file.path()).unwrap();
         handle.set_len(bytes).unwrap();
         handle.set_modified(SystemTime::now() - age).unwrap();
@@ -287,7 +298,7 @@ mod tests {
     #[test]
     fn a_run_that_is_written_is_neither_removed_nor_opened_again() {
         let (_folder, store) = store();
-        let (file, header) = store.create("run", "m", None).unwrap();
+        let (file, header) = store.create(RunStore::new_id().unwrap(), "run", "m", None).unwrap();
         assert!(store.is_running(&header.id));
         assert!(store.remove(&header.id).unwrap_err().to_string().contains("another process"));
         assert!(store.open(&header.id).unwrap_err().to_string().contains("another process"));

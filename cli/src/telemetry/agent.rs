@@ -20,6 +20,8 @@ pub(crate) struct AgentSpan {
     id: u64,
     start: SystemTime,
     model: String,
+    /// Identifier of the run.
+    run: String,
     /// Pending request.
     chat: Option<Chat>,
     /// Error kind of the last request, if it failed.
@@ -37,12 +39,18 @@ struct Chat {
 impl AgentSpan {
     /// Creates the span `id`.
     pub(super) fn new(queue: Queue, place: Place, id: u64) -> Self {
-        Self { queue, place, id, start: SystemTime::now(), model: String::new(), chat: None, failure: None }
+        let (model, run) = (String::new(), String::new());
+        Self { queue, place, id, start: SystemTime::now(), model, run, chat: None, failure: None }
+    }
+
+    /// Names the run.
+    pub(crate) fn of_run(self, run: &str) -> Self {
+        Self { run: run.to_owned(), ..self }
     }
 
     /// Creates the span of a subagent.
     pub(crate) fn below(&self) -> Self {
-        Self::new(self.queue.clone(), Place { parent: Some(self.id), ..self.place }, new_id())
+        Self::new(self.queue.clone(), Place { parent: Some(self.id), ..self.place }, new_id()).of_run(&self.run)
     }
 
     /// Records an event of the run. The last event ends the span.
@@ -95,6 +103,7 @@ impl AgentSpan {
         self.answered(Err(Ending::Interrupted.as_str()));
         let mut span = Span::ended(self.id, self.place, Kind::Internal, "invoke_agent".to_owned(), self.start);
         span.say("gen_ai.operation.name", "invoke_agent");
+        span.say("gen_ai.conversation.id", self.run.as_str());
         span.say("gen_ai.request.model", self.model.as_str());
         match end {
             Ok((ending, totals)) => {
@@ -103,6 +112,7 @@ impl AgentSpan {
                 span.say("toolcrib.steps", u64::from(totals.steps));
                 span.say("toolcrib.calls", totals.calls);
                 span.say("toolcrib.failed_calls", totals.failed_calls);
+                span.say("toolcrib.denied_calls", totals.denied_calls);
                 if ending != Ending::Answer {
                     span.fail(ending.as_str());
                 }

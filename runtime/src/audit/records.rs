@@ -33,6 +33,8 @@ pub struct LogEntry {
     pub granted: Vec<String>,
     /// Permissions that were requested or used without a grant, such as `read:PATH`, `write:PATH` or `env:NAME`.
     pub denied: Vec<String>,
+    /// Identifier of the run of the call, as [`Builder::run_id`](crate::Builder::run_id) sets it.
+    pub run: String,
     /// Arguments of the call as the record represents them, an object with `json`, `text`, `cut` or only `bytes`; null if
     /// the record has none.
     pub arguments: Value,
@@ -51,6 +53,8 @@ struct Fields {
     granted: Vec<String>,
     #[serde(default)]
     denied: Vec<Denied>,
+    #[serde(default)]
+    run: String,
     #[serde(default)]
     arguments: Value,
 }
@@ -128,7 +132,7 @@ impl Iterator for LogRecords {
 /// Returns the record in a line, if it is one and of the selected day.
 fn entry(folder: &Path, position: Position, line: &[u8], day: Option<Day>) -> Option<LogEntry> {
     let text = std::str::from_utf8(line).ok()?;
-    let Fields { ts, tool, outcome, ms, granted, denied, arguments } = read(text)?;
+    let Fields { ts, tool, outcome, ms, granted, denied, run, arguments } = read(text)?;
     day.is_none_or(|day| ts.starts_with(&day.to_string())).then(|| LogEntry {
         file: folder.join(position.day.file_name()),
         line: position.line,
@@ -139,6 +143,7 @@ fn entry(folder: &Path, position: Position, line: &[u8], day: Option<Day>) -> Op
         ms,
         granted,
         denied: denied.into_iter().map(|denied| denied.capability).collect(),
+        run,
         arguments,
     })
 }

@@ -10,6 +10,7 @@ use toolcrib::policy::Pattern;
 use crate::audit_facts::{CallSelection, arguments, day};
 use crate::options::{AuditLog, count};
 use crate::render;
+use crate::runs::RunStore;
 
 use super::note_beginning;
 
@@ -18,6 +19,7 @@ Examples:
   toolcrib audit show --last 20
   toolcrib audit show --day yesterday --tool 'fs_*'
   toolcrib audit show --outcome denied
+  toolcrib audit show --run 7k3md-x0q9a
   toolcrib audit show --day 2026-03-01 --json | jq -s 'map(.cpuMs) | add'
 
 Days are in UTC. With --json, each line is a record as written in the log. Lines that are no records \
@@ -39,6 +41,9 @@ pub(super) struct Args {
     /// Only calls with this outcome
     #[arg(long, value_name = "NAME", value_parser = outcome())]
     outcome: Option<Outcome>,
+    /// Only calls of this run: its identifier, as `toolcrib runs list` shows it, or as it is in a record
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
     /// Only calls on this UTC day: `YYYY-MM-DD`, `today` or `yesterday`
     #[arg(long, value_name = "DAY", value_parser = day)]
     day: Option<Day>,
@@ -59,7 +64,12 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let records = audit::records(folder)?;
     let records = args.day.into_iter().fold(records, audit::LogRecords::of);
-    let selection = CallSelection { tool: args.tool.clone(), outcome: args.outcome, text: None };
+    let selection = CallSelection {
+        tool: args.tool.clone(),
+        outcome: args.outcome,
+        run: args.run.as_deref().map(run_id),
+        text: None,
+    };
     let is_selected = |entry: &Result<LogEntry, _>| entry.as_ref().map_or(true, |entry| selection.includes(entry));
     if args.json && args.last.is_none() {
         let mut has_any = false;
@@ -80,6 +90,11 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         render::print(&render::table(HEADINGS, rows.into_iter()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the identifier of a run as records have it, however a person typed it.
+fn run_id(typed: &str) -> String {
+    RunStore::parse(typed).unwrap_or_else(|_| typed.to_owned())
 }
 
 /// Returns all selected records or the last ones, oldest first, each as the part that is printed.

@@ -111,11 +111,11 @@ impl AgentOptions {
         }
     }
 
-    /// Opens the tools for the command `name`, and with `has_folders` the folders of records and media. The stored approvals are
-    /// those of `terminal`.
+    /// Opens the tools for the run `id` of the command `name`, and with `has_folders` the folders of records and media. The stored
+    /// approvals are those of `terminal`.
     pub(crate) fn open(
         &self,
-        name: &str,
+        (name, id): (&str, &str),
         settings: &Settings,
         terminal: Arc<TerminalApprover>,
         (is_scripted, is_json): (bool, bool),
@@ -132,7 +132,7 @@ impl AgentOptions {
         let (model, abilities) = (options.model.clone(), options.abilities());
         let budget = options.budget.clone();
         let all = |builder: Builder| {
-            let builder = builder.application(name, Map::from_iter([("model".to_owned(), json!(model))]));
+            let builder = builder.run_id(id).application(name, Map::from_iter([("model".to_owned(), json!(model))]));
             let builder = with(self.keep.keep_apart(door.attach(builder)));
             let builder = self.model.script.iter().fold(builder, Builder::protect).observer(budget);
             builder.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities)
@@ -155,7 +155,7 @@ impl AgentOptions {
             return with(builder).build().context("cannot run without tools");
         }
         let runtime = sources.runtime_asking(terminal, settings.tool_timeout.value, settings.secrets(), with)?;
-        sources.trust.hint(&runtime, None);
+        sources.hint_untrusted(&runtime, None);
         Ok(runtime)
     }
 
@@ -167,15 +167,15 @@ impl AgentOptions {
         }
     }
 
-    /// Creates the keeper of the run, if it is kept.
+    /// Creates the keeper of the run with this identifier, if it is kept.
     pub(crate) fn keeper(
         &self,
-        earlier: Option<EarlierRun>,
+        (earlier, id): (Option<EarlierRun>, String),
         settings: &Settings,
         runtime: &Runtime,
         names: (&str, &str),
     ) -> anyhow::Result<Option<Keeper>> {
-        self.keep.keeper(earlier, &self.sources, settings.secrets(), runtime, names)
+        self.keep.keeper(earlier, id, &self.sources, settings.secrets(), runtime, names)
     }
 
     fn request_options(&self, settings: &Settings, is_scripted: bool, is_json: bool) -> anyhow::Result<RequestOptions> {

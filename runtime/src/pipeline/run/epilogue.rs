@@ -50,7 +50,7 @@ pub(super) fn answered_bytes(usage: &Usage) -> usize {
 }
 
 /// Number of refusals at the start of a run, to find the failures that a refusal explains.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct RefusalsBefore(usize);
 
 impl RefusalsBefore {
@@ -59,11 +59,28 @@ impl RefusalsBefore {
         Self(usage.refusals().len())
     }
 
-    /// Returns `error` as denied if it has no details of its own and a refusal preceded it.
+    /// Returns the failure of a tool as denied if a refusal explains it, whatever the tool reports: one of a service, of its
+    /// latest request, or of a path that its message names.
     pub(super) fn explain(self, error: ToolError, usage: &Usage) -> ToolError {
-        let has_no_details = matches!(error.outcome, Outcome::Failed | Outcome::Trap) && error.json.is_none();
-        denied_if(has_no_details && usage.refusals().len() > self.0, error)
+        if !matches!(error.outcome, Outcome::Failed | Outcome::Trap | Outcome::Upstream) {
+            return error;
+        }
+        // An error without details gets its cause from the request later.
+        let has_own_words = error.json.is_some() || error.outcome == Outcome::Upstream;
+        let is_refused = usage.refusals().len() > self.0
+            || has_own_words && usage.requests().is_latest_denied()
+            || usage.denials().iter().any(|(_, path)| names(&error.message, path));
+        denied_if(is_refused, error)
     }
+}
+
+/// Returns `true` if a message has a path that is no part of a longer word.
+fn names(message: &str, path: &str) -> bool {
+    let is_inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    !path.is_empty()
+        && message.match_indices(path).any(|(start, path)| {
+            !message[..start].ends_with(is_inside) && !message[start + path.len()..].starts_with(is_inside)
+        })
 }
 
 /// Returns `error` as denied if a refusal `explains` it.

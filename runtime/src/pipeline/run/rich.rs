@@ -19,7 +19,7 @@ use crate::sandbox::{Answer as RichAnswer, GuestFailure, GuestInput, GuestOutput
 use crate::schema;
 use crate::tool::Limits;
 
-use super::epilogue::{answered_bytes, denied_if, finish, refuse_leak};
+use super::epilogue::{RefusalsBefore, answered_bytes, finish, refuse_leak};
 use super::parts::show_while;
 use super::wasi_extras::wasi_extras;
 use super::{Answer, RunInput};
@@ -62,7 +62,6 @@ pub(super) async fn run(
         show_while(&mut parts, recorder, unless_cancelled(scope.turn, pin!(run))).await?;
     let log = recorder.decode(log);
     let ended = finish(ended, &log, scope, recorder, |_, recorder| answered_bytes(&recorder.usage))?;
-    let refused = !usage.refusals().is_empty();
     let presentation = match rich.exports.present {
         true => {
             let deadline = limits.deadline.saturating_sub(since.elapsed());
@@ -77,7 +76,7 @@ pub(super) async fn run(
         false => None,
     };
     let answer = map(pipeline, ended, presentation, recorder)?;
-    Ok(answer.map_err(|error| denied_if(refused, error)))
+    Ok(answer.map_err(|error| RefusalsBefore::default().explain(error, &usage)))
 }
 
 /// Prepares the tool, once for a session.

@@ -56,7 +56,8 @@ pub(crate) async fn authorize(
             return Ok(());
         }
         RuleDecision::Ask(rules) => {
-            let applies = |rule: &&Arc<Rule>| rule.applies_where(pipeline.approver.as_ref().is_some_and(|it| it.can_answer()));
+            let applies =
+                |rule: &&Arc<Rule>| rule.applies_where(pipeline.approver.as_ref().is_some_and(|it| it.can_answer()));
             let question = |rule: &Arc<Rule>| Decision::new(Behavior::Ask, Reason::Rule, rule.to_string());
             rules.iter().filter(applies).map(question).collect()
         }
