@@ -9,6 +9,8 @@ mod asking;
 mod dead;
 mod elsewhere;
 mod hints;
+#[cfg(unix)]
+mod limited;
 #[cfg(target_os = "linux")]
 mod mode;
 mod pending;

@@ -28,7 +28,9 @@ use toolcrib::tool::SiblingFailure;
 use crate::parse::{duration, size};
 use crate::trust::{Subject, Trusted};
 
-pub(crate) use defaults::{is_of_project, origin_of, project_of, repair_of, with_defaults};
+pub(crate) use defaults::{
+    is_lasting, is_of_project, origin_of, project_of, repair_of, untrusted_file_with, with_defaults,
+};
 pub(crate) use edit::{Change, path_of};
 pub(crate) use key::{Key, Merge, find};
 pub(crate) use layer::{HOST_LAYERS, Layer, LayerKind, Setting, SettingsText, shown};

@@ -18,6 +18,7 @@ mod console;
 mod door;
 mod event_stream;
 mod failure_place;
+mod file_version;
 mod help;
 mod http;
 mod http_server;
@@ -137,7 +138,8 @@ impl Cli {
             help::prepare(command, std::env::args_os())
         };
         let parse = |command: clap::Command| {
-            command.try_get_matches().unwrap_or_else(|error| help::advise(error, first.as_deref()).exit())
+            let arguments = options::with_home(std::env::args_os());
+            command.try_get_matches_from(arguments).unwrap_or_else(|error| help::advise(error, first.as_deref()).exit())
         };
         let given = parse(define());
         config::use_profile(given.get_one::<String>("profile").cloned());

@@ -50,9 +50,9 @@ pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE
 use denials::denials;
 use folders::state_folder;
 pub(crate) use folders::user_folders;
-pub(crate) use folders::{bundles_folder, home_folder, mcp_tokens};
-pub(crate) use limited::{one_folder, split as split_selection};
+pub(crate) use folders::{bundles_folder, home_folder, mcp_tokens, with_home};
 pub(crate) use installation::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
+pub(crate) use limited::{one_folder, split as split_selection, split_destination};
 use permissions::Permissions;
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use registries::{RegistryOptions, SourceRegistries};
@@ -315,7 +315,9 @@ impl Sources {
 
     pub(crate) fn policy(&self, config: &Config) -> anyhow::Result<Policy> {
         let located = |permission| self.located(permission);
-        let allowed = self.permissions.allow_in(Policy::default(), project_of, located);
+        let allowed = self.permissions.allow_in(Policy::default(), project_of, |permission| {
+            Self::is_there(&permission).then(|| self.bound_to_content(located(permission)))
+        });
         let of_client = self.client.iter().flat_map(|client| client.permissions.allowed()).map(located);
         let allowed = of_client.fold(allowed, Policy::allow);
         let configured = denials(config)?.into_iter().map(|(permission, _)| permission);

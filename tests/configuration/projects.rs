@@ -80,12 +80,15 @@ fn empty_lists_of_a_strangers_file_take_nothing_away() {
         &crib,
         "[allow]\nread = [\"./work\"]\n[sources]\ntools = [\"./tools.json\"]\n[run]\ntags = [\"mine\"]\n",
     );
-    let before = granted(&crib, &[]);
+    let source = toolcrib::policy::review(&crib.path("tools.json")).unwrap().digest;
+    let trust = format!("--trust={source}");
+    assert_eq!(granted(&crib, &[]), "[]", "settings grant an untrusted source nothing");
+    let before = granted(&crib, &[&trust]);
     assert!(before.contains("work"), "{before}");
     write_project(&crib, "[allow]\nread = []\n[sources]\ntools = []\n[run]\ntags = []\n[deny]\nread = []\n");
-    assert_eq!(granted(&crib, &[]), before);
+    assert_eq!(granted(&crib, &[&trust]), before);
     page.run(&crib, &["config", "explain", "allow.read"]);
-    page.run(&crib, &["list"]);
+    page.run(&crib, &["list", &trust]);
     crib.trusts = true;
     assert_eq!(granted(&crib, &[]), "[]", "an empty list of a trusted file takes the grants away");
     page.matches("config/empty-lists");

@@ -197,6 +197,57 @@ fn a_folder_of_a_file_that_does_not_exist_names_the_file() {
     write_user(&crib, "[allow]\nread = [\"./missing\"]\n");
     page.run(&crib, &["list"]);
     let (detail, fix) = doctor(&crib);
-    assert!(detail.starts_with("fail ") && fix.contains("`toolcrib config unset allow.read`"), "{detail} {fix}");
+    assert!(detail.starts_with("warn ") && fix.contains("`toolcrib config unset allow.read`"), "{detail} {fix}");
     page.matches("config/missing-folder");
+}
+
+#[test]
+fn a_missing_folder_of_settings_breaks_no_command_and_one_of_an_option_does() {
+    let page = Page::new();
+    let crib = Crib::with_guests(&["echo"]);
+    write_user(&crib, "[allow]\nread = [\"/nope\", \"./work\"]\nwrite = [\"~/none\"]\n");
+    page.run(&crib, &["call", "echo", "{}"]);
+    assert!(crib.run(&["list"]).stdout.contains("/work"), "the others are granted");
+    page.run(&crib, &["call", "echo", "{}", "--allow-write=/nope"]);
+    page.matches("config/missing-folders");
+}
+
+#[test]
+fn an_empty_variable_removes_no_policy_of_the_system() {
+    let crib = Crib::with_guests(&["echo"]);
+    let explained =
+        |value: &str| Ran::of(crib.toolcrib(&["config", "explain"]).env("TOOLCRIB_SYSTEM_CONFIG", value)).stdout;
+    let system = |text: &str| text.lines().find(|line| line.starts_with("system")).unwrap_or_default().to_owned();
+    assert!(system(&explained("other.toml")).contains("other.toml"));
+    let place = system(&explained(""));
+    assert!(place.contains("config.toml"), "{place}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_mark_of_the_home_directory_is_a_path_in_each_option() {
+    let crib = Crib::with_guests(&["echo"]);
+    fs::create_dir(crib.path("home/docs")).unwrap();
+    fs::copy(crib.path("tools.json"), crib.path("home/docs/tools.json")).unwrap();
+    fs::create_dir_all(crib.path("home/docs/tools/bin")).unwrap();
+    fs::copy(crib.path("tools/bin/echo.wasm"), crib.path("home/docs/tools/bin/echo.wasm")).unwrap();
+    let listed = |flags: &[&str]| crib.run(&[&["list", "--json"], flags].concat()).stdout;
+    for flag in ["--allow-read=~/docs", "--allow-write=echo:~/docs", "--allow-read=work,~/docs"] {
+        assert!(listed(&["--tools=tools.json", flag]).contains("/home/docs\""), "{flag}");
+    }
+    assert!(listed(&["--tools=~/docs/tools.json"]).contains("/home/docs/tools.json"));
+    let ran = crib.run(&["list", "--allow-read=~other"]);
+    assert!(ran.stderr.contains("~other"), "the home directory of another user: {ran:?}");
+}
+
+#[test]
+fn a_model_that_only_an_untrusted_file_names_is_reported() {
+    let page = Page::new();
+    let mut crib = Crib::with_guests(&["echo"]);
+    crib.trusts = false;
+    write_project(&crib, "[model]\nname = \"small\"\nbase_url = \"http://127.0.0.1:1/v1\"\n");
+    page.run(&crib, &["run", "hi"]);
+    write_project(&crib, "[limits]\nmax_memory = \"64MiB\"\n");
+    page.run(&crib, &["run", "hi"]);
+    page.matches("config/ignored-model");
 }

@@ -275,3 +275,41 @@ fn a_program_is_given_so_many_arguments_and_bytes_of_them() {
         assert_eq!(line["receipt"]["executed"], Value::Null);
     }
 }
+
+#[test]
+fn a_program_that_a_script_names_is_granted_by_trust_and_by_a_flag_and_by_nothing_else() {
+    let script = "---
+capabilities: { exec: [echo] }
+parameters: { command: { type: string } }
+script: |
+  def run(args):
+      return exec.run(args[\"command\"], [], stdin=\"{}\")[\"stdout\"]
+---
+# runs
+Runs a program.
+";
+    let mut crib = project(&[(".harness/tools/runs.md", script)]);
+    crib.trusts = false;
+    for name in ["echo", "env_dump"] {
+        write(&crib, &format!(".harness/bin/{name}.wasm"), fs::read(guest(name)).expect("the guest was built"));
+    }
+    let digest = toolcrib::policy::review(&crib.path(".harness")).unwrap().digest;
+    let trust = format!("--trust={digest}");
+    let call = |command: &str, flags: &[&str]| crib.call("runs", &json!({ "command": command }), flags);
+    for (command, flags, outcome) in [
+        ("echo", &[][..], "denied"),
+        ("echo", &["--allow-exec=echo"], "ok"),
+        ("echo", &["--allow-exec=runs:echo"], "ok"),
+        ("echo", &["--allow-exec=other:echo"], "denied"),
+        ("echo", &[&trust], "ok"),
+        ("env_dump", &[&trust], "denied"),
+        ("env_dump", &[&trust, "--allow-exec"], "denied"),
+        ("echo", &[&trust, "--deny-exec"], "denied"),
+        ("echo", &[&trust, "--deny-exec=e*"], "denied"),
+    ] {
+        let line = call(command, flags);
+        assert_eq!(line["receipt"]["outcome"], outcome, "{command} {flags:?}: {line}");
+    }
+    let granted = call("echo", &[&trust])["receipt"]["granted"].clone();
+    assert_eq!(granted, json!(["exec:echo"]), "what is granted is what the call may do");
+}

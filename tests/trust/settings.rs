@@ -99,3 +99,53 @@ fn a_file_that_the_user_names_is_their_own() {
     let ran = crib.run(&["call", "echo", "{}", "--config", "toolcrib.toml"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
 }
+
+/// Permissions that settings grant a tool of the manifest.
+fn granted(crib: &Crib, flags: &[&str]) -> usize {
+    let ran = crib.run(&[&["list", "--json"], flags].concat());
+    let listed: serde_json::Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    listed[0]["granted"].as_array().unwrap().len()
+}
+
+#[test]
+fn what_settings_allow_reaches_no_source_that_changed_after_its_trust() {
+    let page = Page::new();
+    let crib = crib("[allow]\nread = [\"work\"]\nenv = [\"LANG\"]\n");
+    let trust = |path: &str, digest: &str| {
+        let ran = crib.run(&["trust", path, &format!("--trust={digest}")]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    };
+    let source_digest = || toolcrib::policy::review(&crib.path("tools.json")).unwrap().digest;
+    trust("toolcrib.toml", &source::digest(&fs::read(crib.path("toolcrib.toml")).unwrap()));
+    assert_eq!(granted(&crib, &[]), 0, "nobody trusts the source");
+    assert_eq!(granted(&crib, &["--tools=tools.json"]), 1, "the command line names it");
+    assert_eq!(granted(&crib, &["--tools=./work/../tools.json"]), 1);
+    trust("tools.json", &source_digest());
+    assert_eq!(granted(&crib, &[]), 1);
+    // A program, an entry or a description: each change ends it until the next review.
+    let manifest = fs::read_to_string(crib.path("tools.json")).unwrap();
+    for change in ["program", "entry"] {
+        match change {
+            "program" => crib.install(&crate::crib::guest("empty"), "echo"),
+            _ => fs::write(crib.path("tools.json"), manifest.replace("\"echo\",", "\"echo2\",")).unwrap(),
+        }
+        assert_eq!(granted(&crib, &[]), 0, "{change}");
+        page.run(&crib, &["list"]);
+        assert_eq!(granted(&crib, &["--allow-read=work"]), 1, "{change}: a flag is for this command");
+        trust("tools.json", &source_digest());
+        assert_eq!(granted(&crib, &[]), 1, "{change}");
+    }
+    page.matches("trust/bound-to-content");
+}
+
+#[test]
+fn settings_of_the_user_reach_no_stranger_and_a_named_file_does() {
+    let crib = crib("");
+    fs::create_dir_all(crib.path("home/.config/toolcrib")).unwrap();
+    fs::write(crib.path("home/.config/toolcrib/config.toml"), "[allow]\nread = [\"./work\"]\n").unwrap();
+    assert_eq!(granted(&crib, &[]), 0);
+    fs::remove_file(crib.path("home/.config/toolcrib/config.toml")).unwrap();
+    fs::write(crib.path("mine.toml"), "[allow]\nread = [\"work\"]\n").unwrap();
+    assert_eq!(granted(&crib, &["--config=mine.toml"]), 1);
+}

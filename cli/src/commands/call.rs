@@ -139,7 +139,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         Err(_) if args.sources.mend_builtin()? => build(),
         built => built,
     }?;
-    args.sources.trust.hint(&runtime, Some(&args.name));
+    args.sources.hint_untrusted(&runtime, Some(&args.name));
     staleness::warn(runtime.tool(&args.name));
     // Compiled ahead so that the receipt covers only the call; the call itself reports a program that cannot be compiled.
     let ready = async { (runtime.prepare(&args.name).await, runtime.prepare_hooks().await) };

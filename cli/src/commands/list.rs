@@ -48,7 +48,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.sources.fetch().await?;
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
     args.sources.hint_builtin();
-    args.sources.trust.hint(&runtime, None);
+    args.sources.hint_untrusted(&runtime, None);
     let names = names_for_clients(&runtime);
     if args.json {
         let listed =

@@ -93,6 +93,19 @@ pub(crate) fn is_of_project(option: &str) -> bool {
     origin(option).is_some_and(|origin| origin.kind == LayerKind::Project)
 }
 
+/// Returns the settings file that has a key and is ignored because nobody trusts it.
+pub(crate) fn untrusted_file_with(key: &str) -> Option<PathBuf> {
+    let loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut ignored = loaded.as_ref()?.layers.all().iter().filter(|layer| !layer.is_trusted);
+    Some(ignored.find(|layer| layer.settings.iter().any(|setting| setting.name == key))?.path.clone())
+}
+
+/// Returns `true` if a settings file that applies without being named gave the value of an option, so that it lasts while sources
+/// change.
+pub(crate) fn is_lasting(option: &str) -> bool {
+    origin(option).is_some_and(|origin| origin.kind != LayerKind::Named)
+}
+
 /// Returns the folder of the project whose file grants the paths of an option; they lie in it.
 pub(crate) fn project_of(option: &str) -> Option<&'static Path> {
     origin(option)?.project.as_deref()

@@ -6,7 +6,7 @@ use toolcrib::policy::{Pattern, PatternError};
 use toolcrib::tool::{Destination, Glob};
 
 use super::path::PathRule;
-use crate::options::split_selection;
+use crate::options::{split_destination, split_selection};
 use crate::parse::{MAX_COUNT, approval_wait, duration, name_server, not_allowed, size};
 
 /// Name of a key that stands for any name.
@@ -177,7 +177,7 @@ const GLOB: Kind = Kind::Text {
 const HOST: Kind = Kind::Text {
     wanted: "a destination as text, such as \"api.example.com\", or \"*\"",
     pattern: ANY_TEXT,
-    check: |text| Destination::parse_list(split_selection(text).1).map(drop).map_err(|error| error.to_string()),
+    check: |text| Destination::parse_list(split_destination(text).1).map(drop).map_err(|error| error.to_string()),
 };
 const ADDRESS: Kind = Kind::Text {
     wanted: "an address as text, such as \"192.0.2.53\"",

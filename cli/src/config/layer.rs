@@ -132,7 +132,9 @@ impl Layer {
             let project = path::project(&self.path).with_context(place)?;
             let real = |item: &Value| match item.as_str().unwrap_or_default() {
                 all if all == path::ALL && setting.key.name == "hooks" => Ok(all.to_owned()),
-                text => path::confined(*rule, &project, &self.path, text).map(|path| path.to_string_lossy().into_owned()),
+                text => {
+                    path::confined(*rule, &project, &self.path, text).map(|path| path.to_string_lossy().into_owned())
+                }
             };
             let paths = items.iter().map(real).collect::<Result<Vec<_>, _>>();
             let paths = paths.map_err(wrong)?;

@@ -45,8 +45,9 @@ pub(crate) fn user_file() -> Option<PathBuf> {
 
 /// Returns the system's file, which need not exist; `None` if the system has no place for it.
 pub(crate) fn system_file() -> Option<PathBuf> {
-    match std::env::var_os(SYSTEM_VARIABLE) {
-        Some(path) => Some(PathBuf::from(path)).filter(|path| !path.as_os_str().is_empty()),
+    // An empty variable names no other place: the policy of an administrator would go without a word.
+    match std::env::var_os(SYSTEM_VARIABLE).filter(|path| !path.is_empty()) {
+        Some(path) => Some(PathBuf::from(path)),
         None => Some(place::system_folder()?.join(FILE_NAME)),
     }
 }

@@ -53,7 +53,11 @@ impl AgentApprover {
             }
         });
         let waiting = pending.as_ref().zip(max_wait).map(|(calls, max_wait)| Waiting::new(calls, max_wait));
-        Self { pending: pending.map(|calls| PendingApprover::new(calls, approvals, "", leave_open)), waiting, answers_elsewhere }
+        Self {
+            pending: pending.map(|calls| PendingApprover::new(calls, approvals, "", leave_open)),
+            waiting,
+            answers_elsewhere,
+        }
     }
 
     async fn answer(&self, request: ApprovalRequest<'_>) -> ApprovalAnswer {

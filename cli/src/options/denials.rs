@@ -8,8 +8,8 @@ use toolcrib::tool::{Service, ServiceKind};
 
 use crate::config::{Config, ConfiguredDenial};
 
-use super::limited::{self, Limited, one_folder};
 use super::hooks;
+use super::limited::{self, Limited, one_folder};
 use super::permissions::denied_folder;
 
 /// Returns the denials of settings files, each with its key and its file.

@@ -2,6 +2,7 @@
 
 #[cfg(not(windows))]
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::mcp::Tokens;
@@ -79,6 +80,34 @@ pub(crate) fn mcp_tokens() -> anyhow::Result<Tokens> {
     state_folder("tokens.json").map(Tokens::file).ok_or_else(no_home)
 }
 
+/// Names the home directory in the options of a command line: a shell replaces a `~` at the start of an argument, and leaves that of
+/// `--tools=~/crib` as it is. Arguments after `--` stay.
+pub(crate) fn with_home(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut is_option = true;
+    let named = |argument: OsString| {
+        is_option &= argument != "--";
+        let text = argument.to_str().filter(|text| is_option && text.starts_with("--"));
+        let Some((name, value)) = text.and_then(|text| text.split_once('=')) else { return argument };
+        match in_home(value) {
+            Some(path) => {
+                let mut named = OsString::from(format!("{name}="));
+                named.push(path);
+                named
+            }
+            None => argument,
+        }
+    };
+    arguments.into_iter().map(named).collect()
+}
+
+/// Returns the path that a text means by `~` or `~/` at its start; `None` if it has neither, or nobody has a home directory.
+pub(crate) fn in_home(text: &str) -> Option<PathBuf> {
+    match text.strip_prefix('~')? {
+        "" => home_folder(),
+        below => home_folder().zip(below.strip_prefix('/')).map(|(home, below)| home.join(below)),
+    }
+}
+
 /// Returns the user's home folder.
 #[cfg(not(windows))]
 pub(crate) fn home_folder() -> Option<PathBuf> {
@@ -89,4 +118,21 @@ pub(crate) fn home_folder() -> Option<PathBuf> {
 #[cfg(windows)]
 pub(crate) fn home_folder() -> Option<PathBuf> {
     known_folder::profile()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_home_directory_is_named_in_values_of_options() {
+        let home = home_folder().unwrap().display().to_string();
+        let given =
+            ["x", "--tools=~/crib", "--media=~", "--text=a~/b", "--name=~ada", "~/x", "-o=~/x", "--", "--tools=~/y"];
+        let wanted =
+            ["x", &format!("--tools={home}/crib"), &format!("--media={home}"), "--text=a~/b", "--name=~ada", "~/x"];
+        let expanded = with_home(given.map(OsString::from));
+        assert_eq!(expanded[..6], wanted.map(OsString::from));
+        assert_eq!(expanded[6..], ["-o=~/x", "--", "--tools=~/y"].map(OsString::from));
+    }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toolcrib::policy::{Permission, ToolSelection};
 use toolcrib::tool::{Destination, Glob};
 
-use super::folders::home_folder;
+use super::folders::in_home;
 
 /// Separator of a selection and its value.
 const SEPARATOR: char = ':';
@@ -82,17 +82,26 @@ pub(super) fn globs(text: &str) -> Result<Limited<Glob>, String> {
 
 /// Parses destinations, in which a comma may also separate methods.
 pub(super) fn destinations(text: &str) -> Result<Limited<Destination>, String> {
-    Limited::parse(text, Destination::parse_list)
+    let values = split_destination(text).1;
+    match values.len() == text.len() {
+        true => Destination::parse_list(text)
+            .map(|values| Limited { tools: None, values })
+            .map_err(|error| error.to_string()),
+        false => Limited::parse(text, Destination::parse_list),
+    }
+}
+
+/// Splits a value like [`split`]. Names of tools with a dot would be hosts with a wrong port.
+pub(crate) fn split_destination(text: &str) -> (&str, &str) {
+    match split(text) {
+        (names, _) if names.contains('.') && !names.starts_with(SOURCE) => ("", text),
+        parts => parts,
+    }
 }
 
 /// Returns a folder of the command line. A shell leaves `~` after `=` as it is.
 fn folder(text: &str) -> PathBuf {
-    let below_home = if text == "~" { Some("") } else { text.strip_prefix("~/") };
-    match below_home.zip(home_folder()) {
-        Some(("", home)) => home,
-        Some((rest, home)) => home.join(rest),
-        None => text.into(),
-    }
+    in_home(text).unwrap_or_else(|| text.into())
 }
 
 /// Splits a value into its selection with the separator, which may be empty, and the rest.
@@ -115,9 +124,16 @@ fn end_of_source(source: &str) -> Option<usize> {
 /// Returns `true` if the text before a separator can only be names of tools: it is no drive, no scheme, and no host with a port.
 fn is_selection(names: &str, value: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || "_-.*?".contains(c);
-    let is_port = !value.is_empty() && value.chars().all(|c| c.is_ascii_digit());
+    // A list of destinations may follow the first port.
+    let port = value.split(',').next().unwrap_or_default();
+    let is_port = !port.is_empty() && port.chars().all(|c| c.is_ascii_digit());
     let is_path = names.len() == 1 && names != "*" || names.starts_with('.');
-    names.chars().all(is_name) && !names.is_empty() && !is_path && !is_port && !value.starts_with(':') && !value.starts_with("//")
+    names.chars().all(is_name)
+        && !names.is_empty()
+        && !is_path
+        && !is_port
+        && !value.starts_with(':')
+        && !value.starts_with("//")
 }
 
 fn selection(prefix: &str) -> Result<ToolSelection, String> {
@@ -132,6 +148,7 @@ fn selection(prefix: &str) -> Result<ToolSelection, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::home_folder;
 
     #[test]
     fn a_value_starts_with_the_tools_that_it_is_for() {
@@ -150,9 +167,28 @@ mod tests {
             assert_eq!(split(text), (prefix, value), "{text}");
         }
         for text in [
-            "docs", "./a:b", "../a:b", "/srv/a:b", r"C:\docs", "C:docs", "localhost:8080", "*.example.com:443", "*:443",
-            "http://example.com", "https://example.com:8443", "[::1]:80", "fe80::1", "10.0.0.0/8:443", "GET host:80",
-            "GET,HEAD host:80", "maps@maps.example.com:8443#query:key", "*", "", ":docs", "@builtin",
+            "docs",
+            "./a:b",
+            "../a:b",
+            "/srv/a:b",
+            r"C:\docs",
+            "C:docs",
+            "localhost:8080",
+            "*.example.com:443",
+            "*:443",
+            "http://example.com",
+            "https://example.com:8443",
+            "[::1]:80",
+            "fe80::1",
+            "10.0.0.0/8:443",
+            "GET host:80",
+            "GET,HEAD host:80",
+            "localhost:80,other.example:443",
+            "maps@maps.example.com:8443#query:key",
+            "*",
+            "",
+            ":docs",
+            "@builtin",
         ] {
             assert_eq!(split(text), ("", text), "{text}");
         }

@@ -13,16 +13,14 @@ use super::hooks::HookOptions;
 use super::limited::{Limited, folders, texts};
 use super::network::Destinations;
 use super::secrets::SecretPermissions;
-use super::services::Services;
+use super::services::{Services, allow_flag};
 use super::{ALL, PERMISSIONS};
 
 /// Permissions of tools: allowances, and denials that override them.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Permissions {
-    /// Allow tools to read these folders and everything below them
-    ///
-    /// A value can start with the tools that it is for: `fs_*:docs`, or `@builtin:docs` for those of a source, which is named as
-    /// by --tools. This holds for each --allow-* and --deny-* flag with a value, except for those of hooks.
+    /// Allow tools to read these folders and everything below them; `fs_*:docs` and `@SOURCE:docs` are for these tools alone, and
+    /// each permission with a value can begin so
     #[arg(long, value_name = "DIR", value_parser = folders, help_heading = PERMISSIONS)]
     allow_read: Vec<Limited<PathBuf>>,
     /// Allow tools to read and write these folders and everything below them
@@ -65,15 +63,15 @@ impl Permissions {
             .chain(self.secrets.allowed())
     }
 
-    /// Adds the permissions of the `--allow-*` flags to a policy, each as `located` returns it. `project_of` returns the folder of the project whose file gave
+    /// Adds the permissions of the `--allow-*` flags to a policy, each as `located` returns it, if it returns one. `project_of` returns the folder of the project whose file gave
     /// the value of a flag: no link below it is followed, since its file may be older than the link.
     pub(super) fn allow_in(
         &self,
         policy: Policy,
         project_of: impl Fn(&'static str) -> Option<&'static Path>,
-        located: impl Fn(Permission) -> Permission,
+        located: impl Fn(Permission) -> Option<Permission>,
     ) -> Policy {
-        self.allowed().map(located).fold(policy, |policy, permission| {
+        self.allowed().filter_map(located).fold(policy, |policy, permission| {
             let project = match permission.unlimited() {
                 Permission::Read(path) => project_of("allow-read").filter(|project| path.starts_with(project)),
                 Permission::Write(path) => project_of("allow-write").filter(|project| path.starts_with(project)),
@@ -119,12 +117,28 @@ impl Permissions {
 
     /// Returns `true` if scripts may add tools, which a rule may be about.
     pub(super) fn lets_add_tools(&self) -> bool {
-        self.services.allowed().any(|permission| matches!(permission.unlimited(), Permission::Service(Service::Meta, _)))
+        self.services
+            .allowed()
+            .any(|permission| matches!(permission.unlimited(), Permission::Service(Service::Meta, _)))
     }
 
     /// Allows writing in one more folder.
     pub(super) fn also_write(&mut self, folder: PathBuf) {
         self.allow_write.insert(0, Limited::for_all(folder));
+    }
+}
+
+/// Returns the name of the option that allows a permission.
+pub(super) fn option_of(permission: &Permission) -> &'static str {
+    match permission {
+        Permission::Read(_) => "allow-read",
+        Permission::Write(_) => "allow-write",
+        Permission::Env(_) => "allow-env",
+        Permission::Net(_) => "allow-net",
+        Permission::Secret(_) => "allow-secret",
+        Permission::Service(service, _) => allow_flag(*service),
+        // Permissions for hooks name their source.
+        _ => "",
     }
 }
 
@@ -153,7 +167,7 @@ mod tests {
             ClientOptions::parse(&[option]).unwrap()
         });
         let builds = |options: &ClientOptions, project: Option<&'static Path>| {
-            let policy = options.permissions.allow_in(Policy::default(), |_| project, |permission| permission);
+            let policy = options.permissions.allow_in(Policy::default(), |_| project, Some);
             Runtime::builder(Audit::off()).policy(policy).build().map(drop).map_err(|error| error.to_string())
         };
         let shared: &'static Path = Box::leak(project.clone().into_boxed_path());

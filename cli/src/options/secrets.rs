@@ -70,8 +70,11 @@ impl SecretPermissions {
     /// Warns about each allowed secret that no tool requests.
     pub(super) fn warn_about_unrequested(&self, runtime: &Runtime) {
         let requested: Vec<&SecretRequest> = runtime.grants().flat_map(|(tool, _)| &tool.requested.secrets).collect();
-        let unrequested =
-            self.allow_secret.iter().flat_map(Limited::values).filter(|flag| !requested.iter().any(|request| is_for(flag, request)));
+        let unrequested = self
+            .allow_secret
+            .iter()
+            .flat_map(Limited::values)
+            .filter(|flag| !requested.iter().any(|request| is_for(flag, request)));
         for flag in unrequested {
             let mut flags: Vec<String> =
                 requested.iter().map(|request| format!("`{}`", request.flag_value())).collect();

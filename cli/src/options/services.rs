@@ -68,6 +68,11 @@ const FLAGS: [Help; Service::ALL.len()] = [
     },
 ];
 
+/// Returns the name of the flag that allows a service.
+pub(super) fn allow_flag(service: Service) -> &'static str {
+    FLAGS.iter().find(|help| help.service == service).map_or("", |help| help.flags[0])
+}
+
 impl Services {
     /// Returns the allowed services.
     pub(super) fn allowed(&self) -> impl Iterator<Item = Permission> {

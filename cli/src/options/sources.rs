@@ -1,17 +1,20 @@
 //! Sources of a command: the named ones, or else those of the current folder, or else the built-in tools.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use toolcrib::policy::{Permission, ToolSelection};
+use toolcrib::policy::{Permission, ToolSelection, real_path};
 use toolcrib::source::Diagnostic;
 use toolcrib::{Builder, Runtime};
 
 use crate::builtin;
+use crate::config::{is_lasting, origin_of, repair_of};
 use crate::install::{AvailableBundles, LOCK_FILE, signer_name};
 use crate::render::{self, Advice};
 
 use super::installation::available;
+use super::permissions::option_of;
 use super::{MAX_WARNINGS, Sources};
 
 /// Source used if none is named.
@@ -22,6 +25,9 @@ const HARNESS: [&str; 2] = ["./.harness", "./harness.md"];
 const DISABLED: &str = "; the tool is disabled";
 /// Hint about the built-in tools, once for all runtimes of a server.
 static BUILTIN_HINT: Once = Once::new();
+
+/// Warning about a missing folder of a settings file, once for all runtimes of a server.
+static MISSING_WARNING: Once = Once::new();
 
 impl Sources {
     /// Returns the named sources, or the default source and the installed bundles, or the built-in tools in a folder without
@@ -80,6 +86,38 @@ impl Sources {
         permission.limited_to(ToolSelection::Source(path.unwrap_or(source)))
     }
 
+    /// Limits a permission of a settings file that applies by itself, and so lasts while sources change, to the tools of sources that
+    /// are trusted as they are now, or that the command line names.
+    pub(super) fn bound_to_content(&self, permission: Permission) -> Permission {
+        if !is_lasting(option_of(permission.unlimited())) {
+            return permission;
+        }
+        let named = if origin_of("tools").is_none() { self.tools.clone() } else { Vec::new() };
+        permission.limited_to(ToolSelection::Trusted(named))
+    }
+
+    /// Returns the folders that settings files allow and that are missing, each in words and with the commands that repair it.
+    pub(crate) fn missing_folders(&self) -> Vec<(String, &'static str)> {
+        self.permissions.allowed().filter_map(|permission| missing_folder(&permission)).collect()
+    }
+
+    /// Returns `false` for a missing folder of a settings file, with a warning: it would make every command fail, and nothing needs
+    /// to be granted for it.
+    pub(super) fn is_there(permission: &Permission) -> bool {
+        let Some((missing, repair)) = missing_folder(permission) else { return true };
+        MISSING_WARNING.call_once(|| render::warning(&format!("{missing}, so nothing is granted for it; {repair}")));
+        false
+    }
+
+    /// Prints a hint for each untrusted source that is granted less for that reason, or has changed since it was trusted. With a
+    /// tool, only its requests count.
+    pub(crate) fn hint_untrusted(&self, runtime: &Runtime, tool: Option<&str>) {
+        let settings_grant = self.permissions.allowed().any(|it| is_lasting(option_of(it.unlimited())));
+        let is_named = |source: &Path| self.tools.iter().any(|named| source.starts_with(real_path(named)));
+        let reaches = |source: &Path| origin_of("tools").is_none() && is_named(source);
+        self.trust.hint(runtime, tool, |source| settings_grant && !reaches(source));
+    }
+
     /// Prints a hint that the tools are the built-in ones, unless they are named: where the tools are listed, where a
     /// conversation begins, and where a tool is not found.
     pub(crate) fn hint_builtin(&self) {
@@ -127,6 +165,16 @@ impl Sources {
     pub(super) fn installed(&self) -> anyhow::Result<AvailableBundles> {
         if self.tools.is_empty() { available() } else { Ok(AvailableBundles::default()) }
     }
+}
+
+/// Describes the folder of a permission if a settings file allows it and it is missing, with the commands that repair this.
+fn missing_folder(permission: &Permission) -> Option<(String, &'static str)> {
+    let option = option_of(permission.unlimited());
+    let (Permission::Read(path) | Permission::Write(path)) = permission.unlimited() else { return None };
+    let (place, repair) = repair_of(option).filter(|_| is_lasting(option))?;
+    let is_missing = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    let path = render::one_line(&path.to_string_lossy());
+    is_missing.then(|| (format!("{place}: the folder `{path}` does not exist"), repair))
 }
 
 /// `true` if two paths are the same from the current folder.

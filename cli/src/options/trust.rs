@@ -1,11 +1,15 @@
 //! Options for trust in sources and settings: digests for this run, and the records of `toolcrib trust`.
 
 use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
 
+use toolcrib::tool::Trust;
 use toolcrib::{Builder, Runtime};
 
 use crate::render;
-use crate::trust::{Item, TrustRecords, Trusted, is_access, summary};
+use crate::trust::{Item, TrustRecords, Trusted, is_missed, summary};
 
 use super::{PERMISSIONS, state_folder};
 
@@ -49,27 +53,45 @@ impl TrustOptions {
         })
     }
 
-    /// Prints one hint for each source with requests that are not granted because nobody trusts it.
-    /// With a tool, only its requests count. Sources that request no access to anything of the user are left out.
-    pub(crate) fn hint(&self, runtime: &Runtime, tool: Option<&str>) {
+    /// Prints one hint for each untrusted source that is granted less for that reason: requests of its own that the user would
+    /// miss without a hint, or permissions that settings files do not grant its tools (`withheld`). A source that has changed since
+    /// it was trusted is named in any case. With a tool, only its requests count.
+    pub(super) fn hint(&self, runtime: &Runtime, tool: Option<&str>, withheld: impl Fn(&Path) -> bool) {
         let trusted = LazyCell::new(|| self.trusted().unwrap_or_default());
-        for source in runtime.untrusted() {
-            let requests = source.requests.iter().filter(|(name, _)| tool.is_none_or(|tool| tool == name));
-            let requests: Vec<&str> = requests.map(|(_, request)| request.as_str()).collect();
-            if !requests.iter().any(|request| is_access(request)) {
+        let pending: Vec<_> = runtime.untrusted().collect();
+        for source in untrusted_sources(runtime, tool) {
+            let requests =
+                pending.iter().filter(|pending| pending.path == *source).flat_map(|pending| &pending.requests);
+            let mut of_tools: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+            for (name, request) in requests.filter(|(name, _)| tool.is_none_or(|tool| tool == name)) {
+                of_tools.entry(name).or_default().push(request);
+            }
+            let has_changed = trusted.is_on_record(&source);
+            let misses_some = of_tools.values().any(|requests| is_missed(requests, tool.is_some()));
+            let requests: Vec<&str> = of_tools.into_values().flatten().collect();
+            let withheld = withheld(&source);
+            if !has_changed && !misses_some && !withheld {
                 continue;
             }
-            let pending = summary(requests);
-            let path = render::one_line(&render::from_here(&source.path).to_string_lossy());
-            let word = render::shell_path(&source.path);
-            let reason = match trusted.is_on_record(&source.path) {
-                true => "has changed since it was trusted",
-                false => "is not trusted",
-            };
-            render::hint(&format!(
-                "`{path}` {reason}, so nothing is granted that only its trust grants ({pending}); review it with \
-                 `toolcrib trust {word}`"
-            ));
+            let path = render::one_line(&render::from_here(&source).to_string_lossy());
+            let word = render::shell_path(&source);
+            let reason = if has_changed { "has changed since it was trusted" } else { "is not trusted" };
+            let pending =
+                format!("nothing is granted that only its trust grants ({})", summary(requests.iter().copied()));
+            let effects = [
+                withheld.then_some("settings files grant its tools nothing"),
+                (!requests.is_empty()).then_some(pending.as_str()),
+            ];
+            let effects: Vec<&str> = effects.into_iter().flatten().collect();
+            let effects =
+                if effects.is_empty() { "its statements do not count".to_owned() } else { effects.join(", and ") };
+            render::hint(&format!("`{path}` {reason}, so {effects}; review it with `toolcrib trust {word}`"));
         }
     }
+}
+
+/// Returns the sources of untrusted tools, or of one tool.
+fn untrusted_sources(runtime: &Runtime, tool: Option<&str>) -> BTreeSet<Arc<Path>> {
+    let tools = runtime.tools().filter(|it| tool.is_none_or(|tool| it.name == tool));
+    tools.filter(|tool| tool.origin.trust == Trust::Stranger).filter_map(|tool| tool.origin.source.clone()).collect()
 }

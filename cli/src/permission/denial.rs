@@ -28,8 +28,9 @@ pub(crate) fn denial_hints(receipt: &Receipt, has_failed: bool, deny_flags: &Den
     let denied: Vec<&Denial> = receipt.denied.iter().filter(is_relevant).collect();
     // A flag with a value is one that no denial overrides.
     let is_overridden = |denial: &Denial| denial.flag.is_none() || has_placeholder(denial);
-    let overriding =
-        |denial: &Denial| is_overridden(denial).then(|| deny_flags.overriding(&receipt.tool, &denial.capability)).flatten();
+    let overriding = |denial: &Denial| {
+        is_overridden(denial).then(|| deny_flags.overriding(&receipt.tool, &denial.capability)).flatten()
+    };
     let mut hinted: Vec<&Denial> = Vec::new();
     for denial in &denied {
         let explains = |other: &&Denial| {

@@ -13,7 +13,7 @@ use crate::render;
 
 pub(crate) use ceiling::ceilings;
 use phrase::foremost;
-pub(crate) use phrase::{is_access, phrases, ranked, summary};
+pub(crate) use phrase::{is_missed, phrases, ranked, summary};
 pub(crate) use record::{TrustRecord, TrustRecords};
 pub(crate) use subject::{Item, Subject};
 

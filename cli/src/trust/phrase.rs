@@ -24,11 +24,16 @@ const KINDS: [(&str, &str); 14] = [
 ];
 
 /// Kinds of requests that give no access to anything of the user: a call that lacks one fails with the flag that allows it.
-const WITHOUT_ACCESS: [&str; 3] = ["model", "cache", "limit"];
+const NAMED_BY_CALLS: [&str; 2] = ["model", "cache"];
+/// Kind of the requests for higher limits.
+const LIMIT: &str = "limit";
 
-/// Returns `true` if a request gives access to something of the user, such as files, variables or hosts.
-pub(crate) fn is_access(request: &str) -> bool {
-    !WITHOUT_ACCESS.contains(&kind(request).0)
+/// Returns `true` if the user would miss requests of one tool without a hint: access to something of theirs, such as files,
+/// variables or hosts, or higher limits if nothing else is requested or the tool is called by itself.
+pub(crate) fn is_missed(requests: &[&str], is_called: bool) -> bool {
+    let is_limit = |request: &&str| kind(request).0 == LIMIT;
+    let is_access = |request: &&str| !is_limit(request) && !NAMED_BY_CALLS.contains(&kind(request).0);
+    requests.iter().any(is_access) || requests.iter().all(is_limit) || is_called && requests.iter().any(is_limit)
 }
 
 /// Formats requests as sentences for a person, the most far-reaching first.

@@ -4,6 +4,7 @@
 mod address;
 mod approval;
 mod approvals;
+mod autostart;
 mod definition;
 mod encodings;
 mod folder;
@@ -34,6 +35,9 @@ pub use crate::tool::names::canonical;
 
 pub use approval::{Approval, ApprovalAnswer, ApprovalRequest, Approver};
 pub use approvals::{Approvals, StoredApproval};
+#[cfg(target_os = "linux")]
+pub(crate) use autostart::MAX_PARENT_NAMES;
+pub use autostart::agent_settings;
 pub(crate) use definition::definition;
 pub use grant::{Folder, Grant};
 pub(crate) use hooks::{HookAccess, source_id};
@@ -42,8 +46,6 @@ pub use location::real_path;
 pub(crate) use location::{Location, Mounts};
 pub use network::Network;
 pub(crate) use network::{FlagHints, Refusal};
-#[cfg(target_os = "linux")]
-pub(crate) use protected::MAX_PARENT_NAMES;
 pub use protected::controlled_by;
 #[cfg(any(target_os = "linux", windows))]
 pub(crate) use protected::lock_moves;
@@ -119,9 +121,8 @@ pub struct Policy {
 impl Policy {
     /// Returns `true` if flags allow any folder.
     pub(crate) fn allows_folders(&self) -> bool {
-        let is_folder = |permission: &Permission| {
-            matches!(permission.unlimited(), Permission::Read(_) | Permission::Write(_))
-        };
+        let is_folder =
+            |permission: &Permission| matches!(permission.unlimited(), Permission::Read(_) | Permission::Write(_));
         self.allowed.iter().any(is_folder)
     }
 

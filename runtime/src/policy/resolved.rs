@@ -124,12 +124,15 @@ impl Allowed {
 
     /// Finds the limits that select none of the tools, each with the name that was probably meant.
     pub(crate) fn unmatched<'a>(&'a self, tools: &'a [Tool]) -> impl Iterator<Item = (String, Option<&'a str>)> {
-        let none = |limited: &&Limited| !tools.iter().any(|tool| limited.tools.denies(tool));
+        // Settings files grant to trusted tools in every folder.
+        let none = |limited: &&Limited| {
+            !matches!(limited.to, ToolSelection::Trusted(_)) && !tools.iter().any(|tool| limited.tools.denies(tool))
+        };
         let all = || tools.iter().map(|tool| tool.name.as_str());
         self.limited.iter().filter(none).map(move |limited| {
             let meant = match &limited.to {
                 ToolSelection::Names(names) => nearest(names.as_str(), all()),
-                ToolSelection::Source(_) => None,
+                ToolSelection::Source(_) | ToolSelection::Trusted(_) => None,
             };
             (limited.to.to_string(), meant)
         })
@@ -182,7 +185,7 @@ impl Allowed {
         let mut writable = Vec::new();
         for permission in &policy.allowed {
             let Permission::Write(path) = permission.unlimited() else { continue };
-            let folder = self.open(policy, path, &written("", path, Access::Write), &[])?;
+            let folder = self.open(policy, path, &written(&prefix(permission), path, Access::Write), &[])?;
             writable.extend(folder.location.identity());
         }
         Ok(writable)
@@ -266,6 +269,14 @@ impl Allowed {
 /// Formats the flag that allows a folder.
 fn written(prefix: &str, path: &Path, access: Access) -> String {
     format!("--allow-{}={prefix}{}", access.as_str(), path.display())
+}
+
+/// Returns the text of the tools to which a permission is limited.
+fn prefix(permission: &Permission) -> String {
+    match permission {
+        Permission::Limited(tools, permission) => format!("{tools}{}", prefix(permission)),
+        _ => String::new(),
+    }
 }
 
 /// Refuses a permission for hooks of some tools: hooks belong to a source.

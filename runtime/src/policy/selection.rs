@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::tool::{Glob, Tool};
+use crate::tool::{Glob, Tool, Trust};
 
 use super::hooks::source_id;
 
@@ -16,6 +16,8 @@ pub enum ToolSelection {
     Names(Glob),
     /// Tools of the source at this path.
     Source(PathBuf),
+    /// Tools of sources that are trusted as they are now, and of the sources at these paths.
+    Trusted(Vec<PathBuf>),
 }
 
 impl ToolSelection {
@@ -24,16 +26,18 @@ impl ToolSelection {
         match self {
             Self::Names(names) => ResolvedSelection::Names(names.clone()),
             Self::Source(path) => ResolvedSelection::Source(source_id(path)),
+            Self::Trusted(named) => ResolvedSelection::Trusted(named.iter().map(|path| source_id(path)).collect()),
         }
     }
 }
 
-/// Writes the selection as the prefix of a permission, such as `fs_*:` or `@./tools.json:`.
+/// Writes the selection as the prefix of a permission, such as `fs_*:` or `@./tools.json:`. The trusted tools have none.
 impl fmt::Display for ToolSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Names(names) => write!(f, "{}:", names.as_str()),
             Self::Source(path) => write!(f, "@{}:", path.display()),
+            Self::Trusted(_) => Ok(()),
         }
     }
 }
@@ -43,6 +47,7 @@ impl fmt::Display for ToolSelection {
 pub(super) enum ResolvedSelection {
     Names(Glob),
     Source(Arc<Path>),
+    Trusted(Vec<Arc<Path>>),
 }
 
 impl ResolvedSelection {
@@ -51,6 +56,9 @@ impl ResolvedSelection {
         match self {
             Self::Names(names) => names.is_match(&tool.name),
             Self::Source(id) => tool.origin.source.as_ref() == Some(id),
+            Self::Trusted(named) => {
+                tool.origin.trust != Trust::Stranger || tool.origin.source.as_ref().is_some_and(|id| named.contains(id))
+            }
         }
     }
 

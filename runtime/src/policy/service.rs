@@ -37,7 +37,7 @@ impl Rights {
         let user = match tool.body {
             Body::Script(_) => {
                 return Self {
-                    services: services(tool, ServiceUser::Script, false, allowed, denied),
+                    services: services(tool, ServiceUser::Script, by_naming && requested.declared, allowed, denied),
                     ..Self::default()
                 };
             }

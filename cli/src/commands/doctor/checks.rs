@@ -179,7 +179,13 @@ fn config(sources: &Sources) -> Finding {
             let files: Vec<String> = config.files.iter().map(|file| file.display().to_string()).collect();
             let shown = format!("{}: {rules}, {masks}", files.join(", "));
             match sources.policy(&config).map(|policy| sources.check_rules(policy, &config.rules)) {
-                Ok(RuleCheck::Checked(warnings)) if warnings.is_empty() => Finding::ok(CHECK, shown),
+                Ok(RuleCheck::Checked(warnings)) if warnings.is_empty() => match sources.missing_folders().first() {
+                    Some((missing, repair)) => {
+                        let text = format!("{shown}; {missing}: nothing is granted for it");
+                        Finding::wrong(CHECK, Status::Warn, text, *repair)
+                    }
+                    None => Finding::ok(CHECK, shown),
+                },
                 Ok(RuleCheck::Checked(warnings)) => {
                     let fix = "correct the name of the tool in the rule, or keep it for the tools of another folder";
                     Finding::wrong(CHECK, Status::Warn, format!("{shown}; {}", warnings.join("; ")), fix)

@@ -114,7 +114,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let sources = args.sources.paths()?.into_iter().filter(|path| !builtin::holds(path)).collect();
     let watched = WatchedSources::of(sources);
     let first = args.publish(observer.clone(), &[])?;
-    args.sources.trust.hint(first.runtime(), None);
+    args.sources.hint_untrusted(first.runtime(), None);
     for (name, own) in first.renamed() {
         render::hint(&format!("clients see `{}` as `{name}`", render::one_line(own)));
     }
@@ -187,7 +187,12 @@ impl Args {
         };
         let parts = Arc::new(ProgressListeners::default());
         let kept = &sources.rules.kept;
-        let approver = Arc::new(AgentApprover::new(kept.pending(), kept.file(), self.wait_approval, self.ask_in == Place::Terminal));
+        let approver = Arc::new(AgentApprover::new(
+            kept.pending(),
+            kept.file(),
+            self.wait_approval,
+            self.ask_in == Place::Terminal,
+        ));
         let runtime = sources.runtime_with(self.timeout, [], |builder| {
             let own = [("states of waiting calls", &self.state_dir), ("key of the server", &self.tls_key)];
             let own = own.into_iter().filter_map(|(label, path)| Some((label, path.as_ref()?)));
