@@ -17,6 +17,9 @@ pub(crate) fn failed(error: Error, doing: &str, registry: &Registry) -> anyhow::
             "check the name and the network; a registry without TLS needs `--plain-http`".to_owned()
         }
         Error::PlainHttp { .. } => "a registry without TLS needs `--plain-http`".to_owned(),
+        Error::PlainHttpCredential { .. } => {
+            "let the token server use TLS, or the host and port of the registry, or remove the credential".to_owned()
+        }
         Error::Stalled { .. } | Error::Slow { .. } | Error::Deadline { .. } | Error::Truncated { .. } => {
             "try again: what has arrived is kept; `--registry-timeout` allows longer pauses".to_owned()
         }

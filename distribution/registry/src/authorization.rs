@@ -148,6 +148,9 @@ impl Session {
         let host = authority(&url);
         let mut fields = vec![("service", service.map(str::to_owned)), ("scope", scope.text())];
         let anonymous = credential.is_none();
+        if !anonymous {
+            self.check_credential(&url)?;
+        }
         let mut headers = HeaderMap::new();
         let reply = match credential {
             Some(Credential::IdentityToken(token)) => {

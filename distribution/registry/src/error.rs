@@ -33,6 +33,14 @@ pub enum Error {
         /// Host and port.
         host: String,
     },
+    /// A credential would be sent without TLS to another server than the registry.
+    #[error(
+        "a credential of the registry would be sent to `{host}` over plain HTTP, and goes so to the registry alone"
+    )]
+    PlainHttpCredential {
+        /// Host and port.
+        host: String,
+    },
     /// The address policy refused an address.
     #[error("`{host}` has the address `{address}`, which the address policy refuses for this purpose: {role:?}")]
     AddressRefused {

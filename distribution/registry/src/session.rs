@@ -107,6 +107,15 @@ impl Session {
         if allowed { Ok(()) } else { Err(Error::PlainHttp { host: authority(url) }) }
     }
 
+    /// Refuses plain HTTP for a credential, except to the registry itself: a registry names its token server, which can be any program
+    /// of the own machine.
+    pub(crate) fn check_credential(&self, url: &Url) -> Result<(), Error> {
+        match url.scheme() == "https" || self.is_own(url) {
+            true => Ok(()),
+            false => Err(Error::PlainHttpCredential { host: authority(url) }),
+        }
+    }
+
     pub(crate) fn remembered(&self, scope: &Scope) -> Option<Authorization> {
         self.authorizations.lock().unwrap_or_else(PoisonError::into_inner).get(scope)
     }

@@ -69,16 +69,18 @@ async fn bearer_registry(realm: String) -> Server {
     .await
 }
 
-async fn token_server() -> Server {
-    Server::start(|request| {
-        let form = String::from_utf8_lossy(&request.body).into_owned();
-        let asked =
-            Request { query: if request.method == "POST" { form } else { request.query.clone() }, ..request.clone() };
-        assert_eq!(asked.parameter("service").as_deref(), Some("reg"));
-        let token = format!("token-{}", STANDARD.encode(asked.parameter("scope").unwrap_or_default()));
-        Reply::new(200).bytes(json!({ "token": token, "expires_in": 300 }).to_string())
-    })
-    .await
+fn token(request: &Request) -> Reply {
+    let form = String::from_utf8_lossy(&request.body).into_owned();
+    let asked =
+        Request { query: if request.method == "POST" { form } else { request.query.clone() }, ..request.clone() };
+    assert_eq!(asked.parameter("service").as_deref(), Some("reg"));
+    let token = format!("token-{}", STANDARD.encode(asked.parameter("scope").unwrap_or_default()));
+    Reply::new(200).bytes(json!({ "token": token, "expires_in": 300 }).to_string())
+}
+
+/// Client with the credentials of a store, which knows the certificate of a token server.
+fn client_of(stored: &Stored, certificate: Vec<u8>) -> Client {
+    builder().credentials(stored.store()).root_certificate(certificate).build().unwrap()
 }
 
 async fn pull(client: &Client, server: &Server) -> Result<(), Error> {
@@ -87,17 +89,17 @@ async fn pull(client: &Client, server: &Server) -> Result<(), Error> {
 
 /// Pulls from a registry, the token server of which answers with `reply`.
 async fn pull_with_token(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Error {
-    let tokens = Server::start(move |_| reply()).await;
-    let registry = bearer_registry(tokens.url("/token")).await;
+    let (tokens, certificate) = Server::start_tls(move |_| reply()).await;
+    let registry = bearer_registry(tokens.secure_url("/token")).await;
     let stored = store_with_password(&registry.address.to_string());
-    let error = pull(&builder().credentials(stored.store()).build().unwrap(), &registry).await.unwrap_err();
+    let error = pull(&client_of(&stored, certificate), &registry).await.unwrap_err();
     assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
     error
 }
 
 #[tokio::test]
 async fn a_token_has_the_least_scope_and_is_kept() {
-    let tokens = token_server().await;
+    let tokens = Server::start(token).await;
     let registry = bearer_registry(tokens.url("/token?x=y")).await;
     let client = client();
     pull(&client, &registry).await.unwrap();
@@ -113,10 +115,10 @@ async fn a_token_has_the_least_scope_and_is_kept() {
 
 #[tokio::test]
 async fn a_password_goes_to_the_token_server_and_not_to_the_registry() {
-    let tokens = token_server().await;
-    let registry = bearer_registry(tokens.url("/token")).await;
+    let (tokens, certificate) = Server::start_tls(token).await;
+    let registry = bearer_registry(tokens.secure_url("/token")).await;
     let stored = store_with_password(&registry.address.to_string());
-    pull(&builder().credentials(stored.store()).build().unwrap(), &registry).await.unwrap();
+    pull(&client_of(&stored, certificate), &registry).await.unwrap();
     assert!(tokens.requests()[0].header("authorization").unwrap().starts_with("Basic "));
     let sent: Vec<_> =
         registry.requests().iter().filter_map(|r| r.header("authorization").map(str::to_owned)).collect();
@@ -125,16 +127,43 @@ async fn a_password_goes_to_the_token_server_and_not_to_the_registry() {
 
 #[tokio::test]
 async fn an_identity_token_is_exchanged_by_a_form() {
-    let tokens = token_server().await;
-    let registry = bearer_registry(tokens.url("/token")).await;
+    let (tokens, certificate) = Server::start_tls(token).await;
+    let registry = bearer_registry(tokens.secure_url("/token")).await;
     let stored = Stored::new(
         &json!({ "auths": { registry.address.to_string(): { "identitytoken": "refresh&me" } } }).to_string(),
     );
-    pull(&builder().credentials(stored.store()).build().unwrap(), &registry).await.unwrap();
+    pull(&client_of(&stored, certificate), &registry).await.unwrap();
     let request = &tokens.requests()[0];
     let form = String::from_utf8(request.body.clone()).unwrap();
     assert_eq!((request.method.as_str(), request.query.as_str()), ("POST", ""));
     assert!(form.contains("grant_type=refresh_token") && form.contains("refresh_token=refresh%26me"), "{form}");
+}
+
+#[tokio::test]
+async fn a_credential_goes_over_plain_http_to_the_registry_alone() {
+    // A program of this machine, which a registry anywhere can name.
+    let elsewhere = Server::start(token).await;
+    let registry = bearer_registry(elsewhere.url("/token")).await;
+    let address = registry.address.to_string();
+    let identity = Stored::new(&json!({ "auths": { address.as_str(): { "identitytoken": "refresh" } } }).to_string());
+    for stored in [store_with_password(&address), identity] {
+        let refused = pull(&builder().credentials(stored.store()).build().unwrap(), &registry).await;
+        assert!(matches!(refused, Err(Error::PlainHttpCredential { .. })), "{refused:?}");
+    }
+    assert!(elsewhere.requests().is_empty());
+    // Its own token server is at the same host and port.
+    let own = Server::start(|request| match (request.path.as_str(), request.header("authorization")) {
+        ("/token", _) => token(request),
+        (_, Some(header)) if header.starts_with("Bearer ") => Reply::new(200).bytes("hello"),
+        _ => {
+            let host = request.header("host").unwrap_or_default();
+            let challenge = format!("Bearer realm=\"http://{host}/token\",service=\"reg\"");
+            Reply::new(401).header("WWW-Authenticate", challenge)
+        }
+    })
+    .await;
+    let stored = store_with_password(&own.address.to_string());
+    pull(&builder().credentials(stored.store()).build().unwrap(), &own).await.unwrap();
 }
 
 #[tokio::test]

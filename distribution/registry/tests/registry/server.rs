@@ -146,6 +146,11 @@ impl Server {
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
+
+    /// URL of a server with TLS.
+    pub(crate) fn secure_url(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.address.port())
+    }
 }
 
 async fn serve(
