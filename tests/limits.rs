@@ -392,3 +392,22 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }
+
+#[test]
+fn a_core_module_has_several_memories_up_to_its_bound() {
+    let crib = Crib::new();
+    let module = |memories: usize| {
+        let more = "(memory 1)".repeat(memories - 1);
+        format!(r#"(module (memory (export "memory") 1) {more} (func (export "_start")))"#)
+    };
+    for (name, memories) in [("two", 2), ("four", 4), ("five", 5)] {
+        crib.install_wat(name, &module(memories));
+    }
+    let entry = |name: &str| json!({"name": name, "command": [format!("./tools/bin/{name}")]});
+    crib.manifest(&json!({"tools": [entry("two"), entry("four"), entry("five")]}));
+    for (name, outcome) in [("two", "ok"), ("four", "ok"), ("five", "bad-component")] {
+        let line = crib.call(name, &json!({}), &[]);
+        assert_eq!(line["receipt"]["outcome"], outcome, "{line}");
+        assert!(!line.to_string().contains("right now"), "no fault of the host: {line}");
+    }
+}

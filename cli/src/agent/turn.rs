@@ -9,6 +9,8 @@ use toolcrib::call::Payload;
 
 /// Maximum length of an identifier accepted from a server, in bytes.
 const MAX_ID_LEN: usize = 256;
+/// Maximum length of the name of a tool in a call, in characters. No tool has a longer one.
+const MAX_NAME_LEN: usize = 256;
 
 /// Reasons for which a model stopped: the token limit, or a content filter.
 pub(crate) const LENGTH: &str = "length";
@@ -113,10 +115,14 @@ impl Identifiers {
         Self { used: used.into_iter().map(str::to_owned).collect(), calls: 0 }
     }
 
-    /// Replaces missing, overlong and duplicate identifiers, and those of the form of nested calls.
+    /// Replaces missing, overlong and duplicate identifiers, and those of the form of nested calls, and cuts overlong names of tools.
     pub(crate) fn settle(&mut self, calls: &mut [Call]) {
         for call in calls {
             self.calls += 1;
+            if let Some((end, _)) = call.name.char_indices().nth(MAX_NAME_LEN) {
+                call.name.truncate(end);
+                call.name.push('…');
+            }
             let id = &call.id;
             if id.is_empty() || id.len() > MAX_ID_LEN || id.contains(NESTED) || self.used.contains(id) {
                 let free = (self.calls..).map(|n| format!("call_{n}")).find(|id| !self.used.contains(id));
@@ -135,6 +141,13 @@ mod tests {
         let mut calls: Vec<Call> = ids.iter().map(|id| Call { id: (*id).into(), ..Call::default() }).collect();
         Identifiers::default().settle(&mut calls);
         calls.into_iter().map(|call| call.id).collect()
+    }
+
+    #[test]
+    fn an_overlong_name_is_cut() {
+        let mut calls = ["a".repeat(MAX_NAME_LEN), "é".repeat(4_000_000)].map(|name| Call { name, ..Call::default() });
+        Identifiers::default().settle(&mut calls);
+        assert_eq!(calls.map(|call| call.name.chars().count()), [MAX_NAME_LEN, MAX_NAME_LEN + 1]);
     }
 
     #[test]

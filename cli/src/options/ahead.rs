@@ -1,7 +1,9 @@
 //! Compilation of tools ahead of their first call.
 
+use std::time::Duration;
+
 use anyhow::Context;
-use futures::stream::{StreamExt, TryStreamExt};
+use futures::stream::{Stream, StreamExt, TryStreamExt};
 use toolcrib::{Availability, Runtime};
 
 use crate::progress::{self, Underway};
@@ -10,11 +12,15 @@ use crate::staleness;
 
 use super::{MAX_WARNINGS, Sources};
 
+/// Maximum time for all tools together, unless `--strict` needs each. The programs of a stranger's folder, each within its own limit,
+/// could take hours.
+const MAX_AHEAD: Duration = Duration::from_mins(2);
+
 impl Sources {
     /// Compiles all tools concurrently that are not in the cache, and the hook interpreter, ahead of the first call. With `--strict`
     /// it also loads those of the cache. Shows a progress bar if that takes long, or with `is_announced` a line where there is no
     /// terminal. A tool with a program that cannot be compiled is disabled with a warning, and one of a program that is older than
-    /// its sources has a warning too.
+    /// its sources has a warning too. After [`MAX_AHEAD`], the others are left to their first calls.
     ///
     /// # Errors
     ///
@@ -30,22 +36,21 @@ impl Sources {
         let bar = progress::counted("preparing tools", names.len());
         let underway = Underway::on(&bar);
         let is_strict = self.strict;
-        let prepared = futures::stream::iter(names)
-            .map(|name| {
-                let (runtime, bar, underway) = (runtime.clone(), bar.clone(), underway.clone());
-                tokio::spawn(async move {
-                    let work = underway.during(render::one_line(&name), prepare_tool(&runtime, &name, is_strict));
-                    let prepared = work.await.inspect(|()| bar.inc(1));
-                    prepared.map_err(|error| (name, error))
-                })
+        let limit = if is_strict { Duration::MAX } else { MAX_AHEAD };
+        let prepared = within(limit, at_once, names, |name| {
+            let (runtime, bar, underway) = (runtime.clone(), bar.clone(), underway.clone());
+            tokio::spawn(async move {
+                let work = underway.during(render::one_line(&name), prepare_tool(&runtime, &name, is_strict));
+                let prepared = work.await.inspect(|()| bar.inc(1));
+                prepared.map_err(|error| (name, error))
             })
-            .buffered(at_once)
-            .map(|task| match task.context("cannot prepare a tool")? {
-                Err((_, error)) if self.strict => Err(anyhow::Error::from(error)),
-                prepared => Ok(prepared.err()),
-            })
-            .try_filter_map(|failed| std::future::ready(Ok(failed)))
-            .try_collect::<Vec<_>>();
+        })
+        .map(|task| match task.context("cannot prepare a tool")? {
+            Err((_, error)) if self.strict => Err(anyhow::Error::from(error)),
+            prepared => Ok(prepared.err()),
+        })
+        .try_filter_map(|failed| std::future::ready(Ok(failed)))
+        .try_collect::<Vec<_>>();
         let all = async {
             let failed = prepared.await?;
             underway.during("the interpreter of scripts".to_owned(), runtime.prepare_hooks()).await?;
@@ -56,6 +61,11 @@ impl Sources {
             is_announced.then(|| format!("info: {}; {ready} of {all} ready", bar.message()))
         };
         let failed = progress::announced(&bar, all, line).await?;
+        let left = bar.length().unwrap_or_default().saturating_sub(bar.position() + failed.len() as u64);
+        if left > 0 {
+            let (left, minutes) = (render::counted(left, "tool"), MAX_AHEAD.as_secs() / 60);
+            render::hint(&format!("{left} not compiled within {minutes} minutes: each is compiled at its first call"));
+        }
         for (name, error) in failed.iter().take(MAX_WARNINGS) {
             let then = match runtime.availability(name) {
                 Some(Availability::Unusable { .. }) => "the tool is disabled",
@@ -71,4 +81,34 @@ impl Sources {
 /// Compiles a tool that is not in the cache, or loads any tool with `is_strict`, which tells whether its code can be used.
 async fn prepare_tool(runtime: &Runtime, name: &str, is_strict: bool) -> Result<(), toolcrib::Error> {
     if is_strict { runtime.prepare(name).await } else { runtime.compile(name).await }
+}
+
+/// Performs a piece of work for each name, `at_once` at a time, until the time is over: then no further one begins, and those that
+/// run are not awaited.
+fn within<N, F: Future>(
+    limit: Duration,
+    at_once: usize,
+    names: impl IntoIterator<Item = N>,
+    work: impl Fn(N) -> F,
+) -> impl Stream<Item = F::Output> {
+    futures::stream::iter(names).map(work).buffer_unordered(at_once).take_until(tokio::time::sleep(limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn no_work_begins_after_the_time_is_over() {
+        let begun = AtomicUsize::new(0);
+        let work = |number: usize| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            async move { if number < 3 { number } else { std::future::pending().await } }
+        };
+        let done: Vec<usize> = within(Duration::from_millis(200), 2, 0..100, work).collect().await;
+        assert_eq!(done, [0, 1, 2]);
+        assert_eq!(begun.load(Ordering::Relaxed), 5, "two at a time");
+    }
 }

@@ -149,6 +149,8 @@ fn pool(instances: Instances) -> PoolingAllocationConfig {
         .max_core_instances_per_component(Limits::MAX_INSTANCES)
         .max_memories_per_component(Limits::MAX_MEMORIES)
         .max_tables_per_component(Limits::MAX_TABLES)
+        .max_memories_per_module(Limits::MAX_MEMORIES)
+        .max_tables_per_module(Limits::MAX_TABLES)
         .total_core_instances(instances * Limits::MAX_INSTANCES)
         .total_memories(instances * Limits::MAX_MEMORIES)
         .total_tables(instances * Limits::MAX_TABLES)

@@ -21,6 +21,9 @@ use super::imports::add_tool_imports;
 use super::state::CallState;
 use super::wasi::{self, HttpClient, preview1};
 
+/// Words of the engine about a program that exceeds the capacity of a sandbox, for which it has no type.
+const EXCEEDED: [&str; 2] = ["exceeds the configured maximum", "exceeds the per-instance limit"];
+
 /// Engines, linkers and compiled code.
 pub(crate) struct Sandbox {
     pub(super) engines: EngineSet,
@@ -197,7 +200,7 @@ impl Sandbox {
         let loaded = cache::load(&engine.engine, &code, form).map_err(|error| {
             let reason = format!("the compiled program cannot be loaded: {error:#}");
             // A program that exceeds the capacity of a slot exceeds it on every later attempt too.
-            match reason.contains("exceeds the configured maximum") {
+            match EXCEEDED.iter().any(|words| reason.contains(words)) {
                 true => CompileError::Program(reason),
                 false => CompileError::system(reason),
             }
