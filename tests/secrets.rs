@@ -4,6 +4,7 @@
 mod echo;
 mod everywhere;
 mod placing;
+mod repeated;
 #[cfg(target_os = "linux")]
 mod store;
 

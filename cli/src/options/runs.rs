@@ -9,7 +9,7 @@ use toolcrib::{Builder, Runtime};
 
 use crate::agent::keeper::Keeper;
 use crate::render::{self, Advice, usage_error};
-use crate::runs::{KeptRun, RunFile, RunMasks, RunStore};
+use crate::runs::{KeptRun, MAX_SPELLING, RunFile, RunMasks, RunStore};
 
 use super::{RECORDS, Sources, state_folder};
 
@@ -155,7 +155,7 @@ impl Sources {
         let (patterns, texts) = self.masks(secrets);
         // How much a pattern matches is not known here, unless it matches its own text alone.
         let is_known = patterns.iter().all(|pattern| !pattern.contains(META));
-        let longest = patterns.iter().chain(&texts).map(String::len).max().unwrap_or_default();
+        let longest = patterns.iter().chain(&texts).map(String::len).max().unwrap_or_default() * MAX_SPELLING;
         let mut redactions = Redactions::default();
         redactions.add(patterns);
         redactions.add_literal(texts);

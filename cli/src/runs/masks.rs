@@ -5,15 +5,16 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use toolcrib::audit::Redactions;
-use toolcrib::policy::{Secret, Secrets};
-use toolcrib::tool::SensitiveArguments;
+use toolcrib::policy::{Secret, Secrets, SensitiveArguments};
 
 /// Maximum number of calls of which the sensitive values are searched for. Beyond it, every text is masked.
 const MAX_SENSITIVE_CALLS: usize = 256;
 /// Minimum number of bytes at the end of a text that still arrives which are not written yet.
 const MIN_HELD_BACK: usize = 64;
-/// Maximum length of a stored secret in a text, in bytes: no spelling takes more than 14 bytes for one of its own.
-const MAX_SECRET_BYTES: usize = 16 * Secret::MAX_LEN;
+/// Maximum bytes of a spelling for each byte of a text that is masked: those of base64 with spaces take the most.
+pub(crate) const MAX_SPELLING: usize = 32;
+/// Maximum length of a stored secret in a text, in bytes.
+const MAX_SECRET_BYTES: usize = MAX_SPELLING * Secret::MAX_LEN;
 /// Replacement for a text that is masked as a whole.
 const MASK: &str = "***";
 
@@ -135,7 +136,7 @@ impl RunMasks {
         sensitive.add(names, &arguments);
         if sensitive.mask(&arguments) != arguments {
             let id = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-            self.longest = self.longest.map(|longest| longest.max(longest_text(&arguments)));
+            self.longest = self.longest.map(|longest| longest.max(longest_text(&arguments) * MAX_SPELLING));
             match self.calls.len() < MAX_SENSITIVE_CALLS && !masks_all(&sensitive) {
                 true => self.calls.push((id, sensitive)),
                 false => self.is_full = true,
@@ -276,8 +277,8 @@ mod tests {
 
     #[test]
     fn as_much_is_held_back_as_the_longest_mask_needs() {
-        let long = "canary ".repeat(40);
-        let text = format!("{} {long}. {}", "x ".repeat(200), "y ".repeat(400));
+        let long = "canary ".repeat(10);
+        let text = format!("{} {long}. {}", "x ".repeat(200), "y ".repeat(1_400));
         let mut redactions = Redactions::default();
         redactions.add_literal([long.trim_end().to_owned()]);
         let masks = RunMasks::new(redactions.clone(), Some(long.len()));

@@ -16,7 +16,7 @@ mod summary;
 
 pub(crate) use file::RunFile;
 pub(crate) use line::{Header, Line, RunFigures};
-pub(crate) use masks::RunMasks;
+pub(crate) use masks::{MAX_SPELLING, RunMasks};
 pub(crate) use missing::{BROKEN_OFF, CallState, MissingResult, broken_off};
 pub(crate) use reading::{KeptRun, RunState};
 pub(crate) use selection::RunSelection;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use toolcrib::audit::Redactions;
+use toolcrib::policy::SensitiveArguments;
 use toolcrib::source::digest;
-use toolcrib::tool::SensitiveArguments;
 
 /// Maximum size of a text or value in a record, in bytes.
 const MAX_BYTES: usize = 64 << 10;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::call::{Payload, ToolCall};
+use crate::policy::SensitiveArguments;
 use crate::schema::{
     self, CheckedArguments, Clock, JSON_SPACE, MAX_ARGUMENT_BYTES, MAX_INLINE_BYTES, ToolValidator, with_clock,
 };
 use crate::source::digest;
-use crate::tool::SensitiveArguments;
 
 use super::redact::Redactions;
 

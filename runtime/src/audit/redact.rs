@@ -7,11 +7,14 @@ use regex::Regex;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::policy::{MASK, Scanner, Secrets, masked};
+use crate::policy::{Literal, MASK, Scanner, Secrets, masked, plain_number};
 use crate::schema::step;
 
 /// Bytes of text that count as one step of the call's budget.
 const BYTES_PER_STEP: usize = 64;
+
+/// Maximum number of times that a text is escaped, one for another.
+const MAX_ESCAPED: usize = 3;
 
 /// Fields with text from outside. The other fields are words and numbers of the host and are never masked.
 const FREE_TEXT: [&str; 10] =
@@ -21,25 +24,26 @@ const FREE_TEXT: [&str; 10] =
 #[derive(Debug, Clone, Default)]
 pub struct Redactions {
     patterns: Vec<Regex>,
+    literals: Vec<Literal>,
     /// Secrets, each of which is masked once it has been read from its store.
     secrets: Option<Secrets>,
 }
 
 impl Redactions {
-    /// Masks the matches of patterns. A pattern is a regular expression, or literal text if it is not a valid one.
+    /// Masks the matches of patterns, also in a text that is escaped for JSON or a URL. A pattern is a regular expression, and it is
+    /// masked as a literal text too: people write both.
     pub fn add(&mut self, patterns: impl IntoIterator<Item = String>) {
         for pattern in patterns.into_iter().filter(|pattern| !pattern.is_empty()) {
-            match Regex::new(&pattern) {
-                Ok(regex) => self.patterns.push(regex),
-                Err(_) => self.add_literal([pattern]),
-            }
+            let is_more = regex::escape(&pattern) != pattern;
+            self.patterns.extend(Regex::new(&pattern).ok().filter(|_| is_more));
+            self.add_literal([pattern]);
         }
     }
 
-    /// Masks literal texts.
+    /// Masks literal texts, in each of the encodings in which stored secrets are found.
     pub fn add_literal(&mut self, texts: impl IntoIterator<Item = String>) {
         let literals = texts.into_iter().filter(|text| !text.is_empty());
-        self.patterns.extend(literals.filter_map(|text| Regex::new(&regex::escape(&text)).ok()));
+        self.literals.extend(literals.map(|text| Literal::new(&text)));
     }
 
     /// Masks the secrets used by calls, in each of their encodings.
@@ -74,7 +78,7 @@ impl Redactions {
 
     /// Returns `true` if nothing is masked.
     pub fn is_empty(&self) -> bool {
-        self.patterns.is_empty() && self.scanner().is_none()
+        self.patterns.is_empty() && self.literals.is_empty() && self.scanner().is_none()
     }
 
     /// Returns `true` if a text contains the value of a secret.
@@ -86,15 +90,16 @@ impl Redactions {
         self.secrets.as_ref()?.scanner()
     }
 
-    /// Masks every string of a value, and every number that is the value of a secret.
+    /// Masks every string of a value, and every number with a part to mask.
     pub fn mask(&self, value: &mut Value) {
-        Mask { patterns: &self.patterns, scanner: self.scanner().as_deref() }.mask(value);
+        Mask { patterns: &self.patterns, literals: &self.literals, scanner: self.scanner().as_deref() }.mask(value);
     }
 }
 
-/// Patterns and secrets for masking one value.
+/// Patterns, texts and secrets for masking one value.
 struct Mask<'a> {
     patterns: &'a [Regex],
+    literals: &'a [Literal],
     scanner: Option<&'a Scanner>,
 }
 
@@ -114,13 +119,14 @@ impl Mask<'_> {
                 }
                 fields.values_mut().for_each(|field| self.mask(field));
             }
-            Value::Number(number) if self.is_secret(&number.to_string()) => *value = Value::from(MASK),
+            Value::Number(number) => {
+                let is_hidden = |text: &str| self.masked(text).is_some();
+                if is_hidden(&number.to_string()) || number.is_f64() && is_hidden(&plain_number(number)) {
+                    *value = Value::from(MASK);
+                }
+            }
             _ => {}
         }
-    }
-
-    fn is_secret(&self, text: &str) -> bool {
-        self.scanner.is_some_and(|scanner| scanner.check(text.as_bytes()).is_err())
     }
 
     /// Returns the masked text; `None` if nothing matches.
@@ -129,12 +135,64 @@ impl Mask<'_> {
         let steps = 1 + text.len() / BYTES_PER_STEP;
         let patterns = self.patterns.iter().flat_map(|pattern| pattern.find_iter(text)).map(|found| found.range());
         let patterns = patterns.take_while(|_| step(steps));
+        let literals = self.literals.iter().flat_map(|literal| literal.found(text));
         let secrets = self.scanner.into_iter().flat_map(|scanner| scanner.found(text));
-        match masked(text, patterns.chain(secrets).collect()) {
+        match masked(text, patterns.chain(literals).chain(secrets).collect()) {
             Cow::Owned(without) => Some(without),
-            Cow::Borrowed(_) => None,
+            Cow::Borrowed(_) => self.is_hidden_by_escapes(text).then(|| MASK.to_owned()),
         }
     }
+
+    /// Returns `true` if a pattern matches a text whose escapes are replaced. Its place in the text is not known.
+    fn is_hidden_by_escapes(&self, text: &str) -> bool {
+        if self.patterns.is_empty() {
+            return false;
+        }
+        let mut plain = Cow::Borrowed(text);
+        for _ in 0..MAX_ESCAPED {
+            let Some(unescaped) = unescaped(&plain).filter(|_| step(1 + text.len() / BYTES_PER_STEP)) else { break };
+            plain = Cow::Owned(unescaped);
+            if self.patterns.iter().any(|pattern| pattern.is_match(&plain)) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Replaces the escapes of a URL and of a JSON string in a text once; `None` if it has none.
+fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let (mut rest, mut has_escapes) = (text, false);
+    while let Some(at) = rest.find(['%', '\\']) {
+        bytes.extend_from_slice(&rest.as_bytes()[..at]);
+        let escape = &rest[at..];
+        let hex = |from: usize, to: usize| escape.get(from..to).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        let (replacement, len) = match escape.as_bytes().get(..2) {
+            Some(b"\\u") => (hex(2, 6).and_then(char::from_u32), 6),
+            Some(b"\\x") => (hex(2, 4).and_then(char::from_u32), 4),
+            Some(b"\\n") => (Some('\n'), 2),
+            Some(b"\\t") => (Some('\t'), 2),
+            Some([b'\\', other]) if other.is_ascii() => (Some(char::from(*other)), 2),
+            _ => (None, 1),
+        };
+        match (replacement, hex(1, 3).filter(|_| escape.starts_with('%'))) {
+            (Some(c), _) => {
+                bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                (rest, has_escapes) = (&escape[len..], true);
+            }
+            (None, Some(byte)) => {
+                bytes.extend(u8::try_from(byte));
+                (rest, has_escapes) = (&escape[3..], true);
+            }
+            (None, None) => {
+                bytes.push(escape.as_bytes()[0]);
+                rest = &escape[1..];
+            }
+        }
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    has_escapes.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

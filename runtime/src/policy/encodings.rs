@@ -1,6 +1,6 @@
-//! A regular expression for the common encodings of a text: plain; escaped for JSON, URLs or HTML, completely or in
-//! part, in either case; hexadecimal; base64 at each of its three alignments, in both alphabets, with or without
-//! padding and line breaks; UTF-16. Encrypted, compressed or truncated text is not covered.
+//! A regular expression for the common encodings of a text: plain; escaped for JSON, URLs (up to three times) or HTML, completely
+//! or in part, in either case; hexadecimal with separators; base64 at each of its three alignments, in both alphabets, with or
+//! without padding, spaces and line breaks; UTF-16. Encrypted, compressed or truncated text is not covered.
 
 use std::fmt::Write;
 
@@ -8,13 +8,18 @@ use std::fmt::Write;
 const MAX_ASCII_LEN: usize = 13;
 const MAX_OTHER_LEN: usize = 26;
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// Line break between two characters of base64, also escaped for JSON, and its maximum length.
-const BREAK: &str = r"(?:\r?\n|(?:\\r)?\\n)?";
-const MAX_BREAK_LEN: usize = 4;
+/// Spaces and line breaks between two characters of base64, also escaped for JSON, and their maximum length.
+const BREAK: &str = r"(?:[ \t\r\n]|\\[rnt]){0,4}";
+const MAX_BREAK_LEN: usize = 8;
 /// Maximum length of one character of base64, which may be escaped.
-const MAX_SEXTET_LEN: usize = 6;
-/// Optional separator between two bytes in hexadecimal.
-const HEX_SEPARATOR: &str = "[: -]?";
+const MAX_SEXTET_LEN: usize = 7;
+/// Optional separator between two bytes in hexadecimal, and its maximum length.
+const HEX_SEPARATOR: &str = r"[:,_ \t\r\n-]{0,2}(?:0x|\\x)?";
+const MAX_HEX_LEN: usize = 6;
+/// Sign of an escaped byte in a URL. That of a URL in another is escaped itself.
+const PERCENT: &str = "%(?:25){0,2}";
+/// Minimum length of a text of which base64 is searched, in bytes: that of a shorter one would match unrelated text.
+const MIN_BASE64_LEN: usize = 8;
 
 /// Builds the expression, for matching bytes without Unicode, and returns it with the maximum length of a match.
 pub(super) fn pattern(value: &str) -> (String, usize) {
@@ -22,10 +27,13 @@ pub(super) fn pattern(value: &str) -> (String, usize) {
     let max_len: usize = value.chars().map(|c| if c.is_ascii() { MAX_ASCII_LEN } else { MAX_OTHER_LEN }).sum();
     let hex: Vec<String> = value.bytes().map(|byte| format!("{byte:02x}")).collect();
     let mut encodings = vec![format!("(?i:{escaped})"), format!("(?i:{})", hex.join(HEX_SEPARATOR))];
-    encodings.extend((0..3).map(|before| base64(value.as_bytes(), before)));
+    if value.len() >= MIN_BASE64_LEN {
+        encodings.extend((0..3).map(|before| base64(value.as_bytes(), before)));
+    }
     encodings.extend(utf16(value));
-    // In base64, four characters stand for three bytes; hexadecimal takes three for one, UTF-16 at most four.
-    let max_len = max_len.max((value.len() * 4 / 3 + 4) * (MAX_SEXTET_LEN + MAX_BREAK_LEN));
+    // In base64, four characters stand for three bytes; UTF-16 takes at most four for one.
+    let max_base64 = (value.len() * 4 / 3 + 4) * (MAX_SEXTET_LEN + MAX_BREAK_LEN);
+    let max_len = max_len.max(max_base64).max(value.len() * MAX_HEX_LEN);
     (encodings.join("|"), max_len)
 }
 
@@ -34,7 +42,7 @@ fn spellings(c: char) -> String {
     let mut units = [0; 2];
     let units = c.encode_utf16(&mut units);
     let raw = raw(c.encode_utf8(&mut [0; 4]).bytes());
-    let percent: String = c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let percent: String = c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("{PERCENT}{byte:02x}")).collect();
     let json: String = units.iter().map(|unit| format!(r"\\{{1,8}}u{unit:04x}")).collect();
     let code = u32::from(c);
     let mut spellings = vec![raw, percent, json, format!("&#x0{{0,4}}{code:x};?"), format!("&#0{{0,4}}{code};?")];
@@ -76,8 +84,8 @@ fn base64(bytes: &[u8], before: usize) -> String {
     };
     let characters: Vec<String> = (first..end)
         .map(|at| match sextet(at) {
-            b'+' => r"(?:[+-]|%2[bB]|\\u002[bB])".to_owned(),
-            b'/' => r"(?:[/_]|\\/|%2[fF])".to_owned(),
+            b'+' => format!(r"(?:[+-]|{PERCENT}2[bB]|\\u002[bB])"),
+            b'/' => format!(r"(?:[/_]|\\/|{PERCENT}2[fF])"),
             other => char::from(other).to_string(),
         })
         .collect();

@@ -21,6 +21,7 @@ mod rule;
 mod scanner;
 mod secret;
 mod selection;
+mod sensitive;
 mod service;
 mod target;
 #[cfg(unix)]
@@ -52,12 +53,15 @@ pub(crate) use protected::lock_moves;
 pub(crate) use protected::{Protected, is_link_out, protects_names_below};
 pub(crate) use resolved::Allowed;
 pub use review::{ReviewedItem, SourceReview, named_requests, review};
-pub(crate) use rule::{Command, CommandDecision, RuleDecision, Rules, dead_condition, is_null, matches_number};
+pub(crate) use rule::{
+    Command, CommandDecision, RuleDecision, Rules, dead_condition, is_null, matches_number, plain_number,
+};
 pub use rule::{Pattern, PatternError, Rule};
-pub(crate) use scanner::{Leak, MASK, Scan, Scanner, masked};
+pub(crate) use scanner::{Leak, Literal, MASK, Scan, Scanner, masked};
 pub(crate) use secret::Credentials;
 pub use secret::{Secret, SecretStore, Secrets};
 pub use selection::ToolSelection;
+pub use sensitive::SensitiveArguments;
 pub(crate) use target::Target;
 #[cfg(target_os = "linux")]
 pub(crate) use walk::has_openat2;

@@ -33,7 +33,7 @@ use path::{is_resolved, matches_folded, resolve_path, spellings};
 pub(crate) use argv::{Command, CommandDecision};
 pub(crate) use dead::dead_condition;
 pub use pattern::{Pattern, PatternError};
-pub(crate) use spelling::{is_null, matches_number};
+pub(crate) use spelling::{is_null, matches_number, plain as plain_number};
 
 /// Steps counted for one value, and bytes of text that count as one more step.
 const STEPS_PER_VALUE: usize = 4;

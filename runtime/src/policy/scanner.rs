@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use regex::bytes::{Regex, RegexBuilder};
+use zeroize::Zeroizing;
 
 use crate::error::Error;
 use crate::schema::step;
@@ -74,6 +75,48 @@ impl Needle {
     }
 }
 
+/// Search for a text that is no stored secret, such as a sensitive argument. Its expression is compiled once a text is long enough
+/// to hold it, so that a call with short texts takes no longer for it.
+#[derive(Clone)]
+pub(crate) struct Literal(Arc<LiteralSearch>);
+
+struct LiteralSearch {
+    value: Zeroizing<String>,
+    /// `None` for a value without an expression, of which only the plain text is found.
+    needle: OnceLock<Option<Needle>>,
+}
+
+/// Shows nothing, because the text is secret.
+impl fmt::Debug for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Literal")
+    }
+}
+
+impl Literal {
+    /// Maximum length of a text whose encodings are searched, in bytes.
+    const MAX_LEN: usize = 2048;
+
+    /// Creates the search for a text that is not empty.
+    pub(crate) fn new(value: &str) -> Self {
+        Self(Arc::new(LiteralSearch { value: Zeroizing::new(value.to_owned()), needle: OnceLock::new() }))
+    }
+
+    /// Finds the ranges of the text in another, in each of its encodings.
+    pub(crate) fn found(&self, text: &str) -> Vec<Range<usize>> {
+        let LiteralSearch { value, needle } = &*self.0;
+        // Each character takes a byte at least.
+        if text.len() < value.chars().count() {
+            return Vec::new();
+        }
+        let compile = || (value.len() <= Self::MAX_LEN).then(|| Needle::new("", value).ok()).flatten();
+        match needle.get_or_init(compile) {
+            Some(needle) => needle.regex.find_iter(text.as_bytes()).map(|found| found.range()).collect(),
+            None => text.match_indices(value.as_str()).map(|(start, found)| start..start + found.len()).collect(),
+        }
+    }
+}
+
 /// Shows only the names, because an expression reveals its secret.
 impl fmt::Debug for Scanner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -115,9 +158,14 @@ impl Scanner {
     }
 }
 
-/// Masks these parts of a text. All parts are found before any is replaced, because replacing one would hide others
+/// Masks these parts of a text.
+pub(crate) fn masked(text: &str, parts: Vec<Range<usize>>) -> Cow<'_, str> {
+    masked_as(MASK, text, parts)
+}
+
+/// Replaces these parts of a text. All parts are found before any is replaced, because replacing one would hide others
 /// that overlap it.
-pub(crate) fn masked(text: &str, mut parts: Vec<Range<usize>>) -> Cow<'_, str> {
+pub(crate) fn masked_as<'t>(mask: &str, text: &'t str, mut parts: Vec<Range<usize>>) -> Cow<'t, str> {
     if parts.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -133,7 +181,7 @@ pub(crate) fn masked(text: &str, mut parts: Vec<Range<usize>>) -> Cow<'_, str> {
     let mut at = 0;
     for part in parts {
         without.extend_from_slice(&text.as_bytes()[at..part.start]);
-        without.extend_from_slice(MASK.as_bytes());
+        without.extend_from_slice(mask.as_bytes());
         at = part.end;
     }
     without.extend_from_slice(&text.as_bytes()[at..]);

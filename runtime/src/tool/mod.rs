@@ -10,7 +10,7 @@ mod hook;
 mod host;
 mod interface;
 mod limits;
-mod mask;
+pub(crate) mod mask;
 pub(crate) mod names;
 mod resource;
 mod rich;
@@ -45,7 +45,7 @@ pub use interface::{
     Persistence, Rendering, ResultRules, Risk, Safety, Schemas, SiblingFailure, Validation, Visibility,
 };
 pub use limits::{LimitRequest, Limits};
-pub use mask::{SensitiveArguments, mask_arguments};
+pub use mask::mask_arguments;
 pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
 pub use rich::{Rich, RichExports};
 pub use script::{Place, Script};

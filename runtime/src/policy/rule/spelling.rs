@@ -12,7 +12,7 @@ use crate::tool::Glob;
 const NULL: &str = "null";
 
 /// Returns the plain text of a number: all of its digits, without an exponent and without a fraction of zero.
-pub(super) fn plain(number: &Number) -> String {
+pub(crate) fn plain(number: &Number) -> String {
     match number.as_f64() {
         Some(wide) if number.is_f64() => plain_float(wide),
         _ => number.to_string(),
