@@ -5,6 +5,7 @@ mod planted;
 mod quota;
 mod race;
 mod settling;
+mod single;
 mod swapped;
 mod traces;
 

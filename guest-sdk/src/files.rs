@@ -71,15 +71,22 @@ pub fn open(path: impl AsRef<Path>) -> Result<File, Error> {
 /// Replaces a file as a whole: writes the bytes to a new file in the same folder, and renames it.
 ///
 /// A symbolic link is followed, and its target is replaced. The host gives the new file the mode of the replaced one, where it
-/// can, and refuses to replace a read-only file.
+/// can, and refuses to replace a read-only file. Where the folder takes no new file, because only this one is granted, the file is
+/// written in its place.
 ///
 /// # Errors
 ///
-/// If the file cannot be written; its previous content is then unchanged.
+/// If the file cannot be written; its previous content is then unchanged, unless it was written in its place.
 pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), Error> {
     let path = path.as_ref();
     let target = follow(path)?;
-    let (temporary, file) = create_beside(&target).at("write", path)?;
+    let (temporary, file) = match create_beside(&target) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && target.is_file() => {
+            let file = OpenOptions::new().write(true).truncate(true).open(&target).at("write", path)?;
+            return fill(file, bytes).at("write", path);
+        }
+        created => created.at("write", path)?,
+    };
     let written = fill(file, bytes).and_then(|()| fs::rename(&temporary, &target));
     if written.is_err() {
         // The first failure is the one to report.

@@ -41,7 +41,7 @@ pub(crate) fn briefing(runtime: &Runtime, session: &Session, instructions: Optio
         let Some(grant) = runtime.grant(&tool.name) else { continue };
         let folder = |folder: &toolcrib::policy::Folder| SharedFolder {
             guest: folder.guest.clone(),
-            host: name_of(&folder.host),
+            host: name_of(&folder.host) + &only_files(folder),
             access: folder.access,
         };
         add(&mut groups, &tool.name, grant.folders().iter().map(folder).collect());
@@ -53,6 +53,12 @@ pub(crate) fn briefing(runtime: &Runtime, session: &Session, instructions: Optio
         instructions.map(|text| format!("Instructions of the project (AGENTS.md):\n{}", text.trim_end()));
     let sections: Vec<String> = [folders(&groups), network(&hosts), instructions].into_iter().flatten().collect();
     (!sections.is_empty()).then(|| sections.join("\n\n"))
+}
+
+/// Names the granted files of a folder of which nothing else is granted.
+fn only_files(folder: &toolcrib::policy::Folder) -> String {
+    let files: Vec<&str> = folder.files().collect();
+    if files.is_empty() { String::new() } else { format!(" (only {})", files.join(", ")) }
 }
 
 /// Returns the name of a folder for the user: relative to the current folder if it lies below it, else its last name.

@@ -19,11 +19,11 @@ use super::{ALL, PERMISSIONS};
 /// Permissions of tools: allowances, and denials that override them.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Permissions {
-    /// Allow tools to read these folders and everything below them; `fs_*:docs` and `@SOURCE:docs` are for these tools alone, and
+    /// Allow tools to read these files, or folders and everything below them; `fs_*:docs` and `@SOURCE:docs` are for these tools alone, and
     /// each permission with a value can begin so
     #[arg(long, value_name = "DIR", value_parser = folders, help_heading = PERMISSIONS)]
     allow_read: Vec<Limited<PathBuf>>,
-    /// Allow tools to read and write these folders and everything below them
+    /// Allow tools to read and write these files, or folders and everything below them
     #[arg(long, value_name = "DIR", value_parser = folders, help_heading = PERMISSIONS)]
     allow_write: Vec<Limited<PathBuf>>,
     /// Allow tools to read these environment variables

@@ -75,7 +75,9 @@ fn names(folders: &[Folder]) -> String {
         let guest: Vec<String> = folder.guest.iter().map(|path| format!("`{}`", one_line(path))).collect();
         let host = one_line(&from_here(&folder.host).to_string_lossy());
         let access = if folder.access == Access::Write { "read and write" } else { "read only" };
-        format!("{} is `{host}` ({access})", guest.join(" or "))
+        let files: Vec<String> = folder.files().map(|file| format!("`{}`", one_line(file))).collect();
+        let only = if files.is_empty() { String::new() } else { format!(", only {}", files.join(", ")) };
+        format!("{} is `{host}` ({access}{only})", guest.join(" or "))
     };
     let mut named: Vec<String> = folders.iter().take(MAX_NAMED).map(name).collect();
     if let Some(more @ 1..) = folders.len().checked_sub(MAX_NAMED) {

@@ -1,6 +1,7 @@
 //! Folders of the host, opened before they are checked. The path, identity and position that are checked and recorded
 //! are those of the open handle, so the folder cannot be replaced between the check and its use.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,12 +34,15 @@ const HOST_FILE_SYSTEM_PATHS: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// Maximum attempts to open a folder that is moved while its path is queried.
 const MAX_ATTEMPTS: usize = 64;
 
-/// An existing folder: its open handle, its path and its location.
+/// An existing folder: its open handle, its path and its location; or one file in it.
 #[derive(Debug, Clone)]
 pub(super) struct RealFolder {
     pub(super) path: PathBuf,
     pub(super) handle: Arc<File>,
+    /// Location of the folder, or of the file.
     pub(super) location: Arc<Location>,
+    /// Name of the file, if only this one is granted.
+    pub(super) file: Option<String>,
 }
 
 impl RealFolder {
@@ -69,6 +73,24 @@ impl RealFolder {
         Self::checked(open, &outer.join(path), written, mounts)
     }
 
+    /// Reduces an opened folder to a regular file in it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Permission`] if there is no such file, or if it is a link.
+    pub(super) fn only(self, name: &OsStr, written: &str, mounts: &Mounts) -> Result<Self, Error> {
+        let refuse = |reason: &str| Error::Permission { permission: written.to_owned(), reason: reason.to_owned() };
+        let file = name.to_str().ok_or_else(|| refuse("the name of the file is no Unicode text"))?;
+        match opening::kind(&self.handle, &self.path, name) {
+            Ok(EntryKind::Regular) => {}
+            Ok(EntryKind::Link) => return Err(refuse("the file is a link: name the file that it leads to")),
+            Ok(EntryKind::Other) => return Err(refuse("it is neither a folder nor a regular file")),
+            Err(_) => return Err(refuse("the file is gone")),
+        }
+        let location = Location::of(&self.path.join(name), mounts);
+        Ok(Self { location: Arc::new(location), file: Some(file.to_owned()), ..self })
+    }
+
     /// Opens a folder inside this one by a sequence of names. Links cannot lead out of this folder.
     ///
     /// # Errors
@@ -79,12 +101,18 @@ impl RealFolder {
         let handle = opening::inside(&self.handle, &self.path, &within)?;
         let path = path_of(&handle, &self.path.join(within))?;
         let location = Location::of_open(&handle, &path, &Mounts::none());
-        Ok(Self { path, handle: Arc::new(handle), location: Arc::new(location) })
+        Ok(Self { path, handle: Arc::new(handle), location: Arc::new(location), file: None })
     }
 
-    /// Returns `true` if both are the same folder, under any name.
+    /// Path of the folder, or of the file.
+    pub(super) fn whole_path(&self) -> PathBuf {
+        self.file.as_ref().map_or_else(|| self.path.clone(), |file| self.path.join(file))
+    }
+
+    /// Returns `true` if both are the same folder or file, under any name.
     pub(super) fn is(&self, other: &Self) -> bool {
-        self.path == other.path || self.location.identity().is_some_and(|own| Some(own) == other.location.identity())
+        self.whole_path() == other.whole_path()
+            || self.location.identity().is_some_and(|own| Some(own) == other.location.identity())
     }
 
     /// Checks the opened handle. `named` is its path on systems that do not report the path of a handle.
@@ -109,10 +137,17 @@ impl RealFolder {
                 )));
             }
             let location = Location::of_open(&handle, &path, mounts);
-            return Ok(Self { path, handle: Arc::new(handle), location: Arc::new(location) });
+            return Ok(Self { path, handle: Arc::new(handle), location: Arc::new(location), file: None });
         }
         Err(refuse("it is moved or replaced while it is opened; name a folder that stays where it is".to_owned()))
     }
+}
+
+/// Kind of an entry of a folder.
+enum EntryKind {
+    Regular,
+    Link,
+    Other,
 }
 
 /// Returns `true` if one of two folders is the other or is inside it.
@@ -127,17 +162,20 @@ fn host_file_systems(mounts: &Mounts) -> impl Iterator<Item = &Path> {
 
 #[cfg(unix)]
 mod opening {
+    use std::ffi::OsStr;
     use std::fs::File;
     use std::io;
     use std::path::Path;
 
-    use rustix::fs::{Mode, OFlags, openat};
+    use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
 
     use crate::policy::identity::Identity;
     use crate::policy::location::lineage;
     use crate::policy::walk::{Step, root, walk};
 
     use crate::policy::open_error::OpenError;
+
+    use super::EntryKind;
 
     pub(super) use system::inside;
 
@@ -160,6 +198,16 @@ mod opening {
             false => Ok(()),
         };
         listable(&walk(outer.try_clone()?, path, refuse_link)?)
+    }
+
+    /// Returns the kind of an entry of an open folder.
+    pub(super) fn kind(folder: &File, _: &Path, name: &OsStr) -> io::Result<EntryKind> {
+        let about = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(match FileType::from_raw_mode(about.st_mode) {
+            FileType::RegularFile => EntryKind::Regular,
+            FileType::Symlink => EntryKind::Link,
+            _ => EntryKind::Other,
+        })
     }
 
     /// Reopens a folder with a handle that can list it.

@@ -1,6 +1,7 @@
 //! Opening of folders on Windows, by path: an open folder is pinned, so that neither it nor a folder above it can be moved,
 //! removed or replaced until the handle is closed.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -9,6 +10,8 @@ use crate::policy::identity::Identity;
 use crate::policy::location::identity;
 use crate::policy::open_error::OpenError;
 use crate::tool::names::{NameRules, canonical};
+
+use super::EntryKind;
 
 /// Maximum number of links on one path.
 const MAX_LINKS: usize = 40;
@@ -28,6 +31,16 @@ pub(super) fn open(path: &Path, writable: &[Identity]) -> Result<File, OpenError
         }
     }
     pinned(&path)
+}
+
+/// Returns the kind of an entry of a pinned folder, which stays at its path.
+pub(super) fn kind(_: &File, folder: &Path, name: &OsStr) -> io::Result<EntryKind> {
+    let about = folder.join(name).symlink_metadata()?;
+    Ok(match about.is_file() {
+        true => EntryKind::Regular,
+        false if about.is_symlink() => EntryKind::Link,
+        false => EntryKind::Other,
+    })
 }
 
 /// Opens a folder below another without following links.

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use crate::call::{Denial, pasted};
 use crate::error::Error;
 use crate::tool::names::NameRules;
-use crate::tool::{Access, FileRequest, FolderRequest, SecretRequest, Tool};
+use crate::tool::{Access, FileRequest, SecretRequest, Tool};
 
 use super::folder::RealFolder;
+use super::granted_folders::{granted_folders, name_folders};
 use super::identity::Identity;
 use super::location::{Location, real_path};
 use super::network::Network;
@@ -33,16 +34,46 @@ pub struct Folder {
     /// Real path on the host when the folder was granted.
     pub host: PathBuf,
     /// Open handle of the granted folder, valid even if something else takes its path.
-    handle: Arc<File>,
+    pub(super) handle: Arc<File>,
     /// Location of the folder when it was opened.
     pub(crate) location: Arc<Location>,
     /// Paths in the guest; the first granted folder is `/`, its working directory.
     pub guest: Vec<String>,
     /// Granted access.
     pub access: Access,
+    /// Granted files of the folder; empty if all of it is granted.
+    pub(super) files: Vec<GrantedFile>,
+}
+
+/// Granted file of a folder.
+#[derive(Debug, Clone)]
+pub(super) struct GrantedFile {
+    pub(super) name: String,
+    pub(super) location: Arc<Location>,
 }
 
 impl Folder {
+    /// Names of the granted files, in a folder of which nothing else is granted; empty if all of it is granted.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| file.name.as_str())
+    }
+
+    /// Returns `true` if the granted files, or all files of the folder, and a place of the host have a part in common.
+    pub(crate) fn overlaps(&self, place: &Location) -> bool {
+        match self.files.is_empty() {
+            true => self.location.overlaps(place),
+            false => self.files.iter().any(|file| file.location.overlaps(place)),
+        }
+    }
+
+    /// Host paths that are granted.
+    fn paths(&self) -> Vec<PathBuf> {
+        match self.files.is_empty() {
+            true => vec![self.host.clone()],
+            false => self.files().map(|name| self.host.join(name)).collect(),
+        }
+    }
+
     /// Returns a path that leads only to the granted folder for the lifetime of the grant.
     #[cfg(target_os = "linux")]
     pub(crate) fn path(&self) -> PathBuf {
@@ -132,15 +163,21 @@ impl Grant {
 
     fn folder_inside(&self, path: &str) -> Result<Folder, String> {
         let (folder, names) = self.place(path)?;
+        if !folder.files.is_empty() {
+            return match names.is_empty() {
+                true => Ok(folder.clone()),
+                false => Err("permission denied by the grant".to_owned()),
+            };
+        }
         let (path, handle, location) = (folder.host.clone(), folder.handle.clone(), folder.location.clone());
-        let outer = RealFolder { path, handle, location };
+        let outer = RealFolder { path, handle, location, file: None };
         let inner = outer.inside(&names).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => "no such folder".to_owned(),
             std::io::ErrorKind::NotADirectory => "not a folder".to_owned(),
             _ => "permission denied by the grant".to_owned(),
         })?;
-        let RealFolder { path: host, handle, location } = inner;
-        Ok(Folder { host, handle, location, guest: vec!["/".to_owned()], access: folder.access })
+        let RealFolder { path: host, handle, location, .. } = inner;
+        Ok(Folder { host, handle, location, guest: vec!["/".to_owned()], access: folder.access, files: Vec::new() })
     }
 
     /// Granted folders, with the working directory of the guest first.
@@ -165,8 +202,9 @@ impl Grant {
     ///
     /// The reason for a refusal, worded for the model.
     pub(crate) fn reaches(&self, path: &str, access: Access) -> Result<(), &'static str> {
-        let (folder, _) = self.place(path)?;
-        if access > folder.access { Err("permission denied by the grant") } else { Ok(()) }
+        let (folder, names) = self.place(path)?;
+        let is_granted = folder.files.is_empty() || names.is_empty() || folder.files().any(|file| names == [file]);
+        if access > folder.access || !is_granted { Err("permission denied by the grant") } else { Ok(()) }
     }
 
     /// Finds the granted folder of a path of the guest, with the remaining names of the path.
@@ -238,7 +276,11 @@ impl Grant {
     /// Lists the granted permissions, such as `read:/data`, `env:TZ`, `net:api.example.com:443` or
     /// `secret:github@api.github.com#header:authorization`.
     pub fn granted(&self) -> Vec<String> {
-        let folders = self.folders.iter().map(|folder| format!("{}:{}", folder.access.as_str(), folder.host.display()));
+        let written = |folder: &Folder, path: &Path| format!("{}:{}", folder.access.as_str(), path.display());
+        let folders = self
+            .folders
+            .iter()
+            .flat_map(|folder| folder.paths().into_iter().map(|path| written(folder, &path)).collect::<Vec<_>>());
         let env = self.env_keys().map(|name| format!("env:{name}"));
         let network = self.network.destinations().iter().map(|one| format!("net:{one}"));
         let secrets = self.secrets.iter().map(SecretRequest::capability);
@@ -248,7 +290,7 @@ impl Grant {
     /// Finds the granted folder that contains a path of the host, whether or not the path exists.
     pub fn folder_of(&self, path: &Path) -> Option<&Folder> {
         let path = real_path(path);
-        self.folders.iter().find(|folder| path.starts_with(&folder.host))
+        self.folders.iter().find(|folder| folder.paths().iter().any(|granted| path.starts_with(granted)))
     }
 
     /// Requests that were not granted.
@@ -267,155 +309,4 @@ impl Grant {
         let serves = |granted: &String| !(is_writer && granted.starts_with("read:"));
         tool.requested.declared && self.denied.iter().any(is_needed) && !self.granted().iter().any(serves)
     }
-}
-
-fn granted_folders(
-    tool: &Tool,
-    allowed: &Allowed,
-    denied: &mut Vec<Denial>,
-) -> Result<Vec<(RealFolder, Access)>, Error> {
-    let mut folders = Vec::new();
-    match &tool.requested.files {
-        FileRequest::None if tool.requested.declared => {}
-        FileRequest::None => add_allowed(&mut folders, allowed, Access::Write, denied)?,
-        FileRequest::Workspace(access) => {
-            add_allowed(&mut folders, allowed, *access, denied)?;
-            if !allowed.folders.iter().any(|(_, granted)| granted >= access) {
-                let flag = Some(format!("--allow-{}=DIR", access.as_str()));
-                denied.push(Denial { capability: access.as_str().to_owned(), flag });
-            }
-        }
-        FileRequest::Folders(requests) => {
-            for request in requests {
-                add_named(&mut folders, tool, request, allowed, denied)?;
-            }
-        }
-    }
-    Ok(folders)
-}
-
-/// Adds a folder that a tool requests by its path, as far as it is allowed.
-fn add_named(
-    folders: &mut Vec<(RealFolder, Access)>,
-    tool: &Tool,
-    request: &FolderRequest,
-    allowed: &Allowed,
-    denied: &mut Vec<Denial>,
-) -> Result<(), Error> {
-    let FolderRequest { path, access, beside } = request;
-    let most = |at: &Location| {
-        let holding = allowed.folders.iter().filter(|(folder, _)| at.is_in(&folder.location));
-        let by_flag = holding.map(|(_, granted)| *granted.min(access)).max();
-        if tool.is_request_granted() { Some(*access) } else { by_flag }
-    };
-    let wanting = |at: &Location| {
-        // No flag overrides a denial.
-        let helps = matches!(allowed.left_of(at, *access), Ok(Some(left)) if left == *access);
-        let named_by = |path: &Path| pasted(&format!("--allow-{}", access.as_str()), &path.to_string_lossy());
-        let flag = helps.then(|| named_by(at.path())).flatten();
-        Denial { flag, ..named(*access, path) }
-    };
-    // A folder that is not allowed may be missing.
-    let at = Location::of(path, &allowed.mounts);
-    if most(&at).is_none() {
-        denied.push(wanting(&at));
-        return Ok(());
-    }
-    let written = format!("tool {:?}: capabilities.files.{}: {}", tool.name, access.as_str(), path.display());
-    let below = path.strip_prefix(beside).unwrap_or(path);
-    let real = RealFolder::open_below(beside, below, &written, &allowed.mounts, &[])?;
-    let Some(most) = most(&real.location) else {
-        denied.push(wanting(&real.location));
-        return Ok(());
-    };
-    let left = allowed.left_of(&real.location, most)?;
-    if left < Some(most) {
-        denied.push(named(*access, path));
-    } else if most < *access {
-        denied.push(wanting(&real.location));
-    }
-    if let Some(left) = left {
-        add(folders, real, left);
-    }
-    Ok(())
-}
-
-/// Adds the folders that flags allow, reduced by denials.
-fn add_allowed(
-    folders: &mut Vec<(RealFolder, Access)>,
-    allowed: &Allowed,
-    most: Access,
-    denied: &mut Vec<Denial>,
-) -> Result<(), Error> {
-    for (folder, access) in &allowed.folders {
-        let wanted = most.min(*access);
-        let left = allowed.left_of(&folder.location, wanted)?;
-        if left != Some(wanted) {
-            denied.push(named(wanted, &folder.path));
-        }
-        if let Some(left) = left {
-            add(folders, folder.clone(), left);
-        }
-    }
-    Ok(())
-}
-
-/// Adds a folder. A folder that is requested twice has the wider access.
-fn add(folders: &mut Vec<(RealFolder, Access)>, folder: RealFolder, access: Access) {
-    match folders.iter_mut().find(|(known, _)| known.is(&folder)) {
-        Some((_, known)) => *known = access.max(*known),
-        None => folders.push((folder, access)),
-    }
-}
-
-fn named(access: Access, path: &Path) -> Denial {
-    Denial { capability: format!("{}:{}", access.as_str(), path.display()), flag: None }
-}
-
-/// Assigns the paths in the guest: the first folder is `/`; if there are several, each is also `/NAME`.
-fn name_folders(folders: Vec<(RealFolder, Access)>) -> Result<Vec<Folder>, Error> {
-    if !cfg!(target_os = "linux") {
-        refuse_nested(&folders)?;
-    }
-    let several = folders.len() > 1;
-    let mut names = HashMap::new();
-    let mut named = Vec::with_capacity(folders.len());
-    for (index, (RealFolder { path: host, handle, location }, access)) in folders.into_iter().enumerate() {
-        let mut guest = Vec::new();
-        if index == 0 {
-            guest.push("/".to_owned());
-        }
-        if let (true, Some(name)) = (several, host.file_name()) {
-            let name = format!("/{}", name.to_string_lossy());
-            if let Some(first) = names.insert(name.clone(), host.clone()) {
-                return Err(Error::Permission {
-                    permission: format!("{} and {}", first.display(), host.display()),
-                    reason: format!("both would be `{name}` in the guest; grant one of them or their parent"),
-                });
-            }
-            guest.push(name);
-        }
-        if guest.is_empty() {
-            return Err(Error::Permission {
-                permission: host.display().to_string(),
-                reason: "has no name of its own; name it first, and it is the guest's `/`".into(),
-            });
-        }
-        named.push(Folder { host, handle, location, guest, access });
-    }
-    Ok(named)
-}
-
-/// Refuses a granted folder inside a writable one, which the guest could replace.
-fn refuse_nested(folders: &[(RealFolder, Access)]) -> Result<(), Error> {
-    for (outer, access) in folders {
-        let inner = folders.iter().find(|(inner, _)| inner.path != outer.path && inner.path.starts_with(&outer.path));
-        if let (Access::Write, Some((inner, _))) = (access, inner) {
-            return Err(Error::Permission {
-                permission: inner.path.display().to_string(),
-                reason: format!("lies inside the writable {}; grant one of the two", outer.path.display()),
-            });
-        }
-    }
-    Ok(())
 }

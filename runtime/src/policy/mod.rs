@@ -9,6 +9,7 @@ mod definition;
 mod encodings;
 mod folder;
 mod grant;
+mod granted_folders;
 mod hooks;
 mod identity;
 mod location;
@@ -71,9 +72,9 @@ pub(crate) use withhold::withhold;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Permission {
-    /// Reading a folder and everything below it. `/` in a denial means every folder.
+    /// Reading a folder and everything below it, or one file. `/` in a denial means every folder.
     Read(PathBuf),
-    /// Writing and reading a folder and everything below it. `/` in a denial means every folder.
+    /// Writing and reading a folder and everything below it, or one file. `/` in a denial means every folder.
     Write(PathBuf),
     /// Reading an environment variable. `*` in a denial means every variable.
     Env(String),

@@ -197,9 +197,27 @@ impl Allowed {
         self.denied_folders.push((location, access));
     }
 
-    /// Opens a folder that the policy allows.
+    /// Opens a folder that the policy allows, or the folder of a file.
     fn open(&self, policy: &Policy, path: &Path, written: &str, writable: &[Identity]) -> Result<RealFolder, Error> {
-        let Some(outer) = policy.outer_of(path) else {
+        let (folder, file) = match path.metadata().is_ok_and(|about| about.is_file()) {
+            true => (path.parent().unwrap_or(path), path.file_name()),
+            false => (path, None),
+        };
+        let opened = self.open_folder(policy.outer_of(path), folder, written, writable)?;
+        match file {
+            Some(file) => opened.only(file, written, &self.mounts),
+            None => Ok(opened),
+        }
+    }
+
+    fn open_folder(
+        &self,
+        outer: Option<&Path>,
+        path: &Path,
+        written: &str,
+        writable: &[Identity],
+    ) -> Result<RealFolder, Error> {
+        let Some(outer) = outer else {
             return RealFolder::open(path, written, &self.mounts, writable);
         };
         let below = path.strip_prefix(outer).ok();

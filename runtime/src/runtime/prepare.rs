@@ -260,7 +260,7 @@ pub(super) struct ReservedPlace {
 /// Refuses a grant that reaches a reserved place.
 pub(super) fn refuse_reserved(grant: &Grant, reserved: &[ReservedPlace]) -> Result<(), Error> {
     for ReservedPlace { label, location, least } in reserved {
-        let reaches = |folder: &&Folder| folder.access >= *least && folder.location.overlaps(location);
+        let reaches = |folder: &&Folder| folder.access >= *least && folder.overlaps(location);
         if let Some(folder) = grant.folders().iter().find(reaches) {
             let place = location.path().display();
             return Err(Error::Permission {

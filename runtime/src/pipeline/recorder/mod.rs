@@ -200,7 +200,9 @@ impl<'p> CallRecorder<'p> {
         if tool.unusable.is_none() {
             self.set_validator(validator);
         }
-        if let [only] = grant.folders() {
+        if let [only] = grant.folders()
+            && only.files().next().is_none()
+        {
             self.folder = Some((only.host.clone(), only.access));
         }
         self.stated_denial = grant.denied().iter().any(|denial| denial.flag.is_none());

@@ -44,6 +44,7 @@ impl Files<'_> {
         path: &str,
         change: Change,
     ) -> FsResult<Option<()>> {
+        self.admit_change(fd)?;
         let folder = self.folder(fd)?;
         if folder.perms.write_not_permitted() {
             return Err(ErrorCode::NotPermitted.into());
@@ -70,6 +71,8 @@ impl Files<'_> {
         change: fn(Arc<File>, String) -> Change,
         to: &str,
     ) -> FsResult<Option<()>> {
+        self.admit_change(fd)?;
+        self.admit_change(into)?;
         let into = self.folder(into)?;
         if into.perms.write_not_permitted() {
             return Err(ErrorCode::NotPermitted.into());

@@ -6,12 +6,16 @@ use std::time::Instant;
 
 use crate::policy::{Grant, Identity, Protected};
 
+use super::single::SingleFiles;
+
 /// Rules for the changes of one call: the files that it must not change, and the folders that no link may leave.
 #[derive(Debug, Clone, Default)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "entries are judged by their names alone there"))]
 pub(in crate::sandbox) struct PathGuard {
     pub(super) protected: Arc<Protected>,
     pub(super) roots: Arc<[Identity]>,
+    /// Folders of which only some files are granted.
+    pub(super) single: SingleFiles,
     /// Files that the call created.
     pub(super) created: Arc<CreatedFiles>,
     /// End of the call, if it has one. No folder is searched for longer.
@@ -21,7 +25,8 @@ pub(in crate::sandbox) struct PathGuard {
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "entries are judged by their names alone there"))]
 impl PathGuard {
     pub(in crate::sandbox) fn new(grant: &Grant) -> Self {
-        Self { protected: grant.protected().clone(), roots: grant.roots(), ..Self::default() }
+        let (protected, roots) = (grant.protected().clone(), grant.roots());
+        Self { protected, roots, single: SingleFiles::new(grant), ..Self::default() }
     }
 
     /// Returns the end of the call.

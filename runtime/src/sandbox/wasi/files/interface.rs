@@ -15,7 +15,8 @@ use crate::tool::Access;
 
 use super::change::Change;
 use super::quota;
-use super::request::{OpenRequest, refuse_misread};
+use super::request::OpenRequest;
+use super::single::unfollowed;
 use super::state::Files;
 
 /// Maximum number of folders that one call lists at the same time.
@@ -27,7 +28,7 @@ fn same(fd: &Resource<Descriptor>) -> Resource<Descriptor> {
 
 impl preopens::Host for Files<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
-        let folders = preopens::Host::get_directories(&mut self.inner)?;
+        let folders = self.granted()?;
         if folders.is_empty() {
             self.state.quota.usage.record_missing_folders();
         }
@@ -70,22 +71,22 @@ impl HostDescriptor for Files<'_> {
     ) -> FsResult<Resource<Descriptor>> {
         let request = OpenRequest { path: path.clone(), link: path_flags, open, flags };
         let access = if request.changes() { Access::Write } else { Access::Read };
-        let opened = self.open(&fd, request).await;
+        let opened = self.open_granted(&fd, request).await;
         self.record(access, &path, opened)
     }
 
     async fn stat_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
-        let stat = match refuse_misread(&path) {
-            Ok(()) => self.inner.stat_at(fd, flags, path.clone()).await,
-            Err(refused) => Err(refused.into()),
+        let stat = match self.admit_read(&fd, &path) {
+            Ok(is_single) => self.inner.stat_at(fd, unfollowed(flags, is_single), path.clone()).await,
+            Err(refused) => Err(refused),
         };
         self.record(Access::Read, &path, stat)
     }
 
     async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
-        let target = match refuse_misread(&path) {
-            Ok(()) => self.inner.readlink_at(fd, path.clone()).await,
-            Err(refused) => Err(refused.into()),
+        let target = match self.admit_read(&fd, &path) {
+            Ok(_) => self.inner.readlink_at(fd, path.clone()).await,
+            Err(refused) => Err(refused),
         };
         self.record(Access::Read, &path, target)
     }
@@ -96,9 +97,9 @@ impl HostDescriptor for Files<'_> {
         flags: PathFlags,
         path: String,
     ) -> FsResult<MetadataHashValue> {
-        let hash = match refuse_misread(&path) {
-            Ok(()) => self.inner.metadata_hash_at(fd, flags, path.clone()).await,
-            Err(refused) => Err(refused.into()),
+        let hash = match self.admit_read(&fd, &path) {
+            Ok(is_single) => self.inner.metadata_hash_at(fd, unfollowed(flags, is_single), path.clone()).await,
+            Err(refused) => Err(refused),
         };
         self.record(Access::Read, &path, hash)
     }
@@ -270,6 +271,7 @@ impl HostDescriptor for Files<'_> {
     }
 
     fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
+        self.state.single.remove(&fd.rep());
         HostDescriptor::drop(&mut self.inner, fd)
     }
 }

@@ -9,6 +9,7 @@ use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DirectoryEntry, DirectoryEntryStream, ErrorCode};
 use wasmtime_wasi::runtime::spawn_blocking;
 
+use super::single::Names;
 use super::state::Files;
 
 #[cfg(unix)]
@@ -31,6 +32,8 @@ struct Listing {
     /// Unread rest of the folder; `None` at its end.
     rest: Option<OpenListing>,
     part: Part,
+    /// Names of the granted files, if nothing else of the folder is granted.
+    only: Option<Names>,
     /// Reference that keeps the descriptor of the listing taken.
     _marker: Arc<()>,
 }
@@ -39,6 +42,7 @@ impl Files<'_> {
     /// Starts a listing of a folder.
     pub(super) async fn list(&mut self, fd: &Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
         let dir = self.folder(fd)?.dir.clone();
+        let only = self.single(fd).cloned();
         self.state.descriptors.take()?;
         let opened = spawn_blocking(move || OpenListing::of(&dir)).await;
         let rest = match opened {
@@ -50,7 +54,7 @@ impl Files<'_> {
         };
         let marker = Arc::new(());
         self.state.descriptors.assign(&marker);
-        let listing = self.inner.table.push(Listing { rest, part: Part::new(), _marker: marker })?;
+        let listing = self.inner.table.push(Listing { rest, part: Part::new(), only, _marker: marker })?;
         Ok(Resource::new_own(listing.rep()))
     }
 
@@ -59,8 +63,11 @@ impl Files<'_> {
         let key = Resource::<Listing>::new_borrow(it.rep());
         loop {
             let listing = self.inner.table.get_mut(&key)?;
-            if let Some(entry) = listing.part.pop_front() {
-                return Ok(Some(entry?));
+            while let Some(entry) = listing.part.pop_front() {
+                let entry = entry?;
+                if listing.only.as_ref().is_none_or(|only| only.contains(&entry.name)) {
+                    return Ok(Some(entry));
+                }
             }
             let Some(rest) = listing.rest.take() else { return Ok(None) };
             let (rest, part) = spawn_blocking(move || part(rest)).await;

@@ -21,6 +21,7 @@ mod open;
 mod quota;
 mod request;
 mod resolve;
+mod single;
 mod state;
 mod times;
 

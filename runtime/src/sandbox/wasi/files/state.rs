@@ -1,5 +1,6 @@
 //! Files of one call: the engine's own file system with the quota, the descriptors and the guard of the call in front of it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use wasmtime::component::{HasData, Resource};
@@ -15,6 +16,7 @@ use crate::tool::{Access, Limits};
 use super::descriptors::CallDescriptors;
 use super::guard::PathGuard;
 use super::quota::{CountedStream, Quota};
+use super::single::Names;
 
 /// Quota, descriptors and rules of one call.
 pub(in crate::sandbox) struct FileState {
@@ -23,6 +25,8 @@ pub(in crate::sandbox) struct FileState {
     /// Number of open folder listings.
     pub(super) listings: usize,
     pub(super) guard: PathGuard,
+    /// Open folders of which only some files are granted, by their numbers.
+    pub(super) single: HashMap<u32, Names>,
 }
 
 impl FileState {
@@ -33,7 +37,13 @@ impl FileState {
         guard: PathGuard,
     ) -> Self {
         let guard = PathGuard { until: Some(deadline(limits)), created: Arc::default(), ..guard };
-        Self { quota: Quota::new(limits, usage), descriptors: CallDescriptors::new(budget), listings: 0, guard }
+        Self {
+            quota: Quota::new(limits, usage),
+            descriptors: CallDescriptors::new(budget),
+            listings: 0,
+            guard,
+            single: HashMap::new(),
+        }
     }
 }
 

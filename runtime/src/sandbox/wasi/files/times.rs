@@ -10,7 +10,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{FsError, FsResult};
 use wasmtime_wasi::runtime::spawn_blocking;
 
-use super::request::{OpenRequest, refuse_misread};
+use super::request::OpenRequest;
+use super::single::unfollowed;
 use super::state::Files;
 
 impl Files<'_> {
@@ -23,7 +24,7 @@ impl Files<'_> {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        refuse_misread(path)?;
+        let flags = unfollowed(flags, self.admit_read(&fd, path)?);
         if self.state.guard.protected.is_named(Path::new(path)) {
             return Err(ErrorCode::NotPermitted.into());
         }

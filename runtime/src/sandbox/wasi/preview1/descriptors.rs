@@ -5,7 +5,6 @@ use wasmtime_wasi::cli::WasiCliView;
 use wasmtime_wasi::filesystem;
 use wasmtime_wasi::p1::types::{Errno, Error, Fd, Prestat, PrestatDir, Size};
 use wasmtime_wasi::p2::bindings::cli::{stderr, stdin, stdout};
-use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{HostDescriptor, HostDirectoryEntryStream};
 use wiggle::{GuestMemory, GuestPtr};
 
@@ -29,7 +28,7 @@ pub(super) fn open_standard(state: &mut WasiState) -> wasmtime::Result<()> {
     let input = stdin::Host::get_stdin(&mut state.cli())?;
     let output = stdout::Host::get_stdout(&mut state.cli())?;
     let error = stderr::Host::get_stderr(&mut state.cli())?;
-    let folders = preopens::Host::get_directories(&mut state.files().inner)?;
+    let folders = state.files().granted()?;
     let descriptors = &mut state.preview1.descriptors;
     descriptors.insert(Descriptor::Input(input));
     descriptors.insert(Descriptor::Output(output));

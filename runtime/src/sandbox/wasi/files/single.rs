@@ -1,0 +1,95 @@
+//! Folders of which only some files are granted: a guest finds these files there and nothing else, and the folder stays as it is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::Descriptor;
+use wasmtime_wasi::p2::FsResult;
+use wasmtime_wasi::p2::bindings::filesystem::preopens;
+use wasmtime_wasi::p2::bindings::filesystem::types::{ErrorCode, PathFlags};
+
+use crate::policy::Grant;
+
+use super::request::{OpenRequest, refuse_misread};
+use super::state::Files;
+
+/// Names of the granted files of a folder.
+pub(super) type Names = Arc<[String]>;
+
+/// Folders of a grant with only some files, by their paths in the guest.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SingleFiles(Arc<HashMap<String, Names>>);
+
+impl SingleFiles {
+    pub(super) fn new(grant: &Grant) -> Self {
+        let folders = grant.folders().iter().filter(|folder| folder.files().next().is_some());
+        let named = folders.flat_map(|folder| {
+            let names: Names = folder.files().map(str::to_owned).collect();
+            folder.guest.iter().map(move |guest| (guest.clone(), names.clone()))
+        });
+        Self(Arc::new(named.collect()))
+    }
+}
+
+impl Files<'_> {
+    /// Opens the granted folders, and notes those of which only some files are granted.
+    pub(in crate::sandbox::wasi) fn granted(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+        let folders = preopens::Host::get_directories(&mut self.inner)?;
+        for (folder, guest) in &folders {
+            if let Some(names) = self.state.guard.single.0.get(guest) {
+                self.state.single.insert(folder.rep(), names.clone());
+            }
+        }
+        Ok(folders)
+    }
+
+    /// Names of the granted files of an open folder; `None` if all of it is granted.
+    pub(super) fn single(&self, fd: &Resource<Descriptor>) -> Option<&Names> {
+        if self.state.single.is_empty() { None } else { self.state.single.get(&fd.rep()) }
+    }
+
+    /// Refuses a path of a folder that is neither the folder itself nor one of its granted files. Returns `true` for one of the
+    /// files.
+    pub(super) fn admit(&self, fd: &Resource<Descriptor>, path: &str) -> FsResult<bool> {
+        let Some(names) = self.single(fd) else { return Ok(false) };
+        let mut parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+        match (parts.next(), parts.next()) {
+            (None, _) => Ok(false),
+            (Some(file), None) if names.iter().any(|name| name == file) => Ok(true),
+            _ => Err(ErrorCode::NotPermitted.into()),
+        }
+    }
+
+    /// Refuses a path that could be misread, or that is not granted, before something is read by it. Returns `true` for a granted
+    /// file of a folder of which nothing else is granted.
+    pub(super) fn admit_read(&self, fd: &Resource<Descriptor>, path: &str) -> FsResult<bool> {
+        refuse_misread(path)?;
+        self.admit(fd, path)
+    }
+
+    /// Opens a file or folder as far as it is granted. No link is followed from a granted file: somebody may have replaced it.
+    pub(super) async fn open_granted(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        mut request: OpenRequest,
+    ) -> FsResult<Resource<Descriptor>> {
+        let is_single = self.admit(fd, &request.path)?;
+        request.link = unfollowed(request.link, is_single);
+        let names = self.single(fd).cloned().filter(|_| !is_single);
+        let opened = self.open(fd, request).await?;
+        // The folder itself.
+        names.into_iter().for_each(|names| drop(self.state.single.insert(opened.rep(), names)));
+        Ok(opened)
+    }
+
+    /// Refuses a change of a folder of which only some files are granted.
+    pub(super) fn admit_change(&self, fd: &Resource<Descriptor>) -> FsResult<()> {
+        if self.single(fd).is_some() { Err(ErrorCode::NotPermitted.into()) } else { Ok(()) }
+    }
+}
+
+/// Returns the flags of a path, of which no link is followed if it is that of a granted file.
+pub(super) fn unfollowed(flags: PathFlags, is_single: bool) -> PathFlags {
+    if is_single { PathFlags::empty() } else { flags }
+}
