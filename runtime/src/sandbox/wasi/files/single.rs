@@ -9,7 +9,7 @@ use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{ErrorCode, PathFlags};
 
-use crate::policy::Grant;
+use crate::policy::{Folder, Grant};
 
 use super::request::{OpenRequest, refuse_misread};
 use super::state::Files;
@@ -19,16 +19,20 @@ pub(super) type Names = Arc<[String]>;
 
 /// Folders of a grant with only some files, by their paths in the guest.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SingleFiles(Arc<HashMap<String, Names>>);
+pub(super) struct SingleFiles(Option<Arc<HashMap<String, Names>>>);
 
 impl SingleFiles {
     pub(super) fn new(grant: &Grant) -> Self {
-        let folders = grant.folders().iter().filter(|folder| folder.files().next().is_some());
-        let named = folders.flat_map(|folder| {
+        let is_single = |folder: &&Folder| folder.files().next().is_some();
+        // Most grants have none.
+        if !grant.folders().iter().any(|folder| is_single(&folder)) {
+            return Self(None);
+        }
+        let named = grant.folders().iter().filter(is_single).flat_map(|folder| {
             let names: Names = folder.files().map(str::to_owned).collect();
             folder.guest.iter().map(move |guest| (guest.clone(), names.clone()))
         });
-        Self(Arc::new(named.collect()))
+        Self(Some(Arc::new(named.collect())))
     }
 }
 
@@ -36,8 +40,9 @@ impl Files<'_> {
     /// Opens the granted folders, and notes those of which only some files are granted.
     pub(in crate::sandbox::wasi) fn granted(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         let folders = preopens::Host::get_directories(&mut self.inner)?;
+        let Some(single) = &self.state.guard.single.0 else { return Ok(folders) };
         for (folder, guest) in &folders {
-            if let Some(names) = self.state.guard.single.0.get(guest) {
+            if let Some(names) = single.get(guest) {
                 self.state.single.insert(folder.rep(), names.clone());
             }
         }
