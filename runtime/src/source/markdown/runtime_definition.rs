@@ -54,7 +54,8 @@ fn entry(noun: &str, definition: &Value, known: &[&str], maker: &Tool) -> Result
     }
     let made = origin(maker.origin.path.clone());
     let (text, source) = (Some(definition.to_string().into()), maker.origin.source.clone());
-    let origin = Origin { text, source, ..made };
+    // The maker could do all that the definition can.
+    let origin = Origin { text, source, trust: maker.origin.trust, ..made };
     let mut report = Diagnostics::new(&maker.origin.path);
     Ok((Entry::of_node(noun.to_owned(), Node::from(definition), origin, &mut report), report))
 }
@@ -82,7 +83,7 @@ mod tests {
     use serde_json::json;
 
     use crate::tool::tests::plain;
-    use crate::tool::{HookPoint, HookScope};
+    use crate::tool::{HookPoint, HookScope, Trust};
 
     use super::*;
 
@@ -92,6 +93,7 @@ mod tests {
         maker.limits.deadline = Some(Duration::from_millis(500));
         maker.limits.memory = Some(7);
         maker.origin.source = Some(std::path::Path::new("/crib").into());
+        maker.origin.trust = Trust::Reviewed;
         maker
     }
 
@@ -107,7 +109,8 @@ mod tests {
         let Body::Script(script) = tool.body else { panic!("{:?}", tool.body) };
         assert_eq!((&*script.source, script.place, script.background), ("def run(args):\n  return 1\n", None, false));
         assert_eq!((tool.requested, tool.origin.path), (maker().requested, maker().origin.path));
-        assert_eq!(tool.origin.source, maker().origin.source, "it is of its maker's source");
+        let of_maker = (maker().origin.source, Trust::Reviewed);
+        assert_eq!((tool.origin.source, tool.origin.trust), of_maker, "source and trust are its maker's");
         assert_eq!(tool.limits, maker().limits);
         let short = defined_tool(&json!({"name": "t", "script": "x", "timeout_ms": 100}), &maker()).unwrap();
         assert_eq!((short.limits.deadline, short.limits.memory), (Some(Duration::from_millis(100)), Some(7)));
