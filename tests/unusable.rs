@@ -64,6 +64,30 @@ fn each_bad_tool_is_named_in_a_warning_and_the_others_are_listed() {
 }
 
 #[test]
+fn an_extension_of_webassembly_is_named_alike_by_every_command() {
+    let extensions = [
+        ("tagged", "(module (tag))", "`exceptions`"),
+        ("within", "(component (component (core module (memory i64 1))))", "`memory64`"),
+        ("second", "(component (core module) (core module (type (struct))))", "`gc`"),
+        ("shared", "(module (memory 1 2 shared))", "`threads`"),
+    ];
+    for (name, text, extension) in extensions {
+        let crib = Crib::with_guests(&["echo"]);
+        crib.install_wat(name, text);
+        crib.manifest(&json!({"tools": [entry(name), entry("echo")]}));
+        let is_named = |output: &str, command: &str| assert!(output.contains(extension), "{command} {name}: {output}");
+        is_named(&crib.run(&["validate", "tools.json"]).stdout, "validate");
+        let listed: Value = serde_json::from_str(&crib.run(&["list", "--json"]).stdout).unwrap();
+        let tool = listed.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
+        is_named(tool["disabled"].as_str().unwrap_or_default(), "list");
+        let inspected: Value = serde_json::from_str(&crib.run(&["inspect", name, "--json"]).stdout).unwrap();
+        is_named(inspected["reason"].as_str().unwrap_or_default(), "inspect");
+        assert!(!crib.run(&["schema"]).stdout.contains(name), "the schema names {name}");
+        is_named(&crib.run(&["call", name, "{}"]).stdout, "call");
+    }
+}
+
+#[test]
 fn a_schema_leaves_a_bad_tool_out_and_an_inspection_shows_its_reason() {
     let page = Page::new();
     let crib = mixed();

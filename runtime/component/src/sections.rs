@@ -21,15 +21,19 @@ pub(crate) const HEADER: usize = 8;
 /// Section numbers of the binary format. Those of core modules carry `CORE` in their names.
 pub(crate) mod id {
     pub(crate) const CUSTOM: u8 = 0;
+    pub(crate) const CORE_TYPE: u8 = 1;
     pub(crate) const MODULE: u8 = 1;
     pub(crate) const CORE_IMPORT: u8 = 2;
     pub(crate) const COMPONENT: u8 = 4;
+    pub(crate) const CORE_TABLE: u8 = 4;
+    pub(crate) const CORE_MEMORY: u8 = 5;
     pub(crate) const ALIAS: u8 = 6;
     pub(crate) const CORE_EXPORT: u8 = 7;
     pub(crate) const TYPE: u8 = 7;
     pub(crate) const CANONICAL: u8 = 8;
     pub(crate) const IMPORT: u8 = 10;
     pub(crate) const EXPORT: u8 = 11;
+    pub(crate) const CORE_TAG: u8 = 13;
     /// The highest number of a section in a module or a component.
     pub(crate) const LAST: u8 = 13;
 }
@@ -138,14 +142,14 @@ impl<R: Read + Seek> Sections<R> {
         Ok(Some(Section { id, start, body }))
     }
 
-    /// Continues with the sections inside of a nested component, and then with those after it.
+    /// Continues with the sections inside of a nested component or module, and then with those after it.
     ///
     /// # Errors
     ///
-    /// The section does not contain a component.
-    pub(crate) fn enter(&mut self, section: &Section) -> Result<()> {
-        let body = self.source_bytes(section, HEADER as u64)?;
-        if section.body.end - section.body.start < HEADER as u64 || !Parser::is_component(&body) {
+    /// The section does not contain a program of this form.
+    pub(crate) fn enter(&mut self, section: &Section, form: Form) -> Result<()> {
+        let header = self.source_bytes(section, HEADER as u64)?;
+        if Form::find(&header) != Some(form) {
             return Err(unreadable(section.start));
         }
         self.next = section.body.start + HEADER as u64;

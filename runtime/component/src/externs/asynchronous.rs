@@ -6,6 +6,7 @@ use std::io::{Read, Seek};
 use wasmparser::{BinaryReader, CanonicalFunction, CanonicalOption, ComponentCanonicalSectionReader};
 
 use crate::error::Result;
+use crate::form::Form;
 use crate::nesting::Types;
 use crate::sections::{Sections, id};
 
@@ -20,7 +21,7 @@ fn search(sections: &mut Sections<impl Read + Seek>) -> Result<bool> {
     while let Some(section) = sections.next()? {
         let found = match section.id {
             id::COMPONENT => {
-                sections.enter(&section)?;
+                sections.enter(&section, Form::Component)?;
                 false
             }
             id::TYPE => Types::read(BinaryReader::new(&sections.read(&section, u64::MAX)?, 0))?.is_async,

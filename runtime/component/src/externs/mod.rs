@@ -17,6 +17,7 @@ use crate::descriptor;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::nesting::{Types, is_type_alias};
+use crate::preflight;
 use crate::sections::{Sections, id, is_named};
 
 /// Maximum names of imports, imported items and exports.
@@ -51,6 +52,8 @@ pub struct Externs {
     pub core_functions: Option<Vec<String>>,
     /// `true` for a component with asynchronous functions, which WASI 0.3 has and WASI 0.2 has not.
     pub is_async: bool,
+    /// Reason why no sandbox runs the program: a section uses an extension of WebAssembly that none supports.
+    pub unsupported: Option<String>,
 }
 
 impl Externs {
@@ -79,17 +82,19 @@ impl Externs {
     }
 
     fn of_sections(mut sections: Sections<impl Read + Seek>) -> Result<Self> {
-        match sections.form() {
-            Form::Module => Self::of_module(sections),
+        let mut externs = match sections.form() {
+            Form::Module => Self::of_module(&mut sections)?,
             Form::Component => {
                 let mut externs = Self::of_component(&mut sections)?;
                 externs.is_async = asynchronous::is_async(&mut sections);
-                Ok(externs)
+                externs
             }
-        }
+        };
+        externs.unsupported = preflight::unsupported(&mut sections);
+        Ok(externs)
     }
 
-    fn of_module(mut sections: Sections<impl Read + Seek>) -> Result<Self> {
+    fn of_module(sections: &mut Sections<impl Read + Seek>) -> Result<Self> {
         let mut found = Found::default();
         let mut functions = Vec::new();
         while let Some(section) = sections.next()? {

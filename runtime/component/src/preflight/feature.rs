@@ -1,9 +1,57 @@
 //! Extensions of WebAssembly that the sandbox does not have. A section that uses one is refused with the name that compiler
 //! flags have for it; an extension that only instructions use is refused by the compiler.
 
-use wasmparser::{CompositeInnerType, MemoryType, Payload};
+use std::io::{Read, Seek};
+
+use wasmparser::{
+    BinaryReader, CompositeInnerType, MemorySectionReader, MemoryType, Payload, TableSectionReader, TagSectionReader,
+    TypeSectionReader,
+};
 
 use crate::error::{Error, Result};
+use crate::form::Form;
+use crate::sections::{Sections, id};
+
+/// Returns the reason why no sandbox runs a program, as far as its sections show without its code. An unreadable or too large
+/// program is searched up to that point.
+pub(crate) fn unsupported(sections: &mut Sections<impl Read + Seek>) -> Option<String> {
+    match search(sections) {
+        Err(found @ Error::Unsupported(_)) => Some(found.to_string()),
+        _ => None,
+    }
+}
+
+/// Checks the sections of all modules as one sequence, so that the depth of nesting costs nothing.
+fn search(sections: &mut Sections<impl Read + Seek>) -> Result<()> {
+    sections.rewind()?;
+    // Modules do not nest.
+    let mut module_end = if sections.form() == Form::Module { u64::MAX } else { 0 };
+    while let Some(section) = sections.next()? {
+        if section.start >= module_end {
+            match section.id {
+                id::MODULE => {
+                    sections.enter(&section, Form::Module)?;
+                    module_end = section.body.end;
+                }
+                id::COMPONENT => sections.enter(&section, Form::Component)?,
+                _ => {}
+            }
+            continue;
+        }
+        if !matches!(section.id, id::CORE_TYPE | id::CORE_TABLE | id::CORE_MEMORY | id::CORE_TAG) {
+            continue;
+        }
+        let body = sections.read(&section, u64::MAX)?;
+        let reader = BinaryReader::new(&body, 0);
+        check(&match section.id {
+            id::CORE_TYPE => Payload::TypeSection(TypeSectionReader::new(reader)?),
+            id::CORE_TABLE => Payload::TableSection(TableSectionReader::new(reader)?),
+            id::CORE_MEMORY => Payload::MemorySection(MemorySectionReader::new(reader)?),
+            _ => Payload::TagSection(TagSectionReader::new(reader)?),
+        })?;
+    }
+    Ok(())
+}
 
 /// Checks one section.
 ///

@@ -13,6 +13,7 @@ use crate::form::Form;
 use crate::nesting::check_nesting;
 use crate::sections::payloads;
 
+pub(crate) use feature::unsupported;
 use limits::Counts;
 pub use limits::Limits;
 pub use module::START;

@@ -99,6 +99,9 @@ impl Program {
             // The compiler reports the reason.
             Err(_) => return Ok(Self::unread(None, None)),
         };
+        if let Some(why) = &externs.unsupported {
+            return Err(Unusable::Unrunnable(truncate(why, MAX_REASON_LEN)));
+        }
         let skipped = || {
             let read = |bytes: &[u8]| functions::read(bytes).map(|exported| exported.skipped).unwrap_or_default();
             match &whole {
