@@ -13,7 +13,7 @@ const ORDER: [&str; 16] = [
 ];
 
 /// Each module of the crate that reads programs, likewise.
-const COMPONENT_ORDER: [&str; 14] = [
+const COMPONENT_ORDER: [&str; 15] = [
     "error",
     "text",
     "json",
@@ -21,6 +21,7 @@ const COMPONENT_ORDER: [&str; 14] = [
     "sections",
     "nesting",
     "descriptor",
+    "extensions",
     "externs",
     "functions",
     "kind",
@@ -202,7 +203,7 @@ fn a_grant_has_one_constructor() {
     let words = ["-> Result<Self", "-> Self", "-> Grant", "-> Result<Grant", "&mut self", "Default"];
     let makes = |text: &str| code(text).filter(|line| words.iter().any(|word| line.contains(word))).count();
     let grant = fs::read_to_string(root().join("runtime/src/policy/grant.rs")).unwrap();
-    assert_eq!(makes(&grant), 2, "one makes it, and one narrows what was made");
+    assert_eq!(makes(&grant), 3, "one makes it, and two narrow what was made");
     let literals =
         library().iter().filter(|(_, path, text)| !path.ends_with("grant.rs") && text.contains("Grant {")).count();
     assert_eq!(literals, 0);

@@ -11,13 +11,14 @@
 //! | [`preflight`] | limits and features, before compilation |
 //!
 //! The modules import one another in this order: `error`, `text`, `json`, `form`, `sections`, `nesting`, `descriptor`,
-//! `externs`, `functions`, `kind`, `capability`, `interfaces`, `inspect`, `preflight`. Only `sections` walks sections.
+//! `extensions`, `externs`, `functions`, `kind`, `capability`, `interfaces`, `inspect`, `preflight`. Only `sections` walks sections.
 //!
 //! Every reader accepts any bytes: nesting, counts and sizes are bounded, and an error names the bound.
 
 pub mod capability;
 pub mod descriptor;
 mod error;
+mod extensions;
 pub mod externs;
 mod form;
 pub mod functions;

@@ -141,6 +141,12 @@ impl Grant {
         Ok(Self { folders, env, network: Arc::new(network), secrets, rights, denied, protected })
     }
 
+    /// Returns the grant with read access only.
+    pub(crate) fn reading(mut self) -> Self {
+        self.folders.iter_mut().for_each(|folder| folder.access = Access::Read);
+        self
+    }
+
     /// Creates the grant of a program that a script runs: the grant of the script without its secrets and services,
     /// with only the folder that the script names, if it names one, and with read access only if `only_reads` is
     /// `true`.
@@ -149,16 +155,14 @@ impl Grant {
     ///
     /// The reason why the folder is not available, worded for the script.
     pub(crate) fn for_program(&self, folder: Option<&str>, only_reads: bool) -> Result<Self, String> {
-        let mut folders = match folder {
+        let folders = match folder {
             None => self.folders.clone(),
             Some(path) => vec![self.folder_inside(path).map_err(|why| format!("folder `{path}`: {why}"))?],
         };
-        if only_reads {
-            folders.iter_mut().for_each(|folder| folder.access = Access::Read);
-        }
         let (env, network, protected) = (self.env.clone(), self.network.clone(), self.protected.clone());
         let (secrets, rights, denied) = (Vec::new(), Rights::default(), Vec::new());
-        Ok(Self { folders, env, network, secrets, rights, denied, protected })
+        let grant = Self { folders, env, network, secrets, rights, denied, protected };
+        Ok(if only_reads { grant.reading() } else { grant })
     }
 
     fn folder_inside(&self, path: &str) -> Result<Folder, String> {

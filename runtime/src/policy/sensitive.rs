@@ -38,7 +38,7 @@ impl fmt::Debug for SensitiveArguments {
 }
 
 impl SensitiveArguments {
-    /// Sets the names, as [`Tool::sensitive_names`] returns them, and adds the values that they have in `arguments`.
+    /// Sets the names, as `Tool::sensitive_names` returns them, and adds the values that they have in `arguments`.
     pub fn add(&mut self, names: &[String], arguments: &Value) {
         self.names = names.to_vec();
         for text in sensitive_values(arguments, names) {

@@ -15,9 +15,9 @@ use wasmparser::{
 
 use crate::descriptor;
 use crate::error::{Error, Result};
+use crate::extensions;
 use crate::form::Form;
 use crate::nesting::{Types, is_type_alias};
-use crate::preflight;
 use crate::sections::{Sections, id, is_named};
 
 /// Maximum names of imports, imported items and exports.
@@ -90,7 +90,7 @@ impl Externs {
                 externs
             }
         };
-        externs.unsupported = preflight::unsupported(&mut sections);
+        externs.unsupported = extensions::unsupported(&mut sections);
         Ok(externs)
     }
 

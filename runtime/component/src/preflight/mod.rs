@@ -3,17 +3,16 @@
 //! compiler decides whether the rest is valid.
 
 mod custom;
-mod feature;
 mod limits;
 mod module;
 mod scope;
 
 use crate::error::{Error, Result};
+use crate::extensions;
 use crate::form::Form;
 use crate::nesting::check_nesting;
 use crate::sections::payloads;
 
-pub(crate) use feature::unsupported;
 use limits::Counts;
 pub use limits::Limits;
 pub use module::START;
@@ -40,7 +39,7 @@ pub fn check(program: &[u8], limits: &Limits) -> Result<()> {
     for payload in payloads(program) {
         let (_, payload) = payload?;
         counts.add(&payload)?;
-        feature::check(&payload)?;
+        extensions::check(&payload)?;
         scopes.visit(payload)?;
     }
     match form {

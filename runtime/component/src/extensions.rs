@@ -58,7 +58,7 @@ fn search(sections: &mut Sections<impl Read + Seek>) -> Result<()> {
 /// # Errors
 ///
 /// The section uses an extension, which the message names, or cannot be parsed.
-pub(super) fn check(payload: &Payload<'_>) -> Result<()> {
+pub(crate) fn check(payload: &Payload<'_>) -> Result<()> {
     match payload {
         Payload::MemorySection(section) => section.clone().into_iter().try_for_each(|memory| check_memory(&memory?)),
         Payload::TableSection(section) => section.clone().into_iter().try_for_each(|table| {
