@@ -68,6 +68,11 @@ impl RunMasks {
         for call in message.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
             let id = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
             for (kind, member) in [("function", "arguments"), ("custom", "input")] {
+                // A model can call a tool that does not exist.
+                call.get_mut(kind)
+                    .and_then(|kind| kind.get_mut("name"))
+                    .into_iter()
+                    .for_each(|name| self.redactions.mask(name));
                 if let Some(Value::String(text)) = call.get_mut(kind).and_then(|kind| kind.get_mut(member)) {
                     *text = self.masked(text, &id);
                 }
@@ -256,6 +261,9 @@ mod tests {
         assert!(masks.mask_message(&mut message));
         let kept = message["tool_calls"][0]["function"]["arguments"].as_str().unwrap();
         assert_eq!(serde_json::from_str::<Value>(kept).unwrap(), json!({ "path": "***REDACTED***\"" }));
+        let mut message = call("fs_sk-abc", &json!({}));
+        assert!(masks.mask_message(&mut message));
+        assert_eq!(message["tool_calls"][0]["function"]["name"], "fs_***REDACTED***");
     }
 
     #[test]

@@ -17,8 +17,8 @@ const BYTES_PER_STEP: usize = 64;
 const MAX_ESCAPED: usize = 3;
 
 /// Fields with text from outside. The other fields are words and numbers of the host and are never masked.
-const FREE_TEXT: [&str; 10] =
-    ["callId", "tool", "argv", "cwd", "granted", "denied", "decision", "mutations", "hooks", "network"];
+const FREE_TEXT: [&str; 11] =
+    ["callId", "caller", "tool", "argv", "cwd", "granted", "denied", "decision", "mutations", "hooks", "network"];
 
 /// Masks over the strings of JSON values, as in the audit log.
 #[derive(Debug, Clone, Default)]
