@@ -65,8 +65,7 @@ fn the_statements_of_an_untrusted_tool_spare_it_no_question() {
         assert_eq!(reasons(&terminal.end().stdout), ["refused"], "{stated}");
         assert!(crib.path("work/x").exists(), "{stated}");
         // Whoever trusts the source believes it.
-        let digest = toolcrib::policy::review(&crib.path("tools.json")).unwrap().digest;
-        let left = start(&[&format!("--trust={digest}")]).end();
+        let left = start(&[&digest(&crib, "tools.json")]).end();
         assert_eq!(reasons(&left.stdout), ["default"], "{stated}: {left:?}");
         assert!(!crib.path("work/x").exists());
     }
@@ -76,6 +75,60 @@ fn the_statements_of_an_untrusted_tool_spare_it_no_question() {
     let left = Terminal::start(crib.toolcrib(&flags)).end();
     assert_eq!(reasons(&left.stdout), ["default"], "{left:?}");
     assert!(crib.path("work/x").exists(), "{left:?}");
+}
+
+/// Writes a file of the format of Markdown files: its fields, and the lines of its script.
+fn markdown(crib: &Crib, path: &str, fields: &str, script: &str) {
+    let path = crib.path(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, format!("---\n{fields}\nscript: |\n{script}\n---\nText.\n")).unwrap();
+}
+
+fn digest(crib: &Crib, source: &str) -> String {
+    format!("--trust={}", toolcrib::policy::review(&crib.path(source)).unwrap().digest)
+}
+
+#[test]
+fn a_hook_of_an_untrusted_source_writes_nothing_where_calls_are_asked_about() {
+    for event in ["tool.pre", "tool.post", "run.start"] {
+        let crib = crib();
+        markdown(&crib, ".harness/tools/plain.md", "capabilities: {}", "  def run(args):\n      return 42");
+        let writes = "  def handle(event, payload):\n      fs.write(\"x\", \"changed\")";
+        let fields = format!("event: {event}\ncapabilities: {{files: write}}");
+        markdown(&crib, ".harness/hooks/h.md", &fields, writes);
+        script(&crib, &[("plain", json!({}))]);
+        let common = ["run", "--script", "script.json", "--json", "--tools", ".harness", "--allow-hooks"];
+        let start = |flags: &[&str]| crib.toolcrib(&[&common[..], &["--allow-write=work"], flags].concat());
+        let text = || fs::read_to_string(crib.path("work/x")).unwrap();
+        for flags in [&[][..], &["--ask=writes"], &["--ask-tool=@writes"]] {
+            let left = Terminal::start(start(flags)).end();
+            assert!(left.terminal.contains("hook \"h\" can only read: its source is not trusted"), "{left:?}");
+            assert_eq!(text(), "text", "{event} {flags:?}: {left:?}");
+        }
+        let digest = digest(&crib, ".harness");
+        let left = Terminal::start(start(&[&digest])).end();
+        assert_eq!(text(), "changed", "trusted: {event}: {left:?}");
+        fs::write(crib.path("work/x"), "text").unwrap();
+        let ran = Ran::of(&mut start(&[]));
+        assert_eq!(text(), "changed", "where nobody answers, the permissions alone decide: {event}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_trusted_script_runs_no_untrusted_program_that_calls_are_asked_about() {
+    let crib = stranger("remover", &json!({"interface": {"is_destructive": false}}));
+    let run = "  def run(args):\n      return exec.run(\"remover\", [], 15000, stdin='{\"path\": \"x\"}')";
+    let fields = "capabilities: {files: write, exec: [remover]}";
+    markdown(&crib, ".harness/tools/plain.md", fields, run);
+    script(&crib, &[("plain", json!({}))]);
+    let digest = digest(&crib, ".harness");
+    let common = ["run", "--script", "script.json", "--json", "--tools", ".harness", "--tools", "tools.json"];
+    let start = |flags: &[&str]| crib.toolcrib(&[&common[..], &["--allow-write=work", &digest], flags].concat());
+    let left = Terminal::start(start(&[])).end();
+    assert!(left.stdout.contains("each call of its tool requires approval"), "{left:?}");
+    assert!(crib.path("work/x").exists(), "{left:?}");
+    let left = Terminal::start(start(&["--allow-tool=remover"])).end();
+    assert!(!crib.path("work/x").exists(), "{left:?}");
 }
 
 /// Reasons of the decisions about the calls of a run.

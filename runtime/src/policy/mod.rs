@@ -55,7 +55,7 @@ pub(crate) use protected::{Protected, is_link_out, protects_names_below};
 pub(crate) use resolved::Allowed;
 pub use review::{ReviewedItem, SourceReview, named_requests, review};
 pub(crate) use rule::{
-    Command, CommandDecision, RuleDecision, Rules, dead_condition, is_null, matches_number, plain_number,
+    Command, CommandDecision, RuleDecision, Rules, dead_condition, is_null, matches_number, may_overwrite, plain_number,
 };
 pub use rule::{Pattern, PatternError, Rule};
 pub(crate) use scanner::{Leak, Literal, MASK, Scan, Scanner, masked};

@@ -25,12 +25,13 @@ use serde_json::Value;
 use crate::call::Behavior;
 use crate::schema::step;
 use crate::tool::names::NameRules;
-use crate::tool::{Glob, Tool};
+use crate::tool::{Glob, Tool, Trust};
 
 use super::Grant;
 use path::{is_resolved, matches_folded, resolve_path, spellings};
 
 pub(crate) use argv::{Command, CommandDecision};
+pub(crate) use class::may_overwrite;
 pub(crate) use dead::dead_condition;
 pub use pattern::{Pattern, PatternError};
 pub(crate) use spelling::{is_null, matches_number, plain as plain_number};
@@ -175,6 +176,12 @@ impl Rules {
     ) -> impl Iterator<Item = &'a Arc<Rule>> + use<'a, 'b> {
         let is_member = move |rule: &Rule| rule.pattern.class.is_none_or(|class| class.includes(tool, grant));
         self.0.iter().filter(move |rule| rule.behavior == behavior && rule.matches_tool(tool) && is_member(rule))
+    }
+
+    /// Returns `true` if a hook of an untrusted source may do what calls are asked about: nobody can be asked about a hook.
+    pub(crate) fn ask_about_hook(&self, hook: &Tool, grant: &Grant) -> bool {
+        hook.origin.trust == Trust::Stranger
+            && self.for_tool(Behavior::Ask, hook, grant).any(|rule| rule.pattern.class.is_some())
     }
 
     /// Returns `true` if any rule looks at arguments.

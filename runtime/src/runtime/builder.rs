@@ -265,7 +265,7 @@ impl Builder {
         scripted.iter_mut().for_each(|hook| hook_access.give_scope(hook));
         warnings.extend(self.scope_warnings(&ids, &scripted, &tools, &hook_access));
         for definition in scripted {
-            let hook = self.prepare_hook(definition, &tools, &hook_access, &allowed, &reserved)?;
+            let hook = self.prepare_hook(definition, &tools, &hook_access, &allowed, &reserved, &mut warnings)?;
             hooks.push(ChainedHook::Script(Box::new(hook)));
         }
         let mut builtins = Vec::new();

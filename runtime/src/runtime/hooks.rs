@@ -32,6 +32,7 @@ impl Builder {
         access: &HookAccess,
         allowed: &Allowed,
         reserved: &[ReservedPlace],
+        warnings: &mut Vec<Diagnostic>,
     ) -> Result<ScriptHook, Error> {
         let fault = |tool: &Tool, why: String| {
             let message = format!("hook {:?}: {why}", tool.name);
@@ -43,7 +44,11 @@ impl Builder {
         if let Some(why) = policy::dead_condition(&definition, tools) {
             return fault(&definition.tool, format!("when.args: {why}"));
         }
-        let prepared = self.prepare_tool(&mut definition.tool, allowed, reserved, false)?;
+        let mut prepared = self.prepare_tool(&mut definition.tool, allowed, reserved, false)?;
+        if self.policy.rules().ask_about_hook(&definition.tool, &prepared.grant) {
+            warnings.push(reads_only(&definition.tool));
+            prepared = prepared.reading();
+        }
         match &definition.tool.unusable {
             Some(unusable) => Err(unusable.fault.clone()),
             None => Ok(ScriptHook::new(definition, prepared, access)),
@@ -93,6 +98,17 @@ fn is_limited(hook: &ScriptedHook, tools: &[Tool], left: &mut usize) -> bool {
     *left = rest.unwrap_or_default();
     let asks_for = |tool: &Tool| !of_calls || rest.is_none() || hook.matches(&tool.name);
     tools.iter().any(|tool| !hook.reaches(tool) && asks_for(tool))
+}
+
+/// Returns the warning about a hook that may not write.
+fn reads_only(hook: &Tool) -> Diagnostic {
+    let path = hook.origin.path.to_path_buf();
+    let message = format!(
+        "hook {:?} can only read: its source is not trusted, calls of such tools that write are asked about, and nobody can be \
+         asked about a hook",
+        hook.name
+    );
+    Diagnostic { severity: Severity::Warning, path, place: None, message }
 }
 
 /// Returns the warning about the hooks of a source that ask for more than their scope; `None` if there are none.

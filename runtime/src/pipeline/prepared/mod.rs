@@ -90,6 +90,11 @@ impl PreparedTool {
         Self::with(input.into(), Arc::new(grant), limits, Arc::new(Semaphore::new(permits)))
     }
 
+    /// Returns the tool with read access only.
+    pub(crate) fn reading(self) -> Self {
+        Self { grant: Arc::new(self.grant.as_ref().clone().reading()), ..self }
+    }
+
     /// Prepares a tool that a script adds. It shares the grant, the permits and the masks of its maker.
     pub(crate) fn derived(&self, input: ToolValidator, limits: Limits) -> Self {
         let masks = self.masks.clone();

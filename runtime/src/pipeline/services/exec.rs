@@ -75,12 +75,14 @@ impl CallServices {
         command: &Arc<Command>,
     ) -> Option<CommandDecision> {
         let rules = &self.pipeline.rules;
-        if let Some(judged) = at_once(command.size, || rules.decide_command(entry.tool, &self.grant, command)) {
+        if let Some(judged) =
+            at_once(command.size, || rules.decide_command((entry.tool, &self.grant), script.is_asked, command))
+        {
             return Some(judged);
         }
         let (rules, tool) = (rules.clone(), entry.tool.clone());
-        let (grant, command) = (self.grant.clone(), command.clone());
-        aside(script.deadline, move || rules.decide_command(&tool, &grant, &command)).await
+        let (grant, command, is_asked) = (self.grant.clone(), command.clone(), script.is_asked);
+        aside(script.deadline, move || rules.decide_command((&tool, &grant), is_asked, &command)).await
     }
 
     /// Runs a command of the crib, with the grant of the script and in a sandbox of its own.

@@ -48,7 +48,10 @@ pub(super) fn register(
         Registration::Hook => {
             let mut definition = source::defined_hook(definition, maker.tool)?;
             pipeline.hook_access.give_scope(&mut definition);
-            let prepared = prepare(pipeline, &definition.tool, maker.prepared)?;
+            let mut prepared = prepare(pipeline, &definition.tool, maker.prepared)?;
+            if pipeline.rules.ask_about_hook(&definition.tool, &prepared.grant) {
+                prepared = prepared.reading();
+            }
             let added = format!("hook:{}", definition.tool.name);
             let hook = ScriptHook::new(definition, prepared, &pipeline.hook_access);
             let hook = ChainedHook::Script(Box::new(hook));

@@ -67,8 +67,14 @@ pub(crate) enum CommandDecision {
 }
 
 impl Rules {
-    /// Decides about a run of a tool's program.
-    pub(crate) fn decide_command(&self, tool: &Tool, grant: &Grant, command: &Command) -> CommandDecision {
+    /// Decides about a run of a tool's program. `is_script_asked` if calls of the script that runs it are asked about, like those
+    /// of other tools that may overwrite.
+    pub(crate) fn decide_command(
+        &self,
+        (tool, grant): (&Tool, &Grant),
+        is_script_asked: bool,
+        command: &Command,
+    ) -> CommandDecision {
         let applies =
             |rule: &Arc<Rule>| rule.matches_arguments(grant.root(), tool.parameters.as_ref(), &command.arguments);
         // The `argv` of a rule is visible: if it does not match, the rule does not apply.
@@ -79,9 +85,9 @@ impl Rules {
         };
         // An allow rule for members of the input does not cover arguments of the program.
         let certain = |rule: &&Arc<Rule>| !command.is_opaque || !rule.names_other_than_argv() || rule.names_argv();
-        // Where somebody answers, the call of a script that may write was asked about, and its programs have its grant.
-        let asks =
-            |rule: &&Arc<Rule>| !rule.where_answered || rule.pattern.class.is_none_or(|class| class.is_stated(tool));
+        // Where somebody answers, the call of such a script was asked about, and its programs have its grant.
+        let is_stated = |rule: &Rule| rule.pattern.class.is_none_or(|class| class.is_stated(tool));
+        let asks = |rule: &&Arc<Rule>| !(rule.where_answered && is_script_asked) || is_stated(rule);
         if self.for_tool(Behavior::Deny, tool, grant).any(applies) {
             CommandDecision::Deny
         } else if self.for_tool(Behavior::Deny, tool, grant).any(may_apply) {
@@ -124,7 +130,7 @@ mod tests {
         let mut all = Rules::default();
         rules.iter().for_each(|(behavior, text)| all.add(Rule::new(*behavior, text.parse().unwrap(), "test")));
         let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
-        all.decide_command(&tool, &grant, &Command::new(stdin, &argv))
+        all.decide_command((&tool, &grant), false, &Command::new(stdin, &argv))
     }
 
     /// Returns `true` if one rule lets a program run.

@@ -15,6 +15,11 @@ pub(super) enum ToolClass {
     Writes,
 }
 
+/// Returns `true` if calls of a tool with this grant are asked about because it may overwrite, where somebody can answer.
+pub(crate) fn may_overwrite(tool: &Tool, grant: &Grant) -> bool {
+    ToolClass::Overwrites.includes(tool, grant)
+}
+
 impl ToolClass {
     /// Parses the name of a class with its `@`.
     pub(super) fn parse(name: &str) -> Option<Self> {
