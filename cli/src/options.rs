@@ -266,6 +266,7 @@ impl Sources {
         self.permissions().for_each(|permissions| {
             permissions.secrets.warn_about_unrequested(&runtime);
             permissions.warn_about_unknown_tools(&runtime);
+            permissions.warn_about_missing_folders();
         });
         Ok(runtime)
     }

@@ -76,6 +76,33 @@ fn a_denial_for_one_tool_leaves_the_others_their_grant() {
 }
 
 #[test]
+fn a_permission_without_its_folder_is_refused_and_a_missing_denied_one_named() {
+    let crib = crib();
+    for flag in
+        ["--deny-write=@tools.json", "--deny-read=one_*", "--allow-write=@tools.json", "--deny-call=@tools.json"]
+    {
+        let ran = crib.run(&["list", flag]);
+        let value = flag.split_once('=').unwrap().1;
+        assert!(ran.code == Some(2) && ran.stderr.contains(&format!("write `{value}:")), "{ran:?}");
+    }
+    for flag in ["--allow-write=", "--allow-write=docs,", "--allow-read=,docs", "--allow-write=one_io:docs,"] {
+        let ran = crib.run(&["list", flag]);
+        assert!(ran.code == Some(2) && ran.stderr.contains("empty"), "{flag}: {ran:?}");
+    }
+    let ran = crib.run(&["list", "--allow-write=docs", "--deny-write=dosc"]);
+    let warning = "warning: `--deny-write=dosc`: no such file or folder, so it denies nothing yet";
+    assert!(ran.code == Some(0) && ran.stderr.contains(warning), "{ran:?}");
+    // The file of settings is elsewhere, and so is the source that it names.
+    fs::create_dir(crib.path("elsewhere")).unwrap();
+    let file = crib.path("elsewhere/toolcrib.toml");
+    fs::write(&file, "[allow]\nwrite = [\"@./tools.json:.\"]\n").unwrap();
+    let other = ["--config", "elsewhere/toolcrib.toml", "--tools", "tools.json"];
+    assert_eq!(granted(&crib, "one_io", &other), [""; 0], "another source with the same name");
+    fs::write(&file, "[allow]\nwrite = [\"@../tools.json:../docs\"]\n").unwrap();
+    assert_eq!(granted(&crib, "one_io", &other), ["write:docs"]);
+}
+
+#[test]
 fn settings_and_clients_limit_as_flags_do() {
     let mut crib = crib();
     crib.trusts = true;

@@ -59,7 +59,7 @@ pub(super) fn resolve(rule: PathRule, kind: LayerKind, file: &Path, text: &str) 
     if let (tools, text) = selected(rule, text)
         && !tools.is_empty()
     {
-        let mut whole = OsString::from(tools);
+        let mut whole = selection(kind, file, tools);
         whole.push(resolve(PathRule::Folder, kind, file, text));
         return whole.into();
     }
@@ -77,6 +77,21 @@ pub(super) fn resolve(rule: PathRule, kind: LayerKind, file: &Path, text: &str) 
     }
 }
 
+/// Resolves the source in a selection of tools, such as `@./tools.json:`, like a source of the same file. Names of installed
+/// bundles stay as they are.
+fn selection(kind: LayerKind, file: &Path, tools: &str) -> OsString {
+    let Some(source) = tools.strip_prefix('@').and_then(|rest| rest.strip_suffix(':')) else { return tools.into() };
+    let path = resolve(PathRule::Source, kind, file, source);
+    let is_path = source.starts_with(['.', '/', '~']) || path.exists();
+    if !is_path {
+        return tools.into();
+    }
+    let mut whole = OsString::from("@");
+    whole.push(path);
+    whole.push(":");
+    whole
+}
+
 /// Returns the real folder of a project's `file`.
 pub(super) fn project(file: &Path) -> io::Result<PathBuf> {
     canonical(file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))
@@ -89,7 +104,7 @@ pub(super) fn confined(rule: PathRule, project: &Path, file: &Path, text: &str) 
     if let (tools, text) = selected(rule, text)
         && !tools.is_empty()
     {
-        let mut whole = OsString::from(tools);
+        let mut whole = selection(LayerKind::Project, file, tools);
         whole.push(confined(PathRule::Folder, project, file, text)?);
         return Ok(whole.into());
     }
@@ -184,6 +199,8 @@ mod tests {
         let granted = |text| resolve(PathRule::Granted, LayerKind::Project, Path::new("other/x.toml"), text);
         assert_eq!(granted("fs_*:docs"), Path::new("fs_*:other/docs"));
         assert_eq!(granted("@builtin:docs"), Path::new("@builtin:other/docs"));
+        assert_eq!(granted("@./src:docs"), Path::new("@other/./src:other/docs"), "like a source of the file");
+        assert_eq!(granted("@acme/fetch:docs"), Path::new("@acme/fetch:other/docs"), "an installed bundle");
         assert_eq!(resolve(PathRule::Folder, LayerKind::Project, Path::new("a/x.toml"), "*"), Path::new("*"));
     }
 }

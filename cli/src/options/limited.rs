@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use toolcrib::policy::{Permission, ToolSelection};
 use toolcrib::tool::{Destination, Glob};
 
+use super::ALL;
 use super::folders::in_home;
 
 /// Separator of a selection and its value.
@@ -62,12 +63,12 @@ impl<T: Clone> Limited<T> {
 
 /// Parses folders.
 pub(super) fn folders(text: &str) -> Result<Limited<PathBuf>, String> {
-    Limited::parse_list(text, |part| Ok::<_, String>(folder(part)))
+    Limited::parse_list(text, folder)
 }
 
 /// Parses one folder, in which a comma separates nothing.
 pub(crate) fn one_folder(text: &str) -> Result<Limited<PathBuf>, String> {
-    Limited::parse(text, |part| Ok::<_, String>(vec![folder(part)]))
+    Limited::parse(text, |part| folder(part).map(|folder| vec![folder]))
 }
 
 /// Parses texts.
@@ -77,7 +78,13 @@ pub(super) fn texts(text: &str) -> Result<Limited<String>, String> {
 
 /// Parses names or patterns of them.
 pub(super) fn globs(text: &str) -> Result<Limited<Glob>, String> {
-    Limited::parse_list(text, str::parse)
+    Limited::parse_list(text, |name| match name.strip_prefix(SOURCE) {
+        None if name.is_empty() => Err("a name is empty".to_owned()),
+        None => name.parse::<Glob>().map_err(|error| error.to_string()),
+        Some(_) => {
+            Err(format!("`{name}` selects tools, and no name follows: write `{name}:NAME`, or `{name}:*` for all"))
+        }
+    })
 }
 
 /// Parses destinations, in which a comma may also separate methods.
@@ -99,9 +106,22 @@ pub(crate) fn split_destination(text: &str) -> (&str, &str) {
     }
 }
 
-/// Returns a folder of the command line. A shell leaves `~` after `=` as it is.
-fn folder(text: &str) -> PathBuf {
-    in_home(text).unwrap_or_else(|| text.into())
+/// Parses a folder of the command line. A shell leaves `~` after `=` as it is.
+///
+/// # Errors
+///
+/// It is empty, or it can only be a selection of tools without a folder.
+fn folder(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() {
+        return Err("the path is empty: write `.` for the current folder".to_owned());
+    }
+    let is_selection = text != ALL && (text.starts_with(SOURCE) || text.contains(['*', '?']));
+    if is_selection && !Path::new(text).exists() {
+        return Err(format!(
+            "`{text}` selects tools, and no folder follows: write `{text}:DIR`, or `./{text}` for a path"
+        ));
+    }
+    Ok(in_home(text).unwrap_or_else(|| text.into()))
 }
 
 /// Splits a value into its selection with the separator, which may be empty, and the rest.
@@ -127,7 +147,8 @@ fn is_selection(names: &str, value: &str) -> bool {
     // A list of destinations may follow the first port.
     let port = value.split(',').next().unwrap_or_default();
     let is_port = !port.is_empty() && port.chars().all(|c| c.is_ascii_digit());
-    let is_path = names.len() == 1 && names != "*" || names.starts_with('.');
+    let is_drive = names.len() == 1 && names != "*" && (cfg!(windows) || value.starts_with('\\'));
+    let is_path = is_drive || names.starts_with('.');
     names.chars().all(is_name)
         && !names.is_empty()
         && !is_path
@@ -163,6 +184,8 @@ mod tests {
             ("fetch_page:GET,HEAD example.com", "fetch_page:", "GET,HEAD example.com"),
             ("fetch_page:http://example.com", "fetch_page:", "http://example.com"),
             ("fs_*:", "fs_*:", ""),
+            #[cfg(not(windows))]
+            ("w:docs", "w:", "docs"),
         ] {
             assert_eq!(split(text), (prefix, value), "{text}");
         }
@@ -172,6 +195,7 @@ mod tests {
             "../a:b",
             "/srv/a:b",
             r"C:\docs",
+            #[cfg(windows)]
             "C:docs",
             "localhost:8080",
             "*.example.com:443",
@@ -200,9 +224,13 @@ mod tests {
         let all: Vec<_> = both.permissions(Permission::Read).collect();
         let tools = ToolSelection::Names("fs_*".parse().unwrap());
         assert_eq!(all, ["docs", "notes"].map(|path| Permission::Read(path.into()).limited_to(tools.clone())));
-        for wrong in ["fs_*:docs,x_*:notes", "docs,fs_*:notes", "fs_*:", "@:docs"] {
+        for wrong in
+            ["fs_*:docs,x_*:notes", "docs,fs_*:notes", "fs_*:", "@:docs", "", ",", "docs,", "fs_*:docs,", "@src", "u_*"]
+        {
             assert!(folders(wrong).is_err(), "{wrong}");
         }
+        assert!(one_folder("").is_err() && one_folder("@src").is_err() && globs("@src").is_err() && globs("").is_err());
+        assert_eq!(folders("*").unwrap().values, [PathBuf::from("*")]);
         assert_eq!(one_folder("a,b").unwrap().values, [PathBuf::from("a,b")]);
     }
 

@@ -97,6 +97,17 @@ impl Permissions {
             .chain(self.secrets.denied())
     }
 
+    /// Warns about each denied path that does not exist.
+    pub(super) fn warn_about_missing_folders(&self) {
+        for (flag, lists) in [("--deny-read", &self.deny_read), ("--deny-write", &self.deny_write)] {
+            let paths = lists.iter().flat_map(Limited::values);
+            for path in paths.filter(|path| path.as_os_str() != ALL && !path.exists()) {
+                let path = one_line(&path.to_string_lossy());
+                render::warning(&format!("`{flag}={path}`: no such file or folder, so it denies nothing yet"));
+            }
+        }
+    }
+
     /// Warns about each flag for calls of other tools with a name that is probably misspelt.
     pub(super) fn warn_about_unknown_tools(&self, runtime: &Runtime) {
         let allowed = self.services.allowed().map(|permission| ("allow", permission));

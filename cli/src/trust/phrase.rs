@@ -11,7 +11,7 @@ const KINDS: [(&str, &str); 14] = [
     ("setting", "setting"),
     ("instructions", "instruction file"),
     ("write", "writable folder"),
-    ("exec", "program to run"),
+    ("exec", "program"),
     ("delegate", "other agent"),
     ("meta", "tool registration"),
     ("env", "environment variable"),
