@@ -1,5 +1,5 @@
-//! Version of a file, by which a change is noticed without reading it. A program that writes a file can set the time of its change
-//! back, but neither its inode nor the time of the change of that.
+//! Version of a file: its times, its inode and its size. A change is noticed without reading the file: a program can set the time of
+//! modification back, but neither the inode nor the change time.
 
 use std::fs::Metadata;
 use std::time::SystemTime;

@@ -115,6 +115,29 @@ fn a_hook_of_an_untrusted_source_writes_nothing_where_calls_are_asked_about() {
 }
 
 #[test]
+fn a_hook_that_an_untrusted_script_registers_writes_nothing_where_calls_are_asked_about() {
+    let crib = crib();
+    let add = "  def run(args):\n      return meta.hook_register(name=\"late\", event=\"tool.pre\", when={\"tool\": \"plain\"}, \
+               script=\"def handle(event, payload):\\n    fs.write('x', 'changed')\")";
+    markdown(&crib, ".harness/tools/adder.md", "capabilities: {files: write, meta: true}", add);
+    markdown(&crib, ".harness/tools/plain.md", "capabilities: {}", "  def run(args):\n      return 42");
+    let call = |name: &str| json!({"tool_calls": [{"name": name, "arguments": {}}]});
+    let turns = json!([call("adder"), call("plain"), {"content": "done"}]);
+    fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
+    let common = ["run", "--script", "script.json", "--json", "--tools", ".harness", "--allow-meta"];
+    let start = |flags: &[&str]| crib.toolcrib(&[&common[..], &["--allow-write=work"], flags].concat());
+    let mut terminal = Terminal::start(start(&[]));
+    terminal.question();
+    terminal.types("y\n");
+    let left = terminal.end();
+    let text = || fs::read_to_string(crib.path("work/x")).unwrap();
+    assert_eq!(text(), "text", "{left:?}");
+    assert!(left.stdout.contains("hook:late"), "it was registered: {left:?}");
+    let left = Terminal::start(start(&["--ask=never"])).end();
+    assert_eq!(text(), "changed", "{left:?}");
+}
+
+#[test]
 fn a_trusted_script_runs_no_untrusted_program_that_calls_are_asked_about() {
     let crib = stranger("remover", &json!({"interface": {"is_destructive": false}}));
     let run = "  def run(args):\n      return exec.run(\"remover\", [], 15000, stdin='{\"path\": \"x\"}')";

@@ -55,7 +55,7 @@ pub(crate) fn briefing(runtime: &Runtime, session: &Session, instructions: Optio
     (!sections.is_empty()).then(|| sections.join("\n\n"))
 }
 
-/// Names the granted files of a folder of which nothing else is granted.
+/// Names the files of a folder if these alone are granted.
 fn only_files(folder: &toolcrib::policy::Folder) -> String {
     let files: Vec<&str> = folder.files().collect();
     if files.is_empty() { String::new() } else { format!(" (only {})", files.join(", ")) }

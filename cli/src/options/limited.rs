@@ -14,7 +14,7 @@ const SEPARATOR: char = ':';
 /// Mark of a source in place of the names of tools.
 const SOURCE: char = '@';
 
-/// Values of one option, separated by commas, and the tools to which all of them are limited.
+/// Values of one option, separated by commas. All values are limited to the same tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limited<T> {
     tools: Option<ToolSelection>,
@@ -37,7 +37,7 @@ impl<T: Clone> Limited<T> {
         Ok(Self { tools, values: parse(rest).map_err(|error| error.to_string())? })
     }
 
-    /// Parses values that are separated by commas, none of which has a selection of its own.
+    /// Parses values that are separated by commas. No value but the first may follow a selection.
     fn parse_list<E: ToString>(text: &str, parse: impl Fn(&str) -> Result<T, E>) -> Result<Self, String> {
         let part = |part: &str| match split(part) {
             ("", value) => parse(value).map_err(|error| error.to_string()),

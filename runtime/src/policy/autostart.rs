@@ -228,8 +228,8 @@ const AGENTS: Readers = Readers {
 
 const TABLES: [&Readers; 7] = [&SESSIONS, &PROGRAMS, &VERSION_CONTROL, &EDITORS, &SHELLS, &STARTS, &AGENTS];
 
-/// Settings of agents in a project, in which servers of the Model Context Protocol are entered: the name of the client, and the
-/// paths of its files, of which an existing one is used, else the first.
+/// Settings of agents in a project, with their servers of the Model Context Protocol: the name of the client, and the paths of its
+/// files. An existing file is used, else the first.
 const AGENT_SETTINGS: [(&str, &[&str]); 8] = [
     ("claude-code", &[".mcp.json"]),
     ("codex", &[".codex/config.toml"]),
