@@ -1,6 +1,6 @@
 //! The built programs of the shipped tools and of the interpreter of scripts. They are kept in `kept/`, beside the digest of
 //! the sources that they were built from, so that a build of the program compiles no guest. Sources that changed are compiled,
-//! in one inner `cargo build`; with the variable [`FROM_SOURCE`], all are.
+//! in one inner `cargo build`; with the variable [`FROM_SOURCE`], all are, in the way in which they are recorded.
 //!
 //! `cargo run -p toolcrib-programs --example programs -- record` replaces the kept programs; `check` compiles all and compares every byte.
 
@@ -106,15 +106,24 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If a kept program was changed, or if the programs cannot be compiled.
+    /// If a kept program was changed, if the programs cannot be compiled, or if [`FROM_SOURCE`] asks for their compilation and
+    /// one is not equal to the kept one of the same sources and the same compiler.
     pub fn programs(&self, group: Group, target: &Path) -> Result<Programs, String> {
         let names = self.names(group)?;
         let kept = Kept::read(&self.root)?;
-        let wanted = env::var_os(FROM_SOURCE).is_some_and(|value| !value.is_empty());
-        if !wanted && kept.is_of(group, &sources::digest(&self.root, group)?) {
-            return kept.programs(&names);
+        let is_kept = kept.is_of(group, &sources::digest(&self.root, group)?);
+        if env::var_os(FROM_SOURCE).is_none_or(|value| value.is_empty()) {
+            let compile = || self.compile(group, &Guests::new(&self.root, target));
+            return if is_kept { kept.programs(&names) } else { compile() };
         }
-        self.compile(group, &Guests::new(&self.root, target))
+        let compiled = self.compile(group, &Guests::staged(&staging::lay_out(&self.root, target)?, target))?;
+        if is_kept && kept.compiler() == cargo::compiler()? {
+            let different = different(&compiled, &kept.programs(&names)?);
+            if !different.is_empty() {
+                return Err(format!("other bytes than the kept ones: {}", different.join(", ")));
+            }
+        }
+        Ok(compiled)
     }
 
     /// Compiles the programs of a group.
@@ -142,13 +151,17 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If the programs cannot be compiled or written.
+    /// If the programs cannot be compiled or written, or if a source changes meanwhile.
     pub fn record(&self, target: &Path) -> Result<(), String> {
-        let mut groups = Vec::new();
-        for (group, programs) in self.compile_all(target)? {
-            groups.push((group, sources::digest(&self.root, group)?, programs));
+        let digests = || Group::ALL.map(|group| sources::digest(&self.root, group));
+        let before = digests();
+        let compiled = self.compile_all(target)?;
+        if digests() != before {
+            return Err("a source changed while the programs were compiled: record them again".to_owned());
         }
-        kept::write(&self.root, &groups)
+        let groups = compiled.into_iter().zip(before);
+        let groups = groups.map(|((group, programs), digest)| Ok((group, digest?, programs)));
+        kept::write(&self.root, &groups.collect::<Result<Vec<_>, String>>()?)
     }
 
     /// Returns the groups with sources that changed since their programs were recorded.
@@ -179,15 +192,17 @@ impl Repository {
         if kept.compiler() != compiler {
             return Err(format!("the programs were compiled by `{}`, and this is `{compiler}`", kept.compiler()));
         }
-        let mut different = Vec::new();
+        let mut all = Vec::new();
         for (group, compiled) in self.compile_all(target)? {
-            let kept = kept.programs(&self.names(group)?)?;
-            different.extend(
-                compiled.into_iter().filter(|(name, bytes)| kept.get(name) != Some(bytes)).map(|(name, _)| name),
-            );
+            all.extend(different(&compiled, &kept.programs(&self.names(group)?)?));
         }
-        Ok(different)
+        Ok(all)
     }
+}
+
+/// Returns the names of the programs that are not equal to the kept ones.
+fn different(compiled: &Programs, kept: &Programs) -> Vec<String> {
+    compiled.iter().filter(|(name, bytes)| kept.get(*name) != Some(*bytes)).map(|(name, _)| name.clone()).collect()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

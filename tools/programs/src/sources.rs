@@ -8,9 +8,17 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Group, read};
 
-/// Sources that all guests share: the workspace, the SDK, and the contracts.
-const SHARED: [&str; 6] =
-    ["tools/Cargo.lock", "tools/Cargo.toml", "guest-sdk/Cargo.toml", "guest-sdk/src", "guest-sdk/macro", "wit"];
+/// Sources that all guests share: the workspace, the SDK, the contracts, and how they are compiled.
+const SHARED: [&str; 8] = [
+    "tools/Cargo.lock",
+    "tools/Cargo.toml",
+    "tools/programs/src/cargo.rs",
+    "tools/programs/src/staging.rs",
+    "guest-sdk/Cargo.toml",
+    "guest-sdk/src",
+    "guest-sdk/macro",
+    "wit",
+];
 /// Crate of the interpreter, and the crate that takes its snapshot.
 const OF_THE_INTERPRETER: [&str; 2] = ["tools/starlark", "tools/snapshot"];
 /// Folders in `tools` with other crates than tools.
