@@ -125,9 +125,13 @@ impl Tree {
             self.files.iter().map(|(path, file)| (path.as_path(), file.before.as_deref())).collect();
         let mut steps = Vec::new();
         for (from, to) in &self.renamed {
-            let text = there.insert(from, None).flatten();
-            there.insert(to, text);
-            steps.push(Step::Rename { from, to });
+            // A file that is not there yet is written under its new name, and one that is replaced can be restored.
+            let is_there = |path: &Path| there.get(path).copied().flatten().is_some();
+            if is_there(from) && !is_there(to) {
+                let text = there.insert(from, None).flatten();
+                there.insert(to, text);
+                steps.push(Step::Rename { from, to });
+            }
         }
         for (path, file) in &self.files {
             let (before, after) = (there.get(path.as_path()).copied().flatten(), file.after.as_deref());
