@@ -294,3 +294,29 @@ fn a_process_is_started_only_to_compile_to_build_to_edit_settings_and_to_check_a
     let checks = |text: &str| code(text).any(|line| line.contains("ServerProcess::start"));
     assert_eq!(named(&checks), ["servers.rs"]);
 }
+
+/// The guests are no part of `cargo test`: `.ci/run` names those with tests.
+#[test]
+fn every_test_of_a_guest_is_run() {
+    let run = fs::read_to_string(root().join(".ci/run")).unwrap();
+    let (_, step) = run.split_once("\ntest_guests() {").unwrap();
+    let (step, _) = step.split_once("\n}").unwrap();
+    let named: Vec<&str> = step.split_whitespace().collect();
+    let is_named = |name: &str| named.windows(2).any(|pair| pair == ["-p", name]);
+    let folders = ["tools", "tests/guests", "guest-sdk"].map(|folder| root().join(folder));
+    let inner = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+    let mut count = 0;
+    for package in inner.chain(folders.iter().cloned()).filter(|path| path.join("Cargo.toml").is_file()) {
+        let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
+        let Some(name) = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"')) else {
+            continue;
+        };
+        let has_tests = rust_files(&package.join("src")).iter().any(|(_, text)| text.contains("#[test]"));
+        // Its tests are those of a host's crate.
+        if has_tests && name != "toolcrib-programs" {
+            assert!(is_named(name), "`.ci/run` runs no test of `{name}`");
+            count += 1;
+        }
+    }
+    assert!(count > 10, "{count}");
+}
