@@ -132,7 +132,7 @@ fn what_is_no_command_of_preview_1_is_refused_by_its_name() {
 fn a_socket_is_refused_and_the_record_says_so() {
     let crib = crib(
         r#"(func (export "_start")
-            (if (i32.ne (call $shutdown (i32.const 3) (i32.const 1)) (i32.const 2)) (then (call $exit (i32.const 9))))
+            (if (i32.ne (call $shutdown (i32.const 3) (i32.const 1)) (i32.const 8)) (then (call $exit (i32.const 9))))
             (call $exit (i32.const 1)))"#,
     );
     let ran = crib.run(&["call", "n", "{}", "--allow-net=127.0.0.1"]);

@@ -191,7 +191,7 @@ mod system {
                 unlinkat(folder, name, AtFlags::empty())
             }
             Change::RemoveFolder => unlinkat(folder, name, AtFlags::REMOVEDIR),
-            Change::Link(_) if entry.slash => Err(Errno::NOTDIR),
+            Change::Link(_) if entry.slash => Err(no_name(&entry)),
             Change::Link(target) => {
                 refuse_above(&entry)?;
                 moved::check_link(&entry, Path::new(target), guard)?;
@@ -200,8 +200,9 @@ mod system {
             Change::Name(into, to) => {
                 let to = FolderEntry::resolve(into, to)?;
                 to.judge(guard)?;
-                if entry.slash || to.slash {
-                    return Err(ErrorCode::NotDirectory.into());
+                entry.require_folder_after_slash()?;
+                if to.slash {
+                    return Err(OpenError::Refused(std::io::Error::from(no_name(&to)).into()));
                 }
                 check_moved(&entry, &to, guard)?;
                 linkat(folder, name, &to.folder, to.name.as_str(), AtFlags::empty())
@@ -219,6 +220,15 @@ mod system {
             }
         };
         done.map_err(|error| OpenError::Refused(std::io::Error::from(error).into()))
+    }
+
+    /// Returns the system's error for a path that ends with a slash as the name of a new link.
+    fn no_name(entry: &FolderEntry) -> Errno {
+        match statat(&entry.folder, &entry.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(at) if FileType::from_raw_mode(at.st_mode) == FileType::Directory => Errno::EXIST,
+            Ok(_) => Errno::NOTDIR,
+            Err(error) => error,
+        }
     }
 
     /// Gives a file that the call created, and that now replaces another, the mode and the owner of that. A read-only file is

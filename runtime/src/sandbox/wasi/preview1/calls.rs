@@ -296,19 +296,19 @@ impl WasiSnapshotPreview1 for WasiState {
         environment::random(self, memory, at, bytes)
     }
 
-    fn sock_accept(&mut self, _: Memory<'_, '_>, _: Fd, _: Fdflags) -> Result<Fd> {
-        environment::no_socket(self, "sock_accept")
+    fn sock_accept(&mut self, _: Memory<'_, '_>, fd: Fd, _: Fdflags) -> Result<Fd> {
+        environment::no_socket(self, fd, "sock_accept")
     }
 
-    fn sock_recv(&mut self, _: Memory<'_, '_>, _: Fd, _: IovecArray, _: Riflags) -> Result<(Size, Roflags)> {
-        environment::no_socket(self, "sock_recv")
+    fn sock_recv(&mut self, _: Memory<'_, '_>, fd: Fd, _: IovecArray, _: Riflags) -> Result<(Size, Roflags)> {
+        environment::no_socket(self, fd, "sock_recv")
     }
 
-    fn sock_send(&mut self, _: Memory<'_, '_>, _: Fd, _: CiovecArray, _: Siflags) -> Result<Size> {
-        environment::no_socket(self, "sock_send")
+    fn sock_send(&mut self, _: Memory<'_, '_>, fd: Fd, _: CiovecArray, _: Siflags) -> Result<Size> {
+        environment::no_socket(self, fd, "sock_send")
     }
 
-    fn sock_shutdown(&mut self, _: Memory<'_, '_>, _: Fd, _: Sdflags) -> Result<()> {
-        environment::no_socket(self, "sock_shutdown")
+    fn sock_shutdown(&mut self, _: Memory<'_, '_>, fd: Fd, _: Sdflags) -> Result<()> {
+        environment::no_socket(self, fd, "sock_shutdown")
     }
 }

@@ -3,7 +3,7 @@
 use wasmtime_wasi::I32Exit;
 use wasmtime_wasi::cli::WasiCliView;
 use wasmtime_wasi::clocks::WasiClocksView;
-use wasmtime_wasi::p1::types::{Clockid, Errno, Error, Exitcode, Size, Timestamp};
+use wasmtime_wasi::p1::types::{Clockid, Errno, Error, Exitcode, Fd, Size, Timestamp};
 use wasmtime_wasi::p2::bindings::cli::environment;
 use wasmtime_wasi::p2::bindings::clocks::{monotonic_clock, wall_clock};
 use wasmtime_wasi::p2::bindings::random::random;
@@ -87,8 +87,9 @@ pub(super) fn exit(code: Exitcode) -> wasmtime::Error {
     I32Exit(code.cast_signed()).into()
 }
 
-/// Refuses a socket function. No tool is given sockets.
-pub(super) fn no_socket<T>(state: &WasiState, function: &str) -> Result<T> {
+/// Refuses a socket function. No tool is given sockets, so an open descriptor is something else.
+pub(super) fn no_socket<T>(state: &WasiState, fd: Fd, function: &str) -> Result<T> {
     state.usage().refused(Denial { capability: format!("sockets:{function}"), flag: None });
-    Err(Errno::Acces.into())
+    state.preview1.descriptors.get(fd)?;
+    Err(Errno::Notsock.into())
 }

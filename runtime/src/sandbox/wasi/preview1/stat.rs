@@ -19,7 +19,8 @@ const DEVICE: u64 = 1;
 const SECOND: u64 = 1_000_000_000;
 
 /// Returns the type and the rights of a descriptor. Rights are reported and not enforced: every access is checked when
-/// it happens.
+/// it happens. They cannot be reduced, so the right that programs reduce to keep a folder's files from being truncated is not
+/// reported.
 pub(super) async fn of_descriptor(state: &mut WasiState, fd: Fd) -> Result<Fdstat> {
     let (file, mut fs_flags) = match state.preview1.descriptors.get(fd)? {
         Descriptor::Input(_) => {
@@ -70,7 +71,6 @@ fn of_folder() -> Rights {
         | Rights::PATH_REMOVE_DIRECTORY
         | Rights::PATH_UNLINK_FILE
         | Rights::PATH_FILESTAT_GET
-        | Rights::PATH_FILESTAT_SET_SIZE
         | Rights::PATH_FILESTAT_SET_TIMES
         | Rights::FD_FILESTAT_GET
         | Rights::FD_FILESTAT_SET_TIMES

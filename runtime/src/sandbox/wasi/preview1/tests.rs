@@ -2,6 +2,7 @@
 //! an error.
 
 mod arguments;
+mod codes;
 mod listing;
 
 use std::fs;
@@ -284,10 +285,10 @@ fn what_no_tool_is_given_is_refused_and_noted() {
     let mut guest = Guest::new();
     let memory = &mut GuestMemory::Unshared(&mut guest.memory);
     let host = &mut guest.host;
-    assert_eq!(errno(abi::sock_accept(host, memory, 3, 0, 0)), Err(Errno::Acces));
-    assert_eq!(errno(abi::sock_recv(host, memory, 3, 0, 0, 0, 0, 8)), Err(Errno::Acces));
-    assert_eq!(errno(abi::sock_send(host, memory, 3, 0, 0, 0, 0)), Err(Errno::Acces));
-    assert_eq!(errno(abi::sock_shutdown(host, memory, 3, 1)), Err(Errno::Acces));
+    assert_eq!(errno(abi::sock_accept(host, memory, 3, 0, 0)), Err(Errno::Notsock));
+    assert_eq!(errno(abi::sock_recv(host, memory, 3, 0, 0, 0, 0, 8)), Err(Errno::Notsock));
+    assert_eq!(errno(abi::sock_send(host, memory, 3, 0, 0, 0, 0)), Err(Errno::Notsock));
+    assert_eq!(errno(abi::sock_shutdown(host, memory, 3, 1)), Err(Errno::Notsock));
     let refused: Vec<_> = host.usage().refusals().into_iter().map(|denial| denial.capability).collect();
     let wanted = ["sockets:sock_accept", "sockets:sock_recv", "sockets:sock_send", "sockets:sock_shutdown"];
     assert_eq!(refused, wanted);
