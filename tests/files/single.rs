@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
+use toolcrib::policy::Permission;
+use toolcrib::{Audit, Policy, Runtime, ToolCall};
 
 use super::{crib, denied};
 use crate::crib::{Crib, toolbox};
@@ -140,4 +142,33 @@ fn a_folder_covers_its_files_a_link_is_refused_and_denials_count() {
     assert!(crib.run(&["call", "file_io", "{}", "--allow-read=home"]).stderr.contains("would let a tool reach"));
     let own = "--allow-read=home/.local/state/toolcrib/trusted.json";
     assert!(crib.run(&["call", "file_io", "{}", own]).stderr.contains("would let a tool reach"));
+}
+
+#[test]
+fn an_entry_that_took_the_place_of_the_file_opens_nothing() {
+    for swap in ["link", "folder"] {
+        let crib = files();
+        let policy = Policy::default().allow(Permission::Read(crib.path("work/one")));
+        let builder = Runtime::builder(Audit::off()).policy(policy).source(crib.path("tools.json"));
+        let runtime = builder.build().unwrap();
+        fs::remove_file(crib.path("work/one")).unwrap();
+        match swap {
+            "link" => symlink("sub", crib.path("work/one")).unwrap(),
+            _ => fs::rename(crib.path("work/sub"), crib.path("work/one")).unwrap(),
+        }
+        let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for (op, path) in [
+            ("list", "one"),
+            ("list", "one/"),
+            ("list", "one/."),
+            ("read", "one/one"),
+            ("read", "one/./one"),
+            ("open", "one"),
+        ] {
+            let arguments = json!({"op": op, "path": path}).to_string();
+            let result = tokio.block_on(runtime.call(ToolCall::new("", "file_io", arguments)));
+            let content = result.content();
+            assert!(content.contains("error") && !content.contains("below"), "{swap} {op} {path}: {content}");
+        }
+    }
 }

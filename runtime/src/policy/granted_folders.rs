@@ -156,6 +156,15 @@ pub(super) fn name_folders(folders: Vec<(RealFolder, Access)>) -> Result<Vec<Fol
         if let (true, Some(name)) = (several, host.file_name()) {
             let name = format!("/{}", name.to_string_lossy());
             if let Some(first) = names.insert(name.clone(), host.clone()) {
+                if first == host {
+                    return Err(Error::Permission {
+                        permission: host.display().to_string(),
+                        reason:
+                            "it and a file of it, or two of its files, are granted with different access; grant the \
+                                 same access to both"
+                                .to_owned(),
+                    });
+                }
                 return Err(Error::Permission {
                     permission: format!("{} and {}", first.display(), host.display()),
                     reason: format!("both would be `{name}` in the guest; grant one of them or their parent"),

@@ -58,10 +58,14 @@ impl Files<'_> {
     /// files.
     pub(super) fn admit(&self, fd: &Resource<Descriptor>, path: &str) -> FsResult<bool> {
         let Some(names) = self.single(fd) else { return Ok(false) };
-        let mut parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
-        match (parts.next(), parts.next()) {
-            (None, _) => Ok(false),
-            (Some(file), None) if names.iter().any(|name| name == file) => Ok(true),
+        let mut rest = path;
+        while let Some(next) = rest.strip_prefix("./").or_else(|| rest.strip_prefix('/')) {
+            rest = next;
+        }
+        match rest {
+            "" | "." => Ok(false),
+            // Nothing may follow the name: `file/.` would follow a link in its place.
+            file if names.iter().any(|name| name == file) => Ok(true),
             _ => Err(ErrorCode::NotPermitted.into()),
         }
     }
@@ -83,6 +87,11 @@ impl Files<'_> {
         request.link = unfollowed(request.link, is_single);
         let names = self.single(fd).cloned().filter(|_| !is_single);
         let opened = self.open(fd, request).await?;
+        if is_single && matches!(self.inner.table.get(&opened)?, Descriptor::Dir(_)) {
+            // A folder took the place of the file.
+            self.inner.table.delete(opened)?;
+            return Err(ErrorCode::NotPermitted.into());
+        }
         // The folder itself.
         names.into_iter().for_each(|names| drop(self.state.single.insert(opened.rep(), names)));
         Ok(opened)

@@ -24,7 +24,11 @@ impl Files<'_> {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        let flags = unfollowed(flags, self.admit_read(&fd, path)?);
+        let is_single = self.admit_read(&fd, path)?;
+        if !is_single {
+            self.admit_change(&fd)?;
+        }
+        let flags = unfollowed(flags, is_single);
         if self.state.guard.protected.is_named(Path::new(path)) {
             return Err(ErrorCode::NotPermitted.into());
         }
@@ -44,6 +48,7 @@ impl Files<'_> {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
+        self.admit_change(&fd)?;
         let handle = match self.inner.table.get(&fd)? {
             Descriptor::File(file) => file.file.clone(),
             Descriptor::Dir(folder) => folder.dir.clone(),
