@@ -1,5 +1,6 @@
 //! Installed bundles: `toolcrib install`, `update`, `outdated` and `remove`, the lock and the user's records.
 
+mod after;
 #[cfg(target_os = "linux")]
 mod answers;
 mod beside;

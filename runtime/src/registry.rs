@@ -36,18 +36,21 @@ pub fn check_names(paths: &[impl AsRef<Path>]) -> Result<(), Error> {
 }
 
 impl Registry {
-    /// Creates a registry of tools in their order, and returns it with the companions of the tools. An unusable tool with a
-    /// provisional name takes no name from a working tool: it comes last, or is left out.
+    /// Creates a registry of tools in their order, and returns it with the companions of the tools. A tool that yields, and an
+    /// unusable tool with a provisional name, take no name from other tools: they come last, or are left out.
     ///
     /// # Errors
     ///
     /// See [`Registry::add`].
     pub(crate) fn of<T>(mut tools: Vec<(Tool, T)>) -> Result<(Self, Vec<T>), Error> {
-        let has_no_name = |tool: &Tool| tool.unusable.is_some() && tool.origin.provisional_name;
-        tools.sort_by_key(|(tool, _)| has_no_name(tool));
+        let order = |tool: &Tool| match tool.unusable.is_some() && tool.origin.provisional_name {
+            true => 2,
+            false => u8::from(tool.origin.yields),
+        };
+        tools.sort_by_key(|(tool, _)| order(tool));
         let (mut registry, mut companions) = (Self::default(), Vec::with_capacity(tools.len()));
         for (tool, companion) in tools {
-            if has_no_name(&tool) && registry.admits(&tool).is_err() {
+            if order(&tool) > 0 && registry.admits(&tool).is_err() {
                 continue;
             }
             registry.add(tool)?;

@@ -118,6 +118,11 @@ impl Registry {
         self.twist(|_, _| Reply::new(500));
     }
 
+    /// Lists no tags from now on.
+    pub(crate) fn without_lists(&self) {
+        self.twist(|request, reply| if request.path.ends_with("/tags/list") { Reply::new(404) } else { reply });
+    }
+
     /// Takes the requests so far.
     pub(super) fn requests(&self) -> Vec<Request> {
         std::mem::take(&mut *self.requests.lock().unwrap())
@@ -197,6 +202,11 @@ impl Content {
         let rest = request.path.strip_prefix("/v2/").unwrap_or_default();
         if rest.is_empty() {
             return Reply::new(200);
+        }
+        if rest.ends_with("/tags/list") {
+            let mut tags: Vec<_> = self.manifests.keys().filter(|name| !name.contains(':')).collect();
+            tags.sort();
+            return Reply::new(200).bytes(serde_json::json!({ "name": "team", "tags": tags }).to_string());
         }
         let place = ["/blobs/uploads/", "/blobs/", "/manifests/", "/referrers/"];
         let Some((kind, name)) = place.iter().find_map(|kind| rest.split_once(kind).map(|(_, name)| (*kind, name)))

@@ -31,7 +31,7 @@ somebody else wrote grants nothing. --grant=… installs again with other permis
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Bundle file or reference `oci://…` [default: the bundles of the lock]
+    /// Bundle file, or reference HOST/PATH:TAG, with or without `oci://` [default: the bundles of the lock]
     source: Option<String>,
     /// Name of the bundle in the lock [default: the name in the bundle]
     #[arg(long, requires = "source")]
@@ -70,7 +70,7 @@ fn order(source: &str, name: Option<String>, place: &LockFile) -> anyhow::Result
     let here = std::env::current_dir()?;
     let path = Path::new(source);
     // A path is stored relative to the real folder of the lock.
-    let source = match BundleSource::parse(source, &here)? {
+    let source = match BundleSource::named(source, &here)? {
         BundleSource::File(_) => BundleSource::File(canonical(path).map_err(|error| {
             let hint = "name a bundle file, or a reference such as `oci://registry.example/acme/weather:1`";
             anyhow::Error::from(error).context(Advice::new(format!("cannot read the bundle `{source}`"), hint))

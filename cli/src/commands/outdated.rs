@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::install::{BundleSource, FetchedRelease, LockedBundle, fetch};
+use crate::install::{BundleSource, FetchedRelease, LockFile, LockedBundle, fetch, newest};
 use crate::options::{PlaceOptions, ReleaseOptions, installer, no_home};
 use crate::render::{self, one_line};
 
@@ -38,22 +38,30 @@ pub(crate) struct Args {
 /// Installed bundle with the present release of its source.
 struct Found {
     bundle: LockedBundle,
-    /// Version and digest, or the reason why the source cannot be read.
-    present: Result<(Option<String>, String), String>,
+    /// Present release, or the reason why the source cannot be read.
+    present: Result<Present, String>,
+}
+
+/// Present release of a source.
+struct Present {
+    source: String,
+    version: Option<String>,
+    digest: String,
+}
+
+/// Gets the present release of a bundle.
+async fn present(bundle: &LockedBundle, place: &LockFile, options: &ReleaseOptions) -> anyhow::Result<Present> {
+    let source = newest(BundleSource::parse(&bundle.source, place.folder())?, options).await;
+    let FetchedRelease { release, .. } = fetch(&source, options).await?;
+    Ok(Present { source: source.text(place.folder()), version: release.version, digest: release.digest })
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (place, installer) = (args.place.lock_file()?, installer().ok_or_else(no_home)?);
     let mut all = Vec::new();
     for bundle in named(&place, &args.names)? {
-        let present = match BundleSource::parse(&bundle.source, place.folder()) {
-            Ok(source) => {
-                let fetched = fetch(&source, &args.releases).await;
-                fetched.map(|FetchedRelease { release, .. }| (release.version, release.digest))
-            }
-            Err(error) => Err(error),
-        };
-        if let Ok((_, digest)) = &present {
+        let present = present(&bundle, &place, &args.releases).await;
+        if let Ok(Present { digest, .. }) = &present {
             installer.records.first_seen(digest, Timestamp::now())?;
         }
         all.push(Found { bundle, present: present.map_err(|error| render::message(&error)) });
@@ -80,21 +88,23 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 impl Found {
     fn is_outdated(&self) -> bool {
-        self.present.as_ref().is_ok_and(|(_, digest)| *digest != self.bundle.digest)
+        self.present.as_ref().is_ok_and(|present| present.digest != self.bundle.digest)
     }
 
     fn row(&self) -> [String; 4] {
         let LockedBundle { name, source, version, digest, .. } = &self.bundle;
         let shown = |version: Option<&String>, digest: &str| one_line(version.map_or(digest, String::as_str));
-        let present =
-            self.present.as_ref().map_or_else(|_| "-".to_owned(), |(version, digest)| shown(version.as_ref(), digest));
+        let present = self.present.as_ref();
+        let present = present.map_or_else(|_| "-".to_owned(), |it| shown(it.version.as_ref(), &it.digest));
         [one_line(name), shown(version.as_ref(), digest), present, one_line(source)]
     }
 
     fn json(&self) -> Value {
         let LockedBundle { name, source, version, digest, .. } = &self.bundle;
         let (present, problem) = match &self.present {
-            Ok((version, digest)) => (json!({ "version": version, "digest": digest }), None),
+            Ok(Present { source, version, digest }) => {
+                (json!({ "source": source, "version": version, "digest": digest }), None)
+            }
             Err(reason) => (Value::Null, Some(reason)),
         };
         json!({

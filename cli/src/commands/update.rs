@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::install::{BundleSource, LockFile, LockedBundle, Operation};
+use crate::install::{BundleSource, LockFile, LockedBundle, Operation, newest};
 use crate::options::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
 use crate::render::{self, Advice};
 use crate::suggestion;
@@ -16,6 +16,8 @@ Examples:
   toolcrib update acme/weather --min-age=0
   toolcrib update acme/weather --accept=signer-changed
   toolcrib update --json
+
+A reference whose tag is a version, such as `:1.2.0`, leads to the highest version of its repository.
 
 An update asks only for what is new: permissions, tools, descriptions and schemas. It is refused \
 if the signer changed, a signature is missing, the version is lower, a version was published \
@@ -51,12 +53,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if bundles.is_empty() && !args.agreement.json {
         render::aside(NO_BUNDLES);
     }
-    let orders = bundles.into_iter().map(|bundle| {
-        let source = BundleSource::parse(&bundle.source, place.folder())?;
-        let (text, name) = (bundle.source, Some(bundle.name));
-        Ok(Order { operation: Operation::Update, source, text, name, is_frozen: false })
-    });
-    procedure.perform_all(&orders.collect::<anyhow::Result<Vec<_>>>()?, "updated").await
+    let mut orders = Vec::with_capacity(bundles.len());
+    for bundle in bundles {
+        let locked = BundleSource::parse(&bundle.source, place.folder())?;
+        let source = newest(locked.clone(), &args.releases).await;
+        let text = if source == locked { bundle.source } else { source.text(place.folder()) };
+        orders.push(Order { operation: Operation::Update, source, text, name: Some(bundle.name), is_frozen: false });
+    }
+    procedure.perform_all(&orders, "updated").await
 }
 
 /// Message of a lock without bundles.

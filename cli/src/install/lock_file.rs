@@ -98,6 +98,16 @@ impl LockFile {
         write().with_context(|| format!("cannot write `{}`", render::from_here(&path).display()))
     }
 
+    /// Removes the file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be removed.
+    pub(crate) fn remove(&self) -> anyhow::Result<()> {
+        let path = self.path();
+        fs::remove_file(&path).with_context(|| format!("cannot remove `{}`", render::from_here(&path).display()))
+    }
+
     /// Removes temporary files of processes that were killed. The caller holds the lock of all installations of this user.
     fn remove_abandoned(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {

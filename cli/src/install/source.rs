@@ -31,6 +31,22 @@ impl BundleSource {
         Ok(Self::File(path))
     }
 
+    /// Parses a source that a user names. As for a push, a reference to a tag or a digest needs no `oci://`, unless there is a file
+    /// of this name.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`BundleSource::parse`].
+    pub(crate) fn named(text: &str, folder: &Path) -> anyhow::Result<Self> {
+        let is_missing = || folder.join(text).symlink_metadata().is_err();
+        match text.parse::<Reference>() {
+            Ok(reference) if (reference.tag().is_some() || reference.digest().is_some()) && is_missing() => {
+                Ok(Self::Registry(Box::new(reference)))
+            }
+            _ => Self::parse(text, folder),
+        }
+    }
+
     /// Formats the source for a lock in `folder`: a path below the folder is relative to it.
     pub(crate) fn text(&self, folder: &Path) -> String {
         match self {
@@ -89,6 +105,22 @@ mod tests {
             assert_eq!(BundleSource::parse(&source.text(folder), folder).unwrap(), source);
         }
         assert!(BundleSource::parse("oci://", folder).is_err());
+    }
+
+    #[test]
+    fn a_named_reference_needs_no_scheme_unless_a_file_has_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        for text in ["registry.example/acme/weather:1.2", "localhost:5000/weather:1"] {
+            let reference = BundleSource::named(text, folder.path()).unwrap();
+            assert_eq!(reference, BundleSource::parse(&format!("oci://{text}"), folder.path()).unwrap());
+        }
+        for path in ["dist.d/weather.tar", "./a.b:1", "weather:1", "registry.example/acme/weather"] {
+            let source = BundleSource::named(path, folder.path()).unwrap();
+            assert!(matches!(source, BundleSource::File(_)), "{path}");
+        }
+        std::fs::create_dir(folder.path().join("dist.d")).unwrap();
+        std::fs::write(folder.path().join("dist.d/weather:1"), "").unwrap();
+        assert!(matches!(BundleSource::named("dist.d/weather:1", folder.path()).unwrap(), BundleSource::File(_)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! | step | install, update | remove |
 //! |---|---|---|
-//! | 1 | the bundle file is stored under its digest | the lock is replaced: the bundle is no longer available |
+//! | 1 | the bundle file is stored under its digest | the lock is replaced, or removed with its last bundle: the bundle is no longer available |
 //! | 2 | the agreement is recorded beside an earlier one | the agreements are removed |
 //! | 3 | the lock is replaced: the new release is available | the file is removed |
 //! | 4 | the earlier agreement and its file are removed | |
@@ -70,8 +70,11 @@ impl Installer {
     pub(crate) fn remove(&self, _lock: &FileLock, place: &LockFile, name: &str) -> anyhow::Result<bool> {
         let mut lock: Lock = place.read()?;
         let is_locked = lock.remove(name);
-        if is_locked {
-            place.write(&lock)?;
+        match (is_locked, lock.bundles.is_empty()) {
+            (false, _) => {}
+            // The folder is as it was before the first installation.
+            (true, true) => place.remove()?,
+            (true, false) => place.write(&lock)?,
         }
         let recorded = self.records.remove(place, name, None)?;
         self.remove_unused();

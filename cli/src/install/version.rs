@@ -13,6 +13,24 @@ pub(crate) fn compare(one: &str, other: &str) -> Option<Ordering> {
     Some(by_numbers.then_with(|| pre_releases(one.pre_release, other.pre_release)))
 }
 
+/// Returns `true` for a version of two or more numbers. A tag of one number, such as `1`, usually moves with every release of it.
+pub(crate) fn is_fixed(version: &str) -> bool {
+    Parts::of(version).is_some_and(|parts| parts.numbers.len() > 1)
+}
+
+/// Returns the highest version above `present` in the same form: with as many numbers, with `v` or without, and without a
+/// pre-release unless `present` is one.
+pub(crate) fn newest<'a>(present: &str, versions: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let form = |version: &str| Some((Parts::of(version)?.numbers.len(), version.starts_with('v')));
+    let is_pre_release = |version: &str| Parts::of(version).is_some_and(|parts| parts.pre_release.is_some());
+    let is_newer = |version: &&str| {
+        form(version) == form(present)
+            && (is_pre_release(present) || !is_pre_release(version))
+            && compare(version, present) == Some(Ordering::Greater)
+    };
+    versions.filter(is_newer).max_by(|one, other| compare(one, other).unwrap_or(Ordering::Equal))
+}
+
 /// Numbers and pre-release of a version.
 struct Parts<'a> {
     numbers: Vec<&'a str>,
@@ -101,6 +119,22 @@ mod tests {
         for (one, other) in [("v1.2.0", "1.2.0"), ("1.2", "1.2.0"), ("1.02.0", "1.2.0"), ("1.2.0+a", "1.2.0+b")] {
             assert_eq!(compare(one, other), Some(Ordering::Equal), "{one} {other}");
         }
+    }
+
+    #[test]
+    fn the_newest_version_has_the_form_of_the_present_one() {
+        let tags = ["latest", "1", "2", "1.2", "1.10", "v9.0.0", "1.2.0", "1.3.0", "1.10.0", "2.0.0-rc.1", "sha-1.9.9"];
+        for (present, expected) in [
+            ("1.2.0", Some("1.10.0")),
+            ("1.10.0", None),
+            ("2.0.0-alpha", Some("2.0.0-rc.1")),
+            ("1.2", Some("1.10")),
+            ("v1.0.0", Some("v9.0.0")),
+            ("main", None),
+        ] {
+            assert_eq!(newest(present, tags.into_iter()), expected, "{present}");
+        }
+        assert!(is_fixed("1.2.0") && is_fixed("v1.2-rc") && !is_fixed("1") && !is_fixed("latest"));
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! Sources of a command: the named ones, or else those of the current folder, or else the built-in tools.
+//! Sources of a command: the named ones, or else those of the current folder, or the built-in tools, and the installed bundles.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
+use std::sync::{Mutex, Once, PoisonError};
 
 use toolcrib::policy::{Permission, ToolSelection, real_path};
 use toolcrib::source::Diagnostic;
@@ -26,12 +27,12 @@ const DISABLED: &str = "; the tool is disabled";
 /// Hint about the built-in tools, once for all runtimes of a server.
 static BUILTIN_HINT: Once = Once::new();
 
-/// Warning about a missing folder of a settings file, once for all runtimes of a server.
-static MISSING_WARNING: Once = Once::new();
+/// Missing folders of settings files that were warned about, each once for all runtimes of a server.
+static MISSING: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 impl Sources {
-    /// Returns the named sources, or the default source and the installed bundles, or the built-in tools in a folder without
-    /// any.
+    /// Returns the named sources, or else the default source and the installed bundles. The built-in tools are the default source
+    /// of a folder without a project.
     pub(crate) fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
         self.paths_with(&self.installed()?)
     }
@@ -41,13 +42,18 @@ impl Sources {
             return Ok(self.tools.clone());
         }
         let bundles = installed.bundles.iter().map(|bundle| bundle.file.clone());
-        match default_source() {
-            Ok(source) => Ok(std::iter::once(source).chain(bundles).collect()),
-            Err(_) if !installed.bundles.is_empty() => Ok(bundles.collect()),
+        let first = match default_source() {
+            Ok(source) => Some(source),
             // The files of a project are here, although none of its tools can be loaded.
-            Err(error) if !installed.hints.is_empty() || project_file(Path::new("")).is_some() => Err(error),
-            Err(_) => Ok(vec![self.builtin_copy()?.to_owned()]),
-        }
+            Err(error) if project_file(Path::new("")).is_some_and(|file| !file.ends_with(LOCK_FILE)) => {
+                match installed.bundles.is_empty() {
+                    true => return Err(error),
+                    false => None,
+                }
+            }
+            Err(_) => Some(self.builtin_copy()?.to_owned()),
+        };
+        Ok(first.into_iter().chain(bundles).collect())
     }
 
     /// Looks for the copy of the built-in tools if a source names them.
@@ -67,9 +73,13 @@ impl Sources {
         builtin::mend(self.compiling.cache())
     }
 
-    /// Adds a source to a builder. The built-in tools are trusted.
+    /// Adds a source to a builder. The built-in tools are trusted, and yield to installed ones unless they are named.
     pub(super) fn add_source(&self, builder: Builder, source: PathBuf) -> Builder {
-        if builtin::holds(&source) { builder.trusted_source(source) } else { builder.source(source) }
+        match (builtin::holds(&source), self.tools.is_empty()) {
+            (true, true) => builder.yielding_source(source),
+            (true, false) => builder.trusted_source(source),
+            (false, _) => builder.source(source),
+        }
     }
 
     /// Names the path of the source in a permission that is limited to the built-in tools, or to an installed bundle by its name.
@@ -105,7 +115,9 @@ impl Sources {
     /// to be granted for it.
     pub(super) fn is_there(permission: &Permission) -> bool {
         let Some((missing, repair)) = missing_folder(permission) else { return true };
-        MISSING_WARNING.call_once(|| render::warning(&format!("{missing}, so nothing is granted for it; {repair}")));
+        if MISSING.lock().unwrap_or_else(PoisonError::into_inner).insert(missing.clone()) {
+            render::warning(&format!("{missing}, so nothing is granted for it; {repair}"));
+        }
         false
     }
 
@@ -121,7 +133,7 @@ impl Sources {
     /// Prints a hint that the tools are the built-in ones, unless they are named: where the tools are listed, where a
     /// conversation begins, and where a tool is not found.
     pub(crate) fn hint_builtin(&self) {
-        let is_builtin = |paths: Vec<PathBuf>| paths.iter().any(|path| builtin::holds(path));
+        let is_builtin = |paths: Vec<PathBuf>| paths.iter().all(|path| builtin::holds(path));
         if !self.tools.is_empty() || !self.paths().is_ok_and(is_builtin) {
             return;
         }

@@ -42,6 +42,8 @@ const MAX_MASKINGS: usize = 4;
 /// The setters are grouped by subject; [`Builder::build`] reads the sources and grants permissions.
 pub struct Builder {
     pub(super) sources: Vec<PathBuf>,
+    /// Sources with tools that yield to those of the others.
+    pub(super) yielding: Vec<PathBuf>,
     pub(super) trusted: TrustedSources,
     pub(super) strict: bool,
     /// Name of the only tool that is called, if the embedder calls one.
@@ -126,6 +128,7 @@ impl Builder {
     pub(super) fn new(audit: Audit) -> Self {
         Self {
             sources: Vec::new(),
+            yielding: Vec::new(),
             trusted: TrustedSources::default(),
             strict: false,
             only: None,
@@ -220,7 +223,7 @@ impl Builder {
             max_inline: self.max_inline,
             secrets: self.secrets.clone(),
             audit: Arc::new(audit),
-            maskings: Semaphore::new(MAX_MASKINGS),
+            maskings: Arc::new(Semaphore::new(MAX_MASKINGS)),
             programs: ProgramCompiler::new(sandbox.clone(), bundles),
             sandbox,
             seed,
@@ -242,6 +245,8 @@ impl Builder {
         for (path, (id, mut loaded)) in self.sources.iter().zip(sources) {
             untrusted.extend(self.trusted.apply(path, &id, &mut loaded, only));
             only.into_iter().for_each(|name| source::leave_out(&mut loaded.tools, name));
+            let yields = self.yielding.contains(path);
+            loaded.tools.iter_mut().for_each(|tool| tool.origin.yields = yields);
             let hooks = loaded.hooks.iter_mut().map(|hook| &mut hook.tool);
             loaded.tools.iter_mut().chain(hooks).for_each(|tool| tool.origin.source = Some(id.clone()));
             ids.push(id);

@@ -43,6 +43,15 @@ impl Builder {
         self.source(path)
     }
 
+    /// Adds a source like [`Builder::trusted_source`] whose tools yield to those of the other sources: a tool is left out if
+    /// another has its name, or a name that looks like it.
+    #[must_use]
+    pub fn yielding_source(mut self, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        self.yielding.push(path.clone());
+        self.trusted_source(path)
+    }
+
     /// Trusts sources with this digest of a [`SourceReview`](crate::policy::SourceReview), at any path: everything that they request is
     /// granted.
     #[must_use]

@@ -225,6 +225,8 @@ pub struct Origin {
     pub wording: UnknownToolWording,
     /// `true` if an unusable tool of this source has its name from the file alone, so that a working tool may take the name.
     pub provisional_name: bool,
+    /// `true` if the tool is left out where another tool has its name, or a name that looks like it.
+    pub yields: bool,
     /// Source of the tool, as one absolute path however the operator wrote it; `None` for the host's own tools and outside
     /// a runtime.
     pub source: Option<Arc<Path>>,
@@ -247,6 +249,7 @@ impl Origin {
             pin: None,
             wording: UnknownToolWording::default(),
             provisional_name: false,
+            yields: false,
             source: None,
             path: path.into(),
             index: None,
