@@ -18,6 +18,7 @@ Examples:
   toolcrib describe greet.wasm --write greet.json --out new.wasm
   toolcrib describe old.wasm | toolcrib describe new.wasm --write -
   toolcrib describe words.wasm --wit wit/         embed the comments in WIT
+  toolcrib describe words.wasm --wit wit/ --write words.json
 
 A descriptor is one JSON object per tool, with the keys of an entry in a `tools.json`: `name`, \
 `description`, `schema`, `capabilities`, `timeoutSec`, `limits`, `interface`. It only requests \
@@ -26,16 +27,17 @@ permissions; flags grant them.";
 /// Read or write a component's embedded tool metadata.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
+#[command(group = clap::ArgGroup::new("written").args(["write", "wit"]).multiple(true))]
 pub(crate) struct Args {
     /// Path of the component
     #[arg(value_name = "COMPONENT")]
     component: PathBuf,
     /// Embed the descriptors from this file, or from standard input with `-`: one or more JSON objects, or an array of
     /// them. They replace the existing top-level descriptors
-    #[arg(long, value_name = "FILE", group = "written")]
+    #[arg(long, value_name = "FILE")]
     write: Option<String>,
     /// Embed the comments on functions and types from this WIT file or folder; compilers omit them
-    #[arg(long, value_name = "PATH", group = "written")]
+    #[arg(long, value_name = "PATH")]
     wit: Option<PathBuf>,
     /// Output path [default: COMPONENT is replaced]
     #[arg(long, value_name = "PATH", requires = "written")]
@@ -48,32 +50,31 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let program = component::read(&args.component)?;
+    let mut program = component::read(&args.component)?;
     let name = args.component.display().to_string();
     let out = args.out.as_ref().unwrap_or(&args.component);
+    let written = args.wit.is_some() || args.write.is_some();
     if let Some(wit) = &args.wit {
         // The error may be in either file.
         let both = format!("{name} with {}", wit.display());
-        let documented = source::documented(&program, wit).map_err(|reason| invalid(&both, &reason))?;
-        component::put(out, &documented, &args.compiling).await?;
-        return render::print_path(out).map(|()| ExitCode::SUCCESS);
+        program = source::documented(&program, wit).map_err(|reason| invalid(&both, &reason))?;
     }
-    let tools = match &args.write {
-        None => descriptor::sections(&program).map_err(|reason| invalid(&name, &reason))?,
-        Some(from) => read_descriptors(from).await?,
-    };
-    if args.write.is_some() {
-        let described = descriptor::described(&program, &tools).map_err(|reason| invalid(&name, &reason))?;
-        component::put(out, &described, &args.compiling).await?;
+    if let Some(from) = &args.write {
+        let tools = read_descriptors(from).await?;
+        program = descriptor::described(&program, &tools).map_err(|reason| invalid(&name, &reason))?;
+    }
+    let tools = descriptor::sections(&program).map_err(|reason| invalid(&name, &reason))?;
+    if written {
+        component::put(out, &program, &args.compiling).await?;
     }
     if args.json {
         render::print_json(&serde_json::to_string(&tools)?)?;
-    } else if args.write.is_some() {
+    } else if written {
         render::print_path(out)?;
     } else if tools.is_empty() {
         render::aside(&format!("info: `{name}` has no tool metadata; add it with `--write FILE`"));
     }
-    for tool in tools.iter().filter(|_| !args.json && args.write.is_none()) {
+    for tool in tools.iter().filter(|_| !args.json && !written) {
         render::print_json(&serde_json::to_string_pretty(tool)?)?;
     }
     Ok(ExitCode::SUCCESS)

@@ -10,6 +10,8 @@ use crate::render::Advice;
 use crate::staleness::SCRIPT;
 
 const CONTRACT: (&str, &str) = ("wit/tool.wit", include_str!("lang/tool.wit"));
+/// Tool metadata, which the script of a project embeds: the tool needs nothing.
+const DESCRIPTOR: (&str, &str) = ("descriptor.json", include_str!("lang/descriptor.json"));
 const CASES: (&str, &str) = ("tests.json", include_str!("lang/tests.json"));
 const IGNORED: (&str, &str) = (".gitignore", "/target\n/.venv\n/node_modules\n__pycache__\n*.wasm\n");
 /// Example arguments for the tool.
@@ -39,12 +41,14 @@ impl Language {
             Language::Rust => return Vec::new(),
             Language::Python => &[
                 CONTRACT,
+                DESCRIPTOR,
                 (SCRIPT, include_str!("lang/python/build")),
                 ("app.py", include_str!("lang/python/app.py")),
                 ("README.md", include_str!("lang/python/README.md")),
             ],
             Language::Javascript => &[
                 CONTRACT,
+                DESCRIPTOR,
                 (SCRIPT, include_str!("lang/javascript/build")),
                 ("app.js", include_str!("lang/javascript/app.js")),
                 ("package.json", include_str!("lang/javascript/package.json")),
@@ -59,6 +63,7 @@ impl Language {
             ],
             Language::C => &[
                 CONTRACT,
+                DESCRIPTOR,
                 (SCRIPT, include_str!("lang/c/build")),
                 ("app.c", include_str!("lang/c/app.c")),
                 ("component.c", include_str!("lang/c/component.c")),
