@@ -118,6 +118,32 @@ impl Console {
     }
 }
 
+/// Returns the text of the lists of calls and runs, and of all pages that they lead to, without the markup's escapes.
+pub(crate) fn history(crib: &Crib) -> String {
+    let console = Console::start(crib, &[]);
+    let browser = console.browser();
+    let mut paths = vec!["calls".to_owned(), "runs".to_owned(), "calls/export".to_owned()];
+    let mut text = String::new();
+    let mut at = 0;
+    while at < paths.len() {
+        let answer = browser.get(&paths[at]);
+        assert!(answer.status == 200, "{}: {answer:?}", paths[at]);
+        let unescaped = [("&quot;", "\""), ("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
+        let body = unescaped.iter().fold(answer.body, |body, (escaped, plain)| body.replace(escaped, plain));
+        let links = body.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let links = links.filter_map(|link| link.strip_prefix(browser.path.as_str()));
+        for link in links.filter(|link| link.starts_with("calls/") || link.starts_with("runs/")) {
+            if !paths.iter().any(|path| path == link) {
+                paths.push(link.to_owned());
+            }
+        }
+        text += &body;
+        at += 1;
+    }
+    assert!(paths.len() > 3, "{paths:?}");
+    text
+}
+
 impl Drop for Console {
     fn drop(&mut self) {
         // It has ended if the test has ended it.

@@ -1,4 +1,5 @@
-//! Texts of `--redact` and sensitive arguments in every encoding, in everything that is kept of a run.
+//! Texts of `--redact` and sensitive arguments in every encoding, in everything that is kept of a run, on the pages of the
+//! console, and in the records of errors that a client of MCP gets.
 
 use std::fs;
 use std::path::Path;
@@ -8,6 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use crate::crib::Crib;
+use crate::{console, mcp};
 
 /// Text that nothing may keep.
 const CANARY: &str = r#"canary"/+9 0017"#;
@@ -65,7 +67,23 @@ fn ran(calls: &[Value], flags: &[&str]) -> String {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let kept = kept(&crib.path("audit")) + &kept(&crib.path("home/.local/state/toolcrib/runs"));
     assert!(kept.contains("\"tool\":\"echo\"") && kept.contains("tool_calls"), "{kept}");
-    kept
+    kept + &console::history(&crib)
+}
+
+/// Calls a tool that fails with its argument as a client of MCP; returns the log and the pages of the console.
+fn failed(calls: &[Value], flags: &[&str]) -> String {
+    let crib = Crib::new();
+    let mut entry = crib.entry("exit_code");
+    entry["schema"] = json!({"properties": {"token": {"type": "string", "format": "password"}}});
+    crib.manifest(&json!({"tools": [entry]}));
+    let mut client = mcp::Client::initialized(&crib, flags, &json!({}));
+    for arguments in calls {
+        let arguments = json!({"code": 1, "stderr": arguments["note"], "token": arguments["token"]});
+        let answer = client.call("exit_code", &arguments);
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+    }
+    drop(client);
+    kept(&crib.path("audit")) + &console::history(&crib)
 }
 
 /// Spellings of an encoding inside JSON text of two levels.
@@ -84,6 +102,12 @@ fn a_text_to_redact_is_kept_in_no_encoding() {
         assert!(is_in(&encoding, &open), "the test finds it: {encoding}");
         assert!(!is_in(&encoding, &masked), "{encoding}");
     }
+    let open = failed(&calls[..1], &[]);
+    assert!(is_in(CANARY, &open), "the test finds it");
+    let errors = failed(&calls, &["--redact", CANARY]);
+    for encoding in encodings() {
+        assert!(!is_in(&encoding, &errors), "{encoding}");
+    }
     let numbers = ["4111111111", "4111111111.0", "4.111111111e9"];
     let calls: Vec<Value> = numbers.map(|number| serde_json::from_str(&format!(r#"{{"n":{number}}}"#)).unwrap()).into();
     let masked = ran(&calls, &["--redact=4111111111"]);
@@ -94,7 +118,7 @@ fn a_text_to_redact_is_kept_in_no_encoding() {
 fn a_sensitive_argument_that_is_repeated_is_kept_in_no_encoding() {
     let calls: Vec<Value> =
         encodings().iter().map(|text| json!({"token": CANARY, "note": format!("<{text}>")})).collect();
-    let masked = ran(&calls, &[]);
+    let masked = ran(&calls, &[]) + &failed(&calls, &[]);
     for encoding in encodings() {
         assert!(!is_in(&encoding, &masked), "{encoding}");
     }

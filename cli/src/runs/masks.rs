@@ -9,6 +9,8 @@ use toolcrib::policy::{Secret, Secrets, SensitiveArguments};
 
 /// Maximum number of calls of which the sensitive values are searched for. Beyond it, every text is masked.
 const MAX_SENSITIVE_CALLS: usize = 256;
+/// Maximum bytes of all values that are searched for. Beyond it, the same.
+const MAX_SEARCHED_BYTES: usize = 8 << 10;
 /// Minimum number of bytes at the end of a text that still arrives which are not written yet.
 const MIN_HELD_BACK: usize = 64;
 /// Maximum bytes of a spelling for each byte of a text that is masked: those of base64 with spaces take the most.
@@ -28,6 +30,8 @@ pub(crate) struct RunMasks {
     names: HashMap<String, Vec<String>>,
     /// Sensitive arguments of calls so far, by identifier.
     calls: Vec<(String, SensitiveArguments)>,
+    /// Bytes of their values that are searched for.
+    searched: usize,
     /// `true` once there were more sensitive arguments, of one call or of all, than can be searched for.
     is_full: bool,
     /// Maximum length in bytes of a text that is masked; `None` if it is not known.
@@ -142,7 +146,9 @@ impl RunMasks {
         if sensitive.mask(&arguments) != arguments {
             let id = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
             self.longest = self.longest.map(|longest| longest.max(longest_text(&arguments) * MAX_SPELLING));
-            match self.calls.len() < MAX_SENSITIVE_CALLS && !masks_all(&sensitive) {
+            self.searched += sensitive.share(self.calls.iter().map(|(_, known)| known));
+            let is_searched = self.calls.len() < MAX_SENSITIVE_CALLS && self.searched <= MAX_SEARCHED_BYTES;
+            match is_searched && !masks_all(&sensitive) {
                 true => self.calls.push((id, sensitive)),
                 false => self.is_full = true,
             }

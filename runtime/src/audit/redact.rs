@@ -138,8 +138,9 @@ impl Mask<'_> {
         let literals = self.literals.iter().flat_map(|literal| literal.found(text));
         let secrets = self.scanner.into_iter().flat_map(|scanner| scanner.found(text));
         match masked(text, patterns.chain(literals).chain(secrets).collect()) {
-            Cow::Owned(without) => Some(without),
-            Cow::Borrowed(_) => self.is_hidden_by_escapes(text).then(|| MASK.to_owned()),
+            Cow::Owned(without) if !self.is_hidden_by_escapes(&without) => Some(without),
+            Cow::Borrowed(_) if !self.is_hidden_by_escapes(text) => None,
+            _ => Some(MASK.to_owned()),
         }
     }
 
@@ -225,6 +226,15 @@ mod tests {
         let mut value = json!(["<canary-1234 end>", "12 <>"]);
         redactions.mask(&mut value);
         assert_eq!(value, json!([format!("<{MASK}>"), "12 <>"]));
+    }
+
+    #[test]
+    fn a_match_does_not_hide_another_one_in_escaped_text() {
+        let mut redactions = Redactions::default();
+        redactions.add(["sk-[a-z]+".into()]);
+        let mut value = json!(["sk-a and s\\u006b-real", "sk-a and %73k-real", "s\\u006b-real", "sk-a and 100 %"]);
+        redactions.mask(&mut value);
+        assert_eq!(value, json!([MASK, MASK, MASK, format!("{MASK} and 100 %")]));
     }
 
     #[test]

@@ -4,11 +4,10 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use regex::bytes::{Regex, RegexBuilder};
-use zeroize::Zeroizing;
 
 use crate::error::Error;
 use crate::schema::step;
@@ -62,58 +61,29 @@ impl Needle {
     /// Searches bytes in overlapping parts, so that the search can be stopped between two parts. The result of a
     /// stopped search is meaningless.
     fn is_in(&self, bytes: &[u8]) -> bool {
+        self.parts(bytes).any(|part| self.regex.is_match(&bytes[part]))
+    }
+
+    /// Finds the ranges of the secret in the same parts, in which they may repeat and overlap.
+    pub(super) fn found_in(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+        let in_part = |part: Range<usize>| {
+            let found = self.regex.find_iter(&bytes[part.clone()]);
+            found.map(move |found| part.start + found.start()..part.start + found.end())
+        };
+        self.parts(bytes).flat_map(in_part).collect()
+    }
+
+    /// Divides bytes into parts, each with the end of the one before it that may hold the beginning of the secret.
+    fn parts(&self, bytes: &[u8]) -> impl Iterator<Item = Range<usize>> + use<> {
         let overlap = self.max_match_len.saturating_sub(1);
-        let part = MIN_PART_LEN.max(overlap * 4);
-        let mut rest = bytes;
-        while rest.len() > part && step(part) {
-            if self.regex.is_match(&rest[..part]) {
-                return true;
-            }
-            rest = &rest[part - overlap..];
-        }
-        self.regex.is_match(&rest[..rest.len().min(part)])
-    }
-}
-
-/// Search for a text that is no stored secret, such as a sensitive argument. Its expression is compiled once a text is long enough
-/// to hold it, so that a call with short texts takes no longer for it.
-#[derive(Clone)]
-pub(crate) struct Literal(Arc<LiteralSearch>);
-
-struct LiteralSearch {
-    value: Zeroizing<String>,
-    /// `None` for a value without an expression, of which only the plain text is found.
-    needle: OnceLock<Option<Needle>>,
-}
-
-/// Shows nothing, because the text is secret.
-impl fmt::Debug for Literal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Literal")
-    }
-}
-
-impl Literal {
-    /// Maximum length of a text whose encodings are searched, in bytes.
-    const MAX_LEN: usize = 2048;
-
-    /// Creates the search for a text that is not empty.
-    pub(crate) fn new(value: &str) -> Self {
-        Self(Arc::new(LiteralSearch { value: Zeroizing::new(value.to_owned()), needle: OnceLock::new() }))
-    }
-
-    /// Finds the ranges of the text in another, in each of its encodings.
-    pub(crate) fn found(&self, text: &str) -> Vec<Range<usize>> {
-        let LiteralSearch { value, needle } = &*self.0;
-        // Each character takes a byte at least.
-        if text.len() < value.chars().count() {
-            return Vec::new();
-        }
-        let compile = || (value.len() <= Self::MAX_LEN).then(|| Needle::new("", value).ok()).flatten();
-        match needle.get_or_init(compile) {
-            Some(needle) => needle.regex.find_iter(text.as_bytes()).map(|found| found.range()).collect(),
-            None => text.match_indices(value.as_str()).map(|(start, found)| start..start + found.len()).collect(),
-        }
+        let (length, size) = (bytes.len(), MIN_PART_LEN.max(overlap * 4));
+        let mut next = Some(0);
+        std::iter::from_fn(move || {
+            let start = next?;
+            let end = length.min(start + size);
+            next = (end < length && step(size)).then(|| end - overlap);
+            Some(start..end)
+        })
     }
 }
 

@@ -7,27 +7,23 @@ use serde_json::Value;
 
 use crate::tool::mask::{MASK, is_hidden, mask_arguments};
 
+use super::literal::Literal;
 use super::rule::plain_number;
-use super::scanner::{Literal, masked_as};
+use super::scanner::masked_as;
 
 /// Minimum length of a sensitive value that is masked where it is repeated, in characters. Masking shorter ones would garble
 /// every text.
 const MIN_SECRET_LEN: usize = 4;
 /// Maximum number of sensitive values of a call that are searched for. Beyond it, every text of the call is masked.
 const MAX_SECRETS: usize = 64;
+/// Maximum bytes of their parts that are searched for, which determine the memory of the search; beyond it, the same.
+const MAX_SEARCHED_BYTES: usize = 8 << 10;
 
 /// Sensitive arguments of one call: their names, and the values that the call has for them.
 #[derive(Clone, Default)]
 pub struct SensitiveArguments {
     names: Vec<String>,
-    values: Vec<Sensitive>,
-}
-
-/// Sensitive value.
-#[derive(Clone)]
-struct Sensitive {
-    text: String,
-    search: Literal,
+    values: Vec<Literal>,
 }
 
 /// Shows only the names.
@@ -42,11 +38,29 @@ impl SensitiveArguments {
     pub fn add(&mut self, names: &[String], arguments: &Value) {
         self.names = names.to_vec();
         for text in sensitive_values(arguments, names) {
-            let is_known = || self.values.iter().any(|known| known.text == text);
+            let is_known = || self.values.iter().any(|known| known.value() == text.as_str());
             if text.chars().count() >= MIN_SECRET_LEN && self.values.len() <= MAX_SECRETS && !is_known() {
-                self.values.push(Sensitive { search: Literal::new(&text), text });
+                self.values.push(Literal::new(&text));
             }
         }
+    }
+
+    /// Shares the searches for the values that other arguments have too, and returns the bytes that are searched for in addition.
+    pub fn share<'a>(&mut self, others: impl Iterator<Item = &'a Self>) -> usize {
+        let known: Vec<&Literal> = others.flat_map(|other| &other.values).collect();
+        let mut bytes = 0;
+        for value in &mut self.values {
+            match known.iter().find(|known| known.value() == value.value()) {
+                Some(known) => *value = (*known).clone(),
+                None => bytes += searched_bytes(value),
+            }
+        }
+        bytes
+    }
+
+    /// Returns `true` if there are too many values, or too long ones, to search for.
+    fn masks_all(&self) -> bool {
+        self.values.len() > MAX_SECRETS || self.values.iter().map(searched_bytes).sum::<usize>() > MAX_SEARCHED_BYTES
     }
 
     /// Returns `true` if nothing is masked.
@@ -56,38 +70,57 @@ impl SensitiveArguments {
 
     /// Returns a value with the arguments of these names masked, and with their values masked in every string, in the encodings in
     /// which stored secrets are found, and as numbers. Values of less than 4 characters are masked only by name. With more than 64
-    /// values, every string and number is masked.
+    /// values, or more than 8 KiB of their first 512 bytes each, every string and number is masked.
     #[must_use]
     pub fn mask(&self, value: &Value) -> Value {
         let mut value = mask_arguments(value, &self.names);
         if !self.is_empty() {
-            self.replace(&mut value);
+            // Searching for so many would take longer than the call.
+            self.replace(&mut value, self.masks_all());
         }
         value
     }
 
-    /// Masks the values in the strings of a value.
-    fn replace(&self, value: &mut Value) {
+    /// Masks the values in the strings of a value, and in the names of its members.
+    fn replace(&self, value: &mut Value, all: bool) {
         match value {
-            // Searching for so many would take longer than the call.
-            Value::String(_) | Value::Number(_) if self.values.len() > MAX_SECRETS => *value = Value::from(MASK),
+            Value::String(_) | Value::Number(_) if all => *value = Value::from(MASK),
             Value::String(text) => {
-                let found = self.values.iter().flat_map(|value| value.search.found(text)).collect();
-                if let Cow::Owned(masked) = masked_as(MASK, text, found) {
+                if let Some(masked) = self.masked(text) {
                     *text = masked;
                 }
             }
             Value::Number(number) => {
                 let plain = plain_number(number);
-                if self.values.iter().any(|value| value.text == plain) {
+                if self.values.iter().any(|value| value.value() == plain) {
                     *value = Value::from(MASK);
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.replace(field)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item, all)),
+            Value::Object(fields) => {
+                if !all && fields.keys().any(|name| self.masked(name).is_some()) {
+                    let named = std::mem::take(fields).into_iter();
+                    *fields = named.map(|(name, value)| (self.masked(&name).unwrap_or(name), value)).collect();
+                }
+                fields.values_mut().for_each(|field| self.replace(field, all));
+            }
             _ => {}
         }
     }
+
+    /// Returns the masked text; `None` if it contains no value.
+    fn masked(&self, text: &str) -> Option<String> {
+        let found = self.values.iter().flat_map(|value| value.found(text)).collect();
+        match masked_as(MASK, text, found) {
+            Cow::Owned(masked) => Some(masked),
+            Cow::Borrowed(_) => None,
+        }
+    }
+}
+
+/// Returns the number of bytes of a value that are searched for.
+fn searched_bytes(value: &Literal) -> usize {
+    value.value().len().min(Literal::MAX_LEN)
 }
 
 /// Returns the texts in the members of these names, at any depth.
@@ -130,6 +163,8 @@ mod tests {
         let value = json!({"token": "changed-2", "log": "hunter22 at 4711, inner-1, changed-2, abc", "n": 4711.0});
         assert_eq!(sensitive.mask(&value), json!({"token": "***", "log": "*** at ***, ***, ***, abc", "n": "***"}));
         assert!(!format!("{sensitive:?}").contains("hunter22"));
+        let named = json!({"m": {"hunter22": 1, "inner-1": {"changed-2": 2}}});
+        assert_eq!(sensitive.mask(&named), json!({"m": {"***": {"***": 2}}}), "names of members, of which one stays");
         assert!(SensitiveArguments::default().is_empty());
         assert_eq!(SensitiveArguments::default().mask(&value), value);
     }
@@ -158,5 +193,49 @@ mod tests {
         number.add(&["pin".to_owned()], &serde_json::from_str(r#"{"pin": 1.2345e4}"#).unwrap());
         let value = serde_json::from_str(r#"{"a": 12345, "b": 12345.0, "c": "pin 12345", "d": 123}"#).unwrap();
         assert_eq!(number.mask(&value), json!({"a": "***", "b": "***", "c": "pin ***", "d": 123}));
+    }
+
+    #[test]
+    fn a_long_value_is_found_by_its_beginning_and_masks_the_whole_text() {
+        let long: String = (0..3000).map(|at| char::from(b'a' + (at * 7 % 26) as u8)).collect();
+        let mut sensitive = SensitiveArguments::default();
+        sensitive.add(&["key".to_owned()], &json!({ "key": long }));
+        for text in [long.clone(), format!("<{long}>"), json!({ "a": long }).to_string(), long.replace('c', "%63")] {
+            assert_eq!(sensitive.mask(&json!({ "log": text })), json!({"log": "***"}));
+        }
+        let other = format!("{}!", &long[..300]);
+        assert_eq!(sensitive.mask(&json!({ "log": other })), json!({ "log": other }));
+    }
+
+    #[test]
+    fn beyond_the_bytes_that_are_searched_for_every_text_is_masked() {
+        let value = |number: usize| format!("{number:0>512}");
+        let of = |values: usize| {
+            let mut sensitive = SensitiveArguments::default();
+            sensitive.add(&["key".to_owned()], &json!({"key": (0..values).map(value).collect::<Vec<_>>()}));
+            sensitive.mask(&json!({"log": "text", "n": 1}))
+        };
+        assert_eq!(of(16), json!({"log": "text", "n": 1}));
+        assert_eq!(of(17), json!({"log": "***", "n": "***"}));
+    }
+
+    #[test]
+    fn equal_values_share_their_search() {
+        let of = |value: &str| {
+            let mut sensitive = SensitiveArguments::default();
+            sensitive.add(&["key".to_owned()], &json!({ "key": value }));
+            sensitive
+        };
+        let known = [of("hunter22"), of("changed-2")];
+        assert_eq!((of("hunter22").share(known.iter()), of("another").share(known.iter())), (0, 7));
+    }
+
+    #[test]
+    fn a_search_over_adversarial_text_stops_at_its_clock() {
+        let mut sensitive = SensitiveArguments::default();
+        sensitive.add(&["key".to_owned()], &json!({ "key": "\\".repeat(512) }));
+        let text = json!({ "log": "\\".repeat(4 << 20) });
+        let clock = crate::schema::Clock::inline();
+        assert!(crate::schema::with_clock(&clock, || sensitive.mask(&text)).is_err());
     }
 }

@@ -26,9 +26,12 @@ pub(crate) async fn log_arguments(pipeline: &Pipeline, recorder: &mut CallRecord
 /// Represents arguments on a blocking thread; `None` if that takes too long.
 async fn represent_aside(pipeline: &Pipeline, arguments: &CallArguments) -> Option<LoggedArguments> {
     let until = Instant::now() + MAX_TIME;
-    let permit = timeout_at(until.into(), pipeline.maskings.acquire()).await.ok()?;
+    let permit = timeout_at(until.into(), pipeline.maskings.clone().acquire_owned()).await.ok()?;
     let (audit, arguments) = (pipeline.audit.clone(), arguments.clone());
-    let logged = aside(until, move || audit.represent(&arguments)).await;
-    drop(permit);
-    logged
+    // A job that nobody waits for any more keeps its permit to its end.
+    let represent = move || {
+        let _permit = permit;
+        audit.represent(&arguments)
+    };
+    aside(until, represent).await
 }

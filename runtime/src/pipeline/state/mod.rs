@@ -80,7 +80,7 @@ pub(crate) struct Pipeline {
     pub(crate) secrets: Option<Secrets>,
     pub(crate) audit: Arc<Audit>,
     /// Permits for masking large arguments on blocking threads.
-    pub(crate) maskings: Semaphore,
+    pub(crate) maskings: Arc<Semaphore>,
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) programs: ProgramCompiler,
     pub(crate) concurrency: Concurrency,
