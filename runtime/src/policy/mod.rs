@@ -12,6 +12,7 @@ mod grant;
 mod granted_folders;
 mod hooks;
 mod identity;
+mod literal;
 mod location;
 mod network;
 mod open_error;
@@ -44,6 +45,7 @@ pub(crate) use definition::definition;
 pub use grant::{Folder, Grant};
 pub(crate) use hooks::{HookAccess, source_id};
 pub(crate) use identity::Identity;
+pub(crate) use literal::Literal;
 pub use location::real_path;
 pub(crate) use location::{Location, Mounts};
 pub use network::Network;
@@ -55,10 +57,11 @@ pub(crate) use protected::{Protected, is_link_out, protects_names_below};
 pub(crate) use resolved::Allowed;
 pub use review::{ReviewedItem, SourceReview, named_requests, review};
 pub(crate) use rule::{
-    Command, CommandDecision, RuleDecision, Rules, dead_condition, is_null, matches_number, may_overwrite, plain_number,
+    Command, CommandDecision, RuleDecision, Rules, ScriptKind, canonical_value, dead_condition, is_null,
+    matches_number, may_overwrite, means, plain_number,
 };
 pub use rule::{Pattern, PatternError, Rule};
-pub(crate) use scanner::{Leak, Literal, MASK, Scan, Scanner, masked};
+pub(crate) use scanner::{Leak, MASK, Scan, Scanner, masked};
 pub(crate) use secret::Credentials;
 pub use secret::{Secret, SecretStore, Secrets};
 pub use selection::ToolSelection;

@@ -30,11 +30,11 @@ use crate::tool::{Glob, Tool, Trust};
 use super::Grant;
 use path::{is_resolved, matches_folded, resolve_path, spellings};
 
-pub(crate) use argv::{Command, CommandDecision};
+pub(crate) use argv::{Command, CommandDecision, ScriptKind};
 pub(crate) use class::may_overwrite;
 pub(crate) use dead::dead_condition;
 pub use pattern::{Pattern, PatternError};
-pub(crate) use spelling::{is_null, matches_number, plain as plain_number};
+pub(crate) use spelling::{canonical as canonical_value, is_null, matches_number, means, plain as plain_number};
 
 /// Steps counted for one value, and bytes of text that count as one more step.
 const STEPS_PER_VALUE: usize = 4;
@@ -178,10 +178,11 @@ impl Rules {
         self.0.iter().filter(move |rule| rule.behavior == behavior && rule.matches_tool(tool) && is_member(rule))
     }
 
-    /// Returns `true` if a hook of an untrusted source may do what calls are asked about: nobody can be asked about a hook.
-    pub(crate) fn ask_about_hook(&self, hook: &Tool, grant: &Grant) -> bool {
-        hook.origin.trust == Trust::Stranger
-            && self.for_tool(Behavior::Ask, hook, grant).any(|rule| rule.pattern.class.is_some())
+    /// Returns `true` if a hook of an untrusted source may do what calls are denied or asked about by a rule over a class: nobody
+    /// can be asked about a hook.
+    pub(crate) fn restrict_hook(&self, hook: &Tool, grant: &Grant) -> bool {
+        let mut rules = self.for_tool(Behavior::Deny, hook, grant).chain(self.for_tool(Behavior::Ask, hook, grant));
+        hook.origin.trust == Trust::Stranger && rules.any(|rule| rule.pattern.class.is_some())
     }
 
     /// Returns `true` if any rule looks at arguments.
@@ -241,12 +242,17 @@ fn matches(
                 false => readings.any(fits) || folded.is_some_and(|folded| matches_folded(folded, text, root)),
             }
         }
-        Value::Number(number) if certain => fit(&spelling::plain(number)),
+        Value::Number(number) if certain => {
+            step(STEPS_PER_VALUE) && globs.iter().any(|glob| spelling::allows_number(glob, number))
+        }
         Value::Number(number) => {
             step(STEPS_PER_VALUE) && globs.iter().any(|glob| spelling::matches_number(glob, number))
         }
         other => {
-            let canonical = || spelling::canonical(other).is_some_and(|other| fit(&other.to_string()));
+            let canonical = || {
+                let text = spelling::canonical(other).map(|other| other.to_string());
+                text.is_some_and(|text| fit(&text) || globs.iter().any(|glob| spelling::means(glob, &text)))
+            };
             fit(&other.to_string()) || !certain && canonical()
         }
     }

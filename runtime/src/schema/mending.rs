@@ -1,6 +1,7 @@
 //! Spellings of arguments whose meaning is certain, and that tools do not take: a whole number with a fraction of zero or an
 //! exponent for an integer, as JSON Schema allows it, and `null` for an optional argument that has no null. They are replaced
-//! before anything judges the arguments, so that rules, hooks and the tool see the same value. All other bytes stay.
+//! before anything judges the arguments, so that rules, hooks and the tool see the same value. For a function, a number of single
+//! precision is replaced by the one that it receives. All other bytes stay.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -9,6 +10,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::tool::typed::{Field, Function, Type};
 
 /// Maximum depth of a schema below which arguments are mended.
 const MAX_DEPTH: usize = 16;
@@ -19,11 +22,13 @@ const MAX_NUMBER: f64 = 9_007_199_254_740_992.0;
 #[derive(Debug, Default)]
 pub(super) struct Shape {
     is_integer: bool,
+    /// `true` for a number that the tool receives in single precision.
+    is_single: bool,
     items: Option<Box<Shape>>,
     members: HashMap<String, Member>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Member {
     shape: Shape,
     /// `true` if `null` means that the member is left out.
@@ -34,6 +39,52 @@ impl Shape {
     /// Reads a schema; `None` if nothing can be mended by it.
     pub(super) fn of(schema: &Value) -> Option<Self> {
         Self::at(schema, MAX_DEPTH)
+    }
+
+    /// Returns the shape of a function's schema with what its types state.
+    pub(super) fn of_function(schema: Option<Self>, function: &Function) -> Self {
+        let mut shape = schema.unwrap_or_default();
+        shape.merge(Self { members: Self::members_of(&function.params, MAX_DEPTH), ..Self::default() });
+        shape
+    }
+
+    fn of_type(ty: &Type, depth: usize) -> Option<Self> {
+        let depth = depth.checked_sub(1)?;
+        let shape = match ty {
+            Type::Integer(_) => Self { is_integer: true, ..Self::default() },
+            Type::F32 => Self { is_single: true, ..Self::default() },
+            Type::Option(inner) if !inner.takes_null() => return Self::of_type(inner, depth),
+            Type::List(item) => Self { items: Self::of_type(item, depth).map(Box::new), ..Self::default() },
+            Type::Record(record) => Self { members: Self::members_of(&record.fields, depth), ..Self::default() },
+            _ => return None,
+        };
+        shape.is_useful().then_some(shape)
+    }
+
+    fn members_of(fields: &[Field], depth: usize) -> HashMap<String, Member> {
+        let member = |field: &Field| {
+            let shape = Self::of_type(&field.ty, depth)?;
+            Some((field.name.clone(), Member { shape, omits_null: false }))
+        };
+        fields.iter().filter_map(member).collect()
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.is_integer |= other.is_integer;
+        self.is_single |= other.is_single;
+        match (&mut self.items, other.items) {
+            (Some(items), Some(other)) => items.merge(*other),
+            (None, items) => self.items = items,
+            _ => {}
+        }
+        for (name, member) in other.members {
+            self.members.entry(name).or_default().shape.merge(member.shape);
+        }
+    }
+
+    /// Returns `true` if something can be mended.
+    fn is_useful(&self) -> bool {
+        self.is_integer || self.is_single || self.items.is_some() || !self.members.is_empty()
     }
 
     fn at(schema: &Value, depth: usize) -> Option<Self> {
@@ -53,10 +104,11 @@ impl Shape {
         };
         let shape = Self {
             is_integer: has_type("integer") && !has_type("number"),
+            is_single: false,
             items: schema.get("items").and_then(|items| Self::at(items, depth)).map(Box::new),
             members: schema["properties"].as_object().into_iter().flatten().filter_map(member).collect(),
         };
-        (shape.is_integer || shape.items.is_some() || !shape.members.is_empty()).then_some(shape)
+        shape.is_useful().then_some(shape)
     }
 
     /// Returns the text of arguments with all spellings replaced; `None` if there are none.
@@ -72,6 +124,7 @@ impl Shape {
     /// Returns `true` if a value has a spelling to replace.
     fn applies(&self, value: &Value) -> bool {
         match value {
+            Value::Number(number) if self.is_single => single(number.as_f64()).is_some(),
             Value::Number(number) => self.is_integer && number.is_f64() && whole(number.as_f64()).is_some(),
             Value::Array(items) => {
                 self.items.as_ref().is_some_and(|shape| items.iter().any(|item| shape.applies(item)))
@@ -115,6 +168,10 @@ impl Shape {
                 }
                 to.push(']');
             }
+            b'-' | b'0'..=b'9' if self.is_single => match single(text.parse().ok()) {
+                Some(received) => to.push_str(&received),
+                None => to.push_str(text),
+            },
             b'-' | b'0'..=b'9' if self.is_integer => match whole(text.parse().ok()).filter(|_| !is_plain(text)) {
                 Some(number) => to.push_str(&number.to_string()),
                 None => to.push_str(text),
@@ -146,6 +203,17 @@ fn whole(number: Option<f64>) -> Option<i64> {
     Some(number as i64)
 }
 
+/// Returns the shortest text of the number that a function receives in single precision, if that is another number.
+fn single(number: Option<f64>) -> Option<String> {
+    let number = number?;
+    #[expect(clippy::cast_possible_truncation, reason = "the function receives the rounded number")]
+    let received = number as f32;
+    let text = format!("{received:?}");
+    #[expect(clippy::float_cmp, reason = "any difference is one")]
+    let differs = text.parse::<f64>().is_ok_and(|received| received != number);
+    (received.is_finite() && differs).then_some(text)
+}
+
 /// Members of an object in their order, with their texts.
 struct Members<'t>(Vec<(String, &'t RawValue)>);
 
@@ -173,9 +241,12 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;
+    use crate::tool::typed::{Integer, Record};
 
     fn mended(schema: Value, text: &str) -> Option<String> {
         let value = serde_json::from_str(text).expect("JSON");
@@ -211,6 +282,38 @@ mod tests {
         }
         for text in [r#"{"n":1}"#, r#"{"n":1.5}"#, r#"{"f":1.0}"#, r#"{"n":1e17}"#, r#"{"n":"1.0"}"#, "{}"] {
             assert_eq!(mended(schema(), text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_function_is_judged_by_the_numbers_that_it_receives() {
+        let field = |name: &str, ty| Field { name: name.to_owned(), docs: None, ty };
+        let option = |ty| Type::Option(Arc::new(ty));
+        let record = Record { docs: None, fields: vec![field("f", Type::F32)] };
+        let params = vec![
+            field("f", Type::F32),
+            field("o", option(Type::F32)),
+            field("d", Type::F64),
+            field("n", option(Type::Integer(Integer::U32))),
+            field("list", Type::List(Arc::new(Type::Record(Arc::new(record))))),
+        ];
+        let function = Function { interface: None, name: "f".to_owned(), docs: None, params, result: None };
+        let mended = |text: &str| {
+            let value = serde_json::from_str(text).expect("JSON");
+            Shape::of_function(None, &function).mend(&value, text)
+        };
+        for (text, expected) in [
+            (r#"{"f":16777217}"#, r#"{"f":16777216.0}"#),
+            (r#"{"f":0.1000000001,"d":0.1000000001}"#, r#"{"f":0.1,"d":0.1000000001}"#),
+            (r#"{"o":-1.00000001}"#, r#"{"o":-1.0}"#),
+            (r#"{"f":1e-60}"#, r#"{"f":0.0}"#),
+            (r#"{"n":3.0}"#, r#"{"n":3}"#),
+            (r#"{"list":[{"f":0.5},{"f":0.50000001}]}"#, r#"{"list":[{"f":0.5},{"f":0.5}]}"#),
+        ] {
+            assert_eq!(mended(text).as_deref(), Some(expected), "{text}");
+        }
+        for text in [r#"{"f":0.1,"o":null,"n":null}"#, r#"{"f":"NaN","o":16777216,"d":16777217}"#, r#"{"f":1e300}"#] {
+            assert_eq!(mended(text), None, "{text}");
         }
     }
 

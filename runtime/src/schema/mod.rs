@@ -102,6 +102,7 @@ impl CompiledSchema {
             return Ok(Self { shape, ..Self::compile(tool.parameters.as_ref())? });
         };
         let own = tool.parameters.as_ref().filter(|schema| **schema != typed::arguments(&function.function));
+        let shape = Some(Shape::of_function(shape, &function.function));
         Ok(Self { types: Some(function.clone()), shape, ..Self::compile(own)? })
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::policy::{Command, HookAccess, is_null, matches_number};
+use crate::policy::{Command, HookAccess, canonical_value, is_null, matches_number, means};
 use crate::schema::{self, Clock, step, with_clock};
 use crate::tool::{Body, Glob, HookPoint, ScriptedHook, Tool};
 
@@ -96,8 +96,8 @@ impl ScriptHook {
     }
 }
 
-/// Matches the texts of arguments against patterns; `None` if one has more than `max` bytes. A number is compared as by rules, and
-/// a missing argument by its default, else as `null`.
+/// Matches the texts of arguments against patterns; `None` if one has more than `max` bytes. Numbers, arrays and objects are
+/// compared as by rules, and a missing argument by its default, else as `null`.
 fn matches(globs: &[(String, Glob)], schema: Option<&Value>, arguments: &Value, max: usize) -> Option<bool> {
     for (name, glob) in globs {
         let default = || schema?.get("properties")?.get(name)?.get("default");
@@ -108,7 +108,11 @@ fn matches(globs: &[(String, Glob)], schema: Option<&Value>, arguments: &Value, 
             Some(Value::String(text)) => step(text.len()) && glob.is_match(text),
             Some(value) => {
                 let text = json_text(value, max)?;
-                step(text.len()) && glob.is_match(&text)
+                let means = || {
+                    let canonical = canonical_value(value).map(|value| value.to_string());
+                    canonical.is_some_and(|text| step(text.len()) && (glob.is_match(&text) || means(glob, &text)))
+                };
+                step(text.len()) && glob.is_match(&text) || means()
             }
         };
         if !is_match {

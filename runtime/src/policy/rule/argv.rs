@@ -10,6 +10,7 @@ use crate::policy::Grant;
 use crate::schema;
 use crate::tool::Tool;
 
+use super::class::ToolClass;
 use super::{Behavior, Rule, Rules};
 
 /// Name of the program's arguments in rules and hooks.
@@ -66,13 +67,34 @@ pub(crate) enum CommandDecision {
     Undecidable,
 }
 
+/// Script that runs a program, with its own grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScriptKind {
+    /// A hook, about which nobody can be asked.
+    Hook,
+    /// A tool.
+    Tool,
+    /// A tool that may overwrite.
+    OverwritingTool,
+}
+
+impl ScriptKind {
+    /// Returns `true` if calls of the script were asked about by a rule that applies to the program too.
+    fn was_asked(self, rule: &Rule) -> bool {
+        match rule.pattern.class {
+            // The program has the grant of the script, which so belongs to the class.
+            Some(ToolClass::Writes) => self != Self::Hook,
+            _ => self == Self::OverwritingTool,
+        }
+    }
+}
+
 impl Rules {
-    /// Decides about a run of a tool's program. `is_script_asked` if calls of the script that runs it are asked about, like those
-    /// of other tools that may overwrite.
+    /// Decides about a run of a tool's program by a script with this grant.
     pub(crate) fn decide_command(
         &self,
         (tool, grant): (&Tool, &Grant),
-        is_script_asked: bool,
+        script: ScriptKind,
         command: &Command,
     ) -> CommandDecision {
         let applies =
@@ -87,7 +109,7 @@ impl Rules {
         let certain = |rule: &&Arc<Rule>| !command.is_opaque || !rule.names_other_than_argv() || rule.names_argv();
         // Where somebody answers, the call of such a script was asked about, and its programs have its grant.
         let is_stated = |rule: &Rule| rule.pattern.class.is_none_or(|class| class.is_stated(tool));
-        let asks = |rule: &&Arc<Rule>| !(rule.where_answered && is_script_asked) || is_stated(rule);
+        let asks = |rule: &&Arc<Rule>| !(rule.where_answered && script.was_asked(rule)) || is_stated(rule);
         if self.for_tool(Behavior::Deny, tool, grant).any(applies) {
             CommandDecision::Deny
         } else if self.for_tool(Behavior::Deny, tool, grant).any(may_apply) {
@@ -130,7 +152,7 @@ mod tests {
         let mut all = Rules::default();
         rules.iter().for_each(|(behavior, text)| all.add(Rule::new(*behavior, text.parse().unwrap(), "test")));
         let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
-        all.decide_command((&tool, &grant), false, &Command::new(stdin, &argv))
+        all.decide_command((&tool, &grant), ScriptKind::Hook, &Command::new(stdin, &argv))
     }
 
     /// Returns `true` if one rule lets a program run.

@@ -31,9 +31,9 @@ impl ToolClass {
         }
     }
 
-    /// Returns `true` if a tool belongs to the class by its definition, regardless of its grant.
+    /// Returns `true` if a tool belongs to the class by its definition, regardless of its grant. Writing is a matter of the grant.
     pub(super) fn is_stated(self, tool: &Tool) -> bool {
-        self == Self::Writes || tool.interface.safety.is_destructive.value
+        self != Self::Writes && tool.interface.safety.is_destructive.value
     }
 
     /// Returns `true` if a tool with this grant belongs to the class.

@@ -11,6 +11,7 @@ use crate::source::nearest;
 use crate::tool::{Body, Glob, ScriptedHook, Tool};
 
 use super::argv::is_argv;
+use super::spelling::is_null;
 use super::{Rule, Rules, matches};
 
 /// Maximum characters of a name or pattern in a message.
@@ -84,6 +85,13 @@ pub(crate) fn dead_condition(hook: &ScriptedHook, tools: &[Tool]) -> Option<Stri
     never(about.map(|tool| (tool, None)), conditions)
 }
 
+/// Returns `true` for an argument that a schema declares and does not require.
+fn may_be_missing(tool: &Tool, argument: &str) -> bool {
+    let Some(schema) = &tool.parameters else { return true };
+    let is_required = schema["required"].as_array().is_some_and(|all| all.iter().any(|name| name == argument));
+    schema["properties"].get(argument).is_some() && !is_required
+}
+
 /// Explains why no call of these tools meets all conditions; `None` if that is not certain or there are no tools.
 fn never<'a>(
     tools: impl Iterator<Item = (&'a Tool, Option<&'a str>)>,
@@ -102,6 +110,10 @@ fn never<'a>(
             .filter(|(argument, _)| !(is_argv(argument) && matches!(tool.body, Body::Command { .. })))
             .map(|(argument, globs)| Condition { argument, globs, root });
         let broken = |condition: Condition<'a>| {
+            // A missing argument is null for a rule.
+            if condition.globs.iter().any(is_null) && may_be_missing(tool, condition.argument) {
+                return None;
+            }
             let reason = find_mismatch(tool, condition.argument, &condition)?;
             Some((condition, reason))
         };
@@ -191,6 +203,15 @@ mod tests {
     }
 
     #[test]
+    fn null_is_the_value_of_a_missing_argument_alone() {
+        let mut tool = closed("t", json!({"n": {"type": "integer"}}));
+        let is_dead = |tool: &Tool, rule: &str| dead(rule, std::slice::from_ref(tool)).is_some();
+        assert!(!is_dead(&tool, "t(n=null)") && is_dead(&tool, "t(m=null)"));
+        tool.parameters.as_mut().unwrap()["required"] = json!(["n"]);
+        assert!(is_dead(&tool, "t(n=null)"));
+    }
+
+    #[test]
     fn a_value_that_an_argument_never_has_is_told() {
         let properties =
             json!({"mode": {"enum": ["slow", "safe"]}, "n": {"type": "integer"}, "on": {"type": "boolean"}});
@@ -198,7 +219,7 @@ mod tests {
         for rule in ["t(mode=fast)", "t(n=ten)", "t(on=yes)", "t(mode=S*)"] {
             assert!(dead(rule, &tools).is_some_and(|why| why.contains("takes no value like `")), "{rule}");
         }
-        for rule in ["t(mode=s*)", "t(n=1*)", "t(n=-1.5e3)", "t(on=t*)", "t(on=*)"] {
+        for rule in ["t(mode=null)", "t(n=null)", "t(mode=s*)", "t(n=1*)", "t(n=-1.5e3)", "t(on=t*)", "t(on=*)"] {
             assert_eq!(dead(rule, &tools), None, "{rule}");
         }
     }

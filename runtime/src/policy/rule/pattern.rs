@@ -8,7 +8,6 @@ use crate::tool::{Glob, GlobError};
 
 use super::class::ToolClass;
 use super::path::resolve_path;
-use super::spelling;
 
 /// Pattern for calls, by the name of the tool and by arguments.
 #[derive(Debug, Clone)]
@@ -122,9 +121,6 @@ impl Pattern {
             let glob = quoted.unwrap_or(glob);
             let path = resolve_path(glob, &['/']);
             let mut globs = vec![parse_glob(glob)?];
-            if let Some(number) = spelling::plain_literal(glob) {
-                globs.push(parse_glob(&number)?);
-            }
             if path != glob && !path.is_empty() {
                 globs.push(parse_glob(&path)?);
             }

@@ -8,6 +8,8 @@ use serde_json::{Map, Number, Value};
 
 use crate::tool::Glob;
 
+/// Whole numbers below this one are exact as floating-point numbers: 2^53.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 /// Text of a missing value, which tools read like `null`.
 const NULL: &str = "null";
 
@@ -24,10 +26,22 @@ fn plain_float(wide: f64) -> String {
     if wide == 0.0 { "0".to_owned() } else { format!("{wide}") }
 }
 
-/// Returns the plain text of a pattern that is one number.
-pub(super) fn plain_literal(pattern: &str) -> Option<String> {
-    let number: Number = serde_json::from_str(pattern).ok()?;
-    Some(plain(&number)).filter(|plain| plain != pattern)
+/// Returns `true` if a permission for this pattern applies to a number. One that may have been rounded when it was read is no
+/// certain match.
+pub(super) fn allows_number(pattern: &Glob, number: &Number) -> bool {
+    let is_exact = number.as_f64().is_some_and(|wide| wide.abs() < EXACT) || !number.is_f64();
+    let is_literal = || {
+        let literal = serde_json::from_str::<Number>(pattern.as_str()).ok();
+        literal.is_some_and(|literal| plain(&literal) == plain(number))
+    };
+    pattern.is_everything() || is_exact && (pattern.is_match(&plain(number)) || is_literal())
+}
+
+/// Returns `true` if a pattern is an array or object of JSON with the meaning of a canonical text, or a pattern for it.
+pub(crate) fn means(pattern: &Glob, canonical: &str) -> bool {
+    let literal = || serde_json::from_str::<Value>(pattern.as_str()).ok();
+    let glob = |literal: Value| canonical_part(&literal).to_string().parse::<Glob>().ok();
+    pattern.as_str().starts_with(['{', '[']) && literal().and_then(glob).is_some_and(|glob| glob.is_match(canonical))
 }
 
 /// Returns `true` if a restriction applies to a number: by its plain text, as it was written, or as tools with floating-point
@@ -48,8 +62,8 @@ pub(crate) fn is_null(pattern: &Glob) -> bool {
     pattern.as_str() == NULL
 }
 
-/// Returns a value with plain numbers and with sorted members; `None` if it has neither numbers to change nor several members.
-pub(super) fn canonical(value: &Value) -> Option<Value> {
+/// Returns an array or object with plain numbers and with sorted members, or a plain number; `None` for any other value.
+pub(crate) fn canonical(value: &Value) -> Option<Value> {
     match canonical_part(value) {
         Cow::Owned(value) => Some(value),
         Cow::Borrowed(_) => None,
@@ -152,6 +166,32 @@ mod tests {
     }
 
     #[test]
+    fn a_permission_applies_to_no_other_value_than_its_pattern() {
+        let tool = crate::tool::tests::plain("t");
+        let is_allowed = |rule: &str, arguments: &str| {
+            let mut rules = Rules::default();
+            rules.add(Rule::new(Behavior::Allow, rule.parse().unwrap(), "test"));
+            let grant = Grant::new(&tool, &Allowed::default(), &HashMap::new()).unwrap();
+            matches!(rules.decide(&tool, &grant, &serde_json::from_str(arguments).unwrap()), RuleDecision::Allow(_))
+        };
+        for (rule, given, expected) in [
+            ("t(v=1.10)", r#"{"v":"1.10"}"#, true),
+            ("t(v=1.10)", r#"{"v":"1.1"}"#, false),
+            ("t(v=1.10)", r#"{"v":1.1}"#, true),
+            ("t(v=2.0)", r#"{"v":"2"}"#, false),
+            ("t(v=1e3)", r#"{"v":"1000"}"#, false),
+            ("t(v=1e3)", r#"{"v":1000}"#, true),
+            ("t(v=123456789012345678901234567890)", r#"{"v":123456789012345678901234567891}"#, false),
+            ("t(v=9007199254740993)", r#"{"v":9007199254740993}"#, true),
+            ("t(v=9007199254740993)", r#"{"v":9007199254740993.0}"#, false),
+            ("t(v=1*)", r#"{"v":1e300}"#, false),
+            ("t(v=*)", r#"{"v":1e300}"#, true),
+        ] {
+            assert_eq!(is_allowed(rule, given), expected, "{rule} {given}");
+        }
+    }
+
+    #[test]
     fn a_missing_argument_and_another_order_of_members_pass_no_denial() {
         let tool = crate::tool::tests::plain("t");
         assert!(is_denied("t(mode=null)", &tool, "{}") && is_denied("t(mode=null)", &tool, r#"{"mode":null}"#));
@@ -159,6 +199,11 @@ mod tests {
         for given in [r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#, r#"{"b":2.0,"a":1e0}"#] {
             assert!(is_denied(r#"t(at="{"a":1,*")"#, &tool, &format!(r#"{{"at":{given}}}"#)), "{given}");
         }
+        for given in [r#"{"a":1,"b":[2]}"#, r#"{"b":[2.0],"a":1e0}"#] {
+            assert!(is_denied(r#"t(at="{"b":[2],"a":1}")"#, &tool, &format!(r#"{{"at":{given}}}"#)), "{given}");
+        }
+        assert!(!is_denied(r#"t(at="{"b":2,"a":1}")"#, &tool, r#"{"at":{"b":1,"a":2}}"#));
+        assert!(is_denied(r#"t(at="{"b":"x*","a":1}")"#, &tool, r#"{"at":{"a":1,"b":"xyz"}}"#));
         let value = json!({"b": 2.0, "a": {"d": 1, "c": [1e3, -0.0]}});
         assert_eq!(canonical(&value).unwrap().to_string(), r#"{"a":{"c":[1000,0],"d":1},"b":2}"#);
         assert_eq!(canonical(&json!("text")), None);
