@@ -313,3 +313,61 @@ Runs a program.
     let granted = call("echo", &[&trust])["receipt"]["granted"].clone();
     assert_eq!(granted, json!(["exec:echo"]), "what is granted is what the call may do");
 }
+
+#[test]
+fn a_denial_for_one_tool_holds_for_its_program_in_a_script() {
+    let crib = crib(&["file_io"]);
+    write(&crib, "work/x", "as it was");
+    let write_it = |flags: &[&str]| {
+        let stdin = json!({"op": "write", "path": "x", "text": "changed"}).to_string();
+        let arguments = json!({"command": "file_io", "stdin": stdin});
+        let line = crib.call("run_command", &arguments, &[&["--allow-exec", "--allow-write=work"], flags].concat());
+        (line, fs::read_to_string(crib.path("work/x")).expect("the file"))
+    };
+    for denial in [
+        "--deny-write=file_io:work",
+        "--deny-read=file_*:work",
+        "--deny-write=*:work",
+        "--deny-env=file_io:LANG",
+        "--deny-net=file_io:example.com",
+    ] {
+        let (line, text) = write_it(&[denial]);
+        assert_eq!(text, "as it was", "{denial}: {line}");
+        let is_for_all = denial.contains("=*:");
+        assert_eq!(line["receipt"]["denied"][0]["capability"] == "exec:file_io", !is_for_all, "{denial}: {line}");
+    }
+    let (line, text) = write_it(&["--deny-write=other:work", "--deny-env=run_command:LANG"]);
+    assert_eq!(text, "changed", "{line}");
+}
+
+#[test]
+fn a_program_that_a_script_names_is_granted_by_an_installation() {
+    let script = "---
+capabilities: { exec: [echo] }
+script: |
+  def run(args):
+      return exec.run(\"echo\", [], stdin=\"{}\")[\"stdout\"]
+---
+# runs
+Runs a program.
+";
+    let crib = Crib::new();
+    write(&crib, "source/.harness/tools/runs.md", script);
+    write(&crib, "source/.harness/bin/echo.wasm", fs::read(guest("echo")).expect("the guest was built"));
+    let packed = crib.run(&["bundle", "pack", "source", "-o", "runs.tar", "--name=acme/runs", "--version=1.0.0"]);
+    let digest = packed.stdout.lines().last().expect("a digest");
+    let outcome = |flags: &[&str]| {
+        let line = crib.call("runs", &json!({}), flags);
+        (line["receipt"]["outcome"].clone(), line["receipt"]["granted"].clone())
+    };
+    for (grant, expected) in [
+        ("none", (json!("denied"), json!([]))),
+        ("exec:echo", (json!("ok"), json!(["exec:echo"]))),
+        ("all", (json!("ok"), json!(["exec:echo"]))),
+    ] {
+        let ran = crib.run(&["install", "./runs.tar", &format!("--trust={digest}"), &format!("--grant={grant}")]);
+        assert_eq!(ran.code, Some(0), "{grant}: {ran:?}");
+        assert_eq!(outcome(&[]), expected, "{grant}");
+    }
+    assert_eq!(outcome(&["--deny-exec"]).0, "denied");
+}

@@ -42,6 +42,9 @@ pub(super) fn check(rule: PathRule, kind: LayerKind, text: &str) -> Result<(), S
     if text.is_empty() {
         return Err(format!("`{tools}`: a folder must follow the tools"));
     }
+    if matches!(rule, PathRule::Folder | PathRule::Granted) && text != ALL && text.contains(['*', '?']) {
+        return Err(format!("`{tools}{text}`: a path with `*` or `?` cannot be granted or denied: name its folder"));
+    }
     let path = Path::new(text);
     let is_here = || matches!(path.components().next(), Some(Component::CurDir));
     match kind {

@@ -30,6 +30,12 @@ impl<T: Clone> Limited<T> {
     /// Parses a text that may start with a selection; `parse` reads the values after it.
     fn parse<E: ToString>(text: &str, parse: impl FnOnce(&str) -> Result<Vec<T>, E>) -> Result<Self, String> {
         let (prefix, rest) = split(text);
+        if prefix.starts_with(SOURCE) && rest.starts_with("//") {
+            return Err(format!(
+                "`{text}`: a reference cannot select tools; name an installed bundle by its name, as in \
+                 `@acme/weather:VALUE`, or a pulled file by its path"
+            ));
+        }
         let tools = if prefix.is_empty() { None } else { Some(selection(prefix)?) };
         if tools.is_some() && rest.is_empty() {
             return Err(format!("nothing follows the tools: write `{prefix}VALUE`"));
@@ -224,9 +230,19 @@ mod tests {
         let all: Vec<_> = both.permissions(Permission::Read).collect();
         let tools = ToolSelection::Names("fs_*".parse().unwrap());
         assert_eq!(all, ["docs", "notes"].map(|path| Permission::Read(path.into()).limited_to(tools.clone())));
-        for wrong in
-            ["fs_*:docs,x_*:notes", "docs,fs_*:notes", "fs_*:", "@:docs", "", ",", "docs,", "fs_*:docs,", "@src", "u_*"]
-        {
+        for wrong in [
+            "fs_*:docs,x_*:notes",
+            "docs,fs_*:notes",
+            "fs_*:",
+            "@:docs",
+            "",
+            ",",
+            "docs,",
+            "fs_*:docs,",
+            "@src",
+            "u_*",
+            "@oci://a.example/b:1:docs",
+        ] {
             assert!(folders(wrong).is_err(), "{wrong}");
         }
         assert!(one_folder("").is_err() && one_folder("@src").is_err() && globs("@src").is_err() && globs("").is_err());

@@ -148,7 +148,7 @@ pub(super) fn option_of(permission: &Permission) -> &'static str {
         Permission::Net(_) => "allow-net",
         Permission::Secret(_) => "allow-secret",
         Permission::Service(service, _) => allow_flag(*service),
-        // Permissions for hooks name their source.
+        Permission::Hooks(_) => "allow-hooks",
         _ => "",
     }
 }

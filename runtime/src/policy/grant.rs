@@ -99,6 +99,8 @@ pub struct Grant {
     network: Arc<Network>,
     rights: Rights,
     denied: Vec<Denial>,
+    /// Positions of the policy's denials for some tools only that apply to the tool.
+    own_denials: Vec<usize>,
     protected: Arc<Protected>,
 }
 
@@ -110,6 +112,7 @@ impl Grant {
     ///
     /// [`Error::Permission`] if a folder is missing or a denial cannot be enforced.
     pub(crate) fn new(tool: &Tool, allowed: &Allowed, environment: &HashMap<String, String>) -> Result<Self, Error> {
+        let own_denials = allowed.own_denials(tool);
         let allowed = &*allowed.for_tool(tool);
         let mut denied = Vec::new();
         let mut folders = name_folders(granted_folders(tool, allowed, &mut denied)?)?;
@@ -138,7 +141,7 @@ impl Grant {
         let secrets = secret::granted(tool, by_naming, &allowed.secrets, &mut denied);
         let rights = Rights::new(tool, by_naming, allowed, &mut denied);
         let protected = allowed.protected.clone();
-        Ok(Self { folders, env, network: Arc::new(network), secrets, rights, denied, protected })
+        Ok(Self { folders, env, network: Arc::new(network), secrets, rights, denied, own_denials, protected })
     }
 
     /// Returns the grant with read access only.
@@ -161,8 +164,14 @@ impl Grant {
         };
         let (env, network, protected) = (self.env.clone(), self.network.clone(), self.protected.clone());
         let (secrets, rights, denied) = (Vec::new(), Rights::default(), Vec::new());
-        let grant = Self { folders, env, network, secrets, rights, denied, protected };
+        let own_denials = self.own_denials.clone();
+        let grant = Self { folders, env, network, secrets, rights, denied, own_denials, protected };
         Ok(if only_reads { grant.reading() } else { grant })
+    }
+
+    /// Returns `true` if all denials for some tools only that apply to `other` apply to this tool too.
+    pub(crate) fn has_denials_of(&self, other: &Self) -> bool {
+        other.own_denials.iter().all(|denial| self.own_denials.contains(denial))
     }
 
     fn folder_inside(&self, path: &str) -> Result<Folder, String> {

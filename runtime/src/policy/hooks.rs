@@ -7,12 +7,14 @@ use crate::source;
 use crate::tool::{HookScope, ScriptedHook, Tool};
 
 use super::location::real_path;
-use super::{Permission, Policy};
+use super::selection::ResolvedSelection;
+use super::{Permission, Policy, ToolSelection};
 
 /// Sources with hooks that may handle more than the tools of their own source.
 #[derive(Debug, Default)]
 pub(crate) struct HookAccess {
-    allowed: Vec<Selection>,
+    /// Sources, each with the hooks of it to which the permission is limited.
+    allowed: Vec<(Selection, Option<ResolvedSelection>)>,
     denied: Vec<Selection>,
     /// Sources of all tools, each once.
     with_tools: Vec<Arc<Path>>,
@@ -43,15 +45,20 @@ pub(crate) fn source_id(path: &Path) -> Arc<Path> {
 impl HookAccess {
     /// Reads the permissions of hooks from a policy.
     pub(crate) fn new(policy: &Policy) -> Self {
-        let selections = |permissions: &[Permission]| {
-            let selection = |permission: &Permission| match permission {
-                Permission::Hooks(None) => Some(Selection::All),
-                Permission::Hooks(Some(path)) => Some(Selection::One(source_id(path), path.clone())),
-                _ => None,
-            };
-            permissions.iter().filter_map(selection).collect()
+        let selection = |permission: &Permission| match permission.unlimited() {
+            Permission::Hooks(None) => Some(Selection::All),
+            Permission::Hooks(Some(path)) => Some(Selection::One(source_id(path), path.clone())),
+            _ => None,
         };
-        Self { allowed: selections(&policy.allowed), denied: selections(&policy.denied), with_tools: Vec::new() }
+        let limit = |permission: &Permission| match permission {
+            Permission::Limited(tools @ ToolSelection::Trusted(_), _) => Some(tools.resolve()),
+            _ => None,
+        };
+        Self {
+            allowed: policy.allowed.iter().filter_map(|it| Some((selection(it)?, limit(it)))).collect(),
+            denied: policy.denied.iter().filter_map(selection).collect(),
+            with_tools: Vec::new(),
+        }
     }
 
     /// Adds the sources of tools. The host's own tools have none.
@@ -65,11 +72,14 @@ impl HookAccess {
         self
     }
 
-    /// Returns the scope of the hooks of a source. Nothing else decides about it: any other reason to trust the hooks of a
+    /// Returns the scope of a hook by its source. Nothing else decides about it: any other reason to trust the hooks of a
     /// source is tested here.
-    pub(crate) fn scope_of(&self, source: &Path) -> HookScope {
-        let includes = |selections: &[Selection]| selections.iter().any(|selection| selection.includes(source));
-        match includes(&self.allowed) && !includes(&self.denied) {
+    fn scope_of(&self, hook: &Tool) -> HookScope {
+        let Some(source) = hook.origin.source.as_deref() else { return HookScope::OwnSource };
+        let applies = |(selection, limit): &(Selection, Option<ResolvedSelection>)| {
+            selection.includes(source) && limit.as_ref().is_none_or(|limit| limit.allows(hook))
+        };
+        match self.allowed.iter().any(applies) && !self.denies(source) {
             true => HookScope::AllSources,
             false => HookScope::OwnSource,
         }
@@ -84,7 +94,7 @@ impl HookAccess {
 
     /// Sets the scope of a hook by its source.
     pub(crate) fn give_scope(&self, hook: &mut ScriptedHook) {
-        hook.scope = hook.tool.origin.source.as_deref().map_or(HookScope::OwnSource, |source| self.scope_of(source));
+        hook.scope = self.scope_of(&hook.tool);
     }
 
     /// Returns `true` if a denial names a source, or all.
@@ -97,7 +107,7 @@ impl HookAccess {
         &'a self,
         sources: &'a [Arc<Path>],
     ) -> impl Iterator<Item = (&'static str, &'a Path)> {
-        let allowed = self.allowed.iter().map(|selection| ("--allow-hooks", selection));
+        let allowed = self.allowed.iter().map(|(selection, _)| ("--allow-hooks", selection));
         let denied = self.denied.iter().map(|selection| ("--deny-hooks", selection));
         allowed.chain(denied).filter_map(|(flag, selection)| match selection {
             Selection::One(id, path) if !sources.contains(id) => Some((flag, path.as_path())),
@@ -110,7 +120,7 @@ impl HookAccess {
 mod tests {
     use super::*;
     use crate::tool::tests::plain;
-    use crate::tool::{HookPoint, When};
+    use crate::tool::{HookPoint, Trust, When};
 
     fn hooks(path: &Path) -> Permission {
         Permission::Hooks(Some(path.to_path_buf()))
@@ -123,9 +133,19 @@ mod tests {
         [&one, &other].into_iter().for_each(|path| std::fs::create_dir(path).unwrap());
         let scopes = |policy: Policy| {
             let access = HookAccess::new(&policy);
-            [&one, &other].map(|path| access.scope_of(&source_id(path)) == HookScope::AllSources)
+            [&one, &other].map(|path| {
+                let mut hook = plain("hook");
+                hook.origin.source = Some(source_id(path));
+                hook.origin.trust = if *path == other { Trust::Reviewed } else { Trust::Stranger };
+                access.scope_of(&hook) == HookScope::AllSources
+            })
         };
         let all = || Permission::Hooks(None);
+        let lasting =
+            |named: &[&PathBuf]| ToolSelection::Trusted(named.iter().map(|path| path.to_path_buf()).collect());
+        assert_eq!(scopes(Policy::default().allow(all().limited_to(lasting(&[])))), [false, true]);
+        assert_eq!(scopes(Policy::default().allow(all().limited_to(lasting(&[&one])))), [true, true]);
+        assert_eq!(scopes(Policy::default().allow(hooks(&one).limited_to(lasting(&[])))), [false, false]);
         assert_eq!(scopes(Policy::default()), [false, false]);
         assert_eq!(scopes(Policy::default().allow(all())), [true, true]);
         assert_eq!(scopes(Policy::default().allow(hooks(&one))), [true, false]);

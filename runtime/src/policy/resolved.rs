@@ -138,6 +138,22 @@ impl Allowed {
         })
     }
 
+    /// Returns the positions of the denials for some tools only that apply to this one.
+    pub(super) fn own_denials(&self, tool: &Tool) -> Vec<usize> {
+        let applies = |limited: &Limited| limited.policy.has_denials() && limited.tools.denies(tool);
+        self.limited.iter().enumerate().filter(|(_, limited)| applies(limited)).map(|(at, _)| at).collect()
+    }
+
+    /// Returns `true` if anything is denied, for some tools or for all.
+    fn has_denials(&self) -> bool {
+        !self.denied_folders.is_empty()
+            || !self.denied_env.is_empty()
+            || !self.secrets.deny.is_empty()
+            || !self.denied_network.is_empty()
+            || !self.denied_services.is_empty()
+            || self.limited.iter().any(|limited| limited.policy.has_denials())
+    }
+
     /// Returns the policy for one tool: everything that is for all tools or for this one. Folders for this one come last.
     pub(super) fn for_tool(&self, tool: &Tool) -> Cow<'_, Self> {
         let mut own = Cow::Borrowed(self);
@@ -300,7 +316,7 @@ fn prefix(permission: &Permission) -> String {
 /// Refuses a permission for hooks of some tools: hooks belong to a source.
 fn refuse_hooks(flag: &str, tools: &ToolSelection, permission: &Permission) -> Result<(), Error> {
     match permission.unlimited() {
-        Permission::Hooks(_) => Err(Error::Permission {
+        Permission::Hooks(_) if !matches!(tools, ToolSelection::Trusted(_)) => Err(Error::Permission {
             permission: format!("{flag}={tools}…"),
             reason: "a permission for hooks names a source and cannot be limited to tools".to_owned(),
         }),

@@ -45,7 +45,7 @@ impl Builder {
             return fault(&definition.tool, format!("when.args: {why}"));
         }
         let mut prepared = self.prepare_tool(&mut definition.tool, allowed, reserved, false)?;
-        if self.policy.rules().ask_about_hook(&definition.tool, &prepared.grant) {
+        if self.policy.rules().restrict_hook(&definition.tool, &prepared.grant) {
             warnings.push(reads_only(&definition.tool));
             prepared = prepared.reading();
         }

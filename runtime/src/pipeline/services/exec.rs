@@ -76,13 +76,13 @@ impl CallServices {
     ) -> Option<CommandDecision> {
         let rules = &self.pipeline.rules;
         if let Some(judged) =
-            at_once(command.size, || rules.decide_command((entry.tool, &self.grant), script.is_asked, command))
+            at_once(command.size, || rules.decide_command((entry.tool, &self.grant), script.kind, command))
         {
             return Some(judged);
         }
         let (rules, tool) = (rules.clone(), entry.tool.clone());
-        let (grant, command, is_asked) = (self.grant.clone(), command.clone(), script.is_asked);
-        aside(script.deadline, move || rules.decide_command((&tool, &grant), is_asked, &command)).await
+        let (grant, command, kind) = (self.grant.clone(), command.clone(), script.kind);
+        aside(script.deadline, move || rules.decide_command((&tool, &grant), kind, &command)).await
     }
 
     /// Runs a command of the crib, with the grant of the script and in a sandbox of its own.
@@ -114,6 +114,10 @@ impl CallServices {
         let command = Arc::new(Command::new(&how.stdin, &arguments));
         let judged = self.judge(script, entry, &command).await;
         judged.map_err(|why| self.refused(denied(None), &format!("`{shown}`: {why}")))?;
+        if !self.grant.has_denials_of(&entry.prepared.grant) {
+            let why = "its tool has a denial of its own, which does not apply to this script";
+            return Err(self.refused(denied(None), &format!("`{shown}`: {why}")));
+        }
         let only_reads = entry.tool.interface.safety.is_read_only.value;
         let grant = self
             .grant

@@ -20,7 +20,7 @@ use crate::pipeline::prepared::PreparedTool;
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::stage::part;
 use crate::pipeline::state::{Cache, CallScope, Memory, Pipeline};
-use crate::policy::{Grant, may_overwrite};
+use crate::policy::{Grant, ScriptKind, may_overwrite};
 use crate::sandbox::{
     ExecOptions, ExecOutcome, GuestPart, HostServices, ModelAnswer, ModelQuestion, Program, Registration, Usage,
 };
@@ -57,8 +57,7 @@ enum Guest {
 struct Script {
     /// Name of the tool; `None` for a hook.
     tool: Option<String>,
-    /// `true` if calls of the tool are asked about because it may overwrite, where somebody can answer.
-    is_asked: bool,
+    kind: ScriptKind,
     limits: Limits,
     deadline: Instant,
 }
@@ -72,8 +71,8 @@ impl CallServices {
         limits: &Limits,
         usage: &Arc<Usage>,
     ) -> Arc<dyn HostServices> {
-        let is_asked = may_overwrite(tool, &prepared.grant);
-        let script = Script { is_asked, ..Script::new(Some(tool.name.clone()), limits) };
+        let kind = if may_overwrite(tool, &prepared.grant) { ScriptKind::OverwritingTool } else { ScriptKind::Tool };
+        let script = Script { kind, ..Script::new(Some(tool.name.clone()), limits) };
         Arc::new(Self::new(pipeline, prepared, scope.memory, scope.depth, usage, Guest::Script(script)))
     }
 
@@ -153,7 +152,8 @@ impl CallServices {
 impl Script {
     fn new(tool: Option<String>, limits: &Limits) -> Self {
         let now = Instant::now();
-        Self { tool, is_asked: false, limits: *limits, deadline: now.checked_add(limits.deadline).unwrap_or(now) }
+        let deadline = now.checked_add(limits.deadline).unwrap_or(now);
+        Self { tool, kind: ScriptKind::Hook, limits: *limits, deadline }
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn register(
             let mut definition = source::defined_hook(definition, maker.tool)?;
             pipeline.hook_access.give_scope(&mut definition);
             let mut prepared = prepare(pipeline, &definition.tool, maker.prepared)?;
-            if pipeline.rules.ask_about_hook(&definition.tool, &prepared.grant) {
+            if pipeline.rules.restrict_hook(&definition.tool, &prepared.grant) {
                 prepared = prepared.reading();
             }
             let added = format!("hook:{}", definition.tool.name);
