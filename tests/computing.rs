@@ -262,6 +262,8 @@ fn an_interruption_ends_a_check() {
     let mut call = crib.toolcrib(&["call", "costly", "-"]);
     let mut child = call.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(arguments.as_bytes()).unwrap();
+    #[cfg(target_os = "linux")]
+    crate::crib::until_it_listens(child.id());
     std::thread::sleep(Duration::from_millis(1500));
     assert!(child.try_wait().unwrap().is_none(), "it is still checked");
     let started = Instant::now();

@@ -284,7 +284,7 @@ fn hung_calls_of_one_tool_leave_room_for_the_others() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         let started = Instant::now();
         assert!(!runtime.call(ToolCall::new("", "echo", "{}")).await.is_error());
-        assert!(started.elapsed() < Duration::from_secs(2), "it waited for {:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(4), "it waited for {:?}", started.elapsed());
         for call in hung {
             assert_eq!(call.await.unwrap().receipt.outcome, Outcome::Deadline, "waiting for a turn ends there too");
         }

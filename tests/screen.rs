@@ -60,6 +60,13 @@ static FOLDER_IN_TABLE: LazyLock<Regex> =
 
 static PADDING: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(\S) {2,}").unwrap());
 
+/// Path below a folder with a name, also in JSON.
+static BELOW_FOLDER: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"\[(?:crib|target|repository)\](?:[/\\]+[^\s"'`/\\]+)+"#).unwrap());
+
+/// Escapes of a character, and other backslashes, which separate the parts of a path on Windows.
+static BACKSLASH: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"\\(u\{|u[0-9a-f]{4}|["\\]|n["\\\s])|\\"#).unwrap());
+
 static CONTROL: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"[\p{Cc}\p{Cf}--\n\t]").unwrap());
 
 /// Folders of this machine, in both spellings, each with its name in a snapshot: the longest first.
@@ -73,9 +80,10 @@ static FOLDERS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let mut spellings: Vec<(PathBuf, &str)> = spellings.collect();
     spellings.sort_by_key(|(folder, _)| std::cmp::Reverse(folder.as_os_str().len()));
     let expression = |(folder, name): (PathBuf, &'static str)| {
-        let folder = regex::escape(&folder.to_string_lossy());
+        let folder = folder.to_string_lossy();
+        let parts = folder.trim_end_matches(['/', '\\']).split(['/', '\\']).map(regex::escape);
         let below = if name == "[crib]" { r"[/\\]+\.tmp[A-Za-z0-9]{6}" } else { "" };
-        (Regex::new(&format!("{}{below}", folder.trim_end_matches('/'))).unwrap(), name)
+        (Regex::new(&format!("{}{below}", parts.collect::<Vec<_>>().join(r"[/\\]+"))).unwrap(), name)
     };
     spellings.into_iter().map(expression).collect()
 });
@@ -195,16 +203,38 @@ pub(crate) fn snapshots() -> PathBuf {
 /// Text without what differs between machines, times and builds, and with visible control characters.
 pub(crate) fn filtered(text: &str) -> String {
     let mut text = text.replace("\r\n", "\n");
-    if cfg!(windows) {
-        text = text.replace('\\', "/");
+    for (expression, name) in FOLDERS.iter() {
+        text = expression.replace_all(&text, *name).into_owned();
     }
-    for (expression, name) in FOLDERS.iter().chain(EXPRESSIONS.iter()) {
+    if cfg!(windows) {
+        text = with_slashes(&text);
+    }
+    for (expression, name) in EXPRESSIONS.iter() {
         text = expression.replace_all(&text, |found: &Captures| named(found, name)).into_owned();
     }
     // Where the user's settings lie on macOS.
     text = text.replace("home/Library/Application Support/", "home/.config/");
     let visible = |found: &Captures| format!("⟨{:x}⟩", u32::from(found[0].chars().next().unwrap()));
     CONTROL.replace_all(&text, visible).into_owned()
+}
+
+/// Text with the paths of Windows as those of other systems. Escapes of characters stay.
+fn with_slashes(text: &str) -> String {
+    let text = BELOW_FOLDER.replace_all(text, |found: &Captures| found[0].replace(r"\\", "/").replace('\\', "/"));
+    let separator = |found: &Captures| if found.get(1).is_some() { found[0].to_owned() } else { "/".to_owned() };
+    BACKSLASH.replace_all(&text, separator).into_owned()
+}
+
+#[test]
+fn only_the_separators_of_paths_are_replaced() {
+    for (text, expected) in [
+        (r"[crib]\work\a.txt", "[crib]/work/a.txt"),
+        (r#"{\"at\":\"[crib]\\work\\n.txt\"}"#, r#"{\"at\":\"[crib]/work/n.txt\"}"#),
+        (r"tools\bin\n.wasm", "tools/bin/n.wasm"),
+        (r#"{"path":"a\\b","text":"\u{1b}[31m\"\u001b\n"}"#, r#"{"path":"a\\b","text":"\u{1b}[31m\"\u001b\n"}"#),
+    ] {
+        assert_eq!(with_slashes(text), expected);
+    }
 }
 
 /// Name of a volatile part in a snapshot.

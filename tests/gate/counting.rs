@@ -2,7 +2,9 @@
 
 #[cfg(unix)]
 use std::process::Command;
+#[cfg(unix)]
 use std::thread;
+#[cfg(unix)]
 use std::time::Duration;
 
 #[cfg(unix)]
@@ -16,6 +18,9 @@ use super::{Gate, allow};
 const REQUESTS: usize = 64;
 /// Default limit of concurrent requests per call.
 const AT_ONCE: usize = 8;
+/// Requests for which fourteen descriptors suffice.
+#[cfg(unix)]
+const REQUESTS_OF_DESCRIPTORS: usize = 7;
 
 #[test]
 fn a_hundred_thousand_requests_end_at_their_count() {
@@ -105,7 +110,7 @@ fn a_hundred_thousand_denials_are_cheap_and_counted_not_listed() {
 fn no_more_requests_are_under_way_than_may_be() {
     let gate = Gate::new();
     let server = Server::http(|peer| {
-        thread::sleep(Duration::from_millis(500));
+        peer.until_open(AT_ONCE)?;
         peer.answer("late")
     });
     let flag = allow(&[&server.authority()]);
@@ -123,11 +128,13 @@ fn no_more_requests_are_under_way_than_may_be() {
 fn the_connections_of_all_calls_leave_descriptors_to_the_host() {
     let gate = Gate::new();
     let server = Server::http(|peer| {
+        peer.until_open(REQUESTS_OF_DESCRIPTORS)?;
+        // The request too many is refused meanwhile.
         thread::sleep(Duration::from_millis(500));
         peer.answer("late")
     });
     let arguments = json!({"url": server.url(), "together": AT_ONCE}).to_string();
-    // With 28 descriptors in total, guests get at most fourteen, which is seven requests.
+    // With 28 descriptors in total, guests get at most fourteen.
     let call = "ulimit -Sn 28 && ulimit -Hn 28 && exec \"$0\" \"$@\"";
     let toolcrib = gate.crib.toolcrib(&["call", "http", &arguments, "--json", &allow(&[&server.authority()])]);
     let mut command = Command::new("sh");
@@ -136,6 +143,10 @@ fn the_connections_of_all_calls_leave_descriptors_to_the_host() {
     command.envs(toolcrib.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let ran = command.output().unwrap();
     let line: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
-    assert_eq!(line["result"], json!({"ended": {"200": 7, "ConnectionLimitReached": 1}}), "{line}");
-    assert_eq!((server.max_open(), gate.crib.records().len()), (7, 1));
+    assert_eq!(
+        line["result"],
+        json!({"ended": {"200": REQUESTS_OF_DESCRIPTORS, "ConnectionLimitReached": 1}}),
+        "{line}"
+    );
+    assert_eq!((server.max_open(), gate.crib.records().len()), (REQUESTS_OF_DESCRIPTORS, 1));
 }

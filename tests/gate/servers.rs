@@ -209,6 +209,17 @@ impl Peer {
         self.seen.over.load(Ordering::SeqCst) || self.begun.elapsed() > MAX_TIME
     }
 
+    /// Waits until this many connections were open at once.
+    pub(super) fn until_open(&self, connections: usize) -> io::Result<()> {
+        while self.seen.max_open.load(Ordering::SeqCst) < connections {
+            if self.is_over() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
     /// Reads up to the end of the request's head.
     fn hear(&mut self) -> io::Result<()> {
         let mut head = Vec::new();

@@ -70,8 +70,9 @@ fn a_call_that_is_cancelled_at_once_has_a_record_too() {
 fn a_tool_that_declares_that_it_must_end_is_not_stopped() {
     let crib = crib_of_a_tool_that_must_end();
     let mut client = Client::initialized(&crib, &[], &json!({}));
-    let id = client.request("tools/call", &json!({"name": "nap", "arguments": {"ms": 1500}}));
-    std::thread::sleep(Duration::from_millis(700));
+    let id = client.request("tools/call", &json!({"name": "nap", "arguments": {"ms": 2500}}));
+    client.ask("tools/list", &json!({}));
+    std::thread::sleep(Duration::from_millis(1200));
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
     let until = Instant::now() + PATIENCE;
     while crib.records().is_empty() {

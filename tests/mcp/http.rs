@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::limits::wait_for;
 use super::{PATIENCE, modern};
 use crate::crib::Crib;
 
@@ -266,7 +267,7 @@ fn both_revisions_are_served_at_one_place() {
 #[test]
 fn limits_of_size_rate_and_time_hold() {
     let crib = crib();
-    let server = Server::start(&crib, &["--no-token", "--max-body=10KiB", "--max-rate=20"]);
+    let server = Server::start(&crib, &["--no-token", "--max-body=10KiB", "--max-rate=1"]);
     let large = json!({"name": "echo", "arguments": {"text": "x".repeat(20_000)}});
     assert_eq!(server.request("tools/call", large, "").status, 413);
     let statuses: Vec<u16> = (0..100).map(|_| server.list("").status).collect();
@@ -333,7 +334,7 @@ fn a_request_that_is_dropped_stops_its_call() {
         body.len()
     )
     .unwrap();
-    std::thread::sleep(Duration::from_secs(1));
+    wait_for(&server, "toolcrib_http_running 1");
     drop(stream);
     let until = Instant::now() + PATIENCE;
     while crib.records().is_empty() {
@@ -360,7 +361,7 @@ fn finishes(signal: &str) {
     let call = json!({"name": "nap", "arguments": {"ms": 1500}});
     let other = Server { child: std::process::Command::new("true").spawn().unwrap(), address };
     let running = std::thread::spawn(move || other.request("tools/call", call, ""));
-    std::thread::sleep(Duration::from_millis(700));
+    wait_for(&server, "toolcrib_http_running 1");
     let id = server.child.id().to_string();
     assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
     let answer = running.join().unwrap();

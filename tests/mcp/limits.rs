@@ -21,7 +21,7 @@ fn crib() -> Crib {
 }
 
 /// Waits until the figures of a server have a line. They need no room among the running requests.
-fn wait_for(server: &Server, line: &str) {
+pub(super) fn wait_for(server: &Server, line: &str) {
     let until = Instant::now() + PATIENCE;
     loop {
         let metrics = server.get("/metrics", "");

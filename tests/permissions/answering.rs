@@ -104,10 +104,10 @@ fn the_questions_of_one_step_come_in_the_order_of_its_calls() {
 #[test]
 fn the_time_of_a_person_is_not_that_of_the_tool_or_of_the_step() {
     let crib = crib();
-    fs::write(crib.path("toolcrib.toml"), "[scheduler]\nstep_time = \"3s\"\n").unwrap();
-    let mut terminal = Terminal::start(call(&crib, &["--tool-timeout=3s"]));
+    fs::write(crib.path("toolcrib.toml"), "[scheduler]\nstep_time = \"6s\"\n").unwrap();
+    let mut terminal = Terminal::start(call(&crib, &["--tool-timeout=6s"]));
     terminal.question();
-    thread::sleep(Duration::from_millis(3500));
+    thread::sleep(Duration::from_millis(6500));
     terminal.types("y\n");
     let left = terminal.end();
     assert_eq!((left.code, result(&left).1.as_str()), (Some(0), "once"), "{left:?}");

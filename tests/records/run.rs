@@ -94,7 +94,7 @@ fn every_end() -> Run {
     call(&plain, "empty", &json!({}));
     call(&plain, "read_result", &json!({"reference": "res_no"}));
     on_threads(async {
-        tokio::time::timeout(Duration::from_millis(300), plain.call(ToolCall::new("cut", "sleep", "{}"))).await
+        tokio::time::timeout(Duration::from_millis(1500), plain.call(ToolCall::new("cut", "sleep", "{}"))).await
     })
     .unwrap_err();
     call(&builder(None, ApprovalAnswer::No), "open", &json!({"a": "risky"}));

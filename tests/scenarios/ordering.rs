@@ -28,7 +28,7 @@ fn scenario_09_progress_is_ordered_and_cancellation_is_told_as_it_is() {
     let runtime = watched.builder(&crib).build().unwrap();
     call(&runtime, "quick", &json!({"a": 1}));
     on_threads(runtime.prepare("slow")).unwrap();
-    let limit = Duration::from_millis(300);
+    let limit = Duration::from_millis(1500);
     on_threads(async { tokio::time::timeout(limit, runtime.call(ToolCall::new("slow", "slow", "{}"))).await })
         .expect_err("it is cut");
     drop(runtime);
