@@ -19,7 +19,7 @@ use crate::options::size_in_words;
 const MAX_THREADS: usize = 4;
 
 /// Maximum wall-clock time of a process, in multiples of its processor time: other work may take most of the machine.
-const MAX_WAIT: u32 = 20;
+const MAX_WAIT: u32 = 5;
 
 /// Starts compiler processes, at most one per core at a time.
 pub(crate) struct CompilerProcesses {
