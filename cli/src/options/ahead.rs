@@ -60,7 +60,8 @@ impl Sources {
             let (ready, all) = (bar.position(), render::counted(bar.length().unwrap_or_default(), "tool"));
             is_announced.then(|| format!("info: {}; {ready} of {all} ready", bar.message()))
         };
-        let failed = progress::announced(&bar, all, line).await?;
+        let mut failed = progress::announced(&bar, all, line).await?;
+        failed.sort_by(|(one, _), (other, _)| one.cmp(other));
         let left = bar.length().unwrap_or_default().saturating_sub(bar.position() + failed.len() as u64);
         if left > 0 {
             let (left, minutes) = (render::counted(left, "tool"), MAX_AHEAD.as_secs() / 60);
