@@ -15,6 +15,7 @@ mod path;
 mod place;
 mod schema;
 mod table;
+mod values;
 
 use std::path::{Path, PathBuf};
 
@@ -38,6 +39,7 @@ pub(crate) use layers::{DEFAULT_FILE, Layers, default_file, profile, system_file
 pub(crate) use mistake::{Mistake, repair};
 pub(crate) use schema::schema;
 pub(crate) use table::{Field, Place, Table, json_of_table};
+pub(crate) use values::check_values;
 
 /// Settings that are no defaults of options.
 #[derive(Debug, Default)]

@@ -44,7 +44,7 @@ pub(crate) use crate::parse::{MAX_COUNT, count, duration, rounded_size, size, si
 pub(crate) use ask_mode::AskOptions;
 pub(crate) use audit_log::AuditLog;
 use checking::with_place;
-pub(crate) use checking::{DeadRule, RuleCheck, check_rules};
+pub(crate) use checking::{DeadRule, RuleCheck, check_permissions, check_rules};
 pub(crate) use client::ClientOptions;
 pub(crate) use compiling::{CacheFolder, CacheLimit, Compiling, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
 use denials::denials;

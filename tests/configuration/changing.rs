@@ -114,3 +114,32 @@ fn an_editor_that_cannot_be_started_is_named_with_its_variable() {
     page.command(crib.toolcrib(&["config", "edit"]).env("EDITOR", "no-such-editor -w"));
     page.matches("config/editor");
 }
+
+#[test]
+fn a_value_that_would_stop_later_commands_is_not_stored() {
+    let page = Page::new();
+    let crib = Crib::with_guests(&["echo"]);
+    write_project(&crib, "[allow]\nread = [\"./work\"]\n");
+    for (target, key, value) in [
+        ("--project", "allow.write", "../.."),
+        ("", "allow.env", "x y"),
+        ("", "deny.env", "1A"),
+        ("", "allow.exec", "@src:"),
+        ("", "allow.read", "~/src/*"),
+        ("", "allow.net", "host:99999"),
+        ("--project", "deny.write", "a,b"),
+    ] {
+        let arguments = ["config", "set", target, key, value];
+        let arguments: Vec<&str> = arguments.into_iter().filter(|argument| !argument.is_empty()).collect();
+        let ran = page.run(&crib, &arguments);
+        assert_eq!(ran.code, Some(1), "{arguments:?}: {ran:?}");
+        assert_eq!(crib.run(&["list"]).code, Some(0), "{arguments:?}");
+    }
+    for (key, value) in [("allow.env", "LANG"), ("allow.write", "echo:~/none"), ("model.name", "m"), ("deny.read", "*")]
+    {
+        let ran = crib.run(&["config", "set", key, value]);
+        assert_eq!(ran.code, Some(0), "{key} {value}: {ran:?}");
+        assert_eq!(crib.run(&["list"]).code, Some(0), "{key}");
+    }
+    page.matches("config/refused-values");
+}

@@ -171,8 +171,8 @@ fn apply(
     layers: &Layers,
     origins: &mut BTreeMap<&'static str, Origin>,
 ) -> Command {
-    let command = set_defaults(command, given, layers, origins);
-    below(command, path, &mut |command| set_defaults(command, leaf, layers, origins))
+    let command = set_defaults(command, Some(given), layers, origins);
+    below(command, path, &mut |command| set_defaults(command, Some(leaf), layers, origins))
 }
 
 fn below(command: Command, path: &[&str], change: &mut dyn FnMut(Command) -> Command) -> Command {
@@ -185,7 +185,7 @@ fn below(command: Command, path: &[&str], change: &mut dyn FnMut(Command) -> Com
 
 fn set_defaults(
     mut command: Command,
-    given: &ArgMatches,
+    given: Option<&ArgMatches>,
     layers: &Layers,
     origins: &mut BTreeMap<&'static str, Origin>,
 ) -> Command {
@@ -195,7 +195,7 @@ fn set_defaults(
         .collect();
     let id = |name: &str| options.iter().find(|(long, _)| long == name).map(|(_, id)| id.clone());
     let is_given = |name: &str| {
-        let source = id(name).and_then(|id| given.value_source(id.as_str()));
+        let source = given.zip(id(name)).and_then(|(given, id)| given.value_source(id.as_str()));
         source.is_some_and(|source| source != ValueSource::DefaultValue)
     };
     for key in KEYS.iter().filter(|key| key.name != ANY) {
@@ -206,7 +206,7 @@ fn set_defaults(
         };
         let name = key.to_string();
         let Some((layer, setting)) = layers.effective(&name).into_iter().next() else { continue };
-        if flags.iter().chain(key.unless).any(|name| is_given(name)) || is_overridden(key) {
+        if flags.iter().chain(key.unless).any(|name| is_given(name)) || given.is_some() && is_overridden(key) {
             continue;
         }
         let Some((option, values)) = default_of(key, layer, setting) else { continue };
@@ -225,6 +225,11 @@ fn set_defaults(
         });
     }
     command
+}
+
+/// Returns a command with the values of layers as the defaults of its options, whatever else gives them a value.
+pub(super) fn defaulted(command: Command, layers: &Layers) -> Command {
+    set_defaults(command, None, layers, &mut BTreeMap::new())
 }
 
 /// Returns `true` if an environment variable overrides a key.

@@ -73,6 +73,11 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
+    /// Creates layers with this one alone.
+    pub(super) fn of(layer: Layer) -> Self {
+        Self { all: vec![layer], untrusted: None }
+    }
+
     /// Loads all files: `named` is the user's own in the place of the project's.
     ///
     /// # Errors

@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 
 use anyhow::ensure;
-use clap::Parser;
+use clap::{ArgMatches, FromArgMatches, Parser};
+use toolcrib::policy::Permission;
 use toolcrib::{Audit, Error, Policy, Runtime};
 
-use crate::config::{ConfiguredRule, Layers, repair_of};
+use crate::config::{Config, ConfiguredDenial, ConfiguredRule, Layers, repair_of};
 use crate::render::Advice;
 
 use super::Sources;
+use super::denials::denials;
+use super::permissions::Permissions;
 
 /// Path of the warnings about rules.
 const RULES: &str = "rules";
@@ -42,6 +45,24 @@ pub(crate) struct DeadRule {
     pub(crate) message: String,
     /// Commands that remove or correct the rule.
     pub(crate) repair: String,
+}
+
+/// Checks that the permissions of a command's options can be granted, and these denied, as far as that depends on no folder.
+///
+/// # Errors
+///
+/// The first permission that is impossible, such as a variable with a space in its name.
+pub(crate) fn check_permissions(options: Option<&ArgMatches>, denied: Vec<ConfiguredDenial>) -> anyhow::Result<()> {
+    let allowed = options.map(Permissions::from_arg_matches).transpose()?;
+    let denied = denials(&Config { denials: denied, ..Config::default() })?;
+    let is_folder =
+        |it: &Permission| matches!(it.unlimited(), Permission::Read(_) | Permission::Write(_) | Permission::Hooks(_));
+    let allowed = allowed.iter().flat_map(Permissions::allowed).filter(|it| !is_folder(it));
+    let policy = allowed.fold(Policy::default(), Policy::allow);
+    let denied = denied.into_iter().map(|(permission, _)| permission).filter(|it| !is_folder(it));
+    let policy = denied.fold(policy, Policy::deny);
+    Runtime::builder(Audit::off()).policy(policy).build()?;
+    Ok(())
 }
 
 /// Checks rules against the tools of `tools`, or else of the sources that commands use in this folder. No bundle is pulled.

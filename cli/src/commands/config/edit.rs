@@ -4,10 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use clap::CommandFactory;
 
-use crate::config::{Change, DEFAULT_FILE, Layer, LayerKind, SettingsText, profile, rules, system_file, user_file};
+use crate::Cli;
+use crate::config::{
+    Change, ConfiguredDenial, DEFAULT_FILE, Layer, LayerKind, SettingsText, check_values, profile, rules, system_file,
+    user_file,
+};
 use crate::mcp_config::SettingsFile;
-use crate::options::{RuleCheck, TrustOptions, check_rules};
+use crate::options::{RuleCheck, TrustOptions, check_permissions, check_rules};
 use crate::render::{self, Advice, one_line};
 use crate::trust::{State, Subject, Trusted, keeping_settings};
 
@@ -15,6 +20,8 @@ use super::{Target, editor};
 
 /// Table of the profiles.
 const PROFILE: &str = "profile";
+/// Section of the denials.
+const DENIALS: &str = "deny";
 /// Sections that decide which rules can match.
 const RULES: [&str; 2] = ["permissions.", "sources."];
 const UNCHANGED: &str = "nothing was changed";
@@ -79,10 +86,35 @@ pub(super) async fn set(target: &Target, key: &str, value: &str, adds: bool) -> 
     SettingsText::parse_file(&path, &shown, file.text().to_owned(), target.kind())?;
     let text = change.make(file.text(), &target.above(), key)?.context("a change makes a text")?;
     let new = SettingsText::parse(&path, &shown, text.clone(), target.kind()).context(UNCHANGED)?;
+    check_key(&new, target, key).context(UNCHANGED)?;
     check(&new, target, &file, decides_rules(key)).await.context(UNCHANGED)?;
     replace(target, &path, &file, &text)?;
     target.confirm("set", key, &shown);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks the value of a key as the option that it is the default of.
+///
+/// # Errors
+///
+/// A value that commands would refuse.
+fn check_key(text: &SettingsText, target: &Target, key: &str) -> anyhow::Result<()> {
+    let layer = match target.profile() {
+        Some(name) => text.profile(name),
+        None => Some(text.base(target.kind())),
+    };
+    let Some(mut layer) = layer else { return Ok(()) };
+    layer.settings.retain(|setting| setting.name == key);
+    let denied = layer.settings.iter().filter(|setting| setting.key.section == DENIALS);
+    let origin = || format!("`{key}`");
+    let denied = denied.map(|setting| ConfiguredDenial {
+        name: setting.key.name,
+        values: layer.texts(setting),
+        origin: origin(),
+    });
+    let denied = denied.collect();
+    let options = check_values(layer, &Cli::command())?;
+    check_permissions(options.as_ref(), denied).with_context(origin)
 }
 
 /// Removes a key. A file with a mistake is changed too, so that the key with the mistake can be removed.
