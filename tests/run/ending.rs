@@ -198,16 +198,17 @@ fn one_identifier_names_a_run_in_its_events_its_file_and_its_records() {
     let other = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
         command.args(args).env_clear().env("HOME", place.path("")).env("TOOLCRIB_AUDIT_DIR", place.path("audit"));
-        end(command.current_dir(place.path(""))).ended(0)
+        end(command.current_dir(place.path("")))
     };
     for (at, run) in runs.iter().enumerate() {
-        let listed = other(&["runs", "list", "--json"]).stdout;
+        let listed = other(&["runs", "list", "--json"]).ended(0).stdout;
         assert!(listed.contains(run.as_str()), "{listed}");
-        let logged = other(&["audit", "show", "--json", "--run", &run.to_uppercase()]).stdout;
+        let logged = other(&["audit", "show", "--json", "--run", &run.to_uppercase()]).ended(0).stdout;
         let records: Vec<Value> = logged.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(records.len(), 1, "{logged}");
         assert_eq!((&records[0]["run"], &records[0]["callId"]), (&json!(run), &json!("call_0")));
         assert_eq!(records[0]["arguments"]["json"], json!({"n": at + 1}), "{logged}");
     }
-    assert!(other(&["audit", "show", "--run", "other"]).stderr.contains("no matching records"));
+    let none = other(&["audit", "show", "--run", "other"]).ended(1);
+    assert!(none.stderr.contains("no matching record has the run `other`"), "{none:?}");
 }

@@ -59,6 +59,9 @@ impl TrustOptions {
     pub(super) fn hint(&self, runtime: &Runtime, tool: Option<&str>, withheld: impl Fn(&Path) -> bool) {
         let trusted = LazyCell::new(|| self.trusted().unwrap_or_default());
         let pending: Vec<_> = runtime.untrusted().collect();
+        // A digest that is that of no source is a mistake.
+        let has_wrong_digest =
+            !self.digests.is_empty() && !runtime.tools().any(|tool| tool.origin.trust == Trust::Reviewed);
         for source in untrusted_sources(runtime, tool) {
             let requests =
                 pending.iter().filter(|pending| pending.path == *source).flat_map(|pending| &pending.requests);
@@ -70,12 +73,16 @@ impl TrustOptions {
             let misses_some = of_tools.values().any(|requests| is_missed(requests, tool.is_some()));
             let requests: Vec<&str> = of_tools.into_values().flatten().collect();
             let withheld = withheld(&source);
-            if !has_changed && !misses_some && !withheld {
+            if !has_changed && !misses_some && !withheld && !has_wrong_digest {
                 continue;
             }
             let path = render::one_line(&render::from_here(&source).to_string_lossy());
             let word = render::shell_path(&source);
-            let reason = if has_changed { "has changed since it was trusted" } else { "is not trusted" };
+            let reason = match (has_changed, has_wrong_digest) {
+                (true, _) => "has changed since it was trusted",
+                (false, true) => "is not trusted, and its digest is none of `--trust`",
+                (false, false) => "is not trusted",
+            };
             let pending =
                 format!("nothing is granted that only its trust grants ({})", summary(requests.iter().copied()));
             let effects = [

@@ -9,7 +9,7 @@ use toolcrib::policy::Pattern;
 
 use crate::audit_facts::{CallSelection, arguments, day};
 use crate::options::{AuditLog, count};
-use crate::render;
+use crate::render::{self, Advice, one_line};
 use crate::runs::RunStore;
 
 use super::note_beginning;
@@ -77,19 +77,19 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
             render::print_json(&entry?.text)?;
             has_any = true;
         }
-        note_absence(has_any);
-        return Ok(ExitCode::SUCCESS);
+        return reported(has_any, args.run.as_deref());
     }
-    if args.json {
+    let has_any = if args.json {
         let texts = selected(records, args.last, is_selected, |entry| entry.text)?;
-        note_absence(!texts.is_empty());
         texts.iter().try_for_each(|text| render::print_json(text))?;
+        !texts.is_empty()
     } else {
         let rows = selected(records, args.last, is_selected, |entry| row(&entry))?;
-        note_absence(!rows.is_empty());
+        let has_any = !rows.is_empty();
         render::print(&render::table(HEADINGS, rows.into_iter()))?;
-    }
-    Ok(ExitCode::SUCCESS)
+        has_any
+    };
+    reported(has_any, args.run.as_deref())
 }
 
 /// Returns the identifier of a run as records have it, however a person typed it.
@@ -112,10 +112,21 @@ fn selected<T>(
 }
 
 /// Reports on standard error that no record was printed.
-fn note_absence(has_any: bool) {
-    if !has_any {
-        render::aside("no matching records");
+///
+/// # Errors
+///
+/// No record has the run that the user named.
+fn reported(has_any: bool, run: Option<&str>) -> anyhow::Result<ExitCode> {
+    match run {
+        _ if has_any => {}
+        Some(run) => {
+            let message = format!("no matching record has the run `{}`", one_line(run));
+            let hint = "`toolcrib runs list` lists the kept runs; each record has the identifier of its run as `run`";
+            return Err(Advice::new(message, hint).into());
+        }
+        None => render::aside("no matching records"),
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn row(entry: &LogEntry) -> [String; 7] {
