@@ -158,8 +158,8 @@ fn wrong_use_is_exit_2_and_says_what_was_wrong() {
 fn without_tools_the_hint_says_how_to_name_some() {
     let page = Page::new();
     let crib = Crib::new();
-    // A folder with a lock has a project, and so no built-in tools.
-    write(&crib, "toolcrib.lock", "version = 1\n");
+    // A folder with the manifest of a project has no built-in tools, whatever is there in its place.
+    fs::create_dir(crib.path("tools.json")).expect("a folder");
     page.run(&crib, &["list"]);
     let crib = Crib::new();
     page.run(&crib, &["validate"]);
@@ -328,7 +328,7 @@ fn every_shell_gets_a_completion_script() {
 #[cfg(unix)]
 #[test]
 fn the_readme_names_the_command_that_tests_and_ci_runs_it() {
-    for (file, line) in [("README.md", "cargo test"), (".ci/run", "step tests cargo test")] {
+    for (file, line) in [("README.md", "cargo test"), (".ci/run", "step tests timed cargo test")] {
         let text = fs::read_to_string(repository().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert!(text.lines().any(|found| found.trim() == line), "`{line}` is a line of {file}");
     }

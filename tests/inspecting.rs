@@ -220,8 +220,9 @@ fn a_file_that_does_not_exist_is_named_with_a_hint() {
         page.run(&crib, &["inspect", file]);
     }
     page.note("a folder with a project and without tools");
-    fs::write(crib.path("toolcrib.lock"), "version = 1\n").unwrap();
+    fs::create_dir(crib.path("tools.json")).unwrap();
     page.run(&crib, &["inspect", "absent"]);
+    fs::remove_dir(crib.path("tools.json")).unwrap();
     page.note("a folder with tools");
     crib.manifest(&json!({"tools": [crib.entry("echo")]}));
     page.run(&crib, &["inspect", "absent"]);

@@ -83,7 +83,8 @@ static FOLDERS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         let folder = folder.to_string_lossy();
         let parts = folder.trim_end_matches(['/', '\\']).split(['/', '\\']).map(regex::escape);
         let below = if name == "[crib]" { r"[/\\]+\.tmp[A-Za-z0-9]{6}" } else { "" };
-        (Regex::new(&format!("{}{below}", parts.collect::<Vec<_>>().join(r"[/\\]+"))).unwrap(), name)
+        let separator = if cfg!(windows) { r"[/\\]+" } else { "/" };
+        (Regex::new(&format!("{}{below}", parts.collect::<Vec<_>>().join(separator))).unwrap(), name)
     };
     spellings.into_iter().map(expression).collect()
 });

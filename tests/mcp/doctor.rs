@@ -89,7 +89,7 @@ fn without_a_client_the_program_checks_itself() {
     let empty = Crib::new();
     let (detail, _) = finding(&empty, "ok");
     assert!(detail.starts_with("this program: ") && detail.ends_with(ending), "the built-in tools: {detail}");
-    fs::write(empty.path("toolcrib.lock"), "version = 1\n").unwrap();
+    fs::create_dir(empty.path("tools.json")).unwrap();
     let (detail, _) = finding(&empty, "ok");
     assert_eq!(detail, "no client is configured: `toolcrib mcp config CLIENT` connects one");
 }
@@ -112,7 +112,7 @@ fn a_command_that_does_not_exist_and_a_source_that_does_not_exist_have_a_fix() {
     cursor(&crib, &json!({ "toolcrib": { "command": TOOLCRIB, "args": ["mcp"], "cwd": "/none" } }));
     assert_eq!(finding(&crib, "fail").0, "Cursor: the folder `/none` does not exist");
     cursor(&crib, &json!({ "toolcrib": { "command": TOOLCRIB, "args": ["mcp"], "cwd": crib.path("home") } }));
-    fs::write(crib.path("home/toolcrib.lock"), "version = 1\n").unwrap();
+    fs::create_dir(crib.path("home/tools.json")).unwrap();
     assert!(finding(&crib, "fail").0.contains("no tools found"), "in the folder of the entry");
 }
 
