@@ -277,3 +277,34 @@ fn a_model_in_an_empty_folder_has_the_built_in_tools_that_need_nothing() {
         bodies[0]["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
     assert!(sent.contains(&"calculate") && !sent.contains(&"fs_rm"), "{sent:?}");
 }
+
+#[test]
+fn a_tool_with_a_name_that_servers_refuse_has_another_in_the_whole_conversation() {
+    for name in ["notes.echo", "t".repeat(70).as_str(), "echo it"] {
+        let place = Place::new();
+        let mut manifest = place.json("tools.json");
+        manifest["tools"][0]["name"] = json!(name);
+        place.write("tools.json", manifest.to_string());
+        let printed = dry_run_in(&place);
+        let sent = printed["tools"][0]["function"]["name"].as_str().unwrap().to_owned();
+        let is_accepted = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        assert!(sent != name && sent.len() <= 64 && sent.chars().all(is_accepted), "{sent}");
+        let server = server([calls(&[(&sent, "c1", "{\"n\":1}"), ("echo", "c2", "{}")]), says("done")]);
+        let ended = place.ask(&base(&server), &["go", "--json", "--allow-read=tools"]).ended(0);
+        let second = bodies(&server).remove(1);
+        assert!(!second.to_string().contains(name), "{second}");
+        let results: Vec<&Value> = second["messages"].as_array().unwrap().iter().rev().take(2).collect();
+        assert_eq!((&results[1]["name"], &results[1]["content"]), (&json!(sent), &json!("{\"n\":1}")), "{second}");
+        let mut outcomes = place.audited();
+        outcomes.sort();
+        assert_eq!(outcomes, ["bad-arguments", "ok"], "{ended:?}");
+        let log = std::fs::read_dir(place.path("audit")).unwrap().map(|it| it.unwrap().path());
+        let text: String = log.map(|path| std::fs::read_to_string(path).unwrap_or_default()).collect();
+        assert!(text.contains(&format!("\"tool\":{}", json!(name))), "the record has its own name: {text}");
+    }
+}
+
+fn dry_run_in(place: &Place) -> Value {
+    let end = end(&mut place.command(&["go", "--dry-run", "--model=m", "--base-url", BASE])).ended(0);
+    serde_json::from_str(&end.stdout).expect("JSON")
+}

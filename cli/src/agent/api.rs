@@ -2,15 +2,21 @@
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use toolcrib::{Tool, ToolResult};
+use toolcrib::{Session, Tool, ToolResult};
 
 use super::answer::AnswerBuilder;
 use super::reply::Reply;
 use super::request::Request;
 use super::{chat, responses};
 use crate::commands::schema::{openai_chat, openai_responses};
+use crate::schemas::{Names, openai};
 
 pub(crate) use super::request::Api;
+
+/// Returns the names of a session's tools for the model. The whole conversation has these: servers refuse others.
+pub(super) fn model_names(session: &Session) -> Names {
+    Names::of(session.tools().into_iter().map(|tool| tool.name.as_str()), openai::NAME_RULE)
+}
 
 impl Serialize for Request<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -30,11 +36,11 @@ impl Api {
         }
     }
 
-    /// Returns the definition of a tool; a tool that takes text is a custom tool only with `custom_tools`.
-    pub(super) fn definition(self, tool: &Tool, custom_tools: bool) -> Value {
+    /// Returns the definition of a tool under its name for the model; a tool that takes text is a custom tool only with `custom_tools`.
+    pub(super) fn definition(self, tool: &Tool, name: &str, custom_tools: bool) -> Value {
         match self {
-            Self::Chat => openai_chat(tool),
-            Self::Responses => openai_responses(tool, custom_tools),
+            Self::Chat => openai_chat(tool, name),
+            Self::Responses => openai_responses(tool, name, custom_tools),
         }
     }
 

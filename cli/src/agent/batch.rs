@@ -6,7 +6,7 @@ use serde_json::json;
 use toolcrib::call::Payload;
 use toolcrib::{Session, ToolCall, ToolResult};
 
-use super::api::Api;
+use super::api::{Api, model_names};
 use super::message::Message;
 use super::previews::Previews;
 use super::reply::Reply;
@@ -29,9 +29,10 @@ pub(crate) struct Batch {
 impl Batch {
     /// Starts the calls of a model behind `api`.
     pub(crate) fn start(session: &Session, api: Api, calls: Vec<Call>) -> Self {
+        let names = model_names(session);
         let made = |Call { id, name, arguments, payload }: &Call| match payload {
-            Payload::Object => ToolCall::new(id, name, arguments),
-            Payload::Text => ToolCall::text(id, name, arguments),
+            Payload::Object => ToolCall::new(id, names.own(name), arguments),
+            Payload::Text => ToolCall::text(id, names.own(name), arguments),
         };
         let made = calls.iter().map(made).collect();
         let previews = Previews::of(calls.iter().map(|call| call.id.as_str()));

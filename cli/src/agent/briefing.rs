@@ -9,6 +9,8 @@ use toolcrib::{Runtime, Session};
 
 use crate::render::{counted, one_line, shortened};
 
+use super::api::model_names;
+
 /// Maximum number of groups of tools that access different folders.
 const MAX_GROUPS: usize = 8;
 /// Maximum number of folders of a group, of names of a group, and of hosts.
@@ -37,6 +39,7 @@ struct Group {
 pub(crate) fn briefing(runtime: &Runtime, session: &Session, instructions: Option<&str>) -> Option<String> {
     let mut groups = Vec::new();
     let mut hosts: Vec<String> = Vec::new();
+    let names = model_names(session);
     for tool in session.tools() {
         let Some(grant) = runtime.grant(&tool.name) else { continue };
         let folder = |folder: &toolcrib::policy::Folder| SharedFolder {
@@ -44,7 +47,7 @@ pub(crate) fn briefing(runtime: &Runtime, session: &Session, instructions: Optio
             host: name_of(&folder.host) + &only_files(folder),
             access: folder.access,
         };
-        add(&mut groups, &tool.name, grant.folders().iter().map(folder).collect());
+        add(&mut groups, names.get(&tool.name), grant.folders().iter().map(folder).collect());
         let reached = grant.network().destinations().iter().map(ToString::to_string);
         let new: Vec<String> = reached.filter(|host| !hosts.contains(host)).collect();
         hosts.extend(new);

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolcrib::Session;
+use toolcrib::{Session, Tool};
 
-use super::api::Api;
+use super::api::{Api, model_names};
 use super::budget::Budget;
 use super::conversation::Conversation;
 use super::request::{Request, Sampling};
@@ -56,6 +56,8 @@ impl RequestOptions {
 
     /// Returns the current tool definitions of a session.
     pub(crate) fn definitions(&self, session: &Session) -> Vec<Value> {
-        session.tools().into_iter().map(|tool| self.api.definition(tool, self.custom_tools)).collect()
+        let names = model_names(session);
+        let definition = |tool: &Tool| self.api.definition(tool, names.get(&tool.name), self.custom_tools);
+        session.tools().into_iter().map(definition).collect()
     }
 }

@@ -65,14 +65,13 @@ enum Target {
 }
 
 impl Target {
-    /// Returns the rule for names; `None` if every name stays.
-    fn name_rule(self) -> Option<NameRule> {
+    /// Returns the rule for names.
+    fn name_rule(self) -> NameRule {
         match self {
-            Target::OpenaiChat | Target::OpenaiResponses => None,
-            Target::OpenaiStrict => Some(openai::NAME_RULE),
-            Target::Anthropic | Target::AnthropicStrict => Some(anthropic::NAME_RULE),
-            Target::Gemini => Some(gemini::NAME_RULE),
-            Target::Mcp => Some(mcp::NAME_RULE),
+            Target::OpenaiChat | Target::OpenaiResponses | Target::OpenaiStrict => openai::NAME_RULE,
+            Target::Anthropic | Target::AnthropicStrict => anthropic::NAME_RULE,
+            Target::Gemini => gemini::NAME_RULE,
+            Target::Mcp => mcp::NAME_RULE,
         }
     }
 
@@ -80,8 +79,8 @@ impl Target {
     fn definition(self, tool: &Tool, name: &str, custom_tools: bool) -> Result<Definition, Unsupported> {
         let unchanged = |value| Ok(Definition { value, notes: Vec::new() });
         match self {
-            Target::OpenaiChat => unchanged(openai_chat(tool)),
-            Target::OpenaiResponses => unchanged(openai_responses(tool, custom_tools)),
+            Target::OpenaiChat => unchanged(openai_chat(tool, name)),
+            Target::OpenaiResponses => unchanged(openai_responses(tool, name, custom_tools)),
             Target::OpenaiStrict => openai::strict_function(tool, name),
             Target::Anthropic => anthropic::tool(tool, name),
             Target::AnthropicStrict => anthropic::strict_tool(tool, name),
@@ -113,8 +112,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         .tools()
         .filter(|tool| if args.names.is_empty() { is_callable(tool) } else { named.contains(tool.name.as_str()) });
     // Every name counts, so that a tool has the same one wherever it is printed.
-    let rule = args.target.name_rule();
-    let names = rule.map(|rule| Names::of(runtime.tools().map(|tool| tool.name.as_str()), rule)).unwrap_or_default();
+    let names = Names::of(runtime.tools().map(|tool| tool.name.as_str()), args.target.name_rule());
     let mut printed = Vec::new();
     let mut exit = ExitCode::SUCCESS;
     for tool in chosen {
@@ -158,15 +156,16 @@ fn report(name: &str, notes: &[String]) {
 
 /// Returns the definition of a tool for the chat completions API, with the schema of its source, without the parts that are
 /// not for models.
-pub(crate) fn openai_chat(tool: &Tool) -> Value {
-    let mut function = described(tool);
+pub(crate) fn openai_chat(tool: &Tool, name: &str) -> Value {
+    let mut function = described(tool, name);
     function.insert("parameters".to_owned(), parameters(tool));
     json!({ "type": "function", "function": function })
 }
 
 /// Returns the definition of a tool for the responses API. With `custom_tools`, a tool that takes text is a custom tool.
-pub(crate) fn openai_responses(tool: &Tool, custom_tools: bool) -> Value {
-    let of_type = |kind: &str| Map::from_iter([("type".to_owned(), json!(kind))].into_iter().chain(described(tool)));
+pub(crate) fn openai_responses(tool: &Tool, name: &str, custom_tools: bool) -> Value {
+    let of_type =
+        |kind: &str| Map::from_iter([("type".to_owned(), json!(kind))].into_iter().chain(described(tool, name)));
     let definition = match tool.text.as_ref().filter(|_| custom_tools) {
         Some(text) => {
             let mut custom = of_type("custom");
@@ -185,9 +184,9 @@ pub(crate) fn openai_responses(tool: &Tool, custom_tools: bool) -> Value {
 }
 
 /// Returns the name and the description of a tool.
-fn described(tool: &Tool) -> Map<String, Value> {
+fn described(tool: &Tool, name: &str) -> Map<String, Value> {
     let description = tool.description.as_ref().map(|text| ("description".to_owned(), json!(text)));
-    [("name".to_owned(), json!(tool.name))].into_iter().chain(description).collect()
+    [("name".to_owned(), json!(name))].into_iter().chain(description).collect()
 }
 
 /// Returns the schema for models, which is empty for a tool without one.
@@ -238,10 +237,10 @@ mod tests {
         let custom =
             |format| json!({ "type": "custom", "name": "patch", "description": "change files", "format": format });
         assert_eq!(
-            openai_responses(&tool(Some(grammar.clone())), true),
+            openai_responses(&tool(Some(grammar.clone())), "patch", true),
             custom(json!({ "type": "grammar", "syntax": "lark", "definition": "start: /a+/" }))
         );
-        assert_eq!(openai_responses(&tool(None), true), custom(json!({ "type": "text" })));
+        assert_eq!(openai_responses(&tool(None), "patch", true), custom(json!({ "type": "text" })));
         let parameters = json!({
             "type": "object",
             "properties": { "patch": { "type": "string", "description": "the patch" } },
@@ -249,9 +248,9 @@ mod tests {
             "additionalProperties": false,
         });
         let described = json!({ "name": "patch", "description": "change files", "parameters": parameters });
-        assert_eq!(openai_chat(&tool(Some(grammar))), json!({ "type": "function", "function": described }));
+        assert_eq!(openai_chat(&tool(Some(grammar)), "patch"), json!({ "type": "function", "function": described }));
         let mut flat = described;
         (flat["type"], flat["strict"]) = (json!("function"), json!(false));
-        assert_eq!(openai_responses(&tool(None), false), flat);
+        assert_eq!(openai_responses(&tool(None), "patch", false), flat);
     }
 }

@@ -63,6 +63,9 @@ impl Names {
         let mut names: Vec<&str> = names.into_iter().collect();
         names.sort_unstable();
         let stays = |name: &&str| rule.accepts(name) && !reserved.contains(name);
+        if names.iter().all(stays) {
+            return Self::default();
+        }
         let mut taken: HashSet<String> =
             names.iter().filter(|name| stays(name)).chain(reserved).map(|name| (*name).to_owned()).collect();
         let mut mapped = HashMap::new();
@@ -79,6 +82,11 @@ impl Names {
             mapped.insert(name.to_owned(), new);
         }
         Self(mapped)
+    }
+
+    /// Returns the tool that has a name for the system; the name itself if no tool has it.
+    pub(crate) fn own<'a>(&'a self, name: &'a str) -> &'a str {
+        self.0.iter().find(|(_, new)| *new == name).map_or(name, |(own, _)| own)
     }
 
     /// Returns the name of a tool for the system; the name itself if it was not mapped.
@@ -99,6 +107,8 @@ mod tests {
         let given = ["fs_read.file", "jmespath/jmespath", "9lives", "ä b", long.as_str(), ""];
         let names = Names::of(given, RULE);
         assert_eq!(names.get("fs_read.file"), "fs_read.file");
+        assert!(given.iter().all(|name| names.own(names.get(name)) == *name));
+        assert_eq!(names.own("unknown"), "unknown");
         assert!(names.get("jmespath/jmespath").starts_with("jmespath_jmespa_"), "{names:?}");
         assert!(names.get("9lives").starts_with("_9lives_"), "{names:?}");
         let mapped: HashSet<&str> = given.iter().map(|name| names.get(name)).collect();
