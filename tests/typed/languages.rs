@@ -101,4 +101,7 @@ fn a_model_calls_three_languages_in_one_step() {
         assert!(ran.stdout.contains(answer), "{answer}: {}", ran.stdout);
     }
     assert_eq!(crib.records().iter().filter(|record| record["outcome"] == "ok").count(), 3);
+    // The interpreter looks for folders at each start, and the error is about something else.
+    let failed = crib.run(&["call", "python", r#"{"text":"","limit":1}"#]);
+    assert!(failed.code == Some(1) && !failed.stderr.contains("--allow-read"), "{failed:?}");
 }

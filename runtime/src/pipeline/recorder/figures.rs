@@ -4,15 +4,26 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crate::call::{Denial, Receipt, pasted};
-use crate::error::Outcome;
+use crate::error::{Outcome, ToolError};
 use crate::policy::{Secrets, real_path};
-use crate::tool::{Access, FileRequest};
+use crate::tool::{Access, Body, FileRequest, Tool};
 
 use super::{CallRecorder, redact};
 
+/// Parts of the words in errors about files.
+const FILE_WORDS: [&str; 11] =
+    ["file", "folder", "director", "path", "open", "exist", "found", "permi", "access", "descriptor", "errno"];
+
+/// Returns `true` if the text of an error may be about a file.
+fn is_about_files(text: &str) -> bool {
+    let text = text.to_lowercase();
+    text.is_empty() || FILE_WORDS.iter().any(|word| text.contains(word))
+}
+
 impl CallRecorder<'_> {
     /// Takes the receipt and completes it with the figures of the usage. After this the recorder is closed.
-    pub(super) fn complete(&mut self, outcome: Outcome) -> Receipt {
+    pub(super) fn complete(&mut self, error: Option<&ToolError>) -> Receipt {
+        let outcome = error.map_or(Outcome::Ok, |error| error.outcome);
         let mut receipt = self.receipt.take().expect("a recorder is closed once");
         let usage = &self.usage;
         receipt.outcome = outcome;
@@ -30,7 +41,7 @@ impl CallRecorder<'_> {
         receipt.denied.extend(usage.requests().denials());
         receipt.denied.extend(usage.denials().into_iter().map(|(access, path)| self.path_denial(access, &path)));
         receipt.denied.extend(usage.refusals());
-        receipt.denied.extend(self.missing_folder(outcome));
+        receipt.denied.extend(self.missing_folder(error));
         receipt.missed_folders = usage.missed_folders();
         usage.hooks().into_iter().for_each(|hook| receipt.add_hook(hook));
         receipt.executed = usage.executed();
@@ -50,8 +61,11 @@ impl CallRecorder<'_> {
     }
 
     /// Returns a denial for a failed tool that looked for folders, requested none and was granted none.
-    fn missing_folder(&self, outcome: Outcome) -> Option<Denial> {
-        let tool = self.tool.filter(|_| matches!(outcome, Outcome::Failed | Outcome::Trap))?;
+    fn missing_folder(&self, error: Option<&ToolError>) -> Option<Denial> {
+        let error = error.filter(|error| matches!(error.outcome, Outcome::Failed | Outcome::Trap))?;
+        // Interpreters that are a part of a component look for folders at each start; its functions state their errors.
+        let is_function = |tool: &&Tool| matches!(tool.body, Body::Typed(_)) && error.outcome == Outcome::Failed;
+        let tool = self.tool.filter(|tool| !is_function(tool) || is_about_files(&error.message))?;
         let requested = &tool.requested;
         let is_open = matches!(requested.files, FileRequest::None) && !requested.declared && !self.stated_denial;
         let missed = is_open && self.folder.is_none() && self.usage.missed_folders();

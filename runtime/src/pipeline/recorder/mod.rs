@@ -332,7 +332,7 @@ impl<'p> CallRecorder<'p> {
     /// Writes the record and returns the result. An answer without a record is not returned. The record is written even if
     /// the future is dropped.
     pub(crate) async fn close(&mut self, ended: Result<String, ToolError>) -> ToolResult {
-        let receipt = self.complete(ended.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok));
+        let receipt = self.complete(ended.as_ref().err());
         let writing = self.write_ended(&receipt, &ended);
         let (_, _, writing) = self.closing.insert((receipt, ended, writing));
         let written = writing.ended().await;
@@ -341,7 +341,7 @@ impl<'p> CallRecorder<'p> {
 
     /// Writes the record of a call that does not run, and returns the result.
     pub(crate) fn close_now(mut self: Box<Self>, ended: Result<String, ToolError>) -> ToolResult {
-        let receipt = self.complete(ended.as_ref().map_or_else(|error| error.outcome, |_| Outcome::Ok));
+        let receipt = self.complete(ended.as_ref().err());
         let mut writing = self.write_ended(&receipt, &ended);
         let written = writing.wait();
         self.closing = Some((receipt, ended, writing));
@@ -423,11 +423,11 @@ impl Drop for CallRecorder<'_> {
         if self.receipt.is_none() {
             return;
         }
-        let receipt = self.complete(Outcome::Cancelled);
+        let gone = ToolError::new(Outcome::Cancelled, "the caller went away");
+        let receipt = self.complete(Some(&gone));
         let _ = self.write(&receipt).wait();
         if self.is_watched() {
             let (id, name) = (receipt.call_id.clone(), receipt.tool.clone());
-            let gone = ToolError::new(Outcome::Cancelled, "the caller went away");
             let result = self.result(id, name, Err(gone), receipt);
             self.emit_with(&result.receipt, EventKind::Ended(&result));
         }
