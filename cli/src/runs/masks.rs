@@ -13,8 +13,8 @@ const MAX_SENSITIVE_CALLS: usize = 256;
 const MAX_SEARCHED_BYTES: usize = 8 << 10;
 /// Minimum number of bytes at the end of a text that still arrives which are not written yet.
 const MIN_HELD_BACK: usize = 64;
-/// Maximum bytes of a spelling for each byte of a text that is masked: those of base64 with spaces take the most.
-pub(crate) const MAX_SPELLING: usize = 32;
+/// Maximum bytes of a spelling for each byte of a text that is masked: an escape that is escaped for a URL takes the most.
+pub(crate) const MAX_SPELLING: usize = 64;
 /// Maximum length of a stored secret in a text, in bytes.
 const MAX_SECRET_BYTES: usize = MAX_SPELLING * Secret::MAX_LEN;
 /// Replacement for a text that is masked as a whole.

@@ -4,9 +4,14 @@
 
 use std::fmt::Write;
 
-/// Maximum encoded length of one character: `\\\\\\\\u0000` for ASCII, two of these for others.
-const MAX_ASCII_LEN: usize = 13;
-const MAX_OTHER_LEN: usize = 26;
+/// Maximum encoded length of one character: `&#x00000000ff;` for ASCII, four bytes as `%2525f0` for others, and eight backslashes and
+/// a letter, each as `%25255c`, for a character with an escape of its own.
+const MAX_ASCII_LEN: usize = 14;
+const MAX_OTHER_LEN: usize = 28;
+const MAX_ESCAPED_LEN: usize = 63;
+/// Characters with an escape of their own, and the letters of the escapes.
+const ESCAPES: [(char, char); 8] =
+    [('"', '"'), ('\'', '\''), ('/', '/'), ('\n', 'n'), ('\r', 'r'), ('\t', 't'), ('\u{8}', 'b'), ('\u{c}', 'f')];
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 /// Spaces and line breaks between two characters of base64, also escaped for JSON, and their maximum length.
 const BREAK: &str = r"(?:[ \t\r\n]|\\[rnt]){0,4}";
@@ -14,17 +19,19 @@ const MAX_BREAK_LEN: usize = 8;
 /// Maximum length of one character of base64, which may be escaped.
 const MAX_SEXTET_LEN: usize = 7;
 /// Optional separator between two bytes in hexadecimal, and its maximum length.
-const HEX_SEPARATOR: &str = r"[:,_ \t\r\n-]{0,2}(?:0x|\\x)?";
+const HEX_SEPARATOR: &str = r"[:;.,_ \t\r\n-]{0,2}(?:0x|\\x)?";
 const MAX_HEX_LEN: usize = 6;
 /// Sign of an escaped byte in a URL. That of a URL in another is escaped itself.
 const PERCENT: &str = "%(?:25){0,2}";
+/// Backslash of an escape, which may be escaped itself in a URL.
+const BACKSLASH: &str = r"(?:\\|%(?:25){0,2}5c)";
 /// Minimum length of a text of which base64 is searched, in bytes: that of a shorter one would match unrelated text.
 const MIN_BASE64_LEN: usize = 8;
 
 /// Builds the expression, for matching bytes without Unicode, and returns it with the maximum length of a match.
 pub(super) fn pattern(value: &str) -> (String, usize) {
     let escaped: String = value.chars().map(spellings).collect();
-    let max_len: usize = value.chars().map(|c| if c.is_ascii() { MAX_ASCII_LEN } else { MAX_OTHER_LEN }).sum();
+    let max_len: usize = value.chars().map(max_len).sum();
     let hex: Vec<String> = value.bytes().map(|byte| format!("{byte:02x}")).collect();
     let mut encodings = vec![format!("(?i:{escaped})"), format!("(?i:{})", hex.join(HEX_SEPARATOR))];
     if value.len() >= MIN_BASE64_LEN {
@@ -37,6 +44,16 @@ pub(super) fn pattern(value: &str) -> (String, usize) {
     (encodings.join("|"), max_len)
 }
 
+/// Returns the maximum encoded length of a character.
+fn max_len(c: char) -> usize {
+    match c {
+        '\\' => MAX_ESCAPED_LEN,
+        c if ESCAPES.iter().any(|(escaped, _)| *escaped == c) => MAX_ESCAPED_LEN,
+        c if c.is_ascii() => MAX_ASCII_LEN,
+        _ => MAX_OTHER_LEN,
+    }
+}
+
 /// Builds the expression for one character in all its spellings.
 fn spellings(c: char) -> String {
     let mut units = [0; 2];
@@ -45,16 +62,18 @@ fn spellings(c: char) -> String {
     let percent: String = c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("{PERCENT}{byte:02x}")).collect();
     let json: String = units.iter().map(|unit| format!(r"\\{{1,8}}u{unit:04x}")).collect();
     let code = u32::from(c);
-    let mut spellings = vec![raw, percent, json, format!("&#x0{{0,4}}{code:x};?"), format!("&#0{{0,4}}{code};?")];
+    let mut spellings = vec![raw, percent, json, format!("&#x0{{0,8}}{code:x};?"), format!("&#0{{0,8}}{code};?")];
     if c.is_ascii() {
         spellings.push(format!(r"\\{{1,2}}x{code:02x}"));
     }
+    if let Some((_, letter)) = ESCAPES.iter().find(|(escaped, _)| *escaped == c) {
+        spellings.push(format!("{BACKSLASH}{{1,8}}(?:{letter}|{PERCENT}{:02x})", u32::from(*letter)));
+    }
     match c {
         ' ' => spellings.push(r"\+".to_owned()),
-        '"' => spellings.extend([r#"\\{1,8}""#.to_owned(), "&quot;?".to_owned()]),
-        '\'' => spellings.extend([r"\\{1,8}'".to_owned(), "&apos;?".to_owned()]),
-        '/' => spellings.push(r"\\{1,8}/".to_owned()),
-        '\\' => spellings.push(r"\\{2,8}".to_owned()),
+        '"' => spellings.push("&quot;?".to_owned()),
+        '\'' => spellings.push("&apos;?".to_owned()),
+        '\\' => spellings.push(format!("{BACKSLASH}{{2,8}}")),
         '&' => spellings.push("&amp;?".to_owned()),
         '<' => spellings.push("&lt;?".to_owned()),
         '>' => spellings.push("&gt;?".to_owned()),

@@ -255,6 +255,8 @@ mod tests {
             serde_json::to_string(value).unwrap(),
             serde_json::to_string(&serde_json::to_string(value).unwrap()).unwrap(),
             each(value, |c| c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04X}")).collect()),
+            percent(&serde_json::to_string(value).unwrap(), |_| false),
+            percent(&serde_json::to_string(value).unwrap(), |byte| byte.is_ascii_alphanumeric()),
             percent(value, |_| false),
             percent(value, |_| false).to_lowercase(),
             percent(value, |byte| byte.is_ascii_alphanumeric()),
@@ -282,12 +284,13 @@ mod tests {
         encodings.iter().map(|text| format!("<<{text}>>")).collect()
     }
 
-    const VALUES: [&str; 5] = [
+    const VALUES: [&str; 6] = [
         "ghp_0123456789abcdefGHIJ",
         "s3cr~t/+=? &<>\"'\\end",
         "пароль-密码-🔑",
         "12345678",
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+        "line one\nline\ttwo\r\nend",
     ];
 
     #[test]

@@ -142,7 +142,9 @@ fn leaves(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
         Value::Array(items) => items.iter().flat_map(leaves).collect(),
-        Value::Object(fields) => fields.values().flat_map(leaves).collect(),
+        Value::Object(fields) => {
+            fields.iter().flat_map(|(name, value)| std::iter::once(name.clone()).chain(leaves(value))).collect()
+        }
         Value::Null | Value::Bool(_) => Vec::new(),
         Value::Number(number) => vec![plain_number(number), number.to_string()],
     }
