@@ -274,3 +274,24 @@ fn an_embedder_allows_hooks_by_its_policy() {
     };
     assert_eq!((guard(&narrow), guard(&wide)), ([false, true], [true, true]));
 }
+
+#[test]
+fn a_guard_that_settings_allow_is_an_error_once_its_source_has_changed() {
+    for setting in ["[\"*\"]", "[\"./alien\"]"] {
+        let mut crib = two_sources(&[("stop", hook("tool.pre", "return block(\"guarded\")"))]);
+        crib.trusts = false;
+        let settings = format!("[allow]\nhooks = {setting}\n[sources]\ntools = [\"./own\", \"./alien\"]\n");
+        write(&crib, "home/.config/toolcrib/config.toml", &settings);
+        let digest = toolcrib::policy::review(&crib.path("alien")).unwrap().digest;
+        assert_eq!(crib.run(&["trust", "alien", &format!("--trust={digest}")]).code, Some(0));
+        let call = || crib.run(&["call", "echo", r#"{"task":"a"}"#]);
+        let guarded = call();
+        assert!(guarded.stdout.contains("guarded"), "{setting}: {guarded:?}");
+        write(&crib, "alien/.harness/tools/theirs.md", tool("return 1"));
+        let changed = call();
+        assert!(changed.code == Some(1) && changed.stdout.is_empty(), "{setting}: {changed:?}");
+        assert!(changed.stderr.contains("has changed or was never trusted"), "{changed:?}");
+        let denied = crib.run(&["call", "echo", r#"{"task":"a"}"#, "--deny-hooks"]);
+        assert_eq!(denied.code, Some(0), "a decision about it: {denied:?}");
+    }
+}

@@ -106,6 +106,18 @@ impl Sources {
         permission.limited_to(ToolSelection::Trusted(named))
     }
 
+    /// Returns the permissions by which settings files allow hooks of all sources, for each source that was trusted before: where it
+    /// has changed since, its hooks are an error instead of guards that are left out.
+    pub(super) fn guards(&self) -> anyhow::Result<Vec<Permission>> {
+        let allows_all = |permission: Permission| *permission.unlimited() == Permission::Hooks(None);
+        if !is_lasting(option_of(&Permission::Hooks(None))) || !self.permissions.allowed().any(allows_all) {
+            return Ok(Vec::new());
+        }
+        let trusted = self.trust.trusted()?;
+        let sources = self.paths()?.into_iter().filter(|source| trusted.is_on_record(&real_path(source)));
+        Ok(sources.map(|source| self.bound_to_content(Permission::Hooks(Some(source)))).collect())
+    }
+
     /// Returns the folders that settings files allow and that are missing, each in words and with the commands that repair it.
     pub(crate) fn missing_folders(&self) -> Vec<(String, &'static str)> {
         self.permissions.allowed().filter_map(|permission| missing_folder(&permission)).collect()

@@ -85,6 +85,17 @@ impl HookAccess {
         }
     }
 
+    /// Returns `true` if a permission names the source of a hook as long as it is trusted, and it is not trusted as it is now. Left
+    /// out, such a hook would guard nothing any more.
+    pub(crate) fn has_lost_trust(&self, hook: &Tool) -> bool {
+        let names_it = |(selection, limit): &(Selection, Option<ResolvedSelection>)| {
+            let is_named = matches!(selection, Selection::One(one, _) if hook.origin.source.as_ref() == Some(one));
+            is_named && limit.as_ref().is_some_and(|limit| !limit.allows(hook))
+        };
+        let is_denied = hook.origin.source.as_deref().is_some_and(|source| self.denies(source));
+        self.allowed.iter().any(names_it) && !is_denied && self.scope_of(hook) == HookScope::OwnSource
+    }
+
     /// Returns `true` if the hooks of a source may handle events without a tool, and the tools of the host: these concern
     /// the tools of all sources.
     pub(crate) fn may_handle_run(&self, hook: &ScriptedHook) -> bool {

@@ -41,6 +41,11 @@ impl Builder {
         if !definition.tool.requested.secrets.is_empty() {
             return fault(&definition.tool, "capabilities.secrets: hooks cannot use secrets".to_owned());
         }
+        if access.has_lost_trust(&definition.tool) {
+            let why = "its source may guard the tools of others as long as it is trusted, and it has changed or was never \
+                       trusted; review it, or deny its hooks";
+            return fault(&definition.tool, why.to_owned());
+        }
         if let Some(why) = policy::dead_condition(&definition, tools) {
             return fault(&definition.tool, format!("when.args: {why}"));
         }
