@@ -53,7 +53,7 @@ pub(crate) use folders::user_folders;
 pub(crate) use folders::{bundles_folder, home_folder, mcp_tokens, with_home};
 pub(crate) use installation::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
 pub(crate) use limited::{one_folder, split as split_selection, split_destination};
-use permissions::Permissions;
+use permissions::{Permissions, refuse_unmatched};
 pub(crate) use records::{Recording, RecordsFolder};
 pub(crate) use registries::{RegistryOptions, SourceRegistries};
 pub(crate) use results::ResultsFolder;
@@ -255,12 +255,15 @@ impl Sources {
         }
         builder = keep_apart(builder, approvals.as_ref(), self.rules.kept.pending().as_ref(), vault.as_ref());
         builder = config.files.iter().fold(builder, Builder::protect);
-        let runtime = with(builder).build().map_err(|error| with_place(error, &config.rules))?;
+        let runtime = with(builder).build().map_err(|error| with_place(error, &config.rules, &config.denials))?;
         if !self.permissions().any(Permissions::lets_add_tools) {
             self.rules.refuse_misspelt(&runtime)?;
+            let mut denied = self.permissions().flat_map(Permissions::denied);
+            denied.try_for_each(|denied| refuse_unmatched(&self.located(denied), &runtime))?;
         }
         // The options of one client change nothing about the sources.
         if self.client.is_none() {
+            self.trust.warn_about_unused(&self.paths()?);
             self.warn(&runtime);
         }
         self.permissions().for_each(|permissions| {
@@ -320,7 +323,7 @@ impl Sources {
             Self::is_there(&permission).then(|| self.bound_to_content(located(permission)))
         });
         let of_client = self.client.iter().flat_map(|client| client.permissions.allowed()).map(located);
-        let allowed = of_client.fold(allowed, Policy::allow);
+        let allowed = of_client.chain(self.guards()?).fold(allowed, Policy::allow);
         let configured = denials(config)?.into_iter().map(|(permission, _)| permission);
         let denied = self.permissions().flat_map(Permissions::denied).chain(configured).map(located);
         let policy = denied.fold(allowed, Policy::deny);

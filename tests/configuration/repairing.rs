@@ -251,3 +251,16 @@ fn a_model_that_only_an_untrusted_file_names_is_reported() {
     page.run(&crib, &["run", "hi"]);
     page.matches("config/ignored-model");
 }
+
+#[test]
+fn a_denial_of_a_file_that_cannot_be_kept_names_the_file() {
+    let page = Page::new();
+    let crib = Crib::with_guests(&["file_io"]);
+    fs::create_dir_all(crib.path("work/sub")).unwrap();
+    for denied in ["./work/sub", "file_io:./work/sub"] {
+        write_user(&crib, &format!("[deny]\nwrite = [\"{denied}\"]\n"));
+        let ran = page.run(&crib, &["call", "file_io", r#"{"op":"roots"}"#, "--allow-write=work"]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+    }
+    page.matches("config/denied-inside");
+}

@@ -135,3 +135,18 @@ fn a_limit_that_selects_nothing_is_named() {
     }
     page.matches("permissions/limited");
 }
+
+#[test]
+fn a_denial_by_a_flag_for_tools_that_are_not_loaded_is_an_error_and_nothing_is_run() {
+    let crib = crib();
+    let write = r#"{"op":"write","path":"note","text":"changed"}"#;
+    for denial in ["ONE_IO:docs", "one_oi:docs", "@other.json:docs", "@acme/a:docs"] {
+        for command in [&["call", "one_io", write][..], &["list"]] {
+            let ran = crib.run(&[command, &["--allow-write=docs", &format!("--deny-write={denial}")]].concat());
+            assert!(ran.code == Some(1) && ran.stderr.contains("none is loaded"), "{denial}: {ran:?}");
+        }
+        assert_eq!(fs::read_to_string(crib.path("docs/note")).unwrap(), "docs", "{denial}");
+    }
+    let ran = crib.run(&["call", "one_io", write, "--allow-write=docs", "--deny-write=old_one_io:docs"]);
+    assert!(fs::read_to_string(crib.path("docs/note")).unwrap() == "docs", "an alias is enough: {ran:?}");
+}

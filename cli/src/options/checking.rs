@@ -1,10 +1,10 @@
 //! Checks of rules against the tools of the sources, before a command stops because of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use clap::{ArgMatches, FromArgMatches, Parser};
-use toolcrib::policy::Permission;
+use toolcrib::policy::{Permission, real_path};
 use toolcrib::{Audit, Error, Policy, Runtime};
 
 use crate::config::{Config, ConfiguredDenial, ConfiguredRule, Layers, repair_of};
@@ -12,6 +12,7 @@ use crate::render::Advice;
 
 use super::Sources;
 use super::denials::denials;
+use super::limited::split;
 use super::permissions::Permissions;
 
 /// Path of the warnings about rules.
@@ -106,7 +107,7 @@ impl Sources {
             }
             Ok(Err(error)) => match dead_rule(&error, rules) {
                 Some(dead) => RuleCheck::Dead(dead),
-                None if matches!(error, Error::Permission { .. }) => RuleCheck::Stopped(with_place(error, rules)),
+                None if matches!(error, Error::Permission { .. }) => RuleCheck::Stopped(with_place(error, rules, &[])),
                 None => RuleCheck::Unchecked(error.into()),
             },
             Err(error) => RuleCheck::Unchecked(error),
@@ -122,10 +123,25 @@ fn dead_rule(error: &Error, rules: &[ConfiguredRule]) -> Option<DeadRule> {
     Some(DeadRule { message, repair: repair.clone() })
 }
 
+/// Finds the denial of a settings file that an error is about.
+fn denial_of<'d>(error: &Error, denials: &'d [ConfiguredDenial]) -> Option<&'d ConfiguredDenial> {
+    let Error::Permission { permission, .. } = error else { return None };
+    let is_it = |denial: &&ConfiguredDenial| {
+        let path = permission.strip_prefix(&format!("--deny-{}=", denial.name));
+        let is_path = |value: &str, path: &str| real_path(Path::new(split(value).1)) == Path::new(path);
+        path.is_some_and(|path| denial.values.iter().any(|value| is_path(value, path)))
+    };
+    denials.iter().find(is_it)
+}
+
 /// Adds the place in a settings file, and the commands that repair it, to an error of a runtime that the file causes.
-pub(super) fn with_place(error: Error, rules: &[ConfiguredRule]) -> anyhow::Error {
+pub(super) fn with_place(error: Error, rules: &[ConfiguredRule], denials: &[ConfiguredDenial]) -> anyhow::Error {
     if let Some(DeadRule { message, repair }) = dead_rule(&error, rules) {
         return Advice::new(message, repair).into();
+    }
+    if let Some(denial) = denial_of(&error, denials) {
+        let hint = format!("its value is from {}; `toolcrib config edit` opens your file", denial.origin);
+        return Advice::new(error.to_string(), hint).into();
     }
     let option = match &error {
         Error::Permission { permission, .. } => permission.split('=').next().filter(|flag| flag.starts_with("--")),

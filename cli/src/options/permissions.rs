@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use toolcrib::Runtime;
-use toolcrib::policy::{Permission, Policy};
+use toolcrib::policy::{Permission, Policy, ToolSelection};
 use toolcrib::tool::Service;
 
-use crate::render::{self, one_line};
+use crate::render::{self, Advice, one_line};
 use crate::suggestion;
 
 use super::hooks::HookOptions;
@@ -151,6 +151,28 @@ pub(super) fn option_of(permission: &Permission) -> &'static str {
         Permission::Hooks(_) => "allow-hooks",
         _ => "",
     }
+}
+
+/// Refuses a denial for tools of which none is loaded: it would deny nothing.
+///
+/// # Errors
+///
+/// The denial is such a one.
+pub(super) fn refuse_unmatched(denial: &Permission, runtime: &Runtime) -> anyhow::Result<()> {
+    let Permission::Limited(selection, _) = denial else { return Ok(()) };
+    if runtime.tools().any(|tool| selection.selects(tool)) {
+        return Ok(());
+    }
+    let nearest = match selection {
+        ToolSelection::Names(names) => {
+            suggestion::nearest(names.as_str(), runtime.tools().map(|tool| tool.name.as_str()))
+        }
+        _ => None,
+    };
+    let nearest = nearest.map(|name| format!("; did you mean `{}`?", one_line(name))).unwrap_or_default();
+    let message = format!("`{selection}…`: a denial for tools of which none is loaded denies nothing");
+    let hint = format!("nothing was run; `toolcrib list` shows the names of the tools{nearest}");
+    Err(Advice::new(one_line(&message), hint).into())
 }
 
 /// Returns the folder of a denial; `*` means every folder.

@@ -2,26 +2,32 @@
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcrib::tool::Trust;
 use toolcrib::{Builder, Runtime};
 
+use crate::config;
+use crate::instructions;
 use crate::render;
-use crate::trust::{Item, TrustRecords, Trusted, is_missed, summary};
+use crate::trust::{Item, Subject, TrustRecords, Trusted, is_missed, summary};
 
 use super::{PERMISSIONS, state_folder};
 
 /// File of the records in the state directory.
 const RECORDS: &str = "trusted.json";
 
+/// Prefix of a digest, and its number of hexadecimal digits.
+const PREFIX: &str = "sha256:";
+const DIGITS: usize = 64;
+
 /// Trusted content.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct TrustOptions {
     /// Grant everything that the source or settings file with this digest requests; `toolcrib trust PATH` shows requests
     /// and the digest, which is not that of a bundle; repeatable
-    #[arg(long = "trust", value_name = "DIGEST", value_delimiter = ',', help_heading = PERMISSIONS)]
+    #[arg(long = "trust", value_name = "DIGEST", value_delimiter = ',', value_parser = digest, help_heading = PERMISSIONS)]
     digests: Vec<String>,
 }
 
@@ -38,6 +44,21 @@ impl TrustOptions {
     /// The records cannot be read.
     pub(crate) fn trusted(&self) -> anyhow::Result<Trusted> {
         Trusted::read(&self.digests, Self::records().as_ref())
+    }
+
+    /// Warns about each digest that no source, no settings file and no instructions have.
+    pub(super) fn warn_about_unused(&self, sources: &[PathBuf]) {
+        if self.digests.is_empty() {
+            return;
+        }
+        let files = config::default_file().into_iter().chain(instructions::default_file());
+        let paths = sources.iter().cloned().chain(files);
+        let known: Vec<String> = paths.filter_map(|path| Some(Subject::read(&path).ok()?.digest)).collect();
+        for digest in self.digests.iter().filter(|digest| !known.contains(digest)) {
+            render::warning(&format!(
+                "`--trust={digest}`: no source and no settings file here has this digest, so it trusts nothing"
+            ));
+        }
     }
 
     /// Passes the trusted content to a builder. `called` is the one tool that is called.
@@ -59,9 +80,6 @@ impl TrustOptions {
     pub(super) fn hint(&self, runtime: &Runtime, tool: Option<&str>, withheld: impl Fn(&Path) -> bool) {
         let trusted = LazyCell::new(|| self.trusted().unwrap_or_default());
         let pending: Vec<_> = runtime.untrusted().collect();
-        // A digest that is that of no source is a mistake.
-        let has_wrong_digest =
-            !self.digests.is_empty() && !runtime.tools().any(|tool| tool.origin.trust == Trust::Reviewed);
         for source in untrusted_sources(runtime, tool) {
             let requests =
                 pending.iter().filter(|pending| pending.path == *source).flat_map(|pending| &pending.requests);
@@ -73,16 +91,12 @@ impl TrustOptions {
             let misses_some = of_tools.values().any(|requests| is_missed(requests, tool.is_some()));
             let requests: Vec<&str> = of_tools.into_values().flatten().collect();
             let withheld = withheld(&source);
-            if !has_changed && !misses_some && !withheld && !has_wrong_digest {
+            if !has_changed && !misses_some && !withheld {
                 continue;
             }
             let path = render::one_line(&render::from_here(&source).to_string_lossy());
             let word = render::shell_path(&source);
-            let reason = match (has_changed, has_wrong_digest) {
-                (true, _) => "has changed since it was trusted",
-                (false, true) => "is not trusted, and its digest is none of `--trust`",
-                (false, false) => "is not trusted",
-            };
+            let reason = if has_changed { "has changed since it was trusted" } else { "is not trusted" };
             let pending =
                 format!("nothing is granted that only its trust grants ({})", summary(requests.iter().copied()));
             let effects = [
@@ -93,6 +107,17 @@ impl TrustOptions {
             let effects =
                 if effects.is_empty() { "its statements do not count".to_owned() } else { effects.join(", and ") };
             render::hint(&format!("`{path}` {reason}, so {effects}; review it with `toolcrib trust {word}`"));
+        }
+    }
+}
+
+/// Parses a digest; its prefix may be missing.
+fn digest(text: &str) -> Result<String, String> {
+    let hex = text.strip_prefix(PREFIX).unwrap_or(text).to_lowercase();
+    match hex.len() == DIGITS && hex.chars().all(|c| c.is_ascii_hexdigit()) {
+        true => Ok(format!("{PREFIX}{hex}")),
+        false => {
+            Err(format!("a digest is `{PREFIX}` and {DIGITS} hexadecimal digits, as `toolcrib trust PATH` shows it"))
         }
     }
 }

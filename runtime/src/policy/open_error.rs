@@ -31,7 +31,9 @@ impl OpenError {
     /// Returns the reason for a message.
     pub(super) fn reason(self) -> String {
         match self {
-            Self::System(error) if error.kind() == io::ErrorKind::NotADirectory => "not a folder".to_owned(),
+            Self::System(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                "neither a folder nor a regular file".to_owned()
+            }
             Self::System(error) if error.kind() == io::ErrorKind::NotFound => {
                 "the folder does not exist; create it, or name another folder".to_owned()
             }

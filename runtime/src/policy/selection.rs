@@ -21,6 +21,11 @@ pub enum ToolSelection {
 }
 
 impl ToolSelection {
+    /// Returns `true` if a denial for this selection is for a tool.
+    pub fn selects(&self, tool: &Tool) -> bool {
+        self.resolve().denies(tool)
+    }
+
     /// Finds the source of the selection, so that each tool is compared with it.
     pub(super) fn resolve(&self) -> ResolvedSelection {
         match self {
