@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use anyhow::{Context, ensure};
+use serde_json::Value;
 use toolcrib::cache::{Cache, HeldFile};
 use toolcrib_bundle::{MAX_BLOB_SIZE, open_bytes};
 
@@ -18,6 +19,9 @@ use crate::render::Advice;
 pub(crate) const NAME: &str = "builtin";
 /// Source of the built-in tools in tables.
 pub(crate) const LABEL: &str = "built in";
+
+/// Manifest of the tools in the bundle.
+const MANIFEST: &str = "tools.json";
 
 /// Tar file of the bundle; empty in a build without the shipped tools.
 static BUNDLE: &[u8] = include_bytes!(env!("TOOLCRIB_BUILTIN"));
@@ -120,6 +124,16 @@ pub(crate) fn files() -> anyhow::Result<Vec<BuiltinFile>> {
         paths.into_iter().map(file).collect()
     };
     read().context("this program is damaged: its built-in tools cannot be read")
+}
+
+/// Returns the names of the built-in tools that have one of these names, or one that differs in case and separators alone.
+pub(crate) fn names_like<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let plain = |name: &str| name.to_lowercase().replace(['-', '.', ' '], "_");
+    let names: Vec<String> = names.map(plain).collect();
+    let manifest = files().ok().and_then(|files| files.into_iter().find(|file| file.path == MANIFEST));
+    let manifest: Value = manifest.and_then(|file| serde_json::from_slice(&file.bytes).ok()).unwrap_or_default();
+    let own = manifest["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str());
+    own.filter(|own| names.contains(&plain(own))).map(str::to_owned).collect()
 }
 
 fn require() -> anyhow::Result<()> {

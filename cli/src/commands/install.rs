@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use toolcrib::policy::canonical;
+use toolcrib_registry::Reference;
 
 use crate::install::{BundleSource, LOCK_FILE, LockFile, Operation};
 use crate::options::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
@@ -72,7 +73,10 @@ fn order(source: &str, name: Option<String>, place: &LockFile) -> anyhow::Result
     // A path is stored relative to the real folder of the lock.
     let source = match BundleSource::named(source, &here)? {
         BundleSource::File(_) => BundleSource::File(canonical(path).map_err(|error| {
-            let hint = "name a bundle file, or a reference such as `oci://registry.example/acme/weather:1`";
+            let hint = match source.parse::<Reference>() {
+                Ok(_) => format!("a reference needs a tag or a digest: `{source}:1.0.0`"),
+                Err(_) => "name a bundle file, or a reference such as `registry.example/acme/weather:1`".to_owned(),
+            };
             anyhow::Error::from(error).context(Advice::new(format!("cannot read the bundle `{source}`"), hint))
         })?),
         registry => registry,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::install::{BundleSource, FetchedRelease, LockFile, LockedBundle, fetch, newest};
+use crate::install::{BundleSource, FetchedRelease, LockFile, LockedBundle, Newest, fetch, newest};
 use crate::options::{PlaceOptions, ReleaseOptions, installer, no_home};
 use crate::render::{self, one_line};
 
@@ -47,13 +47,15 @@ struct Present {
     source: String,
     version: Option<String>,
     digest: String,
+    /// Reason why newer versions are not known.
+    problem: Option<String>,
 }
 
 /// Gets the present release of a bundle.
 async fn present(bundle: &LockedBundle, place: &LockFile, options: &ReleaseOptions) -> anyhow::Result<Present> {
-    let source = newest(BundleSource::parse(&bundle.source, place.folder())?, options).await;
+    let Newest { source, problem } = newest(BundleSource::parse(&bundle.source, place.folder())?, options).await;
     let FetchedRelease { release, .. } = fetch(&source, options).await?;
-    Ok(Present { source: source.text(place.folder()), version: release.version, digest: release.digest })
+    Ok(Present { source: source.text(place.folder()), version: release.version, digest: release.digest, problem })
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -66,7 +68,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         all.push(Found { bundle, present: present.map_err(|error| render::message(&error)) });
     }
-    let is_complete = all.iter().all(|found| found.present.is_ok());
+    let is_complete = all.iter().all(|found| found.problem().is_none());
     if args.json {
         render::print_json(&all.iter().map(Found::json).collect::<Value>().to_string())?;
     } else {
@@ -78,15 +80,23 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             some => render::print(&render::table(HEADINGS, some.iter().map(|found| found.row())))?,
         }
     }
-    for Found { bundle, present } in &all {
-        if let Err(reason) = present {
-            render::warning(&format!("bundle `{}`: {reason}", bundle.name));
+    for found in &all {
+        if let Some(reason) = found.problem() {
+            render::warning(&format!("bundle `{}`: {reason}", found.bundle.name));
         }
     }
     Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl Found {
+    /// Returns the reason why newer releases are not known, or the present one.
+    fn problem(&self) -> Option<&str> {
+        match &self.present {
+            Ok(present) => present.problem.as_deref(),
+            Err(reason) => Some(reason),
+        }
+    }
+
     fn is_outdated(&self) -> bool {
         self.present.as_ref().is_ok_and(|present| present.digest != self.bundle.digest)
     }
@@ -101,11 +111,11 @@ impl Found {
 
     fn json(&self) -> Value {
         let LockedBundle { name, source, version, digest, .. } = &self.bundle;
-        let (present, problem) = match &self.present {
-            Ok(Present { source, version, digest }) => {
-                (json!({ "source": source, "version": version, "digest": digest }), None)
+        let present = match &self.present {
+            Ok(Present { source, version, digest, .. }) => {
+                json!({ "source": source, "version": version, "digest": digest })
             }
-            Err(reason) => (Value::Null, Some(reason)),
+            Err(_) => Value::Null,
         };
         json!({
             "name": name,
@@ -113,7 +123,7 @@ impl Found {
             "installed": { "version": version, "digest": digest },
             "present": present,
             "outdated": self.is_outdated(),
-            "problem": problem,
+            "problem": self.problem(),
         })
     }
 }

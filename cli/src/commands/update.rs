@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::install::{BundleSource, LockFile, LockedBundle, Operation, newest};
+use crate::install::{BundleSource, LockFile, LockedBundle, Newest, Operation, newest};
 use crate::options::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
 use crate::render::{self, Advice};
 use crate::suggestion;
@@ -53,14 +53,19 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if bundles.is_empty() && !args.agreement.json {
         render::aside(NO_BUNDLES);
     }
-    let mut orders = Vec::with_capacity(bundles.len());
+    let (mut orders, mut is_complete) = (Vec::with_capacity(bundles.len()), true);
     for bundle in bundles {
         let locked = BundleSource::parse(&bundle.source, place.folder())?;
-        let source = newest(locked.clone(), &args.releases).await;
+        let Newest { source, problem } = newest(locked.clone(), &args.releases).await;
+        if let Some(problem) = problem {
+            render::warning(&problem);
+            is_complete = false;
+        }
         let text = if source == locked { bundle.source } else { source.text(place.folder()) };
         orders.push(Order { operation: Operation::Update, source, text, name: Some(bundle.name), is_frozen: false });
     }
-    procedure.perform_all(&orders, "updated").await
+    let code = procedure.perform_all(&orders, "updated").await?;
+    Ok(if is_complete { code } else { ExitCode::FAILURE })
 }
 
 /// Message of a lock without bundles.

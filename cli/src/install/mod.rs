@@ -28,7 +28,7 @@ pub(crate) use difference::lines as difference;
 pub(crate) use lock::{LockedBundle, signer_name};
 pub(crate) use lock_file::{LOCK_FILE, LockFile};
 pub(crate) use lock_reader::name;
-pub(crate) use newest::newest;
+pub(crate) use newest::{Newest, newest};
 pub(crate) use records::{InstallRecords, Installation, installation};
 pub(crate) use refusal::{Code, Refusal};
 pub(crate) use release::{Release, ReleasedTool};

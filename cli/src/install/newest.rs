@@ -10,34 +10,40 @@ use crate::render;
 use super::source::BundleSource;
 use super::version;
 
+/// Newest version of a source.
+pub(crate) struct Newest {
+    pub(crate) source: BundleSource,
+    /// Reason why only the version of the tag itself is known, if its registry does not list the others.
+    pub(crate) problem: Option<String>,
+}
+
 /// Returns the source of the newest version: a reference whose tag is a version and that has no digest leads to the highest tag of
-/// its repository. Every other source is its own newest one, and so is, with a warning, one whose registry does not list its tags.
-/// What else is wrong with a source is found when it is fetched.
-pub(crate) async fn newest(source: BundleSource, options: &ReleaseOptions) -> BundleSource {
+/// its repository. Every other source is its own newest one. What else is wrong with a source is found when it is fetched.
+pub(crate) async fn newest(source: BundleSource, options: &ReleaseOptions) -> Newest {
     let tag = match &source {
         BundleSource::Registry(reference) => newest_tag(reference, options).await,
-        BundleSource::File(_) => None,
+        BundleSource::File(_) => Ok(None),
     };
-    tag.map_or(source, |reference| BundleSource::Registry(Box::new(reference)))
+    match tag {
+        Ok(Some(reference)) => Newest { source: BundleSource::Registry(Box::new(reference)), problem: None },
+        Ok(None) => Newest { source, problem: None },
+        Err(problem) => Newest { source, problem: Some(problem) },
+    }
 }
 
 /// Returns the reference with a higher version in place of its tag, if there is one.
-async fn newest_tag(reference: &Reference, options: &ReleaseOptions) -> Option<Reference> {
-    let present = reference.tag().map(|tag| tag.as_str()).filter(|tag| version::is_fixed(tag))?;
-    if reference.digest().is_some() || options.registries.offline {
-        return None;
-    }
+async fn newest_tag(reference: &Reference, options: &ReleaseOptions) -> Result<Option<Reference>, String> {
+    let present = reference.tag().map(|tag| tag.as_str()).filter(|tag| version::is_fixed(tag));
+    let is_open = reference.digest().is_none() && !options.registries.offline;
+    let Some(present) = present.filter(|_| is_open) else { return Ok(None) };
     let repository = reference.repository();
-    let client = options.registries.connection.client(&[repository.registry()]).ok()?;
-    let tags = match progress::during("asking the registry", client.tags(repository)).await {
-        Ok(tags) => tags,
-        Err(error) => {
-            let doing = format!("list the versions of `{reference}`");
-            let reason = render::message(&registries::failed(error, &doing, repository.registry()));
-            render::warning(&format!("{reason}; only this version is looked at"));
-            return None;
-        }
-    };
-    let newest = version::newest(present, tags.iter().map(|tag| tag.as_str()))?;
-    format!("{}{}/{}:{newest}", registries::SCHEME, repository.registry(), repository.path()).parse().ok()
+    let Ok(client) = options.registries.connection.client(&[repository.registry()]) else { return Ok(None) };
+    let tags = progress::during("asking the registry", client.tags(repository)).await.map_err(|error| {
+        let doing = format!("list the versions of `{reference}`");
+        let reason = render::message(&registries::failed(error, &doing, repository.registry()));
+        format!("{reason}; newer versions are not known")
+    })?;
+    let newest = version::newest(present, tags.iter().map(|tag| tag.as_str()));
+    let with_tag = |tag| format!("{}{}/{}:{tag}", registries::SCHEME, repository.registry(), repository.path()).parse();
+    Ok(newest.and_then(|tag| with_tag(tag).ok()))
 }

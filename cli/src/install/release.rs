@@ -16,6 +16,8 @@ use super::facts;
 use super::lock::{LockedBundle, LockedTool};
 use super::source::BundleSource;
 
+/// Version of a bundle that was packed without one.
+const UNVERSIONED: &str = "0.0.0";
 /// Maximum number of requests of all tools of a bundle together.
 const MAX_REQUESTS: usize = 16_384;
 
@@ -68,7 +70,9 @@ impl Release {
         bundle.verify().with_context(invalid)?;
         let metadata = bundle.metadata();
         let name = metadata.map_or_else(|| source.name(), |metadata| metadata.name.clone());
-        let version = metadata.map(|metadata| metadata.version.clone()).or_else(|| source.tag());
+        let stated = metadata.map(|metadata| metadata.version.clone());
+        // A bundle that was packed without a version has this one.
+        let version = stated.clone().filter(|version| version != UNVERSIONED).or_else(|| source.tag()).or(stated);
         let digest = bundle.digest().to_string();
         let (tools, review) = content(file).with_context(invalid)?;
         let requests: usize = tools.iter().map(|tool| tool.requests.len()).sum();

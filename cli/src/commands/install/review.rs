@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use crate::builtin;
 use crate::install::{Case, Change, LockedBundle, Release, ReleasedTool, Verdict, difference, signer_name};
 use crate::render::{one_line, shortened};
 use crate::trust::ranked;
@@ -64,6 +65,9 @@ impl Review<'_> {
         line(&format!("{}{version} {heading}.", one_line(name)));
         line("");
         line(&format!("  source  {}", one_line(source)));
+        if self.release.name != *name {
+            line(&format!("  bundle  it calls itself {}", one_line(&self.release.name)));
+        }
         line(&format!("  digest  {digest}"));
         line(&match signers.as_slice() {
             [] => "  signer  none that is verified".to_owned(),
@@ -116,6 +120,7 @@ impl Review<'_> {
         let heading = match (self.undecided.is_empty() && ceilings.is_empty(), self.verdict.is_new) {
             (true, true) => "\nIt asks for no permissions.",
             (true, false) => return lines,
+            (false, true) if self.undecided.is_empty() => "\nWhere a flag of yours allows it, it can:",
             (false, false) if self.verdict.changes.iter().any(Change::is_new_capability) => "\nNew: it asks to",
             (false, _) => "\nIt asks to:",
         };
@@ -130,6 +135,9 @@ impl Review<'_> {
                 None => "a script, which has no imports".to_owned(),
             };
             lines.push(format!("      {request}: {}; {proof}", names(&tools), request = one_line(request)));
+        }
+        if !ceilings.is_empty() && !self.undecided.is_empty() {
+            lines.push("\nWhere a flag of yours allows it, it can also:".to_owned());
         }
         for (phrase, tools) in ceilings {
             lines.push(format!("  {phrase}"));
@@ -160,6 +168,10 @@ impl Review<'_> {
         }));
         if let Some(more @ 1..) = tools.len().checked_sub(MAX_TOOLS) {
             lines.push(format!("  … and {more} more"));
+        }
+        let replaced = builtin::names_like(tools.iter().map(|tool| tool.name.as_str()));
+        if !replaced.is_empty() {
+            lines.push(format!("\nIn a folder without a project, they replace the built-in {}.", names(&replaced)));
         }
         lines
     }
