@@ -77,6 +77,7 @@ impl Builder {
         };
         let grant = Grant::new(tool, allowed, &self.environment)?;
         refuse_reserved(&grant, reserved)?;
+        let only_reads = tool.interface.safety.is_read_only.value;
         if grant.is_read_only() {
             tool.interface.infer_read_only();
         }
@@ -88,7 +89,7 @@ impl Builder {
         let disabled = self.disabled(tool, &grant);
         let slots = (self.concurrency as usize).div_ceil(2);
         let mut ready = PreparedTool::new(input, grant, limits, slots);
-        (ready.disabled, ready.deferred, ready.masks) = (disabled, deferred, masks);
+        (ready.disabled, ready.deferred, ready.masks, ready.only_reads) = (disabled, deferred, masks, only_reads);
         Ok(ready)
     }
 

@@ -69,6 +69,8 @@ pub(crate) struct PreparedTool {
     pub(crate) disabled: Option<(Decision, String)>,
     /// `true` if a model has to search for the tool first.
     pub(crate) deferred: bool,
+    /// `true` if the tool only reads, whatever is granted to it: by its definition, or by the imports of its program.
+    pub(crate) only_reads: bool,
     /// Masks of its answers.
     pub(crate) masks: Redactions,
     /// Permits for concurrent calls of the tool.
@@ -117,6 +119,7 @@ impl PreparedTool {
             limits,
             disabled: None,
             deferred: false,
+            only_reads: false,
             masks: Redactions::default(),
             permits,
             asides: Semaphore::new(MAX_ASIDE),

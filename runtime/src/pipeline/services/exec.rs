@@ -118,10 +118,9 @@ impl CallServices {
             let why = "its tool has a denial of its own, which does not apply to this script";
             return Err(self.refused(denied(None), &format!("`{shown}`: {why}")));
         }
-        let only_reads = entry.tool.interface.safety.is_read_only.value;
         let grant = self
             .grant
-            .for_program(how.folder.as_deref(), only_reads)
+            .for_program(how.folder.as_deref(), entry.prepared.only_reads)
             .inspect_err(|_| self.usage.refused(denied(None)))?;
         let code = self.pipeline.programs.program(entry).await.map_err(|fault| ToolError::of_fault(&fault).message)?;
         let left = script.deadline.saturating_duration_since(Instant::now());

@@ -26,15 +26,17 @@ fn plain_float(wide: f64) -> String {
     if wide == 0.0 { "0".to_owned() } else { format!("{wide}") }
 }
 
-/// Returns `true` if a permission for this pattern applies to a number. One that may have been rounded when it was read is no
-/// certain match.
+/// Returns `true` if a permission for this pattern applies to a number: as it is written after it was read, so that a whole number
+/// and one with a fraction, which may have been rounded, differ. Larger numbers that may have been rounded need a pattern for
+/// everything.
 pub(super) fn allows_number(pattern: &Glob, number: &Number) -> bool {
-    let is_exact = number.as_f64().is_some_and(|wide| wide.abs() < EXACT) || !number.is_f64();
+    let is_exact = !number.is_f64() || number.as_f64().is_some_and(|wide| wide.abs() < EXACT);
     let is_literal = || {
         let literal = serde_json::from_str::<Number>(pattern.as_str()).ok();
-        literal.is_some_and(|literal| plain(&literal) == plain(number))
+        let is_same = |literal: &Number| number.is_f64() == literal.is_f64() && plain(literal) == plain(number);
+        literal.is_some_and(|literal| is_same(&literal))
     };
-    pattern.is_everything() || is_exact && (pattern.is_match(&plain(number)) || is_literal())
+    pattern.is_everything() || is_exact && (pattern.is_match(&number.to_string()) || is_literal())
 }
 
 /// Returns `true` if a pattern is an array or object of JSON with the meaning of a canonical text, or a pattern for it.
@@ -178,9 +180,14 @@ mod tests {
             ("t(v=1.10)", r#"{"v":"1.10"}"#, true),
             ("t(v=1.10)", r#"{"v":"1.1"}"#, false),
             ("t(v=1.10)", r#"{"v":1.1}"#, true),
+            ("t(v=1.5)", r#"{"v":1.5}"#, true),
+            ("t(v=10)", r#"{"v":9.99999999999999999999}"#, false),
+            ("t(v=10)", r#"{"v":10}"#, true),
+            ("t(v=10.0)", r#"{"v":10}"#, false),
             ("t(v=2.0)", r#"{"v":"2"}"#, false),
             ("t(v=1e3)", r#"{"v":"1000"}"#, false),
-            ("t(v=1e3)", r#"{"v":1000}"#, true),
+            ("t(v=1e3)", r#"{"v":1000}"#, false),
+            ("t(v=1e3)", r#"{"v":1000.0}"#, true),
             ("t(v=123456789012345678901234567890)", r#"{"v":123456789012345678901234567891}"#, false),
             ("t(v=9007199254740993)", r#"{"v":9007199254740993}"#, true),
             ("t(v=9007199254740993)", r#"{"v":9007199254740993.0}"#, false),
