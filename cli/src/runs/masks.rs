@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn as_much_is_held_back_as_the_longest_mask_needs() {
         let long = "canary ".repeat(10);
-        let text = format!("{} {long}. {}", "x ".repeat(200), "y ".repeat(1_400));
+        let text = format!("{} {long}. {}", "x ".repeat(200), "y ".repeat(2_800));
         let mut redactions = Redactions::default();
         redactions.add_literal([long.trim_end().to_owned()]);
         let masks = RunMasks::new(redactions.clone(), Some(long.len()));
