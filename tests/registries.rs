@@ -36,10 +36,10 @@ fn json(crib: &Crib, args: &[&str]) -> Value {
 
 /// Writes a bundle with one tool and this many further bytes, and returns its file and digest.
 fn bundle(folder: &Path, bytes: usize) -> (PathBuf, String) {
-    let manifest = br#"{"tools":[{"name":"echo","command":["./echo"]}]}"#;
+    let manifest = br#"{"tools":[{"name":"echo","command":["./tools/bin/echo"]}]}"#;
     let mut builder = BundleBuilder::new(Metadata::new("acme/echo", "1.2.0+build")).unwrap();
     builder.add_bytes("tools.json", MediaType::TOOLS_JSON, manifest).unwrap();
-    builder.add_bytes("echo.wasm", MediaType::WASM, fs::read(guest("echo")).unwrap()).unwrap();
+    builder.add_bytes("tools/bin/echo.wasm", MediaType::WASM, fs::read(guest("echo")).unwrap()).unwrap();
     let data: String = (0..bytes / 8).map(|number| format!("{number:07}\n")).collect();
     builder.add_bytes("data.txt", MediaType::TEXT, data).unwrap();
     builder.add_tool(BundledTool::new("echo", "tools.json".parse().unwrap()));

@@ -9,7 +9,7 @@ use crate::crib::{Crib, guest};
 use crate::screen::Page;
 
 use super::server::Registry;
-use super::{cached, json, opened, published, run};
+use super::{bundle, cached, json, opened, published, run};
 
 #[test]
 fn a_bundle_that_was_pushed_is_pulled_byte_for_byte() {
@@ -154,4 +154,33 @@ fn proxies_of_the_environment_are_not_used() {
         command.env(name, "http://127.0.0.1:9");
     }
     assert_eq!(crate::crib::Ran::from(command.output().unwrap()).code, Some(0));
+}
+
+#[test]
+fn what_settings_allow_reaches_no_tag_that_moved_after_its_trust() {
+    let page = Page::new();
+    let (mut crib, registry, _) = published(1000);
+    crib.trusts = false;
+    let reference = registry.reference("echo:1");
+    let settings = format!("[sources]\ntools = [\"{reference}\"]\n\n[allow]\nread = [\"work\"]\n");
+    fs::write(crib.path("toolcrib.toml"), settings).unwrap();
+    let trust = |source: &str| {
+        let reviewed: serde_json::Value =
+            serde_json::from_str(&run(&crib, &["trust", source, "--json"]).stdout).unwrap();
+        let ran = run(&crib, &["trust", source, &format!("--trust={}", reviewed["digest"].as_str().unwrap())]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    };
+    let granted = |flags: &[&str]| json(&crib, &[&["list"], flags].concat())[0]["granted"].as_array().unwrap().len();
+    trust("toolcrib.toml");
+    assert_eq!(granted(&[]), 0, "nobody trusts the bundle");
+    trust(&reference);
+    assert_eq!(granted(&[]), 1);
+    let (path, _) = bundle(crib.dir.path(), 2000);
+    json(&crib, &["push", path.to_str().unwrap(), &reference]);
+    assert_eq!(granted(&[]), 0, "the tag moved");
+    page.show(&run(&crib, &["list"]));
+    assert_eq!(granted(&["--allow-read=work"]), 1, "a flag is for this command");
+    trust(&reference);
+    assert_eq!(granted(&[]), 1);
+    page.matches("registry/moved");
 }
