@@ -114,7 +114,11 @@ fn arguments() -> Arc<str> {
 /// Returns the program that is called, which lies beside the folder of this one.
 fn echo() -> PathBuf {
     let bench = std::env::current_exe().expect("a path");
-    bench.ancestors().nth(3).expect("it lies three folders down").join("guests/wasm32-wasip2/guest/echo.wasm")
+    let target = bench.ancestors().nth(3).expect("it lies three folders down");
+    let echo = target.join("guests/wasm32-wasip2/guest/echo.wasm");
+    let hint = "`cargo build --release -p toolcrib-test-programs` compiles it";
+    assert!(echo.is_file(), "no program `{}`: {hint}", echo.display());
+    echo
 }
 
 /// Creates a runtime in which this many calls may wait.
