@@ -97,7 +97,7 @@ fn outcomes(results: &[ToolResult]) -> Vec<(&str, Outcome)> {
 fn reads_run_together_and_a_write_alone_and_in_order() {
     let (crib, diary) = (crib(), Arc::<Diary>::default());
     let runtime = runtime(&crib, &diary, |builder| builder);
-    let results = run(&runtime, &["r1:400", "r2:300", "w:50", "r3:20", "r4:10"]);
+    let results = run(&runtime, &["r1:1600", "r2:800", "w:50", "r3:20", "r4:10"]);
     let ids: Vec<_> = results.iter().map(|result| result.call_id.as_str()).collect();
     assert_eq!(ids, ["r1", "r2", "w", "r3", "r4"], "results come in the order of the calls");
     let place = |line: &str| diary.place(line);
@@ -106,7 +106,7 @@ fn reads_run_together_and_a_write_alone_and_in_order() {
     assert!(place("r1 ends") < place("w starts"), "the write waits for the reads before it");
     assert!(place("w ends") < place("r3 starts").min(place("r4 starts")), "the reads after it wait for the write");
     let waited = results[2].receipt.waited_ms;
-    assert!(waited >= 300.0, "what it waited is in its receipt: {waited}");
+    assert!(waited >= 800.0, "what it waited is in its receipt: {waited}");
 }
 
 #[test]
@@ -214,15 +214,29 @@ fn a_full_queue_refuses_instead_of_waiting() {
     let (crib, diary) = (crib(), Arc::<Diary>::default());
     let scheduler = Scheduler { queue: 1, ..Scheduler::default() };
     let runtime = runtime(&crib, &diary, |builder| builder.scheduler(scheduler).concurrency(1));
-    let results = run(&runtime, &["r1:2500", "r2:1", "r3:1", "r4:1"]);
-    let busy = results.iter().filter(|result| result.receipt.outcome == Outcome::Busy).count();
-    assert_eq!(busy, 2, "one runs and one waits: {:?}", outcomes(&results));
+    let results = block_on(async {
+        let mut step = runtime.session().step(calls(&["r1:15000", "r2:15000", "r3:15000", "r4:15000"]));
+        let is_busy = |record: &serde_json::Value| record["outcome"] == "busy";
+        while crib.records().iter().filter(|record| is_busy(record)).count() < 2 {
+            assert!(!diary.lines().iter().any(|line| line.ends_with("ends")), "{:?}", diary.lines());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        step.interrupt();
+        results(&mut step).await
+    });
+    let with = |outcome| results.iter().filter(|result| result.receipt.outcome == outcome).count();
+    assert_eq!(
+        (with(Outcome::Busy), with(Outcome::Cancelled)),
+        (2, 2),
+        "one ran and one waited: {:?}",
+        outcomes(&results)
+    );
 }
 
 #[test]
 fn the_calls_of_a_step_share_its_time_and_its_output() {
     let (crib, diary) = (crib(), Arc::<Diary>::default());
-    let scheduler = Scheduler { time: Some(Duration::from_millis(300)), ..Scheduler::default() };
+    let scheduler = Scheduler { time: Some(Duration::from_secs(1)), ..Scheduler::default() };
     let shared = runtime(&crib, &diary, |builder| builder.scheduler(scheduler));
     let results = run(&shared, &["w1:15000", "w2:1"]);
     assert_eq!(outcomes(&results), [("w1", Outcome::Deadline), ("w2", Outcome::Deadline)]);
