@@ -153,7 +153,7 @@ pub(super) fn option_of(permission: &Permission) -> &'static str {
     }
 }
 
-/// Refuses a denial for tools of which none is loaded: it would deny nothing.
+/// Refuses a denial for tools that are not loaded: it would deny nothing.
 ///
 /// # Errors
 ///
@@ -170,7 +170,7 @@ pub(super) fn refuse_unmatched(denial: &Permission, runtime: &Runtime) -> anyhow
         _ => None,
     };
     let nearest = nearest.map(|name| format!("; did you mean `{}`?", one_line(name))).unwrap_or_default();
-    let message = format!("`{selection}…`: a denial for tools of which none is loaded denies nothing");
+    let message = format!("`{selection}…`: no such tool is loaded, so this denial denies nothing");
     let hint = format!("nothing was run; `toolcrib list` shows the names of the tools{nearest}");
     Err(Advice::new(one_line(&message), hint).into())
 }

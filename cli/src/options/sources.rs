@@ -106,8 +106,8 @@ impl Sources {
         permission.limited_to(ToolSelection::Trusted(named))
     }
 
-    /// Returns the permissions by which settings files allow hooks of all sources, for each source that was trusted before: where it
-    /// has changed since, its hooks are an error instead of guards that are left out.
+    /// Returns the permissions by which settings files allow hooks of all sources, for each source that was trusted before. The
+    /// hooks of a source that has changed since are then an error, so that no guard is left out.
     pub(super) fn guards(&self) -> anyhow::Result<Vec<Permission>> {
         let allows_all = |permission: Permission| *permission.unlimited() == Permission::Hooks(None);
         if !is_lasting(option_of(&Permission::Hooks(None))) || !self.permissions.allowed().any(allows_all) {

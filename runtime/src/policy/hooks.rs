@@ -13,7 +13,7 @@ use super::{Permission, Policy, ToolSelection};
 /// Sources with hooks that may handle more than the tools of their own source.
 #[derive(Debug, Default)]
 pub(crate) struct HookAccess {
-    /// Sources, each with the hooks of it to which the permission is limited.
+    /// Sources, each with a selection of its hooks if the permission is limited.
     allowed: Vec<(Selection, Option<ResolvedSelection>)>,
     denied: Vec<Selection>,
     /// Sources of all tools, each once.

@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(sensitive.mask(&value), json!({"token": "***", "log": "*** at ***, ***, ***, abc", "n": "***"}));
         assert!(!format!("{sensitive:?}").contains("hunter22"));
         let named = json!({"m": {"hunter22": 1, "inner-1": {"changed-2": 2}}});
-        assert_eq!(sensitive.mask(&named), json!({"m": {"***": {"***": 2}}}), "names of members, of which one stays");
+        assert_eq!(sensitive.mask(&named), json!({"m": {"***": {"***": 2}}}), "names of members; a short name stays");
         assert!(SensitiveArguments::default().is_empty());
         assert_eq!(SensitiveArguments::default().mask(&value), value);
     }
