@@ -84,6 +84,7 @@ fn a_model_calls_three_languages_in_one_step() {
         crib.install(&path, name);
         tools.push(json!({"name": name, "command": [format!("./tools/bin/{name}"), function]}));
     }
+    tools.push(json!({"name": "count", "command": ["./tools/bin/python", "count"]}));
     crib.install(&guest("typed"), "rust");
     tools.push(json!({"name": "rust", "command": ["./tools/bin/rust", "add"], "description": "Add."}));
     crib.manifest(&json!({ "tools": tools }));
@@ -102,6 +103,7 @@ fn a_model_calls_three_languages_in_one_step() {
     }
     assert_eq!(crib.records().iter().filter(|record| record["outcome"] == "ok").count(), 3);
     // The interpreter looks for folders at each start, and the error is about something else.
-    let failed = crib.run(&["call", "python", r#"{"text":"","limit":1}"#]);
-    assert!(failed.code == Some(1) && !failed.stderr.contains("--allow-read"), "{failed:?}");
+    let failed = crib.run(&["call", "count", r#"{"text":"","options":{"letters":"lowered"}}"#]);
+    assert!(failed.code == Some(1) && failed.stdout.contains("no-words"), "{failed:?}");
+    assert!(!failed.stderr.contains("--allow-read"), "{failed:?}");
 }
