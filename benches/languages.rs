@@ -1,7 +1,7 @@
 //! Cost of a typed component in each language: its preparation anew and from the cache, and a call of the same
 //! function, in one run. The floor is the same function in a component in Rust. Two plain programs that read and print
 //! JSON are measured with them: one of a few instructions and one in Go, both core modules. Components that
-//! `examples/build` has not built are left out.
+//! `guest-sdk/examples/build` has not built are left out.
 
 #![allow(missing_docs, reason = "criterion's macros make items of their own")]
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
@@ -50,7 +50,7 @@ fn components(folder: &Path) -> Vec<(&'static str, PathBuf, &'static str, String
         let path = target().join(format!("examples/words_{language}.wasm"));
         match path.exists() {
             true => all.push((language, path, "most_frequent", format!("{{\"text\":{text},\"limit\":5}}"))),
-            false => println!("left out: {language}, which `examples/build` has not built"),
+            false => println!("left out: {language}, which `guest-sdk/examples/build` has not built"),
         }
     }
     let echo = folder.join("echo.wasm");

@@ -10,7 +10,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use tempfile::TempDir;
 use toolcrib::{Audit, Runtime, ToolCall};
 
-static INTERPRETER: &[u8] = include_bytes!(env!("TOOLCRIB_INTERPRETER"));
+static INTERPRETER: &[u8] = toolcrib_embedded::INTERPRETER;
 
 /// Ten lines with the work of typical small scripts: read arguments, iterate over a list, build a text.
 const TEN_LINES: &str = r#"---

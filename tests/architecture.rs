@@ -217,7 +217,7 @@ fn a_store_is_made_in_one_place() {
 
 #[test]
 fn every_file_says_what_it_is_and_stays_short() {
-    for folder in ["runtime", "distribution", "cli", "guest-sdk", "tools", "tests", "benches"] {
+    for folder in ["runtime", "cli", "guest-sdk", "tools", "tests", "benches"] {
         for (path, text) in rust_files(&root().join(folder)) {
             assert!(text.starts_with("//!"), "{} does not open with `//!`", path.display());
             let lines = text.lines().count();

@@ -1,61 +1,12 @@
 //! The program `toolcrib`: parses the command line, runs the command and reports its result. Exit codes: 0 success,
 //! 1 failure, 2 usage error, 3 not verified, 4 stopped at a budget, 130 interrupted, 129 or 143 terminated. It uses only the library's public types.
 
-mod agent;
 mod allocator;
-mod audit_facts;
-mod build_folder;
-mod builtin;
-mod calls;
-mod cargo_messages;
-mod changes;
-mod chat;
 mod commands;
-mod compiler;
-mod component;
-mod config;
-mod console;
-mod door;
-mod event_stream;
-mod failure_place;
-mod file_version;
 mod help;
-mod http;
-mod http_server;
-mod input;
-mod install;
-mod instructions;
-mod interrupt;
-mod mcp;
-mod mcp_client;
-mod mcp_config;
-mod media;
 mod open_files;
-mod options;
-mod parse;
-mod permission;
-mod progress;
-mod registries;
-mod render;
-mod runs;
-mod rust;
-mod schemas;
-mod sdk;
-mod secrets;
-mod short_id;
-mod signing;
-mod staleness;
-mod suggestion;
-mod telemetry;
-mod tool_facts;
-mod trust;
-mod unrequested;
-mod watch;
-#[cfg(windows)]
-mod windows;
 
 use std::io;
-use std::panic::{self, AssertUnwindSafe};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::task::Poll;
@@ -65,9 +16,11 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use tokio::runtime::{self, Runtime};
 use tokio::task::JoinError;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_base::{async_runtime, folders, interrupt};
+use toolcrib_settings::{config, secrets};
 
 use commands::Command;
-use render::Advice;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -138,7 +91,7 @@ impl Cli {
             help::prepare(command, std::env::args_os())
         };
         let parse = |command: clap::Command| {
-            let arguments = options::with_home(std::env::args_os());
+            let arguments = folders::with_home(std::env::args_os());
             command.try_get_matches_from(arguments).unwrap_or_else(|error| help::advise(error, first.as_deref()).exit())
         };
         let given = parse(define());
@@ -218,16 +171,7 @@ fn threads(command: &Command) -> io::Result<Runtime> {
     if is_single {
         threads.worker_threads(1);
     }
-    build_runtime(threads.enable_all())
-}
-
-/// Builds an async runtime. Tokio panics if the system refuses a thread; the panic becomes an error here.
-pub(crate) fn build_runtime(builder: &mut runtime::Builder) -> io::Result<Runtime> {
-    let hook = panic::take_hook();
-    panic::set_hook(Box::new(|_| ()));
-    let created = panic::catch_unwind(AssertUnwindSafe(|| builder.build()));
-    panic::set_hook(hook);
-    created.unwrap_or_else(|_| Err(io::Error::other("the system is out of threads or memory")))
+    async_runtime::build(threads.enable_all())
 }
 
 /// Converts a panic of a command into an error.
@@ -242,6 +186,8 @@ fn internal_error(panicked: JoinError) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
+    use toolcrib_settings::config::Key;
+
     use super::*;
 
     #[test]
@@ -264,6 +210,26 @@ mod tests {
         ] {
             let end: Result<(), _> = threads.block_on(task);
             assert_eq!(internal_error(end.expect_err("a panic")).to_string(), message);
+        }
+    }
+
+    #[test]
+    fn each_option_of_the_table_exists_and_has_the_variables_of_the_table() {
+        let command = Cli::command();
+        let mut options: Vec<clap::Arg> = command.get_arguments().cloned().collect();
+        let mut open: Vec<clap::Command> = command.get_subcommands().cloned().collect();
+        while let Some(command) = open.pop() {
+            options.extend(command.get_arguments().cloned());
+            open.extend(command.get_subcommands().cloned());
+        }
+        for key in Key::all_keys() {
+            for flag in key.options() {
+                let named: Vec<_> = options.iter().filter(|option| option.get_long() == Some(flag)).collect();
+                assert!(!named.is_empty(), "{key}: --{flag}");
+                for variable in named.iter().filter_map(|option| option.get_env()) {
+                    assert!(key.variables.iter().any(|known| variable == *known), "{key}: {variable:?}");
+                }
+            }
         }
     }
 }

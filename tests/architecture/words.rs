@@ -6,11 +6,14 @@ use std::collections::BTreeMap;
 use super::{code, root, rust_files};
 
 /// Crates with the folder of their sources.
-const CRATES: [(&str, &str); 7] = [
+const CRATES: [(&str, &str); 10] = [
     ("toolcrib", "runtime/src"),
     ("toolcrib-agent-tool", "runtime/agent-tool/src"),
     ("toolcrib-windows-files", "runtime/windows-files/src"),
     ("toolcrib-component", "runtime/component/src"),
+    ("toolcrib-bundle", "runtime/bundle/src"),
+    ("toolcrib-registry", "runtime/registry/src"),
+    ("toolcrib-signature", "runtime/signature/src"),
     ("toolcrib-cli", "cli/src"),
     ("toolcrib-guest", "guest-sdk/src"),
     ("toolcrib-guest-macro", "guest-sdk/macro/src"),

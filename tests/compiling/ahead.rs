@@ -143,7 +143,7 @@ fn a_program_that_cannot_be_linked_is_found_by_each_runtime_and_compiled_once() 
 fn the_interpreter_of_scripts_is_only_looked_for_in_the_cache() {
     let crib = Crib::new();
     fs::write(crib.path("s.md"), "---\nscript: |\n  def run(args):\n      return 1\n---\nA tool.\n").unwrap();
-    let interpreter = include_bytes!(env!("TOOLCRIB_INTERPRETER"));
+    let interpreter = toolcrib_embedded::INTERPRETER;
     let compiler = spoiling(Duration::ZERO, |_, answer| Ok(answer));
     let runtime = |cache: &Path| {
         let builder = Runtime::builder(Audit::off()).trusted_source(crib.path("s.md")).interpreter(&interpreter[..]);

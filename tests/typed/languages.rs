@@ -1,4 +1,4 @@
-//! Worked examples in Python, JavaScript, C and Go, if `examples/build` has built them: the same contract, and the same
+//! Worked examples in Python, JavaScript, C and Go, if `guest-sdk/examples/build` has built them: the same contract, and the same
 //! answers.
 
 use std::fs;
@@ -16,7 +16,7 @@ const LANGUAGES: [&str; 4] = ["python", "javascript", "c", "go"];
 fn example(name: &str) -> Option<PathBuf> {
     let path = target().join("examples").join(format!("{name}.wasm"));
     if !path.exists() {
-        eprintln!("skipped: `examples/build` has not built {}", path.display());
+        eprintln!("skipped: `guest-sdk/examples/build` has not built {}", path.display());
         return None;
     }
     Some(path)

@@ -1,4 +1,4 @@
-//! The examples in other languages, as `examples/build` has built them: one contract, one answer.
+//! The examples in other languages, as `guest-sdk/examples/build` has built them: one contract, one answer.
 
 use std::path::Path;
 

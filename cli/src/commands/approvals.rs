@@ -5,10 +5,9 @@ mod pending;
 use std::process::ExitCode;
 
 use toolcrib::policy::{ApprovalAnswer, Approvals, StoredApproval};
-
-use crate::options::Kept;
-use crate::render::{self, Advice, counted, one_line};
-use crate::suggestion;
+use toolcrib_base::render::{self, Advice, counted, one_line};
+use toolcrib_base::suggestion;
+use toolcrib_sources::options::Kept;
 
 const EXAMPLES: &str = "\
 Examples:

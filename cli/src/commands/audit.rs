@@ -5,7 +5,7 @@ mod verify;
 
 use std::process::ExitCode;
 
-use crate::render;
+use toolcrib_base::render;
 
 const EXAMPLES: &str = "\
 Examples:

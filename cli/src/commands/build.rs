@@ -8,13 +8,13 @@ use anyhow::Context;
 use serde_json::json;
 use toolcrib::Tool;
 use toolcrib::source::descriptor;
-
-use crate::build_folder::BuildFolder;
-use crate::changes::Changes;
-use crate::options::{Compiling, size_in_words};
-use crate::render::{self, Advice};
-use crate::unrequested::{Unrequested, unrequested};
-use crate::{component, rust};
+use toolcrib_authoring::build_folder::BuildFolder;
+use toolcrib_authoring::changes::Changes;
+use toolcrib_authoring::{component, rust};
+use toolcrib_base::parse::size_in_words;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_settings::unrequested::{Unrequested, unrequested};
+use toolcrib_sources::options::Compiling;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use toolcrib::cache::{CacheEntry, Removal};
-
-use crate::build_folder::BuildFolder;
-use crate::options::{CacheFolder, CacheLimit, DEFAULT_MAX_CACHE, LIMIT_VARIABLE, rounded_size, size, size_in_words};
-use crate::render;
+use toolcrib_authoring::build_folder::BuildFolder;
+use toolcrib_base::parse::{rounded_size, size, size_in_words};
+use toolcrib_base::render;
+use toolcrib_packages::cache::{CacheFolder, CacheLimit, DEFAULT_MAX_CACHE, LIMIT_VARIABLE};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolcrib::{Receipt, ToolCall, ToolResult};
-
-use crate::calls::Calls;
-use crate::door::Door;
-use crate::input;
-use crate::interrupt;
-use crate::media::MediaFolder;
-use crate::options::{RecordsFolder, Sources, duration};
-use crate::permission::DenyFlags;
-use crate::progress;
-use crate::render::{self, Advice};
-use crate::staleness;
-use crate::telemetry::{Root, TelemetryOptions};
-use crate::watch::{self, CallEvent, CallEventKind, CallEvents};
+use toolcrib_agent::door::Door;
+use toolcrib_agent::telemetry::{Root, TelemetryOptions};
+use toolcrib_agent::watch::{self, CallEvent, CallEventKind, CallEvents};
+use toolcrib_base::input;
+use toolcrib_base::interrupt;
+use toolcrib_base::parse::duration;
+use toolcrib_base::progress;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_settings::permission::DenyFlags;
+use toolcrib_sources::calls::Calls;
+use toolcrib_sources::media::MediaFolder;
+use toolcrib_sources::options::{RecordsFolder, Sources};
+use toolcrib_sources::staleness;
 
 use advice::{Given, advise};
 

@@ -4,16 +4,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use toolcrib::Builder;
-
-use crate::agent::Agent;
-use crate::agent::approval::KeptApprover;
-use crate::agent::briefing::briefing;
-use crate::agent::prompt::{PromptOptions, StdinUse};
-use crate::chat::{AllowedAhead, Chat, ChatApprover};
-use crate::instructions::trusted_instructions;
-use crate::options::KeepOptions;
-use crate::permission::FolderHints;
-use crate::render;
+use toolcrib_agent::Agent;
+use toolcrib_agent::approval::KeptApprover;
+use toolcrib_agent::briefing::briefing;
+use toolcrib_agent::chat::{AllowedAhead, Chat, ChatApprover};
+use toolcrib_agent::prompt::{PromptOptions, StdinUse};
+use toolcrib_agent::runs::KeepOptions;
+use toolcrib_base::render;
+use toolcrib_settings::instructions::trusted_instructions;
+use toolcrib_settings::permission::FolderHints;
 
 use super::run::{AgentOptions, OpenedAgent};
 

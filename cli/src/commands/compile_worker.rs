@@ -81,7 +81,7 @@ mod limits {
 mod limits {
     use std::io;
 
-    use crate::windows::integrity;
+    use toolcrib_base::windows::integrity;
 
     /// Gives up the right to change files, settings and other processes.
     pub(super) fn take(_: &super::Args) -> io::Result<()> {

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
-
-use crate::render;
+use toolcrib_base::render;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -7,8 +7,8 @@ mod explain;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::config::schema;
-use crate::render;
+use toolcrib_base::render;
+use toolcrib_settings::config::schema;
 
 const EXAMPLES: &str = "\
 Examples:

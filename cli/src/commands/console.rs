@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use crate::console::{Console, Views};
-use crate::options::{RunsFolder, Sources};
+use toolcrib_agent::runs::RunsFolder;
+use toolcrib_console::{Console, Views};
+use toolcrib_sources::options::Sources;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use toolcrib::source::{self, descriptor};
-
-use crate::options::Compiling;
-use crate::render::{self, Advice};
-use crate::{component, input};
+use toolcrib_authoring::component;
+use toolcrib_base::input;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_sources::options::Compiling;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,9 +9,8 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use serde::Serialize;
-
-use crate::options::Sources;
-use crate::render::{self, Tone};
+use toolcrib_base::render::{self, Tone};
+use toolcrib_sources::options::Sources;
 
 const EXAMPLES: &str = "\
 Examples:

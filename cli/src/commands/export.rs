@@ -13,9 +13,8 @@ use serde_json::Value;
 use toolcrib::tool::{Body, Limits};
 use toolcrib::{Runtime, Tool, source};
 use toolcrib_agent_tool::{Inventory, InventoryEntry, SchedulerPolicy};
-
-use crate::options::Sources;
-use crate::render;
+use toolcrib_base::render;
+use toolcrib_sources::options::Sources;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde_json::{Value, json};
 use toolcrib::source::MANIFEST;
-
-use crate::builtin::{self, BuiltinFile};
-use crate::options::{TrustOptions, project_file};
-use crate::render::{self, Advice, counted};
-use crate::trust::Subject;
+use toolcrib_base::render::{self, Advice, counted};
+use toolcrib_packages::builtin::{self, BuiltinFile};
+use toolcrib_settings::trust::Subject;
+use toolcrib_settings::trust::TrustOptions;
+use toolcrib_sources::options::project_file;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -12,12 +12,11 @@ use toolcrib::source::{self, Severity};
 use toolcrib::tool::typed::Function;
 use toolcrib::tool::{Body, FileRequest, Glob, Limits, Script, ScriptedHook};
 use toolcrib::{Runtime, Tool};
-
-use crate::builtin;
-use crate::options::Sources;
-use crate::render::{self, Advice};
-use crate::staleness;
-use crate::tool_facts::disabled;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_packages::builtin;
+use toolcrib_sources::options::Sources;
+use toolcrib_sources::staleness;
+use toolcrib_sources::tool_facts::disabled;
 
 use component::Component;
 

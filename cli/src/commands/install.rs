@@ -8,11 +8,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use toolcrib::policy::canonical;
+use toolcrib_base::folders::no_home;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_packages::install::{AgreementOptions, PlaceOptions, ReleaseOptions, installer};
+use toolcrib_packages::install::{BundleSource, LOCK_FILE, LockFile, Operation};
 use toolcrib_registry::Reference;
-
-use crate::install::{BundleSource, LOCK_FILE, LockFile, Operation};
-use crate::options::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
-use crate::render::{self, Advice};
 
 pub(super) use procedure::{Order, Procedure};
 

@@ -5,12 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use serde_json::json;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_packages::signing::{self, PassphraseOptions};
 use toolcrib_signature::key::{Algorithm, Signer, write_key_file};
 use toolcrib_signature::minisign;
 use zeroize::Zeroizing;
-
-use crate::render::{self, Advice};
-use crate::signing::{self, PassphraseOptions};
 
 const EXAMPLES: &str = "\
 Examples:

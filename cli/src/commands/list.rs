@@ -5,13 +5,12 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use toolcrib::tool::{Glob, HookPoint, HookScope, Limits, ScriptedHook};
 use toolcrib::{Runtime, Tool};
-
-use crate::builtin;
-use crate::mcp::names_for_clients;
-use crate::options::Sources;
-use crate::render;
-use crate::schemas::Names;
-use crate::tool_facts::{disabled, first_sentence, granted, needs, permissions, source};
+use toolcrib_base::render;
+use toolcrib_mcp::names_for_clients;
+use toolcrib_packages::builtin;
+use toolcrib_sources::options::Sources;
+use toolcrib_sources::schemas::Names;
+use toolcrib_sources::tool_facts::{disabled, first_sentence, granted, needs, permissions, source};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -5,15 +5,14 @@ use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
+use toolcrib_base::render::{self, Advice, one_line, usage_error};
+use toolcrib_packages::registries::RegistryOptions;
+use toolcrib_packages::registries::failed;
 use toolcrib_registry::limits::MAX_CREDENTIAL_BYTES;
 use toolcrib_registry::{Credential, Registry, Secret, StoredIn};
+use toolcrib_settings::permission::ask;
+use toolcrib_settings::secrets::prompt;
 use zeroize::Zeroizing;
-
-use crate::options::RegistryOptions;
-use crate::permission::ask;
-use crate::registries::failed;
-use crate::render::{self, Advice, one_line, usage_error};
-use crate::secrets::prompt;
 
 const EXAMPLES: &str = "\
 Examples:

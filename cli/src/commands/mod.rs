@@ -92,7 +92,7 @@ impl Command {
             Command::Call(args) => call::refuse(args, error),
             _ => {}
         }
-        crate::render::failure(error)
+        toolcrib_base::render::failure(error)
     }
 
     /// Runs the command.

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-
-use crate::options::{TrustOptions, default_source};
-use crate::render::{self, Advice};
-use crate::trust::keeping;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_settings::trust::TrustOptions;
+use toolcrib_settings::trust::keeping;
+use toolcrib_sources::options::default_source;
 
 use language::Language;
 

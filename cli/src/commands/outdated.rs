@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-
-use crate::install::{BundleSource, FetchedRelease, LockFile, LockedBundle, Newest, fetch, newest};
-use crate::options::{PlaceOptions, ReleaseOptions, installer, no_home};
-use crate::render::{self, one_line};
+use toolcrib_base::folders::no_home;
+use toolcrib_base::render::{self, one_line};
+use toolcrib_packages::install::{BundleSource, FetchedRelease, LockFile, LockedBundle, Newest, fetch, newest};
+use toolcrib_packages::install::{PlaceOptions, ReleaseOptions, installer};
 
 use super::update::{NO_BUNDLES, named};
 

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::json;
+use toolcrib_base::parse::rounded_size;
+use toolcrib_base::render;
+use toolcrib_packages::cache::{CacheFolder, CacheLimit};
+use toolcrib_packages::registries::SourceRegistries;
+use toolcrib_packages::registries::{self, BundleStore, Fetched};
 use toolcrib_registry::Reference;
-
-use crate::options::{CacheFolder, CacheLimit, SourceRegistries, rounded_size};
-use crate::registries::{self, BundleStore, Fetched};
-use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
+use toolcrib_base::parse::rounded_size;
+use toolcrib_base::render::{self, usage_error};
+use toolcrib_packages::registries::RegistryOptions;
+use toolcrib_packages::registries::{self, Pushed};
 use toolcrib_registry::Reference;
-
-use crate::options::{RegistryOptions, rounded_size};
-use crate::registries::{self, Pushed};
-use crate::render::{self, usage_error};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use crate::options::{PlaceOptions, installer, no_home};
-use crate::render::{self, Advice};
+use toolcrib_base::folders::no_home;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_packages::install::{PlaceOptions, installer};
 
 const EXAMPLES: &str = "\
 Examples:

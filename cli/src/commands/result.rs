@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use serde::Serialize;
 use toolcrib::results::StoredResult;
 use toolcrib::{Error, Results};
-
-use crate::options::{ResultsFolder, size};
-use crate::render::{self, Advice};
+use toolcrib_base::parse::size;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_sources::options::ResultsFolder;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -10,21 +10,20 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use toolcrib::policy::Approver;
 use toolcrib::{Availability, Builder, Runtime, Tool};
-
-use crate::agent::approval::KeptApprover;
-use crate::agent::briefing::briefing;
-use crate::agent::conversation::Conversation;
-use crate::agent::event::{Ending, Event, Totals};
-use crate::agent::prompt::{PromptOptions, StdinUse};
-use crate::agent::questions::ProgramApprover;
-use crate::agent::report::{Audience, Report};
-use crate::agent::{Agent, RequestOptions};
-use crate::instructions::trusted_instructions;
-use crate::options::KeepOptions;
-use crate::parse::approval_wait;
-use crate::permission::{FolderHints, TerminalApprover, WaitingApprover};
-use crate::render::{self, Advice, usage_error};
-use crate::runs::{KeptRun, RunState};
+use toolcrib_agent::approval::KeptApprover;
+use toolcrib_agent::briefing::briefing;
+use toolcrib_agent::conversation::Conversation;
+use toolcrib_agent::event::{Ending, Event, Totals};
+use toolcrib_agent::prompt::{PromptOptions, StdinUse};
+use toolcrib_agent::questions::ProgramApprover;
+use toolcrib_agent::report::{Audience, Report};
+use toolcrib_agent::runs::KeepOptions;
+use toolcrib_agent::runs::{KeptRun, RunState};
+use toolcrib_agent::{Agent, RequestOptions};
+use toolcrib_base::parse::approval_wait;
+use toolcrib_base::render::{self, Advice, usage_error};
+use toolcrib_settings::instructions::trusted_instructions;
+use toolcrib_settings::permission::{FolderHints, TerminalApprover, WaitingApprover};
 
 pub(crate) use shared::{AgentOptions, OpenedAgent};
 

@@ -10,10 +10,10 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use toolcrib::owner_only;
-
-use crate::options::{RunsFolder, duration};
-use crate::render::{self, Advice, counted};
-use crate::runs::{KeptRun, RunStore};
+use toolcrib_agent::runs::RunsFolder;
+use toolcrib_agent::runs::{KeptRun, RunStore};
+use toolcrib_base::parse::duration;
+use toolcrib_base::render::{self, Advice, counted};
 
 const EXAMPLES: &str = "\
 Examples:

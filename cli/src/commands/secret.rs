@@ -6,11 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use toolcrib::policy::Secret;
+use toolcrib_base::render::{self, Advice, counted, usage_error};
+use toolcrib_settings::secrets::{Location, Vault, prompt};
+use toolcrib_sources::options::KeptSecrets;
 use zeroize::Zeroizing;
-
-use crate::options::KeptSecrets;
-use crate::render::{self, Advice, counted, usage_error};
-use crate::secrets::{Location, Vault, prompt};
 
 const EXAMPLES: &str = "\
 Examples:

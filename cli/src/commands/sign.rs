@@ -9,13 +9,14 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use jiff::Timestamp;
 use serde_json::json;
+use toolcrib_base::render::{self, usage_error};
+use toolcrib_packages::registries::RegistryOptions;
+use toolcrib_packages::signing::{
+    self, BundleName, Format, MINISIGN_SUFFIX, PassphraseOptions, SIGSTORE_SUFFIX, SecretKey,
+};
 use toolcrib_registry::Reference;
 use toolcrib_signature::statement::SIGNATURE_PREDICATE;
 use toolcrib_signature::{Digest, minisign};
-
-use crate::options::RegistryOptions;
-use crate::render::{self, usage_error};
-use crate::signing::{self, BundleName, Format, MINISIGN_SUFFIX, PassphraseOptions, SIGSTORE_SUFFIX, SecretKey};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -10,11 +10,10 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use toolcrib::tool::Limits;
-
-use crate::changes::Changes;
-use crate::options::Sources;
-use crate::render::{self, Advice, counted};
-use crate::{input, interrupt, progress};
+use toolcrib_authoring::changes::Changes;
+use toolcrib_base::render::{self, Advice, counted};
+use toolcrib_base::{input, interrupt, progress};
+use toolcrib_sources::options::Sources;
 
 use super::validate;
 use execution::{CaseResult, run_case};

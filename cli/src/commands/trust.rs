@@ -7,15 +7,17 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde_json::json;
 use toolcrib::policy::real_path;
-
-use crate::builtin;
-use crate::config;
-use crate::instructions;
-use crate::options::{CacheFolder, CacheLimit, SourceRegistries, TrustOptions, default_source};
-use crate::permission::ask;
-use crate::registries;
-use crate::render::{self, Advice, one_line};
-use crate::trust::{State, Subject, TrustRecord, TrustRecords, Trusted, review};
+use toolcrib_base::render::{self, Advice, one_line};
+use toolcrib_packages::builtin;
+use toolcrib_packages::cache::{CacheFolder, CacheLimit};
+use toolcrib_packages::registries;
+use toolcrib_packages::registries::SourceRegistries;
+use toolcrib_settings::config;
+use toolcrib_settings::instructions;
+use toolcrib_settings::permission::ask;
+use toolcrib_settings::trust::TrustOptions;
+use toolcrib_settings::trust::{State, Subject, TrustRecord, TrustRecords, Trusted, review};
+use toolcrib_sources::options::default_source;
 
 const EXAMPLES: &str = "\
 Examples:

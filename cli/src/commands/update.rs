@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use crate::install::{BundleSource, LockFile, LockedBundle, Newest, Operation, newest};
-use crate::options::{AgreementOptions, PlaceOptions, ReleaseOptions, installer, no_home};
-use crate::render::{self, Advice};
-use crate::suggestion;
+use toolcrib_base::folders::no_home;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_base::suggestion;
+use toolcrib_packages::install::{AgreementOptions, PlaceOptions, ReleaseOptions, installer};
+use toolcrib_packages::install::{BundleSource, LockFile, LockedBundle, Newest, Operation, newest};
 
 use super::install::{Order, Procedure};
 

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::options::RegistryOptions;
-use crate::render::{self, Advice, usage_error};
-use crate::signing::{self, BundleName, SignatureReport, SignerOptions};
+use toolcrib_base::render::{self, Advice, usage_error};
+use toolcrib_packages::registries::RegistryOptions;
+use toolcrib_packages::signing::{self, BundleName, SignatureReport, SignerOptions};
 
 /// Exit code for a bundle without a valid signature by a trusted signer.
 const NOT_VERIFIED: u8 = 3;

@@ -1,8 +1,7 @@
 //! Commands of the program in groups.
 
 use clap::Command;
-
-use crate::render::shortened;
+use toolcrib_base::render::shortened;
 
 /// Groups with their commands, in the order of the help.
 const GROUPS: [(&str, &[&str]); 6] = [

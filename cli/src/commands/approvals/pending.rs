@@ -3,10 +3,9 @@
 use std::io;
 
 use terminal_size::{Height, Width, terminal_size_of};
-
-use crate::options::Kept;
-use crate::permission::{PendingCall, PendingCalls};
-use crate::render::{self, Advice, one_line};
+use toolcrib_base::render::{self, Advice, one_line};
+use toolcrib_settings::permission::{PendingCall, PendingCalls};
+use toolcrib_sources::options::Kept;
 
 const HEADINGS: [&str; 6] = ["ID", "TOOL", "CLIENT", "ASKED", "STATE", "RULE"];
 /// Width of output that is not a terminal, in columns.

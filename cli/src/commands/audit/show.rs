@@ -6,11 +6,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use toolcrib::Outcome;
 use toolcrib::audit::{self, Day, LogEntry, LogRecords};
 use toolcrib::policy::Pattern;
-
-use crate::audit_facts::{CallSelection, arguments, day};
-use crate::options::{AuditLog, count};
-use crate::render::{self, Advice, one_line};
-use crate::runs::RunStore;
+use toolcrib_agent::runs::RunStore;
+use toolcrib_base::parse::count;
+use toolcrib_base::render::{self, Advice, one_line};
+use toolcrib_settings::audit_facts::{CallSelection, arguments, day};
+use toolcrib_sources::options::AuditLog;
 
 use super::note_beginning;
 

@@ -5,10 +5,9 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use toolcrib::audit::{self, Chain, LogProblem, Severity, Summary};
-
-use crate::audit_facts::describe;
-use crate::options::AuditLog;
-use crate::render;
+use toolcrib_base::render;
+use toolcrib_settings::audit_facts::describe;
+use toolcrib_sources::options::AuditLog;
 
 use super::note_beginning;
 

@@ -10,9 +10,8 @@ use toolcrib::Tool;
 use toolcrib::policy::canonical;
 use toolcrib::source::{self, SourceParts};
 use toolcrib::tool::{Format, ScriptedHook};
+use toolcrib_base::render::{self, Advice};
 use toolcrib_bundle::{BundledTool, MAX_TEXT_LENGTH, MediaType, visible};
-
-use crate::render::{self, Advice};
 
 /// Path of the bill of materials in a bundle.
 pub(super) const BILL: &str = "sbom.cdx.json";

@@ -6,14 +6,15 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use toolcrib_base::parse::rounded_size;
+use toolcrib_base::progress;
+use toolcrib_base::render::{self, counted, one_line};
 use toolcrib_bundle::{Bundle, BundledFile, MediaType};
-
-use crate::options::{ReleaseOptions, SourceRegistries, rounded_size};
-use crate::progress;
-use crate::registries;
-use crate::render::{self, counted, one_line};
-use crate::signing::{self, BundleName, SignatureReport};
-use crate::trust::Subject;
+use toolcrib_packages::install::ReleaseOptions;
+use toolcrib_packages::registries;
+use toolcrib_packages::registries::SourceRegistries;
+use toolcrib_packages::signing::{self, BundleName, SignatureReport};
+use toolcrib_settings::trust::Subject;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,10 +9,9 @@ use std::path::Path;
 use anyhow::Context;
 use toolcrib::owner_only;
 use toolcrib::source;
+use toolcrib_authoring::component::UNFINISHED;
+use toolcrib_base::render::{self, Advice};
 use toolcrib_bundle::{BlobSource, Bundle, BundleBuilder, MediaType, Metadata, WrittenBundle};
-
-use crate::component::UNFINISHED;
-use crate::render::{self, Advice};
 
 use super::contents::{BILL, Contents};
 

@@ -8,13 +8,15 @@ use serde_json::json;
 use toolcrib::Tool;
 use toolcrib::source::load_usable;
 use toolcrib::tool::Body;
+use toolcrib_authoring::check;
+use toolcrib_base::parse::rounded_size;
+use toolcrib_base::progress;
+use toolcrib_base::render::{self, Advice, counted};
 use toolcrib_bundle::{Metadata, WrittenBundle};
+use toolcrib_sources::options::{self, Compiling};
+use toolcrib_sources::staleness::{self, StaleComponent};
 
 use crate::commands::validate;
-use crate::options::{Compiling, rounded_size};
-use crate::render::{self, Advice, counted};
-use crate::staleness::{self, StaleComponent};
-use crate::{options, progress};
 
 use super::bill::Programs;
 use super::contents::Contents;
@@ -98,7 +100,7 @@ async fn refuse_faulty_scripts(source: &Path, compiling: &Compiling) -> anyhow::
     if !has_script {
         return Ok(());
     }
-    let problems = progress::during("looking at the scripts", validate::problems(source, compiling)).await;
+    let problems = progress::during("looking at the scripts", check::problems(source, compiling)).await;
     validate::refuse(&problems, source)
 }
 

@@ -3,10 +3,9 @@
 use serde_json::{Map, Value};
 use toolcrib::tool::Body;
 use toolcrib::{Outcome, Runtime, Tool, ToolResult};
-
-use crate::permission::{DenyFlags, denial_hints, folders_hint, hint, limit_hint};
-use crate::unrequested::{UnrequestedVariables, unrequested};
-use crate::{failure_place, render, suggestion};
+use toolcrib_base::{failure_place, render, suggestion};
+use toolcrib_settings::permission::{DenyFlags, denial_hints, folders_hint, hint, limit_hint};
+use toolcrib_settings::unrequested::{UnrequestedVariables, unrequested};
 
 /// Error of the host's model function where the program provides no model.
 const NO_MODEL: &str = "no model is configured";

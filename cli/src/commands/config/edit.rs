@@ -5,16 +5,17 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::CommandFactory;
-
-use crate::Cli;
-use crate::config::{
+use toolcrib_base::render::{self, Advice, one_line};
+use toolcrib_mcp::client_config::SettingsFile;
+use toolcrib_settings::config::{
     Change, ConfiguredDenial, DEFAULT_FILE, Layer, LayerKind, SettingsText, check_values, profile, rules, system_file,
     user_file,
 };
-use crate::mcp_config::SettingsFile;
-use crate::options::{RuleCheck, TrustOptions, check_permissions, check_rules};
-use crate::render::{self, Advice, one_line};
-use crate::trust::{State, Subject, Trusted, keeping_settings};
+use toolcrib_settings::trust::TrustOptions;
+use toolcrib_settings::trust::{State, Subject, Trusted, keeping_settings};
+use toolcrib_sources::options::{RuleCheck, check_permissions, check_rules};
+
+use crate::Cli;
 
 use super::{Target, editor};
 

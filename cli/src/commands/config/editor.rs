@@ -7,8 +7,7 @@ use std::process::Command;
 
 use anyhow::Context;
 use tempfile::TempPath;
-
-use crate::render::{Advice, one_line};
+use toolcrib_base::render::{Advice, one_line};
 
 /// Variables that name the editor, the first that is set counts.
 const VARIABLES: [&str; 2] = ["VISUAL", "EDITOR"];

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-
-use crate::config::{
+use toolcrib_base::render::{self, Advice, one_line};
+use toolcrib_settings::config::{
     HOST_LAYERS, Key, Layer, LayerKind, Layers, Merge, Setting, default_file, path_of, profile, rules, shown,
     system_file, user_file,
 };
-use crate::options::{RuleCheck, TrustOptions, check_rules};
-use crate::render::{self, Advice, one_line};
-use crate::trust::Trusted;
+use toolcrib_settings::trust::TrustOptions;
+use toolcrib_settings::trust::Trusted;
+use toolcrib_sources::options::{RuleCheck, check_rules};
 
 use super::View;
 
@@ -97,7 +97,7 @@ pub(super) async fn explain(key: Option<&str>, view: &View) -> anyhow::Result<Ex
     } else if let Some(name) = key {
         render::print(&format!("{name} is not set in any layer; the default of its option applies"))?;
     }
-    if key.and_then(crate::config::find).is_some_and(|key| key.is_of_host) {
+    if key.and_then(toolcrib_settings::config::find).is_some_and(|key| key.is_of_host) {
         render::print(&format!("It may stand in {HOST_LAYERS}, not in the file of a project."))?;
     }
     Ok(report(&broken))
@@ -178,7 +178,7 @@ fn variable(key: &Key) -> Option<(&'static str, String)> {
 }
 
 fn of(layers: &Layers, name: &str) -> Option<Explanation> {
-    let key = crate::config::find(name)?;
+    let key = toolcrib_settings::config::find(name)?;
     let mut stated = Vec::new();
     if let Some((variable, value)) = variable(key) {
         let layer = ENVIRONMENT;

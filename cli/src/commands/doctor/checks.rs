@@ -9,13 +9,15 @@ use toolcrib::cache::{Cache, EntryKind};
 use toolcrib::platform;
 use toolcrib::policy::Approvals;
 use toolcrib::source::{self, Severity};
-
-use crate::builtin;
-use crate::config::{Config, DEFAULT_FILE};
-use crate::options::{DeadRule, LIMIT_VARIABLE, RuleCheck, SECRETS, Sources, rounded_size, size_in_words};
-use crate::render::{counted, hint_of, message};
-use crate::rust::{self, TARGET};
-use crate::secrets::{PASSPHRASE, Protection, Vault};
+use toolcrib_authoring::rust::{self, TARGET};
+use toolcrib_base::parse::{rounded_size, size_in_words};
+use toolcrib_base::render::{counted, hint_of, message};
+use toolcrib_packages::builtin;
+use toolcrib_packages::cache::LIMIT_VARIABLE;
+use toolcrib_settings::config::{Config, DEFAULT_FILE};
+use toolcrib_settings::secrets::SECRETS;
+use toolcrib_settings::secrets::{PASSPHRASE, Protection, Vault};
+use toolcrib_sources::options::{DeadRule, RuleCheck, Sources};
 
 use super::{Finding, Status};
 
@@ -69,7 +71,7 @@ pub(super) fn all(sources: &Sources) -> Vec<Finding> {
 
 fn version() -> Finding {
     let (os, architecture) = (env::consts::OS, env::consts::ARCH);
-    let detail = format!("{} with {} on {os} {architecture}", env!("CARGO_PKG_VERSION"), env!("TOOLCRIB_ENGINE"));
+    let detail = format!("{} with {} on {os} {architecture}", env!("CARGO_PKG_VERSION"), toolcrib_embedded::ENGINE);
     Finding::ok("toolcrib", detail)
 }
 

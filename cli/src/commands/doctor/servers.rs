@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use futures::stream::{self, StreamExt};
 use tokio::time::Instant;
+use toolcrib_base::http;
+use toolcrib_base::progress;
+use toolcrib_base::render::{counted, one_line};
+use toolcrib_mcp::client::{Fault, LocalServer, Server, ServerProcess, handshake};
+use toolcrib_mcp::client_config::{Address, Client, Connection, Program, Scope, SettingsFile, Target};
+use toolcrib_sources::options::Sources;
 
 use crate::commands::mcp::{check_arguments, settings_file};
-use crate::http;
-use crate::mcp_client::{Fault, LocalServer, Server, ServerProcess, handshake};
-use crate::mcp_config::{Address, Client, Connection, Program, Scope, SettingsFile, Target};
-use crate::options::Sources;
-use crate::progress;
-use crate::render::{counted, one_line};
 
 use super::{Finding, Status};
 
@@ -67,7 +67,7 @@ fn entries() -> (Vec<Entry>, Vec<Finding>) {
         let file = match SettingsFile::read(&path) {
             Ok(file) => file,
             Err(error) => {
-                findings.push(unreadable(&crate::render::message(&error)));
+                findings.push(unreadable(&toolcrib_base::render::message(&error)));
                 continue;
             }
         };

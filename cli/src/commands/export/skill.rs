@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use toolcrib::{Availability, Runtime, Tool, owner_only};
-
-use crate::render::{self, Advice, counted, shell_word};
+use toolcrib_base::render::{self, Advice, counted, shell_word};
 
 /// Name of the skill without `--name`.
 pub(super) const DEFAULT_NAME: &str = "toolcrib";

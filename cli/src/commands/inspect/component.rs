@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use toolcrib::source::inspect::{Capability, CapabilityRequest, Granted, ImportedInterface, Inspection, ProgramKind};
-
-use crate::render::{self, Tone};
+use toolcrib_base::render::{self, Tone};
 
 const ASKS: [&str; 2] = ["COULD REQUEST", "GRANTED BY"];
 const IMPORTS: [&str; 3] = ["FOR", "IMPORTS", "USES"];

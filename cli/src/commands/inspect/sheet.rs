@@ -4,10 +4,9 @@
 use std::io::{self, IsTerminal};
 
 use toolcrib::tool::{Basis, Row};
-
-use crate::builtin;
-use crate::render::{self, Tone};
-use crate::tool_facts::{basis, disabled, is_informative, limits, requested, shown};
+use toolcrib_base::render::{self, Tone};
+use toolcrib_packages::builtin;
+use toolcrib_sources::tool_facts::{basis, disabled, is_informative, limits, requested, shown};
 
 use super::component::Component;
 use super::{Details, function, script};

@@ -2,11 +2,11 @@
 
 use std::io::{self, IsTerminal};
 
-use crate::install::{Case, Operation};
-use crate::options::AgreementOptions;
-use crate::permission::ask as question;
-use crate::render::{Advice, one_line};
-use crate::trust::ranked;
+use toolcrib_base::render::{Advice, one_line};
+use toolcrib_packages::install::AgreementOptions;
+use toolcrib_packages::install::{Case, Operation};
+use toolcrib_settings::permission::ask as question;
+use toolcrib_settings::trust::ranked;
 
 /// Word that grants every permission.
 const ALL: &str = "all";

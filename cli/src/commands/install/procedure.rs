@@ -9,13 +9,13 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 use serde_json::json;
 use toolcrib::check_names;
-
-use crate::install::{
+use toolcrib_base::render::{self, Advice, one_line};
+use toolcrib_packages::install::{AgreementOptions, ReleaseOptions};
+use toolcrib_packages::install::{
     BundleSource, Case, Change, Code, Installation, Installer, LockFile, LockedBundle, Operation, Refusal, Release,
     fetch, installation, name,
 };
-use crate::options::{AgreementOptions, ReleaseOptions, sources_beside};
-use crate::render::{self, Advice, one_line};
+use toolcrib_sources::options::sources_beside;
 
 use super::agreement;
 use super::review::Review;

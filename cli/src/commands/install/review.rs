@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-
-use crate::builtin;
-use crate::install::{Case, Change, LockedBundle, Release, ReleasedTool, Verdict, difference, signer_name};
-use crate::render::{one_line, shortened};
-use crate::trust::ranked;
+use toolcrib_base::render::{one_line, shortened};
+use toolcrib_packages::builtin;
+use toolcrib_packages::install::{Case, Change, LockedBundle, Release, ReleasedTool, Verdict, difference, signer_name};
+use toolcrib_settings::trust::ranked;
 
 /// Maximum number of tools that are listed with their descriptions.
 const MAX_TOOLS: usize = 100;
@@ -212,7 +211,7 @@ impl Review<'_> {
             }
             lines.push(format!("  {sentence}"));
             let difference = self.lines(change).into_iter().flatten();
-            lines.extend(difference.map(|line| format!("    {}", crate::render::inert(&line))));
+            lines.extend(difference.map(|line| format!("    {}", toolcrib_base::render::inert(&line))));
         }
         if lines.is_empty() && !self.verdict.is_installed && self.undecided.is_empty() {
             lines.push("\nDescriptions, schemas and permissions are the same.".to_owned());

@@ -6,12 +6,11 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde_json::{Value, json};
 use toolcrib::policy::canonical;
-
-use crate::builtin;
-use crate::mcp_config::{Change, Client, Folders, Launch, Merge, Plan, Scope, SettingsFile, System};
-use crate::options::home_folder;
-use crate::registries::SCHEME;
-use crate::render::{self, Advice, one_line};
+use toolcrib_base::folders::home_folder;
+use toolcrib_base::render::{self, Advice, one_line};
+use toolcrib_mcp::client_config::{Change, Client, Folders, Launch, Merge, Plan, Scope, SettingsFile, System};
+use toolcrib_packages::builtin;
+use toolcrib_packages::registries::SCHEME;
 
 const EXAMPLES: &str = "\
 Examples:

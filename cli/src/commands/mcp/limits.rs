@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::mcp::Limits;
-use crate::options::{count, duration, size};
+use toolcrib_base::parse::{count, duration, size};
+use toolcrib_mcp::Limits;
 
 /// Heading of the options in the help.
 const HEADING: &str = "HTTP limits";

@@ -18,18 +18,18 @@ use tokio_rustls::TlsAcceptor;
 use toolcrib::observe::Observer;
 use toolcrib::tool::Access;
 use toolcrib::{Builder, Runtime};
-
-use crate::builtin;
-use crate::http_server::{Origin, ServedHost};
-use crate::interrupt;
-use crate::mcp::{
-    Access as ClientAccess, AgentApprover, Endpoint, Handler, ProgressListeners, Publication, Published, Seal,
+use toolcrib_agent::telemetry::{Root, TelemetryOptions};
+use toolcrib_base::http_server::{Origin, ServedHost};
+use toolcrib_base::interrupt;
+use toolcrib_base::parse::approval_wait;
+use toolcrib_base::parse::{count, duration};
+use toolcrib_base::render::{self, Advice};
+use toolcrib_mcp::{
+    Access as ClientAccess, AgentApprover, Endpoint, Handler, ProgressListeners, Publication, Published, Seal, Tokens,
     WatchedSources, serve_http, serve_stdio, watch,
 };
-use crate::options::{AskOptions, ClientOptions, Sources, count, duration, mcp_tokens};
-use crate::parse::approval_wait;
-use crate::render::{self, Advice};
-use crate::telemetry::{Root, TelemetryOptions};
+use toolcrib_packages::builtin;
+use toolcrib_sources::options::{AskOptions, ClientOptions, Sources};
 
 use super::limits::LimitOptions;
 
@@ -172,7 +172,7 @@ impl Args {
                  with TLS connect"
             ));
         }
-        if !self.no_token && mcp_tokens()?.list()?.is_empty() {
+        if !self.no_token && Tokens::of_user()?.list()?.is_empty() {
             let hint = "create one with `toolcrib mcp token new NAME`, or pass --no-token on a loopback address";
             return Err(Advice::new("no client has a token", hint).into());
         }
@@ -237,7 +237,7 @@ impl Args {
             (Some(certificate), Some(key)) => Some(tls(certificate, key)?),
             _ => None,
         };
-        let tokens = if self.no_token { None } else { Some(mcp_tokens()?) };
+        let tokens = if self.no_token { None } else { Some(Tokens::of_user()?) };
         let listener = TcpListener::bind(address).await.map_err(|error| {
             let hint = "choose another address, or end the program that uses it";
             anyhow::Error::from(error).context(Advice::new(format!("cannot listen on {address}"), hint))

@@ -3,10 +3,9 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-
-use crate::mcp::{TokenRecord, Tokens};
-use crate::options::{ClientOptions, mcp_tokens};
-use crate::render::{self, Advice, one_line, shell_word};
+use toolcrib_base::render::{self, Advice, one_line, shell_word};
+use toolcrib_mcp::{TokenRecord, Tokens};
+use toolcrib_sources::options::ClientOptions;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,7 +51,7 @@ enum Action {
 }
 
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let tokens = mcp_tokens()?;
+    let tokens = Tokens::of_user()?;
     match args.action {
         Action::New { name, options } => {
             ClientOptions::parse(&options)?;

@@ -5,9 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-
-use crate::component::UNFINISHED;
-use crate::render::Advice;
+use toolcrib_authoring::component::UNFINISHED;
+use toolcrib_base::render::Advice;
 
 /// Creates the folder `name` inside `dir` with the files that `fill` writes.
 ///

@@ -5,9 +5,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use toolcrib_base::render::Advice;
+use toolcrib_sources::staleness::SCRIPT;
+
 use super::folder::create;
-use crate::render::Advice;
-use crate::staleness::SCRIPT;
 
 const CONTRACT: (&str, &str) = ("wit/tool.wit", include_str!("lang/tool.wit"));
 /// Tool metadata, which the script of a project embeds: the tool needs nothing.

@@ -4,9 +4,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use toolcrib_authoring::sdk;
+use toolcrib_base::render::Advice;
+
 use super::folder::create;
-use crate::render::Advice;
-use crate::sdk;
 
 const MANIFEST: &str = include_str!("tool/Cargo.toml");
 const SOURCE: &str = include_str!("tool/lib.rs");

@@ -8,22 +8,22 @@ use std::sync::Arc;
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 use toolcrib::{Builder, Runtime};
-
-use crate::agent::RequestOptions;
-use crate::agent::budget::BudgetOptions;
-use crate::agent::delegate::Agents;
-use crate::agent::event::Ending;
-use crate::agent::keeper::Keeper;
-use crate::agent::model::Model;
-use crate::agent::report::{Audience, Detail, Report};
-use crate::agent::script::Script;
-use crate::agent::settings::{ModelOptions, Settings};
-use crate::agent::unsent::unsent_hint;
-use crate::door::Door;
-use crate::options::{AskOptions, EarlierRun, KeepOptions, RecordsFolder, Sources};
-use crate::permission::TerminalApprover;
-use crate::render;
-use crate::telemetry::{Root, TelemetryOptions};
+use toolcrib_agent::RequestOptions;
+use toolcrib_agent::budget::BudgetOptions;
+use toolcrib_agent::delegate::Agents;
+use toolcrib_agent::door::Door;
+use toolcrib_agent::event::Ending;
+use toolcrib_agent::keeper::Keeper;
+use toolcrib_agent::model::Model;
+use toolcrib_agent::report::{Audience, Detail, Report};
+use toolcrib_agent::runs::{EarlierRun, KeepOptions};
+use toolcrib_agent::script::Script;
+use toolcrib_agent::settings::{ModelOptions, Settings};
+use toolcrib_agent::telemetry::{Root, TelemetryOptions};
+use toolcrib_agent::unsent::unsent_hint;
+use toolcrib_base::render;
+use toolcrib_settings::permission::TerminalApprover;
+use toolcrib_sources::options::{AskOptions, RecordsFolder, Sources};
 
 use super::OUTPUT;
 

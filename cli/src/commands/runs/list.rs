@@ -1,11 +1,10 @@
 //! `toolcrib runs list`: the kept runs, last changed first, with a search in their texts.
 
 use serde_json::{Value, json};
-
-use crate::options::RunsFolder;
-use crate::parse::count;
-use crate::render::{self, one_line, shortened};
-use crate::runs::{RunSelection, RunSummary};
+use toolcrib_agent::runs::RunsFolder;
+use toolcrib_agent::runs::{RunSelection, RunSummary};
+use toolcrib_base::parse::count;
+use toolcrib_base::render::{self, one_line, shortened};
 
 const HEADINGS: [&str; 6] = ["ID", "CREATED", "STATE", "STEPS", "MODEL", "PROMPT"];
 /// Maximum characters of a prompt or a name in the list.

@@ -1,12 +1,11 @@
 //! `toolcrib runs show`: the conversation of a run, for people or as JSON.
 
 use serde_json::json;
-
-use crate::agent::message::{Message, Role};
-use crate::agent::turn::Call;
-use crate::options::RunsFolder;
-use crate::render::{self, counted, one_line, shortened};
-use crate::runs::{CallState, KeptRun, RunFigures, RunState, RunStore};
+use toolcrib_agent::message::{Message, Role};
+use toolcrib_agent::runs::RunsFolder;
+use toolcrib_agent::runs::{CallState, KeptRun, RunFigures, RunState, RunStore};
+use toolcrib_agent::turn::Call;
+use toolcrib_base::render::{self, counted, one_line, shortened};
 
 /// Maximum characters shown of a result without `--full`.
 const MAX_RESULT: usize = 400;

@@ -6,9 +6,8 @@ use std::path::{Component, Path};
 
 use serde_json::{Map, Value};
 use toolcrib::{Outcome, ToolCall, ToolResult};
-
-use crate::render::{Advice, shortened};
-use crate::suggestion;
+use toolcrib_base::render::{Advice, shortened};
+use toolcrib_base::suggestion;
 
 const FILE_KEYS: [&str; 1] = ["cases"];
 const CASE_KEYS: [&str; 7] = ["name", "tool", "arguments", "text", "expect", "files", "after"];

@@ -10,12 +10,11 @@ use anyhow::Context;
 use serde_json::{Map, json};
 use toolcrib::tool::Limits;
 use toolcrib::{Builder, ToolResult};
-
-use crate::calls::Calls;
-use crate::options::Sources;
-use crate::permission::{DenyFlags, denial_hints};
-use crate::render::{self, Tone, paint};
-use crate::{input, progress};
+use toolcrib_base::render::{self, Tone, paint};
+use toolcrib_base::{input, progress};
+use toolcrib_settings::permission::{DenyFlags, denial_hints};
+use toolcrib_sources::calls::Calls;
+use toolcrib_sources::options::Sources;
 
 use super::cases::Case;
 

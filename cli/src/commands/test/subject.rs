@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use toolcrib::source;
-
-use crate::changes;
-use crate::options::project_file;
-use crate::render::{self, Advice};
-use crate::staleness::{self, PACKAGE, SCRIPT, StaleComponent};
-use crate::suggestion;
+use toolcrib_authoring::changes;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_base::suggestion;
+use toolcrib_sources::options::project_file;
+use toolcrib_sources::staleness::{self, PACKAGE, SCRIPT, StaleComponent};
 
 use super::cases::Case;
 

@@ -1,0 +1,217 @@
+//! A chat at the terminal: messages of a person and commands, with the loop and the permissions of a run.
+
+mod allowed;
+mod command;
+mod editor;
+mod history;
+mod line;
+mod terminal;
+
+use std::path::Path;
+
+use toolcrib::Runtime;
+use toolcrib::policy::Pattern;
+use toolcrib_base::interrupt;
+use toolcrib_base::render::{self, counted, one_line, shortened};
+use toolcrib_base::suggestion;
+
+use crate::Agent;
+use crate::conversation::DroppedExchange;
+use crate::event::Ending;
+use crate::keeper::Keeper;
+use crate::message::{Message, Role};
+
+use command::{HELP, Typed};
+use editor::{Editor, Input};
+use history::History;
+
+pub use allowed::{AllowedAhead, ChatApprover};
+
+/// Maximum characters shown of a dropped message.
+const MAX_SHOWN: usize = 60;
+/// Maximum number of changes that are listed.
+const MAX_CHANGES: usize = 20;
+
+/// A chat with an agent.
+pub struct Chat {
+    agent: Agent,
+    runtime: Runtime,
+    allowed: AllowedAhead,
+    keeper: Option<Keeper>,
+    history: Option<History>,
+}
+
+impl Chat {
+    /// Creates a chat. With a keeper, typed lines are kept in `folder`.
+    pub fn new(
+        agent: Agent,
+        runtime: Runtime,
+        allowed: AllowedAhead,
+        keeper: Option<Keeper>,
+        folder: Option<&Path>,
+    ) -> Self {
+        let history = folder.filter(|_| keeper.is_some()).map(History::in_folder);
+        Self { agent, runtime, allowed, keeper, history }
+    }
+
+    /// Reads and answers until the person ends the chat.
+    pub async fn run(mut self) -> anyhow::Result<()> {
+        let mut editor = Editor::new(self.history.as_ref().map(History::read).unwrap_or_default());
+        let _guard = interrupt::chat(editor.is_at_terminal());
+        let end = match self.agent.begin().await {
+            Ok(true) => self.converse(&mut editor).await,
+            Ok(false) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Some(history) = &self.history {
+            history.write(editor.history());
+        }
+        drop(editor);
+        let ending = if interrupt::is_ending() { Ending::Interrupted } else { Ending::Answer };
+        self.agent.close(end.map(|()| (ending, None))).await.map(drop)
+    }
+
+    async fn converse(&mut self, editor: &mut Editor) -> anyhow::Result<()> {
+        if self.agent.awaits_model() {
+            self.answer().await?;
+        }
+        while !interrupt::is_ending() {
+            let read = tokio::select! {
+                biased;
+                () = interrupt::ended() => break,
+                read = editor.read() => read?,
+            };
+            let line = match read {
+                Input::Line(line) => line,
+                Input::Dropped => continue,
+                Input::End => break,
+            };
+            if !line.trim().is_empty() {
+                let kept = self.keeper.as_ref().map_or_else(|| line.clone(), |keeper| keeper.masked(&line));
+                editor.remember(&kept);
+            }
+            match Typed::parse(&line) {
+                Ok(Typed::Quit) => break,
+                Ok(typed) => self.act(typed).await?,
+                Err(message) => render::aside(&message),
+            }
+        }
+        Ok(())
+    }
+
+    async fn act(&mut self, typed: Typed) -> anyhow::Result<()> {
+        match typed {
+            Typed::Message(text) => {
+                self.agent.add(Message::text(Role::User, text))?;
+                self.answer().await?;
+            }
+            Typed::Go if self.agent.awaits_model() => self.answer().await?,
+            Typed::Go => {
+                self.agent.add(Message::text(Role::User, "Go on."))?;
+                self.answer().await?;
+            }
+            Typed::Tools => self.show_tools(),
+            Typed::Allow(Some(pattern)) => self.allow(pattern),
+            Typed::Allow(None) => self.show_allowed(),
+            Typed::Undo => self.undo()?,
+            Typed::Cost => self.show_cost(),
+            Typed::Help => render::aside(HELP),
+            Typed::Empty | Typed::Quit => {}
+        }
+        Ok(())
+    }
+
+    /// Allows the calls of tools ahead, also of those that scripts of this chat have added. A name without a tool is refused,
+    /// since it is misspelt.
+    fn allow(&self, pattern: Pattern) {
+        let shown = one_line(pattern.as_str());
+        let shown_tools = self.agent.session().tools();
+        let names = || self.runtime.tools().chain(shown_tools.iter().copied()).map(|tool| tool.name.as_str());
+        if names().any(|name| pattern.matches_tool(name)) {
+            render::aside(&format!("calls of `{shown}` are not asked about in this chat"));
+            return self.allowed.add(pattern);
+        }
+        let meant = match suggestion::nearest(pattern.as_str(), names()) {
+            Some(nearest) => format!("did you mean `/allow {}`?", one_line(nearest)),
+            None => "`/tools` lists the tools".to_owned(),
+        };
+        render::aside(&format!("`{shown}` matches no tool, and nothing is allowed: {meant}"));
+    }
+
+    /// Lets the model answer. An error is explained, and the chat goes on.
+    async fn answer(&mut self) -> anyhow::Result<()> {
+        interrupt::resume();
+        let end = self.agent.exchange().await;
+        let is_ending = interrupt::is_ending();
+        interrupt::resume();
+        match end {
+            Ok((Ending::Answer, _)) => {}
+            Ok((Ending::Interrupted, _)) if is_ending => {}
+            Ok((Ending::Interrupted, _)) => render::aside("info: interrupted; `/go` goes on"),
+            Ok((ending @ (Ending::MaxSteps | Ending::Budget(_)), _)) => {
+                let words = self.agent.stopped_in_words(ending);
+                render::aside(&format!("error: stopped: {words}; `/go` goes on"));
+            }
+            Err(error) => {
+                render::explain(&error);
+                render::hint("`/go` asks the model again; `/undo` drops the last message");
+            }
+        }
+        Ok(())
+    }
+
+    fn undo(&mut self) -> anyhow::Result<()> {
+        let Some(DroppedExchange { prompt, changes }) = self.agent.undo()? else {
+            render::aside("nothing to undo");
+            return Ok(());
+        };
+        render::aside(&format!("dropped from `{}` on", one_line(&shortened(&prompt, MAX_SHOWN))));
+        if changes.is_empty() {
+            render::aside("no dropped call can have changed anything outside the conversation");
+            return Ok(());
+        }
+        render::warning("not undone, since files and other systems stay as the calls left them:");
+        for change in changes.iter().take(MAX_CHANGES) {
+            render::aside(&format!("  {}", one_line(change)));
+        }
+        if let Some(more @ 1..) = changes.len().checked_sub(MAX_CHANGES) {
+            render::aside(&format!("  and {more} more"));
+        }
+        Ok(())
+    }
+
+    fn show_tools(&self) {
+        let tools = self.agent.session().tools();
+        if tools.is_empty() {
+            render::aside("the model has no tools");
+        }
+        for tool in tools {
+            let granted = self.runtime.grant(&tool.name).map(|grant| grant.granted()).unwrap_or_default();
+            let granted = if granted.is_empty() { String::new() } else { format!(" [{}]", granted.join(", ")) };
+            let description = shortened(tool.description.as_deref().unwrap_or_default(), MAX_SHOWN);
+            render::aside(&one_line(&format!("{}  {description}{granted}", tool.name)));
+        }
+    }
+
+    fn show_allowed(&self) {
+        match self.allowed.texts() {
+            texts if texts.is_empty() => render::aside("nothing is allowed ahead: `/allow PATTERN` names tools"),
+            texts => render::aside(&format!("not asked about in this chat: {}", one_line(&texts.join(", ")))),
+        }
+        render::aside("folders and hosts are granted by options: `toolcrib chat --continue --allow-write=DIR`");
+    }
+
+    fn show_cost(&self) {
+        let totals = self.agent.totals();
+        let tokens = match totals.usage {
+            Some(usage) => format!("{} + {} tokens", usage.prompt_tokens, usage.completion_tokens),
+            None => "the server has not counted tokens".to_owned(),
+        };
+        let (steps, calls) = (counted(totals.steps, "step"), counted(totals.calls, "call"));
+        let money = match totals.cost {
+            Some(cost) => format!("cost {cost:.6} at your price"),
+            None => "no price is set (`--price`), so no money is counted".to_owned(),
+        };
+        render::aside(&format!("in this process: {steps} · {calls} · {tokens} · {money}"));
+    }
+}

@@ -1,0 +1,448 @@
+//! Reports a run: for programs as one JSON event per line on standard output, for people as the answer on standard output
+//! and a trace on standard error. Text from outside is made inert.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+
+use anyhow::Context;
+use reqwest::Url;
+use toolcrib_base::progress::{self, Spinner};
+use toolcrib_base::render::{self, Tone, counted, legible, one_line, ours, paint, shortened};
+use toolcrib_settings::permission::{DenyFlags, FolderHints, ask_person, denial_hints};
+use toolcrib_sources::media::MediaFolder;
+use toolcrib_sources::options::is_maskable;
+
+use super::budget::UsedUp;
+use super::event::{Ending, Event, EventLine, Subagent, ToolResult, Totals};
+use super::keeper::Keeper;
+use super::turn::Turn;
+use super::unfinished::UnfinishedAnswer;
+use crate::telemetry::AgentSpan;
+use crate::watch;
+
+/// Width of a trace line if standard error is not a terminal, in characters.
+const DEFAULT_WIDTH: usize = 160;
+/// Maximum characters shown of a called name.
+const MAX_NAME: usize = 80;
+
+/// Audience of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// A program: one JSON event per line.
+    Program,
+    /// A person.
+    Person(Detail),
+}
+
+/// Level of detail for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// The answer, warnings and errors.
+    Quiet,
+    /// Also calls, results and totals.
+    Trace,
+    /// Also standard error of tools and usage per step; nothing is cut.
+    Verbose,
+}
+
+/// Reports the events of a run.
+#[derive(Debug)]
+pub struct Report {
+    audience: Audience,
+    debug: bool,
+    secrets: Vec<String>,
+    /// Subagent that the report belongs to, if any.
+    below: Option<Subagent>,
+    /// Folder for media shown by tools, if any.
+    media: Option<Arc<MediaFolder>>,
+    /// Trace span of the run, if tracing is enabled.
+    span: Option<AgentSpan>,
+    /// Flags that hints about denials name.
+    deny_flags: DenyFlags,
+    /// Hints about the folders of tools.
+    folders: FolderHints,
+    /// Command that goes on with a kept run.
+    command: &'static str,
+    /// Text of the current answer, which the kept run gets too.
+    unfinished: UnfinishedAnswer,
+    /// Spinner while the model has not begun to answer.
+    spinner: Option<Spinner>,
+    /// `true` if text of the current answer was streamed.
+    streamed: bool,
+    /// `true` if the last streamed line has no line break yet.
+    line_open: bool,
+}
+
+impl Report {
+    /// Creates a report. With `debug`, requests and responses go to standard error with `secrets` masked.
+    pub fn new(audience: Audience, debug: bool, secrets: Vec<String>) -> Self {
+        let mut secrets: Vec<String> = secrets.into_iter().filter(|secret| is_maskable(secret)).collect();
+        // Longer secrets first, since one may contain another.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Self {
+            audience,
+            debug,
+            secrets,
+            below: None,
+            media: None,
+            span: None,
+            deny_flags: DenyFlags::default(),
+            folders: FolderHints::default(),
+            command: "run",
+            unfinished: UnfinishedAnswer::default(),
+            spinner: None,
+            streamed: false,
+            line_open: false,
+        }
+    }
+
+    /// Sets the keeper of the run, and the command that goes on with it.
+    pub fn kept(self, keeper: Option<Keeper>, command: &'static str) -> Self {
+        Self { unfinished: UnfinishedAnswer::kept(keeper), command, ..self }
+    }
+
+    /// Sets the flags that hints about denials name.
+    pub fn naming(self, deny_flags: DenyFlags) -> Self {
+        Self { deny_flags, ..self }
+    }
+
+    /// Sets the hints about the folders of tools.
+    pub fn placing(self, folders: FolderHints) -> Self {
+        Self { folders, ..self }
+    }
+
+    /// Sets the folder for media shown by tools.
+    pub fn saving(self, media: Option<Arc<MediaFolder>>) -> Self {
+        Self { media, ..self }
+    }
+
+    /// Sets the trace span.
+    pub fn traced(self, span: Option<AgentSpan>) -> Self {
+        Self { span, ..self }
+    }
+
+    /// Creates the report of a subagent.
+    pub(crate) fn below(&self, below: Subagent) -> Self {
+        Self {
+            secrets: self.secrets.clone(),
+            below: Some(below),
+            media: self.media.clone(),
+            span: self.span.as_ref().map(AgentSpan::below),
+            deny_flags: self.deny_flags.clone(),
+            unfinished: UnfinishedAnswer::default(),
+            folders: self.folders.clone(),
+            spinner: None,
+            streamed: false,
+            line_open: false,
+            ..*self
+        }
+    }
+
+    /// Reports one event.
+    pub fn emit(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        self.spinner = None;
+        self.unfinished.follow(event)?;
+        if let Some(span) = &mut self.span {
+            span.observe(event);
+        }
+        match self.audience {
+            Audience::Program => {
+                let line = EventLine { event, below: self.below };
+                render::print_json(&serde_json::to_string(&line).context("cannot write an event as JSON")?)?;
+                if self.below.is_some() {
+                    return Ok(());
+                }
+                if let Event::End { reason: Ending::MaxSteps | Ending::Budget(_), totals, stopped, .. } = event {
+                    self.explain_stop(totals, *stopped);
+                }
+                Ok(())
+            }
+            Audience::Person(detail) => self.print(event, detail),
+        }
+    }
+
+    /// Prepares for the next answer of a model: shows a spinner until it begins.
+    pub(crate) fn begin_answer(&mut self, model: &str) {
+        self.unfinished.begin();
+        let is_traced = matches!(self.audience, Audience::Person(detail) if detail >= Detail::Trace);
+        self.spinner = None;
+        if is_traced && self.below.is_none() && !self.debug {
+            self.spinner = progress::spinner(&format!("waiting for {}", one_line(&shortened(model, MAX_NAME))));
+        }
+    }
+
+    /// Ends the current answer; returns its text so far if it is not empty.
+    pub(crate) fn end_answer(&mut self) -> Option<String> {
+        self.spinner = None;
+        // A closed output shows when more is printed.
+        let _ = self.close_line();
+        self.unfinished.end()
+    }
+
+    /// Asks a person at the terminal whether to go on although a budget is used up; `false` if there is nobody.
+    pub(crate) async fn ask_to_go_on(&mut self, used_up: &UsedUp, totals: &Totals) -> anyhow::Result<bool> {
+        self.spinner = None;
+        if self.audience == Audience::Program || self.below.is_some() {
+            return Ok(false);
+        }
+        self.close_line()?;
+        let so_far = format!("\n{}: {used_up}.\n", summary(totals));
+        let question = format!("Go on with {} more [y], or stop [N]? ", used_up.limit());
+        for lead in [so_far.as_str(), "Type `y` or `n` and press Enter. ", "Type `y` or `n` and press Enter. "] {
+            let Some(answer) = ask_person(&format!("{lead}{question}")).await else { return Ok(false) };
+            match answer.to_lowercase().as_str() {
+                "y" | "yes" => return Ok(true),
+                "" | "n" | "no" => return Ok(false),
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns `true` if text of the answer that arrives was shown. That of a subagent is not: no run goes on from it.
+    pub(crate) fn has_text(&self) -> bool {
+        self.below.is_none() && self.unfinished.has_text()
+    }
+
+    /// Returns the command that goes on with a kept run. It names the run: `--continue` may find a later one of the folder.
+    pub fn resume_command(&self) -> Option<String> {
+        self.unfinished.keeper().map(|keeper| format!("toolcrib {} --resume {}", self.command, keeper.id()))
+    }
+
+    /// Returns `true` in a chat, which goes on by itself after an error.
+    pub(crate) fn is_chat(&self) -> bool {
+        self.command == "chat"
+    }
+
+    /// Says why a run stopped without an answer, and how to go on.
+    fn explain_stop(&self, totals: &Totals, stopped: Option<&str>) {
+        match stopped {
+            Some(stopped) => render::aside(&format!("error: stopped: {stopped}")),
+            None => render::aside(&out_of_steps(totals)),
+        }
+        self.explain_resume();
+    }
+
+    /// Says how to go on with a kept run.
+    fn explain_resume(&self) {
+        let keeper = self.unfinished.keeper().filter(|keeper| !keeper.is_empty());
+        if let (Some(command), Some(_)) = (self.resume_command(), keeper) {
+            render::hint(&format!("the run is kept: go on with `{command}` and its options"));
+        }
+    }
+
+    /// Records in the trace that a request is sent to `server` or to a script.
+    pub(crate) fn asked(&mut self, step: u32, server: Option<&Url>) {
+        if let Some(span) = &mut self.span {
+            span.asked(step, server);
+        }
+    }
+
+    /// Records in the trace the answer or the kind of error.
+    pub(crate) fn answered(&mut self, end: Result<&Turn, &str>) {
+        if let Some(span) = &mut self.span {
+            span.answered(end);
+        }
+    }
+
+    /// Reports a warning.
+    pub fn warn(&mut self, message: &str) -> anyhow::Result<()> {
+        self.emit(&Event::Warning { message })
+    }
+
+    /// Reports request and response data if `debug` is set.
+    pub(crate) fn debug(&mut self, what: impl FnOnce() -> String) -> anyhow::Result<()> {
+        if self.debug {
+            self.spinner = None;
+            self.close_line()?;
+            render::aside(&format!("debug: {}", self.masked(&what())));
+        }
+        Ok(())
+    }
+
+    /// Masks the secrets in `text`.
+    pub(crate) fn masked<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.secrets.iter().fold(Cow::Borrowed(text), |text, secret| match text.contains(secret.as_str()) {
+            true => Cow::Owned(text.replace(secret.as_str(), "***")),
+            false => text,
+        })
+    }
+
+    fn print(&mut self, event: &Event<'_>, detail: Detail) -> anyhow::Result<()> {
+        if let Event::Text { delta, .. } = event {
+            return self.stream(delta);
+        }
+        self.close_line()?;
+        let traced = detail >= Detail::Trace;
+        let margin = self.margin();
+        let is_below = self.below.is_some();
+        match event {
+            Event::Message { content, r#final, .. } => {
+                let shown = std::mem::take(&mut self.streamed);
+                match (*r#final && !is_below, shown) {
+                    (true, false) => render::print(legible(content).trim_end_matches('\n'))?,
+                    (false, false) if traced => render::quoted(&format!("{margin}·"), content),
+                    _ => {}
+                }
+            }
+            Event::Start { model, tools, .. } if detail == Detail::Verbose => {
+                render::aside(&format!("model `{model}`, {}", counted(tools.len(), "tool")));
+            }
+            Event::ToolCall { name, arguments, .. } if traced => {
+                let name = one_line(&shortened(name, MAX_NAME));
+                let arguments = fitting(name.chars().count() + 3, arguments, detail);
+                ours(&format!("{} {name} {arguments}", quiet(&render::spoken(&format!("{margin}→")))));
+            }
+            Event::ToolPreview { text, .. } if traced => render::quoted(&format!("{margin}»"), text),
+            Event::ToolPart { name, ms, part, .. } if traced => {
+                let text = watch::text_of(part, self.media.as_deref());
+                let shown = fitting(name.chars().count() + 16, &text, detail);
+                render::quoted(&format!("{margin}┊ {} {}", milliseconds(*ms), one_line(name)), &shown);
+            }
+            Event::ToolHooks { name, hooks, .. } if traced => render::hooks(&margin, name, hooks),
+            Event::TextHooks { event, hooks } if traced => render::hooks(&margin, event, hooks),
+            Event::ToolResult(result) if traced => {
+                print_result(&margin, result, detail, &self.deny_flags);
+                self.folders.take(result.receipt).iter().for_each(|hint| render::hint(hint));
+                render::dropped(result.receipt);
+                for part in result.shown {
+                    render::quoted(&format!("{margin}|"), &watch::text_of(part, self.media.as_deref()));
+                }
+            }
+            Event::Usage { usage, .. } if detail == Detail::Verbose => {
+                render::aside(&format!("{} + {} tokens", usage.prompt_tokens, usage.completion_tokens));
+            }
+            Event::Retry { attempt, attempts, wait_ms, reason, .. } => {
+                self.streamed = false;
+                if traced {
+                    render::aside(&format!("{reason}; retrying in {wait_ms} ms (attempt {attempt} of {attempts})"));
+                }
+            }
+            Event::Warning { message } => render::warning(message),
+            Event::End { reason, totals, stopped, .. } => {
+                if traced {
+                    ours(&quiet(&format!("{margin}{}", summary(totals))));
+                }
+                match reason {
+                    // The result of the delegating call reports the outcome.
+                    _ if is_below => {}
+                    Ending::Answer => {}
+                    Ending::MaxSteps | Ending::Budget(_) => self.explain_stop(totals, *stopped),
+                    Ending::Interrupted => {
+                        render::aside("info: interrupted");
+                        self.explain_resume();
+                    }
+                }
+            }
+            Event::Error { message, .. } if is_below => {
+                render::warning(&format!("a delegated agent failed: {message}"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the line prefix of a subagent.
+    fn margin(&self) -> String {
+        "│ ".repeat(self.below.map_or(0, |below| below.depth as usize))
+    }
+
+    fn stream(&mut self, delta: &str) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        let text = legible(delta);
+        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+            // `print` decides whether a closed output is an error.
+            drop(out);
+            return render::print("");
+        }
+        self.streamed = true;
+        self.line_open = !text.ends_with('\n');
+        Ok(())
+    }
+
+    fn close_line(&mut self) -> anyhow::Result<()> {
+        if std::mem::take(&mut self.line_open) { render::print("") } else { Ok(()) }
+    }
+}
+
+fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flags: &DenyFlags) {
+    let outcome = result.receipt.outcome.as_str();
+    // The time in which the call waited, for a person or for other calls, is not that of the tool.
+    let took = format!(" {}", milliseconds((result.receipt.ms - result.receipt.waited_ms).max(0.0)));
+    let name = if result.alone { String::new() } else { format!("{} ", one_line(result.name)) };
+    let tone = if result.is_error { Tone::Bad } else { Tone::Good };
+    let painted = paint(tone, outcome, io::stderr().is_terminal());
+    let width = outcome.len() + took.len() + name.chars().count() + 4;
+    let content = match result.display {
+        Some(display) => fitting(width, &format!("{} · {}", one_line(display), result.content), detail),
+        None => fitting(width, result.content, detail),
+    };
+    ours(&format!("{} {painted}{took}  {name}{}", quiet(&render::spoken(&format!("{margin}←"))), quiet(&content)));
+    render::executed(&result.receipt.executed);
+    if detail == Detail::Verbose && !result.log.is_empty() {
+        render::quoted("|", result.log);
+    }
+    render::flags(&result.receipt.flags);
+    let shows_all = result.is_error || detail == Detail::Verbose;
+    render::hints(&denial_hints(result.receipt, shows_all, deny_flags));
+    let failure = result.failure.filter(|_| detail != Detail::Verbose);
+    [result.limit, failure, result.hint].into_iter().flatten().for_each(render::hint);
+}
+
+/// Cuts `text` to one line beside `width` other characters.
+fn fitting(width: usize, text: &str, detail: Detail) -> String {
+    let most = if detail == Detail::Verbose { usize::MAX } else { line_width().saturating_sub(width).max(20) };
+    // Cut first, since a result may be large.
+    let line = one_line(&shortened(text, most));
+    shortened(&line, most).into_owned()
+}
+
+fn line_width() -> usize {
+    terminal_size::terminal_size_of(io::stderr()).map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))
+}
+
+fn quiet(text: &str) -> Cow<'_, str> {
+    paint(Tone::Quiet, text, io::stderr().is_terminal())
+}
+
+fn out_of_steps(totals: &Totals) -> String {
+    format!("error: stopped after {} without a final answer", counted(totals.steps, "step"))
+}
+
+fn summary(totals: &Totals) -> String {
+    let mut parts = vec![counted(totals.steps, "step"), counted(totals.calls, "call")];
+    parts[1] += &match (totals.failed_calls, totals.denied_calls) {
+        (0, _) => String::new(),
+        (failed, 0) => format!(" ({failed} failed)"),
+        (failed, denied) if failed == denied => format!(" ({denied} denied)"),
+        (failed, denied) => format!(" ({failed} failed, {denied} of them denied)"),
+    };
+    if totals.calls > 0 && totals.denied_calls == totals.calls {
+        parts.push("every call was denied".to_owned());
+    }
+    if let Some(usage) = totals.usage {
+        parts.push(format!("{} + {} tokens", usage.prompt_tokens, usage.completion_tokens));
+    }
+    if let Some(cost) = totals.cost {
+        parts.push(format!("cost {cost:.6}"));
+    }
+    parts.push(milliseconds(totals.ms as f64));
+    parts.join(" · ")
+}
+
+fn milliseconds(ms: f64) -> String {
+    if ms < 1000.0 { format!("{ms:.1} ms") } else { format!("{:.1} s", ms / 1e3) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_masked_wherever_it_stands() {
+        let report =
+            Report::new(Audience::Person(Detail::Trace), true, vec!["sk-1".into(), "sk-123456".into(), "ab".into()]);
+        assert_eq!(report.masked("key sk-123456, sk-1, abc"), "key ***, ***, abc");
+    }
+}

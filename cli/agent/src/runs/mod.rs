@@ -1,0 +1,27 @@
+//! Kept runs: the conversation of each run in a file of its own, written as it happens, so that another process can go on
+//! with it after an interruption, a kill or a crash.
+//!
+//! A file has one JSON object a line and only grows. A line that was not completed is cut off before the next one is written.
+//! Nothing that the audit log masks is written.
+
+mod file;
+mod line;
+mod masks;
+mod missing;
+mod options;
+mod reading;
+mod selection;
+mod shown;
+mod store;
+mod summary;
+
+pub(crate) use file::RunFile;
+pub use line::{Header, Line, RunFigures};
+pub(crate) use masks::{MAX_SPELLING, RunMasks};
+pub use missing::{BROKEN_OFF, CallState, MissingResult, broken_off};
+pub use options::{EarlierRun, KeepOptions, RunsFolder};
+pub use reading::{KeptRun, RunState};
+pub use selection::RunSelection;
+pub use shown::{ShownPart, ShownParts};
+pub use store::{RunStore, StoredRun};
+pub use summary::RunSummary;

@@ -1,0 +1,61 @@
+//! Tools that are not sent to the model because nothing that they request is granted, and the hint about them.
+
+use toolcrib::{Availability, Runtime, Tool};
+use toolcrib_base::render::{counted, one_line};
+
+/// Maximum number of tools that the hint names.
+const MAX_NAMED: usize = 5;
+/// Maximum number of flags that the hint names.
+const MAX_FLAGS: usize = 4;
+
+/// Returns a hint about the tools that are not sent, with the flags that would change that; `None` if all are sent.
+pub fn unsent_hint(runtime: &Runtime) -> Option<String> {
+    let is_open = |tool: &&Tool| matches!(runtime.availability(&tool.name), Some(Availability::Loaded));
+    let grants = runtime.tools().filter(is_open).filter_map(|tool| Some((tool, runtime.grant(&tool.name)?)));
+    let unsent: Vec<_> = grants.filter(|(tool, grant)| grant.is_useless_for(tool)).collect();
+    let mut flags: Vec<&str> = Vec::new();
+    for flag in unsent.iter().flat_map(|(_, grant)| grant.denied()).filter_map(|denial| denial.flag.as_deref()) {
+        if !flags.contains(&flag) {
+            flags.push(flag);
+        }
+    }
+    let names = unsent.iter().map(|(tool, _)| format!("`{}`", one_line(&tool.name)));
+    hint(&names.collect::<Vec<_>>(), &flags)
+}
+
+fn hint(names: &[String], flags: &[&str]) -> Option<String> {
+    let more = match names.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let named = names.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let flags = match flags.iter().take(MAX_FLAGS).map(|flag| one_line(flag)).collect::<Vec<_>>() {
+        flags if flags.is_empty() => String::new(),
+        flags => format!("; use {}", flags.join(", ")),
+    };
+    let count = counted(names.len(), "tool");
+    let (verb, needs) = if names.len() == 1 { ("is", "it needs") } else { ("are", "they need") };
+    (!names.is_empty()).then(|| {
+        format!("{count} {verb} not sent to the model, since not everything {needs} is granted ({named}{more}){flags}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_names_a_few_tools_and_flags() {
+        let names: Vec<String> = (0..7).map(|number| format!("`t{number}`")).collect();
+        assert_eq!(hint(&[], &[]), None);
+        assert_eq!(
+            hint(&names[..1], &["--allow-read=DIR"]).as_deref(),
+            Some(
+                "1 tool is not sent to the model, since not everything it needs is granted (`t0`); use --allow-read=DIR"
+            )
+        );
+        let many = hint(&names, &["--a", "--b", "--c", "--d", "--e"]).expect("a hint");
+        assert!(many.starts_with("7 tools are not sent") && many.contains("`t4` and 2 more"), "{many}");
+        assert!(many.ends_with("; use --a, --b, --c, --d"), "{many}");
+    }
+}

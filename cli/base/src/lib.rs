@@ -1,0 +1,20 @@
+//! Base of the command line: terminal output and progress, parsing of values, files that commands read, signals, folders of the
+//! user, HTTP requests and connections of servers. It knows no command and no setting.
+
+pub mod async_runtime;
+pub mod event_stream;
+pub mod failure_place;
+pub mod file_version;
+pub mod folders;
+pub mod headings;
+pub mod http;
+pub mod http_server;
+pub mod input;
+pub mod interrupt;
+pub mod parse;
+pub mod progress;
+pub mod render;
+pub mod short_id;
+pub mod suggestion;
+#[cfg(windows)]
+pub mod windows;

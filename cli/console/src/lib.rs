@@ -1,0 +1,55 @@
+//! The console: pages on a loopback address for people who would rather look than read. It shows kept runs, the audit log, tools
+//! and calls that wait for approval, all through the modules that the commands use, and stores answers where they store them.
+//! A person tries a tool in it by the way of every call. No tool or model reaches it.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `server` | connections, limits, and the checks of each request |
+//! | `session` | tokens of the printed addresses, and the sessions that they begin |
+//! | `response` | answers with the headers that confine a page |
+//! | `events`, `revision` | what keeps an open page current, with `live.js` in it |
+//! | `query` | parameters of an address and of a form |
+//! | `view` | which page an address names, and its errors |
+//! | `parts`, `picture` | parts of a result, and which pictures are images |
+//! | `layout` | the frame of a page, tables, texts that are cut |
+//! | `history` | reading the audit log by the filter of an address |
+//! | `figures`, `durations`, `drawing` | figures of calls by tool and time, and their charts |
+//! | `logged`, `timeline` | what the audit log says about the calls of a run, and these calls as bars |
+//! | `export` | files to store |
+//! | `runs`, `run`, `calls`, `charts`, `record`, `verification`, `tools`, `tool`, `schema`, `decisions`, `trust` | one page or part each |
+//! | `form` | the form of a tool's arguments: fields from a schema, and arguments from fields |
+//! | `trial` | calls that a person tries: form, preview, result |
+
+mod calls;
+mod charts;
+mod decisions;
+mod drawing;
+mod durations;
+mod events;
+mod export;
+mod figures;
+mod form;
+mod history;
+mod layout;
+mod logged;
+mod parts;
+mod picture;
+mod query;
+mod record;
+mod response;
+mod revision;
+mod run;
+mod runs;
+mod schema;
+mod server;
+mod session;
+mod timeline;
+mod tool;
+mod tools;
+mod trial;
+mod trust;
+mod verification;
+mod view;
+
+pub use server::Console;
+pub use view::Views;

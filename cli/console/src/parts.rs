@@ -1,0 +1,155 @@
+//! Parts of a result on a page: bounded texts, and pictures.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use maud::{Markup, html};
+use serde_json::Value;
+use toolcrib::call::{Link, Media, Part};
+use toolcrib_agent::runs::ShownPart;
+use toolcrib_base::parse::rounded_size;
+use toolcrib_base::render::{counted, shortened};
+
+use super::layout;
+use super::picture;
+
+/// Maximum characters of a text.
+const MAX_SHORT: usize = 4_000;
+
+/// Pictures and characters of kept texts that a page can still show.
+pub(super) struct Room {
+    pub(super) pictures: usize,
+    pub(super) text: usize,
+}
+
+/// Part as a page shows it.
+#[derive(Debug)]
+pub(super) enum PartView {
+    Text(String),
+    Picture { label: String, address: String },
+    Note(String),
+}
+
+impl PartView {
+    pub(super) fn of(part: &Part, room: &mut Room) -> Self {
+        let cut = |text: &str| shortened(text, MAX_SHORT).into_owned();
+        match part {
+            Part::Text(text) => Self::Text(cut(text)),
+            Part::Json(text) => Self::Text(cut(&pretty(text))),
+            Part::Media(media) => Self::of_media(media, room),
+            Part::Link(Link { uri, name, .. }) => {
+                Self::Note(format!("Link {}: {}", cut(name.as_deref().unwrap_or_default()), cut(uri)))
+            }
+            Part::Progress { done, total: Some(total) } => Self::Note(format!("{done} of {total}")),
+            Part::Progress { done, total: None } => Self::Note(done.to_string()),
+            _ => Self::Note("a part that this version does not show".to_owned()),
+        }
+    }
+
+    /// Views a part that a run has kept.
+    pub(super) fn of_kept(part: &ShownPart, room: &mut Room) -> Self {
+        match part {
+            ShownPart::Text { text } | ShownPart::Note { text } if text.len() > room.text => {
+                room.text = 0;
+                Self::Note("a text for which this page has no room".to_owned())
+            }
+            ShownPart::Text { text } => {
+                room.text -= text.len();
+                Self::Text(shortened(&pretty(text), MAX_SHORT).into_owned())
+            }
+            ShownPart::Note { text } => {
+                room.text -= text.len();
+                Self::Note(shortened(text, MAX_SHORT).into_owned())
+            }
+            ShownPart::Unknown => Self::Note("a part that this version does not show".to_owned()),
+            ShownPart::File { mime_type, .. } if room.pictures == 0 => {
+                Self::Note(format!("{}; not shown: a page shows a few pictures alone", shortened(mime_type, 200)))
+            }
+            ShownPart::More { count } => Self::Note(format!("and {}", counted(*count, "more part"))),
+            ShownPart::File { mime_type, name, data } => match BASE64_STANDARD.decode(data) {
+                Ok(data) => Self::of_media(&Media::new(mime_type, name.clone(), data), room),
+                Err(_) => Self::Note("a file that is damaged in the run".to_owned()),
+            },
+        }
+    }
+
+    fn of_media(media: &Media, room: &mut Room) -> Self {
+        let name = media.name.as_deref().unwrap_or("without a name");
+        let label = format!("{name}, {}, {}", media.mime_type, rounded_size(media.data.len() as u64));
+        let label = shortened(&label, 400).into_owned();
+        let address = match room.pictures {
+            0 => Err("a page shows a few pictures alone"),
+            _ => picture::address(media),
+        };
+        match address {
+            Ok(address) => {
+                room.pictures -= 1;
+                Self::Picture { label, address }
+            }
+            Err(why) => Self::Note(format!("{label}; not shown: {why}")),
+        }
+    }
+
+    pub(super) fn shown(&self) -> Markup {
+        html! {
+            @match self {
+                Self::Text(text) => (layout::block(text, MAX_SHORT)),
+                Self::Note(text) => p.quiet { (layout::line(text, 2 * MAX_SHORT)) },
+                Self::Picture { label, address } => figure {
+                    img src=(address) alt=(layout::plain(label, 400));
+                    figcaption.quiet { (layout::line(label, 400)) }
+                },
+            }
+        }
+    }
+}
+
+/// Formats a JSON text over several lines; another text stays as it is.
+pub(super) fn pretty(text: &str) -> String {
+    let value: Option<Value> =
+        serde_json::from_str(text).ok().filter(|value: &Value| value.is_object() || value.is_array());
+    value.and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or_else(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_pictures_are_named() {
+        let picture = Part::Media(Media::new("image/gif", Some("p.gif".to_owned()), b"GIF89a\x01\0\x01\0".to_vec()));
+        let mut room = Room { pictures: 2, text: 0 };
+        let shown: Vec<PartView> = (0..3).map(|_| PartView::of(&picture, &mut room)).collect();
+        assert!(shown[..2].iter().all(|part| matches!(part, PartView::Picture { .. })));
+        let PartView::Note(note) = &shown[2] else { panic!("it is shown") };
+        assert!(note.starts_with("p.gif, image/gif") && note.contains("not shown"), "{note}");
+    }
+
+    #[test]
+    fn texts_beyond_the_room_of_a_page_are_named() {
+        let text = ShownPart::Text { text: "x".repeat(60) };
+        let mut room = Room { pictures: 0, text: 100 };
+        let shown: Vec<PartView> = (0..3).map(|_| PartView::of_kept(&text, &mut room)).collect();
+        assert!(matches!(&shown[0], PartView::Text(text) if text.len() == 60));
+        assert!(shown[1..].iter().all(|part| matches!(part, PartView::Note(note) if note.contains("no room"))));
+    }
+
+    #[test]
+    fn kept_parts_are_as_inert_as_those_of_a_result() {
+        let file = |mime_type: &str, data: &str| ShownPart::File {
+            mime_type: mime_type.to_owned(),
+            name: Some("<script>".to_owned()),
+            data: data.to_owned(),
+        };
+        let text =
+            |part: &ShownPart| PartView::of_kept(part, &mut Room { pictures: 1, text: 99 }).shown().into_string();
+        let drawing = BASE64_STANDARD.encode("<svg onload='x'><script>1</script></svg>");
+        let shown = text(&file("image/svg+xml", &drawing));
+        assert!(shown.contains("<img src=\"data:image/svg+xml;base64,") && !shown.contains("<script>"), "{shown}");
+        for part in
+            [file("text/html", &drawing), file("image/png", "no base64"), ShownPart::Text { text: "<b>".to_owned() }]
+        {
+            let shown = text(&part);
+            assert!(!shown.contains("<img") && !shown.contains("<b>") && !shown.contains("<script>"), "{shown}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Access to a server over HTTP: tokens, allowed hosts and origins, and the rate of requests of each client.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::request::Parts;
+use http::{HeaderMap, header};
+use rmcp::model::Extensions;
+
+use super::refusal::Refusal;
+use super::tokens::Tokens;
+
+/// Maximum number of clients whose rates are remembered.
+const MAX_RATES: usize = 4096;
+/// Identity of clients without a token.
+const LOCAL: &str = "local";
+/// Scheme of tokens in a request.
+const BEARER: &str = "bearer ";
+
+/// Limits of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections at once.
+    pub connections: usize,
+    /// Requests at once.
+    pub requests: usize,
+    /// Size of the body of a request in bytes.
+    pub body: usize,
+    /// Requests of a client in one second; twice as many can come at once.
+    pub rate: u32,
+    /// Conversations of the earlier revision at once.
+    pub sessions: usize,
+    /// Time within which the head of a request has arrived, and then its body.
+    pub arrival: Duration,
+    /// Time for running requests when the server ends.
+    pub drain: Duration,
+}
+
+/// Client of a request, by its token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity {
+    /// Name of the token; one name for all clients without a token.
+    pub(super) name: Arc<str>,
+    /// Permissions and rules of the client, in addition to those for all.
+    pub(super) options: Arc<[String]>,
+    pub(super) has_token: bool,
+}
+
+impl Identity {
+    /// Returns the identity of clients without a token.
+    fn local() -> Self {
+        Self { name: LOCAL.into(), options: Arc::new([]), has_token: false }
+    }
+
+    /// Returns the identity of the client of a request.
+    pub(super) fn of(extensions: &Extensions) -> Self {
+        let identity = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Self>());
+        identity.cloned().unwrap_or_else(Self::local)
+    }
+}
+
+/// Rules for access.
+pub struct Access {
+    /// Tokens; `None` if none is required.
+    tokens: Option<Tokens>,
+    rate: u32,
+    rates: Mutex<HashMap<String, Rate>>,
+}
+
+/// Requests that a client may still send.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    left: f64,
+    at: Instant,
+}
+
+impl Access {
+    /// Creates the access with the accepted tokens, if any, and the maximum number of requests per minute.
+    pub fn new(tokens: Option<Tokens>, rate: u32) -> Self {
+        Self { tokens, rate, rates: Mutex::default() }
+    }
+
+    /// Returns the identity of a client.
+    ///
+    /// # Errors
+    ///
+    /// The client has no valid token, or sends too many requests.
+    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<Identity, Refusal> {
+        let identity = match &self.tokens {
+            None => Identity::local(),
+            Some(tokens) => {
+                let token = bearer(headers).ok_or(Refusal::NoToken)?;
+                tokens.client(token).ok_or(Refusal::UnknownToken)?
+            }
+        };
+        match self.is_within_rate(&identity.name, Instant::now()) {
+            true => Ok(identity),
+            false => Err(Refusal::Rate),
+        }
+    }
+
+    fn is_within_rate(&self, identity: &str, now: Instant) -> bool {
+        let most = f64::from(self.rate) * 2.0;
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        if rates.len() >= MAX_RATES && !rates.contains_key(identity) {
+            // Those that are full again are as good as new.
+            rates.retain(|_, rate| rate.refilled(self.rate, now) < most);
+            if rates.len() >= MAX_RATES {
+                return false;
+            }
+        }
+        let rate = rates.entry(identity.to_owned()).or_insert(Rate { left: most, at: now });
+        *rate = Rate { left: rate.refilled(self.rate, now), at: now };
+        let is_within = rate.left >= 1.0;
+        if is_within {
+            rate.left -= 1.0;
+        }
+        is_within
+    }
+}
+
+impl Rate {
+    fn refilled(&self, rate: u32, now: Instant) -> f64 {
+        let rate = f64::from(rate);
+        (self.left + now.duration_since(self.at).as_secs_f64() * rate).min(rate * 2.0)
+    }
+}
+
+/// Returns the token of a request.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut all = headers.get_all(header::AUTHORIZATION).iter();
+    let value = all.next()?.to_str().ok()?;
+    if all.next().is_some() {
+        return None;
+    }
+    let (scheme, token) = value.split_at_checked(BEARER.len())?;
+    scheme.eq_ignore_ascii_case(BEARER).then_some(token.trim()).filter(|token| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(values: &[&str]) -> HeaderMap {
+        values.iter().map(|value| (header::AUTHORIZATION, value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn one_token_of_the_scheme_is_read() {
+        assert_eq!(bearer(&headers(&["Bearer a"])), Some("a"));
+        assert_eq!(bearer(&headers(&["bEARER a"])), Some("a"));
+        for values in [&[][..], &["a"], &["Basic a"], &["Bearer "], &["Bearer"], &["Bearer a", "Bearer b"]] {
+            assert_eq!(bearer(&headers(values)), None, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_has_its_own_rate_and_gets_it_back() {
+        let access = Access::new(None, 10);
+        let now = Instant::now();
+        assert_eq!((0..100).filter(|_| access.is_within_rate("a", now)).count(), 20);
+        assert!(access.is_within_rate("b", now));
+        let later = now + Duration::from_secs(1);
+        assert_eq!((0..100).filter(|_| access.is_within_rate("a", later)).count(), 10);
+    }
+
+    #[test]
+    fn the_number_of_remembered_clients_is_bounded() {
+        let access = Access::new(None, 1);
+        let now = Instant::now();
+        assert!((0..MAX_RATES).all(|client| access.is_within_rate(&client.to_string(), now)));
+        assert!(!access.is_within_rate("one more", now));
+        assert!(access.is_within_rate("one more", now + Duration::from_secs(2)), "the others are forgotten");
+    }
+}

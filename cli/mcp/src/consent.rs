@@ -1,0 +1,237 @@
+//! Approvals of calls that other agents make. The user answers, through the client or on the command line; the model can
+//! neither answer nor grant.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use rmcp::RoleServer;
+use rmcp::model::{ElicitRequestParams, ElicitationSchema};
+use rmcp::service::Peer;
+use serde_json::{Value, json};
+use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approvals, Approver};
+use toolcrib::source::digest;
+use toolcrib_settings::permission::{
+    PendingApprover, PendingCalls, Waiting, WaitingCallback, announce, is_denial, request_text,
+};
+
+use super::caller::{Answer, Caller, Channel, OpenQuestion};
+
+/// Maximum wait for the user of a client.
+const MAX_WAIT: Duration = Duration::from_secs(300);
+/// Addition to the name of a client in the name of its tasks in the background.
+const BACKGROUND: &str = "in the background: it no longer waits";
+/// Member of an answer that allows the call.
+const ALLOW: &str = "allow";
+
+/// Asks the user of the client that made the call.
+pub struct AgentApprover {
+    /// Answers of the command line; `None` if the user has no home directory.
+    pending: Option<PendingApprover>,
+    /// Waiting for these answers; `None` if a call is refused until one is there.
+    waiting: Option<Waiting>,
+    /// `true` if the user answers on the command line alone.
+    answers_elsewhere: bool,
+}
+
+impl AgentApprover {
+    /// Creates an approver. Calls that wait for the command line are in `pending`, each for `max_wait` before it is refused;
+    /// permanent approvals are in `approvals`. With `answers_elsewhere`, the user chose the command line for all answers.
+    pub fn new(
+        pending: Option<PendingCalls>,
+        approvals: Option<Approvals>,
+        max_wait: Option<Duration>,
+        answers_elsewhere: bool,
+    ) -> Self {
+        let waits = max_wait.is_some();
+        let leave_open: WaitingCallback = Arc::new(move |_invocation, id| {
+            if let Some(caller) = Caller::present() {
+                caller.leave_open(OpenQuestion::Pending(id.to_owned()));
+                if waits && !matches!(caller.channel, Channel::Request { .. }) {
+                    announce(id);
+                }
+            }
+        });
+        let waiting = pending.as_ref().zip(max_wait).map(|(calls, max_wait)| Waiting::new(calls, max_wait));
+        Self {
+            pending: pending.map(|calls| PendingApprover::new(calls, approvals, "", leave_open)),
+            waiting,
+            answers_elsewhere,
+        }
+    }
+
+    async fn answer(&self, request: ApprovalRequest<'_>) -> ApprovalAnswer {
+        let Some(caller) = Caller::present() else {
+            // A task in the background: its client no longer waits.
+            let client = format!("{}, {BACKGROUND}", request.caller.unwrap_or_default());
+            return self.on_command_line(&request, &client, &client).await;
+        };
+        match &caller.channel {
+            Channel::CommandLine => self.elsewhere(&request, &caller).await,
+            Channel::Request { client, closing } => {
+                let answer = async {
+                    if closing.is_cancelled() {
+                        return Answer::None;
+                    }
+                    tokio::select! {
+                        biased;
+                        // It may have come just before the end of the input.
+                        answer = ask(client, &request) => answer,
+                        () = closing.cancelled() => Answer::None,
+                    }
+                };
+                self.while_waiting(&request, &caller, answer).await
+            }
+            Channel::Repetition { agreed, refusal } => {
+                let digest = question(&request);
+                if agreed.contains(&digest) {
+                    return ApprovalAnswer::Once;
+                }
+                if let Some(answer) = self.stored(&request, &caller.client).await {
+                    return answer;
+                }
+                match (refusal, message(&request)) {
+                    (Some(Answer::Denied), _) => ApprovalAnswer::No,
+                    (None, Some(message)) => {
+                        caller.leave_open(OpenQuestion::Input { message, digest });
+                        ApprovalAnswer::Nobody
+                    }
+                    _ => self.elsewhere(&request, &caller).await,
+                }
+            }
+        }
+    }
+
+    /// Asks a client for its answer while the call waits. The call waits for the command line too, because a client may give up
+    /// before its user answers.
+    async fn while_waiting(
+        &self,
+        request: &ApprovalRequest<'_>,
+        caller: &Caller,
+        answer: impl Future<Output = Answer>,
+    ) -> ApprovalAnswer {
+        let before = self.on_command_line(request, &caller.client, &caller.owner()).await;
+        if before != ApprovalAnswer::Nobody {
+            return before;
+        }
+        let answer = match answer.await {
+            Answer::Allowed => ApprovalAnswer::Once,
+            Answer::Denied => ApprovalAnswer::No,
+            Answer::None => return ApprovalAnswer::Nobody,
+        };
+        caller.take_open();
+        let elsewhere = match &self.pending {
+            Some(pending) => pending.withdraw(request, &caller.client).await,
+            None => None,
+        };
+        // A denial holds, wherever it was given.
+        match elsewhere {
+            Some(denial) if is_denial(&denial) => denial,
+            _ => answer,
+        }
+    }
+
+    /// Returns the answer that a person gave on the command line, if any.
+    async fn stored(&self, request: &ApprovalRequest<'_>, client: &str) -> Option<ApprovalAnswer> {
+        self.pending.as_ref()?.stored(request, client).await
+    }
+
+    /// Answers a request of a client that asks nobody, from the command line: at once, or once it has an answer.
+    async fn elsewhere(&self, request: &ApprovalRequest<'_>, caller: &Caller) -> ApprovalAnswer {
+        let (Some(pending), Some(waiting)) = (&self.pending, &self.waiting) else {
+            return self.on_command_line(request, &caller.client, &caller.owner()).await;
+        };
+        let answer = pending.wait_or_leave(request, &caller.client, &caller.owner(), waiting).await;
+        if answer != ApprovalAnswer::Nobody {
+            caller.take_open();
+        }
+        match answer {
+            // The waiting has noted it for this client. The session of the runtime may serve others too.
+            ApprovalAnswer::Session => ApprovalAnswer::Once,
+            answer => answer,
+        }
+    }
+
+    /// Answers a request of a client from the command line.
+    async fn on_command_line(&self, request: &ApprovalRequest<'_>, client: &str, owner: &str) -> ApprovalAnswer {
+        match &self.pending {
+            Some(pending) => pending.answer(request, client, owner).await,
+            None => ApprovalAnswer::Nobody,
+        }
+    }
+}
+
+impl Approver for AgentApprover {
+    fn ask<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
+        self.answer(request).boxed()
+    }
+
+    /// A client that cannot ask leaves the question open for the command line, which is an answer only where the user chose it.
+    /// The client of a task in the background may have been able to ask.
+    fn can_answer(&self) -> bool {
+        let asks = |caller: Arc<Caller>| !matches!(caller.channel, Channel::CommandLine);
+        self.answers_elsewhere || self.waiting.is_some() || Caller::present().is_none_or(asks)
+    }
+}
+
+/// Formats a request for the user of a client; `None` if the text would leave out a part of the call. Text from outside
+/// cannot imitate a line of the program.
+fn message(request: &ApprovalRequest<'_>) -> Option<String> {
+    Some(format!("Allow this call?\n{}", request_text(request)?))
+}
+
+/// Digest of a question: an answer to one is no answer to another, nor to one about a tool that has changed.
+fn question(request: &ApprovalRequest<'_>) -> String {
+    let ApprovalRequest { tool, digest: program, definition, arguments, rests_on, granted, .. } = request;
+    let parts = json!([tool.name, program, definition, arguments, rests_on, granted]);
+    digest(parts.to_string().as_bytes())
+}
+
+/// Creates the form of a question.
+pub(super) fn form(message: String) -> Option<ElicitRequestParams> {
+    let schema = ElicitationSchema::builder().required_bool(ALLOW).build().ok()?;
+    Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: schema })
+}
+
+/// Reads the answer of a user. Only an explicit agreement allows.
+pub(super) fn read(answer: &Value) -> Answer {
+    match answer["action"].as_str() {
+        Some("accept") if answer["content"][ALLOW] == json!(true) => Answer::Allowed,
+        Some("accept" | "decline") => Answer::Denied,
+        _ => Answer::None,
+    }
+}
+
+async fn ask(peer: &Peer<RoleServer>, request: &ApprovalRequest<'_>) -> Answer {
+    let Some(form) = message(request).and_then(form) else { return Answer::None };
+    let answer = peer.create_elicitation_with_timeout(form, Some(MAX_WAIT)).await;
+    // Without an answer, the client ended, cannot ask after all, or nobody answered in time.
+    answer.ok().and_then(|answer| serde_json::to_value(answer).ok()).map_or(Answer::None, |answer| read(&answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_explicit_agreement_allows() {
+        assert_eq!(read(&json!({"action": "accept", "content": {"allow": true}})), Answer::Allowed);
+        for answer in [
+            json!({"action": "accept"}),
+            json!({"action": "accept", "content": {"allow": "true"}}),
+            json!({"action": "accept", "content": {"allow": false}}),
+            json!({"action": "decline", "content": {"allow": true}}),
+        ] {
+            assert_eq!(read(&answer), Answer::Denied, "{answer}");
+        }
+        for answer in [
+            json!(null),
+            json!({"content": {"allow": true}}),
+            json!([{"action": "accept"}]),
+            json!({"action": "cancel"}),
+        ] {
+            assert_eq!(read(&answer), Answer::None, "{answer}");
+        }
+    }
+}

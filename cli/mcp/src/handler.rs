@@ -1,0 +1,320 @@
+//! Requests of a client, for both revisions: list, call, stored results, and notices of a changed list. The state is outside of
+//! the handler, because the library may create one for each request.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use futures::FutureExt;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, Implementation, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
+    ServerConfig, SubscriptionFilter, Tool,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toolcrib_base::render;
+
+use super::access::Identity;
+use super::answer::RESULTS;
+use super::call::MAX_FINISH;
+use super::call_threads::CallThreads;
+use super::metrics::Metrics;
+use super::publication::{Publication, Published};
+use super::state::Seal;
+
+/// Number of tools on one page of the list.
+const PAGE: usize = 500;
+/// Time for which a client may keep a list, in milliseconds.
+const LIST_TTL_MS: u64 = 60_000;
+/// Maximum size of a stored result that is read as a whole, in bytes.
+const MAX_READ: u64 = 4 << 20;
+/// Time between two looks at whether a client is still connected.
+const CLIENT_CHECK: Duration = Duration::from_secs(30);
+/// Maximum time in which calls stop and leave their records.
+const MAX_STOP: Duration = MAX_FINISH.saturating_add(Duration::from_secs(2));
+/// Revision without conversations.
+pub(super) const LATER: &str = "2026-07-28";
+/// Methods that have parameters.
+const METHODS: [&str; 11] = [
+    "initialize",
+    "server/discover",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "subscriptions/listen",
+];
+/// Maximum length of the name of an unknown method in an error, in characters.
+const MAX_METHOD_LEN: usize = 128;
+/// Instructions for clients and models.
+const INSTRUCTIONS: &str = "Each call runs in a fresh sandbox with the permissions that the user granted. A denied permission \
+                            or a call that waits for approval is answered with an error that says so: only the user can \
+                            change it, outside of this conversation.";
+
+/// Handler of the requests of clients.
+#[derive(Clone)]
+pub struct Handler {
+    publication: Publication,
+    pub(super) seal: Arc<Seal>,
+    /// `true` if clients that can ask their user do so.
+    pub(super) asks_clients: bool,
+    pub(super) metrics: Arc<Metrics>,
+    closing: CancellationToken,
+    pub(super) stopping: CancellationToken,
+    pub(super) running: TaskTracker,
+    /// Number of calls that were stopped after their client had left.
+    pub(super) unfinished: Arc<AtomicUsize>,
+    /// Threads of the calls; `None` if each runs on those of its connection.
+    pub(super) threads: Option<Arc<CallThreads>>,
+    /// `true` once the client of this conversation is notified of changes.
+    is_notified: Arc<AtomicBool>,
+}
+
+impl Handler {
+    /// Creates a handler. With `asks_clients`, clients that can ask their user do so.
+    pub fn new(publication: Publication, seal: Seal, asks_clients: bool) -> Self {
+        Self {
+            publication,
+            seal: Arc::new(seal),
+            asks_clients,
+            metrics: Arc::default(),
+            closing: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+            running: TaskTracker::new(),
+            unfinished: Arc::default(),
+            threads: None,
+            is_notified: Arc::default(),
+        }
+    }
+
+    /// Runs calls on these threads.
+    pub(super) fn on_threads(self, threads: CallThreads) -> Self {
+        Self { threads: Some(Arc::new(threads)), ..self }
+    }
+
+    /// Returns the handler of one more conversation.
+    pub(super) fn for_conversation(&self) -> Self {
+        Self { is_notified: Arc::default(), ..self.clone() }
+    }
+
+    /// Returns the token that ends subscriptions, so that nothing waits for them when the service ends.
+    pub(super) fn closing(&self) -> &CancellationToken {
+        &self.closing
+    }
+
+    /// Returns the figures of the calls.
+    pub(super) fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Stops all running calls, and waits until each has left its record.
+    pub(super) async fn stop(&self) {
+        self.stopping.cancel();
+        ended(&self.running, self.publication.end(), MAX_STOP).await;
+    }
+
+    /// Returns the present state for the client of a request.
+    pub(super) async fn published(&self, client: &Identity) -> Result<Arc<Published>, ErrorData> {
+        let unusable = || {
+            ErrorData::internal_error(
+                "the tools cannot be used with the options of this token: ask the operator, whose server states the reason",
+                None,
+            )
+        };
+        self.publication.of(client).await.ok_or_else(unusable)
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .enable_prompts()
+            .enable_completions()
+            .build();
+        let mut info = ServerConfig::new(capabilities);
+        info.server_info = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION"));
+        info.instructions = Some(INSTRUCTIONS.to_owned());
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let published = self.published(&Identity::of(&context.extensions)).await?;
+        let tools = published.catalog.tools();
+        let start = match request.and_then(|request| request.cursor) {
+            None => 0,
+            Some(cursor) => cursor.parse().ok().filter(|start| *start < tools.len()).ok_or_else(|| {
+                invalid("the cursor is not one of this list: list the tools from the start".to_owned())
+            })?,
+        };
+        let end = tools.len().min(start + PAGE);
+        let mut result = ListToolsResult::with_all_items(tools[start..end].to_vec());
+        result.next_cursor = (end < tools.len()).then(|| end.to_string());
+        result.ttl_ms = Some(LIST_TTL_MS);
+        result.cache_scope = Some(CacheScope::Private);
+        Ok(result)
+    }
+
+    /// Returns a tool, so that the library compares the arguments that its schema names as headers with the headers.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.publication.listed(name)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        // In a box, as the library moves the future that answers any request with room for the largest.
+        answered(Box::pin(self.call(request, &context))).await
+    }
+
+    /// Refuses a request that the library does not know. It also passes on those with parameters that it cannot read.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        // The later revision begins no conversation.
+        let is_later = context.protocol_version().is_some_and(|version| version.as_str() >= LATER);
+        let is_known = |method: &str| METHODS.contains(&method) && !(is_later && method == METHODS[0]);
+        if is_known(&request.method) {
+            return Err(invalid(format!("`{}`: the parameters are not those of the method", request.method)));
+        }
+        let method = render::one_line(&request.method);
+        let message = format!("no method `{}`", render::shortened(&method, MAX_METHOD_LEN));
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+    }
+
+    /// Refuses every prompt: the list of prompts is empty.
+    async fn get_prompt(
+        &self,
+        _request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Err(invalid("no such prompt".to_owned()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let unknown = || ErrorData::resource_not_found("no such resource", Some(json!({ "uri": request.uri })));
+        let reference = request.uri.strip_prefix(RESULTS).ok_or_else(unknown)?.to_owned();
+        let results = self.publication.general().results.clone();
+        let read = move || results.open(&reference, ..MAX_READ);
+        let part = tokio::task::spawn_blocking(read).await.map_err(|_| unknown())?.map_err(|_| unknown())?;
+        if part.next.is_some() {
+            let bytes = part.stored.bytes;
+            return Err(invalid(format!("the result has {bytes} bytes: read it in parts with `read_result`")));
+        }
+        let contents = ResourceContents::text(part.text(), &request.uri);
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let mut accepted = SubscriptionFilter::default();
+        accepted.tools_list_changed = requested.tools_list_changed;
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.publication.changes();
+        changes.mark_unchanged();
+        let cancelled = context.request_context().ct.clone();
+        loop {
+            tokio::select! {
+                () = cancelled.cancelled() => return Ok(()),
+                () = self.closing.cancelled() => return Ok(()),
+                changed = changes.changed() => {
+                    if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if self.is_notified.swap(true, Relaxed) {
+            return;
+        }
+        let (mut changes, peer) = (self.publication.changes(), context.peer);
+        changes.mark_unchanged();
+        // Ends when the client does.
+        tokio::spawn(async move {
+            while !peer.is_transport_closed() {
+                match tokio::time::timeout(CLIENT_CHECK, changes.changed()).await {
+                    Err(_) => {}
+                    Ok(Ok(())) if peer.notify_tool_list_changed().await.is_ok() => {}
+                    Ok(_) => return,
+                }
+            }
+        });
+    }
+}
+
+/// Answers a request also if the code that does so panics: the library would leave its client without an answer.
+async fn answered<T>(answer: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
+    let failed = |_| Err(ErrorData::internal_error("the call failed inside the server", None));
+    AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(failed)
+}
+
+/// Waits until all tasks have ended, at most for a time.
+async fn ended(running: &TaskTracker, tasks: impl Future<Output = ()>, max: Duration) {
+    running.close();
+    let ended = async {
+        running.wait().await;
+        tasks.await;
+    };
+    // A record that cannot be written for so long is lost with the program.
+    let _ = tokio::time::timeout(max, ended).await;
+}
+
+pub(super) fn invalid(message: String) -> ErrorData {
+    ErrorData::invalid_params(message, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer() {
+        let answer = answered::<()>(async { panic!("planned") }).await;
+        assert_eq!(answer.unwrap_err().message, "the call failed inside the server");
+        assert_eq!(answered(async { Ok(1) }).await.unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_does_not_stop_delays_the_end_for_a_bounded_time_only() {
+        let running = TaskTracker::new();
+        running.spawn(async {});
+        let (long, short) = (Duration::from_secs(60), Duration::from_millis(50));
+        ended(&running, async {}, long).await;
+        assert!(running.is_empty(), "the task has ended");
+        running.spawn(std::future::pending::<()>());
+        let start = Instant::now();
+        tokio::time::timeout(long, ended(&running, async {}, short)).await.expect("a bounded time");
+        assert!(start.elapsed() >= short, "{:?}", start.elapsed());
+    }
+}

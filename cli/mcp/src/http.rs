@@ -1,0 +1,361 @@
+//! Service over HTTP: connections with limits, TLS, a check of each request, and the end in which running requests finish.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, BodyStream, Full, LengthLimitError, Limited, StreamBody};
+use hyper::body::{Body as _, Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toolcrib_base::http_server::{
+    Connection, Connections, Hosts, MAX_HEAD, Origin, Origins, ServedHost, Use, WriteLimit, accept, head_size, share,
+};
+use toolcrib_base::{interrupt, render};
+
+use super::access::{Access, Identity, Limits};
+use super::conversations::{self, Conversations};
+use super::handler::Handler;
+use super::media_ranges;
+use super::message;
+use super::refusal::Refusal;
+
+/// Path of the protocol.
+const PROTOCOL: &str = "/mcp";
+/// Hosts of a server's own origin on a loopback address. The server has no pages, so no page has this origin.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+/// Type of answers that people read.
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+/// Type of messages of the protocol.
+const JSON: &str = "application/json";
+/// First revision with empty events, which state when to connect again. Clients of earlier ones read them as messages.
+const EMPTY_SINCE: &str = "2025-11-25";
+/// Data of an empty event, as the library writes it.
+const EMPTY_DATA: &[u8] = b"data: \n";
+
+/// Time in which the answers of stopped calls are sent when the server ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+type Body = BoxBody<Bytes, Infallible>;
+
+/// Permission of a running request, which its call keeps beyond the connection.
+#[derive(Clone)]
+struct Running(#[expect(dead_code, reason = "it is returned when the last copy is dropped")] Arc<OwnedSemaphorePermit>);
+
+/// Listening server.
+pub struct Endpoint {
+    /// Listening socket.
+    pub listener: TcpListener,
+    /// TLS, unless the server answers plain HTTP.
+    pub tls: Option<TlsAcceptor>,
+    /// Accepted clients.
+    pub access: Access,
+    /// Limits of connections and requests.
+    pub limits: Limits,
+    /// Hosts that requests may name.
+    pub hosts: Vec<ServedHost>,
+    /// Origins of web pages that may send requests, besides the server's own on a loopback address.
+    pub origins: Vec<Origin>,
+    /// `true` if no conversation is kept between requests.
+    pub is_stateless: bool,
+}
+
+/// State of all connections.
+struct Server {
+    handler: Handler,
+    service: StreamableHttpService<Handler, LocalSessionManager>,
+    conversations: Conversations,
+    connections: Connections,
+    access: Access,
+    hosts: Hosts,
+    origins: Origins,
+    limits: Limits,
+    requests: Arc<Semaphore>,
+}
+
+/// Serves clients until the program is interrupted; running requests may finish then.
+///
+/// # Errors
+///
+/// The listener has no address.
+pub async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Result<ExitCode> {
+    let Endpoint { listener, tls, access, limits, hosts, mut origins, is_stateless } = endpoint;
+    let address = listener.local_addr()?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    if address.ip().is_loopback() {
+        origins.extend(LOOPBACK.iter().filter_map(|host| format!("{scheme}://{host}:{}", address.port()).parse().ok()));
+    }
+    render::aside(&format!("serving {scheme}://{}{PROTOCOL}", named(address, &hosts)));
+    let (hosts, origins) = (Hosts::new(hosts), Origins::new(origins));
+    let _guard = interrupt::server();
+    // New connections end at the first, and running requests at the second.
+    let (stop, end) = (CancellationToken::new(), CancellationToken::new());
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(hosts.texts())
+        .with_allowed_origins(origins.texts())
+        .enforce_origin_validation()
+        .with_legacy_session_mode(!is_stateless)
+        .with_json_response(is_stateless)
+        .with_max_request_body_bytes(limits.body)
+        .with_cancellation_token(end.clone());
+    let sessions = Arc::new(conversations::sessions());
+    let each = handler.clone();
+    let service = StreamableHttpService::new(move || Ok(each.for_conversation()), sessions.clone(), config);
+    let conversations = Conversations::new(sessions, if is_stateless { usize::MAX } else { limits.sessions });
+    let requests = Arc::new(Semaphore::new(limits.requests));
+    let connections = Connections::new(limits.connections);
+    let server = Server { handler, service, conversations, connections, access, hosts, origins, limits, requests };
+    let (server, tasks) = (Arc::new(server), TaskTracker::new());
+    loop {
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &server.connections) => accepted,
+            () = interrupt::soft_stop() => break,
+        };
+        if let Some((stream, room)) = accepted {
+            tasks.spawn(server.clone().connect(stream, room, tls.clone(), stop.clone()));
+        }
+    }
+    drop(listener);
+    render::aside("stopping: running requests may finish");
+    tasks.close();
+    server.handler.closing().cancel();
+    stop.cancel();
+    tokio::select! {
+        _ = tokio::time::timeout(limits.drain, tasks.wait()) => {}
+        () = interrupt::hard_stop() => {}
+    }
+    server.handler.stop().await;
+    let _ = tokio::time::timeout(LAST_ANSWERS, tasks.wait()).await;
+    end.cancel();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Names an address for clients. Programs on this machine can use an address that stands for all; others need a host.
+fn named(address: SocketAddr, hosts: &[ServedHost]) -> String {
+    match hosts.iter().rfind(|host| address.ip().is_unspecified() && !LOOPBACK.contains(&host.name())) {
+        Some(host) if host.text() != host.name() => host.text().to_owned(),
+        Some(host) => format!("{}:{}", host.name(), address.port()),
+        None => address.to_string(),
+    }
+}
+
+impl Server {
+    /// Serves a client that has connected, until it leaves, makes room for another, or the server stops.
+    async fn connect(
+        self: Arc<Self>,
+        stream: TcpStream,
+        room: OwnedSemaphorePermit,
+        tls: Option<TlsAcceptor>,
+        stop: CancellationToken,
+    ) {
+        let client = self.connections.begin(room);
+        let arrival = self.limits.arrival;
+        let stream = WriteLimit::new(stream, arrival);
+        let connection = async {
+            match tls {
+                None => self.connection(stream, &client, stop).await,
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = tokio::time::timeout(arrival, tls.accept(stream)).await {
+                        self.connection(stream, &client, stop).await;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            () = connection => {}
+            () = client.makes_room() => {}
+        }
+    }
+
+    /// Serves the requests of one connection.
+    async fn connection(
+        self: &Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        client: &Arc<Connection>,
+        stop: CancellationToken,
+    ) {
+        let arrival = self.limits.arrival;
+        let service = service_fn(|request| {
+            let server = self.clone();
+            async move {
+                let used = client.used();
+                let response = server.answer(request, &used).await;
+                // A request runs until its answer is sent or dropped.
+                let until_sent = move |frame| {
+                    let _ = &used;
+                    frame
+                };
+                Ok::<_, Infallible>(response.map(|body| body.map_frame(until_sent)))
+            }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(arrival)
+            .max_buf_size(MAX_HEAD)
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        tokio::select! {
+            // A fault of a connection concerns its client only.
+            ended = connection.as_mut() => drop(ended),
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                drop(connection.await);
+            }
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>, used: &Use) -> Response<Body> {
+        let metrics = self.handler.metrics();
+        metrics.requests.fetch_add(1, Relaxed);
+        if let Some(headers) = self.origins.preflight(request.method(), request.headers()) {
+            let mut response = text(StatusCode::NO_CONTENT, "");
+            *response.headers_mut() = headers;
+            return response;
+        }
+        let origin = self.origins.allowed(request.headers());
+        let response = match (request.uri().path(), request.method()) {
+            _ if head_size(&request) > MAX_HEAD => Err(Refusal::Head),
+            ("/healthz", &Method::GET) => Ok(text(StatusCode::OK, "ok\n")),
+            ("/metrics", &Method::GET) => self
+                .admit(&request, used)
+                .map(|_| text(StatusCode::OK, &metrics.text(self.running(), self.connections.number()))),
+            (PROTOCOL, _) => self.protocol(request, used).await,
+            _ => Err(Refusal::UnknownPath),
+        };
+        let mut response = response.unwrap_or_else(|refusal| {
+            metrics.refused.fetch_add(1, Relaxed);
+            let mut response = text(refusal.status(), refusal.text());
+            response.headers_mut().extend(refusal.header());
+            response
+        });
+        if let Some(origin) = origin {
+            share(response.headers_mut(), origin);
+        }
+        response
+    }
+
+    /// Returns the number of running requests of the protocol.
+    fn running(&self) -> usize {
+        self.limits.requests - self.requests.available_permits()
+    }
+
+    /// Returns the client of a request.
+    ///
+    /// # Errors
+    ///
+    /// The request names another host, is of a foreign page, has no valid token, or exceeds the client's rate.
+    fn admit(&self, request: &Request<Incoming>, used: &Use) -> Result<Identity, Refusal> {
+        let headers = request.headers();
+        if !self.hosts.includes(request.uri(), headers) {
+            return Err(Refusal::Host);
+        }
+        if headers.contains_key(header::ORIGIN) && self.origins.allowed(headers).is_none() {
+            return Err(Refusal::Origin);
+        }
+        self.access.admit(headers).inspect(|_| used.admit())
+    }
+
+    /// Answers a request of the protocol.
+    async fn protocol(&self, request: Request<Incoming>, used: &Use) -> Result<Response<Body>, Refusal> {
+        let identity = self.admit(&request, used)?;
+        let running = self.requests.clone().try_acquire_owned().map_err(|_| Refusal::Running)?;
+        let running = Running(Arc::new(running));
+        self.conversations.check(request.headers(), &identity)?;
+        let (mut parts, body) = request.into_parts();
+        if body.size_hint().lower() > self.limits.body as u64 {
+            return Err(Refusal::Body);
+        }
+        let whole = Limited::new(body, self.limits.body).collect();
+        let body = match tokio::time::timeout(self.limits.arrival, whole).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(Refusal::Body),
+            Ok(Err(_)) => return Err(Refusal::Unreadable),
+            Err(_) => return Err(Refusal::Late),
+        };
+        let beginning = self.conversations.begin(&parts, &body, &identity).await?;
+        if beginning.is_none() {
+            // A call can go on after its client has left. The first request of a conversation is kept by it.
+            parts.extensions.insert(running.clone());
+        }
+        let is_listening = parts.method == Method::GET;
+        let client = identity.name.clone();
+        parts.extensions.insert::<Identity>(identity);
+        // Credentials are of no use beyond this point.
+        parts.headers.remove(header::AUTHORIZATION);
+        media_ranges::expand(&mut parts.headers);
+        let is_json = header_starts(&parts.headers, &header::CONTENT_TYPE, JSON);
+        let is_end = parts.method == Method::DELETE;
+        let takes_empty = conversations::version(&parts.headers, &body).is_some_and(|version| *version >= *EMPTY_SINCE);
+        let mut response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
+        if is_end && response.status() == StatusCode::ACCEPTED {
+            // Nothing remains to be done, and some clients take this status for a failure.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
+            return Ok(unreadable(&body));
+        }
+        if let Some(beginning) = beginning {
+            beginning.settle(response.headers(), client);
+        }
+        let closing = self.handler.closing().clone();
+        let mut response = response.map(|body| {
+            let until_sent = move |frame: Frame<Bytes>| {
+                let _ = &running;
+                if takes_empty { frame } else { frame.map_data(without_data) }
+            };
+            let body = body.map_frame(until_sent);
+            match is_listening {
+                // Nothing ends such a stream but the client or the server.
+                true => BodyExt::boxed(StreamBody::new(BodyStream::new(body).take_until(closing.cancelled_owned()))),
+                false => body.boxed(),
+            }
+        });
+        if response.status().is_client_error() {
+            // The library states no type for its own refusals.
+            response.headers_mut().entry(header::CONTENT_TYPE).or_insert(PLAIN);
+        }
+        Ok(response)
+    }
+}
+
+/// Returns `true` if a header starts with this text, in any case.
+fn header_starts(headers: &HeaderMap, name: &HeaderName, start: &str) -> bool {
+    let value = headers.get(name).map(HeaderValue::as_bytes).and_then(|value| value.get(..start.len()));
+    value.is_some_and(|value| value.eq_ignore_ascii_case(start.as_bytes()))
+}
+
+/// Removes the data of an empty event: what remains is no event, but states when to connect again.
+fn without_data(event: Bytes) -> Bytes {
+    if event.starts_with(EMPTY_DATA) { event.slice(EMPTY_DATA.len()..) } else { event }
+}
+
+/// Creates the answer to a message that cannot be read.
+fn unreadable(message: &[u8]) -> Response<Body> {
+    let mut response = text(StatusCode::BAD_REQUEST, &message::refusal(message));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+    response
+}
+
+/// Creates an answer with text.
+fn text(status: StatusCode, text: &str) -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::copy_from_slice(text.as_bytes())).boxed());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, PLAIN);
+    response
+}

@@ -1,0 +1,44 @@
+//! Server of the Model Context Protocol: the tools of a runtime for other agents, in both revisions of the protocol, over
+//! standard streams and HTTP. The library of the protocol decides the revision of each request by its shape; nothing of the
+//! protocol is in the runtime.
+
+mod access;
+mod answer;
+mod call;
+mod call_threads;
+mod caller;
+mod catalog;
+pub mod client;
+pub mod client_config;
+mod consent;
+mod conversations;
+mod handler;
+mod http;
+mod media_ranges;
+mod message;
+mod metrics;
+mod progress;
+mod publication;
+mod refusal;
+mod reload;
+mod search;
+mod state;
+mod stdio;
+mod streams;
+mod tokens;
+mod tool_calls;
+mod trace;
+mod traffic;
+mod wire;
+
+pub use access::{Access, Limits};
+pub use catalog::names_for_clients;
+pub use consent::AgentApprover;
+pub use handler::Handler;
+pub use http::{Endpoint, serve as serve_http};
+pub use progress::ProgressListeners;
+pub use publication::{Publication, Published};
+pub use reload::{WatchedSources, watch};
+pub use state::Seal;
+pub use stdio::serve as serve_stdio;
+pub use tokens::{TokenRecord, Tokens};

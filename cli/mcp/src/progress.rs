@@ -1,0 +1,60 @@
+//! Progress that running calls show, delivered to the request that made the call.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use toolcrib::call::Part;
+use toolcrib::observe::{Event, EventKind, Observer};
+
+/// Progress of a call: the number of parts that are done, and of all parts if it is known.
+pub(super) type Progress = (u64, Option<u64>);
+
+/// Requests that listen to the progress of their calls, by the identifier of the call.
+#[derive(Debug, Default)]
+pub struct ProgressListeners(Mutex<HashMap<String, UnboundedSender<Progress>>>);
+
+/// Progress of one call. Dropping it ends the delivery.
+pub(super) struct ProgressParts {
+    listeners: Arc<ProgressListeners>,
+    call: String,
+    receiver: UnboundedReceiver<Progress>,
+}
+
+impl ProgressListeners {
+    /// Starts the delivery of the progress of a call. The runtime bounds the number of parts.
+    pub(super) fn listen(self: &Arc<Self>, call: &str) -> ProgressParts {
+        let (sender, receiver) = unbounded_channel();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(call.to_owned(), sender);
+        ProgressParts { listeners: self.clone(), call: call.to_owned(), receiver }
+    }
+}
+
+impl Observer for ProgressListeners {
+    fn observe(&self, event: &Event<'_>) {
+        let EventKind::Part { part: Part::Progress { done, total }, .. } = &event.kind else { return };
+        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listener) = listeners.get(event.call_id) {
+            // Fails only after the request has ended.
+            let _ = listener.send((*done, *total));
+        }
+    }
+}
+
+impl ProgressParts {
+    /// Awaits the next progress.
+    pub(super) async fn next(&mut self) -> Option<Progress> {
+        self.receiver.recv().await
+    }
+
+    /// Returns the next progress that has arrived.
+    pub(super) fn ready(&mut self) -> Option<Progress> {
+        self.receiver.try_recv().ok()
+    }
+}
+
+impl Drop for ProgressParts {
+    fn drop(&mut self) {
+        self.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.call);
+    }
+}

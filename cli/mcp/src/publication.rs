@@ -1,0 +1,327 @@
+//! The published state: a runtime with the list of its tools, for all clients and for those with options of their own. A
+//! reload replaces it as a whole, and a running call ends on the state that it began with.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use rmcp::model::Tool;
+use tokio::sync::{Mutex as AsyncMutex, watch};
+use toolcrib::{Results, Runtime, Session};
+use toolcrib_base::render;
+use toolcrib_settings::permission::DenyFlags;
+
+use super::access::Identity;
+use super::catalog::Catalog;
+use super::progress::ProgressListeners;
+
+/// Maximum number of different options of clients that are in use at once. Each has a runtime of its own.
+const MAX_OWN: usize = 32;
+/// Time after which options that could not be used are tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A runtime and the list of its tools.
+pub struct Published {
+    pub(super) runtime: Runtime,
+    pub(super) catalog: Catalog,
+    pub(super) parts: Arc<ProgressListeners>,
+    pub(super) results: Results,
+    pub(super) deny_flags: DenyFlags,
+    /// Conversations by the identity of the client: clients share neither values nor background tasks.
+    sessions: Mutex<HashMap<Arc<str>, Session>>,
+}
+
+/// Reads the sources and publishes their tools, with the options of a client in addition.
+type Publish = dyn Fn(&[String]) -> anyhow::Result<Published> + Send + Sync;
+
+/// State as of one reading of the sources.
+struct Edition {
+    /// State for clients without options of their own.
+    general: Arc<Published>,
+    own: Mutex<HashMap<Arc<[String]>, Own>>,
+}
+
+/// State for clients with the same options.
+#[derive(Default)]
+struct Own {
+    /// The state, once it was built. The lock is held while it is built.
+    state: Arc<AsyncMutex<Built>>,
+    /// Time of the last request.
+    used: Option<Instant>,
+}
+
+/// Result of building a state.
+#[derive(Default)]
+enum Built {
+    #[default]
+    Not,
+    Done(Arc<Published>),
+    /// The options cannot be used; as of a time.
+    Failed(Instant),
+}
+
+/// Present published state, with notices of its replacements.
+#[derive(Clone)]
+pub struct Publication {
+    present: Arc<RwLock<Arc<Edition>>>,
+    publish: Arc<Publish>,
+    /// Number of replacements that changed the list of tools.
+    changes: watch::Sender<u64>,
+}
+
+impl Published {
+    /// Publishes the tools of a runtime. More than `max_listed` tools are found by a search.
+    pub fn new(
+        runtime: Runtime,
+        parts: Arc<ProgressListeners>,
+        results: Results,
+        deny_flags: DenyFlags,
+        max_listed: usize,
+    ) -> Self {
+        let catalog = Catalog::new(&runtime, max_listed);
+        Self { runtime, catalog, parts, results, deny_flags, sessions: Mutex::default() }
+    }
+
+    /// Returns the runtime.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// Returns the conversation of a client. The number of identities is that of the tokens.
+    pub(super) fn session(&self, client: &Arc<str>) -> Session {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.entry(client.clone()).or_insert_with(|| self.runtime.full_session()).clone()
+    }
+
+    /// Continues the background tasks of an earlier state.
+    fn continuing(self, earlier: &Self) -> Self {
+        let sessions = earlier.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let continued = sessions.iter();
+        let continued =
+            continued.map(|(client, session)| (client.clone(), self.runtime.full_session().with_tasks_of(session)));
+        Self { sessions: Mutex::new(continued.collect()), ..self }
+    }
+
+    /// Ends the background tasks of all clients, and waits until each has its record.
+    async fn end(&self) {
+        let sessions: Vec<Session> = {
+            let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            sessions.drain().map(|(_, session)| session).collect()
+        };
+        for session in sessions {
+            session.end().await;
+        }
+    }
+
+    /// Checks that each tool that had a usable program has one still.
+    ///
+    /// # Errors
+    ///
+    /// The first that has none, with the reason.
+    fn check_programs(&self, before: &Self) -> anyhow::Result<()> {
+        let was_usable = |name: &str| before.runtime.tool(name).is_some_and(|tool| tool.unusable.is_none());
+        for tool in self.runtime.tools().filter(|tool| was_usable(&tool.name)) {
+            if let Some(unusable) = &tool.unusable {
+                anyhow::bail!("`{}`: {}", render::one_line(&tool.name), unusable.reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists the tools that have another name here than in their sources.
+    pub fn renamed(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.catalog.renamed()
+    }
+}
+
+impl Edition {
+    fn new(general: Published) -> Self {
+        Self { general: Arc::new(general), own: Mutex::default() }
+    }
+
+    /// Returns the place of the state for clients with these options; `None` if too many are in use.
+    fn own(&self, options: &Arc<[String]>) -> Option<Arc<AsyncMutex<Built>>> {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if own.len() >= MAX_OWN && !own.contains_key(options) {
+            // One that no request uses is built again for the next.
+            let idle = own.iter().filter(|(_, own)| own.is_idle()).min_by_key(|(_, own)| own.used);
+            let idle = idle.map(|(options, _)| options.clone())?;
+            own.remove(&idle);
+        }
+        let own = own.entry(options.clone()).or_default();
+        own.used = Some(Instant::now());
+        Some(own.state.clone())
+    }
+
+    /// Lists the states that were built for options of clients.
+    fn built(&self) -> Vec<(Arc<[String]>, Arc<Published>)> {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.iter().filter_map(|(options, own)| Some((options.clone(), own.built()?))).collect()
+    }
+}
+
+impl Own {
+    /// Returns the state if it was built and no other is being built.
+    fn built(&self) -> Option<Arc<Published>> {
+        match &*self.state.try_lock().ok()? {
+            Built::Done(state) => Some(state.clone()),
+            Built::Not | Built::Failed(_) => None,
+        }
+    }
+
+    /// Returns `true` if no request uses the state.
+    fn is_idle(&self) -> bool {
+        let is_unused = |built: &Built| !matches!(built, Built::Done(state) if Arc::strong_count(state) > 1);
+        Arc::strong_count(&self.state) == 1 && self.state.try_lock().is_ok_and(|built| is_unused(&built))
+    }
+}
+
+impl Publication {
+    /// Publishes a first state. `publish` reads the sources again, and blocks.
+    pub fn new(
+        first: Published,
+        publish: impl Fn(&[String]) -> anyhow::Result<Published> + Send + Sync + 'static,
+    ) -> Self {
+        let present = Arc::new(RwLock::new(Arc::new(Edition::new(first))));
+        Self { present, publish: Arc::new(publish), changes: watch::Sender::new(0) }
+    }
+
+    /// Returns the present state for clients without options of their own.
+    pub(super) fn general(&self) -> Arc<Published> {
+        self.edition().general.clone()
+    }
+
+    /// Returns the present state for a client; `None` if its options cannot be used.
+    pub(super) async fn of(&self, client: &Identity) -> Option<Arc<Published>> {
+        let edition = self.edition();
+        if client.options.is_empty() {
+            return Some(edition.general.clone());
+        }
+        let own = edition.own(&client.options)?;
+        let mut built = own.lock().await;
+        match &*built {
+            Built::Done(state) => return Some(state.clone()),
+            Built::Failed(at) if at.elapsed() < RETRY => return None,
+            Built::Not | Built::Failed(_) => {}
+        }
+        let (publish, options) = (self.publish.clone(), client.options.clone());
+        let state = tokio::task::spawn_blocking(move || publish(&options)).await.map_err(anyhow::Error::from).flatten();
+        let state = state.map(Arc::new).inspect_err(|error| cannot_use(&client.name, error)).ok();
+        *built = state.clone().map_or_else(|| Built::Failed(Instant::now()), Built::Done);
+        state
+    }
+
+    /// Returns the definition of a tool by its name for clients, whoever they are: all have the same sources.
+    pub(super) fn listed(&self, name: &str) -> Option<Tool> {
+        let edition = self.edition();
+        let general = edition.general.catalog.tool(name).cloned();
+        general.or_else(|| edition.built().iter().find_map(|(_, own)| own.catalog.tool(name).cloned()))
+    }
+
+    /// Reads the sources again and replaces the state; returns `true` if a list of tools changed. This blocks.
+    ///
+    /// # Errors
+    ///
+    /// The sources cannot be used; the state stays.
+    pub(super) fn reload(&self) -> anyhow::Result<bool> {
+        let before = self.edition();
+        let next = (self.publish)(&[])?;
+        next.check_programs(&before.general)?;
+        let next = Edition::new(next.continuing(&before.general));
+        let mut is_changed = before.general.catalog.tools() != next.general.catalog.tools();
+        for (options, old) in before.built() {
+            let state = match (self.publish)(&options) {
+                Ok(state) => Arc::new(state.continuing(&old)),
+                Err(error) => {
+                    cannot_use("a client", &error);
+                    old.clone()
+                }
+            };
+            is_changed |= state.catalog.tools() != old.catalog.tools();
+            let own = Own { state: Arc::new(AsyncMutex::new(Built::Done(state))), used: Some(Instant::now()) };
+            next.own.lock().unwrap_or_else(PoisonError::into_inner).insert(options, own);
+        }
+        *self.present.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        if is_changed {
+            self.changes.send_modify(|changes| *changes += 1);
+        }
+        Ok(is_changed)
+    }
+
+    /// Ends the background tasks of all clients, and waits until each has its record.
+    pub(super) async fn end(&self) {
+        let edition = self.edition();
+        edition.general.end().await;
+        for (_, own) in edition.built() {
+            own.end().await;
+        }
+    }
+
+    /// Subscribes to changes of the list of tools.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn edition(&self) -> Arc<Edition> {
+        self.present.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Warns that the options of a client cannot be used.
+fn cannot_use(client: &str, error: &anyhow::Error) {
+    render::warning(&format!("the options of the token of {client} cannot be used: {}", render::message(error)));
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcrib::Audit;
+
+    use super::*;
+
+    fn published() -> Published {
+        let runtime = Runtime::builder(Audit::off()).build().unwrap();
+        let deny_flags = DenyFlags::new(std::iter::empty());
+        Published::new(runtime, Arc::default(), Results::folder("results"), deny_flags, 128)
+    }
+
+    fn options(number: usize) -> Arc<[String]> {
+        Arc::new([format!("--allow-env=V{number}")])
+    }
+
+    fn client(number: usize) -> Identity {
+        Identity { name: "ada".into(), options: options(number), has_token: true }
+    }
+
+    #[tokio::test]
+    async fn the_number_of_options_in_use_is_bounded_and_idle_ones_make_room() {
+        let edition = Edition::new(published());
+        let mut used: Vec<_> = (0..MAX_OWN).map(|number| edition.own(&options(number)).unwrap()).collect();
+        assert!(edition.own(&options(MAX_OWN)).is_none(), "all are in use");
+        assert!(edition.own(&options(0)).is_some(), "known ones have their place");
+        drop(used.remove(3));
+        assert!(edition.own(&options(MAX_OWN)).is_some());
+        assert!(!edition.own.lock().unwrap().contains_key(&options(3)));
+    }
+
+    #[tokio::test]
+    async fn options_that_cannot_be_used_are_tried_again_and_a_reload_keeps_the_last_good() {
+        let broken = Arc::new(Mutex::new(true));
+        let publish = {
+            let broken = broken.clone();
+            move |options: &[String]| {
+                anyhow::ensure!(options.is_empty() || !*broken.lock().unwrap(), "broken");
+                Ok(published())
+            }
+        };
+        let publication = Publication::new(published(), publish);
+        assert!(publication.of(&client(1)).await.is_none());
+        *broken.lock().unwrap() = false;
+        assert!(publication.of(&client(1)).await.is_none(), "not at once");
+        tokio::time::sleep(RETRY).await;
+        let good = publication.of(&client(1)).await.expect("the options");
+        *broken.lock().unwrap() = true;
+        let again = publication.clone();
+        tokio::task::spawn_blocking(move || again.reload()).await.unwrap().unwrap();
+        assert!(Arc::ptr_eq(&publication.of(&client(1)).await.expect("the options"), &good));
+    }
+}

@@ -1,0 +1,88 @@
+//! Access to the releases of bundles: files, registries, and the signatures of both.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use toolcrib::cache::HeldFile;
+use toolcrib_registry::{Client, Reference};
+
+use crate::install::ReleaseOptions;
+use crate::registries::{self, Fetched};
+use crate::signing::{self, SignatureReport};
+
+use super::release::Release;
+use super::source::BundleSource;
+
+/// Release of a bundle with the place of its signatures.
+pub struct FetchedRelease {
+    /// The release.
+    pub release: Release,
+    place: Place,
+    /// Hold on a file in the cache: it is not evicted as long as this value exists.
+    _held: Option<Arc<HeldFile>>,
+}
+
+/// Place of the signatures of a release.
+enum Place {
+    /// Beside and inside of a file.
+    File(PathBuf),
+    /// In a registry, unless no registry is connected to.
+    Registry(Option<Box<(Client, Reference)>>),
+}
+
+/// Gets the present release of a source and reads its facts, except its signers.
+///
+/// # Errors
+///
+/// The source cannot be fetched, or is no valid bundle.
+pub async fn fetch(source: &BundleSource, options: &ReleaseOptions) -> anyhow::Result<FetchedRelease> {
+    let (file, place, held) = match source {
+        BundleSource::File(path) => (path.clone(), Place::File(path.clone()), None),
+        BundleSource::Registry(reference) => {
+            let client = options.registries.connection.client(&[reference.repository().registry()])?;
+            let offline = options.registries.offline;
+            let Fetched { file, reference, held, .. } =
+                registries::fetch(&client, &options.store()?, reference, offline).await?;
+            (file, Place::Registry((!offline).then(|| Box::new((client, reference)))), held)
+        }
+    };
+    let source = source.clone();
+    // Digests block the thread.
+    let release = tokio::task::spawn_blocking(move || Release::read(&file, &source)).await??;
+    Ok(FetchedRelease { release, place, _held: held })
+}
+
+impl FetchedRelease {
+    /// Verifies the signatures of the release. Trusted are the signers that the options name and the pinned ones.
+    ///
+    /// # Errors
+    ///
+    /// A key cannot be used, the registry does not answer, or the file changed. An invalid signature is no error: it has no
+    /// signer.
+    pub async fn verify(&mut self, options: &ReleaseOptions, pinned: &[String]) -> anyhow::Result<()> {
+        let mut trusted = options.signers.trusted()?;
+        trusted.add_pinned(pinned);
+        let report = match &self.place {
+            Place::File(path) => {
+                let path = path.clone();
+                Some(tokio::task::spawn_blocking(move || signing::of_file(&path, &[], &trusted)).await??)
+            }
+            Place::Registry(Some(registry)) => {
+                let (client, reference) = registry.as_ref();
+                let found = signing::of_reference(client, reference, &trusted).await;
+                Some(found.with_context(|| format!("cannot look for signatures of `{reference}`"))?)
+            }
+            Place::Registry(None) => None,
+        };
+        report.map_or(Ok(()), |report| self.add(&report))
+    }
+
+    fn add(&mut self, report: &SignatureReport) -> anyhow::Result<()> {
+        let Release { file, digest, signers, has_other_signers, .. } = &mut self.release;
+        ensure!(report.digest.to_string() == *digest, "`{}` changed while it was verified", file.display());
+        *has_other_signers = report.has_others();
+        *signers = report.signers().iter().map(|signer| signer.pin()).collect();
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! Settings in layers: the project's `toolcrib.toml`, a profile, the user's file and the system's file; options and environment
+//! variables are above them. A file that the user names is their own. The file of the current folder can only ask and deny
+//! until a person trusts it. Every mistake is an error, since a file about permissions must not be applied partially.
+//!
+//! Of most keys, the value of the strongest layer counts. Rules, denials and tags of all layers add up. A value that is the
+//! default of an option reaches the command through [`with_defaults`]; [`Config`] holds the rest.
+
+mod defaults;
+mod edit;
+mod key;
+mod layer;
+mod layers;
+mod mistake;
+mod path;
+mod place;
+mod schema;
+mod table;
+mod values;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use serde_json::Value;
+use toolcrib::Scheduler;
+use toolcrib::call::Behavior;
+use toolcrib::policy::{Pattern, PatternError, Rule};
+use toolcrib::tool::SiblingFailure;
+use toolcrib_base::parse::{duration, size};
+
+use crate::trust::{Subject, Trusted};
+
+pub use defaults::{is_lasting, is_of_project, origin_of, project_of, repair_of, untrusted_file_with, with_defaults};
+pub use edit::{Change, path_of};
+pub use key::{Key, Merge, find};
+pub use layer::{HOST_LAYERS, Layer, LayerKind, Setting, SettingsText, shown};
+pub use layers::{DEFAULT_FILE, Layers, default_file, profile, system_file, use_profile, user_file};
+pub(crate) use mistake::repair;
+pub use schema::schema;
+pub use table::{Field, Place, Table, json_of_table};
+pub use values::check_values;
+
+/// Settings that are no defaults of options.
+#[derive(Debug, Default)]
+pub struct Config {
+    /// The files that were loaded, the strongest first.
+    pub files: Vec<PathBuf>,
+    /// Rules over calls, the strongest file first.
+    pub rules: Vec<ConfiguredRule>,
+    /// Denials of all files.
+    pub denials: Vec<ConfiguredDenial>,
+    /// Named masks, sorted by name.
+    pub masks: Vec<Mask>,
+    /// Limits of a step.
+    pub scheduler: Scheduler,
+    /// See [`toolcrib::Builder::defer_above`].
+    pub defer_above: Option<usize>,
+    /// See [`toolcrib::Builder::tag`].
+    pub tags: Vec<String>,
+    /// See [`toolcrib::Builder::route`].
+    pub routes: Vec<(String, String)>,
+    /// See [`toolcrib::Builder::configure`].
+    pub tools: Vec<(String, Value)>,
+}
+
+/// Rule of a settings file.
+#[derive(Debug, Clone)]
+pub struct ConfiguredRule {
+    /// The rule.
+    pub rule: Rule,
+    /// File, line and column of the rule.
+    pub place: String,
+    /// Commands that remove or correct it.
+    pub repair: String,
+}
+
+/// Named mask for tool answers, referenced by tool definitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mask {
+    /// Name of the mask.
+    pub name: String,
+    /// A regular expression that compiles.
+    pub pattern: String,
+}
+
+/// Denial of a settings file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfiguredDenial {
+    /// Name of the key in `[deny]`, that of its option after `--deny-`.
+    pub name: &'static str,
+    /// Values, with paths resolved; `true` for a key without names.
+    pub values: Vec<String>,
+    /// Key and file.
+    pub origin: String,
+}
+
+impl Config {
+    /// Collects the settings of the layers for a runtime that is built (`builds`), or of those that were loaded last; without
+    /// trust, only the part of the project's file that restricts. A build prints a hint about such a file.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Layers::load`].
+    pub fn load(named: Option<&Path>, trusted: &Trusted, builds: bool) -> anyhow::Result<Self> {
+        let layers = defaults::layers(named, trusted, builds)?;
+        if builds {
+            layers.hint_about_untrusted(trusted);
+        }
+        Self::of(&layers)
+    }
+
+    /// Collects the settings of layers.
+    fn of(layers: &Layers) -> anyhow::Result<Self> {
+        let mut files: Vec<PathBuf> = layers.all().iter().map(|layer| layer.path.clone()).collect();
+        files.dedup();
+        let rules = layers.all().iter().map(rules).collect::<anyhow::Result<Vec<_>>>()?.concat();
+        let mut config = Self { files, rules, denials: denials(layers), ..Self::default() };
+        config.scheduler = scheduler(layers)?;
+        config.defer_above = number(layers, "scheduler.defer_above");
+        config.tags = layers.effective("run.tags").into_iter().flat_map(|(layer, tags)| layer.texts(tags)).collect();
+        let mask = |(name, value): (String, Value)| Mask { name, pattern: shown(&value) };
+        config.masks = entries(layers, "masks").map(mask).collect();
+        config.routes = entries(layers, "routes").map(|(name, tool)| (name, shown(&tool))).collect();
+        config.tools = entries(layers, "config").collect();
+        Ok(config)
+    }
+}
+
+/// Reads a settings file as a subject of trust.
+///
+/// # Errors
+///
+/// A mistake in the file.
+pub(crate) fn subject(path: &Path) -> anyhow::Result<Subject> {
+    Ok(SettingsText::read(path, LayerKind::Project)?.subject())
+}
+
+/// Settings of a section with keys of the author's own: each key with its strongest value.
+fn entries<'a>(layers: &'a Layers, section: &'static str) -> impl Iterator<Item = (String, Value)> + 'a {
+    layers.applied_names(section).into_iter().filter_map(move |name| {
+        let (_, setting) = layers.effective(name).into_iter().next()?;
+        Some((name[section.len() + 1..].to_owned(), setting.value.clone()))
+    })
+}
+
+/// Returns the rules of a layer that count.
+///
+/// # Errors
+///
+/// A rule that is no pattern.
+pub fn rules(layer: &Layer) -> anyhow::Result<Vec<ConfiguredRule>> {
+    let mut rules = Vec::new();
+    for behavior in [Behavior::Allow, Behavior::Ask, Behavior::Deny] {
+        let name = format!("permissions.{}", behavior.as_str());
+        for setting in layer.settings.iter().filter(|setting| setting.name == name && layer.applies(setting)) {
+            // Without its key, the file would lose its other rules too.
+            let repair = repair(layer.kind, &layer.path, None);
+            for (index, text) in layer.texts(setting).into_iter().enumerate() {
+                let pattern: Pattern = text.parse().map_err(|error: PatternError| anyhow!(error))?;
+                let rule = Rule::new(behavior, pattern, layer.file.as_str());
+                let (line, column) = setting.item_place(index);
+                let place = format!("{}:{line}:{column}", layer.file);
+                rules.push(ConfiguredRule { rule, place, repair: repair.clone() });
+            }
+        }
+    }
+    Ok(rules)
+}
+
+fn denials(layers: &Layers) -> Vec<ConfiguredDenial> {
+    let settings = layers.names("deny").into_iter().flat_map(|name| layers.effective(name));
+    let denial = |(layer, setting): (&Layer, &Setting)| {
+        let values = if setting.value == Value::Bool(false) { Vec::new() } else { layer.texts(setting) };
+        let origin = format!("`{}` in `{}`", setting.name, layer.place(setting));
+        ConfiguredDenial { name: setting.key.name, values, origin }
+    };
+    settings.map(denial).collect()
+}
+
+fn scheduler(layers: &Layers) -> anyhow::Result<Scheduler> {
+    let default = Scheduler::default();
+    let text = |name: &str| {
+        let (layer, setting) = layers.effective(name).into_iter().next()?;
+        layer.texts(setting).into_iter().next()
+    };
+    let failure = text("scheduler.sibling_failure").and_then(|word| SiblingFailure::from_word(&word));
+    let time = text("scheduler.step_time").map(|text| duration(&text)).transpose().map_err(|error| anyhow!(error))?;
+    let output = text("scheduler.step_output").map(|text| size(&text)).transpose().map_err(|error| anyhow!(error))?;
+    Ok(Scheduler {
+        sibling_failure: failure.unwrap_or(default.sibling_failure),
+        time,
+        output,
+        queue: number(layers, "scheduler.queue").unwrap_or(default.queue),
+        ..default
+    })
+}
+
+fn number(layers: &Layers, name: &str) -> Option<usize> {
+    let (_, setting) = layers.effective(name).into_iter().next()?;
+    usize::try_from(setting.value.as_u64()?).ok()
+}
+
+#[cfg(test)]
+mod tests;

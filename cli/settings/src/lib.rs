@@ -1,0 +1,10 @@
+//! Settings and decisions of the user: settings files, trust, approvals, secrets, and the instructions of a project.
+
+pub mod audit_facts;
+pub mod config;
+pub mod instructions;
+pub mod permission;
+pub mod secrets;
+pub mod selection;
+pub mod trust;
+pub mod unrequested;

@@ -1,0 +1,169 @@
+//! Reads lines from the terminal of a person: standard input, or `/dev/tty` (on Windows, `CONIN$`) if standard input is data.
+//! Input typed before a prompt was shown is discarded and never answers it.
+
+use std::io::{self, IsTerminal, Read};
+use std::sync::Arc;
+use std::thread;
+
+use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
+use toolcrib_base::input;
+
+/// Maximum length of a typed line, in bytes. The rest of a longer line is discarded.
+const MAX_LINE: usize = 16_384;
+
+/// Terminal of a person. It is read on separate threads, and its mode is not changed: Ctrl-C keeps its effect.
+#[derive(Debug, Default)]
+pub(super) struct Keyboard {
+    /// The terminal, if it is not standard input.
+    terminal: Option<Arc<system::Terminal>>,
+    /// A pending read. If its prompt was dropped, the next prompt awaits it.
+    reading: Option<Receiver<Option<String>>>,
+}
+
+impl Keyboard {
+    /// Opens the terminal; `None` if nobody can answer there, because standard error, where the prompts are printed, is no
+    /// terminal, or because standard input is neither a terminal nor data.
+    pub(super) fn open() -> Option<Self> {
+        if !io::stderr().is_terminal() {
+            return None;
+        }
+        if system::is_terminal(&io::stdin()) {
+            return Some(Self::default());
+        }
+        // `/dev/null` and a closed standard input mean that nobody is to be asked.
+        let terminal = input::is_data().then(system::terminal)??;
+        Some(Self { terminal: Some(Arc::new(terminal)), reading: None })
+    }
+
+    /// Discards all input typed so far.
+    pub(super) fn discard(&mut self) {
+        let ended = |reading: &mut Receiver<_>| !matches!(reading.try_recv(), Err(TryRecvError::Empty));
+        if self.reading.as_mut().is_some_and(ended) {
+            self.reading = None;
+        }
+        system::discard(self.terminal.as_deref(), self.reading.is_some());
+    }
+
+    /// Reads the next line; `None` at the end of input.
+    pub(super) async fn line(&mut self) -> Option<String> {
+        let line = self.reading.get_or_insert_with(|| read(self.terminal.clone())).await;
+        self.reading = None;
+        line.ok().flatten()
+    }
+}
+
+fn read(terminal: Option<Arc<system::Terminal>>) -> Receiver<Option<String>> {
+    let (typed, reading) = oneshot::channel();
+    // Without a thread nothing is sent, which reads as the end of input.
+    let _ = thread::Builder::new().name("keyboard".to_owned()).spawn(move || {
+        let line = match &terminal {
+            Some(terminal) => line_of(&mut &**terminal),
+            None => line_of(&mut io::stdin().lock()),
+        };
+        // The prompt may be gone.
+        let _ = typed.send(line);
+    });
+    reading
+}
+
+/// Reads a line of at most [`MAX_LINE`] bytes; `None` at the end of input.
+fn line_of(input: &mut dyn Read) -> Option<String> {
+    let (mut line, mut byte, mut is_empty) = (Vec::new(), [0], true);
+    loop {
+        match input.read(&mut byte) {
+            Ok(1..) => {}
+            Ok(0) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        }
+        is_empty = false;
+        match byte {
+            [b'\n'] => break,
+            [byte] if line.len() < MAX_LINE => line.push(byte),
+            _ => {}
+        }
+    }
+    (!is_empty).then(|| String::from_utf8_lossy(&line).trim().to_owned())
+}
+
+#[cfg(unix)]
+mod system {
+    use std::fs::{File, OpenOptions};
+    use std::io::{self, IsTerminal};
+    use std::os::unix::fs::OpenOptionsExt;
+
+    use rustix::fs::OFlags;
+    use rustix::termios::{QueueSelector, tcflush};
+
+    pub(super) type Terminal = File;
+
+    pub(super) fn is_terminal(stdin: &io::Stdin) -> bool {
+        stdin.is_terminal()
+    }
+
+    /// Opens the controlling terminal.
+    pub(super) fn terminal() -> Option<Terminal> {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(OFlags::NOCTTY.bits().cast_signed());
+        options.open("/dev/tty").ok()
+    }
+
+    /// Discards what was typed; the system keeps no line apart for a pending read.
+    pub(super) fn discard(terminal: Option<&Terminal>, _is_pending: bool) {
+        // Fails only if the file is not a terminal, and then there is no prompt.
+        let _ = match terminal {
+            Some(terminal) => tcflush(terminal, QueueSelector::IFlush),
+            None => tcflush(io::stdin(), QueueSelector::IFlush),
+        };
+    }
+}
+
+#[cfg(windows)]
+mod system {
+    use std::io;
+    use std::os::windows::io::AsHandle;
+
+    use toolcrib_base::windows::console::{self, ConsoleInput};
+
+    pub(super) type Terminal = ConsoleInput;
+
+    /// Returns `true` for a console. Other terminals are pipes here, from which input that was typed cannot be discarded: nobody
+    /// is asked there.
+    pub(super) fn is_terminal(stdin: &io::Stdin) -> bool {
+        console::mode(stdin.as_handle()).is_ok()
+    }
+
+    /// Opens the input of the console.
+    pub(super) fn terminal() -> Option<Terminal> {
+        ConsoleInput::open().ok()
+    }
+
+    /// Discards what was typed, and, with a pending read, also the line that it has received in part.
+    pub(super) fn discard(terminal: Option<&Terminal>, is_pending: bool) {
+        let stdin = io::stdin();
+        let console = terminal.map_or_else(|| stdin.as_handle(), AsHandle::as_handle);
+        // Fails only if the console is gone, and then there is no prompt.
+        let _ = console::discard_input(console);
+        if is_pending {
+            let _ = console::clear_line(console);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_ends_at_its_break_or_its_maximum_length() {
+        let mut typed = " y \nn".as_bytes();
+        assert_eq!(line_of(&mut typed).as_deref(), Some("y"));
+        assert_eq!(line_of(&mut typed).as_deref(), Some("n"));
+        assert_eq!(line_of(&mut typed), None);
+        let long = format!("{}\ny\n", "x".repeat(MAX_LINE + 1));
+        let mut typed = long.as_bytes();
+        assert_eq!(line_of(&mut typed).map(|line| line.len()), Some(MAX_LINE));
+        assert_eq!(line_of(&mut typed).as_deref(), Some("y"), "the rest of a long line answers nothing");
+        assert_eq!(line_of(&mut "\n".as_bytes()).as_deref(), Some(""));
+    }
+}

@@ -1,0 +1,88 @@
+//! Approval prompts on the terminal, calls that wait for an answer from another terminal, permanent approvals, and hints about
+//! denied or stopped calls. Rules and tool definitions decide which calls need approval; this module decides nothing.
+
+mod denial;
+mod deny_flags;
+mod folders;
+mod keyboard;
+mod limits;
+mod pending;
+mod person;
+mod refusal;
+mod sheet;
+mod typed;
+
+pub use denial::denial_hints;
+pub use deny_flags::DenyFlags;
+pub use folders::{FolderHints, folders_hint};
+pub use limits::limit_hint;
+pub use pending::{
+    PendingApprover, PendingCall, PendingCalls, Waiting, WaitingApprover, WaitingCallback, announce, is_denial,
+    pending_refusal,
+};
+pub use person::{TerminalApprover, store_approval};
+pub use refusal::hint;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use toolcrib::policy::ApprovalRequest;
+use toolcrib_base::render::lock_terminal;
+
+use keyboard::Keyboard;
+
+/// Prints a question and reads one line at the terminal; `None` at the end of input. Input typed before the question is
+/// discarded.
+pub async fn ask(question: &str) -> Option<String> {
+    ask_at(Keyboard::default(), question).await
+}
+
+/// Asks a person at the terminal, which need not be standard input; `None` if nobody can answer there.
+pub async fn ask_person(question: &str) -> Option<String> {
+    ask_at(Keyboard::open()?, question).await
+}
+
+/// Returns `true` if somebody can answer a question at the terminal.
+pub fn can_ask() -> bool {
+    Keyboard::open().is_some()
+}
+
+async fn ask_at(mut keyboard: Keyboard, question: &str) -> Option<String> {
+    keyboard.discard();
+    {
+        let _lock = lock_terminal();
+        let mut stderr = io::stderr();
+        // A question that cannot be printed is not answered.
+        write!(stderr, "{question}").and_then(|()| stderr.flush()).ok()?;
+    }
+    keyboard.line().await
+}
+
+/// Parts of a request that its tool determines.
+#[derive(Debug)]
+pub struct RequestDetails {
+    /// Source of the tool and its program, as absolute paths.
+    pub source: String,
+    /// Fixed arguments of the program, as JSON text.
+    pub fixed: Option<String>,
+    /// Properties of the tool with their basis.
+    pub properties: String,
+}
+
+impl RequestDetails {
+    /// Creates the details of a request.
+    pub fn new(request: &ApprovalRequest<'_>) -> Self {
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let tool = request.tool;
+        Self { source: sheet::source(tool, absolute), fixed: sheet::fixed(&tool.body), properties: sheet::facts(tool) }
+    }
+}
+
+/// Width of the text of a request that another program shows, in columns.
+const TEXT_WIDTH: usize = 100;
+
+/// Formats an approval request for another program that asks the user; `None` if it is too long to be shown whole.
+pub fn request_text(request: &ApprovalRequest<'_>) -> Option<String> {
+    let sheet = sheet::Sheet::full(request, TEXT_WIDTH, false);
+    (!sheet.is_cut).then_some(sheet.text)
+}

@@ -1,0 +1,366 @@
+//! Calls that wait for an answer from another terminal: `pending.json`, which the server and `toolcrib approvals` share. An
+//! answer covers one repetition of the same call by the same client. Only the command line answers; a tool reaches neither
+//! the file nor the command line, and an identifier alone allows nothing.
+//!
+//! Every change is made under the lock of the file and replaces it whole, so that several servers can share it and each
+//! answer is used once. A process that is killed leaves the file as it was before or after the change. A used answer is
+//! removed before the call runs: if the process is killed in between, the person is asked again. A process that waits holds
+//! a lock, so that its calls end with it.
+
+mod approver;
+mod call;
+mod waiter;
+mod waiting;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use jiff::Timestamp;
+use toolcrib::ListFile;
+use toolcrib::policy::{Approval, ApprovalAnswer, Approvals};
+use toolcrib_base::render::{Advice, one_line, shortened};
+use toolcrib_base::short_id;
+
+use call::PendingAnswer;
+
+pub use approver::{PendingApprover, WaitingCallback, is_denial, pending_refusal};
+pub use call::PendingCall;
+pub use waiting::{Waiting, WaitingApprover, announce};
+
+/// Maximum number of calls in the file. A new call replaces the oldest one without an answer; calls with an answer stay until
+/// the answer is used or expires.
+const MAX_PENDING: usize = 256;
+/// Maximum number of calls of one owner that wait for an answer, so that nobody displaces the calls of all others.
+const MAX_PER_OWNER: usize = 32;
+/// Maximum size of the file in bytes: more than [`MAX_PENDING`] calls of the maximum length.
+const MAX_BYTES: u64 = 96 << 20;
+const LIST_HINT: &str = "`toolcrib approvals pending` lists the calls that wait";
+
+/// File of the calls that wait for an answer. It may be missing, and is then empty.
+#[derive(Debug, Clone)]
+pub struct PendingCalls(ListFile<PendingCall>);
+
+/// Outcome of asking about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PendingOutcome {
+    /// The person allowed the call, and this use of the answer was the only one.
+    Allowed,
+    /// The same, and further calls in its scope are allowed in the session that waits.
+    AllowedForSession,
+    /// The person denied the call, and this use of the answer was the only one.
+    Denied,
+    /// The same, with a reason for the model.
+    DeniedBecause(String),
+    /// The call waits for an answer.
+    Waiting {
+        /// Identifier that the person types.
+        id: String,
+    },
+}
+
+/// State of a call in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PendingState {
+    Waiting,
+    Answered,
+}
+
+impl PendingCalls {
+    /// Uses the calls in a file.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self(ListFile::new(path, "pending", MAX_BYTES))
+    }
+
+    /// Path of the file.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Uses the answer to a call, or stores the call until a person answers. The same call of the same client keeps its
+    /// identifier while it waits.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, locked or written, or it is full of calls with unused answers.
+    fn record(&self, mut call: PendingCall) -> anyhow::Result<PendingOutcome> {
+        self.change(|calls| {
+            if let Some(known) = self.known(calls, &call) {
+                return Ok(known);
+            }
+            make_room(calls, &call.owner)?;
+            while calls.iter().any(|one| one.id == call.id) {
+                call.id = short_id::random()?;
+            }
+            let id = call.id.clone();
+            calls.push(call);
+            Ok(PendingOutcome::Waiting { id })
+        })
+    }
+
+    /// Returns the state of a call that waits, without a change of the file; `None` if it is no longer there.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or parsed.
+    fn state(&self, key: &str) -> anyhow::Result<Option<PendingState>> {
+        let (calls, now) = (self.read()?, Timestamp::now());
+        let call = calls.iter().find(|call| call.key == key && !call.is_expired(now));
+        Ok(call.map(|call| if call.answer.is_some() { PendingState::Answered } else { PendingState::Waiting }))
+    }
+
+    /// Uses the answer to a call; `None` if it has none.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, locked or written.
+    fn take(&self, call: &PendingCall) -> anyhow::Result<Option<PendingOutcome>> {
+        self.change(|calls| {
+            Ok(self.known(calls, call).filter(|known| !matches!(known, PendingOutcome::Waiting { .. })))
+        })
+    }
+
+    /// Forgets a call that no longer waits; uses its answer if it has one.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, locked or written.
+    fn withdraw(&self, call: &PendingCall) -> anyhow::Result<Option<PendingOutcome>> {
+        self.change(|calls| {
+            let known = self.known(calls, call).filter(|known| !matches!(known, PendingOutcome::Waiting { .. }));
+            calls.retain(|one| one.key != call.key);
+            Ok(known)
+        })
+    }
+
+    /// Lets a call for which no process waits any more wait to be repeated.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, locked or written.
+    fn release(&self, key: &str) -> anyhow::Result<()> {
+        self.change(|calls| {
+            calls.iter_mut().filter(|call| call.key == key).for_each(PendingCall::release);
+            Ok(())
+        })
+    }
+
+    /// Lists the calls that wait or have an unused answer, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or parsed, or can be written by other users.
+    pub fn list(&self) -> anyhow::Result<Vec<PendingCall>> {
+        let (mut calls, now) = (self.read()?, Timestamp::now());
+        calls.retain(|call| !call.is_expired(now) && !self.is_gone(call));
+        Ok(calls)
+    }
+
+    /// Returns the call with an identifier as a person typed it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PendingCalls::list`], and if the identifier is unknown or expired.
+    pub fn find(&self, typed: &str) -> anyhow::Result<PendingCall> {
+        let mut calls = self.read()?;
+        let at = self.place(&calls, typed, Timestamp::now())?;
+        Ok(calls.swap_remove(at))
+    }
+
+    /// Answers a call and returns it. An allowed call that was not repeated yet can still be denied.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PendingCalls::find`], and if the call has an answer already or the file cannot be written.
+    pub(crate) fn answer(&self, typed: &str, allowed: bool) -> anyhow::Result<PendingCall> {
+        self.answer_with(typed, allowed, |_| Ok((None, false)))
+    }
+
+    /// Denies a call as [`PendingCalls::answer`] does, with a reason that the model gets on one line. An empty one is none.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PendingCalls::answer`].
+    pub fn deny(&self, typed: &str, reason: &str) -> anyhow::Result<PendingCall> {
+        let reason = shortened(&one_line(reason), ApprovalAnswer::MAX_REASON_LEN).into_owned();
+        self.answer_with(typed, false, |_| Ok((Some(reason).filter(|reason| !reason.is_empty()), false)))
+    }
+
+    /// Allows a call and further ones in its scope, in the session that waits for this answer.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PendingCalls::answer`], and if no process waits, or if each such call requires its own approval.
+    pub fn allow_session(&self, typed: &str) -> anyhow::Result<PendingCall> {
+        self.answer_with(typed, true, |call| match (&call.approval, call.until) {
+            (None, _) => Err(no_scope(call, "for the session").into()),
+            (_, None) => Err(no_session(call).into()),
+            _ => Ok((None, true)),
+        })
+    }
+
+    /// Stores an answer, with the reason and the reach that a function chooses.
+    fn answer_with(
+        &self,
+        typed: &str,
+        allowed: bool,
+        choose: impl FnOnce(&PendingCall) -> anyhow::Result<(Option<String>, bool)>,
+    ) -> anyhow::Result<PendingCall> {
+        self.change(|calls| {
+            let time = Timestamp::now();
+            let at = self.place(calls, typed, time)?;
+            let call = &mut calls[at];
+            if let Some(earlier) = call.answer.as_ref().filter(|earlier| allowed || !earlier.allowed) {
+                return Err(answered(call, earlier));
+            }
+            let (reason, session) = choose(call)?;
+            call.answer = Some(PendingAnswer { allowed, time, reason, session });
+            Ok(call.clone())
+        })
+    }
+
+    /// Allows a call. With a file of `permanent` approvals, also stores one of such calls, which is returned.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PendingCalls::answer`], and if each such call requires its own approval, or the permanent one cannot be stored.
+    pub fn allow(&self, typed: &str, permanent: Option<&Approvals>) -> anyhow::Result<(PendingCall, Option<Approval>)> {
+        let permanent = match permanent {
+            Some(approvals) => {
+                let call = self.find(typed)?;
+                Some((approvals, call.approval.clone().ok_or_else(|| no_scope(&call, "permanently"))?))
+            }
+            None => None,
+        };
+        let call = self.answer(typed, true)?;
+        let Some((approvals, approval)) = permanent else { return Ok((call, None)) };
+        approvals.add(&approval).context("the call is allowed once, and no permanent approval was stored")?;
+        Ok((call, Some(approval)))
+    }
+
+    /// Returns `true` if the process that waited for an answer has ended.
+    fn is_gone(&self, call: &PendingCall) -> bool {
+        call.run.as_deref().is_some_and(|run| waiter::is_gone(self.path(), run))
+    }
+
+    /// Outcome of a call that waits or has an answer, which is used; `None` for a new call. Forgets the calls that have expired
+    /// and those of processes that have ended.
+    fn known(&self, calls: &mut Vec<PendingCall>, call: &PendingCall) -> Option<PendingOutcome> {
+        // Under the lock: an answer that another process gave while this one waited is not in the future.
+        let now = Timestamp::now();
+        calls.retain(|one| {
+            let is_gone = one.run != call.run && self.is_gone(one);
+            one.run.iter().filter(|_| is_gone).for_each(|run| waiter::remove(self.path(), run));
+            !is_gone && !one.is_expired(now)
+        });
+        let at = calls.iter().position(|one| one.key == call.key)?;
+        let known = &mut calls[at];
+        if known.answer.is_some() {
+            return Some(used(calls.remove(at)));
+        }
+        if call.until > known.until {
+            // An earlier call was refused; a process waits for this one.
+            (known.run, known.until, known.asked) = (call.run.clone(), call.until, now);
+        }
+        Some(PendingOutcome::Waiting { id: known.id.clone() })
+    }
+
+    /// Returns the place of the call with an identifier as a person typed it.
+    fn place(&self, calls: &[PendingCall], typed: &str, now: Timestamp) -> anyhow::Result<usize> {
+        let at = place(calls, typed, now)?;
+        if self.is_gone(&calls[at]) {
+            let (id, tool) = (&calls[at].id, one_line(&calls[at].tool));
+            let message = format!("no call waits under `{id}` (`{tool}`) any more: its run or server has ended");
+            return Err(Advice::new(message, LIST_HINT).into());
+        }
+        Ok(at)
+    }
+
+    fn read(&self) -> anyhow::Result<Vec<PendingCall>> {
+        self.0.read().with_context(|| self.unusable())
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<PendingCall>) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        self.0.change(change).with_context(|| self.unusable())?
+    }
+
+    fn unusable(&self) -> String {
+        format!("cannot use the pending calls in `{}`", self.path().display())
+    }
+}
+
+/// Outcome of a removed call with an answer.
+fn used(call: PendingCall) -> PendingOutcome {
+    match call.answer {
+        Some(PendingAnswer { allowed: true, session: true, .. }) => PendingOutcome::AllowedForSession,
+        Some(PendingAnswer { allowed: true, .. }) => PendingOutcome::Allowed,
+        Some(PendingAnswer { reason: Some(reason), .. }) => PendingOutcome::DeniedBecause(reason),
+        _ => PendingOutcome::Denied,
+    }
+}
+
+/// Removes the oldest calls without an answer until one more call of an owner has room.
+fn make_room(calls: &mut Vec<PendingCall>, owner: &str) -> anyhow::Result<()> {
+    let is_waiting = |one: &PendingCall| one.answer.is_none();
+    let is_of_owner = |one: &PendingCall| is_waiting(one) && one.owner == owner;
+    while calls.iter().filter(|one| is_of_owner(one)).count() >= MAX_PER_OWNER {
+        calls.remove(calls.iter().position(is_of_owner).unwrap_or_default());
+    }
+    while calls.len() >= MAX_PENDING {
+        let Some(oldest) = calls.iter().position(is_waiting) else {
+            let message = format!("{MAX_PENDING} calls have an answer that was not used");
+            return Err(Advice::new(message, "an answer expires if the call is not repeated").into());
+        };
+        calls.remove(oldest);
+    }
+    Ok(())
+}
+
+/// Returns the place of the call with an identifier as a person typed it.
+fn place(calls: &[PendingCall], typed: &str, now: Timestamp) -> anyhow::Result<usize> {
+    let shown = || one_line(typed).chars().take(short_id::MAX_SHOWN).collect::<String>();
+    let Some(id) = short_id::parse(typed) else {
+        let message = format!("`{}` is not the identifier of a call, which is like `7k3md-x0q9a`", shown());
+        return Err(Advice::new(message, LIST_HINT).into());
+    };
+    let Some(at) = calls.iter().position(|call| call.id == id) else {
+        let message = format!("no call waits under `{id}`: it is unknown, its answer was used, or it has expired");
+        return Err(Advice::new(message, LIST_HINT).into());
+    };
+    let call = &calls[at];
+    if call.is_expired(now) {
+        let what = if call.answer.is_some() { "answer to" } else { "request for" };
+        let message = format!("the {what} `{id}` (`{}`) has expired", one_line(&call.tool));
+        return Err(Advice::new(message, "if the call is repeated, it waits under a new identifier").into());
+    }
+    Ok(at)
+}
+
+/// Error of an approval of further calls for a call without a scope.
+fn no_scope(call: &PendingCall, reach: &str) -> Advice {
+    let message = format!("`{}` cannot be allowed {reach}: `{}` asks each time", call.id, one_line(&call.rests_on));
+    Advice::new(message, once(call))
+}
+
+/// Error of an approval for the session of a call for which no process waits.
+fn no_session(call: &PendingCall) -> Advice {
+    let message = format!("`{}` cannot be allowed for the session: no process waits for this answer", call.id);
+    Advice::new(message, once(call))
+}
+
+fn once(call: &PendingCall) -> String {
+    format!("`toolcrib approvals allow {}` allows it once", call.id)
+}
+
+/// Error of a second answer.
+fn answered(call: &PendingCall, earlier: &PendingAnswer) -> anyhow::Error {
+    let message = format!("`{}` (`{}`) was {} at {:.0}", call.id, one_line(&call.tool), call.state(), earlier.time);
+    let hint = match earlier.allowed {
+        true if call.until.is_some() => "the call goes on with that answer".to_owned(),
+        true => format!("the call passes once if it is repeated; `toolcrib approvals deny {}` denies it", call.id),
+        false => "the call is denied once if it is repeated; after that it waits under a new identifier".to_owned(),
+    };
+    Advice::new(message, hint).into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,298 @@
+//! Text of an approval prompt. Text from outside is printed to the right of a `|`, on lines no longer than the terminal is
+//! wide and without control characters, so that it cannot imitate a line of the program.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use toolcrib::policy::{Approval, ApprovalRequest};
+use toolcrib::tool::{Body, Fact, Tool};
+use toolcrib_base::render::{counted, from_here, inert_json, one_line};
+
+/// Width of a label and its mark, in columns.
+const MARGIN: usize = 13;
+/// Minimum width of text from outside, in columns. A narrower terminal is unreadable anyway.
+const MIN_WIDTH: usize = 2;
+/// Maximum lines of one label.
+const MAX_LINES: usize = 24;
+/// Lines kept from the end of a text that is cut to [`MAX_LINES`].
+const LAST_LINES: usize = 8;
+/// Parts of a request that the short prompt leaves out.
+const LEFT_OUT: &str = "source, properties, identifier of the call: type d for details";
+
+/// Text of a prompt.
+#[derive(Debug)]
+pub(super) struct Sheet {
+    pub(super) text: String,
+    /// `true` if lines in the middle were left out.
+    pub(super) is_cut: bool,
+    width: usize,
+    whole: bool,
+}
+
+impl Sheet {
+    /// Creates the short prompt for a terminal of `width` columns. Its last row names the parts that it leaves out.
+    pub(super) fn short(question: &ApprovalRequest<'_>, width: usize) -> Self {
+        let mut sheet = Self::about(question, width, false);
+        if let Some(approval) = question.approval {
+            sheet.row("Scope", &format!("\"session\" and \"always\" apply to {}", calls(approval)));
+        }
+        let cut = if sheet.is_cut { "lines in the middle of long texts, " } else { "" };
+        sheet.row("Left out", &format!("{cut}{LEFT_OUT}"));
+        sheet
+    }
+
+    /// Creates the full prompt; `whole` shows also long texts in full.
+    pub(super) fn full(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
+        let tool = question.tool;
+        let mut sheet = Self::about(question, width, whole);
+        sheet.row("Source", &one_line(&source(tool, |path| from_here(path).to_path_buf())));
+        sheet.row("Properties", &facts(tool));
+        sheet.row("Call", &one_line(question.invocation));
+        sheet
+    }
+
+    /// Creates a prompt with the rows that the short and the full form share: the call first.
+    fn about(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
+        let tool = question.tool;
+        let mut sheet = Self::empty(width, whole);
+        sheet.row("Tool", &one_line(&tool.name));
+        if let Some(fixed) = fixed(&tool.body) {
+            sheet.row("Fixed", &one_line(&inert_json(&fixed)));
+        }
+        sheet.row("Arguments", &pretty(&inert_json(question.arguments)));
+        if let Some(preview) = question.preview {
+            sheet.row("Tool says", &preview.lines().map(one_line).collect::<Vec<_>>().join("\n"));
+        }
+        sheet.granted(question.granted);
+        sheet.row("Asked by", &one_line(question.rests_on));
+        if let Some(reason) = &tool.interface.permission.approval_reason.value {
+            sheet.row("Reason", &one_line(reason));
+        }
+        sheet
+    }
+
+    /// Adds the calls that an answer for more than one call covers, with the changes that end it.
+    pub(super) fn with_scope(mut self, approval: Option<&Approval>) -> Self {
+        if let Some(approval) = approval {
+            self.row("Scope", &format!("\"session\" and \"always\" apply to {}", scope(approval)));
+        }
+        self
+    }
+
+    /// Creates a sheet without rows; `whole` leaves nothing out of the rows that follow.
+    pub(super) fn empty(width: usize, whole: bool) -> Self {
+        Self { text: String::new(), is_cut: false, width, whole }
+    }
+
+    /// Adds the granted permissions, one per line.
+    pub(super) fn granted(&mut self, granted: &[String]) {
+        self.row("Granted", &granted_text(granted));
+    }
+
+    /// Adds a label with text from outside; every line of the text is marked.
+    pub(super) fn row(&mut self, label: &str, text: &str) {
+        let columns = self.width.saturating_sub(MARGIN).max(MIN_WIDTH);
+        let lines: Vec<&str> = text.split('\n').flat_map(|line| wrapped(line, columns)).collect();
+        let left_out = if self.whole || lines.len() <= MAX_LINES {
+            0..0
+        } else {
+            MAX_LINES - LAST_LINES..lines.len() - LAST_LINES
+        };
+        for (at, line) in lines.iter().enumerate() {
+            let label = if at == 0 { label } else { "" };
+            if at == left_out.start && !left_out.is_empty() {
+                let characters: usize = lines[left_out.clone()].iter().map(|line| line.chars().count()).sum();
+                // Every line from outside carries a mark; this one is ours.
+                let (lines, characters) = (counted(left_out.len(), "line"), counted(characters, "character"));
+                let _ = writeln!(self.text, "  … {lines} left out, {characters} …");
+                self.is_cut = true;
+            }
+            if !left_out.contains(&at) {
+                let _ = writeln!(self.text, "{label:>10} | {line}");
+            }
+        }
+    }
+}
+
+/// Lists granted permissions, one per line.
+pub(super) fn granted_text(granted: &[String]) -> String {
+    match granted {
+        [] => "nothing".to_owned(),
+        granted => granted.iter().map(|granted| one_line(&explained(granted))).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+/// Explains a granted capability that is not self-explanatory.
+fn explained(granted: &str) -> String {
+    let meaning = match granted.split_once(':') {
+        Some(("call", _)) => "it may call these tools, each with its own permissions",
+        None if granted == "model" => "it may ask the run's model",
+        Some(("exec", _)) => "its script may run these programs from the crib",
+        None if granted == "delegate" => "its script may delegate tasks to another agent",
+        None if granted == "meta" => "its script may register tools and hooks in this run",
+        _ => return granted.to_owned(),
+    };
+    format!("{granted} ({meaning})")
+}
+
+/// Calls that an approval covers.
+pub(super) fn scope(approval: &Approval) -> String {
+    let unchanged = "its program, fixed arguments, description, schema, limits, source and permissions stay the same";
+    format!("{}, while {unchanged} ({})", calls(approval), one_line(&approval.digest))
+}
+
+/// Calls that an approval covers, without the changes that end it.
+pub(super) fn calls(approval: &Approval) -> String {
+    format!("calls of `{}` that `{}` asks about", one_line(&approval.tool), one_line(&approval.rule))
+}
+
+/// Source of a tool and of its program, with paths as `shown` writes them.
+pub(super) fn source(tool: &Tool, shown: impl Fn(&Path) -> PathBuf) -> String {
+    let index = tool.origin.index.map(|index| format!(" (tool[{index}])")).unwrap_or_default();
+    let program = match &tool.body {
+        Body::Script(script) => format!(", script {}", script.digest),
+        body => body.program().map(|program| format!(", program {}", shown(program).display())).unwrap_or_default(),
+    };
+    format!("{}{index}{program}", shown(&tool.origin.path).display())
+}
+
+/// The fixed arguments with which every call of a program starts, as JSON.
+pub(super) fn fixed(body: &Body) -> Option<String> {
+    match body {
+        Body::Command { argv, .. } => argv.get(1..).filter(|fixed| !fixed.is_empty()).map(|fixed| json!(fixed)),
+        Body::Typed(typed) => Some(json!([typed.function.to_string()])),
+        Body::Rich(rich) => Some(json!([rich.tool])),
+        _ => None,
+    }
+    .map(|fixed| fixed.to_string())
+}
+
+pub(super) fn facts(tool: &Tool) -> String {
+    let safety = &tool.interface.safety;
+    let fact = |fact: &Fact<bool>, yes: &str, no: &str| with_basis(if fact.value { yes } else { no }, fact);
+    let risk = &tool.interface.permission.risk_level;
+    [
+        fact(&safety.is_read_only, "read-only", "not read-only"),
+        fact(&safety.is_destructive, "destructive", "not destructive"),
+        fact(&safety.is_open_world, "open-world", "not open-world"),
+        with_basis(&format!("{} risk", risk.value.as_str()), risk),
+    ]
+    .join(", ")
+}
+
+/// Formats a value with its basis, so that defaults are not mistaken for declarations.
+fn with_basis<T>(value: &str, fact: &Fact<T>) -> String {
+    format!("{value} ({})", format!("{:?}", fact.basis).to_lowercase())
+}
+
+/// Formats JSON over several lines and keeps every byte outside white space: parsing and writing it again could change it.
+pub(super) fn pretty(json: &str) -> String {
+    let mut text = String::with_capacity(json.len() * 2);
+    let (mut depth, mut quoted, mut escaped) = (0, false, false);
+    let line = |text: &mut String, depth: usize| {
+        text.push('\n');
+        text.extend(std::iter::repeat_n("  ", depth));
+    };
+    for c in json.chars() {
+        match c {
+            c if quoted => {
+                quoted = c != '"' || escaped;
+                escaped = c == '\\' && !escaped;
+                text.push(c);
+            }
+            c if c.is_ascii_whitespace() => {}
+            '{' | '[' => {
+                depth += 1;
+                text.push(c);
+                line(&mut text, depth);
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                text.truncate(text.trim_end().len());
+                if !text.ends_with(['{', '[']) {
+                    line(&mut text, depth);
+                }
+                text.push(c);
+            }
+            ',' => {
+                text.push(c);
+                line(&mut text, depth);
+            }
+            ':' => text.push_str(": "),
+            c => {
+                quoted = c == '"';
+                text.push(c);
+            }
+        }
+    }
+    text
+}
+
+/// Wraps `line` at `columns`, after a space if one lies in the second half of a part.
+fn wrapped(line: &str, columns: usize) -> Vec<&str> {
+    let (mut parts, mut rest) = (Vec::new(), line);
+    while let Some(full) = longest(rest, columns) {
+        let space = rest[..full].rfind(' ').map(|space| space + 1).filter(|space| *space > full / 2);
+        let (part, more) = rest.split_at(space.unwrap_or(full));
+        parts.push(part);
+        rest = more;
+    }
+    parts.push(rest);
+    parts
+}
+
+/// Byte index at which `line` must be cut; `None` if it fits. A non-ASCII character counts as two columns, the maximum.
+fn longest(line: &str, columns: usize) -> Option<usize> {
+    let mut used = 0;
+    line.find(|c: char| {
+        used += if c.is_ascii() { 1 } else { 2 };
+        used > columns
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sheet(width: usize, whole: bool, text: &str) -> Sheet {
+        let mut sheet = Sheet { text: String::new(), is_cut: false, width, whole };
+        sheet.row("Arguments", text);
+        sheet
+    }
+
+    #[test]
+    fn every_line_from_outside_is_marked_however_long_it_is() {
+        let forged = format!("{}\n[o]nce, [s]ession: o\n{}", " ".repeat(200), "漢".repeat(90));
+        let shown = sheet(80, true, &forged);
+        assert!(shown.text.lines().all(|line| &line[10..13] == " | "), "{}", shown.text);
+        let width = |line: &str| line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum::<usize>();
+        assert!(shown.text.lines().all(|line| width(line) <= 80), "{}", shown.text);
+        assert_eq!(shown.text.matches('漢').count(), 90);
+    }
+
+    #[test]
+    fn capabilities_of_scripts_are_explained() {
+        assert_eq!(explained("exec:fs_*"), "exec:fs_* (its script may run these programs from the crib)");
+        assert_eq!(explained("delegate"), "delegate (its script may delegate tasks to another agent)");
+        assert_eq!(explained("meta"), "meta (its script may register tools and hooks in this run)");
+        assert_eq!(explained("read:/meta"), "read:/meta");
+    }
+
+    #[test]
+    fn what_is_long_is_cut_in_the_middle_and_counted() {
+        let long: Vec<String> = (0..100).map(|line| format!("line {line}")).collect();
+        let cut = sheet(80, false, &long.join("\n"));
+        assert!(cut.is_cut && cut.text.lines().count() == MAX_LINES + 1, "{}", cut.text);
+        assert!(cut.text.contains("| line 15\n") && cut.text.contains("| line 92\n"), "{}", cut.text);
+        assert!(cut.text.contains("\n  … 76 lines left out, 532 characters …\n"), "{}", cut.text);
+        assert!(!sheet(80, true, &long.join("\n")).is_cut);
+    }
+
+    #[test]
+    fn json_is_shown_as_it_is_over_several_lines() {
+        let json = r#"{"a" :1.0,"a":[ ],"b":{"c":"x,{\"}\\"},"d":[1e400, {}]}"#;
+        let wanted = "{\n  \"a\": 1.0,\n  \"a\": [],\n  \"b\": {\n    \"c\": \"x,{\\\"}\\\\\"\n  },\n  \"d\": [\n    1e400,\n    {}\n  ]\n}";
+        assert_eq!(pretty(json), wanted);
+    }
+}

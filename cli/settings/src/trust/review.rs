@@ -1,0 +1,188 @@
+//! Text of a review: what a subject requests, the most far-reaching first, and what has changed since it was trusted.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::path::Path;
+
+use serde::Serialize;
+use toolcrib_base::render::{self, one_line};
+
+use super::{Item, State, Subject, TrustRecord, phrases};
+
+/// Prefix of the requests of a settings file.
+const SETTING: &str = "setting:";
+
+/// Difference of a part of a subject from the reviewed one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Name of the tool, hook or setting.
+    name: String,
+    /// Kind of the difference.
+    kind: ChangeKind,
+    /// Requests that were not reviewed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    requests: Vec<String>,
+    /// Settings that asked or denied, and no longer do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lifted: Vec<String>,
+}
+
+/// Kind of a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum ChangeKind {
+    New,
+    Removed,
+    Program,
+    Definition,
+    /// Value of a setting.
+    Value,
+    /// No part.
+    Text,
+}
+
+/// Formats a review.
+pub fn text(path: &Path, subject: &Subject, state: &State) -> String {
+    let mut text = String::new();
+    let shown = one_line(&render::from_here(path).display().to_string());
+    let heading = match state {
+        State::Trusted => "is trusted".to_owned(),
+        State::Changed(record) => format!("has changed since it was trusted on {:.0}", record.given),
+        State::Unknown => "is not trusted".to_owned(),
+    };
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{shown} {heading}.");
+    if let State::Changed(record) = state {
+        let _ = writeln!(text, "\nChanges:");
+        for change in changes(record, subject) {
+            let _ = writeln!(text, "  {}", change.line());
+            phrases(&change.requests).iter().for_each(|phrase| {
+                let _ = writeln!(text, "    new: {phrase}");
+            });
+            for lifted in &change.lifted {
+                let _ = writeln!(text, "    no longer: {}", one_line(lifted));
+            }
+        }
+    }
+    let _ = writeln!(text, "\nTrust would allow:");
+    text += &subject.requests();
+    let _ = write!(text, "\nDigest: {}", subject.digest);
+    text
+}
+
+/// Lists the differences of a subject from the record of an earlier review.
+pub fn changes(record: &TrustRecord, subject: &Subject) -> Vec<Change> {
+    let find = |items: &[Item], name: &str| items.iter().find(|item| item.name == name).cloned();
+    let present = subject.items.iter().filter_map(|item| {
+        let Some(before) = find(&record.items, &item.name) else {
+            return Some(Change::new(&item.name, ChangeKind::New, item.requests.clone(), Vec::new()));
+        };
+        let kind = match () {
+            () if before.definition != item.definition && is_setting(item) => ChangeKind::Value,
+            () if before.definition != item.definition => ChangeKind::Definition,
+            () if before.program != item.program => ChangeKind::Program,
+            () => return None,
+        };
+        let added = missing(&item.requests, &before.requests);
+        Some(Change::new(&item.name, kind, added, missing(&before.restrictions, &item.restrictions)))
+    });
+    let removed = record.items.iter().filter(|item| find(&subject.items, &item.name).is_none());
+    let removed =
+        removed.map(|item| Change::new(&item.name, ChangeKind::Removed, Vec::new(), item.restrictions.clone()));
+    let mut changes: Vec<Change> = present.chain(removed).collect();
+    if changes.is_empty() {
+        let name = subject.path.file_name().unwrap_or(subject.path.as_os_str()).to_string_lossy().into_owned();
+        changes.push(Change::new(&name, ChangeKind::Text, Vec::new(), Vec::new()));
+    }
+    changes
+}
+
+/// Returns the texts of `all` that `others` lacks.
+fn missing(all: &[String], others: &[String]) -> Vec<String> {
+    let others: HashSet<&String> = others.iter().collect();
+    all.iter().filter(|text| !others.contains(text)).cloned().collect()
+}
+
+/// Returns `true` for a setting of a settings file.
+fn is_setting(item: &Item) -> bool {
+    !item.restrictions.is_empty() || item.requests.iter().any(|request| request.starts_with(SETTING))
+}
+
+impl Change {
+    fn new(name: &str, kind: ChangeKind, requests: Vec<String>, lifted: Vec<String>) -> Self {
+        Self { name: name.to_owned(), kind, requests, lifted }
+    }
+
+    fn line(&self) -> String {
+        let name = one_line(&self.name);
+        match self.kind {
+            ChangeKind::New => format!("{name} is new"),
+            ChangeKind::Removed => format!("{name} was removed"),
+            ChangeKind::Program => format!("{name} has another program"),
+            ChangeKind::Text => {
+                format!("the text of {name} changed, and no setting, tool or program in it")
+            }
+            ChangeKind::Value => format!("{name} has another value"),
+            ChangeKind::Definition => {
+                format!("{name} has another definition: description, schema, arguments or requests")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_text_that_changed_alone_is_named() {
+        let items = vec![item("a", "1", &["net:a:443"])];
+        let record = TrustRecord {
+            path: "/p/toolcrib.toml".into(),
+            digest: "sha256:0".into(),
+            given: Timestamp::UNIX_EPOCH,
+            items: items.clone(),
+            has_tools_alone: false,
+        };
+        let subject = Subject { path: record.path.clone(), digest: "sha256:1".into(), items, has_tools_alone: false };
+        let changes = changes(&record, &subject);
+        assert_eq!((changes.len(), changes[0].kind), (1, ChangeKind::Text));
+        assert!(changes[0].line().starts_with("the text of toolcrib.toml changed"), "{}", changes[0].line());
+    }
+
+    fn item(name: &str, definition: &str, requests: &[&str]) -> Item {
+        let requests = requests.iter().map(ToString::to_string).collect();
+        let (name, definition, program) = (name.to_owned(), definition.to_owned(), Some("p".to_owned()));
+        Item { name, definition, program, requests, restrictions: Vec::new(), ceilings: Vec::new() }
+    }
+
+    #[test]
+    fn every_difference_is_named_with_the_requests_that_are_new() {
+        let items = vec![item("a", "1", &["net:a:443"]), item("b", "1", &[]), item("gone", "1", &[])];
+        let record = TrustRecord {
+            path: "/p/tools.json".into(),
+            digest: "sha256:0".into(),
+            given: Timestamp::UNIX_EPOCH,
+            items,
+            has_tools_alone: true,
+        };
+        let mut items = vec![item("a", "2", &["net:a:443", "env:TOKEN"]), item("b", "1", &[]), item("c", "1", &[])];
+        items[1].program = Some("q".to_owned());
+        let subject = Subject { path: record.path.clone(), digest: "sha256:1".into(), items, has_tools_alone: true };
+        let text = text(Path::new("/p/tools.json"), &subject, &State::Changed(Box::new(record)));
+        for line in [
+            "/p/tools.json has changed since it was trusted on 1970-01-01T00:00:00Z.",
+            "  a has another definition: description, schema, arguments or requests",
+            "    new: read the environment variable TOKEN",
+            "  b has another program",
+            "  c is new",
+            "  gone was removed",
+            "    send requests to a:443",
+            "Digest: sha256:1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Subject of trust: a source of tools or a settings file, with its requests and its digest.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use toolcrib::policy::{ReviewedItem, SourceReview, review};
+use toolcrib::source::digest;
+use toolcrib_base::render::{counted, one_line};
+
+use crate::config;
+use crate::instructions;
+
+use super::{ceilings, foremost, phrases, summary};
+
+/// Maximum number of parts that are listed in full.
+const MAX_ITEMS: usize = 200;
+/// Extension of settings files.
+const SETTINGS: &str = "toml";
+
+/// Content of a path that a person can trust.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// Real path.
+    pub path: PathBuf,
+    /// Digest of everything that is reviewed, as `sha256:HEX`.
+    pub digest: String,
+    /// Parts with their requests, in the order of the file.
+    pub items: Vec<Item>,
+    /// `true` if the parts are tools, and everything that is reviewed.
+    pub(crate) has_tools_alone: bool,
+}
+
+/// Tool, hook or setting of a subject.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Item {
+    /// Name of the tool, of the hook with its event, or of the setting.
+    pub name: String,
+    /// Digest of its definition.
+    pub(crate) definition: String,
+    /// Digest of its program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) program: Option<String>,
+    /// Capabilities, limits or values that trust grants.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<String>,
+    /// Settings that ask or deny, each with one value. They count without trust, which grants none of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) restrictions: Vec<String>,
+    /// Requests without a name, in plain words. Trust grants none of them, so no record has them.
+    #[serde(skip)]
+    pub(crate) ceilings: Vec<String>,
+}
+
+impl Item {
+    /// Creates a setting that counts once it is trusted.
+    pub(crate) fn of_requests(name: String, requests: Vec<String>) -> Self {
+        let definition = digest(requests.join("\n").as_bytes());
+        Self { name, definition, program: None, requests, restrictions: Vec::new(), ceilings: Vec::new() }
+    }
+
+    /// Creates a setting that asks or denies.
+    pub(crate) fn of_restrictions(name: String, restrictions: Vec<String>) -> Self {
+        let definition = digest(restrictions.join("\n").as_bytes());
+        Self { name, definition, program: None, requests: Vec::new(), restrictions, ceilings: Vec::new() }
+    }
+
+    fn asks(&self) -> bool {
+        !self.requests.is_empty() || !self.ceilings.is_empty()
+    }
+}
+
+impl Subject {
+    /// Reads a source, a settings file by its extension `toml`, or instructions by their name `AGENTS.md`.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or is faulty as a whole.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        if path.file_name().is_some_and(|name| name == instructions::FILE_NAME) {
+            return instructions::subject(path);
+        }
+        match path.extension().is_some_and(|extension| extension == SETTINGS) {
+            true => config::subject(path),
+            false => Ok(review(path)?.into()),
+        }
+    }
+
+    /// Creates the subject of a settings file from its text and its settings.
+    pub fn of_settings(path: PathBuf, text: &str, items: Vec<Item>) -> Self {
+        Self { path, digest: digest(text.as_bytes()), items, has_tools_alone: false }
+    }
+
+    /// Lists the parts with their requests in plain words, one line each.
+    pub fn requests(&self) -> String {
+        let (mut asking, quiet): (Vec<&Item>, Vec<&Item>) = self.items.iter().partition(|item| item.asks());
+        asking.sort_by_key(|item| foremost(&item.requests));
+        let mut lines = Vec::new();
+        for item in asking.iter().take(MAX_ITEMS) {
+            lines.push(format!("  {}", one_line(&item.name)));
+            lines.extend(phrases(&item.requests).into_iter().map(|phrase| format!("    {phrase}")));
+            lines.extend(item.ceilings.iter().map(|phrase| format!("    {phrase}")));
+        }
+        if let Some(more @ 1..) = asking.len().checked_sub(MAX_ITEMS) {
+            let hidden = asking.iter().skip(MAX_ITEMS).flat_map(|item| &item.requests).map(String::as_str);
+            lines.push(format!("  … and {more} more ({}), which --json lists", summary(hidden)));
+        }
+        if asking.is_empty() {
+            lines.push("  nothing".to_owned());
+        } else if !quiet.is_empty() {
+            lines.push(format!("  {} without requests", counted(quiet.len() as u64, "other part")));
+        }
+        lines.join("\n") + "\n"
+    }
+
+    /// Returns `true` if the text of the requests names all of them.
+    pub fn lists_all_requests(&self) -> bool {
+        self.items.iter().filter(|item| item.asks()).count() <= MAX_ITEMS
+    }
+
+    /// Returns `true` if trust in the subject grants anything.
+    pub fn has_requests(&self) -> bool {
+        self.items.iter().any(|item| !item.requests.is_empty())
+    }
+}
+
+impl From<SourceReview> for Subject {
+    fn from(review: SourceReview) -> Self {
+        let item = |item: ReviewedItem| {
+            let ReviewedItem { name, event, definition, program, requests, requested, .. } = item;
+            let name = event.map_or(name.clone(), |event| format!("hook {name} ({event})"));
+            let ceilings = ceilings(&requested);
+            Item { name, definition, program, requests, restrictions: Vec::new(), ceilings }
+        };
+        let SourceReview { path, digest, items, has_tools_alone, .. } = review;
+        Self { path, digest, items: items.into_iter().map(item).collect(), has_tools_alone }
+    }
+}

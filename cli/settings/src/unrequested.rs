@@ -1,0 +1,232 @@
+//! Capabilities that a tool uses and does not request: every use of one is refused, whatever is granted. Only the author can
+//! mend that, in the descriptor of a component or in the front matter of a script. Imports show the uses of a program before any
+//! call; an attempt shows that of a script.
+
+use toolcrib::Tool;
+use toolcrib::tool::{Body, Capabilities, FileRequest, NetworkRequest};
+use toolcrib_base::render::one_line;
+
+/// Interfaces with the capability that a tool requests for them. A standard library imports some interfaces for every
+/// program; those are not in the list.
+const INTERFACES: [Interface; 8] = [
+    Interface {
+        name: "wasi:filesystem/types@",
+        function: Some("[method]descriptor.open-at"),
+        capability: "files",
+        is_requested: |requested| requested.files != FileRequest::None,
+        option: "files = \"read\"` or `files = \"write\"",
+        field: "files: read` or `files: write",
+    },
+    Interface {
+        name: "wasi:http/outgoing-handler@",
+        function: None,
+        capability: "network",
+        is_requested: |requested| requested.network != NetworkRequest::None || !requested.secrets.is_empty(),
+        option: "network(\"HOST\")",
+        field: "network: [HOST]",
+    },
+    Interface {
+        name: "toolcrib:tool/model@",
+        function: None,
+        capability: "model",
+        is_requested: |requested| requested.model,
+        option: "model",
+        field: "model: true",
+    },
+    Interface {
+        name: "toolcrib:tool/tools@",
+        function: None,
+        capability: "tools",
+        is_requested: |requested| !requested.tools.is_empty(),
+        option: "tools(\"NAME\")",
+        field: "tools: [NAME]",
+    },
+    Interface {
+        name: "toolcrib:tool/cache@",
+        function: None,
+        capability: "cache",
+        is_requested: |requested| requested.cache,
+        option: "cache",
+        field: "cache: true",
+    },
+    Interface::of_scripts("exec", |requested| !requested.exec.is_empty(), "exec: [NAME]"),
+    Interface::of_scripts("delegate", |requested| requested.delegate, "delegate: true"),
+    Interface::of_scripts("meta", |requested| requested.meta, "meta: true"),
+];
+
+/// An interface and the request for it.
+struct Interface {
+    /// Name up to the version; empty if no program can import it.
+    name: &'static str,
+    /// Function that shows the use; any if `None`.
+    function: Option<&'static str>,
+    /// Key of `capabilities` in a descriptor.
+    capability: &'static str,
+    is_requested: fn(&Capabilities) -> bool,
+    /// Option of the macro `#[tool]`.
+    option: &'static str,
+    /// Field of `capabilities` in front matter.
+    field: &'static str,
+}
+
+impl Interface {
+    /// Creates the row of a module that only scripts have.
+    const fn of_scripts(
+        capability: &'static str,
+        is_requested: fn(&Capabilities) -> bool,
+        field: &'static str,
+    ) -> Self {
+        Self { name: "", function: None, capability, is_requested, option: "", field }
+    }
+
+    /// Returns the missing request if none of the tools has it.
+    fn missing(&self, tools: &[Tool], import: &str, place: Place) -> Option<Unrequested> {
+        let is_requested = tools.iter().any(|tool| (self.is_requested)(&tool.requested));
+        let Self { capability, option, field, .. } = *self;
+        (!is_requested).then(|| Unrequested { import: import.to_owned(), capability, option, field, place })
+    }
+}
+
+/// Place of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Descriptor,
+    /// Front matter of this file.
+    FrontMatter(String),
+}
+
+/// Capability that a program or a script can use and none of its tools requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unrequested {
+    /// The import; empty for a script.
+    pub import: String,
+    /// Key of `capabilities` in a descriptor.
+    pub capability: &'static str,
+    option: &'static str,
+    field: &'static str,
+    place: Place,
+}
+
+impl Unrequested {
+    /// Advice for the author.
+    pub fn advice(&self) -> String {
+        let Self { capability, option, field, place, .. } = self;
+        match place {
+            Place::Descriptor => format!(
+                "request it with `{option}` in `#[tool(…)]`, or as `{capability}` in the `capabilities` of the descriptor"
+            ),
+            Place::FrontMatter(file) => format!("add `{field}` to `capabilities` in `{file}`"),
+        }
+    }
+}
+
+/// Returns the capabilities that the program of some tools imports, or that a script can use, and that none of them requests.
+/// Tools that declare no requests get all that flags grant.
+pub fn unrequested(tools: &[Tool]) -> Vec<Unrequested> {
+    if tools.iter().any(|tool| !tool.requested.declared) {
+        return Vec::new();
+    }
+    if let Some(Tool { body: Body::Script(_), origin, .. }) = tools.first() {
+        let file = origin.path.file_name().unwrap_or_default().to_string_lossy();
+        let place = Place::FrontMatter(one_line(&file));
+        return INTERFACES.iter().filter_map(|interface| interface.missing(tools, "", place.clone())).collect();
+    }
+    let imports = tools.first().and_then(|tool| tool.imports.as_deref()).unwrap_or_default();
+    let used = imports.iter().filter_map(|import| {
+        let interface = INTERFACES.iter().find(|interface| {
+            let uses = |function: &str| import.functions.iter().any(|used| used == function);
+            let is_imported = !interface.name.is_empty() && import.from.starts_with(interface.name);
+            is_imported && interface.function.is_none_or(uses)
+        })?;
+        interface.missing(tools, &import.from, Place::Descriptor)
+    });
+    used.collect()
+}
+
+/// Functions of scripts that read a variable.
+const READS: [&str; 2] = ["env.get(", "env.has("];
+/// Variables that every guest has, with values of its own.
+const OWN: [&str; 2] = ["PATH", "HOME"];
+/// Maximum number of variables that are named.
+const MAX_VARIABLES: usize = 8;
+
+/// Variables that a script reads by a name in its text and does not request: they are never there.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UnrequestedVariables {
+    names: Vec<String>,
+    /// Requested variables and these, for the front matter.
+    all: Vec<String>,
+    file: String,
+}
+
+impl UnrequestedVariables {
+    /// Finds the variables of a script; `None` for a tool that gets all that flags grant.
+    pub fn of(tool: &Tool) -> Option<Self> {
+        let Body::Script(script) = &tool.body else { return None };
+        let requested = &tool.requested;
+        if !requested.declared {
+            return None;
+        }
+        let is_known = |name: &str| OWN.contains(&name) || requested.env.iter().any(|known| known == name);
+        let mut names: Vec<String> = Vec::new();
+        for name in script.source.lines().flat_map(variables).filter(|name| !is_known(name)) {
+            if !names.iter().any(|known| known == name) && names.len() < MAX_VARIABLES {
+                names.push(name.to_owned());
+            }
+        }
+        let file = one_line(&tool.origin.path.file_name().unwrap_or_default().to_string_lossy());
+        let all = [requested.env.as_slice(), &names].concat();
+        (!names.is_empty()).then_some(Self { names, all, file })
+    }
+
+    /// The variables, and that they are not requested.
+    pub fn message(&self) -> String {
+        let names = self.names.join("`, `");
+        match self.names.len() {
+            1 => format!("the variable `{names}` and does not request it"),
+            _ => format!("the variables `{names}` and does not request them"),
+        }
+    }
+
+    /// Advice for the author.
+    pub fn advice(&self) -> String {
+        format!("add `env: [{}]` to `capabilities` in `{}`", self.all.join(", "), self.file)
+    }
+}
+
+/// Returns the names of variables that a line of a script reads.
+fn variables(line: &str) -> Vec<&str> {
+    if line.trim_start().starts_with('#') {
+        return Vec::new();
+    }
+    let reads = READS.iter().flat_map(|read| line.match_indices(read));
+    let name = |(at, read): (usize, &str)| {
+        let before = line[..at].chars().next_back();
+        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '.') {
+            return None;
+        }
+        let argument = line[at + read.len()..].trim_start();
+        let quote = argument.chars().next().filter(|c| ['"', '\''].contains(c))?;
+        let (name, _) = argument[1..].split_once(quote)?;
+        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        is_name.then_some(name)
+    };
+    reads.filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variables_that_a_line_reads_are_those_with_a_plain_name() {
+        for (line, names) in [
+            (r#"key = env.get("API_KEY") or env.get( 'TZ', "UTC")"#, &["API_KEY", "TZ"][..]),
+            (r#"if env.has("A"):"#, &["A"]),
+            (r#"# env.get("A")"#, &[]),
+            (r#"my_env.get("A") + a.env.get("B") + env.get(name) + env.get("a b") + env.get("#, &[]),
+        ] {
+            assert_eq!(variables(line), names, "{line}");
+        }
+    }
+}

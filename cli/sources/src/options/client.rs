@@ -1,0 +1,79 @@
+//! Options of one client of a server: permissions and rules, in addition to those for all clients.
+
+use clap::Parser;
+use toolcrib_base::render::Advice;
+
+use super::permissions::Permissions;
+use super::rules::RuleFlags;
+
+/// Maximum number of options of a client.
+const MAX_CLIENT_OPTIONS: usize = 100;
+/// Maximum length of all options of a client in bytes.
+const MAX_LEN: usize = 16 << 10;
+
+/// Permissions and rules of one client.
+#[derive(Debug, Clone, Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+pub struct ClientOptions {
+    #[command(flatten)]
+    pub(super) permissions: Permissions,
+    #[command(flatten)]
+    pub(super) rules: RuleFlags,
+}
+
+impl ClientOptions {
+    /// Parses options.
+    ///
+    /// # Errors
+    ///
+    /// There are too many, or one is not a permission or a rule.
+    pub fn parse(options: &[String]) -> anyhow::Result<Self> {
+        if options.len() > MAX_CLIENT_OPTIONS || options.iter().map(String::len).sum::<usize>() > MAX_LEN {
+            let message = format!("a client has at most {MAX_CLIENT_OPTIONS} options of {MAX_LEN} bytes in all");
+            return Err(Advice::new(message, "put what holds for all clients on the command line of the server").into());
+        }
+        Self::try_parse_from(options).map_err(|error| {
+            let text = error.to_string();
+            let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            let expected = "a client has permissions and rules, such as `--allow-read=./docs`, `--deny-net` or \
+                            `--ask-tool=fs_*`";
+            let similar = text.lines().find_map(|line| line.trim().strip_prefix("tip: a similar argument exists: '"));
+            let hint = match similar.and_then(|similar| similar.strip_suffix('\'')) {
+                Some(similar) => format!("did you mean `{similar}`? {expected}"),
+                None => expected.to_owned(),
+            };
+            Advice::new(message, hint).into()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(options: &[&str]) -> anyhow::Result<ClientOptions> {
+        ClientOptions::parse(&options.iter().map(|option| (*option).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn permissions_and_rules_are_options_of_a_client_and_nothing_else_is() {
+        assert!(parse(&[]).is_ok());
+        let client = parse(&["--allow-read=a,b", "--deny-net", "--allow-exec", "--deny-tool=fs_rm"]).unwrap();
+        assert_eq!((client.permissions.allowed().count(), client.permissions.denied().count()), (3, 1));
+        assert_eq!(client.rules.rules().count(), 1);
+        let similar = parse(&["--allow-raed=x"]).unwrap_err();
+        let hint = similar.downcast_ref::<Advice>().map_or("", Advice::hint);
+        assert!(hint.contains("did you mean `--allow-read`?"), "{hint}");
+        for other in ["--tools=x", "--trust", "--config=x", "--max-timeout=1s", "--help", "-h", "x", "--allow-raed=x"] {
+            assert!(parse(&[other]).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_options_of_a_client_are_bounded() {
+        let many = |count| vec!["--deny-net".to_owned(); count];
+        assert!(ClientOptions::parse(&many(MAX_CLIENT_OPTIONS)).is_ok());
+        assert!(ClientOptions::parse(&many(MAX_CLIENT_OPTIONS + 1)).is_err());
+        assert!(parse(&[&format!("--allow-env={}", "A".repeat(MAX_LEN))]).is_err());
+    }
+}

@@ -1,0 +1,206 @@
+//! Options for rules about calls (allow, ask, deny) and for the file of permanent approvals.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use toolcrib::Runtime;
+use toolcrib::call::Behavior;
+use toolcrib::policy::{Approvals, Pattern, PatternError, Rule};
+use toolcrib_base::folders::state_folder;
+use toolcrib_base::parse::not_allowed;
+use toolcrib_base::render::Advice;
+use toolcrib_base::suggestion;
+use toolcrib_settings::config::Config;
+use toolcrib_settings::permission::{PendingCalls, TerminalApprover};
+use toolcrib_settings::trust::Trusted;
+
+pub(super) const RULES: &str = "Rules for calls";
+
+/// Rules for calls.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct RuleFlags {
+    /// Allow matching calls without asking; PATTERN is like `fs_*` or `fs_write_file(path=out/*)`
+    #[arg(long, value_name = "PATTERN", value_parser = Patterns::of_names, help_heading = RULES)]
+    allow_tool: Vec<Patterns>,
+    /// Ask for approval before matching calls; without a terminal they are denied. `@destructive`, `@writes` and
+    /// `@overwrites` match all tools that delete or overwrite, all that may write in a granted folder, and those that do both
+    #[arg(long, value_name = "PATTERN", help_heading = RULES)]
+    ask_tool: Vec<Patterns>,
+    /// Deny matching calls; overrides any --allow-* flag
+    #[arg(long, value_name = "PATTERN", help_heading = RULES)]
+    deny_tool: Vec<Patterns>,
+}
+
+/// Rules for calls, and the file with more of them.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Rules {
+    #[command(flatten)]
+    flags: RuleFlags,
+    /// Settings file of the project; without this option ./toolcrib.toml, of which only what asks or denies applies until
+    /// it is trusted
+    #[arg(long, value_name = "FILE", env = "TOOLCRIB_CONFIG", hide_env_values = true, help_heading = RULES)]
+    config: Option<PathBuf>,
+    /// Stored approvals.
+    #[command(flatten)]
+    pub kept: Kept,
+    /// Rule of the question mode, in a command that has one.
+    #[arg(skip)]
+    pub mode: Option<Rule>,
+}
+
+/// Location of the permanent approvals and of the calls that wait for approval.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Kept {
+    /// File that stores permanent approvals [default: `toolcrib/approvals.json` in your state directory]
+    #[arg(long, value_name = "FILE", env = "TOOLCRIB_APPROVALS", hide_env_values = true, help_heading = RULES)]
+    approvals: Option<PathBuf>,
+    /// File of the calls that wait for approval in another terminal [default: `toolcrib/pending.json` in your state
+    /// directory]
+    #[arg(long, value_name = "FILE", env = "TOOLCRIB_PENDING", hide_env_values = true, help_heading = RULES)]
+    pending: Option<PathBuf>,
+}
+
+impl Rules {
+    /// Loads the settings files, the project's as far as it is trusted. A runtime that is built (`builds`) has
+    /// what the files say now, and a hint names a project's file that is not trusted.
+    pub fn config(&self, trusted: &Trusted, builds: bool) -> anyhow::Result<Config> {
+        Config::load(self.config.as_deref(), trusted, builds)
+    }
+
+    /// Checks the names of tools in the rules of the command line, as [`RuleFlags::refuse_misspelt`] does.
+    ///
+    /// # Errors
+    ///
+    /// The first rule with a misspelt name.
+    pub(super) fn refuse_misspelt(&self, runtime: &Runtime) -> anyhow::Result<()> {
+        self.flags.refuse_misspelt(runtime)
+    }
+
+    /// Returns the rules of the command line and of `config`, and that of the question mode.
+    pub(super) fn rules(&self, config: &Config) -> impl Iterator<Item = Rule> {
+        self.flags.rules().chain(config.rules.iter().map(|of| of.rule.clone())).chain(self.mode.clone())
+    }
+}
+
+impl RuleFlags {
+    /// Refuses a rule with the name of one tool that is probably misspelt: it would have no effect on this run. A pattern, and a
+    /// rule of a file, may be about the tools of another run, so they are warnings.
+    ///
+    /// # Errors
+    ///
+    /// The first such rule, with the name that was probably meant.
+    pub(super) fn refuse_misspelt(&self, runtime: &Runtime) -> anyhow::Result<()> {
+        for rule in self.rules() {
+            let Some(name) = one_name(&rule).filter(|name| runtime.tool(name).is_none()) else { continue };
+            let mut names = runtime.tools().map(|tool| tool.name.as_str());
+            if let Some(meant) = meant(name, &mut names) {
+                let message = format!("`{rule}` matches no loaded tool: nothing was run");
+                return Err(Advice::new(message, format!("did you mean `{meant}`?")).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the rules of the flags.
+    pub(super) fn rules(&self) -> impl Iterator<Item = Rule> {
+        let flags = [
+            (Behavior::Allow, "--allow-tool", &self.allow_tool),
+            (Behavior::Ask, "--ask-tool", &self.ask_tool),
+            (Behavior::Deny, "--deny-tool", &self.deny_tool),
+        ];
+        flags.into_iter().flat_map(|(behavior, flag, given)| {
+            given.iter().flat_map(|list| &list.0).map(move |pattern| Rule::new(behavior, pattern.clone(), flag))
+        })
+    }
+}
+
+impl Kept {
+    /// Returns the file; `None` if none is named and the user has no home directory, which disables permanent approvals.
+    pub fn file(&self) -> Option<Approvals> {
+        self.approvals.clone().or_else(|| state_folder("approvals.json")).map(Approvals::file)
+    }
+
+    /// Creates the approver that asks at the terminal, with the approvals that are stored now.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn terminal_approver(&self) -> anyhow::Result<Arc<TerminalApprover>> {
+        TerminalApprover::new(self.file()).map(Arc::new)
+    }
+
+    /// Returns the file of the calls that wait for approval; `None` as for [`Kept::file`].
+    pub fn pending(&self) -> Option<PendingCalls> {
+        self.pending.clone().or_else(|| state_folder("pending.json")).map(PendingCalls::file)
+    }
+}
+
+/// Returns the name of a rule about one tool, with or without arguments.
+fn one_name(rule: &Rule) -> Option<&str> {
+    let name = rule.pattern().as_str().split('(').next()?.trim();
+    (!rule.pattern().is_class() && !name.contains(['*', '?'])).then_some(name)
+}
+
+/// Returns the name that a misspelt one probably means. Of very many names, those of another length are not compared.
+fn meant<'a>(name: &str, names: &mut dyn Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (written, max) = (name.to_ascii_lowercase(), name.len() / 3);
+    let near: Vec<&str> = names.filter(|known| known.len().abs_diff(name.len()) <= max).collect();
+    let same = near.iter().find(|known| known.eq_ignore_ascii_case(&written)).copied();
+    same.or_else(|| suggestion::nearest(name, near))
+}
+
+/// Patterns in one option value, separated by commas outside parentheses and quotes.
+#[derive(Debug, Clone)]
+struct Patterns(Vec<Pattern>);
+
+impl Patterns {
+    /// Parses patterns for an allow rule, which names tools.
+    fn of_names(text: &str) -> Result<Self, String> {
+        let patterns: Self = text.parse().map_err(|error: PatternError| error.to_string())?;
+        match patterns.0.iter().find(|pattern| pattern.is_class()) {
+            Some(class) => Err(not_allowed(class)),
+            None => Ok(patterns),
+        }
+    }
+}
+
+impl FromStr for Patterns {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        let (mut depth, mut quoted) = (0_u32, false);
+        let separates = |c| {
+            match c {
+                '"' => quoted = !quoted,
+                '(' if !quoted => depth += 1,
+                ')' if !quoted => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            c == ',' && !quoted && depth == 0
+        };
+        text.split(separates).map(str::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comma_inside_parentheses_or_quotes_separates_nothing() {
+        for (text, count) in [
+            ("fs_*", 1),
+            ("fs_rm,fs_stat", 2),
+            ("fs_write_file(path=out/*,mode=w), fs_rm", 2),
+            (r#"q(a="x),y", b=1),z"#, 2),
+        ] {
+            assert_eq!(text.parse::<Patterns>().map(|list| list.0.len()), Ok(count), "{text}");
+        }
+        for text in ["", "fs_rm,", "fs_rm(path", "a,(b)", "@all"] {
+            assert!(text.parse::<Patterns>().is_err(), "{text}");
+        }
+        assert!(Patterns::of_names("fs_rm,@writes").is_err_and(|message| message.starts_with("`@writes`: a class")));
+        assert!(Patterns::of_names("fs_rm").is_ok() && "@writes".parse::<Patterns>().is_ok());
+    }
+}
