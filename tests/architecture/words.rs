@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{code, root, rust_files};
 
 /// Crates with the folder of their sources.
-const CRATES: [(&str, &str); 10] = [
+const CRATES: [(&str, &str); 18] = [
     ("toolcrib", "runtime/src"),
     ("toolcrib-agent-tool", "runtime/agent-tool/src"),
     ("toolcrib-windows-files", "runtime/windows-files/src"),
@@ -14,6 +14,14 @@ const CRATES: [(&str, &str); 10] = [
     ("toolcrib-bundle", "runtime/bundle/src"),
     ("toolcrib-registry", "runtime/registry/src"),
     ("toolcrib-signature", "runtime/signature/src"),
+    ("toolcrib-base", "cli/base/src"),
+    ("toolcrib-settings", "cli/settings/src"),
+    ("toolcrib-packages", "cli/packages/src"),
+    ("toolcrib-sources", "cli/sources/src"),
+    ("toolcrib-authoring", "cli/authoring/src"),
+    ("toolcrib-agent", "cli/agent/src"),
+    ("toolcrib-mcp", "cli/mcp/src"),
+    ("toolcrib-console", "cli/console/src"),
     ("toolcrib-cli", "cli/src"),
     ("toolcrib-guest", "guest-sdk/src"),
     ("toolcrib-guest-macro", "guest-sdk/macro/src"),

@@ -246,6 +246,7 @@ fn as_many_files_may_be_open_as_the_system_allows() {
     child.wait().expect("an end");
 }
 
+#[cfg(unix)]
 #[test]
 fn an_interrupted_call_is_exit_130_and_still_signed_for() {
     let crib = crib();

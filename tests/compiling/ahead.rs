@@ -146,7 +146,7 @@ fn the_interpreter_of_scripts_is_only_looked_for_in_the_cache() {
     let interpreter = toolcrib_embedded::INTERPRETER;
     let compiler = spoiling(Duration::ZERO, |_, answer| Ok(answer));
     let runtime = |cache: &Path| {
-        let builder = Runtime::builder(Audit::off()).trusted_source(crib.path("s.md")).interpreter(&interpreter[..]);
+        let builder = Runtime::builder(Audit::off()).trusted_source(crib.path("s.md")).interpreter(interpreter);
         builder.compile_cache(cache).compiler(compiler.clone()).build().unwrap()
     };
     // Another test may have compiled it for the cache that all tests share.

@@ -241,7 +241,7 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
         65,
         &[
             "run::answers::identifiers_are_unique_and_every_call_is_answered_in_order",
-            "agent::turn::empty_and_repeated_identifiers_become_numbers",
+            "turn::empty_and_repeated_identifiers_become_numbers",
         ],
     ),
     (66, &["run::retries::a_stream_cut_amid_the_arguments_executes_nothing"]),
@@ -250,7 +250,7 @@ pub(super) const ROWS: &[(u8, &[&str])] = &[
         &[
             "run::retries::a_server_may_ask_for_a_wait_and_an_absurd_one_is_not_believed",
             "run::retries::giving_up_names_the_status_the_words_and_the_attempts",
-            "agent::retry::a_server_may_ask_for_a_wait_in_bounds_and_no_other",
+            "retry::a_server_may_ask_for_a_wait_in_bounds_and_no_other",
         ],
     ),
     (68, &["run::ending::a_model_that_never_stops_calling_is_stopped"]),

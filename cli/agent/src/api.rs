@@ -11,7 +11,7 @@ use super::reply::Reply;
 use super::request::Request;
 use super::{completions, responses};
 
-pub(crate) use super::request::Api;
+pub use super::request::Api;
 
 /// Returns the names of a session's tools for the model. The whole conversation has these: servers refuse others.
 pub(super) fn model_names(session: &Session) -> Names {

@@ -52,7 +52,7 @@ enum Briefing {
 
 impl Conversation {
     /// Creates a conversation with initial messages.
-    pub(crate) fn new(messages: Vec<Message>) -> Self {
+    pub fn new(messages: Vec<Message>) -> Self {
         Self { messages, ..Self::default() }
     }
 

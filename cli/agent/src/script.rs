@@ -57,7 +57,12 @@ impl Script {
         Self::parse(&text, path)
     }
 
-    fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
+    /// Parses a script; `path` is its name in messages.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake, with its place.
+    pub fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
         let place = Place(path.display().to_string());
         let value: Value = serde_json::from_str(text).with_context(|| format!("script `{place}` is not JSON"))?;
         let fields = place.object(&value, &["prompt", "system", "turns", "agents"])?;

@@ -41,7 +41,7 @@ pub fn user_folders() -> Option<UserFolders> {
 
 /// Returns the user's folders; `None` without a home directory.
 #[cfg(target_os = "macos")]
-pub(crate) fn user_folders() -> Option<UserFolders> {
+pub fn user_folders() -> Option<UserFolders> {
     let library = home_folder()?.join("Library");
     let support = library.join("Application Support").join(NAME);
     let cache = library.join("Caches").join(NAME);
@@ -50,7 +50,7 @@ pub(crate) fn user_folders() -> Option<UserFolders> {
 
 /// Returns the user's folders; `None` if Windows does not know them.
 #[cfg(windows)]
-pub(crate) fn user_folders() -> Option<UserFolders> {
+pub fn user_folders() -> Option<UserFolders> {
     let local = known_folder::local_data()?.join(NAME);
     let (cache, data) = (local.join("cache"), local.join("data"));
     Some(UserFolders {
@@ -107,7 +107,7 @@ pub fn home_folder() -> Option<PathBuf> {
 
 /// Returns the user's home folder.
 #[cfg(windows)]
-pub(crate) fn home_folder() -> Option<PathBuf> {
+pub fn home_folder() -> Option<PathBuf> {
     known_folder::profile()
 }
 

@@ -42,7 +42,7 @@ impl Digest {
     /// Returns the 64 lower-case hexadecimal digits, without the algorithm.
     #[must_use]
     pub fn hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        toolcrib_foundation::hex(&self.0)
     }
 
     /// Parses exactly 64 lower-case hexadecimal digits.

@@ -3,17 +3,16 @@
 //! A document is checked as a whole before it is deserialized. Object keys that differ in ASCII case alone are refused, since
 //! other OCI implementations match keys without regard to case and would read another value.
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
-use std::fmt;
-
-use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
-use serde::{Deserializer, Serialize};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use toolcrib_foundation::json::{Fault, Limits, check_within};
 
 /// Maximum nesting depth of arrays and objects in a document.
 pub const MAX_JSON_DEPTH: usize = 32;
 /// Maximum number of values in a document, counting arrays, objects and their elements.
 pub const MAX_JSON_VALUES: usize = 200_000;
+
+const LIMITS: Limits = Limits { depth: MAX_JSON_DEPTH, values: MAX_JSON_VALUES };
 
 /// Reason why a JSON document is refused.
 #[derive(Debug, thiserror::Error)]
@@ -68,108 +67,12 @@ pub(crate) fn write<T: Serialize>(value: &T) -> Result<Vec<u8>, JsonError> {
 
 /// Checks depth, number of values and keys of a document, without building it.
 fn check(bytes: &[u8]) -> Result<(), JsonError> {
-    let state = State { values: Cell::new(0), fault: RefCell::new(None) };
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let checked = Checker { state: &state, depth: 0 }.deserialize(&mut deserializer).and_then(|()| deserializer.end());
-    match (state.fault.into_inner(), checked) {
-        (Some(fault), _) => Err(fault),
-        (None, checked) => Ok(checked?),
-    }
-}
-
-/// State of the check of one document.
-struct State {
-    values: Cell<usize>,
-    fault: RefCell<Option<JsonError>>,
-}
-
-/// Check of one value.
-#[derive(Clone, Copy)]
-struct Checker<'a> {
-    state: &'a State,
-    depth: usize,
-}
-
-impl Checker<'_> {
-    /// Records the fault that ends the check.
-    fn refuse<E: serde::de::Error>(self, fault: JsonError) -> E {
-        *self.state.fault.borrow_mut() = Some(fault);
-        E::custom("refused")
-    }
-
-    /// Counts a value.
-    fn count<E: serde::de::Error>(self) -> Result<(), E> {
-        let values = self.state.values.get() + 1;
-        self.state.values.set(values);
-        if values > MAX_JSON_VALUES { Err(self.refuse(JsonError::TooManyValues)) } else { Ok(()) }
-    }
-
-    /// Returns the checker of the elements of an array or object.
-    fn nested<E: serde::de::Error>(self) -> Result<Self, E> {
-        if self.depth == MAX_JSON_DEPTH {
-            return Err(self.refuse(JsonError::TooDeep));
-        }
-        Ok(Self { depth: self.depth + 1, ..self })
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Checker<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        self.count()?;
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Checker<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
-        let nested = self.nested()?;
-        while elements.next_element_seed(nested)?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let nested = self.nested()?;
-        let mut keys = HashSet::new();
-        while let Some(key) = members.next_key::<String>()? {
-            if !keys.insert(key.to_ascii_lowercase()) {
-                return Err(self.refuse(JsonError::DuplicateKey { key: key.chars().take(80).collect() }));
-            }
-            members.next_value_seed(nested).map_err(A::Error::custom)?;
-        }
-        Ok(())
-    }
+    check_within(bytes, LIMITS).map_err(|(fault, error)| match fault {
+        Some(Fault::TooDeep(_)) => JsonError::TooDeep,
+        Some(Fault::TooManyValues(_)) => JsonError::TooManyValues,
+        Some(Fault::DuplicateKey(key)) => JsonError::DuplicateKey { key },
+        _ => error.into(),
+    })
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 
 use serde::Deserialize as _;
 use serde_json::{Deserializer, Value};
+use toolcrib_foundation::json::{StrictValue, kind};
 
 use crate::error::{Error, Result};
 use crate::form::Form;
-use crate::json::{StrictValue, kind};
 use crate::sections::{HEADER, MAX_DEPTH, MAX_SECTIONS, Sections, custom, id};
 
 /// Name of the sections.

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Read};
 
 use sha2::{Digest, Sha256};
+use toolcrib_foundation::hex;
 use wasmparser::Parser;
 
 /// Maximum bytes of a program that is loaded.
@@ -64,12 +65,7 @@ pub fn digest_of(mut program: impl Read) -> io::Result<(String, u64)> {
 }
 
 fn text(hash: &[u8]) -> String {
-    let mut text = String::with_capacity(7 + 64);
-    text.push_str("sha256:");
-    for byte in hash {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
+    format!("sha256:{}", hex(hash))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! | [`descriptor`] | descriptions of tools in custom sections |
 //! | [`preflight`] | limits and features, before compilation |
 //!
-//! The modules import one another in this order: `error`, `text`, `json`, `form`, `sections`, `nesting`, `descriptor`,
+//! The modules import one another in this order: `error`, `text`, `form`, `sections`, `nesting`, `descriptor`,
 //! `extensions`, `externs`, `functions`, `kind`, `capability`, `interfaces`, `inspect`, `preflight`. Only `sections` walks sections.
 //!
 //! Every reader accepts any bytes: nesting, counts and sizes are bounded, and an error names the bound.
@@ -24,7 +24,6 @@ mod form;
 pub mod functions;
 pub mod inspect;
 pub mod interfaces;
-pub mod json;
 mod kind;
 mod nesting;
 pub mod preflight;

@@ -4,12 +4,13 @@
 //! addresses: a name that changes between the check and the connection changes nothing.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use toolcrib_foundation::address::{Range, RangeKind, embedded};
 use url::Host;
 
 use crate::limits::MAX_ADDRESSES;
@@ -97,43 +98,14 @@ pub enum AddressRange {
 impl AddressRange {
     /// Returns the range of an address. An IPv6 address that embeds an IPv4 address has the range of the latter.
     pub fn of(address: IpAddr) -> Self {
-        match address {
-            IpAddr::V4(address) => Self::of_v4(address),
-            IpAddr::V6(address) => Self::of_v6(address),
-        }
-    }
-
-    fn of_v4(address: Ipv4Addr) -> Self {
-        match address.octets() {
-            [169, 254, 169, 254] | [169, 254, 170, 2 | 23] => Self::Metadata,
-            [192, 0, 0, 192] | [100, 100, 100, 200] | [168, 63, 129, 16] => Self::Metadata,
-            [127, ..] => Self::Loopback,
-            [10, ..] | [192, 168, ..] | [172, 16..=31, ..] => Self::Private,
-            [100, 64..=127, ..] => Self::Shared,
-            [169, 254, ..] => Self::LinkLocal,
-            [0, ..] | [224..=255, ..] | [192, 0, 0 | 2, _] | [192, 88, 99, _] | [198, 18 | 19, ..] => Self::Reserved,
-            [198, 51, 100, _] | [203, 0, 113, _] => Self::Reserved,
-            _ => Self::Public,
-        }
-    }
-
-    fn of_v6(address: Ipv6Addr) -> Self {
-        let embedded = |high: u16, low: u16| {
-            let [a, b] = high.to_be_bytes();
-            let [c, d] = low.to_be_bytes();
-            Self::of_v4(Ipv4Addr::new(a, b, c, d))
-        };
-        match address.segments() {
-            [0, 0, 0, 0, 0, 0, 0, 1] => Self::Loopback,
-            // Mapped (RFC 4291), NAT64 (RFC 6052) and 6to4 (RFC 3056).
-            [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
-            [0x2002, high, low, ..] => embedded(high, low),
-            [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254 | 0x23] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => Self::Metadata,
-            [0xfc00..=0xfdff, ..] => Self::Private,
-            [0xfe80..=0xfebf, ..] => Self::LinkLocal,
-            // Teredo and documentation, within the global unicast range.
-            [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Self::Reserved,
-            [0x2000..=0x3fff, ..] => Self::Public,
+        let Some(range) = Range::of(address) else { return Self::Public };
+        match range.kind {
+            RangeKind::Loopback => Self::Loopback,
+            RangeKind::Private => Self::Private,
+            RangeKind::Shared => Self::Shared,
+            RangeKind::LinkLocal => Self::LinkLocal,
+            RangeKind::Metadata => Self::Metadata,
+            RangeKind::Embedding => embedded(address).map_or(Self::Reserved, Self::of),
             _ => Self::Reserved,
         }
     }

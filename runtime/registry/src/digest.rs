@@ -3,11 +3,12 @@
 //! Only the two algorithms registered by the OCI image specification are accepted. An unknown algorithm is an error,
 //! because content under an unknown algorithm cannot be checked.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256, Sha512};
+use toolcrib_foundation::hex;
 
 /// Longest text accepted as a digest, in bytes: `sha512:` and 128 hexadecimal digits.
 pub const MAX_DIGEST_BYTES: usize = 7 + 128;
@@ -172,18 +173,10 @@ impl Hasher {
 
     pub(crate) fn finish(self) -> Digest {
         match self {
-            Self::Sha256(hasher) => Digest { algorithm: Algorithm::Sha256, hex: hexadecimal(&hasher.finalize()) },
-            Self::Sha512(hasher) => Digest { algorithm: Algorithm::Sha512, hex: hexadecimal(&hasher.finalize()) },
+            Self::Sha256(hasher) => Digest { algorithm: Algorithm::Sha256, hex: hex(&hasher.finalize()) },
+            Self::Sha512(hasher) => Digest { algorithm: Algorithm::Sha512, hex: hex(&hasher.finalize()) },
         }
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 //! Refuses documents over [`MAX_JSON_BYTES`], nesting over [`MAX_JSON_DEPTH`], repeated keys, trailing data and every
 //! field that the reader did not ask for. The module knows nothing of signatures.
 
-use std::fmt;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+use toolcrib_foundation::json::{Limits, parse_within};
+
+pub(crate) use toolcrib_foundation::json::kind;
 
 use crate::error::{Error, excerpt};
 
@@ -18,12 +18,13 @@ pub const MAX_JSON_DEPTH: usize = 32;
 /// Longest text field unless a smaller limit is named, in bytes.
 pub const MAX_TEXT_BYTES: usize = 4096;
 
+/// A value takes a byte at least.
+const LIMITS: Limits = Limits { depth: MAX_JSON_DEPTH, values: MAX_JSON_BYTES };
+
 /// Reads one JSON object and nothing after it.
 pub(crate) fn object(what: &'static str, bytes: &[u8]) -> Result<Object, Error> {
     Error::limit(format!("{what}, bytes"), bytes.len(), MAX_JSON_BYTES)?;
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = Node { depth: 0 }.deserialize(&mut reader).map_err(|source| Error::Json { what, source })?;
-    reader.end().map_err(|source| Error::Json { what, source })?;
+    let value = parse_within(bytes, LIMITS).map_err(|source| Error::Json { what, source })?;
     Object::new(what, String::new(), value)
 }
 
@@ -140,99 +141,6 @@ impl Object {
     }
 }
 
-/// Names the type of a JSON value.
-pub(crate) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
-}
-
-/// One JSON value at a known depth.
-#[derive(Clone, Copy)]
-struct Node {
-    depth: usize,
-}
-
-impl Node {
-    fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
-        if self.depth == MAX_JSON_DEPTH {
-            return Err(E::custom(format_args!("nested deeper than the limit of {MAX_JSON_DEPTH}")));
-        }
-        Ok(Self { depth: self.depth + 1 })
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Node {
-    type Value = Value;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Node {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let inner = self.inner()?;
-        let mut values = Vec::new();
-        while let Some(value) = entries.next_element_seed(inner)? {
-            values.push(value);
-        }
-        Ok(Value::Array(values))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let inner = self.inner()?;
-        let mut fields = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            if fields.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("duplicate key `{}`", excerpt(&key))));
-            }
-            let value = entries.next_value_seed(inner)?;
-            fields.insert(key, value);
-        }
-        Ok(Value::Object(fields))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,8 +154,8 @@ mod tests {
 
     #[test]
     fn repeated_keys_are_refused_at_any_depth() {
-        assert!(refused(r#"{"a":1,"a":1}"#).contains("duplicate key `a`"));
-        assert!(refused(r#"{"a":[{"b":1,"\u0062":2}]}"#).contains("duplicate key `b`"));
+        assert!(refused(r#"{"a":1,"a":1}"#).contains("key \"a\" occurs twice"));
+        assert!(refused(r#"{"a":[{"b":1,"\u0062":2}]}"#).contains("key \"b\" occurs twice"));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Permissions of the operator, and the [`Grant`] of a tool: the intersection of its requests and these permissions.
 //! Nothing is allowed by default, a denial overrides every allowance, and a guest can change neither.
 
-mod address;
 mod approval;
 mod approvals;
 mod autostart;

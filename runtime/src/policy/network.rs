@@ -9,10 +9,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use toolcrib_foundation::address::{Range, embedded, is_metadata};
+
 use crate::call::{Denial, pasted};
 use crate::tool::{Destination, Host, NetworkRequest, Tool, is_method};
 
-use super::address::{Range, embedded, is_metadata};
 use super::target::Target;
 
 /// Safe methods (RFC 9110, section 9.2.1) except TRACE, which is never sent.

@@ -30,7 +30,7 @@ use mending::Shape;
 use metered::MeteredJson;
 pub(crate) use mismatch::{Mismatch, ValuePredicate, find_mismatch};
 use pattern::MAX_COMPILED_NAME;
-pub(crate) use toolcrib_component::json::{StrictValue, check_line, parse};
+pub(crate) use toolcrib_foundation::json::{StrictValue, check_line, parse};
 pub(crate) use validator::{CheckedArguments, ToolValidator};
 pub(crate) use violation::schema_errors;
 use violation::{SchemaError, describe_violations};

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-pub(super) use toolcrib_component::json::kind;
+pub(super) use toolcrib_foundation::json::kind;
 
 /// Returns the members of the object in a field.
 ///

@@ -26,16 +26,16 @@ const ESCAPE: u16 = 0x1b;
 
 /// Mode of a console's input or output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mode(u32);
+pub struct Mode(u32);
 
 impl Mode {
     /// Mode of an input in which a whole line is read and its characters are not shown.
-    pub(crate) fn without_echo(self) -> Self {
+    pub fn without_echo(self) -> Self {
         Self(self.0 & !ENABLE_ECHO_INPUT | ENABLE_LINE_INPUT | ENABLE_PROCESSED_INPUT)
     }
 
     /// Returns `true` if typed characters are shown.
-    pub(crate) fn has_echo(self) -> bool {
+    pub fn has_echo(self) -> bool {
         self.0 & ENABLE_ECHO_INPUT != 0
     }
 }
@@ -45,7 +45,7 @@ impl Mode {
 /// # Errors
 ///
 /// The handle is none of a console: a file, a pipe, or a terminal of another system's making.
-pub(crate) fn mode(console: BorrowedHandle<'_>) -> io::Result<Mode> {
+pub fn mode(console: BorrowedHandle<'_>) -> io::Result<Mode> {
     let mut mode = 0;
     // SAFETY: The handle is valid, or refused, and the pointer is written once.
     let done = unsafe { GetConsoleMode(console.as_raw_handle(), &raw mut mode) };
@@ -53,14 +53,14 @@ pub(crate) fn mode(console: BorrowedHandle<'_>) -> io::Result<Mode> {
 }
 
 /// Sets the mode of a console's input or output.
-pub(crate) fn set_mode(console: BorrowedHandle<'_>, mode: Mode) -> io::Result<()> {
+pub fn set_mode(console: BorrowedHandle<'_>, mode: Mode) -> io::Result<()> {
     // SAFETY: The handle is valid, or refused.
     let done = unsafe { SetConsoleMode(console.as_raw_handle(), mode.0) };
     if done == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Lets a console's output obey escape sequences.
-pub(crate) fn obey_sequences(console: BorrowedHandle<'_>) -> io::Result<()> {
+pub fn obey_sequences(console: BorrowedHandle<'_>) -> io::Result<()> {
     let mode = mode(console)?;
     match mode.0 & ENABLE_VIRTUAL_TERMINAL_PROCESSING {
         0 => set_mode(console, Mode(mode.0 | ENABLE_VIRTUAL_TERMINAL_PROCESSING)),
@@ -69,14 +69,14 @@ pub(crate) fn obey_sequences(console: BorrowedHandle<'_>) -> io::Result<()> {
 }
 
 /// Throws away everything that was typed and not read.
-pub(crate) fn discard_input(console: BorrowedHandle<'_>) -> io::Result<()> {
+pub fn discard_input(console: BorrowedHandle<'_>) -> io::Result<()> {
     // SAFETY: The handle is valid, or refused.
     let done = unsafe { FlushConsoleInputBuffer(console.as_raw_handle()) };
     if done == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Clears the line that a pending read has received in part, as the escape key does.
-pub(crate) fn clear_line(console: BorrowedHandle<'_>) -> io::Result<()> {
+pub fn clear_line(console: BorrowedHandle<'_>) -> io::Result<()> {
     let key = |is_down: bool| KEY_EVENT_RECORD {
         bKeyDown: is_down.into(),
         wRepeatCount: 1,
@@ -96,7 +96,7 @@ pub(crate) fn clear_line(console: BorrowedHandle<'_>) -> io::Result<()> {
 
 /// Input of the console of this process, as UTF-8.
 #[derive(Debug)]
-pub(crate) struct ConsoleInput {
+pub struct ConsoleInput {
     console: File,
     /// Bytes of the line that is being read.
     rest: Mutex<VecDeque<u8>>,
@@ -104,7 +104,7 @@ pub(crate) struct ConsoleInput {
 
 impl ConsoleInput {
     /// Opens it; fails without a console.
-    pub(crate) fn open() -> io::Result<Self> {
+    pub fn open() -> io::Result<Self> {
         // Modes are changed and input is thrown away only with the right to write.
         let console = OpenOptions::new().read(true).write(true).open(CONSOLE_INPUT)?;
         mode(console.as_handle())?;

@@ -23,7 +23,7 @@ const SE_GROUP_INTEGRITY: u32 = 0x20;
 
 /// Lowers this process to the lowest integrity level for good: it can then change no file, setting or other process. What is
 /// open stays open, and what its user may read it still may read.
-pub(crate) fn lower() -> io::Result<()> {
+pub fn lower() -> io::Result<()> {
     // The source of random numbers opens its device at the first use.
     let _ = RandomState::new().hash_one(0_u8);
     let token = token()?;

@@ -8,7 +8,7 @@ use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle, RawHandle};
 use std::ptr::null;
 
 /// Flag of creation: the process waits until [`JobObject::admit`] lets it run, so that it runs nothing outside of the job.
-pub(crate) const SUSPENDED: u32 = 0x4;
+pub const SUSPENDED: u32 = 0x4;
 /// Exit code of processes that [`JobObject::end`] ends, like that of `Child::kill`.
 const ENDED: u32 = 1;
 
@@ -76,11 +76,11 @@ unsafe extern "system" {
 
 /// Job object. Its processes, and all that they start, are killed when it is dropped or when this process ends.
 #[derive(Debug)]
-pub(crate) struct JobObject(OwnedHandle);
+pub struct JobObject(OwnedHandle);
 
 impl JobObject {
     /// Creates a job without other bounds.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let job = Self::create()?;
         let basic = BasicLimits { flags: KILL_ON_JOB_CLOSE, ..BasicLimits::default() };
         job.set(EXTENDED_LIMIT_INFORMATION, &ExtendedLimits { basic, ..ExtendedLimits::default() })?;
@@ -89,7 +89,7 @@ impl JobObject {
 
     /// Creates a job for one process, which can start no other, with this much committed memory and this much processor time in
     /// user mode. A crash ends it without a window, and it reaches neither clipboard nor windows of other processes.
-    pub(crate) fn for_one_process(memory: usize, processor_seconds: u64) -> io::Result<Self> {
+    pub fn for_one_process(memory: usize, processor_seconds: u64) -> io::Result<Self> {
         let job = Self::create()?;
         let time = processor_seconds.saturating_mul(UNITS_PER_SECOND);
         let limits = LIMIT_PROCESS_TIME | LIMIT_ACTIVE_PROCESS | LIMIT_PROCESS_MEMORY;
@@ -124,14 +124,14 @@ impl JobObject {
     }
 
     /// Puts a process into the job. It must not run anything yet that the job is to bound.
-    pub(crate) fn assign(&self, process: &impl AsRawHandle) -> io::Result<()> {
+    pub fn assign(&self, process: &impl AsRawHandle) -> io::Result<()> {
         // SAFETY: Both handles are valid during the call.
         let done = unsafe { AssignProcessToJobObject(self.0.as_raw_handle(), process.as_raw_handle()) };
         if done == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Puts a process that was created with [`SUSPENDED`] into the job, and lets it run.
-    pub(crate) fn admit(&self, process: &impl AsRawHandle) -> io::Result<()> {
+    pub fn admit(&self, process: &impl AsRawHandle) -> io::Result<()> {
         self.assign(process)?;
         // SAFETY: The handle is valid during the call, with all rights of a creator.
         let status = unsafe { NtResumeProcess(process.as_raw_handle()) };
@@ -139,7 +139,7 @@ impl JobObject {
     }
 
     /// Kills all processes of the job.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         // It fails only without processes. SAFETY: The handle is valid.
         let _ = unsafe { TerminateJobObject(self.0.as_raw_handle(), ENDED) };
     }
@@ -147,7 +147,7 @@ impl JobObject {
 
 /// Handle of a process, as `tokio` gives it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ProcessHandle(pub(crate) RawHandle);
+pub struct ProcessHandle(pub RawHandle);
 
 impl AsRawHandle for ProcessHandle {
     fn as_raw_handle(&self) -> RawHandle {

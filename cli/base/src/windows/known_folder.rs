@@ -15,17 +15,17 @@ use windows_sys::Win32::UI::Shell::{
 use windows_sys::core::GUID;
 
 /// The home folder.
-pub(crate) fn profile() -> Option<PathBuf> {
+pub fn profile() -> Option<PathBuf> {
     path(&FOLDERID_Profile)
 }
 
 /// The data of programs on this machine.
-pub(crate) fn local_data() -> Option<PathBuf> {
+pub fn local_data() -> Option<PathBuf> {
     path(&FOLDERID_LocalAppData)
 }
 
 /// The data of programs on each machine of the user.
-pub(crate) fn roaming_data() -> Option<PathBuf> {
+pub fn roaming_data() -> Option<PathBuf> {
     path(&FOLDERID_RoamingAppData)
 }
 

@@ -77,6 +77,7 @@ pub struct Case<'a> {
 /// Difference of a release from the installed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "code", rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "each field is a name, and says of what")]
 pub enum Change {
     /// The version.
     Version {
@@ -86,32 +87,15 @@ pub enum Change {
         to: Option<String>,
     },
     /// A capability that no tool requested before.
-    NewCapability {
-        /// Name of the capability.
-        capability: String,
-    },
+    NewCapability { capability: String },
     /// A capability that no tool requests any more.
-    DroppedCapability {
-        /// Name of the capability.
-        capability: String,
-    },
+    DroppedCapability { capability: String },
     /// A tool asks for a permission that it did not have, and that is granted to another tool.
-    NewUse {
-        /// Name of the tool.
-        tool: String,
-        /// Name of the capability.
-        capability: String,
-    },
+    NewUse { tool: String, capability: String },
     /// A tool was added.
-    NewTool {
-        /// Name of the tool.
-        tool: String,
-    },
+    NewTool { tool: String },
     /// A tool was removed.
-    RemovedTool {
-        /// Name of the tool.
-        tool: String,
-    },
+    RemovedTool { tool: String },
     /// A tool has another name.
     RenamedTool {
         /// Name before.
@@ -120,25 +104,13 @@ pub enum Change {
         tool: String,
     },
     /// The description of a tool.
-    DescriptionChanged {
-        /// Name of the tool.
-        tool: String,
-    },
+    DescriptionChanged { tool: String },
     /// The schema of a tool.
-    SchemaChanged {
-        /// Name of the tool.
-        tool: String,
-    },
+    SchemaChanged { tool: String },
     /// Another fact of the definition, such as a fixed argument, a limit, a rule about approval or an import.
-    DefinitionChanged {
-        /// Name of the tool.
-        tool: String,
-    },
+    DefinitionChanged { tool: String },
     /// A signer beside those that are pinned. It is not pinned.
-    AddedSigner {
-        /// Name of the signer.
-        signer: String,
-    },
+    AddedSigner { signer: String },
 }
 
 impl Change {

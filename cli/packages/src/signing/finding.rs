@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use toolcrib_base::render;
+use toolcrib_foundation::hex;
 use toolcrib_signature::provenance::{Assurance, Provenance};
 use toolcrib_signature::statement::{PROVENANCE_PREDICATE, SIGNATURE_PREDICATE};
 use toolcrib_signature::{Claim, Digest, Error, SignedBy, Verified, minisign, verify};
@@ -97,7 +98,7 @@ impl Signer {
         Self { id, public_key, format: Format::Sigstore, time: verified.time }
     }
 
-    fn of_minisign(key: &minisign::PublicKey) -> Self {
+    fn of_minisign(key: &minisign::MinisignKey) -> Self {
         // The 8 bytes that minisign shows as an identifier can be chosen by anybody.
         let id = format!("minisign:{}", key.to_base64());
         Self { id, public_key: Some(key.to_file()), format: Format::Minisign, time: None }
@@ -258,7 +259,7 @@ fn refusal(error: Error, claim: &Claim, trusted: &TrustedSigners) -> Verdict {
 /// Describes the key that a signature names. Anybody can write that name.
 fn named_key(hint: &str) -> String {
     match STANDARD.decode(hint).ok().filter(|id| id.len() == 32) {
-        Some(id) => format!("`key:{}`", id.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+        Some(id) => format!("`key:{}`", hex(&id)),
         None => format!("`{}`", render::one_line(&render::shortened(hint, MAX_TEXT_LEN))),
     }
 }

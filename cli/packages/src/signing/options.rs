@@ -107,7 +107,7 @@ fn read_named(path: &Path, max: usize) -> anyhow::Result<Vec<u8>> {
 pub struct TrustedSigners {
     pub(super) policy: Policy,
     pub(super) keys: Vec<PublicKey>,
-    pub(super) minisign: Vec<minisign::PublicKey>,
+    pub(super) minisign: Vec<minisign::MinisignKey>,
 }
 
 impl TrustedSigners {
@@ -128,7 +128,7 @@ impl TrustedSigners {
             self.add_public_key(PublicKey::from_pem(text)?)?;
         } else {
             ensure!(self.minisign.len() < MAX_MINISIGN_KEYS, "more than {MAX_MINISIGN_KEYS} minisign keys");
-            self.minisign.push(minisign::PublicKey::parse(text)?);
+            self.minisign.push(minisign::MinisignKey::parse(text)?);
         }
         Ok(())
     }

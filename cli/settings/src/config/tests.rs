@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::key::{ANY, KEYS, Kind, OptionOf};
+use super::key::{ANY, KEYS, Kind};
 use super::*;
 
 const WHOLE: &str = r#"

@@ -14,7 +14,7 @@ const SETTING: &str = "setting:";
 
 /// Difference of a part of a subject from the reviewed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct ReviewChange {
     /// Name of the tool, hook or setting.
     name: String,
     /// Kind of the difference.
@@ -71,11 +71,11 @@ pub fn text(path: &Path, subject: &Subject, state: &State) -> String {
 }
 
 /// Lists the differences of a subject from the record of an earlier review.
-pub fn changes(record: &TrustRecord, subject: &Subject) -> Vec<Change> {
+pub fn changes(record: &TrustRecord, subject: &Subject) -> Vec<ReviewChange> {
     let find = |items: &[Item], name: &str| items.iter().find(|item| item.name == name).cloned();
     let present = subject.items.iter().filter_map(|item| {
         let Some(before) = find(&record.items, &item.name) else {
-            return Some(Change::new(&item.name, ChangeKind::New, item.requests.clone(), Vec::new()));
+            return Some(ReviewChange::new(&item.name, ChangeKind::New, item.requests.clone(), Vec::new()));
         };
         let kind = match () {
             () if before.definition != item.definition && is_setting(item) => ChangeKind::Value,
@@ -84,15 +84,15 @@ pub fn changes(record: &TrustRecord, subject: &Subject) -> Vec<Change> {
             () => return None,
         };
         let added = missing(&item.requests, &before.requests);
-        Some(Change::new(&item.name, kind, added, missing(&before.restrictions, &item.restrictions)))
+        Some(ReviewChange::new(&item.name, kind, added, missing(&before.restrictions, &item.restrictions)))
     });
     let removed = record.items.iter().filter(|item| find(&subject.items, &item.name).is_none());
     let removed =
-        removed.map(|item| Change::new(&item.name, ChangeKind::Removed, Vec::new(), item.restrictions.clone()));
-    let mut changes: Vec<Change> = present.chain(removed).collect();
+        removed.map(|item| ReviewChange::new(&item.name, ChangeKind::Removed, Vec::new(), item.restrictions.clone()));
+    let mut changes: Vec<ReviewChange> = present.chain(removed).collect();
     if changes.is_empty() {
         let name = subject.path.file_name().unwrap_or(subject.path.as_os_str()).to_string_lossy().into_owned();
-        changes.push(Change::new(&name, ChangeKind::Text, Vec::new(), Vec::new()));
+        changes.push(ReviewChange::new(&name, ChangeKind::Text, Vec::new(), Vec::new()));
     }
     changes
 }
@@ -108,7 +108,7 @@ fn is_setting(item: &Item) -> bool {
     !item.restrictions.is_empty() || item.requests.iter().any(|request| request.starts_with(SETTING))
 }
 
-impl Change {
+impl ReviewChange {
     fn new(name: &str, kind: ChangeKind, requests: Vec<String>, lifted: Vec<String>) -> Self {
         Self { name: name.to_owned(), kind, requests, lifted }
     }

@@ -8,7 +8,7 @@ mod secret;
 mod verify;
 
 pub use secret::{MAX_SCRYPT_MEMORY, MAX_SCRYPT_OPERATIONS, SecretKey, sign, signature_comment};
-pub use verify::{PublicKey, Verified, verify};
+pub use verify::{MinisignKey, MinisignVerified, verify};
 
 use crate::error::{Error, excerpt};
 

@@ -12,7 +12,8 @@ use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
 use super::{
-    COMMENT, MAX_COMMENT_BYTES, MAX_TRUSTED_COMMENT_BYTES, PublicKey, TRUSTED_COMMENT, check_comment, lines, malformed,
+    COMMENT, MAX_COMMENT_BYTES, MAX_TRUSTED_COMMENT_BYTES, MinisignKey, TRUSTED_COMMENT, check_comment, lines,
+    malformed,
 };
 use crate::{
     error::{Error, excerpt},
@@ -137,12 +138,12 @@ impl SecretKey {
     ///
     /// # Errors
     /// [`Error::Minisign`] when the key cannot be encoded.
-    pub fn public_key(&self) -> Result<PublicKey, Error> {
+    pub fn public_key(&self) -> Result<MinisignKey, Error> {
         let mut bytes = [0; 42];
         bytes[..2].copy_from_slice(b"Ed");
         bytes[2..10].copy_from_slice(&self.id);
         bytes[10..].copy_from_slice(self.key.verifying_key().as_bytes());
-        PublicKey::from_bytes(bytes)
+        MinisignKey::from_bytes(bytes)
     }
 }
 

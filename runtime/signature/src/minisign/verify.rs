@@ -15,12 +15,12 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// Public key of minisign.
 #[derive(Clone)]
-pub struct PublicKey {
+pub struct MinisignKey {
     key: minisign_verify::PublicKey,
     bytes: [u8; PUBLIC_KEY_BYTES],
 }
 
-impl PublicKey {
+impl MinisignKey {
     /// Reads a public key: the two lines of `minisign.pub`, or its second line alone.
     ///
     /// # Errors
@@ -68,16 +68,16 @@ impl PublicKey {
     }
 }
 
-impl fmt::Debug for PublicKey {
+impl fmt::Debug for MinisignKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublicKey").field("id", &self.id()).finish()
+        f.debug_struct("MinisignKey").field("id", &self.id()).finish()
     }
 }
 
 /// Result of a successful verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Verified {
+pub struct MinisignVerified {
     /// Identifier of the key that signed.
     pub key_id: String,
     /// Comment that the signature covers: text of the signer without control characters except tabs.
@@ -90,7 +90,7 @@ pub struct Verified {
 /// [`Error::Limit`] and [`Error::Minisign`] for a malformed signature, an old signature that is not prehashed, comments
 /// that are too long or have control characters; [`Error::MinisignSignature`] for another key, other data or another
 /// trusted comment; [`Error::Read`] when `data` fails.
-pub fn verify(mut data: impl Read, signature: &[u8], key: &PublicKey) -> Result<Verified, Error> {
+pub fn verify(mut data: impl Read, signature: &[u8], key: &MinisignKey) -> Result<MinisignVerified, Error> {
     let [comment, encoded, trusted, global] = lines(WHAT, signature)?;
     let comment = prefixed(WHAT, COMMENT, comment)?;
     check_comment("untrusted comment", comment, MAX_COMMENT_BYTES)?;
@@ -116,7 +116,7 @@ pub fn verify(mut data: impl Read, signature: &[u8], key: &PublicKey) -> Result<
         }
     }
     verifier.finalize().map_err(refused)?;
-    Ok(Verified { key_id: key.id(), trusted_comment: trusted.to_owned() })
+    Ok(MinisignVerified { key_id: key.id(), trusted_comment: trusted.to_owned() })
 }
 
 const WHAT: &str = "signature";

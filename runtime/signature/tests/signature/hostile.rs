@@ -42,7 +42,7 @@ fn read_everything(bytes: &[u8]) {
     let _ = PublicKey::from_pem(bytes);
     let _ = PublicKey::from_der(bytes);
     let _ = Signer::from_pem(bytes, None);
-    let _ = minisign::PublicKey::parse(bytes);
+    let _ = minisign::MinisignKey::parse(bytes);
     let _ = minisign::SecretKey::parse(bytes, None);
 }
 
@@ -90,7 +90,7 @@ proptest! {
 
     #[test]
     fn a_mutated_minisign_signature_never_verifies_other_data(changes in changes()) {
-        let key = minisign::PublicKey::parse(include_bytes!("data/minisign/plain.pub")).unwrap();
+        let key = minisign::MinisignKey::parse(include_bytes!("data/minisign/plain.pub")).unwrap();
         prop_assert!(minisign::verify(&b"other data"[..], &mutated(MINISIG, &changes), &key).is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use toolcrib_signature::{
     Error,
     minisign::{
-        MAX_COMMENT_BYTES, MAX_FILE_BYTES, MAX_TRUSTED_COMMENT_BYTES, PublicKey, SecretKey, sign, signature_comment,
+        MAX_COMMENT_BYTES, MAX_FILE_BYTES, MAX_TRUSTED_COMMENT_BYTES, MinisignKey, SecretKey, sign, signature_comment,
         verify,
     },
 };
@@ -13,18 +13,18 @@ use toolcrib_signature::{
 const DATA: &[u8] = include_bytes!("data/minisign/bundle.tar");
 const PLAIN_KEY: &[u8] = include_bytes!("data/minisign/plain.key");
 
-fn plain_public() -> PublicKey {
-    PublicKey::parse(include_bytes!("data/minisign/plain.pub")).unwrap()
+fn plain_public() -> MinisignKey {
+    MinisignKey::parse(include_bytes!("data/minisign/plain.pub")).unwrap()
 }
 
-fn signed(comment: &str) -> (String, PublicKey) {
+fn signed(comment: &str) -> (String, MinisignKey) {
     let key = SecretKey::parse(PLAIN_KEY, None).unwrap();
     (sign(DATA, &key, comment).unwrap(), key.public_key().unwrap())
 }
 
 #[test]
 fn signatures_of_minisign_are_verified_and_the_trusted_comment_is_shown() {
-    let key = PublicKey::parse(include_bytes!("data/minisign/minisign.pub")).unwrap();
+    let key = MinisignKey::parse(include_bytes!("data/minisign/minisign.pub")).unwrap();
     let verified = verify(DATA, include_bytes!("data/minisign/bundle.tar.minisig"), &key).unwrap();
     assert_eq!(verified.trusted_comment, "toolcrib test");
     assert_eq!(verified.key_id, "C0357C1F0278C7E1");
@@ -71,8 +71,8 @@ fn generated_keys_survive_their_files_with_and_without_a_password() {
 #[test]
 fn a_public_key_is_read_as_a_file_or_as_base64() {
     let key = plain_public();
-    assert_eq!(PublicKey::parse(key.to_base64().as_bytes()).unwrap().id(), key.id());
-    assert_eq!(PublicKey::parse(key.to_file().as_bytes()).unwrap().id(), key.id());
+    assert_eq!(MinisignKey::parse(key.to_base64().as_bytes()).unwrap().id(), key.id());
+    assert_eq!(MinisignKey::parse(key.to_file().as_bytes()).unwrap().id(), key.id());
     let base64 = key.to_base64();
     for malformed in [
         String::new(),
@@ -84,7 +84,7 @@ fn a_public_key_is_read_as_a_file_or_as_base64() {
         base64.replacen("RW", "RX", 1),
         base64.replacen("RW", "RU", 1),
     ] {
-        assert!(PublicKey::parse(malformed.as_bytes()).is_err(), "{malformed:?}");
+        assert!(MinisignKey::parse(malformed.as_bytes()).is_err(), "{malformed:?}");
     }
 }
 
@@ -184,7 +184,7 @@ fn long_comments_and_control_characters_are_refused_on_both_sides() {
 fn long_files_are_refused() {
     let long = vec![b'x'; MAX_FILE_BYTES + 1];
     assert!(matches!(verify(DATA, &long, &plain_public()), Err(Error::Limit { .. })));
-    assert!(matches!(PublicKey::parse(&long), Err(Error::Limit { .. })));
+    assert!(matches!(MinisignKey::parse(&long), Err(Error::Limit { .. })));
     assert!(matches!(SecretKey::parse(&long, None), Err(Error::Limit { .. })));
 }
 

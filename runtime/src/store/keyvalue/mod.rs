@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
+use toolcrib_foundation::hex;
 
 pub(crate) use error::StoreError;
 use folder::Folder;
@@ -214,8 +215,4 @@ fn put<'a>(entries: &mut dyn Entries, pairs: impl IntoIterator<Item = (&'a str, 
 
 fn check_count(count: usize) -> Result<(), StoreError> {
     if count > MAX_KEYS { Err(StoreError::RequestedKeys(count)) } else { Ok(()) }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

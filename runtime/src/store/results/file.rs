@@ -7,6 +7,7 @@ use std::ops::{Bound, RangeBounds};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
+use toolcrib_foundation::hex;
 
 use crate::store::owner_only::{self, SharedAccess};
 
@@ -35,7 +36,7 @@ pub(super) fn first_line(stored: &StoredResult) -> io::Result<Vec<u8>> {
 
 /// Computes a SHA-256 in hexadecimal digits.
 pub(super) fn sha256(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(content))
 }
 
 impl ResultFile {

@@ -1,77 +1,105 @@
-//! Addresses that a granted name may not resolve to: this host, private networks, cloud metadata, and unassigned
-//! addresses. The ranges are those of the IANA registries of special-purpose addresses.
+//! Special-purpose ranges of addresses: this host, private networks, metadata services of clouds, and unassigned addresses.
+//! Source: the IANA registries of special-purpose addresses, and the documentation of the clouds.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
+use RangeKind::{Embedding, LinkLocal, Loopback, Metadata, Private, Reserved, Shared};
+
+/// Kind of network that a special-purpose address belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RangeKind {
+    /// The same machine.
+    Loopback,
+    /// Private networks and unique local addresses.
+    Private,
+    /// Shared address space of carriers (RFC 6598).
+    Shared,
+    /// One link.
+    LinkLocal,
+    /// Metadata services of clouds, which give credentials to each program of the machine. Some have public addresses.
+    Metadata,
+    /// Addresses that stand for the IPv4 address in them: mapped (RFC 4291), NAT64 (RFC 6052) and 6to4 (RFC 3056).
+    Embedding,
+    /// Unspecified, multicast, documentation and every other special range.
+    Reserved,
+}
+
 /// A special-purpose range of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Range {
+#[non_exhaustive]
+pub struct Range {
+    /// Kind of network.
+    pub kind: RangeKind,
     /// Purpose of the range.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Network of the range.
-    pub(crate) network: IpNet,
+    pub network: IpNet,
 }
 
 const METADATA: &str = "cloud metadata";
 
+/// First address of a range, length of its prefix, kind and purpose.
+type Row<A> = (A, u8, RangeKind, &'static str);
+
 /// Special-purpose ranges; of nested ranges, the narrowest comes first.
-const V4: [([u8; 4], u8, &str); 21] = [
-    ([169, 254, 169, 254], 32, METADATA),
-    ([169, 254, 170, 2], 32, METADATA),
-    ([169, 254, 170, 23], 32, METADATA),
-    ([192, 0, 0, 192], 32, METADATA),
-    ([100, 100, 100, 200], 32, METADATA),
-    ([168, 63, 129, 16], 32, METADATA),
-    ([255, 255, 255, 255], 32, "broadcast"),
-    ([0, 0, 0, 0], 8, "unspecified"),
-    ([10, 0, 0, 0], 8, "private"),
-    ([100, 64, 0, 0], 10, "carrier-grade NAT"),
-    ([127, 0, 0, 0], 8, "loopback"),
-    ([169, 254, 0, 0], 16, "link-local"),
-    ([172, 16, 0, 0], 12, "private"),
-    ([192, 0, 0, 0], 24, "reserved"),
-    ([192, 0, 2, 0], 24, "documentation"),
-    ([192, 88, 99, 0], 24, "6to4 relay"),
-    ([192, 168, 0, 0], 16, "private"),
-    ([198, 18, 0, 0], 15, "benchmarking"),
-    ([198, 51, 100, 0], 24, "documentation"),
-    ([203, 0, 113, 0], 24, "documentation"),
-    ([224, 0, 0, 0], 4, "multicast"),
+const V4: [Row<[u8; 4]>; 21] = [
+    ([169, 254, 169, 254], 32, Metadata, METADATA),
+    ([169, 254, 170, 2], 32, Metadata, METADATA),
+    ([169, 254, 170, 23], 32, Metadata, METADATA),
+    ([192, 0, 0, 192], 32, Metadata, METADATA),
+    ([100, 100, 100, 200], 32, Metadata, METADATA),
+    ([168, 63, 129, 16], 32, Metadata, METADATA),
+    ([255, 255, 255, 255], 32, Reserved, "broadcast"),
+    ([0, 0, 0, 0], 8, Reserved, "unspecified"),
+    ([10, 0, 0, 0], 8, Private, "private"),
+    ([100, 64, 0, 0], 10, Shared, "carrier-grade NAT"),
+    ([127, 0, 0, 0], 8, Loopback, "loopback"),
+    ([169, 254, 0, 0], 16, LinkLocal, "link-local"),
+    ([172, 16, 0, 0], 12, Private, "private"),
+    ([192, 0, 0, 0], 24, Reserved, "reserved"),
+    ([192, 0, 2, 0], 24, Reserved, "documentation"),
+    ([192, 88, 99, 0], 24, Reserved, "6to4 relay"),
+    ([192, 168, 0, 0], 16, Private, "private"),
+    ([198, 18, 0, 0], 15, Reserved, "benchmarking"),
+    ([198, 51, 100, 0], 24, Reserved, "documentation"),
+    ([203, 0, 113, 0], 24, Reserved, "documentation"),
+    ([224, 0, 0, 0], 4, Reserved, "multicast"),
 ];
-const V4_RESERVED: ([u8; 4], u8, &str) = ([240, 0, 0, 0], 4, "reserved");
-const V6: [([u16; 8], u8, &str); 19] = [
-    ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, METADATA),
-    ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23], 128, METADATA),
-    ([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, METADATA),
-    ([0; 8], 128, "unspecified"),
-    ([0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"),
-    ([0, 0, 0, 0, 0, 0xffff, 0, 0], 96, "IPv4-mapped"),
-    ([0, 0, 0, 0, 0xffff, 0, 0, 0], 96, "IPv4-translated"),
-    ([0; 8], 96, "IPv4-compatible"),
-    ([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96, "NAT64"),
-    ([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48, "NAT64"),
-    ([0x100, 0, 0, 0, 0, 0, 0, 0], 64, "discard-only"),
-    ([0x2001, 0, 0, 0, 0, 0, 0, 0], 32, "Teredo"),
-    ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32, "documentation"),
-    ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23, "reserved"),
-    ([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, "6to4"),
-    ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20, "documentation"),
-    ([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7, "unique-local"),
-    ([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, "link-local"),
-    ([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10, "site-local"),
+const V4_RESERVED: Row<[u8; 4]> = ([240, 0, 0, 0], 4, Reserved, "reserved");
+const V6: [Row<[u16; 8]>; 19] = [
+    ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, Metadata, METADATA),
+    ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23], 128, Metadata, METADATA),
+    ([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, Metadata, METADATA),
+    ([0; 8], 128, Reserved, "unspecified"),
+    ([0, 0, 0, 0, 0, 0, 0, 1], 128, Loopback, "loopback"),
+    ([0, 0, 0, 0, 0, 0xffff, 0, 0], 96, Embedding, "IPv4-mapped"),
+    ([0, 0, 0, 0, 0xffff, 0, 0, 0], 96, Reserved, "IPv4-translated"),
+    ([0; 8], 96, Reserved, "IPv4-compatible"),
+    ([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96, Embedding, "NAT64"),
+    ([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48, Reserved, "NAT64"),
+    ([0x100, 0, 0, 0, 0, 0, 0, 0], 64, Reserved, "discard-only"),
+    ([0x2001, 0, 0, 0, 0, 0, 0, 0], 32, Reserved, "Teredo"),
+    ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32, Reserved, "documentation"),
+    ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23, Reserved, "reserved"),
+    ([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, Embedding, "6to4"),
+    ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20, Reserved, "documentation"),
+    ([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7, Private, "unique-local"),
+    ([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, LinkLocal, "link-local"),
+    ([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10, Reserved, "site-local"),
 ];
 /// Range of global unicast addresses; other addresses that are not listed above are multicast or reserved.
 const V6_GLOBAL: ([u16; 8], u8) = ([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
 impl Range {
     /// Finds the special-purpose range of an address; `None` for a public address.
-    pub(crate) fn of(address: IpAddr) -> Option<Self> {
+    pub fn of(address: IpAddr) -> Option<Self> {
         match address {
-            IpAddr::V4(inner) => V4.iter().chain([&V4_RESERVED]).find_map(|(first, prefix, name)| {
+            IpAddr::V4(inner) => V4.iter().chain([&V4_RESERVED]).find_map(|(first, prefix, kind, name)| {
                 let network = network(Ipv4Addr::from(*first), *prefix);
-                network.contains(&IpAddr::V4(inner)).then_some(Self { name, network })
+                network.contains(&IpAddr::V4(inner)).then_some(Self { kind: *kind, name, network })
             }),
             IpAddr::V6(inner) => Self::of_v6(inner),
         }
@@ -79,32 +107,31 @@ impl Range {
 
     fn of_v6(address: Ipv6Addr) -> Option<Self> {
         let address = IpAddr::V6(address);
-        let named = V6.iter().find_map(|(first, prefix, name)| {
+        let named = V6.iter().find_map(|(first, prefix, kind, name)| {
             let network = network(Ipv6Addr::from(*first), *prefix);
-            network.contains(&address).then_some(Self { name, network })
+            network.contains(&address).then_some(Self { kind: *kind, name, network })
         });
         if named.is_some() {
             return named;
         }
         let multicast = network(Ipv6Addr::from([0xff00, 0, 0, 0, 0, 0, 0, 0]), 8);
         if multicast.contains(&address) {
-            return Some(Self { name: "multicast", network: multicast });
+            return Some(Self { kind: Reserved, name: "multicast", network: multicast });
         }
         let global = network(Ipv6Addr::from(V6_GLOBAL.0), V6_GLOBAL.1);
         let everything = network(Ipv6Addr::UNSPECIFIED, 0);
-        (!global.contains(&address)).then_some(Self { name: "reserved", network: everything })
+        (!global.contains(&address)).then_some(Self { kind: Reserved, name: "reserved", network: everything })
     }
 }
 
-/// Returns `true` if an address or the address embedded in it belongs to a cloud metadata service. Messages do not name
-/// the flag that would allow such an address.
-pub(crate) fn is_metadata(address: IpAddr) -> bool {
-    let metadata = |address| Range::of(address).is_some_and(|range| range.name == METADATA);
+/// Returns `true` if an address or the address embedded in it belongs to a cloud metadata service.
+pub fn is_metadata(address: IpAddr) -> bool {
+    let metadata = |address| Range::of(address).is_some_and(|range| range.kind == Metadata);
     metadata(address) || embedded(address).is_some_and(metadata)
 }
 
 /// Extracts the IPv4 address embedded in an IPv6 address: mapped, translated, compatible, NAT64, 6to4 or Teredo.
-pub(crate) fn embedded(address: IpAddr) -> Option<IpAddr> {
+pub fn embedded(address: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(address) = address else { return None };
     let [a, b, c, d, e, f, g, h] = address.segments();
     let v4 = |high: u16, low: u16| {
