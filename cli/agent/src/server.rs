@@ -1,5 +1,5 @@
 //! Model client: sends requests, retries transient errors and explains permanent ones. It handles statuses and headers;
-//! [`super::response_body`] reads bodies, [`super::answer`] builds answers.
+//! `response_body` reads bodies, `answer` builds answers.
 
 use std::time::Duration;
 

@@ -53,6 +53,7 @@ pub struct ModelOptions {
     #[arg(long, help_heading = MODEL)]
     no_custom_tools: bool,
     /// Base URL of the server; `/chat/completions` or `/responses` is appended [env: OAI_BASE_URL, then OPENAI_BASE_URL] [default: https://api.openai.com/v1]
+    #[allow(rustdoc::bare_urls, reason = "the help shows the text as it is")]
     #[arg(long, value_name = "URL", help_heading = MODEL)]
     base_url: Option<String>,
     /// API key of the server; an environment variable is safer [env: OAI_API_KEY, then OPENAI_API_KEY]

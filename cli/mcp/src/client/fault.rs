@@ -29,7 +29,7 @@ pub enum Fault {
         /// Messages of the program.
         messages: ProgramMessages,
     },
-    /// The server sent more than [`MAX_RECEIVED`] bytes, or more than [`MAX_PAGES`] pages.
+    /// The server sent more bytes or pages than a handshake accepts.
     TooMuch,
     /// The server sent this text, which is no message of the protocol.
     Foreign(String),

@@ -39,7 +39,7 @@ impl PassphraseOptions {
     ///
     /// # Errors
     ///
-    /// As [`Self::existing`]; also if the passphrase is too short or the two differ.
+    /// As `Self::existing`; also if the passphrase is too short or the two differ.
     pub fn new_key(&self, key: &str) -> anyhow::Result<Zeroizing<String>> {
         let passphrase = self.existing(key)?;
         let characters = passphrase.chars().count();

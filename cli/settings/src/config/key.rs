@@ -62,7 +62,7 @@ pub(crate) enum OptionOf {
 pub struct Key {
     /// Name of the section.
     pub section: &'static str,
-    /// Name in its section, or [`ANY`].
+    /// Name in its section, or `ANY`.
     pub name: &'static str,
     pub(crate) kind: Kind,
     /// Combination of the values of several layers.

@@ -223,7 +223,7 @@ impl SettingsText {
     ///
     /// # Errors
     ///
-    /// As for [`SettingsText::read`].
+    /// As for `SettingsText::read`.
     pub fn parse_file(path: &Path, file: &str, text: String, kind: LayerKind) -> anyhow::Result<Self> {
         Self::parse(path, file, text, kind).map_err(|error| with_repair(error, kind, path))
     }
@@ -232,7 +232,7 @@ impl SettingsText {
     ///
     /// # Errors
     ///
-    /// As for [`SettingsText::read`].
+    /// As for `SettingsText::read`.
     pub fn parse(path: &Path, file: &str, text: String, kind: LayerKind) -> anyhow::Result<Self> {
         if text.len() as u64 > MAX_BYTES {
             return Err(input::too_large(MAX_BYTES)).with_context(|| format!("cannot use the settings in `{file}`"));

@@ -12,7 +12,7 @@ use super::layers::Layers;
 /// Command whose options include all permissions, and that needs no argument.
 const PERMISSIONS: &str = "list";
 
-/// Parses the values of a layer as those of each command, and returns the options of [`PERMISSIONS`].
+/// Parses the values of a layer as those of each command, and returns the options of `PERMISSIONS`.
 ///
 /// # Errors
 ///

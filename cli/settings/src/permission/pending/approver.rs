@@ -134,7 +134,7 @@ impl PendingApprover {
         answer
     }
 
-    /// Answers a request as [`PendingApprover::wait`] does. A call without an answer, or of a client that gives up, waits to be
+    /// Answers a request as `PendingApprover::wait` does. A call without an answer, or of a client that gives up, waits to be
     /// repeated.
     pub async fn wait_or_leave(
         &self,

@@ -175,11 +175,11 @@ impl PendingCalls {
         self.answer_with(typed, allowed, |_| Ok((None, false)))
     }
 
-    /// Denies a call as [`PendingCalls::answer`] does, with a reason that the model gets on one line. An empty one is none.
+    /// Denies a call as `PendingCalls::answer` does, with a reason that the model gets on one line. An empty one is none.
     ///
     /// # Errors
     ///
-    /// As for [`PendingCalls::answer`].
+    /// As for `PendingCalls::answer`.
     pub fn deny(&self, typed: &str, reason: &str) -> anyhow::Result<PendingCall> {
         let reason = shortened(&one_line(reason), ApprovalAnswer::MAX_REASON_LEN).into_owned();
         self.answer_with(typed, false, |_| Ok((Some(reason).filter(|reason| !reason.is_empty()), false)))
@@ -189,7 +189,7 @@ impl PendingCalls {
     ///
     /// # Errors
     ///
-    /// As for [`PendingCalls::answer`], and if no process waits, or if each such call requires its own approval.
+    /// As for `PendingCalls::answer`, and if no process waits, or if each such call requires its own approval.
     pub fn allow_session(&self, typed: &str) -> anyhow::Result<PendingCall> {
         self.answer_with(typed, true, |call| match (&call.approval, call.until) {
             (None, _) => Err(no_scope(call, "for the session").into()),
@@ -222,7 +222,7 @@ impl PendingCalls {
     ///
     /// # Errors
     ///
-    /// As for [`PendingCalls::answer`], and if each such call requires its own approval, or the permanent one cannot be stored.
+    /// As for `PendingCalls::answer`, and if each such call requires its own approval, or the permanent one cannot be stored.
     pub fn allow(&self, typed: &str, permanent: Option<&Approvals>) -> anyhow::Result<(PendingCall, Option<Approval>)> {
         let permanent = match permanent {
             Some(approvals) => {
