@@ -32,7 +32,7 @@ script: |
 Greets.
 "#;
 
-/// The same ten lines, of which a call runs only the first of the last function.
+/// The same ten lines; a call runs only the first line of the last function.
 const PARSED: &str = "if args.get(\"greeting\") == \"parsed\":\n          return 1\n      if";
 
 /// A line before the ten that calls the host: the script is read anew in each call.

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A call takes and returns about 1 KB of JSON. The rows take turns, and every answer is checked. As many threads run the callers
-//! as there are processors. The processor time of a call includes that of the kernel and of all threads; on a machine that others
-//! use too, it says more than the calls per second (Unix). On Linux the allocator is mimalloc: that of the GNU library locks memory
-//! when a thread frees that of another, as calls do that move between threads.
+//! as there are processors. The processor time of a call includes the kernel and all threads; on a machine that others
+//! use too, it says more than the calls per second (Unix). On Linux the allocator is mimalloc: the GNU library's
+//! allocator locks memory when a thread frees another thread's memory, as calls do that move between threads.
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 

@@ -311,7 +311,7 @@ fn every_test_of_a_guest_is_run() {
             continue;
         };
         let has_tests = rust_files(&package.join("src")).iter().any(|(_, text)| text.contains("#[test]"));
-        // Its tests are those of a host's crate.
+        // The tests of `toolcrib-programs` run with the host's crates.
         if has_tests && name != "toolcrib-programs" {
             assert!(is_named(name), "`.ci/run` runs no test of `{name}`");
             count += 1;

@@ -18,7 +18,7 @@ const OF_A_CRIB: [&str; 8] = [
     "TOOLCRIB_SECRETS_FILE",
 ];
 
-/// Returns the command line, with the variables that are not those of every crib.
+/// Returns the command line, with the variables that are not in every crib.
 pub(crate) fn line(command: &Command) -> String {
     let mut words = Vec::new();
     for (name, value) in command.get_envs() {

@@ -142,8 +142,8 @@ impl Crib {
         self.path("home/.local/state/toolcrib/trusted.json")
     }
 
-    /// Command of the program in this crib's folder, of which manifest and settings are trusted. All tests share the compile
-    /// cache, because it is sealed.
+    /// Command of the program in this crib's folder; the crib's manifest and settings are trusted. All tests share the
+    /// compile cache, because it is sealed.
     pub(crate) fn toolcrib(&self, args: &[&str]) -> Command {
         if self.trusts {
             self.trust();

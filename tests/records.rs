@@ -1,5 +1,5 @@
-//! Agent Tool records: those of a crib and those of its calls. Each is validated against the schemas of the standard,
-//! if the machine has them.
+//! Agent Tool records of a crib and of its calls. Each is validated against the schemas of the standard, if the
+//! machine has them.
 
 mod crib;
 mod run;

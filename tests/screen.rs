@@ -135,7 +135,7 @@ impl Page {
         self.command(&mut stage.program(arguments))
     }
 
-    /// Runs a command of the program, and shows it, with the variables that are not those of every crib, and its output.
+    /// Runs a command of the program, and shows it, with the variables that are not in every crib, and its output.
     pub(crate) fn command(&self, command: &mut Command) -> Ran {
         let ran = Ran::of(command);
         self.show(&ran);
@@ -219,7 +219,7 @@ pub(crate) fn filtered(text: &str) -> String {
     CONTROL.replace_all(&text, visible).into_owned()
 }
 
-/// Text with the paths of Windows as those of other systems. Escapes of characters stay.
+/// Text with the paths of Windows in the form of other systems. Escapes of characters stay.
 fn with_slashes(text: &str) -> String {
     let text = BELOW_FOLDER.replace_all(text, |found: &Captures| found[0].replace(r"\\", "/").replace('\\', "/"));
     let separator = |found: &Captures| if found.get(1).is_some() { found[0].to_owned() } else { "/".to_owned() };

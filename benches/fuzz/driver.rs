@@ -170,7 +170,7 @@ fn drive(arguments: Vec<String>) -> ExitCode {
     let mut count = c_int::try_from(texts.len()).expect("few arguments");
     texts.push(std::ptr::null_mut());
     let mut pointer = texts.as_mut_ptr();
-    // SAFETY: the arguments are those of a C program, and outlive the call.
+    // SAFETY: the arguments have the form that a C program gets, and outlive the call.
     let code = unsafe { LLVMFuzzerRunDriver(&raw mut count, &raw mut pointer, act) };
     if code == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -61,7 +61,7 @@ impl Axis {
     }
 }
 
-/// Slope from which a curve is clearly steeper than linear.
+/// Maximum slope; beyond it, a curve is clearly steeper than linear.
 pub(crate) const MAX_SLOPE: f64 = 1.3;
 
 impl Curve {
@@ -70,7 +70,8 @@ impl Curve {
         self.slope() <= MAX_SLOPE
     }
 
-    /// Slope of the logarithm of the time over that of the size, by least squares over the last decade: 1 is linear.
+    /// Slope of the logarithm of the time over the logarithm of the size, by least squares over the last decade: 1 is
+    /// linear.
     pub(crate) fn slope(&self) -> f64 {
         let from = self.points.last().map_or(0.0, |(size, _)| size / DECADE * 0.99);
         let last: Vec<_> =

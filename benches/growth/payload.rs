@@ -1,4 +1,4 @@
-//! Costs by the size of arguments, and by that of results.
+//! Costs by the size of arguments, and by the size of results.
 
 use std::time::Duration;
 

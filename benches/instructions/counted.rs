@@ -10,8 +10,8 @@ use toolcrib::{Audit, Runtime, ToolCall};
 
 /// First argument of the process that makes the calls; their number and the folder follow.
 pub(crate) const FLAG: &str = "--counted-calls";
-/// Argument behind the folder for a runtime of the tool alone, as the program has it for one call. Its code is other code than
-/// that of a runtime of many calls where the system has no addresses for these.
+/// Argument behind the folder for a runtime of the tool alone, as the program has it for one call. Its code differs
+/// from the code of a runtime of many calls where the system has no addresses for these.
 const ALONE: &str = "alone";
 /// Name of the tool.
 const TOOL: &str = "echo";

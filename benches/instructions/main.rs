@@ -27,7 +27,7 @@ use figures::Figures;
 const CALLS: [u64; 2] = [100, 300];
 /// Numbers of tools in the manifest of the command.
 const TOOLS: [usize; 2] = [1, 101];
-/// Increase from which the check fails, in percent.
+/// Maximum increase, in percent: the check fails beyond it.
 const MAX_INCREASE: u64 = 7;
 /// Program that counts.
 const COUNTER: &str = "valgrind";

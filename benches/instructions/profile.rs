@@ -170,7 +170,7 @@ fn heap(workload: &Workload, calls: u64) -> [u64; 2] {
     [number(0), number(4)]
 }
 
-/// System calls of a process, and those of locks.
+/// Counts of all system calls of a process, and of its lock calls.
 fn system_calls(workload: &Workload, folder: &Path, calls: u64) -> [u64; 2] {
     let summary = folder.join("summary");
     let mut command = Command::new("strace");

@@ -132,7 +132,7 @@ fn empty(folder: &Path) -> String {
     program.display().to_string()
 }
 
-/// Returns the path of Python itself: its name may be that of a script which looks for it.
+/// Returns the path of Python itself: its name may belong to a script that looks for it.
 fn python() -> Option<String> {
     let found = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
     let path = String::from_utf8(found.stdout).ok()?.trim().to_owned();

@@ -5,9 +5,10 @@
 //! ```
 //!
 //! COMMAND is a runner, if the platform needs one, and the whole path of the program, such as `wine /…/toolcrib.exe`. The
-//! first platform gives the answers to which those of the others are compared; `.ci/platforms` passes them. A difference
-//! fails unless `differences.rs` names it; a case during which Wine itself failed is run again. Programs lie in the target
-//! folder: the crib, the guests of the tests, and, if `guest-sdk/examples/build` has built them, the examples in other languages.
+//! answers of the other platforms are compared with the answers of the first; `.ci/platforms` passes the commands.
+//! A difference fails unless `differences.rs` names it; a case during which Wine itself failed is run again. Programs
+//! lie in the target folder: the crib, the guests of the tests, and, if `guest-sdk/examples/build` has built them, the
+//! examples in other languages.
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 #![allow(clippy::unwrap_used, reason = "code shared with the tests may panic")]

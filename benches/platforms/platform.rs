@@ -17,7 +17,7 @@ const FOLDERS: [&str; 4] = ["home", "work", "audit", "tools/bin"];
 
 /// Message of Wine about its own connection to its server.
 const WINE_FAILED: &str = "wine client error";
-/// Runs of a case of which all but the last may end by a failure of Wine.
+/// Maximum runs of a case; all but the last may end by a failure of Wine.
 const MAX_RUNS: usize = 3;
 
 /// Program of one platform.

@@ -11,7 +11,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Command, Error};
 
-/// Prepares the help of all commands; `arguments` are those of the program.
+/// Prepares the help of all commands; `arguments` are the program's arguments.
 pub(crate) fn prepare(command: Command, arguments: impl IntoIterator<Item = OsString>) -> Command {
     let arguments: Vec<OsString> = arguments.into_iter().skip(1).collect();
     let has = |flag: &str| arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == flag);

@@ -13,7 +13,7 @@ pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
 
 /// Error of the host or its configuration, for the operator and never for the model.
 ///
-/// The message of an error contains that of its [source](std::error::Error::source).
+/// The message of an error contains the message of its [source](std::error::Error::source).
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -25,7 +25,7 @@
 //! | What may they use? | A [`Policy`] of [permissions](policy::Permission) and [rules](policy::Rule). [`Runtime::grants`] shows what each tool got; a [`Denial`](call::Denial) names the flag that would allow it. |
 //! | Who is asked? | An [`Approver`](policy::Approver), if a rule asks; [`Approvals`](policy::Approvals) stores permanent answers. |
 //! | How is a call made? | [`Runtime::call`] with a [`ToolCall`] gives a [`ToolResult`]: text for the model, and a [`Receipt`] with the [`Outcome`], times, bytes and denials. [`Session`] holds one conversation, [`Step`] the calls of one turn. |
-//! | What stops it? | [`Limits`](tool::Limits) of the tool within those of the operator: [`Builder::limits`], [`Builder::ceiling`]. |
+//! | What stops it? | [`Limits`](tool::Limits) of the tool within the operator's limits: [`Builder::limits`], [`Builder::ceiling`]. |
 //! | Who sees it? | An [`Audit`] log with one chained record for each call ([`audit::verify`]), and [observers](observe::Observer) with its events. |
 //! | Who may change it? | [Hooks](hook::Hook): they block calls, change arguments and replace results. |
 //! | Where do large results go? | Into a store of [`Results`]; the model gets a preview and a reference. |

@@ -22,7 +22,7 @@ pub(crate) struct Registry {
     by_skeleton: HashMap<String, (usize, String)>,
 }
 
-/// Checks that the tools of several sources can be loaded together: no name of one is that of another, or looks like it.
+/// Checks that the tools of several sources can be loaded together: no two have names that are equal or look alike.
 ///
 /// # Errors
 ///

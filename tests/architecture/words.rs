@@ -2,6 +2,7 @@
 //! has the name of another.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use super::{code, root, rust_files};
 
@@ -30,6 +31,12 @@ const CRATES: [(&str, &str); 18] = [
 const OPENERS: [&str; 9] = ["What", "Whether", "Where", "Who", "How", "Why", "Which", "Whose", "When"];
 /// Maximum percentage of doc comments of a crate that open so.
 const MAX_OPENERS: usize = 3;
+
+/// Words before a relative clause that opens with a preposition, and pronouns for a repeated noun.
+const FRONTED: [&str; 5] = ["of which", "by which", "from which", "to which", "with which"];
+const REPEATED: [&str; 2] = ["that of", "those of"];
+/// Maximum number of either in 10,000 words of comments, or of the book.
+const MAX_FRONTED: usize = 4;
 
 /// First words of the doc comments of a text, one of each block.
 fn first_words(text: &str) -> Vec<&str> {
@@ -100,5 +107,40 @@ fn no_public_type_has_the_name_of_another() {
         let twins: Vec<_> = places.iter().filter(|(_, places)| places.len() > 1).collect();
         println!("{name}: {} public types", places.len());
         assert!(twins.is_empty(), "{name}: {twins:?}");
+    }
+}
+
+/// Words of all comments of Rust files, and of the pages of the book outside of their code blocks.
+fn prose() -> Vec<(&'static str, String)> {
+    let folders = ["runtime", "cli", "guest-sdk", "tools", "tests", "benches"];
+    let files = folders.iter().flat_map(|folder| rust_files(&root().join(folder)));
+    let comments: Vec<String> = files
+        .flat_map(|(_, text)| text.lines().map(str::trim_start).map(str::to_owned).collect::<Vec<_>>())
+        .filter(|line| line.starts_with("//"))
+        .collect();
+    let mut pages = String::new();
+    for entry in fs::read_dir(root().join("cli/docs/src")).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.extension().is_some_and(|extension| extension == "md") {
+            let text = fs::read_to_string(entry).unwrap();
+            text.split("\n```").step_by(2).for_each(|part| pages += &format!("{part}\n"));
+        }
+    }
+    vec![("comments", comments.join("\n")), ("book", pages)]
+}
+
+#[test]
+fn sentences_begin_with_their_subject_and_repeat_their_nouns() {
+    for (place, text) in prose() {
+        let words: Vec<&str> = text.split_whitespace().filter(|word| !word.starts_with("//")).collect();
+        let found = |pairs: &[&str]| {
+            let plain = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+            words.windows(2).filter(|pair| pairs.contains(&&*format!("{} {}", plain(pair[0]), plain(pair[1])))).count()
+        };
+        assert!(words.len() > 30_000, "the test still finds words in {place}: {}", words.len());
+        for pairs in [&FRONTED[..], &REPEATED] {
+            let found = found(pairs);
+            println!("{place}: {found} of {pairs:?} in {} words", words.len());
+            assert!(found * 10_000 <= words.len() * MAX_FRONTED, "{place}: {found} of {pairs:?}");
+        }
     }
 }

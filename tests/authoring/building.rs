@@ -172,7 +172,7 @@ fn a_new_tool_is_built_tested_and_called_as_it_is() {
     assert!(ran.code == Some(0) && ran.stdout.contains("1 passed"), "{ran:?}");
 }
 
-/// A daemon that cargo starts, such as that of a compiler's cache, may hold cargo's standard error for ever.
+/// A daemon that cargo starts, such as a compiler cache's daemon, may hold cargo's standard error for ever.
 #[cfg(unix)]
 #[test]
 fn a_process_that_cargo_leaves_behind_is_not_waited_for() {

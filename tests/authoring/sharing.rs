@@ -25,7 +25,7 @@ fn a_second_tool_compiles_nothing_but_itself() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let compiled: Vec<&str> = ran.stderr.lines().filter(|line| line.trim_start().starts_with("Compiling ")).collect();
     assert!(compiled.len() == 1 && compiled[0].contains("shared-second"), "{compiled:?}");
-    // An SDK that its author changed is that of one tool.
+    // An SDK that its author changed belongs to one tool.
     let source = crib.path("shared-second/sdk/guest-sdk/src/lib.rs");
     let text = fs::read_to_string(&source).unwrap();
     fs::write(&source, text + "\n// changed\n").unwrap();

@@ -10,7 +10,7 @@ use crate::screen::Page;
 
 use super::{CALL, calculated, listed, names, shipped};
 
-/// Crib of which the test trusts nothing.
+/// Crib without trust in any of its files.
 fn crib() -> Crib {
     let mut crib = Crib::new();
     crib.trusts = false;

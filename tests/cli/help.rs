@@ -5,7 +5,7 @@ use crate::screen::{Page, snapshots};
 
 use super::COMMANDS;
 
-/// Maximum lines of `-h`: those of a small terminal.
+/// Maximum lines of `-h`: the height of a small terminal.
 const MAX_LINES: usize = 24;
 /// Widths of terminals, in columns.
 const WIDTHS: [usize; 2] = [80, 100];

@@ -27,7 +27,7 @@ fn endless() -> Vec<u8> {
     slow(4000, 100)
 }
 
-/// Processes that compile within this much memory, by which each test recognizes its own.
+/// Processes that compile within this much memory; each test recognizes its own by the amount.
 fn compilers(memory: usize) -> Vec<u32> {
     let wanted = format!("compile-worker\0--seconds\0{{}}\0--memory\0{memory}\0");
     let (before, after) = wanted.split_once("{}").unwrap();

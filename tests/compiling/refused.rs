@@ -46,7 +46,7 @@ fn ten_thousand_instances_are_refused_however_they_are_made() {
     assert!(refused_text(&format!("(component (component $c) {flat})")).contains(told));
     let core = "(core instance (instantiate $m))".repeat(10_000);
     assert!(refused_text(&format!("(component (core module $m) {core})")).contains(told));
-    // Forty components, each of which creates two of the one before: 2^40 instances in 2 KB.
+    // Forty components, each creating two of the one before: 2^40 instances in 2 KB.
     let doubled: String = (1..40)
         .map(|n| format!("(component $c{n} (instance (instantiate $c{0})) (instance (instantiate $c{0})))", n - 1))
         .collect();

@@ -42,7 +42,7 @@ fn a_file_of_the_system_that_a_group_can_replace_or_write_is_refused() {
         call();
         fs::set_permissions(path, before).unwrap();
     }
-    // The folder to which a link leads counts too.
+    // The folder that a link leads to counts too.
     fs::create_dir(crib.path("home/shared")).unwrap();
     fs::rename(&file, crib.path("home/shared/config.toml")).unwrap();
     crate::crib::link("../shared/config.toml", &file);

@@ -42,7 +42,7 @@ fn a_mistake_names_the_commands_that_repair_its_file() {
         // Without its key, the file would not deny.
         "[deny]\nnet = 1\n",
         "[permissions]\ndney = [\"rm\"]\n",
-        // On a command line, the name would be that of a table `a`.
+        // On a command line, the name would mean a table `a`.
         "[limits]\n\"a.b\" = 1\n",
         "[safety]\n",
     ] {
@@ -154,7 +154,7 @@ fn a_rule_of_another_layer_does_not_stop_a_change() {
         |flags: &[&str]| page.run(&crib, &[&["config", "set", "--add"], flags, &["permissions.ask", "rm"]].concat());
     set(&[]);
     set(&["--profile=ci"]);
-    // The tools of a profile are those of its own sources.
+    // The tools of a profile come from its own sources.
     fs::create_dir(crib.path("other")).unwrap();
     fs::write(crib.path("other/tools.json"), r#"{"tools":[]}"#).unwrap();
     let sources = format!("[profile.ci.sources]\ntools = ['{}']\n", crib.path("other/tools.json").display());

@@ -33,7 +33,7 @@ pub(super) enum Pause {
     Busy(usize),
 }
 
-/// Requests of which the tokens are counted.
+/// Requests with counted tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counted {
     All,

@@ -10,7 +10,7 @@ use toolcrib::{Audit, Policy, Runtime, ToolCall};
 use super::{crib, denied};
 use crate::crib::{Crib, toolbox};
 
-/// Crib with files in a folder, of which some are granted.
+/// Crib with files in a folder; some of them are granted.
 fn files() -> Crib {
     let crib = crib(&["file_io"]);
     for name in ["one", "two", "other"] {

@@ -59,7 +59,7 @@ pub(crate) struct Run {
     pub(crate) in_order: bool,
     /// Peak bytes of a guest's memories and tables.
     pub(crate) guest_bytes: u64,
-    /// Bytes by which the process grew, per running call, beyond its guest's memories.
+    /// Growth of the process in bytes, per running call, beyond its guest's memories.
     pub(crate) host_bytes: u64,
     /// Descriptors and threads that exist afterwards and did not before.
     pub(crate) descriptors: i64,
@@ -256,7 +256,7 @@ impl Surroundings {
 
 /// Resets the system's count of peak memory.
 fn reset_peak() {
-    // On a system without it, the peak is that of the whole process, which is not less.
+    // On a system without it, the peak covers the whole process, which is not less.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 

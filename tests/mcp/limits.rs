@@ -158,7 +158,7 @@ fn a_request_that_does_not_arrive_in_time_is_dropped() {
         let time = start.elapsed();
         assert!(time > Duration::from_millis(900) && time < SOON, "{part}: {time:?}");
     }
-    // The time is that of the whole, so a client that sends a byte now and then gains none.
+    // The time covers the whole request, so a client that sends a byte now and then gains none.
     for part in [format!("{head}x: "), format!("{head}\r\n")] {
         let (start, mut stream) = (Instant::now(), TcpStream::connect(server.address).unwrap());
         stream.write_all(part.as_bytes()).unwrap();

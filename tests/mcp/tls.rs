@@ -1,4 +1,4 @@
-//! TLS: a call over it, clients that use none, and files from which no server can be made.
+//! TLS: a call over it, clients that use none, and files that no server can be made from.
 
 use std::fs;
 use std::io::{Result, Write};
@@ -41,7 +41,7 @@ fn exchange(server: &Server, certificate: &CertificateDer<'static>, bytes: &[u8]
     Ok(Answer::read(&mut stream))
 }
 
-/// Starts a server with files from which it cannot be made, and returns the refusal.
+/// Starts a server with files that it cannot be made from, and returns the refusal.
 fn refused(crib: &Crib, certificate: &str, key: &str) -> Ran {
     let (certificate, key) = (format!("--tls-cert={certificate}"), format!("--tls-key={key}"));
     let mut command = crib.toolcrib(&["mcp", "--http=127.0.0.1:0", "--no-token", &certificate, &key]);

@@ -58,7 +58,7 @@ fn asking(crib: &Crib, person: &Arc<Person>, scheduler: Scheduler) -> Runtime {
     runtime(crib, &diary, |builder| builder.policy(policy).approver(person).hook(Arc::new(Waits)).scheduler(scheduler))
 }
 
-/// Calls of a step of which the first is the last to reach its question.
+/// Calls of a step; the first is the last to reach its question.
 fn held_back() -> Vec<ToolCall> {
     let call = |(id, tool, ms): (&str, &str, u64)| ToolCall::new(id, tool, json!({ "ms": ms }).to_string());
     [("one", "r", 400), ("two", "w", 200), ("three", "r", 0)].map(call).into()

@@ -138,7 +138,7 @@ fn a_copied_a_renamed_and_an_exchanged_folder_are_other_folders() {
     assert_eq!(call(&place("theirs")), json!([]));
     fs::rename(place("mine"), place("renamed")).unwrap();
     assert_eq!(call(&place("renamed")), json!([]));
-    // Equal content at the trusted path is what was reviewed; its folders are those of the path.
+    // Equal content at the trusted path is what was reviewed; its folders belong to the path.
     fs::copy(guest("echo"), place("theirs").join("tools/bin/env_dump.wasm")).unwrap();
     fs::rename(place("theirs"), place("mine")).unwrap();
     assert_eq!(call(&place("mine")), json!([]));

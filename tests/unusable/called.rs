@@ -1,4 +1,5 @@
-//! Calls of one tool beside others: no program but its own is read, and names, hints and protection stay those of all.
+//! Calls of one tool among others: no program but its own is read, and names, hints and protection still cover
+//! all tools.
 
 use std::fs;
 

@@ -57,7 +57,7 @@ fn more_tools_than_a_run_may_have_are_refused_with_the_limit() {
     for args in [&["list", "--tools", "a.json"][..], &["validate", "a.json"]] {
         page.run(&crib, args);
     }
-    // The limit is that of all sources together.
+    // The limit covers all sources together.
     manifest("a", MAX_TOOLS);
     manifest("b", 1);
     page.run(&crib, &["list", "--tools", "a.json", "--tools", "b.json"]);

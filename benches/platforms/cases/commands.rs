@@ -44,7 +44,7 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Copies the desk of the demonstration, of which only the files are used.
+/// Copies the desk of the demonstration; only its files are used.
 fn desk(folder: &Path) {
     for name in ["desk", "safe"] {
         for entry in fs::read_dir(toolbox().join("demo").join(name)).expect("the demonstration").flatten() {

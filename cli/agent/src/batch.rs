@@ -19,7 +19,7 @@ pub(crate) struct Batch {
     calls: Vec<Call>,
     /// Replies of calls that have ended, with what these may have changed, by identifier.
     ended: HashMap<String, (Reply, Option<String>)>,
-    /// Number of calls of which the result was returned.
+    /// Number of calls with a returned result.
     returned: usize,
     running: Calls,
     /// Previews of the calls.

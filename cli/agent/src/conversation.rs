@@ -1,5 +1,5 @@
-//! The messages of a conversation, with the places where they are stored: the file of `--save-messages`, which is replaced
-//! atomically, and the kept run, to which each message is added as it comes.
+//! Messages of a conversation and the places that store them: the file of `--save-messages`, which is replaced
+//! atomically, and the kept run, which gets each message as it comes.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -46,7 +46,7 @@ enum Briefing {
     None,
     /// It is the first message.
     Alone,
-    /// It is added to the first message, of which this is the own content.
+    /// It is added to the first message; this is that message's own content.
     Added(Value),
 }
 
@@ -92,7 +92,7 @@ impl Conversation {
         self
     }
 
-    /// Sets the kept run to which the messages are added. A keeper of a new file gets all messages.
+    /// Sets the keeper that adds the messages to the kept run. A keeper of a new file gets all messages.
     pub fn kept_by(mut self, keeper: Option<Keeper>) -> Self {
         if keeper.as_ref().is_some_and(Keeper::is_new) {
             self.written = 0;
@@ -200,7 +200,7 @@ impl Conversation {
         self.keeper.as_ref()
     }
 
-    /// Returns the number of messages without that of the host.
+    /// Returns the number of messages, excluding a system message that holds only the host's text.
     fn own_len(&self) -> usize {
         self.messages.len() - usize::from(matches!(self.briefing, Briefing::Alone))
     }

@@ -92,7 +92,7 @@ impl Delegate for Agents {
     }
 }
 
-/// Returns the maximum steps of a task, capped at those of the run.
+/// Returns the maximum steps of a task, capped at `most`, the run's maximum.
 fn steps(fields: &Map<String, Value>, most: u32) -> Result<u32, String> {
     let asked = match fields.get(MAX_STEPS) {
         None | Some(Value::Null) => Some(DEFAULT_STEPS),

@@ -7,7 +7,7 @@
 //! | `text` | a part of the model's text, where the answer is streamed |
 //! | `message` | the whole text of an answer; `final` where it calls nothing and so ends the run |
 //! | `tool_call` | a call, before it runs; the calls of one step come together, in their order; `custom` where it carries text |
-//! | `tool_preview` | what a call that may run is about to do, in the tool's own words or in those of its record; those of one step come in the order of its calls, so perhaps after the first parts of one |
+//! | `tool_preview` | what a call that may run is about to do, in the words of the tool or of its record; the previews of one step come in call order, so perhaps after the first parts of a call |
 //! | `tool_part` | a part that a call shows while it runs, with its `number` in the call and the `ms` since that began |
 //! | `tool_hooks` | hooks have changed or blocked a call: the `hooks` of its receipt with an `action`; also for the calls that tools make |
 //! | `event_hooks` | hooks have changed the text of an `event`, which is `model.post` or `run.end` |
@@ -302,7 +302,7 @@ pub enum Ending {
     Answer,
     /// The model still called tools at the last step.
     MaxSteps,
-    /// A budget besides that of the steps was used up.
+    /// A budget other than the step budget was used up.
     Budget(BudgetKind),
     /// The run was interrupted.
     Interrupted,

@@ -42,7 +42,7 @@ struct State {
     messages: usize,
     /// Index of the message with the title.
     titled: Option<usize>,
-    /// Calls of which the file has the result.
+    /// Calls with a result in the file.
     answered: HashSet<String>,
     /// Calls of the last step that were not received yet.
     expected: HashSet<String>,
@@ -150,7 +150,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes that calls are under way, none of which has begun.
+    /// Writes that calls are under way; none of them has begun.
     pub(crate) fn calls(&self, calls: &[Call]) -> anyhow::Result<()> {
         let mut state = self.lock();
         state.write(Line::Calls { ids: calls.iter().map(|call| call.id.clone()).collect(), singly: true })?;

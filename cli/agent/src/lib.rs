@@ -1,5 +1,5 @@
 //! The agent loop: requests a model turn, executes its calls and returns the results until the model answers. All calls,
-//! valid or not, go to the runtime, which decides about permissions.
+//! valid or not, go to the runtime, which decides about permissions. `examples/scripted.rs` embeds it.
 
 mod answer;
 pub mod api;
@@ -396,7 +396,7 @@ impl Agent {
         self.report.emit(&Event::End { reason: ending, answer, budget, stopped, run, totals, exit_code })
     }
 
-    /// Returns the state of the kept run: a chat that its user ends has that of its last exchange, or of its conversation.
+    /// Returns the state of the kept run. A chat that its user ends gets it from its last exchange or its conversation.
     fn kept_end(&self, ending: Ending) -> &'static str {
         match ending {
             Ending::Answer => self.last_end.unwrap_or_else(|| {

@@ -172,7 +172,7 @@ impl Message {
         self.tool_calls.iter().flatten().map(call).collect()
     }
 
-    /// Returns the identifier of the call of which the message is the result.
+    /// Returns the ID of the call this message answers.
     pub fn answered_call(&self) -> Option<&str> {
         self.tool_call_id.as_deref()
     }

@@ -13,7 +13,7 @@ pub(super) struct Previews {
     held: HashMap<String, CallEvent>,
     /// Calls that were decided about or have ended.
     decided: HashSet<String>,
-    /// Number of calls of which the turn has come.
+    /// Number of calls that have had their turn.
     shown: usize,
 }
 

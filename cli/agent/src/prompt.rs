@@ -62,8 +62,8 @@ pub struct PromptOptions {
 }
 
 impl PromptOptions {
-    /// Creates the conversation, or goes on with that of an earlier run. The prompt and system message of a script replace
-    /// missing ones in a new conversation.
+    /// Creates a conversation, or continues the conversation of an earlier run. In a new one, a script supplies a
+    /// missing prompt or system message.
     pub async fn conversation(
         &self,
         script: Option<&Script>,

@@ -200,7 +200,7 @@ impl Report {
         Ok(false)
     }
 
-    /// Returns `true` if text of the answer that arrives was shown. That of a subagent is not: no run goes on from it.
+    /// Returns `true` if text of the answer that arrives was shown. A subagent's text is not: no run goes on from it.
     pub(crate) fn has_text(&self) -> bool {
         self.below.is_none() && self.unfinished.has_text()
     }
@@ -368,7 +368,7 @@ impl Report {
 
 fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flags: &DenyFlags) {
     let outcome = result.receipt.outcome.as_str();
-    // The time in which the call waited, for a person or for other calls, is not that of the tool.
+    // The call's waiting time, for a person or for other calls, does not count as tool time.
     let took = format!(" {}", milliseconds((result.receipt.ms - result.receipt.waited_ms).max(0.0)));
     let name = if result.alone { String::new() } else { format!("{} ", one_line(result.name)) };
     let tone = if result.is_error { Tone::Bad } else { Tone::Good };

@@ -52,7 +52,7 @@ impl RequestError {
         Self::Permanent { kind: TIMEOUT.into(), reason, hint: None }
     }
 
-    /// Returns the error for an answer of which text was shown. One that stalled is not requested again: each attempt could
+    /// Returns the error for an answer that has shown text. One that stalled is not requested again: each attempt could
     /// take the whole limit and the tokens of the answer once more, and the text would be void. The conversation goes on from it.
     pub(crate) fn after_text(self) -> Self {
         match self {

@@ -46,7 +46,7 @@ pub struct Script {
     pub(crate) system: Option<String>,
     turns: Vec<Value>,
     next: usize,
-    /// The turns of the agents to which nothing was handed yet.
+    /// Turns of the agents that have no task yet.
     agents: Arc<Mutex<vec::IntoIter<Vec<Value>>>>,
 }
 
@@ -93,7 +93,7 @@ impl Script {
         Self { next: self.next + turns, ..self }
     }
 
-    /// The part of the next agent to which a task is handed.
+    /// Returns the script of the next agent that gets a task.
     pub(crate) fn next_agent(&self) -> Option<Self> {
         let turns = self.agents.lock().unwrap_or_else(PoisonError::into_inner).next()?;
         Some(Self { path: self.path.clone(), prompt: None, system: None, turns, next: 0, agents: self.agents.clone() })

@@ -248,7 +248,7 @@ fn timeout_hint(report: &Report) -> String {
     }
 }
 
-/// Creates a key by which a server recognizes retries of one request.
+/// Creates a key that lets a server recognize retries of one request.
 fn idempotency_key() -> String {
     format!("toolcrib-{:032x}", rand::random::<u128>())
 }

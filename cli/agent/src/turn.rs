@@ -117,7 +117,7 @@ impl Identifiers {
         Self { used: used.into_iter().map(str::to_owned).collect(), calls: 0 }
     }
 
-    /// Replaces missing, overlong and duplicate identifiers, and those of the form of nested calls, and cuts overlong names of tools.
+    /// Replaces IDs that are missing, overlong, duplicate or formed like nested calls, and cuts overlong tool names.
     pub(crate) fn settle(&mut self, calls: &mut [Call]) {
         for call in calls {
             self.calls += 1;

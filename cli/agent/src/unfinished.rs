@@ -59,7 +59,7 @@ impl UnfinishedAnswer {
     }
 }
 
-/// Returns `false` for white space alone, from which no conversation goes on.
+/// Returns `false` for white space alone: no conversation goes on from it.
 fn is_text(text: &str) -> bool {
     !text.trim().is_empty()
 }

@@ -131,7 +131,7 @@ impl CallEvents {
         wanted
     }
 
-    /// Returns a handle with which a question waits until events are shown.
+    /// Returns a handle that lets a question wait until events are shown.
     pub(crate) fn shown(&self) -> ShownEvents {
         ShownEvents(self.sender.clone())
     }

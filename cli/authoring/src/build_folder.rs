@@ -2,7 +2,7 @@
 //! process at a time builds in the folder and takes the result.
 //!
 //! Cargo identifies a package by its path below the root of its workspace: packages of one name in two projects are one to it.
-//! So the folder has the results of one project at a time, beside those of crates from registries and of the SDK.
+//! So the folder has the results of one project at a time, plus the results of registry crates and of the SDK.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -17,7 +17,7 @@ use toolcrib_base::render;
 
 use crate::sdk;
 
-/// Name of the folder below that of the cache, with a folder for this version.
+/// Folder name in the cache folder; the folder has a subfolder for this version.
 const FOLDER: &str = "build";
 /// File that is locked while a tool is built.
 const LOCK: &str = "toolcrib.lock";
@@ -25,7 +25,7 @@ const LOCK: &str = "toolcrib.lock";
 const PROJECT: &str = "project";
 /// Folder of cargo with an entry `NAME-HASH` for each package that is compiled.
 const FINGERPRINTS: &str = ".fingerprint";
-/// Size from which the folder is emptied before the next build.
+/// Maximum folder size in bytes; a larger folder is emptied before the next build.
 const MAX_BYTES: u64 = 4 << 30;
 
 /// The folder, locked until it is dropped.
@@ -36,7 +36,7 @@ pub struct BuildFolder {
 }
 
 impl BuildFolder {
-    /// Opens the folder below that of the cache; waits while another process builds. Folders of other versions are removed.
+    /// Opens the folder in the cache folder; waits while another process builds. Removes the folders of other versions.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl BuildFolder {
         Ok(Self { path, max_bytes: MAX_BYTES, _lock: lock })
     }
 
-    /// Removes the folders of all versions below that of the cache, except of those that a process builds in.
+    /// Removes the folders of all versions from the cache folder, except the ones that a process builds in.
     ///
     /// # Errors
     ///
@@ -70,8 +70,8 @@ impl BuildFolder {
         remove(cache, None)
     }
 
-    /// Makes the folder that of a project before it is built: packages of another project are compiled anew, because cargo could
-    /// take them for those of this one.
+    /// Prepares the folder for a project before its build: packages of another project are compiled anew, because cargo
+    /// could take them for this project's packages.
     ///
     /// # Errors
     ///
@@ -94,8 +94,8 @@ impl BuildFolder {
         fs::write(self.path.join(PROJECT), format!("{project}\n")).with_context(context)
     }
 
-    /// Notes packages of the project after a build, beside those of its earlier builds. Without a note, the next project compiles
-    /// everything anew.
+    /// Notes the project's packages after a build, in addition to the packages of its earlier builds. Without a note,
+    /// the next project compiles everything anew.
     pub(crate) fn leave(&self, packages: &BTreeSet<String>) {
         let note = self.note();
         let mut lines = note.lines();
@@ -138,7 +138,7 @@ impl BuildFolder {
     }
 }
 
-/// Removes the build folders below that of the cache but `kept`, and none that a process builds in.
+/// Removes the build folders in the cache folder, except `kept` and the ones that a process builds in.
 fn remove(cache: &Path, kept: Option<&Path>) -> io::Result<()> {
     for path in entries(&cache.join(FOLDER)).into_iter().filter(|path| kept != Some(path) && path.is_dir()) {
         let lock = File::options().create(true).append(true).open(path.join(LOCK))?;

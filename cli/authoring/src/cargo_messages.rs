@@ -1,6 +1,6 @@
 //! Messages of cargo, passed on to standard error but for one: the warning that all tools share one copy of the SDK, by a path
-//! override. Cargo has no other way to replace a dependency that is a folder: `[patch]` replaces those of registries and
-//! repositories.
+//! override. Cargo has no other way to replace a dependency that is a folder: `[patch]` replaces only dependencies from
+//! registries and repositories.
 
 use std::borrow::Cow;
 use std::env;
@@ -61,7 +61,7 @@ pub(crate) fn copy(mut messages: impl Read, out: impl Write) -> io::Result<()> {
 /// Part of the messages that the next byte belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// A line of which nothing is written yet.
+    /// A line with nothing written yet.
     LineStart,
     /// The rest of a line that is written.
     Written,

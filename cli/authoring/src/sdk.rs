@@ -12,7 +12,7 @@ const LOCK: &str = "Cargo.lock";
 const OUTPUT: &str = "target";
 /// Folder of the SDK in a package.
 pub const FOLDER: &str = "sdk";
-/// Folder of the crate that tools depend on, in that of the SDK.
+/// Folder of the crate that tools depend on, in the SDK folder.
 pub(crate) const CRATE: &str = "guest-sdk";
 
 /// Returns `true` if the program has no SDK.

@@ -24,7 +24,7 @@ const RUST: [&str; 1] = ["rs"];
 const PANIC: &str = "panicked at ";
 /// Beginning of a frame of Python.
 const FRAME: &str = "File \"";
-/// Words after the place in a script whose lines are not those of its file.
+/// Words after a place that counts script lines instead of file lines.
 const OF_SCRIPT: &str = " of the script";
 
 /// Returns the hint with the place of a failure; `message` is the error as the model sees it.

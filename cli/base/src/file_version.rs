@@ -7,7 +7,7 @@ use std::time::SystemTime;
 /// Version of a file or folder. Different versions mean that it may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileVersion {
-    /// Size of a file in bytes; that of a folder depends on its file system.
+    /// File size in bytes; 0 for a folder, as a folder's size depends on its file system.
     bytes: u64,
     modified: Option<SystemTime>,
     own: [u64; 4],

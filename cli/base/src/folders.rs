@@ -71,8 +71,8 @@ pub fn bundles_folder() -> Option<PathBuf> {
     Some(user_folders()?.data.join("bundles"))
 }
 
-/// Names the home directory in the options of a command line: a shell replaces a `~` at the start of an argument, and leaves that of
-/// `--tools=~/crib` as it is. Arguments after `--` stay.
+/// Names the home directory in command line options: a shell replaces a `~` at the start of an argument, and leaves the
+/// one in `--tools=~/crib` as it is. Arguments after `--` stay.
 pub fn with_home(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut is_option = true;
     let named = |argument: OsString| {

@@ -237,7 +237,7 @@ mod system {
     /// records of the calls are to be written before.
     const PATIENCE: Duration = Duration::from_secs(2);
 
-    /// Waits for an event, each kind of which has a type of its own. One that cannot be handled keeps its default effect.
+    /// Waits for an event; each kind of event has its own type. One that cannot be handled keeps its default effect.
     macro_rules! received {
         ($event:ident) => {
             async {

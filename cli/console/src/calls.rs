@@ -8,9 +8,10 @@ use toolcrib_base::parse::rounded_size;
 use toolcrib_settings::audit_facts::arguments;
 
 use super::history::Filter;
-use super::layout::{self, MAX_CELL, ROWS, Tab, choice, pager, table, word};
+use super::layout::{self, MAX_CELL, ROWS, choice, pager, table, word};
 use super::record::{OwnUse, Record, address, denials};
-use super::view::{Page, ViewError, Views, Visit};
+use super::view::Views;
+use super::visit::{Page, Tab, ViewError, Visit};
 
 const HEADINGS: [&str; 8] = ["Time (UTC)", "Tool", "Outcome", "Duration", "Memory", "Granted", "Denied", "Arguments"];
 

@@ -13,8 +13,9 @@ use toolcrib_base::render::{counted, one_line, shortened};
 use super::drawing::{Bar, Chart, share, swatch};
 use super::figures::{Cell, Figures, OTHERS, Span, ToolFigures};
 use super::history::Filter;
-use super::layout::{self, ROWS, Tab, choice, field, table};
-use super::view::{Page, ViewError, Views, Visit};
+use super::layout::{self, ROWS, choice, field, table};
+use super::view::Views;
+use super::visit::{Page, Tab, ViewError, Visit};
 
 /// Tools with a color of their own; all others share one.
 const MAX_SERIES: usize = 6;
@@ -24,7 +25,7 @@ const TOTALS: [&str; 8] =
     ["Tool", "Calls", "Failures", "Median", "99th percentile", "Maximum", "Whole time", "Peak memory"];
 const DENIED: [&str; 4] = ["Capability", "Denials", "Share", "Allowed by"];
 
-/// Measure by which the table of tools is sorted.
+/// Measure that sorts the table of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Measure {
     Percentile,

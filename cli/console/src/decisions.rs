@@ -8,10 +8,11 @@ use toolcrib_base::render::Advice;
 use toolcrib_base::short_id;
 use toolcrib_settings::permission::{PendingCall, PendingCalls};
 
-use super::layout::{self, ROWS, Tab, facts, table, word};
+use super::layout::{self, ROWS, facts, hidden, table, word};
 use super::query::{Query, parameter};
 use super::trust;
-use super::view::{Page, ViewError, Views, Visit};
+use super::view::Views;
+use super::visit::{Page, Tab, ViewError, Visit};
 
 const HEADINGS: [&str; 5] = ["Tool", "Rule", "Granted then", "Approved (UTC)", "Take back"];
 /// Maximum characters of the arguments of a call: all that the file has.
@@ -132,14 +133,6 @@ fn row(visit: &Visit, one: &StoredApproval) -> [Markup; 5] {
             } @else { span.quiet { "–" } }
         },
     ]
-}
-
-/// Fields of a form that nobody sees, with the token of the session.
-pub(super) fn hidden(visit: &Visit, fields: &[(&str, &str)]) -> Markup {
-    html! {
-        input type="hidden" name="token" value=(visit.session.form_token);
-        @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
-    }
 }
 
 /// Stores the answer of a form, and returns the parameters of the page that confirms it.

@@ -130,7 +130,7 @@ fn line(pieces: &[(&str, f64, f64)]) -> Markup {
     }
 }
 
-/// Draws a time that begins at a place from 0 to 1, of which the first part was a wait, in the tone of its outcome.
+/// Draws a period in the tone of its outcome. It begins at a place from 0 to 1, and its first part was a wait.
 pub(super) fn period(tone: &str, at: f64, waited: f64, length: f64) -> Markup {
     let (at, waited, length) = (at * LINE, waited * LINE, (length * LINE).max(4.0));
     let at = at.min(LINE - length);

@@ -2,47 +2,36 @@
 //! read as fast as the browser takes it, and a connection breaks where the log cannot be read to its end.
 
 use std::io;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use bytes::Bytes;
 use futures::{Stream, stream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use toolcrib::audit::LogRecords;
 use toolcrib_agent::runs::RunStore;
 use toolcrib_base::render::Advice;
 
 use super::history::Filter;
 use super::response::{self, Answer};
-use super::view::{ViewError, Views, Visit};
+use super::view::Views;
+use super::visit::{ViewError, Visit};
 
-/// Maximum exports at once: a browser that takes its time keeps no view waiting.
-const MAX_EXPORTS: usize = 2;
 /// Maximum time of an export.
 const MAX_TIME: Duration = Duration::from_mins(10);
 /// Bytes of a part, apart from its last record, and parts that wait for the browser.
 const PART: usize = 64 << 10;
 const MAX_PARTS: usize = 4;
 
-/// Room for exports.
-pub(super) struct Exports(Arc<Semaphore>);
-
 /// Part of a file; `None` is its end. A file without this end is broken off.
 type Part = io::Result<Option<Bytes>>;
-
-impl Exports {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_EXPORTS)))
-    }
-}
 
 /// Exports the calls that a filter selects, one record a line, oldest first.
 pub(super) fn calls(views: &Views, visit: &Visit) -> Result<Answer, ViewError> {
     let filter = Filter::read(&visit.query).map_err(|problem| anyhow!(problem))?;
     let busy =
         |_| Advice::new("other exports are not done yet", "wait for their end, or use `toolcrib audit show --json`");
-    let room = views.exports.0.clone().try_acquire_owned().map_err(busy)?;
+    let room = views.exports.clone().try_acquire_owned().map_err(busy)?;
     let records = filter.open(&views.audit)?;
     let (sender, parts) = mpsc::channel(MAX_PARTS);
     tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! Figures of logged calls by tool and by time, in bounded memory: those of a log of any length fit in a few megabytes.
+//! Figures of logged calls by tool and by time, in bounded memory: a few megabytes for a log of any length.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ pub(super) struct Denials {
 pub(super) struct Figures {
     span: Span,
     now: i64,
-    /// Buckets, once they are known: those of all time begin with the first record.
+    /// Buckets, once they are known: the buckets of all time begin with the first record.
     pub(super) axis: Option<Axis>,
     pub(super) tools: BTreeMap<String, ToolFigures>,
     pub(super) denied: BTreeMap<String, Denials>,
@@ -93,7 +93,7 @@ impl Span {
         }
     }
 
-    /// Returns the buckets until `now`. Those of all time begin with the `first` record.
+    /// Returns the buckets until `now`. The buckets of all time begin with the `first` record.
     pub(super) fn axis(self, now: i64, first: i64) -> Axis {
         let until = |width: i64, count: i64| {
             let end = now.div_euclid(width) + 1;
@@ -186,7 +186,7 @@ impl Cell {
     }
 }
 
-/// Returns a name of a bounded length, and that of all others once there are too many.
+/// Returns the name in bounded length, or the common name for all others once there are too many.
 fn bounded<T>(name: &str, known: &BTreeMap<String, T>, max: usize) -> String {
     let name = shortened(name, MAX_NAME).into_owned();
     if known.contains_key(&name) || known.len() < max { name } else { OTHERS.to_owned() }

@@ -10,7 +10,8 @@ use toolcrib_settings::audit_facts::{CallSelection, day};
 
 use super::layout::{choice, field};
 use super::query::Query;
-use super::view::{ViewError, Views, Visit};
+use super::view::Views;
+use super::visit::{ViewError, Visit};
 
 /// Records between two looks at the time.
 pub(super) const INTERVAL: usize = 1_000;
@@ -22,7 +23,7 @@ const PARAMETERS: [&str; 4] = ["tool", "outcome", "q", "day"];
 pub(super) struct Reading {
     /// `true` if the log has any record of the day.
     pub(super) has_any: bool,
-    /// Lines between records that are no records; unknown for a day, of which others are left out.
+    /// Lines between records that are no records; unknown for one day, as other days' lines are left out.
     pub(super) unreadable: u64,
 }
 

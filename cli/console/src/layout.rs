@@ -6,7 +6,7 @@ use toolcrib::Outcome;
 use toolcrib_base::render::{counted, legible, one_line};
 
 use super::query::{Query, parameter};
-use super::view::{Page, PageState, Visit};
+use super::visit::{Page, PageState, Tab, Visit};
 
 /// Rows of a list on one page.
 pub(super) const ROWS: usize = 50;
@@ -16,18 +16,6 @@ pub(super) const MAX_CELL: usize = 160;
 const MAX_PARAMETER: usize = 512;
 /// Maximum characters of a text of several lines.
 pub(super) const MAX_BLOCK: usize = 4_000;
-
-/// Part of the console.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tab {
-    Runs,
-    Calls,
-    Charts,
-    Tools,
-    Decisions,
-    /// No part, for errors.
-    None,
-}
 
 /// Frames a page of a session, with the number of calls that wait, and what its script needs to keep it current.
 pub(super) fn frame(visit: &Visit, state: &PageState, page: &Page) -> Markup {
@@ -235,6 +223,14 @@ pub(super) fn pager(query: &Query, page: usize, has_more: bool) -> Markup {
                 @if has_more && after.is_none() { span.quiet { "Narrow the list to see more." } }
             }
         }
+    }
+}
+
+/// Fields of a form that nobody sees, with the token of the session.
+pub(super) fn hidden(visit: &Visit, fields: &[(&str, &str)]) -> Markup {
+    html! {
+        input type="hidden" name="token" value=(visit.session.form_token);
+        @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
     }
 }
 

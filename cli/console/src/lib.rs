@@ -9,7 +9,8 @@
 //! | `response` | answers with the headers that confine a page |
 //! | `events`, `revision` | what keeps an open page current, with `live.js` in it |
 //! | `query` | parameters of an address and of a form |
-//! | `view` | which page an address names, and its errors |
+//! | `routes` | which page an address names |
+//! | `view` | the request, the content and the error of a page |
 //! | `parts`, `picture` | parts of a result, and which pictures are images |
 //! | `layout` | the frame of a page, tables, texts that are cut |
 //! | `history` | reading the audit log by the filter of an address |
@@ -28,9 +29,12 @@ mod durations;
 mod events;
 mod export;
 mod figures;
+mod file_stamp;
 mod form;
 mod history;
 mod layout;
+mod loaded;
+mod loaded_tools;
 mod logged;
 mod parts;
 mod picture;
@@ -38,6 +42,7 @@ mod query;
 mod record;
 mod response;
 mod revision;
+mod routes;
 mod run;
 mod runs;
 mod schema;
@@ -50,6 +55,7 @@ mod trial;
 mod trust;
 mod verification;
 mod view;
+mod visit;
 
 pub use server::Console;
 pub use view::Views;

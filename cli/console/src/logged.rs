@@ -1,4 +1,4 @@
-//! Records of the audit log about the calls of a run: those of its model, and those that its tools made.
+//! Audit log records about a run's calls: the calls of its model, and the calls that its tools made.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,11 +8,12 @@ use toolcrib_agent::runs::KeptRun;
 use toolcrib_agent::turn::Call;
 
 use super::record::Record;
-use super::view::{ViewError, Views, Visit};
+use super::view::Views;
+use super::visit::{ViewError, Visit};
 
 /// Maximum listed calls that one call made, itself or through others. Further ones are counted.
 const MAX_NESTED: usize = 100;
-/// Maximum records of such calls that are kept to find those of the run.
+/// Maximum records of such calls that are kept to find the ones in the run.
 const MAX_MADE: usize = 2_000;
 /// Member of the record of a call that a tool made.
 const PARENT: &str = "\"parent\":";
@@ -51,8 +52,7 @@ impl Logged {
                 visit.check_time()?;
             }
             let entry = entry?;
-            // Servers of models use the same identifiers of calls in many runs, so that of the run decides. Only these records are
-            // read whole.
+            // Model servers reuse call IDs in many runs, so the run ID decides. Only these records are read whole.
             if entry.run != run.header.id || !(names.contains(entry.tool.as_str()) || entry.text.contains(PARENT)) {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Pictures of a result: only of known types, whose bytes begin as their type says, within limits. A page shows them as images,
-//! in which nothing runs and from which nothing is loaded, also in a drawing with scripts.
+//! Pictures of a result: only of known types, with bytes that begin as their type says, within limits. A page shows
+//! them as images: nothing in them runs or loads anything, not even in a drawing with scripts.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

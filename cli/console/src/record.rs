@@ -9,8 +9,9 @@ use toolcrib_base::render::counted;
 use toolcrib_settings::audit_facts::arguments;
 use toolcrib_sources::tool_facts;
 
-use super::layout::{self, MAX_BLOCK, Tab, facts, word};
-use super::view::{Page, ViewError, Views, Visit};
+use super::layout::{self, MAX_BLOCK, facts, word};
+use super::view::Views;
+use super::visit::{Page, Tab, ViewError, Visit};
 
 /// Maximum denials and grants that are listed.
 pub(super) const MAX_LISTED: usize = 100;

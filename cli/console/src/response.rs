@@ -1,5 +1,5 @@
-//! Answers of the console. Every one has the headers that confine a page: no script but that of the console, no frames, nothing
-//! from elsewhere, nothing stored.
+//! Answers of the console. Every one has the headers that confine a page: no script but the console's own, no frames,
+//! nothing from elsewhere, nothing stored.
 
 use std::io;
 

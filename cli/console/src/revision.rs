@@ -1,16 +1,16 @@
 //! Revisions of what pages show: a text for each subject that differs once its files do. Only names, versions of files
 //! are read, and the head of the audit log.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::Path;
 
 use toolcrib_agent::runs::RunStore;
-use toolcrib_base::file_version::FileVersion;
 use toolcrib_settings::permission::PendingCalls;
-use toolcrib_settings::trust::TrustOptions;
+use toolcrib_settings::trust::TrustRecords;
 
+use super::file_stamp::stamp;
 use super::view::Views;
 
 /// Runs, last changed first, that are asked whether a process still writes them: a kill changes no file.
@@ -38,7 +38,7 @@ pub(super) enum Subject {
 pub(super) struct Waiting(Vec<String>);
 
 impl Subject {
-    /// Returns the subject of the page at an address below that of a session.
+    /// Returns the subject of the page at an address below the session address.
     pub(super) fn of(page: &str) -> Self {
         match page.split('/').collect::<Vec<_>>()[..] {
             [""] | ["runs"] => Self::Runs,
@@ -78,7 +78,7 @@ impl Views {
             Subject::Decisions => {
                 self.stamp_pending(&mut hash);
                 self.kept.file().inspect(|approvals| stamp(approvals.path(), &mut hash));
-                TrustOptions::records().inspect(|trusted| stamp(trusted.path(), &mut hash));
+                TrustRecords::of_user().inspect(|trusted| stamp(trusted.path(), &mut hash));
                 waiting.hash(&mut hash);
             }
             Subject::Still => {}
@@ -102,11 +102,6 @@ impl Views {
     fn stamp_pending(&self, hash: &mut DefaultHasher) {
         self.kept.pending().inspect(|calls| stamp(calls.path(), hash));
     }
-}
-
-/// Adds the version of a file, if there is one.
-pub(super) fn stamp(path: &Path, hash: &mut DefaultHasher) {
-    fs::metadata(path).ok().map(|about| FileVersion::of(&about)).hash(hash);
 }
 
 /// Adds the head of the log, which names its last record. Where another process locks it against reading, its time has to do.

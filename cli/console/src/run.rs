@@ -8,13 +8,14 @@ use toolcrib_agent::runs::{KeptRun, RunStore};
 use toolcrib_agent::turn::Call;
 use toolcrib_base::render::counted;
 
-use super::layout::{self, MAX_BLOCK, Tab, facts, word};
+use super::layout::{self, MAX_BLOCK, facts, word};
 use super::logged::{Logged, Nested};
 use super::parts::{PartView, Room};
 use super::query::parameter;
 use super::record::{Record, address, decision, denials, grants, usage};
 use super::timeline::Timeline;
-use super::view::{Page, ViewError, Views, Visit};
+use super::view::Views;
+use super::visit::{Page, Tab, ViewError, Visit};
 
 /// Maximum messages on one page.
 const MAX_MESSAGES: usize = 100;

@@ -5,8 +5,9 @@ use toolcrib_agent::runs::{RunSelection, RunSummary, StoredRun};
 use toolcrib_base::parse::rounded_size;
 use toolcrib_base::render;
 
-use super::layout::{self, MAX_CELL, ROWS, Tab, choice, field, pager, table, word};
-use super::view::{Page, ViewError, Views, Visit};
+use super::layout::{self, MAX_CELL, ROWS, choice, field, pager, table, word};
+use super::view::Views;
+use super::visit::{Page, Tab, ViewError, Visit};
 
 const HEADINGS: [&str; 7] = ["Prompt", "State", "Steps", "Calls", "Model", "Started (UTC)", "Size"];
 /// States that a run can have.

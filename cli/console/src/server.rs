@@ -30,7 +30,8 @@ use super::response::{self, Answer, Refusal};
 use super::revision::Subject;
 use super::session::{Rights, Sessions};
 use super::trial;
-use super::view::{Views, Visit};
+use super::view::Views;
+use super::visit::Visit;
 
 /// Names of this machine in the address of a page.
 const HOSTS: [&str; 2] = ["127.0.0.1", "localhost"];
@@ -40,7 +41,7 @@ const MAX_CONNECTIONS: usize = 64;
 const MAX_VIEWS: usize = 4;
 /// Maximum size of the head of a request in bytes.
 const MAX_HEAD: usize = 16 << 10;
-/// Maximum size of a form in bytes, of other pages than those of a call that is tried.
+/// Maximum form size in bytes, except on the pages of a call that is tried.
 const MAX_FORM: usize = 16 << 10;
 /// Time for the head of a request, for its body, and for a browser to take a part of an answer.
 const ARRIVAL: Duration = Duration::from_secs(10);

@@ -7,10 +7,11 @@ use toolcrib_base::render::{self, one_line, shell_path};
 use toolcrib_packages::builtin;
 use toolcrib_sources::tool_facts::{basis, disabled, granted, is_informative, limits, requested, shown, source};
 
-use super::layout::{self, MAX_BLOCK, Tab, facts, table, word};
+use super::layout::{self, MAX_BLOCK, facts, table, word};
 use super::record::grants;
 use super::schema;
-use super::view::{Page, ViewError, Views, Visit};
+use super::view::Views;
+use super::visit::{Page, Tab, ViewError, Visit};
 
 const FACTS: [&str; 4] = ["Part", "Field", "From", "Value"];
 const ARGUMENTS: [&str; 4] = ["Argument", "Type", "Rules", "Description"];

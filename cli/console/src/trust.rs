@@ -1,5 +1,5 @@
 //! Trust in the sources and files of this console: what is not trusted, or has changed since it was, with everything that
-//! `toolcrib trust` shows, and a button that trusts exactly what was shown. The records are those of the command.
+//! `toolcrib trust` shows, and a button that trusts exactly what was shown. The command uses the same records.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use maud::{Markup, html};
 use toolcrib::source::digest;
 use toolcrib_base::render::{self, Advice, counted};
 use toolcrib_packages::builtin;
-use toolcrib_settings::trust::TrustOptions;
+use toolcrib_settings::subjects;
 use toolcrib_settings::trust::{State, Subject, TrustRecord, TrustRecords, Trusted, review};
 use toolcrib_settings::{config, instructions};
 use toolcrib_sources::options::Sources;
 
-use super::decisions::hidden;
-use super::layout::{self, ROWS, table, word};
+use super::layout::{self, ROWS, hidden, table, word};
 use super::query::{Query, parameter};
-use super::view::{ViewError, Views, Visit};
+use super::view::Views;
+use super::visit::{ViewError, Visit};
 
 const HEADINGS: [&str; 5] = ["Path", "State", "Requests", "Trusted (UTC)", "End"];
 /// Maximum paths that are reviewed.
@@ -31,7 +31,7 @@ pub(crate) struct Candidate {
 
 /// Shows what waits for trust, and what is trusted.
 pub(super) fn section(views: &Views, visit: &Visit) -> Result<Markup, ViewError> {
-    let Some(records) = TrustOptions::records() else { return Ok(html! {}) };
+    let Some(records) = TrustRecords::of_user() else { return Ok(html! {}) };
     let trusted = views.tools.sources().trust.trusted()?;
     let recorded = records.read()?;
     let mut reviews = Vec::new();
@@ -67,7 +67,7 @@ fn candidates(sources: &Sources) -> Vec<Candidate> {
     let is_agreed = |path: &Path| builtin::holds(path) || sources.signers(path).is_some();
     let paths = sources.paths().unwrap_or_default().into_iter().filter(|path| !is_agreed(path));
     let paths = paths.chain(files).take(MAX_PATHS);
-    paths.map(|path| Candidate { subject: Subject::read(&path), path }).collect()
+    paths.map(|path| Candidate { subject: subjects::read(&path), path }).collect()
 }
 
 /// Shows a path that is not trusted as it is now; `None` for one that is, or that requests nothing.
@@ -113,7 +113,7 @@ fn review(visit: &Visit, trusted: &Trusted, candidate: &Candidate) -> Option<Mar
 fn row(visit: &Visit, record: &TrustRecord) -> [Markup; 5] {
     let path = render::from_here(&record.path).display().to_string();
     let requests: usize = record.items.iter().map(|item| item.requests.len()).sum();
-    let state = match Subject::read(&record.path) {
+    let state = match subjects::read(&record.path) {
         Ok(subject) if subject.digest == record.digest => "trusted",
         Ok(_) => "changed",
         Err(_) => "unreadable",
@@ -143,7 +143,7 @@ fn key(path: &Path) -> String {
 /// Trusts what was shown, or ends a trust; returns the parameters of the page that confirms it.
 pub(super) fn act(views: &Views, form: &Query) -> Result<String, ViewError> {
     let none = || Advice::new("no file for trusted paths: no home folder was found", "set HOME to your home folder");
-    let records = TrustOptions::records().ok_or_else(none)?;
+    let records = TrustRecords::of_user().ok_or_else(none)?;
     let wanted = form.get("path").unwrap_or_default();
     let done = match form.get("do") {
         Some("trust") => trust(views, &records, wanted, form.get("digest").unwrap_or_default())?,

@@ -10,9 +10,10 @@ use toolcrib_base::parse::rounded_size;
 use toolcrib_base::render::{self, counted};
 use toolcrib_settings::audit_facts::describe;
 
-use super::layout::{self, Tab, table, word};
+use super::layout::{self, table, word};
 use super::record::{Record, address};
-use super::view::{Page, ViewError, Views, Visit};
+use super::view::Views;
+use super::visit::{Page, Tab, ViewError, Visit};
 
 /// Maximum size of a log that is verified for a page: the check of a sound log is one step.
 const MAX_BYTES: u64 = 512 << 20;

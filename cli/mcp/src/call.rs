@@ -1,4 +1,4 @@
-//! Performs a call of a client: progress is passed on, a cancellation stops the guest, and the result is that of the runtime.
+//! Performs a client's call: progress is passed on, a cancellation stops the guest, and the runtime gives the result.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -74,7 +74,7 @@ pub struct Handler {
     pub(super) running: TaskTracker,
     /// Number of calls that were stopped after their client had left.
     pub(super) unfinished: Arc<AtomicUsize>,
-    /// Threads of the calls; `None` if each runs on those of its connection.
+    /// Threads of the calls; `None` if each call runs on the threads of its connection.
     pub(super) threads: Option<Arc<CallThreads>>,
     /// `true` once the client of this conversation is notified of changes.
     is_notified: Arc<AtomicBool>,

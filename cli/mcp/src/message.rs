@@ -60,7 +60,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Box<Ref
 pub(super) fn refusal(message: &[u8]) -> String {
     let (error, id) = match parse(message) {
         Err(refusal) => (refusal.error, refusal.id),
-        // It is JSON only if it is a notification, of which the protocol allows none like this.
+        // It is JSON only if it is a notification, and the protocol allows no such notification.
         Ok(_) if serde_json::from_slice::<IgnoredAny>(message).is_ok() => {
             (ErrorData::invalid_request("invalid request", None), None)
         }

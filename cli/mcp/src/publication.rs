@@ -87,7 +87,7 @@ impl Published {
         &self.runtime
     }
 
-    /// Returns the conversation of a client. The number of identities is that of the tokens.
+    /// Returns the conversation of a client. There are as many identities as tokens.
     pub(super) fn session(&self, client: &Arc<str>) -> Session {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.entry(client.clone()).or_insert_with(|| self.runtime.full_session()).clone()

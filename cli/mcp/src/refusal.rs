@@ -76,7 +76,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the header by which programs know what to do.
+    /// Returns the header that tells programs what to do.
     pub(super) fn header(self) -> Option<(HeaderName, HeaderValue)> {
         let (name, value) = match self {
             Self::NoToken => (header::WWW_AUTHENTICATE, "Bearer"),

@@ -47,7 +47,7 @@ struct Sealed {
     questions: Questions,
     /// Random identifier of the state.
     id: String,
-    /// Time from which no server accepts the state, by the clock of the server that sealed it.
+    /// Expiry of the state for all servers, by the clock of the server that sealed it.
     expires: Timestamp,
 }
 

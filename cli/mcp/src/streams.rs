@@ -79,7 +79,7 @@ mod awaited {
         std::future::pending().await
     }
 
-    /// Socket of a byte stream, such as those by which Node.js starts a program.
+    /// Byte stream socket, such as the sockets that Node.js starts a program with.
     struct Socket(AsyncFd<OwnedFd>);
 
     impl Socket {

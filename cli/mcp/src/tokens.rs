@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = 1 << 20;
 const MAX_TOKENS: usize = 1000;
 /// Maximum length of a name.
 const MAX_NAME_LEN: usize = 64;
-/// Prefix of tokens, by which scanners for secrets find them.
+/// Token prefix, which lets secret scanners find tokens.
 const PREFIX: &str = "crib_";
 
 /// Stored token.

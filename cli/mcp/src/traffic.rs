@@ -1,5 +1,5 @@
-//! Messages between a client and the service: those that wait to be sent, and the identifiers of requests. Two requests with one
-//! identifier would run both, and the first answer would be taken for that of either.
+//! Messages between a client and the service: messages that wait to be sent, and request IDs. Two requests with one ID
+//! would both run, and the first answer would be taken as the answer to either.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -14,7 +14,7 @@ use super::message::RefusedMessage;
 /// Maximum number of messages that wait to be sent. Beyond it, nothing is read, so that a client that reads no answers fills no
 /// memory.
 pub(super) const MAX_UNSENT: usize = 1024;
-/// Maximum number of cancelled requests of which the identifiers stay in use: most of them have ended long before.
+/// Maximum number of cancelled requests with IDs that stay in use: most of the requests have ended long before.
 const MAX_CANCELLED: usize = 1024;
 
 /// Shared state of the messages of one client.
@@ -39,7 +39,7 @@ impl Traffic {
     ///
     /// # Errors
     ///
-    /// Its identifier is that of a running request.
+    /// A running request has the same ID.
     pub(super) fn receive(&self, message: &ClientJsonRpcMessage) -> Result<(), Box<RefusedMessage>> {
         match message {
             JsonRpcMessage::Request(request) => {

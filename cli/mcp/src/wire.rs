@@ -272,7 +272,7 @@ mod tests {
     #[tokio::test]
     async fn the_end_of_the_input_waits_until_all_requests_are_answered_and_nothing_more_is_read() {
         let ping = |id: u64| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");
-        // The input goes on after its end, as that of a terminal does.
+        // The input goes on after its end, as a terminal's input does.
         let (first, second) = (ping(1), ping(2));
         let all = [first.as_bytes(), b"", second.as_bytes()];
         let input = pieces(&all);
@@ -311,7 +311,7 @@ mod tests {
         assert!(wire.receive().await.is_none(), "the request has no answer");
     }
 
-    /// Input of these pieces, of which an empty one is an end.
+    /// Returns an input of these pieces; an empty piece is an end.
     fn pieces<'a>(pieces: &'a [&'a [u8]]) -> impl AsyncRead + Unpin + 'a {
         struct Pieces<'a>(&'a [&'a [u8]]);
         impl AsyncRead for Pieces<'_> {

@@ -64,12 +64,12 @@ pub fn copy(cache: Option<Cache>) -> anyhow::Result<&'static Path> {
     compared(cache, &whole())
 }
 
-/// Returns the copy of the bundle in the cache for one call: all of it is compared but the programs, and that of the called tool
-/// when it is read. After a failure of the call, [`mend`] replaces a damaged copy.
+/// Returns the cached bundle copy for one call: all of it is compared except the programs, and the called tool's
+/// program when it is read. After a failure of the call, [`mend`] replaces a damaged copy.
 ///
 /// # Errors
 ///
-/// Those of [`copy`].
+/// The errors of [`copy`].
 pub fn copy_for_call(cache: Option<Cache>) -> anyhow::Result<&'static Path> {
     compared(cache, &without_programs(BUNDLE))
 }
@@ -152,7 +152,7 @@ fn store(cache: &Cache, ranges: &[Range<usize>]) -> anyhow::Result<HeldFile> {
         let mut copy = cache.new_bundle()?;
         copy.file_mut().write_all(BUNDLE)?;
         let stored = copy.store(DIGEST)?;
-        // It may be that of another process.
+        // Another process may have stored it.
         ensure!(is_equal(stored.file(), ranges)?, "`{}` changed while it was written", stored.path().display());
         Ok(stored)
     };

@@ -1,4 +1,4 @@
-//! Bundles of tools: the built-in one, those of registries, their signatures, and their installation.
+//! Bundles of tools: the built-in bundle, bundles from registries, their signatures, and their installation.
 
 pub mod builtin;
 pub mod cache;

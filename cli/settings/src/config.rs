@@ -9,10 +9,12 @@ mod defaults;
 mod edit;
 mod key;
 mod layer;
+mod layer_kind;
 mod layers;
 mod mistake;
 mod path;
 mod place;
+mod profile;
 mod schema;
 mod table;
 mod values;
@@ -32,9 +34,11 @@ use crate::trust::{Subject, Trusted};
 pub use defaults::{is_lasting, is_of_project, origin_of, project_of, repair_of, untrusted_file_with, with_defaults};
 pub use edit::{Change, path_of};
 pub use key::{Key, Merge, find};
-pub use layer::{HOST_LAYERS, Layer, LayerKind, Setting, SettingsText, shown};
-pub use layers::{DEFAULT_FILE, Layers, default_file, profile, system_file, use_profile, user_file};
+pub use layer::{HOST_LAYERS, Layer, Setting, SettingsText, shown};
+pub use layer_kind::LayerKind;
+pub use layers::{DEFAULT_FILE, Layers, default_file, system_file, user_file};
 pub(crate) use mistake::repair;
+pub use profile::{profile, use_profile};
 pub use schema::schema;
 pub use table::{Field, Place, Table, json_of_table};
 pub use values::check_values;
@@ -85,7 +89,7 @@ pub struct Mask {
 /// Denial of a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredDenial {
-    /// Name of the key in `[deny]`, that of its option after `--deny-`.
+    /// Key name in `[deny]`, the same as the option name after `--deny-`.
     pub name: &'static str,
     /// Values, with paths resolved; `true` for a key without names.
     pub values: Vec<String>,

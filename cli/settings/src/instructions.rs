@@ -54,7 +54,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
 }
 
 fn of_text(path: &Path, text: &str) -> Subject {
-    // The digest of another kind of file is never that of instructions.
+    // No other kind of file has the digest of instructions.
     let digest = digest([b"instructions\0", text.as_bytes()].concat().as_slice());
     let requests = vec![format!("instructions:{FILE_NAME} ({})", counted(text.lines().count(), "line"))];
     let item = Item {

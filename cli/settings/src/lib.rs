@@ -6,5 +6,7 @@ pub mod instructions;
 pub mod permission;
 pub mod secrets;
 pub mod selection;
+pub mod subjects;
 pub mod trust;
+pub mod trust_options;
 pub mod unrequested;

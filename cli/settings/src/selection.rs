@@ -139,7 +139,7 @@ pub fn split(text: &str) -> (&str, &str) {
     text.split_at(end.map_or(0, |end| end + 1))
 }
 
-/// Finds the separator after a source. It is not that of a drive (`C:\tools`).
+/// Finds the separator after a source, past the separator of a drive (`C:\tools`).
 fn end_of_source(source: &str) -> Option<usize> {
     let drive = source.char_indices().nth(1).filter(|(_, second)| *second == SEPARATOR).map_or(0, |(at, _)| at + 1);
     let is_drive = drive > 0 && source[drive..].starts_with(['\\', '/']);

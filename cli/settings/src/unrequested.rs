@@ -1,6 +1,6 @@
 //! Capabilities that a tool uses and does not request: every use of one is refused, whatever is granted. Only the author can
 //! mend that, in the descriptor of a component or in the front matter of a script. Imports show the uses of a program before any
-//! call; an attempt shows that of a script.
+//! call; an attempt shows the use by a script.
 
 use toolcrib::Tool;
 use toolcrib::tool::{Body, Capabilities, FileRequest, NetworkRequest};

@@ -28,7 +28,7 @@ pub(crate) struct CompilerProcesses {
     cores: usize,
     free: Mutex<usize>,
     freed: Condvar,
-    /// Names by which this program can be started, best first.
+    /// Names that can start this program, best first.
     programs: Vec<PathBuf>,
     /// Position of the first name that may work.
     first: AtomicUsize,
@@ -252,7 +252,7 @@ mod system;
 mod tests {
     use super::*;
 
-    /// Names of programs, of which the first is another program and the second does not exist.
+    /// Creates compiler processes with three program names: another program, a missing one, and `last`.
     fn processes(last: &str) -> CompilerProcesses {
         let programs = ["/bin/false", "/no/such/program", last].map(PathBuf::from).to_vec();
         CompilerProcesses::of(programs, Duration::from_secs(20), 1 << 30)

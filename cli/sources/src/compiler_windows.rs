@@ -1,4 +1,4 @@
-//! Bounds of a compiler process on Windows, and the exit codes by which it tells which of them it exceeded.
+//! Bounds of a compiler process on Windows, and the exit codes that show which bound it exceeded.
 
 use std::io;
 use std::os::windows::process::CommandExt;

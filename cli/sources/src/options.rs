@@ -35,7 +35,7 @@ use toolcrib_packages::registries::{HeldBundles, SourceRegistries, localize};
 use toolcrib_settings::config::{Config, Mask, project_of, system_file, user_file};
 use toolcrib_settings::permission::{DenyFlags, PendingCalls, TerminalApprover};
 use toolcrib_settings::secrets::{PASSPHRASE, SECRETS, Vault};
-use toolcrib_settings::trust::TrustOptions;
+use toolcrib_settings::trust_options::TrustOptions;
 
 pub use ask_mode::AskOptions;
 pub use audit_log::AuditLog;
@@ -148,8 +148,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Pulls the bundles that the sources refer to, and loads their files, and that of the built-in tools, in place of the
-    /// references. Every command calls this before it uses the sources.
+    /// Pulls the bundles that the sources refer to, and replaces the references with the bundle files, also for the
+    /// built-in tools. Every command calls this before it uses the sources.
     pub async fn fetch(&mut self) -> anyhow::Result<()> {
         self.hold_builtin()?;
         self.held.extend(localize(&mut self.tools, &self.registries, self.compiling.cache()).await?);
@@ -286,7 +286,7 @@ impl Sources {
         Self { client: Some(Box::new(client)), ..self.clone() }
     }
 
-    /// Returns the permission flags: those for all, and those of one client.
+    /// Returns the permission flags for all clients, and the flags of one client.
     fn permissions(&self) -> impl Iterator<Item = &Permissions> {
         [&self.permissions].into_iter().chain(self.client.iter().map(|client| &client.permissions))
     }

@@ -26,9 +26,9 @@ const SCRIPTED: [&str; 2] = [SCRIPT, "wit"];
 const CODE: [&str; 8] = ["c", "go", "h", "js", "mjs", "mod", "py", "ts"];
 /// Extension of components.
 const COMPONENT: &str = "wasm";
-/// Folder in that of sources with the output of builds.
+/// Folder with build output, in the source folder.
 const OUTPUT: &str = "target";
-/// Time by which a source is newer: a clone writes component and sources one after the other.
+/// Time difference that a newer source exceeds: a clone writes component and sources one after the other.
 const MARGIN: Duration = Duration::from_secs(2);
 /// Maximum size of a manifest, and the part of a script that is read, in bytes.
 const MAX_TEXT: u64 = 64 << 10;

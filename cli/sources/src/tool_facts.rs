@@ -43,7 +43,7 @@ pub fn source(tool: &Tool) -> String {
     if builtin::holds(path) {
         return builtin::LABEL.to_owned();
     }
-    // The name of a stored bundle is its digest, of which the beginning is enough here.
+    // A stored bundle is named by its digest; the beginning is enough here.
     let stored = path.ancestors().find_map(|path| {
         let digest = path.file_name()?.to_str()?.strip_prefix("sha256-")?.strip_suffix(".tar")?;
         (digest.len() == 64 && digest.is_ascii()).then(|| format!("bundle {}…", &digest[..12]))

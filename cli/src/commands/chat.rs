@@ -50,7 +50,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let earlier = shared.keep.earlier(&shared.sources)?;
     let id = KeepOptions::run_id(earlier.as_ref())?;
     let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);
-    // The hints about the tools are those of the beginning of a conversation.
+    // Only a new conversation gets the hints about the tools.
     let is_new = earlier_run.is_none();
     let conversation = args.opening.conversation(script.as_ref(), StdinUse::Messages, earlier_run).await?;
     let allowed = AllowedAhead::default();

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use toolcrib::source::MANIFEST;
 use toolcrib_base::render::{self, Advice, counted};
 use toolcrib_packages::builtin::{self, BuiltinFile};
-use toolcrib_settings::trust::Subject;
-use toolcrib_settings::trust::TrustOptions;
+use toolcrib_settings::subjects;
+use toolcrib_settings::trust::TrustRecords;
 use toolcrib_sources::options::project_file;
 
 const EXAMPLES: &str = "\
@@ -130,8 +130,8 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 
 /// Records trust in the new project.
 fn trust(manifest: &Path) -> anyhow::Result<()> {
-    let Some(records) = TrustOptions::records() else { return Ok(()) };
-    records.add(&Subject::read(manifest)?)
+    let Some(records) = TrustRecords::of_user() else { return Ok(()) };
+    records.add(&subjects::read(manifest)?)
 }
 
 /// Lists the names of the tools.

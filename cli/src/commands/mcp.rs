@@ -61,7 +61,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Checks the arguments with which a client starts this program: they must start a server over standard streams.
+/// Checks the arguments that a client starts this program with: they must start a server over standard streams.
 ///
 /// # Errors
 ///

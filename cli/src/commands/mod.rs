@@ -98,7 +98,7 @@ impl Command {
     /// Runs the command.
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
-            // The largest futures, apart from those of all other commands.
+            // The largest futures, apart from the futures of all other commands.
             Command::Run(args) => Box::pin(run::run(args)).await,
             Command::Chat(args) => Box::pin(chat::run(args)).await,
             Command::Runs(args) => runs::run(&args),

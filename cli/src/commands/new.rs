@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use toolcrib_base::render::{self, Advice};
-use toolcrib_settings::trust::TrustOptions;
-use toolcrib_settings::trust::keeping;
+use toolcrib_settings::subjects::keeping;
+use toolcrib_settings::trust::TrustRecords;
 use toolcrib_sources::options::default_source;
 
 use language::Language;
@@ -77,7 +77,7 @@ enum Template {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let records = TrustOptions::records();
+    let records = TrustRecords::of_user();
     // A folder without tools has nothing of somebody else.
     let is_new = default_source().is_err();
     let (file, next) = match args.template {

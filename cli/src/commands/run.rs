@@ -138,7 +138,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let stdin = if args.answers { StdinUse::Answers } else { StdinUse::Text };
     let id = KeepOptions::run_id(earlier.as_ref())?;
     let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);
-    // The hints about the tools are those of the beginning of a conversation.
+    // Only a new conversation gets the hints about the tools.
     let is_new = earlier_run.is_none();
     let conversation = args.opening.conversation(script.as_ref(), stdin, earlier_run).await?;
     if let Some(run) = earlier_run.filter(|_| !conversation.awaits_model()) {

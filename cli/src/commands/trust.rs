@@ -15,7 +15,7 @@ use toolcrib_packages::registries::SourceRegistries;
 use toolcrib_settings::config;
 use toolcrib_settings::instructions;
 use toolcrib_settings::permission::ask;
-use toolcrib_settings::trust::TrustOptions;
+use toolcrib_settings::subjects;
 use toolcrib_settings::trust::{State, Subject, TrustRecord, TrustRecords, Trusted, review};
 use toolcrib_sources::options::default_source;
 
@@ -59,7 +59,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let records = TrustOptions::records().ok_or_else(|| {
+    let records = TrustRecords::of_user().ok_or_else(|| {
         Advice::new("no file for trusted paths: no home folder was found", "pass `--trust=DIGEST` to each command")
     })?;
     if args.list {
@@ -78,7 +78,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let trusted = Trusted::read(&[], Some(&records))?;
     let mut code = ExitCode::SUCCESS;
     for path in &paths {
-        let subject = Subject::read(path)?;
+        let subject = subjects::read(path)?;
         let state = if builtin::holds(path) { State::Trusted } else { trusted.state(&subject) };
         if args.json {
             render::print_json(&describe(&subject, &state).to_string())?;
@@ -128,7 +128,7 @@ async fn agreement(path: &Path, subject: &Subject, digests: &[String], json: boo
     let is_yes = typed.is_some_and(|typed| matches!(typed.to_lowercase().as_str(), "y" | "yes"));
     if is_yes {
         // The person agreed to what was shown, so it is read again.
-        let again = Subject::read(path).context("the content changed during the review")?;
+        let again = subjects::read(path).context("the content changed during the review")?;
         if again.digest != subject.digest {
             return Err(Advice::new(format!("`{shown}` changed during the review"), "review it again").into());
         }
@@ -139,7 +139,7 @@ async fn agreement(path: &Path, subject: &Subject, digests: &[String], json: boo
 fn remove(records: &TrustRecords, path: &Path) -> anyhow::Result<()> {
     let shown = render::from_here(path).display();
     // A path that no longer exists can still be on record.
-    let path = Subject::read(path).map_or_else(|_| real_path(path), |subject| subject.path);
+    let path = subjects::read(path).map_or_else(|_| real_path(path), |subject| subject.path);
     match records.remove(&path)? {
         true => render::aside(&format!("`{shown}` is no longer trusted")),
         false => {

@@ -39,7 +39,7 @@ pub struct Archive<R> {
 pub struct ManifestEntry {
     /// Descriptor of the manifest in the index.
     pub descriptor: Descriptor,
-    /// Ref name in the index. A manifest in a nested index without one has that of the nested index.
+    /// Ref name in the index. A manifest in a nested index without one has the ref name of the nested index.
     pub ref_name: Option<String>,
     /// Type of the artifact: `artifactType` of the manifest, else the media type of its config.
     pub artifact_type: String,

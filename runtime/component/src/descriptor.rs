@@ -19,7 +19,7 @@ const MAX_OBJECTS: usize = 256;
 /// Maximum nesting depth of arrays and objects in a descriptor.
 const MAX_VALUE_DEPTH: usize = 64;
 
-/// Returns the descriptors of a program, one object per tool: those at its top level, or else those of the modules and
+/// Returns the descriptors of a program, one object per tool, from its top level, or else from the modules and
 /// components inside of it, the outermost first.
 ///
 /// # Errors

@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 4 << 20;
 /// Length of the magic number and the version.
 pub(crate) const HEADER: usize = 8;
 
-/// Section numbers of the binary format. Those of core modules carry `CORE` in their names.
+/// Section numbers of the binary format. Numbers of core modules carry `CORE` in their names.
 pub(crate) mod id {
     pub(crate) const CUSTOM: u8 = 0;
     pub(crate) const CORE_TYPE: u8 = 1;

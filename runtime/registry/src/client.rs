@@ -89,7 +89,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Adds a root certificate in DER form to those of the system.
+    /// Adds a root certificate in DER form to the system's roots.
     pub fn root_certificate(mut self, der: Vec<u8>) -> Self {
         self.roots.push(der.into());
         self

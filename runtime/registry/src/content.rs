@@ -89,7 +89,7 @@ pub struct Manifest {
 pub enum Content {
     /// Manifest with a configuration and layers.
     Image(ImageManifest),
-    /// Index of several manifests, of which the caller selects.
+    /// Index of several manifests, for the caller to select from.
     Index(Index),
 }
 
@@ -145,7 +145,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// [`Error::TooLarge`] over [`MAX_MANIFEST_BYTES`], [`Error::MediaType`] if the type is not that of a manifest or
+    /// [`Error::TooLarge`] over [`MAX_MANIFEST_BYTES`], [`Error::MediaType`] if the type is no manifest type or
     /// contradicts the field `mediaType`, [`Error::Malformed`] if the content is not a manifest.
     pub fn new(media_type: &str, bytes: impl Into<Bytes>) -> Result<Self, Error> {
         let bytes = bytes.into();

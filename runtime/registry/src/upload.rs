@@ -163,7 +163,7 @@ impl Session {
         Ok(Opened { location: self.upload_location(&exchange.url, &reply)?, min_chunk })
     }
 
-    /// Returns the address at which an upload goes on. Its scheme, host and port must be those of the registry:
+    /// Returns the address for continuing an upload. Its scheme, host and port must match the registry:
     /// content and token go there.
     fn upload_location(&self, from: &Url, reply: &Reply) -> Result<Url, Error> {
         let location = reply.header(LOCATION.as_str()).filter(|location| location.len() <= MAX_URL_BYTES);

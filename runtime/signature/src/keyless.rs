@@ -1,6 +1,6 @@
 //! Keyless evidence: certificates, log entries and timestamps, checked offline against a trust root.
 //!
-//! The checks themselves are those of the crate `sigstore-verify`. This module bounds their input, gives them a
+//! The crate `sigstore-verify` does the checks themselves. This module bounds their input, gives them a
 //! cryptographic provider and compares the certified identity with the policy.
 
 use std::{fmt, sync::Arc};

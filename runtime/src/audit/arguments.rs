@@ -1,5 +1,5 @@
-//! Arguments of a call in its record: masked, and of bounded size. Long ones are represented by their beginning, those of
-//! which the sensitive parts are unknown by their size and digest.
+//! Arguments of a call in its record: masked, and of bounded size. Long arguments are represented by their beginning,
+//! arguments with unknown sensitive parts by their size and digest.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ pub(crate) struct CallArguments {
     call: Arc<ToolCall>,
     /// Checks of the tool, which name the sensitive arguments; `None` if the call reached no usable tool.
     validator: Option<Arc<ToolValidator>>,
-    /// Checked arguments: those of the call and, after each change by a hook, the changed ones.
+    /// Checked arguments: the call's own and, after each change by a hook, the changed ones.
     checked: Vec<Arc<Value>>,
-    /// `true` if the last of them differ from those of the call.
+    /// `true` if the last of them differ from the call's own.
     is_changed: bool,
     /// Maximum bytes of any version.
     size: usize,
@@ -43,7 +43,7 @@ pub(crate) struct CallArguments {
 pub(crate) struct LoggedArguments(String);
 
 impl CallArguments {
-    /// Creates the arguments of a call of which nothing is known yet.
+    /// Creates the arguments of a call before anything is known about it.
     pub(crate) fn new(call: Arc<ToolCall>) -> Self {
         let size = call.arguments.len();
         Self { call, validator: None, checked: Vec::new(), is_changed: false, size }
@@ -54,7 +54,7 @@ impl CallArguments {
         self.validator = Some(validator.clone());
     }
 
-    /// Adds checked arguments: first those of the call, later those that a hook changed.
+    /// Adds checked arguments: first the call's own, later the ones that a hook changed.
     pub(crate) fn add(&mut self, checked: &CheckedArguments) {
         self.is_changed = !self.checked.is_empty();
         self.size = self.size.max(checked.text.len());
@@ -116,7 +116,7 @@ impl CallArguments {
         }
     }
 
-    /// Returns the text of the call's arguments, of which empty means `{}`.
+    /// Returns the text of the call's arguments; `{}` for an object payload without text.
     fn received(&self) -> &str {
         match self.call.payload {
             Payload::Text => &self.call.arguments,
@@ -199,8 +199,8 @@ fn beginning(text: &str, most: usize) -> &str {
     text
 }
 
-/// Returns the object of a record with valid JSON as its member `json`, without white space between its tokens, which are
-/// unchanged; `None` if the JSON is longer or deeper than that of a record.
+/// Returns the object of a record with valid JSON as its member `json`, without white space between its tokens, which
+/// are unchanged; `None` if the JSON is longer or deeper than a record allows.
 fn compact(json: &str) -> Option<String> {
     let bytes = json.as_bytes();
     let mut object = String::with_capacity(JSON_START.len() + bytes.len().min(MAX_ARGUMENTS_LEN) + 1);

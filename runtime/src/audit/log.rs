@@ -155,7 +155,7 @@ impl Sink for Log {
     }
 }
 
-/// Returns the number of the first entries that are written at once: those of one day, of at most [`MAX_BATCH_LEN`] together.
+/// Counts the first entries that are written at once: entries of one day, at most [`MAX_BATCH_LEN`] bytes together.
 fn written_at_once(entries: &[Entry]) -> usize {
     let mut len = 0;
     let fits = |entry: &&Entry| {
@@ -166,7 +166,7 @@ fn written_at_once(entries: &[Entry]) -> usize {
 }
 
 impl Writer {
-    /// Opens the newest file, or that of `day` if it is newer: the log never goes back a day, whatever the clock says.
+    /// Opens the newest file, or the file of `day` if newer: the log never goes back a day, whatever the clock says.
     fn open(folder: &Path, day: Day) -> io::Result<Self> {
         owner_only::create_folder(folder)?;
         let sidecar = file::open_in_place(&Head::path(folder))?;

@@ -42,10 +42,10 @@
 //! - `{"cut":"…","bytes":N,"digest":"sha256:HEX"}`: the first KiB of longer arguments.
 //! - `{"bytes":N,"digest":"sha256:HEX"}`: arguments without content: no usable tool has the name, so that nobody knows which
 //!   are sensitive, or the log is [without arguments](Audit::without_arguments).
-//! - `{"bytes":N}`: arguments of which no mask is certain: wrong arguments of a tool with sensitive ones, more than 4 MiB,
+//! - `{"bytes":N}`: arguments without a certain mask: wrong arguments of a tool with sensitive ones, more than 4 MiB,
 //!   more than 1 s of masking, more than 16 KiB in a call that was dropped, or a secret that extends over several values.
 //!
-//! `bytes` and `digest` are those of the masked text; of the text as received if nothing is masked. The digest of a short
+//! `bytes` and `digest` describe the masked text; the text as received if nothing is masked. The digest of a short
 //! text that is not masked can be guessed. A record without the member is of an earlier version, of a hook of an event, or of
 //! a call with unreadable arguments.
 //!

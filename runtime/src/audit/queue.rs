@@ -23,7 +23,7 @@ use super::day::Day;
 const MAX_BATCHES: usize = 32;
 /// Time after which a call writes no more batches for others.
 const MAX_TIME: Duration = Duration::from_millis(10);
-/// Time for which a call polls for the result of its entry before it waits: that of a few writes.
+/// Maximum time that a call polls for the result of its entry before it waits: enough for a few writes.
 const MAX_LOOK: Duration = Duration::from_micros(20);
 /// Name of the thread. Linux keeps 15 bytes of it.
 const THREAD_NAME: &str = "toolcrib-audit";
@@ -36,7 +36,7 @@ pub(super) struct Entry {
     pub(super) record: Vec<u8>,
 }
 
-/// Place to which entries are written.
+/// Destination of entries.
 pub(super) trait Sink: Send + Sync + 'static {
     /// Writes entries in their order, and returns the result of each.
     fn write(&self, entries: &[Entry]) -> Vec<Result<(), Error>>;
@@ -245,7 +245,7 @@ impl WriterThread {
         Ok(Self { handle, process: process::id() })
     }
 
-    /// `false` in a process that was forked from that of the thread, and so does not have it.
+    /// Returns `false` in a process that was forked from the thread's process, and so does not have the thread.
     fn is_of_this_process(&self) -> bool {
         self.process == process::id()
     }
@@ -304,7 +304,7 @@ struct Writer<'q, S: Sink> {
 }
 
 impl<'q, S: Sink> Writer<'q, S> {
-    /// Continues as the writer, of which a queue has one at a time.
+    /// Continues as the writer. A queue has one writer at a time.
     fn new(shared: &'q Shared<S>) -> Self {
         Self { shared, has_ended: false }
     }

@@ -1,4 +1,4 @@
-//! Reading the records of a log, one at a time. Filters are those of iterators, except the day, which skips whole
+//! Reading the records of a log, one at a time. Filters are iterator adapters, except the day, which skips whole
 //! files.
 
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct LogEntry {
     pub text: String,
     /// End of the call, RFC 3339 in UTC.
     pub ts: String,
-    /// Name that was called; not necessarily that of a tool.
+    /// Name that was called; not necessarily a tool's name.
     pub tool: String,
     /// Outcome of the call, in the words of [`Outcome::as_str`](crate::Outcome::as_str).
     pub outcome: String,
@@ -94,8 +94,8 @@ impl LogRecords {
     }
 
     /// Returns the records in the opposite order, newest first. Files are read from their ends, as far as records are taken.
-    /// The [`line`](LogEntry::line) of each record is 0, as the lines before it are not counted. A file of which a record was
-    /// taken already is left out.
+    /// The [`line`](LogEntry::line) of each record is 0, as the lines before it are not counted. A file is left out if
+    /// one of its records was taken already.
     pub fn newest_first(self) -> impl Iterator<Item = Result<LogEntry, Error>> {
         let Self { folder, lines, day } = self;
         let mut lines = lines.newest_first();

@@ -25,7 +25,7 @@ const FREE_TEXT: [&str; 11] =
 pub struct Redactions {
     patterns: Vec<Regex>,
     literals: Vec<Literal>,
-    /// Secrets, each of which is masked once it has been read from its store.
+    /// Secrets. Each one is masked once it has been read from its store.
     secrets: Option<Secrets>,
 }
 

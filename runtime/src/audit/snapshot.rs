@@ -96,7 +96,7 @@ impl Lines {
         self.files = newer.into_iter();
     }
 
-    /// Returns the lines of the files of which none was read, the newest first.
+    /// Returns the lines of the files that were not opened yet, newest first.
     pub(super) fn newest_first(self) -> LinesFromEnd {
         LinesFromEnd::new(self.folder, self.files.collect())
     }

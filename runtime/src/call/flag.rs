@@ -16,7 +16,7 @@ pub enum Flag {
     ZeroWidth,
     /// Tag characters, U+E0000 to U+E007F, which are letters that no font shows, and the rest of their plane up to U+E0FFF.
     Tags,
-    /// Variation selectors, a row of which can encode any text; except the one that turns a symbol into an emoji.
+    /// Variation selectors, except the one that turns a symbol into an emoji. A row of them can encode any text.
     Variation,
 }
 

@@ -1,4 +1,4 @@
-//! A call and its result, into and from which every door converts its own protocol.
+//! A call and its result. Every door converts its own protocol into a call, and the result back.
 
 mod availability;
 mod decision;
@@ -34,7 +34,7 @@ pub struct ToolCall {
     pub id: String,
     /// Name of the tool; empty for a call without a name.
     pub name: String,
-    /// Arguments as JSON text, of which empty means `{}`; or the text of a text payload.
+    /// Arguments as JSON text (empty text means `{}`), or the text of a text payload.
     pub arguments: String,
     /// Kind of the payload.
     pub payload: Payload,

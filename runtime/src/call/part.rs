@@ -61,7 +61,7 @@ pub enum Form {
     /// A JSON value, which the model gets as it is.
     #[default]
     Json,
-    /// A JSON string, of which the model gets the text.
+    /// A JSON string. The model gets its text.
     Text,
     /// An object with the member `content`, an array, which stays structured for one provider's API.
     Native {

@@ -3,7 +3,7 @@
 
 use std::num::{NonZeroU64, NonZeroU128};
 
-/// Length of a `traceparent` of version 00, with which each later version begins.
+/// Length of a `traceparent` of version 00. Each later version begins with the same form.
 const LEN: usize = 55;
 /// Maximum length of a `traceparent` of a later version.
 const MAX_LEN: usize = 256;

@@ -85,8 +85,8 @@ pub enum ApprovalAnswer {
     Always,
     /// Denies this call.
     No,
-    /// Denies this call and tells the model the reason, of which it gets at most
-    /// [`MAX_REASON_LEN`](ApprovalAnswer::MAX_REASON_LEN) characters on one line.
+    /// Denies this call and gives the model the reason, at most
+    /// [`MAX_REASON_LEN`](ApprovalAnswer::MAX_REASON_LEN) characters of it on one line.
     NoBecause(String),
     /// Nobody is available to answer; the call is denied.
     Nobody,

@@ -315,7 +315,7 @@ impl Index {
     }
 }
 
-/// Describes what one of these folded names controls, which are those of a path from its root; `None` if none is protected.
+/// Describes what a protected name on a path controls; `None` if none is protected. `names` are folded, from the root.
 pub(super) fn controls(names: &[String]) -> Option<&'static str> {
     let index = &*INDEX;
     let found = names.iter().enumerate().find_map(|(at, name)| {

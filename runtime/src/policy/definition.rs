@@ -77,7 +77,7 @@ fn requests(requested: &Capabilities, place: &impl Fn(&Path) -> String) -> Value
 }
 
 /// Describes all requests except those for files. Stored approvals depend on this text, so it keeps its field names
-/// when those of [`Capabilities`] change.
+/// when fields of [`Capabilities`] are renamed.
 fn describe_others(requested: &Capabilities) -> String {
     let Capabilities {
         files: _,

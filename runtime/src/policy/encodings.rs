@@ -21,11 +21,11 @@ const MAX_SEXTET_LEN: usize = 7;
 /// Optional separator between two bytes in hexadecimal, and its maximum length.
 const HEX_SEPARATOR: &str = r"[:;.,_ \t\r\n-]{0,2}(?:0x|\\x)?";
 const MAX_HEX_LEN: usize = 6;
-/// Sign of an escaped byte in a URL. That of a URL in another is escaped itself.
+/// Sign of an escaped byte in a URL. In a URL within another URL, the sign is escaped itself.
 const PERCENT: &str = "%(?:25){0,2}";
 /// Backslash of an escape, which may be escaped itself in a URL.
 const BACKSLASH: &str = r"(?:\\|%(?:25){0,2}5c)";
-/// Minimum length of a text of which base64 is searched, in bytes: that of a shorter one would match unrelated text.
+/// Minimum length in bytes of a value that is searched as base64: shorter base64 would match unrelated text.
 const MIN_BASE64_LEN: usize = 8;
 
 /// Builds the expression, for matching bytes without Unicode, and returns it with the maximum length of a match.

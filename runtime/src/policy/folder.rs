@@ -1,5 +1,5 @@
-//! Folders of the host, opened before they are checked. The path, identity and position that are checked and recorded
-//! are those of the open handle, so the folder cannot be replaced between the check and its use.
+//! Folders of the host, opened before they are checked. The checked and recorded path, identity and position belong to
+//! the open handle, so the folder cannot be replaced between the check and its use.
 
 use std::ffi::OsStr;
 use std::fs::File;

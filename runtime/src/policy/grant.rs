@@ -20,7 +20,7 @@ use super::resolved::Allowed;
 use super::secret;
 use super::service::Rights;
 
-/// Variables that every guest has, with fixed values, because those of the host would reveal a path and a user.
+/// Variables that every guest has, with fixed values, because the host's values would reveal a path and a user.
 const GUEST_ENV: [(&str, &str); 2] = [("PATH", "/bin"), ("HOME", "/")];
 
 /// Returns `true` if the guest's value of a variable is fixed: a request for it grants nothing.
@@ -53,7 +53,7 @@ pub(super) struct GrantedFile {
 }
 
 impl Folder {
-    /// Names of the granted files, in a folder of which nothing else is granted; empty if all of it is granted.
+    /// Returns the names of the granted files, if only some files of the folder are granted; empty if all of it is.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|file| file.name.as_str())
     }

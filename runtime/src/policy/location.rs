@@ -19,7 +19,7 @@ pub(crate) struct Location {
     path: PathBuf,
     /// Its own identity, if it exists.
     own: Option<Identity>,
-    /// Its own identity, if it exists, and those of the folders above it, nearest first.
+    /// Its own identity, if it exists, and the identities of the folders above it, nearest first.
     lineage: Vec<Identity>,
     /// Its position in its file system.
     position: Option<Position>,

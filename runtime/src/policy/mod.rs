@@ -106,7 +106,7 @@ impl Permission {
         Self::Limited(tools, Box::new(self))
     }
 
-    /// Returns the permission without the tools to which it is limited.
+    /// Returns the permission without its limit to some tools.
     pub fn unlimited(&self) -> &Self {
         match self {
             Self::Limited(_, permission) => permission.unlimited(),

@@ -1,5 +1,5 @@
-//! Network grant of a tool: a request is checked by the name of its target, then by every address to which the name
-//! resolves.
+//! Network grant of a tool: a request is checked by the name of its target, then by every address that the name
+//! resolves to.
 //!
 //! A grant by name does not cover special-purpose addresses: this host, private networks, cloud metadata. Such an
 //! address must be granted itself, as an address or as a network within its special-purpose range; then requests may
@@ -156,7 +156,7 @@ impl Network {
         self.allowed.iter().any(|allowed| allowed.allows(*scheme, host, *port, &method_of(allowed)))
     }
 
-    /// Checks the addresses to which the host of a target resolves, and returns those that may be used: all of them or
+    /// Checks the addresses that a target's host resolves to, and returns the ones that may be used: all of them or
     /// none. One forbidden address forbids the name, because the DNS server could otherwise choose which one is used.
     /// Only `localhost` is resolved by this host itself, so its granted addresses are used and the others are dropped.
     ///

@@ -148,7 +148,7 @@ impl Protected {
             || self.entries.contains(&(folder, name))
     }
 
-    /// Returns `true` if an open file may not be written, whatever the name by which it was opened. `is_linked` is
+    /// Returns `true` if an open file may not be written, whatever name it was opened by. `is_linked` is
     /// `true` if the file has several names.
     pub(crate) fn holds_file(&self, file: Identity, is_linked: bool, path: &Path) -> bool {
         // A protected path may have another file by now, and the identity of a removed file may be reused.

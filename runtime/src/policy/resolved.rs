@@ -87,7 +87,7 @@ impl Allowed {
         Ok(())
     }
 
-    /// Adds a permission; `prefix` is the text of the tools to which it is limited.
+    /// Adds a permission; `prefix` is the text of the tools that limit it.
     fn allow(
         &mut self,
         policy: &Policy,
@@ -305,7 +305,7 @@ fn written(prefix: &str, path: &Path, access: Access) -> String {
     format!("--allow-{}={prefix}{}", access.as_str(), path.display())
 }
 
-/// Returns the text of the tools to which a permission is limited.
+/// Returns the text of the tools that a permission is limited to.
 fn prefix(permission: &Permission) -> String {
     match permission {
         Permission::Limited(tools, permission) => format!("{tools}{}", prefix(permission)),

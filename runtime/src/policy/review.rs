@@ -105,7 +105,7 @@ impl SourceReview {
 }
 
 impl ReviewedItem {
-    /// Reviews one tool of a source of which the other tools are not read.
+    /// Reviews one tool of a source. The other tools are not read.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ impl ReviewedItem {
     }
 }
 
-/// Returns the folder below which paths in definitions are relative: that of the source at its real path.
+/// Returns the base folder of relative paths in definitions: the source's folder at its real path.
 fn base<'p>(path: &'p Path, loaded: &LoadedSource) -> &'p Path {
     let is_whole = path.is_dir() || loaded.bundle.is_some();
     if is_whole { path } else { path.parent().unwrap_or(path) }

@@ -85,7 +85,7 @@ impl Rule {
     }
 
     /// Returns `true` if the rule matches the name of a tool or, unless it is an allow rule, one of its aliases or its
-    /// class, to which any tool may belong.
+    /// class. Any tool may belong to a class.
     fn matches_tool(&self, tool: &Tool) -> bool {
         match self.behavior {
             _ if self.pattern.is_class() => self.behavior != Behavior::Allow,

@@ -1,4 +1,4 @@
-//! Selection of the tools to which a permission or a denial is limited.
+//! Selection of tools that limits a permission or a denial.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::tool::{Glob, Tool, Trust};
 
 use super::hooks::source_id;
 
-/// Tools to which a permission or a denial is limited.
+/// Tools that a permission or a denial is limited to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolSelection {

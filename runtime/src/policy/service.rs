@@ -1,12 +1,12 @@
-//! The services that a tool is granted: those of [`Service`], and a store for values. Only scripts and rich tools have a way to
-//! use more than a store.
+//! The services that a tool is granted: each [`Service`], and a store for values. Only scripts and rich tools have a
+//! way to use more than a store.
 
 use crate::call::{Denial, pasted};
 use crate::tool::{Body, Glob, Import, Service, ServiceKind, ServiceUser, Tool};
 
 use super::resolved::Allowed;
 
-/// Prefix of the imports by which a program stores values.
+/// Prefix of the imports that store a program's values.
 const STORE: &str = "wasi:keyvalue/";
 
 /// The services of one tool.

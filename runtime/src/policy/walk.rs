@@ -19,7 +19,7 @@ pub(super) const ANY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlag
 #[cfg(not(target_os = "linux"))]
 pub(super) const ANY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
-/// Maximum number of links on one path, the same as that of the system.
+/// Maximum number of links on one path, equal to the system's maximum.
 const MAX_LINKS: usize = 40;
 
 /// A name on a path.

@@ -6,8 +6,8 @@ use crate::tool::{FileRequest, LimitRequest, NetworkRequest, SecretRequest, Serv
 
 use super::location::real_path;
 
-/// Removes the named requests of a tool that are not granted, and the limits that it raises without a grant. The form of a
-/// granted request is that of [`named_requests`](super::named_requests).
+/// Removes the named requests of a tool that are not granted, and the limits that it raises without a grant. Granted
+/// requests have the form of [`named_requests`](super::named_requests).
 pub(crate) fn withhold(tool: &mut Tool, granted: &HashSet<String>) {
     let is_granted = |request: String| granted.contains(&request);
     let requested = &mut tool.requested;

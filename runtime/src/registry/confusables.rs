@@ -40,7 +40,7 @@ fn fold(name: &str) -> String {
     folded
 }
 
-/// Returns what a character of ASCII becomes in each name; `None` for one that becomes others than those of ASCII, which could
+/// Returns what an ASCII character becomes in each name; `None` if it becomes characters beyond ASCII, which could
 /// combine with their neighbors.
 fn fold_ascii(c: char) -> Option<&'static str> {
     static FOLDED: [OnceLock<Option<String>>; 128] = [const { OnceLock::new() }; 128];

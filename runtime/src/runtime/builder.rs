@@ -42,7 +42,7 @@ const MAX_MASKINGS: usize = 4;
 /// The setters are grouped by subject; [`Builder::build`] reads the sources and grants permissions.
 pub struct Builder {
     pub(super) sources: Vec<PathBuf>,
-    /// Sources with tools that yield to those of the others.
+    /// Sources with tools that yield to the tools of other sources.
     pub(super) yielding: Vec<PathBuf>,
     pub(super) trusted: TrustedSources,
     pub(super) strict: bool,

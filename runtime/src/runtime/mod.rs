@@ -171,7 +171,7 @@ impl Runtime {
     }
 
     /// Returns the maximum characters of a tool's result that a model gets whole; a longer one is stored and shortened.
-    /// `None` for an unknown tool and for those of the host, which bound their own results.
+    /// `None` for an unknown tool and for the host's own tools, which bound their own results.
     pub fn max_inline(&self, name: &str) -> Option<usize> {
         let ToolEntry { tool, prepared, .. } = self.pipeline.at(self.pipeline.registry.index(name)?);
         (!matches!(tool.body, Body::Builtin(_))).then(|| self.pipeline.max_result(tool, &prepared.limits))
@@ -226,7 +226,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`Runtime::prepare`], for a program that is not in the cache.
+    /// As for [`Runtime::prepare`], for a program that is not in the cache.
     pub async fn compile(&self, name: &str) -> Result<(), Error> {
         let entry = self.pipeline.at(self.pipeline.registry.find(name)?);
         let is_compiled = match entry.tool.body {

@@ -43,8 +43,8 @@ impl Builder {
         self.source(path)
     }
 
-    /// Adds a source like [`Builder::trusted_source`] whose tools yield to those of the other sources: a tool is left out if
-    /// another has its name, or a name that looks like it.
+    /// Adds a source like [`Builder::trusted_source`], with tools that yield to the tools of other sources: a tool is
+    /// left out if another has its name, or a name that looks like it.
     #[must_use]
     pub fn yielding_source(mut self, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
@@ -398,7 +398,7 @@ impl Builder {
         self
     }
 
-    /// Trusts the certificates of a PEM text as roots, in addition to those of the system.
+    /// Trusts the certificates of a PEM text as roots, in addition to the system's roots.
     ///
     /// # Errors
     ///

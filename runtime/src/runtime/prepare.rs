@@ -275,7 +275,7 @@ pub(super) fn refuse_reserved(grant: &Grant, reserved: &[ReservedPlace]) -> Resu
     Ok(())
 }
 
-/// Returns a warning about each permission that is limited to tools, none of which is loaded.
+/// Returns a warning about each permission that is limited to tools but selects no loaded tool.
 pub(super) fn limit_warnings(allowed: &Allowed, tools: &[Tool]) -> Vec<Diagnostic> {
     let warning = |(limit, meant): (String, Option<&str>)| {
         let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();

@@ -65,12 +65,12 @@ impl TrustedSources {
         self.tools.entry(source_id(path).to_path_buf()).or_default().insert(name, reviewed);
     }
 
-    /// Returns `true` if the trust in a source, of which only this tool is called, depends on the digest of all its content.
+    /// Returns `true` if, with only this tool called, the trust in a source depends on the digest of all its content.
     pub(super) fn reviews_whole(&self, id: &Path, name: &str) -> bool {
         !self.digests.is_empty() || (self.pins.contains_key(id) && self.reviewed_tool(id, name).is_none())
     }
 
-    /// Returns `true` if the trust in a source, of which only this tool is called, depends on the tool alone.
+    /// Returns `true` if, with only this tool called, the trust in a source depends on the tool alone.
     pub(super) fn reviews_tool(&self, id: &Path, name: &str) -> bool {
         self.digests.is_empty() && self.reviewed_tool(id, name).is_some()
     }
@@ -79,7 +79,7 @@ impl TrustedSources {
         self.tools.get(id)?.get(name)
     }
 
-    /// Sets the trust in the tools and hooks of a loaded source, of which all tools but the `only` one may be left out. A source
+    /// Sets the trust in the tools and hooks of a loaded source, which may lack all tools but the `only` one. A source
     /// that cannot be reviewed is not trusted, with a warning.
     ///
     /// Returns the requests of a source that is not trusted, if it has any.

@@ -126,7 +126,7 @@ mod system {
         #[test]
         fn a_refused_reservation_and_one_that_uses_memory_each_time_are_not_free() {
             let (grown, stale) = (MAX_GROWTH, MAX_GROWTH - 1);
-            // Growth of the resident memory by each sample, of which at most three are taken.
+            // Growth of the resident memory by each sample; at most three samples are taken.
             for (reserves, growths, free, taken) in [
                 (true, vec![0], true, 1),
                 (true, vec![stale], true, 1),

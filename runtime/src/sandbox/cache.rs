@@ -5,9 +5,9 @@
 //! The code is mapped from the file with the checked seal, and not copied, on systems that have paths for handles. A mapped file
 //! must not change, and nobody changes this one: the program itself only replaces and removes files of the cache, which
 //! leaves an open one as it is; no grant of a tool reaches the folder, by any path or link; the owner and the mode of the open
-//! file let no other user write it; and its file system is one whose files only this machine changes. From any other file
-//! system, such as that of a server, the code is copied and the copy is checked. A process of the same user can read the key
-//! beside the file, so no seal would stop it.
+//! file let no other user write it; and only this machine changes the files of its file system. From any other file
+//! system, such as a server's, the code is copied and the copy is checked. A process of the same user can read the key
+//! in the folder of the file, so no seal would stop it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -141,8 +141,8 @@ impl CodeCache {
     /// found.
     fn name(&self, engine: &Engine, digest: &str, form: Form, linked: Option<Imports>) -> Option<EntryName> {
         use std::hash::{Hash, Hasher};
-        // The hash does not have to be cryptographic, because the seal is: it only separates programs that were compiled, linked or
-        // sealed differently. It tells nothing about the key, of which it contains a digest.
+        // The hash does not have to be cryptographic, because the seal is: it only separates programs that were
+        // compiled, linked or sealed differently. It contains a digest of the key, and so tells nothing about the key.
         let mut hasher = std::hash::DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
         (COMPILED_BY, linked, blake3::keyed_hash(self.key()?, b"name").as_bytes()).hash(&mut hasher);

@@ -34,9 +34,9 @@ pub(super) struct GuestEngine {
 /// Instances for which an engine has room.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Instances {
-    /// Those of one call at a time that makes no other calls.
+    /// Instances of one call at a time that makes no other calls.
     OfOneCall,
-    /// Those of this many concurrent calls, with the calls that they make.
+    /// Instances of this many concurrent calls, with the calls that they make.
     OfCalls(u32),
 }
 
@@ -53,7 +53,7 @@ impl EngineSet {
         Ok(Self { plain, metered: OnceLock::new(), instances })
     }
 
-    /// Returns `true` if there is room for an instance beside those of the calls.
+    /// Returns `true` if there is room for an instance in addition to the instances of the calls.
     pub(super) fn has_extra_instances(&self) -> bool {
         matches!(self.instances, Instances::OfCalls(_))
     }
@@ -135,8 +135,8 @@ const GROWTH: u64 = 64 << 20;
 /// and agents that wait for others.
 const EXTRA_INSTANCES: u32 = 64;
 
-/// Number of instances of one call: those of its own check and of its run follow one another, and a second one can begin
-/// before the memory of the first is given back.
+/// Number of instances of one call: its own check and its run use one each, one after the other, and the second one can
+/// begin before the memory of the first is given back.
 const INSTANCES_OF_ONE_CALL: u32 = 2;
 
 fn pool(instances: Instances) -> PoolingAllocationConfig {

@@ -174,7 +174,7 @@ impl Sandbox {
         })
     }
 
-    /// Returns `true` if there is room for an instance beside those of the calls.
+    /// Returns `true` if there is room for an instance in addition to the instances of the calls.
     pub(crate) fn has_extra_instances(&self) -> bool {
         self.engines.has_extra_instances()
     }

@@ -82,7 +82,7 @@ impl StoreConfig {
         })
     }
 
-    /// Creates the configuration of a call to which nothing is granted.
+    /// Creates the configuration of a call without grants.
     pub(super) fn bare(
         stderr: Option<CappedStream>,
         limits: &Limits,
@@ -134,8 +134,9 @@ impl StoreConfig {
             if Instant::now() >= context.data().deadline {
                 Err(wasmtime::Error::from(DeadlinePassed))
             } else {
-                // Unlike the engine's own yield, this one lets the scheduler poll its timers and sockets before the guest
-                // continues. With guests on every thread, those of the other calls would be polled up to 60 turns later.
+                // Unlike the engine's own yield, this one lets the scheduler poll its timers and sockets before the
+                // guest continues. With guests on every thread, the scheduler would otherwise poll the timers and
+                // sockets of other calls up to 60 turns later.
                 Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
             }
         });

@@ -15,7 +15,7 @@ use super::address_space;
 use super::causes::{ByteSize, DeadlinePassed, OutputExceeded, QuotaExceeded, SocketRefused};
 use super::usage::Usage;
 
-/// Depth from which a backtrace with few distinct functions is a recursion.
+/// Minimum depth for a backtrace with few distinct functions to count as a recursion.
 const RECURSION_FRAMES: usize = 16;
 
 /// Message for a call that the system, and not a limit of the call, refused memory.

@@ -15,7 +15,7 @@ const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
 /// Factor for the cost of subschemas adjacent to an [`UNEVALUATED`] keyword.
 const UNEVALUATED_COST: u64 = 3;
 
-/// Rejects a schema with which validation might not terminate or might exhaust the stack.
+/// Rejects a schema that might keep validation from terminating or exhaust the stack.
 ///
 /// # Errors
 ///

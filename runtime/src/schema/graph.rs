@@ -113,8 +113,8 @@ impl<'a> SchemaGraph<'a> {
         predecessors
     }
 
-    /// Marks the nodes from which a node with this property can be reached by edges with these relations, including the
-    /// nodes with the property.
+    /// Marks the nodes that reach a node with this property over edges with these relations, including the nodes with
+    /// the property.
     pub(super) fn reaching(&self, has_property: impl Fn(&Value) -> bool, relations: &[Relation]) -> Vec<bool> {
         let predecessors = self.predecessors(relations);
         let start = (0..self.nodes.len()).filter(|index| has_property(self.nodes[*index].schema)).collect();

@@ -1,5 +1,5 @@
-//! Agent Tool definition (standard version 0.2.0) in a file of its own: the fields of an interface, flat, and those of a
-//! declaration that have an effect here. The fields `component`, `args`, `capabilities` and `limits` extend the standard.
+//! Agent Tool definition (standard version 0.2.0) in a file of its own: interface fields, flat, and the declaration
+//! fields that have an effect here. The fields `component`, `args`, `capabilities` and `limits` extend the standard.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -25,7 +25,7 @@ const VERSION: &str = "0.2.0";
 const ROOT: &str = "";
 /// Ending of the file names.
 const ENDING: &str = ".tool.json";
-/// Members of which a definition has at least one.
+/// Members that mark a definition, which has at least one of them.
 const MARKS: [&str; 2] = ["interface_id", "tool_id"];
 /// Start of an escaped character in JSON.
 const ESCAPE: &str = "\\u";

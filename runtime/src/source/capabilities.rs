@@ -51,8 +51,8 @@ impl Faults {
 }
 
 /// Reads the request of an entry: `{"files": "read" | "write" | {"read": [DIR…], "write": [DIR…]}, "env": [NAME…],
-/// "network": "allow" | [DEST…], "secrets": [{…}…], "cache": true, "model": true, "tools": "allow" | [GLOB…]}`. The names of
-/// `envPassthrough` come before those of `env`.
+/// "network": "allow" | [DEST…], "secrets": [{…}…], "cache": true, "model": true, "tools": "allow" | [GLOB…]}`. The
+/// names of `envPassthrough` come before the names of `env`.
 ///
 /// # Errors
 ///
@@ -65,13 +65,13 @@ pub(super) fn capabilities(
     read(stated, env, folder, &[ServiceUser::Program])
 }
 
-/// Reads the request of a script: that of an entry, and `{"exec": "allow" | [GLOB…], "delegate": true, "meta": true}`.
+/// Reads a script's request: an entry's request, and `{"exec": "allow" | [GLOB…], "delegate": true, "meta": true}`.
 pub(super) fn scripts(stated: Option<Value>, folder: &Path) -> Result<Capabilities, Vec<String>> {
     read(stated, Vec::new(), folder, &[ServiceUser::Program, ServiceUser::Script])
 }
 
-/// Reads the request of a component's descriptor: that of an entry without folders by name, because a component lies beside
-/// no files.
+/// Reads the request of a component's descriptor: an entry's request without folders by name, because a component has
+/// no files next to it.
 pub(super) fn of_program(stated: Option<Value>) -> Result<Capabilities, Vec<String>> {
     let requested = capabilities(stated, Vec::new(), Path::new("/"))?;
     if let FileRequest::Folders(_) = requested.files {

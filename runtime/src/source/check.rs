@@ -1,4 +1,4 @@
-//! All problems of a source, including those of schemas and of contradicting properties, which a load does not look for.
+//! All problems of a source, including faulty schemas and contradicting properties, which a load does not look for.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ fn check_schemas(tool: &Tool) -> Vec<ScopedDiagnostic> {
     for (prefix, part, schema) in each {
         for fault in schema.iter().flat_map(schema::schema_errors) {
             let message = format!("{prefix}{fault}");
-            // The schema for the model may be that of the arguments.
+            // The schema for the model may equal the argument schema.
             if found.iter().all(|(known, _)| *known != message) {
                 found.push((message, format!("{part}{}", fault.pointer)));
             }

@@ -118,7 +118,7 @@ impl ScopedDiagnostic {
         Self { problem, together: false, scope: Scope::Source, reason: None, pointer: None, fault: None }
     }
 
-    /// Converts it into the error with which a load fails.
+    /// Converts it into the error of a failed load.
     pub(super) fn into_error(self) -> Error {
         let Self { problem: Diagnostic { path, message, .. }, fault, .. } = self;
         fault.unwrap_or(Error::Source { path, message })
@@ -158,7 +158,7 @@ pub(super) fn confine(problems: &mut [ScopedDiagnostic]) -> Option<Unusable> {
     Some(Unusable { reason: why, fault })
 }
 
-/// Sets the position of each problem with a JSON pointer: that of the part, or of the nearest part around it that exists.
+/// Sets the position of each problem with a JSON pointer: its part, or the nearest existing part around it.
 pub(super) fn locate(problems: &mut [ScopedDiagnostic]) {
     let mut wanted: HashMap<_, places::Part> = HashMap::new();
     for scoped in problems.iter().filter(|scoped| scoped.problem.place.is_none()) {

@@ -102,7 +102,7 @@ pub(super) fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// Those of [`read`].
+/// As for [`read`].
 pub(super) fn facts(path: &Path, max: u64) -> io::Result<(String, u64)> {
     let found = match entry(path)? {
         Entry::Disk(found) => found,

@@ -1,4 +1,4 @@
-//! Files of which a source consists: its definitions and the programs that they name.
+//! Files of a source: its definitions and the programs that they name.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct SourceParts {
     pub hooks: Vec<ScriptedHook>,
 }
 
-/// Lists the files of which a source on disk consists. Every tool must be sound.
+/// Lists the files of a source on disk. Every tool must be sound.
 ///
 /// # Errors
 ///

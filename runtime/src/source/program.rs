@@ -16,7 +16,7 @@ pub struct Fingerprint {
     pub bytes: usize,
 }
 
-/// Reads the fingerprint of a program. That of a program in a bundle is stated there, and checked by every read of it.
+/// Reads the fingerprint of a program. A bundle states the fingerprints of its programs, and every read checks them.
 ///
 /// # Errors
 ///

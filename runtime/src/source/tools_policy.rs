@@ -2,7 +2,7 @@
 
 use crate::tool::{Disabled, Glob, Tool};
 
-/// Name of the field, and reason by which a tool is disabled.
+/// Name of the field, reported as the one that disables a tool.
 pub(super) const FIELD: &str = "tools_policy";
 
 /// Tools that a model may use.

@@ -24,7 +24,7 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(200);
 pub(crate) const TEMPORARY_PREFIX: &str = ".unfinished-";
 /// Number of random letters and digits in the name of a temporary file.
 const RANDOM_CHARS: usize = 6;
-/// Age from which a temporary file counts as left behind by a process that was killed.
+/// Minimum age of a temporary file that counts as left behind by a killed process.
 const MAX_TEMPORARY_AGE: Duration = Duration::from_hours(1);
 /// Name of the lock file in a folder that several processes share.
 const FOLDER_LOCK: &str = "lock";

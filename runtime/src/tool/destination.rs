@@ -167,7 +167,7 @@ impl Destination {
     }
 }
 
-/// Returns the value that satisfies both options, of which an absent one allows any value.
+/// Returns the value that satisfies both options. An absent option allows any value.
 fn common<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<Option<T>> {
     match (a, b) {
         (Some(a), Some(b)) => (a == b).then_some(Some(a)),

@@ -47,7 +47,7 @@ impl Glob {
         if self.is_everything() {
             return true;
         }
-        // Positions up to which the pattern matches the text so far.
+        // Lengths of the pattern's beginnings that match the text so far.
         let (mut word, mut words) = ([0_u64], Vec::new());
         let reached = match self.after_star.len() {
             1 => word.as_mut_slice(),

@@ -19,11 +19,11 @@ pub struct ScriptedHook {
     pub priority: i32,
     /// Conditions for running the hook.
     pub when: When,
-    /// Sources of which the hook may handle the tools.
+    /// Sources with tools that the hook may handle.
     pub scope: HookScope,
 }
 
-/// Sources of which a script hook may handle the tools.
+/// Sources with tools that a script hook may handle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -119,7 +119,7 @@ impl FromStr for HookPoint {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct When {
-    /// Patterns of which one must match the name of the tool; empty for every tool.
+    /// Patterns for tool names. At least one must match; empty for every tool.
     pub tools: Vec<Glob>,
     /// Patterns that must match the texts of these arguments.
     pub arguments: Vec<(String, Glob)>,

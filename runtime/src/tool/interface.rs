@@ -1,6 +1,6 @@
-//! Behavior of a tool: the partitions of the Agent Tool interface (version 0.2.0), each field a [`Fact`]. The names are
-//! those of the standard; fields that toolcrib adds are marked as additions. Name, description and arguments of the tool
-//! are fields of [`Tool`](super::Tool).
+//! Behavior of a tool: the partitions of the Agent Tool interface (version 0.2.0), each field a [`Fact`]. The names
+//! come from the standard; fields that toolcrib adds are marked as additions. Name, description and arguments of the
+//! tool are fields of [`Tool`](super::Tool).
 
 mod bounds;
 mod field_error;
@@ -194,13 +194,13 @@ partitions! {
     execution: Execution {
         /// Execution profile in exported Agent Tool records; empty means a profile of the tool's own.
         execution_profile_ref: String = String::new(),
-        /// Maximum duration of a call in milliseconds; by default that of the limits.
+        /// Maximum duration of a call in milliseconds; by default the deadline of the limits.
         timeout_ms: Option<usize> = None,
         /// Effects of a call that is stopped.
         abort_semantics: String = "stopped at once; files that it wrote remain".to_owned(),
         /// Effect of an interruption on a running call.
         interrupt_behavior: Interrupt = Interrupt::Block,
-        /// Effect of a failure on the other calls of the step; by default that of the step (addition).
+        /// Effect of a failure on the other calls of the step; by default the effect set for the step (addition).
         sibling_failure_policy: Option<SiblingFailure> = None,
         /// Schema of progress reports.
         progress_schema: Option<Value> = None,

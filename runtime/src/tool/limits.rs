@@ -16,7 +16,7 @@ pub struct Limits {
     pub stderr: usize,
     /// Host resources (open files, streams, pollables) held at once.
     pub handles: usize,
-    /// Bytes that a call may write to its folders, and by which it may make files grow. Overwriting, truncating or
+    /// Bytes that a call may write to its folders or make files grow by. Overwriting, truncating or
     /// removing files frees nothing.
     pub disk_bytes: u64,
     /// Files, folders and links that a call may create in its folders. Removing them frees nothing.
@@ -154,7 +154,7 @@ impl LimitRequest {
         limits.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    /// Lowers each specified limit except fuel to that of `max`.
+    /// Lowers each specified limit except fuel to the limit in `max`.
     pub(crate) fn capped_at(self, max: &Limits) -> Self {
         Self {
             deadline: self.deadline.map(|own| own.min(max.deadline)),

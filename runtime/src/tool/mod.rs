@@ -67,7 +67,7 @@ pub struct Tool {
     pub description: Option<String>,
     /// JSON Schema of the arguments, as in the source.
     pub parameters: Option<Value>,
-    /// Text input, for a tool that takes text. The parameters are then those of the object that carries the text.
+    /// Text input, for a tool that takes text. The parameters then describe the object that carries the text.
     pub text: Option<TextInput>,
     /// Implementation of the tool.
     pub body: Body,
@@ -114,8 +114,8 @@ impl Tool {
         Self { unusable: Some(Arc::new(unusable)), ..Self::new(name, Body::Absent, origin) }
     }
 
-    /// Returns the name of the tool's plugin: the package of its program if declared, else the file name of the program,
-    /// else that of the source.
+    /// Returns the name of the tool's plugin: the package of its program if declared, else the program's file name,
+    /// else the file name of the source.
     pub fn plugin(&self) -> String {
         let package = self.origin.unknown.get("package").and_then(|package| package.get("name")?.as_str());
         let file = || self.body.program().unwrap_or(&self.origin.path).file_stem().unwrap_or_default();

@@ -1,5 +1,5 @@
 //! Names of files as the file systems of each operating system read them: spellings that mean the same file, and spellings
-//! that mean another file than they say. The rules are functions over text, so that each system tests those of all.
+//! that mean another file than they say. The rules are functions over text, so that each system tests the rules of all.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,10 +17,10 @@ const MAX_SHORT: (usize, usize) = (8, 3);
 const VERBATIM: [(&str, &str); 2] = [(r"\\?\UNC\", r"\\"), (r"\\?\", "")];
 /// Folder of macOS that shows the folders of the root again: `/Users` is `/System/Volumes/Data/Users`.
 const DATA_VOLUME: &str = "/System/Volumes/Data";
-/// Length from which programs of Windows refuse a path without such a prefix.
+/// Minimum length of a path without such a prefix that Windows programs refuse.
 const MAX_PLAIN_PATH: usize = 260;
 
-/// Rules by which the file systems of an operating system read names.
+/// Rules for reading names in the file systems of an operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameRules {
     /// Different spellings are different names.
@@ -72,9 +72,9 @@ impl NameRules {
         environment.get(name).or_else(|| (self == Self::Windows).then(in_another_case)?.map(|(_, value)| value))
     }
 
-    /// Explains why a folder at such a path is never granted; `None` if its path is no reason. `path` is that of the open
-    /// folder, as [`plain`] returns it. A share of this machine that is not administrative, by another name than that of the
-    /// loopback, is not known from that of another machine: an operator who grants it grants its folders under that name.
+    /// Explains why a folder at such a path is never granted; `None` if its path is no reason. `path` is the path of
+    /// the open folder, as [`plain`] returns it. A share of this machine that is not administrative looks like another
+    /// machine's unless it has a loopback name: an operator who grants it grants its folders under that name.
     pub(crate) fn never_granted(self, path: &str) -> Option<&'static str> {
         if self != Self::Windows {
             return None;

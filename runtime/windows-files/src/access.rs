@@ -1,7 +1,7 @@
 //! Security descriptors as bytes: the one that gives access to the user, the system and the administrators alone, and the
 //! judgement of one that was read from a file.
 //!
-//! The layout is that of self-relative descriptors in [MS-DTYP] 2.4.2 to 2.4.6. A descriptor that does not follow it is
+//! The layout follows the self-relative descriptors in [MS-DTYP] 2.4.2 to 2.4.6. A descriptor with another layout is
 //! refused.
 
 use std::fmt;
@@ -34,9 +34,9 @@ const ONLY_PASSED_ON: u8 = 0x08;
 
 /// Every right to a file.
 const FULL_ACCESS: u32 = 0x001f_01ff;
-/// Rights by which the content becomes known: reading, executing, and the general forms of both and of all.
+/// Rights that reveal the content: reading, executing, and the general forms of both and of all.
 const READING: u32 = 0x0000_0001 | 0x0000_0020 | 0x8000_0000 | 0x2000_0000 | 0x1000_0000;
-/// Rights by which a file, its attributes, its name, its owner or its access list change.
+/// Rights that change a file, its attributes, its name, its owner or its access list.
 const WRITING: u32 = 0x0000_0002
     | 0x0000_0004
     | 0x0000_0010

@@ -19,7 +19,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 
 /// Characters of a path that most paths need.
 const PATH_CHARS: usize = 512;
-/// Maximum characters of a path, the same as that of the system.
+/// Maximum characters of a path, equal to the system's maximum.
 const MAX_PATH_CHARS: usize = 1 << 15;
 /// Bytes of a descriptor that most descriptors need.
 const DESCRIPTOR_BYTES: usize = 1 << 10;
@@ -128,7 +128,7 @@ fn basic(file: &File) -> io::Result<BY_HANDLE_FILE_INFORMATION> {
 ///
 /// # Errors
 ///
-/// The error of the system, such as that of a volume without a drive letter.
+/// The error of the system, such as for a volume without a drive letter.
 pub fn final_path(file: &File) -> io::Result<PathBuf> {
     final_path_from(file, PATH_CHARS)
 }

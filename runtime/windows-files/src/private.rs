@@ -190,8 +190,8 @@ pub fn persist_new(file: NamedTempFile, path: &Path) -> Result<File, (io::Error,
     }
 }
 
-/// Checks that an open file is a regular one that belongs to the user, the system or the administrators, and to which others
-/// have no access beyond `others`.
+/// Checks that an open file is a regular one that belongs to the user, the system or the administrators, and that
+/// others have no access beyond `others`.
 ///
 /// # Errors
 ///
@@ -288,7 +288,7 @@ mod tests {
         PrivateOptions::new()
     }
 
-    /// Creates a file to which everyone has these rights.
+    /// Creates a file with these rights for everyone.
     fn shared(path: &Path, mask: u32) -> File {
         let file = options().read(true).write(true).create_new(true).open(path).unwrap();
         share(path, mask);

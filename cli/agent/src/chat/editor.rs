@@ -142,7 +142,7 @@ fn edited(prompt: &str, history: &[String]) -> io::Result<Input> {
 struct Screen<'a> {
     term: &'a Term,
     prompt: &'a str,
-    /// Row of the cursor, counted from that of the prompt.
+    /// Cursor row, counted from the prompt row.
     row: usize,
 }
 

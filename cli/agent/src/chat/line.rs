@@ -28,7 +28,7 @@ pub(super) const MAX_LINE: usize = 65_536;
 const PASTE: &str = "\u{1b}[200~";
 const PASTE_END: &str = "\u{1b}[201~";
 
-/// Keys of which further ones decide the meaning.
+/// Start of a key sequence that further keys complete.
 #[derive(Debug, Default)]
 enum Incoming {
     #[default]

@@ -64,8 +64,8 @@ impl RunFile {
         &self.path
     }
 
-    /// Appends a line completely or not at all. It survives the end of the process, and after [`RunFile::sync`] that of the
-    /// system.
+    /// Appends a line completely or not at all. The line survives the end of the process and, after [`RunFile::sync`],
+    /// the end of the system.
     pub(crate) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let bytes = [line, b"\n"].concat();
         if self.end + bytes.len() as u64 > MAX_RUN_BYTES {
@@ -81,7 +81,7 @@ impl RunFile {
         Ok(())
     }
 
-    /// Removes the file, with that of its lock.
+    /// Removes the file and its lock file.
     pub(crate) fn remove(&self) -> io::Result<()> {
         std::fs::remove_file(&self.path)?;
         // Without its run, a lock file only takes space.

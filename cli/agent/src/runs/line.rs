@@ -44,7 +44,7 @@ pub struct Header {
     pub model: String,
     /// Folder in which the run began.
     pub folder: String,
-    /// Run from which this one was forked.
+    /// Run that this one was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
 }
@@ -68,7 +68,7 @@ pub enum Line {
         /// Parts that the call of a result showed to people.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         shown: Vec<ShownPart>,
-        /// Figures of the run with this message, now and then: those of a long run are read near its end.
+        /// Run figures up to this message, written now and then: a reader finds them near the end of a long run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         whole: Option<RunFigures>,
     },

@@ -1,5 +1,4 @@
-//! Masks of kept runs: those of the audit log, applied to the texts of messages. Arguments and results that are JSON stay
-//! JSON.
+//! Masks of kept runs: the audit log masks, applied to message texts. Arguments and results that are JSON stay JSON.
 
 use std::collections::HashMap;
 
@@ -7,7 +6,7 @@ use serde_json::{Value, json};
 use toolcrib::audit::Redactions;
 use toolcrib::policy::{Secret, Secrets, SensitiveArguments};
 
-/// Maximum number of calls of which the sensitive values are searched for. Beyond it, every text is masked.
+/// Maximum number of calls with sensitive values that are searched for. Beyond it, every text is masked.
 const MAX_SENSITIVE_CALLS: usize = 256;
 /// Maximum bytes of all values that are searched for. Beyond it, the same.
 const MAX_SEARCHED_BYTES: usize = 8 << 10;
@@ -24,7 +23,7 @@ const MASK: &str = "***";
 #[derive(Debug, Default)]
 pub struct RunMasks {
     redactions: Redactions,
-    /// Those of `redactions` that mask stored secrets; empty until a call has read one.
+    /// Masks of stored secrets, which `redactions` has too; empty until a call has read one.
     stored: Redactions,
     /// Names of sensitive arguments by tool.
     names: HashMap<String, Vec<String>>,
@@ -39,7 +38,7 @@ pub struct RunMasks {
 }
 
 impl RunMasks {
-    /// Creates masks from those of the audit log, of which each masks at most `longest` bytes, if that is known.
+    /// Creates masks from the audit log masks. Each masks at most `longest` bytes; `None` if the maximum is not known.
     pub(crate) fn new(redactions: Redactions, longest: Option<usize>) -> Self {
         Self { redactions, longest, ..Self::default() }
     }
@@ -133,7 +132,7 @@ impl RunMasks {
         let names = match self.names.get(name) {
             Some(names) => names,
             None if self.names.is_empty() => return,
-            // Nobody knows which arguments of an unknown tool are sensitive: those of all others are taken for it.
+            // An unknown tool does not say which arguments are sensitive: the names of all other tools apply to it.
             None => {
                 all = self.names.values().flatten().cloned().collect::<Vec<_>>();
                 &all
@@ -303,7 +302,7 @@ mod tests {
         // The length that a pattern matches is not known.
         redactions.add(["canary[^.]*".to_owned()]);
         assert_eq!(written(&RunMasks::new(redactions, None), &text).replace('|', ""), "");
-        // That of an argument is.
+        // The length of an argument is known.
         let mut masks = RunMasks::new(Redactions::default(), Some(0));
         masks.add_tool("login", vec!["password".to_owned()]);
         masks.mask_message(&mut call("login", &json!({ "password": [long.trim_end()] })));

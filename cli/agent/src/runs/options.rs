@@ -93,7 +93,7 @@ impl KeepOptions {
         Ok(Some(EarlierRun { run, file: Some(file) }))
     }
 
-    /// Returns the identifier of the run in its file, in the audit log and in traces: that of the run that goes on, or a new one.
+    /// Returns the run ID for the run file, the audit log and traces: the ID of the run that goes on, or a new one.
     pub fn run_id(earlier: Option<&EarlierRun>) -> anyhow::Result<String> {
         match earlier {
             Some(EarlierRun { run, file: Some(_) }) => Ok(run.header.id.clone()),

@@ -19,8 +19,8 @@ pub struct KeptRun {
     pub header: Header,
     /// The conversation. Every call but the `pending` and the `open` ones is answered, in the order of the calls.
     pub messages: Vec<Message>,
-    /// Number of the first messages that the file holds. The others are results of the last step, of which the file has those
-    /// of the `answered` calls, and what stands for the parts that an interruption left open.
+    /// Number of leading messages that the file holds. The others are results of the last step, which the file has only
+    /// for the `answered` calls, and replacements for the parts that an interruption left open.
     pub(crate) written: usize,
     /// Identifiers of the calls of the last step with a recorded end.
     pub(crate) answered: Vec<String>,

@@ -13,7 +13,7 @@ use super::masks::RunMasks;
 const MAX_PARTS: usize = 50;
 /// Maximum characters of a text that is kept.
 const MAX_TEXT: usize = 4_000;
-/// Maximum bytes of a text of which the beginning is kept: all of it is masked before it is cut.
+/// Maximum bytes of a text that is cut to its beginning: the whole text is masked before the cut.
 const MAX_MASKED: usize = 32 << 10;
 /// Maximum bytes of a picture or another file.
 const MAX_FILE: usize = 256 << 10;

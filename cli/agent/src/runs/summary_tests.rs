@@ -69,7 +69,7 @@ fn long(keeper: &Keeper) {
     (0..TURNS).for_each(|number| turn(keeper, number, "a result of some length, as tools give it"));
 }
 
-/// Asserts that a summary is that of the whole run.
+/// Asserts that a summary matches the whole run.
 fn assert_whole(bytes: &[u8]) -> usize {
     let (summary, read) = summary(bytes);
     let run = KeptRun::read(&bytes[..complete(bytes)], "a", false).unwrap();

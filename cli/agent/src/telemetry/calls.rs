@@ -31,7 +31,7 @@ struct Running {
 }
 
 impl Calls {
-    /// Creates an observer that adds spans below those of callers, and at `place` for calls that state no trace.
+    /// Creates an observer that adds spans below the caller's span, and at `place` for calls that state no trace.
     pub(super) fn new(queue: Queue, place: Option<Place>) -> Self {
         Self { queue, place, running: Mutex::default() }
     }

@@ -8,7 +8,7 @@
 //! | `chat MODEL` | request to the model, including retries |
 //! | `execute_tool NAME` | call |
 //!
-//! Names without `toolcrib.` are those of the conventions, which are still in development
+//! Names without `toolcrib.` come from the conventions, which are still in development
 //! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>).
 
 mod agent;

@@ -1,5 +1,5 @@
-//! Origins of web pages that may send requests, and the headers by which a browser lets a page of another origin do so (the
-//! CORS protocol of the Fetch standard).
+//! Origins of web pages that may send requests, and the headers that make a browser let a page of another origin send
+//! them (the CORS protocol of the Fetch standard).
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,7 +36,7 @@ impl FromStr for Origin {
 }
 
 impl fmt::Display for Origin {
-    /// Writes the origin with its port, also if it is that of the scheme.
+    /// Writes the origin with its port, even if it is the scheme's default port.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             url::Origin::Tuple(scheme, host, port) => write!(f, "{scheme}://{host}:{port}"),

@@ -103,7 +103,7 @@ pub fn explain(error: &anyhow::Error) {
     }
 }
 
-/// Returns the next step of an error: its own, or that of the error of the system that caused it.
+/// Returns the next step for an error: its own, or the step for the system error that caused it.
 pub fn hint_of(error: &anyhow::Error) -> Option<String> {
     let advice = || error.downcast_ref::<Advice>().map(|advice| advice.hint.clone());
     let mistake = || error.downcast_ref::<Mistake>()?.suggestion().map(str::to_owned);

@@ -8,7 +8,7 @@ use super::shortened;
 const WIDTH_VARIABLE: &str = "COLUMNS";
 /// Maximum width of a column on a terminal, except the last: fits digests and references.
 const MAX_WIDTH: usize = 40;
-/// Minimum width to which a column is cut.
+/// Minimum width of a column that is cut.
 const MIN_WIDTH: usize = 6;
 /// Width that a cut table keeps for its last column, if that is as wide.
 const LAST_WIDTH: usize = 8;

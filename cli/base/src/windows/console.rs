@@ -21,7 +21,7 @@ const CONSOLE_INPUT: &str = "CONIN$";
 const MAX_UNITS: usize = 4096;
 /// Character that ends the input if a line begins with it: Ctrl-Z.
 const END_OF_INPUT: u16 = 0x1a;
-/// The escape key, with which a person clears the line that is being typed.
+/// The escape key, which clears the line that a person is typing.
 const ESCAPE: u16 = 0x1b;
 
 /// Mode of a console's input or output.

@@ -16,7 +16,7 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken}
 
 /// Authority of integrity levels.
 const MANDATORY_LABEL_AUTHORITY: SID_IDENTIFIER_AUTHORITY = SID_IDENTIFIER_AUTHORITY { Value: [0, 0, 0, 0, 0, 16] };
-/// Lowest level, below that of every file that does not have it explicitly.
+/// Lowest level. A file has a higher level unless it has this one explicitly.
 const UNTRUSTED: u32 = 0;
 /// Attribute of a label.
 const SE_GROUP_INTEGRITY: u32 = 0x20;
@@ -38,12 +38,12 @@ pub fn lower() -> io::Result<()> {
     let length = (size_of::<TOKEN_MANDATORY_LABEL>() + size_of::<SID>()) as u32;
     let handle = token.as_raw_handle();
     // SAFETY: The handle is valid. The label and the identifier that it points to live during the call, which only reads them;
-    // the documented length is that of both.
+    // the documented length covers both.
     let done = unsafe { SetTokenInformation(handle, TokenIntegrityLevel, (&raw const label).cast(), length) };
     if done == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Opens the token of this process to change its defaults, of which the level is one.
+/// Opens the process token to change its defaults, which include the integrity level.
 fn token() -> io::Result<OwnedHandle> {
     let mut token = null_mut();
     // SAFETY: The pseudo handle of this process is always valid, and the pointer is written once.

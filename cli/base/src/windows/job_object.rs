@@ -9,7 +9,7 @@ use std::ptr::null;
 
 /// Flag of creation: the process waits until [`JobObject::admit`] lets it run, so that it runs nothing outside of the job.
 pub const SUSPENDED: u32 = 0x4;
-/// Exit code of processes that [`JobObject::end`] ends, like that of `Child::kill`.
+/// Exit code of processes that [`JobObject::end`] ends, the same as after `Child::kill`.
 const ENDED: u32 = 1;
 
 /// Numbers of the kinds of information.

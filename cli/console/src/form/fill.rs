@@ -1,4 +1,4 @@
-//! Values of the fields of a form: those of the defaults in a schema, and those of given arguments.
+//! Field values of a form: from the defaults in a schema, and from given arguments.
 
 use serde_json::{Map, Value};
 use toolcrib_base::render::legible;
@@ -25,7 +25,7 @@ struct Place<'a> {
 }
 
 impl<'s> Form<'s> {
-    /// Returns the values with which a form begins: the defaults of the schema.
+    /// Returns the initial values of a form: the schema defaults.
     pub(crate) fn start(self) -> Fields {
         let mut fields = Fields::new();
         let place = Place { path: ROOT, is_required: true, depth: 0 };
@@ -118,7 +118,7 @@ impl Filler<'_> {
             set('e', "1".to_owned());
         }
         match (shape, value) {
-            // A browser sends every line break as two characters, of which one is taken away.
+            // A browser sends every line break as two characters; one of them is taken away.
             (Shape::Text, Value::String(text)) => !text.contains('\r') && set('v', text.clone()),
             (Shape::Number, Value::Number(number)) => set('v', number.to_string()),
             (Shape::Json, value) => set('v', serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())),

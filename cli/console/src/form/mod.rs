@@ -131,7 +131,7 @@ impl<'s> Form<'s> {
         schema
     }
 
-    /// Returns the part of the schema to which a part of it leads.
+    /// Returns the schema part that the part `schema` leads to.
     fn target<'v>(self, schema: &'v Value) -> Option<&'v Value>
     where
         's: 'v,
@@ -164,7 +164,7 @@ impl<'s> Form<'s> {
     }
 }
 
-/// Returns what a part of the schema says about itself, for one of which the form shows no parts.
+/// Returns the title and description of a schema part that the form does not show in parts.
 fn about(schema: &Value) -> Map<String, Value> {
     let text = |name: &str| Some((name.to_owned(), schema.get(name).filter(|it| it.is_string())?.clone()));
     ["title", "description"].into_iter().filter_map(text).collect()

@@ -16,7 +16,7 @@ pub(crate) type Problems = BTreeMap<String, String>;
 const MAX_TEXT: usize = 600;
 /// Maximum characters of a value that is chosen.
 const MAX_VALUE: usize = 120;
-/// Length of a text from which on its field is high from the beginning.
+/// Text length in bytes; the field of a longer text is high from the beginning.
 const LONG: usize = 200;
 
 /// Shows the whole form: the fields of the arguments.

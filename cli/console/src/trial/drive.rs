@@ -6,16 +6,16 @@ use toolcrib::Runtime;
 use toolcrib::ToolResult;
 use toolcrib_sources::calls::Calls;
 
+use super::desk::{QuestionKind, Trial, Trials};
 use super::gate::Gate;
 use super::outcome::Shown;
-use super::{QuestionKind, Trial, Trials};
 
 /// Maximum bytes of files that a call shows while it runs and that are kept.
 const MAX_FILES: usize = 1 << 20;
 
 /// Drives a call to its end, and keeps what is shown of its result.
 pub(super) async fn drive(trials: Trials, trial: Arc<Trial>, runtime: Arc<Runtime>) {
-    // Compiled ahead, so that its time is not that of the call; the call itself reports a program that cannot be compiled.
+    // Compiled ahead, so that this takes no call time; the call itself reports a program that cannot be compiled.
     tokio::select! {
         _ = async { (runtime.prepare(&trial.call.name).await, runtime.prepare_hooks().await) } => {}
         () = trial.stop.cancelled() => {}

@@ -9,13 +9,13 @@ use toolcrib::{Tool, ToolCall};
 use toolcrib_base::render::{self, Advice, shortened};
 use toolcrib_sources::tool_facts::disabled;
 
-use super::super::decisions::hidden;
 use super::super::form::{self, Fields, Form, Problems};
-use super::super::layout::{self, Tab};
+use super::super::layout::{self, hidden};
 use super::super::query::{Query, parameter};
 use super::super::response::{self, Answer};
-use super::super::view::{Page, ViewError, Views, Visit};
-use super::{Draft, FORM_PAGE, ID, PAGE, QuestionKind, Trial};
+use super::super::view::Views;
+use super::super::visit::{Page, Tab, ViewError, Visit};
+use super::desk::{Draft, FORM_PAGE, ID, Mode, PAGE, QuestionKind, Trial};
 
 /// Maximum size of the form of a call in bytes.
 pub(crate) const MAX_FORM: usize = 1 << 20;
@@ -25,26 +25,6 @@ pub(crate) const MAX_FIELDS: usize = 8_192;
 const MAX_MESSAGE: usize = 2_000;
 /// Start of the message about arguments that do not match their schema.
 const INVALID: &str = "invalid arguments: ";
-
-/// Way in which a person writes the arguments.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Mode {
-    #[default]
-    Form,
-    Json,
-    /// Text of a tool that takes text.
-    Text,
-}
-
-impl Mode {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Form => "form",
-            Self::Json => "json",
-            Self::Text => "text",
-        }
-    }
-}
 
 /// Messages about a form.
 #[derive(Default)]
@@ -93,7 +73,7 @@ fn schema_digest(tool: &Tool) -> String {
     digest(schema(tool).to_string().as_bytes())
 }
 
-/// Values with which a form begins.
+/// Returns the draft that a form begins with.
 fn first(tool: &Tool) -> Draft {
     let mode = if tool.text.is_some() { Mode::Text } else { Mode::Form };
     Draft { schema: schema_digest(tool), mode, text: String::new(), fields: Form(&schema(tool)).start() }

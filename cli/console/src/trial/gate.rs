@@ -12,7 +12,7 @@ use toolcrib::observe::{Event, EventKind, Observer};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver};
 use toolcrib_settings::permission::PendingCall;
 
-use super::{MAX_WAIT, QuestionKind, Trial, Trials};
+use super::desk::{MAX_WAIT, QuestionKind, Trial, Trials};
 
 /// Client of the questions.
 const CLIENT: &str = "console";

@@ -1,6 +1,7 @@
 //! Result of a call that was tried, as far as its page shows it: bounded texts, and pictures.
 
 use maud::{Markup, html};
+use toolcrib::call::Decision;
 use toolcrib::call::Part;
 use toolcrib::{Outcome, Receipt, Runtime, ToolResult};
 use toolcrib_agent::runs::ShownPart;
@@ -11,8 +12,8 @@ use toolcrib_sources::tool_facts;
 
 use super::super::layout::{self, facts, word};
 use super::super::parts::{PartView, Room, pretty};
-use super::super::record::{MAX_LISTED, grants};
-use super::super::view::Visit;
+use super::super::record::{MAX_LISTED, grants, in_words};
+use super::super::visit::Visit;
 
 /// Maximum characters of a result and of the log lines of a tool.
 const MAX_TEXT: usize = 40_000;
@@ -20,7 +21,7 @@ const MAX_TEXT: usize = 40_000;
 const MAX_SHORT: usize = 4_000;
 /// Maximum pictures that are shown.
 const MAX_PICTURES: usize = 4;
-/// Maximum parts of a result that are shown, besides those of the call while it ran.
+/// Maximum parts of a result that are shown, in addition to the parts that the call showed while it ran.
 const MAX_PARTS: usize = 50;
 
 /// Content of the page of a result, within limits.
@@ -146,11 +147,20 @@ impl Shown {
             ));
         }
         if let Some(decision) = &receipt.decision {
-            all.push(("Decision", super::page::decided(decision)));
+            all.push(("Decision", decided(decision)));
         }
         for warning in receipt.warnings.iter().take(10) {
             all.push(("Warning", layout::line(warning, 400)));
         }
         all
+    }
+}
+
+/// Shows a decision in words.
+pub(super) fn decided(decision: &Decision) -> Markup {
+    let reason = in_words(decision.reason.as_str());
+    html! {
+        (word(decision.behavior.as_str())) " " (reason)
+        @if let Some(rests_on) = &decision.rests_on { ": " code { (layout::line(rests_on, 300)) } }
     }
 }

@@ -1,17 +1,19 @@
 //! The page of a call that is tried: its preview with the button that lets it go on, its progress, and its result.
 
 use maud::{Markup, html};
-use toolcrib::call::Decision;
 use toolcrib_settings::permission::PendingCall;
 use toolcrib_sources::tool_facts;
 
-use super::super::decisions::{call_facts, hidden};
-use super::super::layout::{self, Tab, duration, facts, word};
+use super::super::decisions::call_facts;
+use super::super::layout::{self, duration, facts, hidden, word};
 use super::super::parts::pretty;
 use super::super::query::parameter;
-use super::super::record::{grants, in_words};
-use super::super::view::{Page, ViewError, Views, Visit};
-use super::{FORM_PAGE, ID, PAGE, QuestionKind, State, Trial, entry};
+use super::super::record::grants;
+use super::super::view::Views;
+use super::super::visit::{Page, Tab, ViewError, Visit};
+use super::desk::{FORM_PAGE, ID, PAGE, QuestionKind, State, Trial};
+use super::entry;
+use super::outcome::decided;
 
 /// Maximum characters of the arguments on a page.
 const MAX_ARGUMENTS: usize = 40_000;
@@ -126,7 +128,7 @@ fn held_facts(trial: &Trial, state: &State) -> Markup {
     if let Some(preview) = &state.preview {
         all.push(("Tool says", layout::block(preview, MAX_ARGUMENTS)));
     }
-    // Those of the tools among which it runs, which may have been loaded anew since.
+    // From the tools among which it runs, which may have been loaded anew since.
     let runtime = state.runtime.as_deref();
     if let Some((runtime, tool)) = runtime.and_then(|runtime| Some((runtime, runtime.tool(&trial.call.name)?))) {
         all.push(("Granted", grants(&tool_facts::granted(runtime, tool))));
@@ -135,13 +137,4 @@ fn held_facts(trial: &Trial, state: &State) -> Markup {
         all.push(("Limits", layout::line(&tool_facts::limits(limits), 400)));
     }
     facts(all)
-}
-
-/// Shows a decision in words.
-pub(super) fn decided(decision: &Decision) -> Markup {
-    let reason = in_words(decision.reason.as_str());
-    html! {
-        (word(decision.behavior.as_str())) " " (reason)
-        @if let Some(rests_on) = &decision.rests_on { ": " code { (layout::line(rests_on, 300)) } }
-    }
 }

@@ -16,7 +16,7 @@ const HELLO: &str = "initialize";
 /// Request for the tools.
 const LIST: &str = "tools/list";
 
-/// Server with which a handshake is made.
+/// Server of a handshake.
 pub enum Server {
     /// Program that is started.
     Process(Box<ServerProcess>),

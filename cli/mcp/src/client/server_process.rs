@@ -31,7 +31,7 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts a program in a group of its own, with these variables besides those of this process.
+    /// Starts a program in its own group, with these variables in addition to this process's variables.
     ///
     /// # Errors
     ///

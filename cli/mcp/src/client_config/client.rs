@@ -127,7 +127,7 @@ impl Client {
                 shape: Shape::Extension,
                 placeholders: &["$"],
             },
-            // Commands and arguments are expanded like those of a shell.
+            // Commands and arguments are expanded as in a shell.
             Self::Crush => &Facts {
                 name: "Crush",
                 format: Format::Jsonc,

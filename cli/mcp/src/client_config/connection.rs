@@ -47,7 +47,7 @@ pub struct Program {
     pub command: String,
     /// Arguments of the program.
     pub arguments: Vec<String>,
-    /// Variables besides those of the client.
+    /// Variables in addition to the client's own.
     pub environment: Vec<(String, String)>,
     /// Folder in which the client starts the program.
     pub folder: Option<PathBuf>,

@@ -1,5 +1,5 @@
-//! A settings file on the disk: read with a limit, and replaced in one step with its mode. A link stays, and the file to which
-//! it leads is replaced.
+//! A settings file on the disk: read with a limit, and replaced in one step with its mode. A link stays, and its target
+//! file is replaced.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};

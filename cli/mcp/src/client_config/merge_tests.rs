@@ -36,8 +36,8 @@ fn refused(client: Client, text: &str) -> String {
     plan(client, text).merge(text).expect_err(text)
 }
 
-/// Settings of each client with other servers, and with comments where its format has them. `¹` marks the place of a comma and
-/// `²` that of the entry.
+/// Returns settings of a client with other servers, and with comments where its format has them. `¹` marks the place of
+/// a comma and `²` the place of the entry.
 fn marked(client: Client) -> &'static str {
     match client {
         Client::ClaudeCode => {

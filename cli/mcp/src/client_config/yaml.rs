@@ -45,7 +45,7 @@ fn block(key: &str, entry: &Value, indent: usize) -> String {
     format!("{outer}{key}:\n{fields}")
 }
 
-/// Text of a value on one line. Quoted strings are those of JSON, which YAML 1.2 includes.
+/// Formats a value on one line. Quoted strings are JSON strings, which YAML 1.2 includes.
 fn flow(value: &Value) -> String {
     match value {
         Value::Array(values) => format!("[{}]", values.iter().map(flow).collect::<Vec<_>>().join(", ")),

@@ -1,4 +1,4 @@
-//! Bundles that are available to commands without `--tools`: those of the lock in the current folder, and those of the user.
+//! Bundles available to commands without `--tools`: from the lock in the current folder, and from the user's lock.
 //! A bundle counts if the user's own records agree with the lock.
 
 use std::path::{Path, PathBuf};
@@ -19,11 +19,11 @@ pub struct AvailableBundle {
     pub review: String,
     /// Requests that the user granted.
     pub granted: Vec<String>,
-    /// Verified signers to which the user agreed.
+    /// Verified signers that the user agreed to.
     pub signers: Vec<String>,
 }
 
-/// Available bundles, and hints about those of a lock that are not available.
+/// Available bundles, and hints about locked bundles that are not available.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AvailableBundles {
     /// The bundles.

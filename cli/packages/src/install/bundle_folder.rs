@@ -45,7 +45,7 @@ impl BundleFolder {
     ///
     /// # Errors
     ///
-    /// The file cannot be copied, or its content is no longer that of the digest.
+    /// The file cannot be copied, or its content no longer has the digest.
     pub fn store(&self, file: &Path, digest: &str) -> anyhow::Result<PathBuf> {
         let target = self.file(digest);
         if self.has(digest) {

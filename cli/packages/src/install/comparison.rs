@@ -56,9 +56,9 @@ pub struct Case<'a> {
     pub locked: Option<&'a LockedBundle>,
     /// Other bundles of the lock.
     pub others: &'a [LockedBundle],
-    /// Bundles of the user that are available beside those of a folder.
+    /// The user's bundles that are available in addition to a folder's bundles.
     pub beside: &'a [LockedBundle],
-    /// Conflict of a tool's name with that of another source that is available in the current folder.
+    /// Tool name conflict with another source that is available in the current folder.
     pub conflict: Option<&'a str>,
     /// `true` if somebody signed the release whom the user does not trust.
     pub has_other_signers: bool,
@@ -70,7 +70,7 @@ pub struct Case<'a> {
     pub min_age: Duration,
     /// Refusals that the user overrides.
     pub accepted: &'a [Code],
-    /// `true` for the bundles of the user instead of those of a folder.
+    /// `true` for the user's bundles instead of a folder's bundles.
     pub is_global: bool,
 }
 

@@ -101,7 +101,7 @@ fn tools(table: &mut Table<'_>, bundle: &Place<'_>) -> anyhow::Result<Vec<Locked
     }
 }
 
-/// Reads a list of texts, which is sorted and each of which occurs once.
+/// Reads a list of texts, and returns it sorted and without duplicates.
 fn texts(table: &mut Table<'_>, key: &'static str) -> anyhow::Result<Vec<String>> {
     let items = items(table, key, MAX_VALUES)?;
     let mut texts = items.iter().map(|item| item.read("a text", text)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -135,7 +135,7 @@ fn text(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses the name of a bundle: that of its metadata, or one that the user chose.
+/// Parses a bundle name, which comes from the bundle's metadata or from the user.
 pub fn name(text: &str) -> Result<String, String> {
     let is_valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-/".contains(c);
     let begins = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());

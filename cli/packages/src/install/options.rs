@@ -30,8 +30,8 @@ pub struct PlaceOptions {
 }
 
 impl PlaceOptions {
-    /// Returns the lock file of the bundles that are available here beside those of the place; `None` if the place is
-    /// available in every folder itself.
+    /// Returns the lock file of the bundles that are available here in addition to the place's own bundles; `None` if
+    /// the place is available in every folder itself.
     pub fn other_lock_file(&self) -> Option<LockFile> {
         if self.global { None } else { global() }
     }
@@ -142,7 +142,7 @@ pub fn available_here() -> anyhow::Result<AvailableBundles> {
     }
 }
 
-/// Lists the places with a lock file, that of the current folder first.
+/// Lists the places with a lock file, the current folder first.
 fn places() -> Vec<LockFile> {
     let here = Path::new(LOCK_FILE).symlink_metadata().is_ok();
     let here = std::env::current_dir().ok().filter(|_| here).map(|folder| LockFile::new(&folder, false));

@@ -27,7 +27,7 @@ pub enum Code {
     TooYoung,
     /// Nobody agreed to the release.
     NeedsReview,
-    /// The entry of the lock is not that of the release.
+    /// The lock entry differs from the release's entry.
     LockDiffers,
 }
 

@@ -36,7 +36,7 @@ impl BundleSource {
     ///
     /// # Errors
     ///
-    /// Those of [`BundleSource::parse`].
+    /// The errors of [`BundleSource::parse`].
     pub fn named(text: &str, folder: &Path) -> anyhow::Result<Self> {
         let is_missing = || folder.join(text).symlink_metadata().is_err();
         match text.parse::<Reference>() {

@@ -1,4 +1,4 @@
-//! Installation and removal in steps, each of which leaves the old or the new state if the process ends after it.
+//! Installation and removal in steps. Each step leaves the old or the new state if the process ends after it.
 //!
 //! | step | install, update | remove |
 //! |---|---|---|

@@ -102,7 +102,7 @@ fn component(path: &Path) -> anyhow::Result<Artifact> {
     }
     let described = BundleDescriptor::new(WASM_CONFIG.parse()?, Digest::of(&config), config.len() as u64);
     let mut manifest = BundleManifest::new("", described, vec![layer]);
-    // The type of the config is that of the artifact.
+    // The config type is the artifact type.
     manifest.artifact_type = None;
     let blobs = vec![
         (Descriptor::new(MediaType::WASM.as_str(), digest.to_string().parse()?, about.bytes as u64), program(path)),

@@ -22,7 +22,7 @@ use super::store::StoredBundle;
 use super::transfer::Transfer;
 use super::{BundleStore, MAX_BLOB_BYTES, failed};
 
-/// Annotation from which the ref name in the archive of a bundle is derived.
+/// Annotation that determines the ref name in a bundle archive.
 const VERSION: &str = "org.opencontainers.image.version";
 /// Maximum wait for another process that downloads the same blob.
 const MAX_OTHER_PULL: Duration = Duration::from_secs(30 * 60);
@@ -189,7 +189,7 @@ impl Plan {
     fn write(&self, blobs: &[HeldFile], file: &mut File) -> anyhow::Result<()> {
         let bytes = || self.manifest.bytes.to_vec();
         let mut archive = ArchiveBuilder::new();
-        // The ref name is not part of the digest. With that of the author, the archive is the one that was pushed.
+        // The ref name is not part of the digest. With the author's ref name, the archive is the one that was pushed.
         if archive.add_manifest(bytes(), self.ref_name.as_deref()).is_err() {
             archive.add_manifest(bytes(), None)?;
         }

@@ -87,7 +87,7 @@ impl RegistryOptions {
     }
 }
 
-/// Returns the variables that credential helpers receive: those of this process without the program's own secrets.
+/// Returns the variables that credential helpers receive: this process's variables without the program's own secrets.
 fn variables() -> impl Iterator<Item = (OsString, OsString)> {
     // Some systems ignore the case of the name.
     std::env::vars_os().filter(|(name, _)| !SECRETS.iter().any(|secret| name.eq_ignore_ascii_case(secret)))

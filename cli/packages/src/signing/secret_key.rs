@@ -17,7 +17,7 @@ const MINISIGN_START: &[u8] = b"untrusted comment:";
 
 /// First bytes of the files of public keys.
 const PUBLIC_STARTS: [&[u8]; 2] = [b"-----BEGIN PUBLIC KEY-----", b"untrusted comment: minisign public key"];
-/// Bytes of a file that show its kind; those of a secret key hold no part of the key.
+/// Number of leading file bytes that show the kind; in a secret key file, they hold no part of the key.
 const MAX_START: u64 = 38;
 /// Suffix of the file of a public key.
 const PUBLIC_SUFFIX: &str = ".pub";

@@ -10,12 +10,12 @@ use clap::{ArgMatches, Command};
 use serde_json::Value;
 
 use super::key::{ANY, KEYS, Key, OptionOf};
-use super::layer::{Layer, LayerKind, Setting};
+use super::layer::{Layer, Setting};
+use super::layer_kind::LayerKind;
 use super::layers::Layers;
 use super::mistake::repair;
 use crate::selection::one_folder;
-use crate::trust::TrustOptions;
-use crate::trust::Trusted;
+use crate::trust::{TrustRecords, Trusted};
 
 /// Commands that work without settings, such as those that repair or review them.
 const WITHOUT: [&str; 5] = ["config", "completions", "trust", "compile-worker", "help"];
@@ -130,7 +130,7 @@ pub fn with_defaults(define: impl FnOnce() -> Command, given: &ArgMatches) -> an
     let leaf = leaf_of(given);
     let digests = leaf.try_get_many::<String>("digests").ok().flatten().into_iter().flatten().cloned();
     let named = leaf.try_get_one::<PathBuf>("config").ok().flatten();
-    let records = TrustOptions::records();
+    let records = TrustRecords::of_user();
     let layers = Trusted::read(&digests.collect::<Vec<_>>(), records.as_ref())
         .and_then(|trusted| Layers::load(named.map(PathBuf::as_path), &trusted));
     let layers = match layers {
@@ -163,7 +163,7 @@ fn leaf_of(given: &ArgMatches) -> &ArgMatches {
     given.subcommand().map_or(given, |(_, below)| leaf_of(below))
 }
 
-/// Sets the defaults of the options of the whole program, and of those of the command at `path`.
+/// Sets the option defaults of the whole program and of the command at `path`.
 fn apply(
     command: Command,
     path: &[&str],

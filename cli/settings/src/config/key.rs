@@ -1,11 +1,12 @@
-//! Keys of the settings files: the one table from which the parser, `toolcrib config`, the JSON Schema of the file and the
-//! defaults of options follow.
+//! Keys of the settings files: the one table behind the parser, `toolcrib config`, the JSON Schema of the file and the
+//! option defaults.
 
 use regex::Regex;
 use toolcrib::policy::{Pattern, PatternError};
 use toolcrib::tool::{Destination, Glob};
 use toolcrib_base::parse::{MAX_COUNT, approval_wait, duration, name_server, not_allowed, size};
 
+use super::layer_kind::LayerKind;
 use super::path::PathRule;
 use crate::selection::{split as split_selection, split_destination};
 
@@ -82,6 +83,12 @@ impl Key {
     /// All keys, in the order of the documentation.
     pub fn all_keys() -> impl Iterator<Item = &'static Self> {
         KEYS.iter()
+    }
+
+    /// Returns the layers with files that may have the key, the strongest first.
+    pub fn layers(&self) -> &'static [LayerKind] {
+        const ALL: &[LayerKind] = &[LayerKind::Project, LayerKind::Profile, LayerKind::User, LayerKind::System];
+        if self.is_of_host { &ALL[1..] } else { ALL }
     }
 
     /// Names of the options that the value is the default of.

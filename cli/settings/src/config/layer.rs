@@ -10,6 +10,7 @@ use toolcrib_base::input;
 use toolcrib_base::render::{self, Advice, Mistake};
 
 use super::key::{ANY, KEYS, Key, Kind, sections};
+use super::layer_kind::LayerKind;
 use super::mistake::with_repair;
 use super::table::{Field, Table};
 use super::{path, place};
@@ -26,40 +27,6 @@ const REQUEST: &str = "setting:";
 /// Places of the keys of the host.
 pub const HOST_LAYERS: &str = "the profile, user and system layers, whose files `toolcrib config explain` names, and in \
                                       a file of `--config`";
-
-/// Kinds of layers, the strongest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LayerKind {
-    /// The file that the user names in the place of the project's: it is their own.
-    Named,
-    /// `./toolcrib.toml`, which others may have written.
-    Project,
-    /// Profile in the user's file.
-    Profile,
-    /// The user's file.
-    User,
-    /// The system's file.
-    System,
-}
-
-impl LayerKind {
-    /// Name of the layer.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            LayerKind::Named => "named",
-            LayerKind::Project => "project",
-            LayerKind::Profile => "profile",
-            LayerKind::User => "user",
-            LayerKind::System => "system",
-        }
-    }
-
-    /// Returns the layers whose files may have a key, the strongest first.
-    pub fn of(key: &Key) -> &'static [Self] {
-        const ALL: &[LayerKind] = &[LayerKind::Project, LayerKind::Profile, LayerKind::User, LayerKind::System];
-        if key.is_of_host { &ALL[1..] } else { ALL }
-    }
-}
 
 /// Value of a key with its place.
 #[derive(Debug, Clone)]
@@ -117,7 +84,7 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Returns `true` if a setting of the layer applies: that of a file that nobody trusts does only if it restricts.
+    /// Returns `true` if a setting of the layer applies. In an untrusted file, a setting applies only if it restricts.
     pub fn applies(&self, setting: &Setting) -> bool {
         self.is_trusted || setting.key.restricts()
     }
@@ -328,7 +295,7 @@ fn settings(mut top: Table<'_>, kind: LayerKind) -> anyhow::Result<Vec<Setting>>
 }
 
 fn setting(key: &'static Key, name: &str, field: Field<'_>, kind: LayerKind) -> anyhow::Result<Setting> {
-    if kind == LayerKind::Project && !LayerKind::of(key).contains(&kind) {
+    if kind == LayerKind::Project && !key.layers().contains(&kind) {
         return Err(field.place().error(&format!("a project cannot decide this; it may stand in {HOST_LAYERS}")));
     }
     let ((line, column), items) = (field.position(), field.item_positions());

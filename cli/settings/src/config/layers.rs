@@ -4,7 +4,6 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use toolcrib_base::folders::user_folders;
 use toolcrib_base::render::{self, Advice};
@@ -13,8 +12,10 @@ use toolcrib_base::suggestion;
 use crate::trust::{Subject, Trusted};
 
 use super::key::Merge;
-use super::layer::{Layer, LayerKind, Setting, SettingsText};
+use super::layer::{Layer, Setting, SettingsText};
+use super::layer_kind::LayerKind;
 use super::place;
+use super::profile::profile;
 
 /// Settings file of a project.
 pub const DEFAULT_FILE: &str = "./toolcrib.toml";
@@ -22,22 +23,6 @@ pub const DEFAULT_FILE: &str = "./toolcrib.toml";
 const FILE_NAME: &str = "config.toml";
 /// Variable that names another system file; empty for none.
 const SYSTEM_VARIABLE: &str = "TOOLCRIB_SYSTEM_CONFIG";
-
-/// Name of the profile of this process.
-static PROFILE: OnceLock<String> = OnceLock::new();
-
-/// Chooses the profile for the whole program; only the first call has an effect.
-pub fn use_profile(name: Option<String>) {
-    if let Some(name) = name.filter(|name| !name.is_empty()) {
-        // Fails only on a second call; `main` makes the only one.
-        let _ = PROFILE.set(name);
-    }
-}
-
-/// Returns the chosen profile.
-pub fn profile() -> Option<&'static str> {
-    PROFILE.get().map(String::as_str)
-}
 
 /// Returns the user's file, which need not exist; `None` without a home directory.
 pub fn user_file() -> Option<PathBuf> {

@@ -6,8 +6,8 @@ use toolcrib_base::render::{Advice, Mistake, one_line, shell_path, shell_word};
 use toolcrib_base::suggestion;
 
 use super::key::find;
-use super::layer::LayerKind;
-use super::layers::profile;
+use super::layer_kind::LayerKind;
+use super::profile::profile;
 
 /// Table of the profiles, and its prefix in a key.
 const PROFILE: &str = "profile";

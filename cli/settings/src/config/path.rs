@@ -11,7 +11,7 @@ use toolcrib_base::folders::home_folder;
 
 use crate::selection::split as split_selection;
 
-use super::layer::LayerKind;
+use super::layer_kind::LayerKind;
 
 /// Sources that are no paths.
 const BUILTIN: &str = "builtin";

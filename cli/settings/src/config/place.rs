@@ -27,8 +27,8 @@ mod system {
         Some("/etc/toolcrib".into())
     }
 
-    /// Checks that only the user and the administrator can change an open file. The group of a user's own file is mostly
-    /// the user's own; that of the system's file is not, and nobody else may replace the file either.
+    /// Checks that only the user and the administrator can change an open file. The group of a user's own file is
+    /// mostly the user's own. The system file's group is not, and no other user may replace the system file either.
     pub(in crate::config) fn check(file: &File, path: &Path, kind: LayerKind) -> Result<(), String> {
         let unreadable = |error: io::Error| format!("its owner cannot be read: {error}");
         let about = file.metadata().map_err(unreadable)?;

@@ -6,13 +6,14 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, Command};
 
 use super::defaults::defaulted;
-use super::layer::{Layer, LayerKind};
+use super::layer::Layer;
+use super::layer_kind::LayerKind;
 use super::layers::Layers;
 
 /// Command whose options include all permissions, and that needs no argument.
 const PERMISSIONS: &str = "list";
 
-/// Parses the values of a layer as those of each command, and returns the options of `PERMISSIONS`.
+/// Parses the values of a layer as option values of each command, and returns the options of `PERMISSIONS`.
 ///
 /// # Errors
 ///

@@ -119,7 +119,7 @@ fn can_explain(receipt: &Receipt, denial: &Denial) -> bool {
     }
 }
 
-/// Returns `true` if the tool tried to use a resource of which it was granted nothing.
+/// Returns `true` if the tool tried to use a resource without any grant for it.
 fn is_used(receipt: &Receipt, name: &str) -> bool {
     let is_attempt = |denial: &&Denial| {
         let other = resource(&denial.capability);

@@ -68,7 +68,7 @@ fn is_in(path: Option<&str>, folder: &Path) -> bool {
     real(path).starts_with(real(folder))
 }
 
-/// Parses the destination of a capability: a destination, or a URL of which only scheme, host and port count.
+/// Parses the destination of a capability: a destination, or the scheme, host and port of a URL.
 fn destination(text: &str) -> Option<Destination> {
     text.parse().ok().or_else(|| {
         let (scheme, rest) = text.split_once("://")?;

@@ -127,8 +127,8 @@ mod system {
 
     pub(super) type Terminal = ConsoleInput;
 
-    /// Returns `true` for a console. Other terminals are pipes here, from which input that was typed cannot be discarded: nobody
-    /// is asked there.
+    /// Returns `true` for a console. Other terminals are pipes here: typed input cannot be discarded from them, so no
+    /// question is asked there.
     pub(super) fn is_terminal(stdin: &io::Stdin) -> bool {
         console::mode(stdin.as_handle()).is_ok()
     }

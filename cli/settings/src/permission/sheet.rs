@@ -157,7 +157,7 @@ pub(super) fn source(tool: &Tool, shown: impl Fn(&Path) -> PathBuf) -> String {
     format!("{}{index}{program}", shown(&tool.origin.path).display())
 }
 
-/// The fixed arguments with which every call of a program starts, as JSON.
+/// Returns the fixed arguments that start every call of a program, as JSON.
 pub(super) fn fixed(body: &Body) -> Option<String> {
     match body {
         Body::Command { argv, .. } => argv.get(1..).filter(|fixed| !fixed.is_empty()).map(|fixed| json!(fixed)),

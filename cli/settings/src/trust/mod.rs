@@ -2,7 +2,6 @@
 //! person has reviewed them, and as long as the digest over the file and its programs stays the same.
 
 mod ceiling;
-mod options;
 mod phrase;
 mod record;
 pub mod review;
@@ -11,48 +10,18 @@ mod subject;
 use std::path::Path;
 
 pub use ceiling::ceilings;
-pub use options::TrustOptions;
 use phrase::foremost;
 pub use phrase::{is_missed, phrases, ranked, summary};
 pub use record::{TrustRecord, TrustRecords};
 pub use subject::{Item, Subject};
 use toolcrib_base::render;
 
-/// Makes a change of the user's own to a source. A source that is trusted, or that the change creates (`is_new`), is trusted
-/// with its new content: everything that was there and at most one part more.
-///
-/// # Errors
-///
-/// Those of the change, and records that cannot be read or written.
-pub fn keeping<T>(
-    source: &Path,
-    records: Option<&TrustRecords>,
-    is_new: bool,
-    change: impl FnOnce() -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
-    let trusted = Trusted::read(&[], records)?;
-    let before = match Subject::read(source) {
-        Ok(subject) => Some(subject).filter(|subject| trusted.state(subject) == State::Trusted).map(|it| it.items),
-        Err(_) => is_new.then(Vec::new),
-    };
-    let changed = change()?;
-    if let (Some(records), Some(before)) = (records, before) {
-        let after = Subject::read(source)?;
-        // Another process may have changed the source meanwhile.
-        let is_own = before.iter().all(|item| after.items.contains(item)) && after.items.len() <= before.len() + 1;
-        if is_own {
-            records.add(&after)?;
-        }
-    }
-    Ok(changed)
-}
-
 /// Makes the user's own change of a settings file: from `before`, `None` for a file that the change creates, to `after`,
 /// which the change returns. The file stays trusted if `before` is trusted, and a new file is trusted.
 ///
 /// # Errors
 ///
-/// Those of the change, and records that cannot be read or written.
+/// The errors of the change, and records that cannot be read or written.
 pub fn keeping_settings(
     records: Option<&TrustRecords>,
     before: Option<&Subject>,

@@ -7,9 +7,12 @@ use anyhow::Context;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use toolcrib::ListFile;
+use toolcrib_base::folders::state_folder;
 
 use super::{Item, Subject};
 
+/// File of the records in the state directory.
+const FILE: &str = "trusted.json";
 /// Maximum size of the file.
 const MAX_BYTES: u64 = 16 << 20;
 
@@ -35,6 +38,11 @@ pub struct TrustRecord {
 pub struct TrustRecords(ListFile<TrustRecord>);
 
 impl TrustRecords {
+    /// Returns the records of `toolcrib trust`; `None` if the user has no home directory.
+    pub fn of_user() -> Option<Self> {
+        state_folder(FILE).map(Self::file)
+    }
+
     pub(crate) fn file(path: PathBuf) -> Self {
         Self(ListFile::new(path, "trusted", MAX_BYTES))
     }

@@ -1,21 +1,16 @@
 //! Subject of trust: a source of tools or a settings file, with its requests and its digest.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use toolcrib::policy::{ReviewedItem, SourceReview, review};
+use toolcrib::policy::{ReviewedItem, SourceReview};
 use toolcrib::source::digest;
 use toolcrib_base::render::{counted, one_line};
-
-use crate::config;
-use crate::instructions;
 
 use super::{ceilings, foremost, phrases, summary};
 
 /// Maximum number of parts that are listed in full.
 const MAX_ITEMS: usize = 200;
-/// Extension of settings files.
-const SETTINGS: &str = "toml";
 
 /// Content of a path that a person can trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,21 +66,6 @@ impl Item {
 }
 
 impl Subject {
-    /// Reads a source, a settings file by its extension `toml`, or instructions by their name `AGENTS.md`.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read, or is faulty as a whole.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
-        if path.file_name().is_some_and(|name| name == instructions::FILE_NAME) {
-            return instructions::subject(path);
-        }
-        match path.extension().is_some_and(|extension| extension == SETTINGS) {
-            true => config::subject(path),
-            false => Ok(review(path)?.into()),
-        }
-    }
-
     /// Creates the subject of a settings file from its text and its settings.
     pub fn of_settings(path: PathBuf, text: &str, items: Vec<Item>) -> Self {
         Self { path, digest: digest(text.as_bytes()), items, has_tools_alone: false }

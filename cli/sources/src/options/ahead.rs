@@ -17,10 +17,11 @@ use super::{MAX_WARNINGS, Sources};
 const MAX_AHEAD: Duration = Duration::from_mins(2);
 
 impl Sources {
-    /// Compiles all tools concurrently that are not in the cache, and the hook interpreter, ahead of the first call. With `--strict`
-    /// it also loads those of the cache. Shows a progress bar if that takes long, or with `is_announced` a line where there is no
-    /// terminal. A tool with a program that cannot be compiled is disabled with a warning, and one of a program that is older than
-    /// its sources has a warning too. After `MAX_AHEAD`, the others are left to their first calls.
+    /// Compiles all tools concurrently that are not in the cache, and the hook interpreter, ahead of the first call.
+    /// With `--strict` it also loads the cached tools. Shows a progress bar if that takes long, or with `is_announced`
+    /// a line where there is no terminal. A tool with a program that cannot be compiled is disabled with a warning. A
+    /// tool with a program older than its sources gets a warning too. After `MAX_AHEAD`, the other tools are left to
+    /// their first calls.
     ///
     /// # Errors
     ///

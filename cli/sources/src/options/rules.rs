@@ -77,7 +77,7 @@ impl Rules {
         self.flags.refuse_misspelt(runtime)
     }
 
-    /// Returns the rules of the command line and of `config`, and that of the question mode.
+    /// Returns the rules of the command line, of `config` and of the question mode.
     pub(super) fn rules(&self, config: &Config) -> impl Iterator<Item = Rule> {
         self.flags.rules().chain(config.rules.iter().map(|of| of.rule.clone())).chain(self.mode.clone())
     }
@@ -142,7 +142,7 @@ fn one_name(rule: &Rule) -> Option<&str> {
     (!rule.pattern().is_class() && !name.contains(['*', '?'])).then_some(name)
 }
 
-/// Returns the name that a misspelt one probably means. Of very many names, those of another length are not compared.
+/// Returns the name that a misspelt one probably means. There may be many: only names of similar length are compared.
 fn meant<'a>(name: &str, names: &mut dyn Iterator<Item = &'a str>) -> Option<&'a str> {
     let (written, max) = (name.to_ascii_lowercase(), name.len() / 3);
     let near: Vec<&str> = names.filter(|known| known.len().abs_diff(name.len()) <= max).collect();

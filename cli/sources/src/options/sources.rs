@@ -1,4 +1,5 @@
-//! Sources of a command: the named ones, or else those of the current folder, or the built-in tools, and the installed bundles.
+//! Sources of a command: the named ones, or else the current folder's source or the built-in tools, and the installed
+//! bundles.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -105,8 +106,8 @@ impl Sources {
         permission.limited_to(ToolSelection::Trusted(named))
     }
 
-    /// Returns the permissions by which settings files allow hooks of all sources, for each source that was trusted before. The
-    /// hooks of a source that has changed since are then an error, so that no guard is left out.
+    /// Returns a hook permission for each source that was trusted before, if settings files allow the hooks of all
+    /// sources. The hooks of a source that has changed since are then an error, so that no guard is left out.
     pub(super) fn guards(&self) -> anyhow::Result<Vec<Permission>> {
         let allows_all = |permission: Permission| *permission.unlimited() == Permission::Hooks(None);
         if !is_lasting(option_of(&Permission::Hooks(None))) || !self.permissions.allowed().any(allows_all) {
@@ -157,7 +158,7 @@ impl Sources {
         });
     }
 
-    /// Prints the warnings of the sources, without the one with which the call of the one tool fails anyway.
+    /// Prints the source warnings, except the fault that makes the call of the one tool fail anyway.
     pub(super) fn warn(&self, runtime: &Runtime) {
         let called = self.called.as_ref().and_then(|name| runtime.tool(name));
         let fault = called.and_then(|tool| Some((&*tool.origin.path, tool.unusable.as_ref()?.fault.to_string())));

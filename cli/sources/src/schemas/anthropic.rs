@@ -1,4 +1,4 @@
-//! Tools of the messages API of Anthropic, without and with its strict mode. The rules are those of its pages on tool
+//! Tools of Anthropic's messages API, without and with its strict mode. The rules come from its pages on tool
 //! definitions and on the limitations of structured outputs.
 
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Function declarations of the Gemini API, with the arguments in `parametersJsonSchema`. The rules are those of its
+//! Function declarations of the Gemini API, with the arguments in `parametersJsonSchema`. The rules come from its
 //! reference for function declarations and for the part of JSON Schema that it reads.
 
 use serde_json::{Value, json};

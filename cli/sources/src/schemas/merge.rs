@@ -169,7 +169,7 @@ fn common_types(one: &Value, other: &Value) -> Vec<Value> {
     common
 }
 
-/// Merges the schemas of alternative objects: every argument of one is allowed, and those of all are required.
+/// Merges the schemas of alternative objects: allows the arguments of each, and requires the ones that all require.
 fn any_of(alternatives: Vec<Map<String, Value>>) -> Map<String, Value> {
     let mut properties = Map::<String, Value>::new();
     let mut required: Option<Vec<Value>> = None;

@@ -27,7 +27,7 @@ impl Notes {
         }
     }
 
-    /// Returns the notes, the last of which counts those that were left out.
+    /// Returns the notes. If notes were left out, the last one counts them.
     pub(super) fn finish(mut self) -> Vec<String> {
         if self.omitted > 0 {
             self.notes.push(format!("{} further differences", self.omitted));

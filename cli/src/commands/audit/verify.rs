@@ -48,7 +48,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    // A log of which a value was noted existed.
+    // The log has existed if one of its values was noted.
     let may_be_missing = args.head.is_empty() && !args.strict;
     let folder = if may_be_missing { args.log.begun()? } else { Some(args.log.folder()?) };
     let Some(folder) = folder else {

@@ -14,6 +14,7 @@ use toolcrib_packages::install::ReleaseOptions;
 use toolcrib_packages::registries;
 use toolcrib_packages::registries::SourceRegistries;
 use toolcrib_packages::signing::{self, BundleName, SignatureReport};
+use toolcrib_settings::subjects;
 use toolcrib_settings::trust::Subject;
 
 const EXAMPLES: &str = "\
@@ -88,7 +89,7 @@ impl Sheet {
         let mut bundle = Bundle::open(file).with_context(context)?;
         bundle.verify().with_context(context)?;
         let components = components(&mut bundle).with_context(context)?;
-        Ok(Self { bytes, subject: Subject::read(path)?, components, signatures, bundle })
+        Ok(Self { bytes, subject: subjects::read(path)?, components, signatures, bundle })
     }
 
     fn of_type(&self, media_type: &MediaType) -> impl Iterator<Item = &BundledFile> {

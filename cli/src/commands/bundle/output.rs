@@ -28,7 +28,7 @@ impl BlobSource for OnDisk<'_> {
 ///
 /// # Errors
 ///
-/// The folder does not exist, or the path is that of a folder or, without `force`, of a file that is not a bundle.
+/// The folder does not exist, or the path names a folder or, without `force`, a file that is not a bundle.
 pub(super) fn check_target(out: &Path, force: bool) -> anyhow::Result<()> {
     let shown = out.display();
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -35,7 +35,7 @@ packed. A program has to lie in the folder of its source. The file depends on th
 time, folder, locale or user.";
 /// Name of a bundle with several tools.
 const DEFAULT_NAME: &str = "tools";
-/// Version of a bundle of which the programs state none.
+/// Bundle version if its programs state none.
 const DEFAULT_VERSION: &str = "0.0.0";
 /// Maximum length of a name that is made from the name of a tool, in bytes.
 const MAX_NAME: usize = 128;

@@ -145,7 +145,7 @@ fn argument_hints(tool: &Tool, given: Given<'_>) -> Vec<String> {
     hints
 }
 
-/// Returns a hint for each unknown argument with a similar name among those of the tool.
+/// Returns a hint for each unknown argument that is named like an argument of the tool.
 fn misspelt(tool: &Tool, arguments: &Map<String, Value>) -> Vec<String> {
     let known = tool.parameters.as_ref().and_then(|schema| schema.get("properties")?.as_object());
     let Some(known) = known else { return Vec::new() };

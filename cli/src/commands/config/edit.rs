@@ -11,7 +11,7 @@ use toolcrib_settings::config::{
     Change, ConfiguredDenial, DEFAULT_FILE, Layer, LayerKind, SettingsText, check_values, profile, rules, system_file,
     user_file,
 };
-use toolcrib_settings::trust::TrustOptions;
+use toolcrib_settings::trust::TrustRecords;
 use toolcrib_settings::trust::{State, Subject, Trusted, keeping_settings};
 use toolcrib_sources::options::{RuleCheck, check_permissions, check_rules};
 
@@ -48,7 +48,7 @@ impl Target {
         })
     }
 
-    /// Reads the file, and returns it with its path; that of the system is created for all users.
+    /// Reads the file, and returns it with its path. The system's file is created for all users.
     fn open(&self) -> anyhow::Result<(PathBuf, SettingsFile)> {
         let path = self.path()?;
         let file = SettingsFile::read(&path)?;
@@ -61,7 +61,7 @@ impl Target {
         render::aside(&format!("{done} `{}` in {table}{shown}", one_line(key)));
     }
 
-    /// Tables above the sections: those of the profile in the user's file.
+    /// Returns the tables above the sections, for a profile in the user's file.
     fn above(&self) -> Vec<&'static str> {
         self.profile().map_or_else(Vec::new, |name| vec![PROFILE, name])
     }
@@ -74,7 +74,7 @@ impl Target {
     /// Returns `true` if only the user has written the file: it is no project's, it is trusted, or it does not exist yet.
     fn is_own(&self, file: &SettingsFile) -> anyhow::Result<bool> {
         let Some(subject) = subject_of(file).filter(|_| self.kind() == LayerKind::Project) else { return Ok(true) };
-        let trusted = Trusted::read(&[], TrustOptions::records().as_ref())?;
+        let trusted = Trusted::read(&[], TrustRecords::of_user().as_ref())?;
         Ok(trusted.state(&subject) == State::Trusted)
     }
 }
@@ -83,7 +83,7 @@ pub(super) async fn set(target: &Target, key: &str, value: &str, adds: bool) -> 
     let change = if adds { Change::Add(value) } else { Change::Set(value) };
     let (path, file) = target.open()?;
     let shown = shown(&path);
-    // Checked first, so that a mistake in the file is told as that of the file.
+    // Checked first, so that a mistake in the file is reported as the file's own.
     SettingsText::parse_file(&path, &shown, file.text().to_owned(), target.kind())?;
     let text = change.make(file.text(), &target.above(), key)?.context("a change makes a text")?;
     let new = SettingsText::parse(&path, &shown, text.clone(), target.kind()).context(UNCHANGED)?;
@@ -156,9 +156,9 @@ fn decides_rules(key: &str) -> bool {
     RULES.iter().any(|section| key.starts_with(section))
 }
 
-/// Checks the rules of the edited layer against the tools that it is used with: those of its own sources, of the file around
-/// a profile, or of the other files. With `is_about_rules` it warns of rules without a tool, and says so if the rules cannot be
-/// checked; else the change does not touch them.
+/// Checks the edited layer's rules against the tools that it is used with. The tools come from its own sources, or
+/// from the sources of the file around a profile or of the other files. With `is_about_rules` it warns of rules without
+/// a tool, and says so if the rules cannot be checked; else the change does not touch them.
 ///
 /// # Errors
 ///
@@ -233,7 +233,7 @@ fn replace(target: &Target, path: &Path, file: &SettingsFile, text: &str) -> any
         // A text with a mistake is trusted by nobody.
         return file.replace(text);
     }
-    keeping_settings(TrustOptions::records().as_ref(), before.as_ref(), || {
+    keeping_settings(TrustRecords::of_user().as_ref(), before.as_ref(), || {
         file.replace(text)?;
         Ok(SettingsText::parse(path, "", text.to_owned(), LayerKind::Project)?.subject())
     })

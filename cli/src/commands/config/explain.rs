@@ -9,7 +9,7 @@ use toolcrib_settings::config::{
     HOST_LAYERS, Key, Layer, LayerKind, Layers, Merge, Setting, default_file, path_of, profile, rules, shown,
     system_file, user_file,
 };
-use toolcrib_settings::trust::TrustOptions;
+use toolcrib_settings::trust::TrustRecords;
 use toolcrib_settings::trust::Trusted;
 use toolcrib_sources::options::{RuleCheck, check_rules};
 
@@ -146,10 +146,10 @@ pub(super) fn get(key: &str, view: &View) -> anyhow::Result<ExitCode> {
 }
 
 fn trusted() -> anyhow::Result<Trusted> {
-    Trusted::read(&[], TrustOptions::records().as_ref())
+    Trusted::read(&[], TrustRecords::of_user().as_ref())
 }
 
-/// Returns the name of the setting that holds a key; below `config.TOOL`, that of the tool.
+/// Returns the name of the setting that holds a key; below `config.TOOL`, the tool's setting.
 fn checked(dotted: &str) -> anyhow::Result<String> {
     let (_, parts) = path_of(dotted)?;
     Ok(parts.iter().take(2).copied().collect::<Vec<_>>().join("."))
@@ -239,7 +239,7 @@ impl Explanation {
 
     fn json(&self) -> Value {
         let from: Vec<Value> = self.stated.iter().map(Stated::json).collect();
-        let layers: Vec<&str> = LayerKind::of(self.key).iter().map(|kind| kind.as_str()).collect();
+        let layers: Vec<&str> = self.key.layers().iter().map(|kind| kind.as_str()).collect();
         json!({ "key": self.name, "value": self.value(), "layers": layers, "from": from })
     }
 }

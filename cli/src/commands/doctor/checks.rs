@@ -319,7 +319,7 @@ mod permissions {
     use toolcrib_windows_files::access::OtherAccess;
     use toolcrib_windows_files::check_folder;
 
-    /// Returns `true` for a folder of the user to which only the system and the administrators have access besides.
+    /// Returns `true` for a user's folder that only the user, the system and the administrators can access.
     pub(super) fn is_private(folder: &Path) -> bool {
         check_folder(folder, true, OtherAccess::None).is_ok()
     }

@@ -132,7 +132,7 @@ pub(super) fn text(runtime: &Runtime, name: &str, sources: &[PathBuf]) -> String
     text
 }
 
-/// Returns the description by which an agent chooses the skill, with as many names of tools as fit.
+/// Returns the description that an agent chooses the skill by, with as many tool names as fit.
 fn description(tools: &[&Tool]) -> String {
     const START: &str = "Lists, describes and calls sandboxed tools by the command toolcrib. Use it for a task that one of its tools does";
     const END: &str = " and others.";

@@ -27,7 +27,7 @@ pub(crate) struct Order {
     pub(crate) source: BundleSource,
     /// Text of the source in the lock.
     pub(crate) text: String,
-    /// Name in the lock; `None` for that of the release.
+    /// Name in the lock; `None` for the release's own name.
     pub(crate) name: Option<String>,
     /// `true` if nothing may differ from the lock.
     pub(crate) is_frozen: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Order {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Procedure<'a> {
     pub(crate) place: &'a LockFile,
-    /// Lock of bundles that are available beside those of the place.
+    /// Lock of bundles that are available in addition to the place's own bundles.
     pub(crate) other: Option<&'a LockFile>,
     pub(crate) installer: &'a Installer,
     pub(crate) options: &'a AgreementOptions,
@@ -57,7 +57,7 @@ struct Entries {
 impl Entries {
     /// Lists the pinned signers.
     fn signers(&self) -> Vec<String> {
-        // Those of the lock are the word of whoever wrote it.
+        // The signers in the lock are only claimed by its author.
         self.pinned.iter().flat_map(|pinned| pinned.bundle.signers.clone()).collect()
     }
 }
@@ -170,7 +170,7 @@ impl Procedure<'_> {
         let before = self.stored(entries.pinned.as_ref(), &release.digest);
         let needs_review = verdict.needs_review() || decides_anew;
         let agreed = agreement::machine(self.options, &case, &undecided, order.is_frozen)?;
-        // A digest on the command line that is not that of the release is a mistake, not a reason to ask.
+        // A digest on the command line that differs from the release's digest is a mistake, not a reason to ask.
         let can_ask = self.options.digests.is_empty() && agreement::can_ask(self.options, order.is_frozen);
         let can_agree = agreed.is_some() || can_ask;
         let is_agreed = case.pinned.is_some_and(|pinned| pinned.digest == candidate.bundle.digest);
@@ -300,8 +300,8 @@ impl Procedure<'_> {
     }
 }
 
-/// Describes the conflict of a tool's name with that of another source that is available in the current folder. A source
-/// that cannot be loaded has no names.
+/// Describes a tool name conflict with another source that is available in the current folder. A source that cannot be
+/// loaded has no names.
 async fn conflict(name: &str, file: &Path) -> anyhow::Result<Option<String>> {
     let (name, file) = (name.to_owned(), file.to_owned());
     let check = move || {
@@ -324,7 +324,8 @@ fn new_capability(change: &Change) -> Option<String> {
     }
 }
 
-/// Refusal if the entry of a release is not that of the lock. A machine may verify fewer signers than the lock names.
+/// Returns a refusal if a release's entry differs from the lock entry. A machine may verify fewer signers than the lock
+/// names.
 fn differs(case: &Case<'_>, granted: &[String]) -> Option<Refusal> {
     let locked = case.locked?;
     let LockedBundle { name, .. } = locked;

@@ -84,7 +84,7 @@ impl Language {
     }
 }
 
-/// Name of the tool for a model: that of the function.
+/// Returns the tool name for a model, which is the function name.
 pub(super) fn snake(name: &str) -> String {
     name.replace('-', "_")
 }

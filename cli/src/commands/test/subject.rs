@@ -61,7 +61,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Returns the default file of cases: that of the file's own name beside it, if there is one, or that of the folder.
+    /// Returns the default file of cases: an adjacent one with the file's own name, if there is one, or the folder's.
     pub(super) fn cases(&self) -> PathBuf {
         if self.path.is_dir() {
             return self.path.join(CASES);

@@ -11,7 +11,7 @@ use crate::{compact, record, tool_id};
 
 use super::InventoryEntry;
 
-/// Identifiers by which the records of a tool refer to one another.
+/// Identifiers for references between the records of a tool.
 pub(super) struct Refs {
     pub(super) tool: String,
     pub(super) interface: String,
@@ -99,7 +99,7 @@ fn model_schema(tool: &Tool) -> Value {
     tool.model_input_schema().map_or_else(|| json!({ "type": "object", "properties": {} }), Cow::into_owned)
 }
 
-/// Describes every property of the ten partitions under its own name, with those of rendering in one object.
+/// Describes every property of the ten partitions under its own name, with the rendering properties in one object.
 pub(super) fn interface(entry: &InventoryEntry<'_>, refs: &Refs) -> Value {
     let tool = entry.tool;
     let mut fields = Map::from_iter([("interface_id".to_owned(), json!(refs.interface))]);

@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Memory) {
         count(-(layout.size() as isize));
-        // SAFETY: the caller keeps the contract of `dealloc`, and `alloc` is that of the system.
+        // SAFETY: the caller keeps the contract of `dealloc`, and `alloc` forwards to the system allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

@@ -22,7 +22,7 @@ use crate::sections::{Sections, id, is_named};
 
 /// Maximum names of imports, imported items and exports.
 const MAX_NAMES: usize = 2000;
-/// Maximum bytes that are read of a custom section, of which only the name matters.
+/// Maximum bytes that are read of a custom section. Only its name matters.
 const MAX_SECTION_NAME_BYTES: u64 = 64;
 /// Export of a command.
 const START: &str = "_start";

@@ -73,7 +73,7 @@ impl Docs {
         }
     }
 
-    /// Returns the docs of functions outside of an interface: those of the world that documents most of them.
+    /// Returns the docs of functions outside of an interface, from the world that documents most of them.
     pub(super) fn of_world(&self, exports: &[&str]) -> InterfaceDocs<'_> {
         let documented = |world: &&World| {
             let documents = |name: &&&str| world.func_exports.contains_key(**name) || world.funcs.contains_key(**name);

@@ -24,7 +24,7 @@ use super::types::{Case, Cases, Field, Function, Integer, Record, Type};
 const MAX_FUNCTIONS: usize = 256;
 /// Maximum parts of a function's types; a type that is used twice counts twice.
 const MAX_PARTS: usize = 5000;
-/// Maximum nesting depth of types. One level may be two in JSON, of which 127 are read.
+/// Maximum nesting depth of types. One level may be two in JSON, and at most 127 JSON levels are read.
 const MAX_DEPTH: usize = 50;
 /// Maximum bytes of the schemas of one function, and of all functions of a component. Both are estimates, made before a schema
 /// is written.

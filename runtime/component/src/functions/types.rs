@@ -1,4 +1,4 @@
-//! An exported function with its WIT types. Names are those of the WIT, unchanged.
+//! An exported function with its WIT types. Names are unchanged from the WIT.
 
 use std::fmt;
 use std::sync::Arc;

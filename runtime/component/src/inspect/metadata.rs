@@ -47,7 +47,7 @@ pub struct Metadata {
     pub producers: Vec<Producer>,
 }
 
-/// A language or tool with which a program was made.
+/// A language or tool that was used to make a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Producer {

@@ -18,9 +18,9 @@ use crate::text::truncate;
 
 pub use metadata::{Metadata, Producer};
 
-/// Maximum custom sections that are read: those of the outermost part, and the producers of the others.
+/// Maximum custom sections that are read: all in the outermost part, and the producers in the others.
 const MAX_CUSTOM_SECTIONS: usize = 1000;
-/// Maximum notes about sections of which something was left out.
+/// Maximum notes about sections with parts left out.
 const MAX_NOTES: usize = 20;
 
 /// Facts about a program. All names and texts are the author's, unchanged and unchecked.

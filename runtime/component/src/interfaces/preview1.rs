@@ -1,4 +1,4 @@
-//! The functions of WASI preview 1, the only module from which a core module can import.
+//! The functions of WASI preview 1, the only module that a core module can import from.
 
 use crate::capability::Capability;
 

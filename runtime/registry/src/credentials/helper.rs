@@ -17,7 +17,7 @@ use crate::error::CredentialError;
 use crate::limits::{MAX_HELPER_NAME_BYTES, MAX_HELPER_OUTPUT_BYTES, MAX_HELPER_TIME};
 use crate::secret::{Credential, Secret};
 
-/// User name by which a helper marks a refresh token.
+/// User name that marks a helper's refresh token.
 const TOKEN_USER: &str = "<token>";
 
 /// Search path and variables of credential helpers.

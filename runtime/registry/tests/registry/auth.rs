@@ -87,7 +87,7 @@ async fn pull(client: &Client, server: &Server) -> Result<(), Error> {
     client.pull_blob(&repository(server), &blob(b"hello"), &mut Vec::new(), None).await
 }
 
-/// Pulls from a registry, the token server of which answers with `reply`.
+/// Pulls from a registry with a token server that answers with `reply`.
 async fn pull_with_token(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Error {
     let (tokens, certificate) = Server::start_tls(move |_| reply()).await;
     let registry = bearer_registry(tokens.secure_url("/token")).await;

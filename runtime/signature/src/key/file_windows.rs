@@ -12,7 +12,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     PrivateOptions::new().read(true).open(path)
 }
 
-/// Accepts only a regular file of the current user, to which nobody else has access but the system and the administrators.
+/// Accepts only a regular file of the current user. Only the system and the administrators may have access too.
 pub(super) fn check(file: &File, path: &Path) -> Result<(), Error> {
     toolcrib_windows_files::check(file, OtherAccess::None).map_err(|refused| match refused.kind() {
         io::ErrorKind::PermissionDenied => Error::KeyFile {

@@ -1,7 +1,7 @@
 //! minisign: detached signatures `FILE.minisig` beside a file.
 //!
 //! Only prehashed signatures (`ED`, BLAKE2b-512) are made and accepted, so that files are streamed in bounded memory.
-//! Verification is that of the crate `minisign-verify`. Secret keys are read and written here, because they have to be
+//! The crate `minisign-verify` verifies signatures. Secret keys are read and written here, because they have to be
 //! erased from memory and must not show in `Debug`.
 
 mod secret;

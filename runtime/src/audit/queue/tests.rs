@@ -272,7 +272,7 @@ impl Wake for Panics {
 #[test]
 fn a_waker_that_panics_harms_no_other_call() {
     let queue = fed(0, Duration::ZERO, false);
-    // On this thread, and twice on that of the queue.
+    // On this thread, and twice on the queue's thread.
     for is_written in [true, false, false] {
         begin_writer(&queue);
         let mut writing = queue.write(entry(b"{}"));

@@ -313,7 +313,7 @@ pub(crate) async fn judge_command(
     Ok(())
 }
 
-/// Replaces the arguments of a call by those of a hook. Returns `true` if they differ.
+/// Replaces a call's arguments by a hook's arguments. Returns `true` if they differ.
 async fn modify(
     hook: &str,
     change: Modification,

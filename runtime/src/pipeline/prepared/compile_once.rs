@@ -16,7 +16,7 @@ pub(super) type Pending<T> = Shared<BoxFuture<'static, Result<Compiled<T>, Strin
 pub(crate) struct CompileOnce<T> {
     result: OnceLock<Compiled<T>>,
     pending: Mutex<Option<Pending<T>>>,
-    /// Digest of the program with which its compiled code was found in the cache, if it was.
+    /// Program digest of the compiled code found in the cache, if any.
     found: OnceCell<Option<Arc<str>>>,
 }
 
@@ -53,8 +53,8 @@ impl<T> CompileOnce<T> {
         ended
     }
 
-    /// Returns `true` if the program is loaded, or if `find` returns the digest with which it finds the compiled code. It looks at
-    /// most once, on a blocking thread.
+    /// Returns `true` if the program is loaded, or if `find` finds its compiled code and returns the program's digest.
+    /// It looks at most once, on a blocking thread.
     pub(super) async fn is_compiled(&self, find: impl FnOnce() -> Option<String> + Send + 'static) -> bool {
         match self.result.get() {
             Some(result) => result.is_ok(),
@@ -65,7 +65,7 @@ impl<T> CompileOnce<T> {
         }
     }
 
-    /// Returns the digest of the program with which its compiled code was found.
+    /// Returns the program digest of the compiled code found in the cache.
     pub(super) fn found(&self) -> Option<&Arc<str>> {
         self.found.get()?.as_ref()
     }

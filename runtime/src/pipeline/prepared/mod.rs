@@ -87,7 +87,7 @@ pub(crate) struct PreparedTool {
 }
 
 impl PreparedTool {
-    /// Prepares a tool of which `permits` calls may run at once.
+    /// Prepares a tool for at most `permits` calls at once.
     pub(crate) fn new(input: impl Into<Arc<ToolValidator>>, grant: Grant, limits: Limits, permits: usize) -> Self {
         Self::with(input.into(), Arc::new(grant), limits, Arc::new(Semaphore::new(permits)))
     }

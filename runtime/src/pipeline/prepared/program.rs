@@ -150,8 +150,8 @@ fn prepare(
     pin: Option<&str>,
     counts_fuel: bool,
 ) -> Result<Arc<Program>, CompileError> {
-    // Compiled code of a digest is that of these bytes and of no others, so it is looked for before the bytes are read: they are
-    // needed only to compile them.
+    // Compiled code of a digest belongs to these bytes and to no others, so it is looked for before the bytes are read:
+    // they are needed only to compile them.
     let digest = pinned_digest(path, pin)?;
     let cell = cells.cell(digest.clone(), counts_fuel);
     let mut cell = cell.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +168,7 @@ fn prepare(
     Ok(cell.insert(Arc::new(sandbox.prepare(&bytes, digest, counts_fuel)?)).clone())
 }
 
-/// Returns the digest of a program, which must be that of its pin.
+/// Returns the digest of a program, which must match its pin.
 fn pinned_digest(path: &Path, pin: Option<&str>) -> Result<String, CompileError> {
     let digest = source::fingerprint(path).map_err(unreadable)?.digest;
     match pin {

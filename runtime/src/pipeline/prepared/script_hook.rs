@@ -67,8 +67,8 @@ impl ScriptHook {
         self.definition.event == *event && reaches && self.definition.matches(name)
     }
 
-    /// Returns `true` if the hook judges a command that a script runs. For an opaque command, of which no condition
-    /// can see the arguments, conditions on arguments count as met.
+    /// Returns `true` if the hook judges a command that a script runs. Conditions on arguments count as met for an
+    /// opaque command, because no condition can see its arguments.
     pub(crate) async fn applies_to_command(&self, tool: &Tool, command: &Command) -> bool {
         (command.is_opaque && self.is_for(&HookPoint::ToolPre, Some(tool)))
             || self.applies(&HookPoint::ToolPre, Some(tool), &command.arguments).await

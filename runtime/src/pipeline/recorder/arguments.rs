@@ -16,7 +16,7 @@ impl CallRecorder<'_> {
         }
     }
 
-    /// Records checked arguments: first those of the call, later those that a hook changed.
+    /// Records checked arguments: first the call's own, later the ones that a hook changed.
     pub(crate) fn set_arguments(&mut self, checked: &CheckedArguments) {
         if let Some(arguments) = &mut self.arguments {
             arguments.add(checked);

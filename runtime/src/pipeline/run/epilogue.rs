@@ -33,7 +33,7 @@ pub(super) fn finish<T>(
     Ok(ended)
 }
 
-/// Withholds the answer of a call to which a response returned a secret.
+/// Withholds the answer of a call that got a secret back in a response.
 ///
 /// # Errors
 ///

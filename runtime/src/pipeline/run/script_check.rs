@@ -39,7 +39,7 @@ pub(crate) async fn check_scripts(pipeline: &Pipeline) -> Result<Vec<Diagnostic>
     Ok(problems)
 }
 
-/// Returns the position of an error in the file. A missing entry has that of the script.
+/// Returns the position of an error in the file. A missing entry has the position of the script.
 fn place(name: &str, entry: EntryPoint, wrong: &ScriptProblem, script: &Script) -> Option<Place> {
     match wrong.place() {
         Some(place) => script.in_file(place),

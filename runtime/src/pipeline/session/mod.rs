@@ -136,7 +136,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Those of [`Session::event`].
+    /// As for [`Session::event`].
     pub async fn event_with_hooks(
         &self,
         event: &HookPoint,

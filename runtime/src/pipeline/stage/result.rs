@@ -20,7 +20,7 @@ use crate::schema::{self, ToolValidator};
 use crate::store::results::{self, Results};
 use crate::tool::{Body, EmptyResult, Persistence, Tool};
 
-/// Member by which the host speaks in an answer.
+/// Member of an answer for the host's own words.
 pub(crate) const FRAME: &str = "toolcrib";
 /// Maximum characters of a preview.
 const MAX_PREVIEW_LEN: usize = 4000;
@@ -136,7 +136,7 @@ async fn check_line(prepared: &PreparedTool, line: String, until: Instant) -> Re
     mapped.unwrap_or_else(|| Err(late()))
 }
 
-/// Masks and frames an error of the tool, of which a model gets at most `max` characters.
+/// Masks and frames an error of the tool. A model gets at most `max` characters of it.
 async fn frame_error(prepared: &PreparedTool, error: ToolError, max: usize, until: Instant) -> ToolError {
     let bytes = error.message.len() + error.json.as_ref().map_or(0, String::len);
     if prepared.masks.is_empty() {

@@ -1,5 +1,5 @@
-//! Context of a call as a rich tool gets it: JSON objects in layers, of which the host's own come first. A caller adds keys
-//! and overrides none.
+//! Context of a call as a rich tool gets it: JSON objects in layers, the host's own first. A caller adds keys and
+//! overrides none.
 
 use std::collections::HashMap;
 

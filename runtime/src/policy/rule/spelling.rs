@@ -1,6 +1,6 @@
-//! Texts by which a value is compared with a pattern. A tool reads most spellings of a value alike: `4e15`, `4000000000000000` and
-//! `4000000000000000.0` are one number, and the members of an object have no order. So a value has one plain text, and restrictions
-//! compare the others too.
+//! Texts of values for comparison with a pattern. A tool reads most spellings of a value alike: `4e15`,
+//! `4000000000000000` and `4000000000000000.0` are one number, and the members of an object have no order. So a value
+//! has one plain text, and restrictions compare the others too.
 
 use std::borrow::Cow;
 

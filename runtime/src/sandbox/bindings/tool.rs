@@ -31,10 +31,10 @@ pub(in crate::sandbox) struct Exports {
     pub(in crate::sandbox) present: Option<ComponentExportIndex>,
 }
 
-/// Interface by which a command or a component with functions of its own checks arguments, and its function.
+/// Interface and function that check arguments in a command or in a component with functions of its own.
 const CHECK: (&str, &str) = ("toolcrib:tool/validate@0.1.0", "check");
 
-/// Returns the export by which a component checks arguments, if any.
+/// Returns the component's export that checks arguments, if any.
 pub(in crate::sandbox) fn check_export(component: &Component) -> Option<ComponentExportIndex> {
     let interface = component.get_export_index(None, CHECK.0)?;
     component.get_export_index(Some(&interface), CHECK.1)

@@ -45,7 +45,7 @@ impl Sandbox {
         StoreConfig::granted(input, streams, services, usage, &self.descriptors, &self.http_client)
     }
 
-    /// Returns the configuration of a call to which nothing is granted.
+    /// Returns the configuration of a call without grants.
     pub(super) fn bare(&self, stderr: Option<CappedStream>, limits: &Limits, usage: &Arc<Usage>) -> StoreConfig {
         StoreConfig::bare(stderr, limits, usage, &self.descriptors)
     }

@@ -16,7 +16,7 @@ use super::{ERROR, INFINITE, NEGATIVE_INFINITE, NOT_A_NUMBER, OK, SOME};
 /// as one. Of a field, each [`NAME_BYTES`] of its name count as one too, because the name is copied.
 pub(super) const MAX_VALUES: usize = 1 << 18;
 const NAME_BYTES: usize = 40;
-/// Greatest magnitude up to which a double represents every whole number.
+/// Maximum magnitude with exact doubles: a double represents every whole number up to it.
 const MAX_EXACT: f64 = (1_u64 << 53) as f64;
 /// Maximum characters of a value in a message.
 const MAX_SHOWN_LEN: usize = 60;

@@ -18,7 +18,7 @@ pub(crate) fn arguments(function: &Function) -> Value {
     object(&function.params, Side::Argument)
 }
 
-/// Returns the schema of the result, if there is one; for a `result`, that of its `ok`.
+/// Returns the schema of the result, if there is one; for a `result`, the schema of its `ok` value.
 pub(crate) fn output(function: &Function) -> Option<Value> {
     match function.result.as_ref()? {
         Type::Result(sides) => sides.0.as_ref(),
@@ -74,7 +74,7 @@ fn object(fields: &[Field], side: Side) -> Value {
         .iter()
         .map(|field| {
             let schema = schema(&field.ty, side);
-            // The docs of the field replace those of its type.
+            // Docs of the field replace docs of its type.
             (field.name.clone(), described(schema, field.docs.as_deref()))
         })
         .collect();

@@ -19,8 +19,8 @@
 //! | `map<string, V>` | an object |
 //! | `map<K, V>` | an array of pairs `[key, value]` |
 //!
-//! The arguments of a function are an object of its parameters. A function that returns a `result` succeeds with the value of
-//! `ok` and fails with that of `err`.
+//! The arguments of a function are an object of its parameters. A function that returns a `result` succeeds with the
+//! `ok` value and fails with the `err` value.
 
 mod check;
 mod describe;

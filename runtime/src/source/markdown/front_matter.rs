@@ -6,7 +6,7 @@ use crate::tool::Place;
 /// Parts of a file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Parts<'a> {
-    /// Front matter with the opening delimiter, so that line numbers are those of the file.
+    /// Front matter with the opening delimiter, so that its line numbers match the file.
     pub(super) yaml: &'a str,
     /// Text after the closing delimiter.
     pub(super) body: &'a str,

@@ -91,7 +91,7 @@ impl Node {
     /// starts with the path of the part from this value, as in `limits.fuel`.
     pub(super) fn place_of(&self, message: &str) -> Option<Place> {
         let pointer = places::subject(message);
-        // The first name is that of this value.
+        // The first name belongs to this value.
         let mut names = pointer.split('/').skip(2);
         std::iter::successors(Some(self), |node| node.child(names.next()?)).last()?.place
     }

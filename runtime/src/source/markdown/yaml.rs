@@ -1,5 +1,5 @@
 //! Parser of untrusted YAML, with limits on values and depth. It rejects duplicate keys and numbers beyond a double. Each
-//! value keeps its position; an aliased value has that of its anchor.
+//! value keeps its position; an aliased value has the position of its anchor.
 
 use std::borrow::Cow;
 use std::fmt;

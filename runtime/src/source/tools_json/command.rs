@@ -32,7 +32,7 @@ pub(super) fn resolve(program: &str, folder: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Returns the guest's arguments: those of the entry, with the folder of an absolute program removed.
+/// Returns the guest's arguments: the entry's arguments, with the folder of an absolute program removed.
 pub(super) fn guest_argv(mut argv: Vec<String>) -> Vec<String> {
     let raw = argv[0].replace('\\', "/");
     if is_absolute(&raw) {

@@ -31,8 +31,8 @@ struct Interface {
 }
 
 impl OtherTool {
-    /// Reads an entry. Returns `None` for one that has to be read whole: that of the called tool, which may be named by an alias,
-    /// and one with a faulty name or command.
+    /// Reads an entry. Returns `None` for an entry that has to be read whole: the called tool's, which may be named by
+    /// an alias, and one with a faulty name or command.
     pub(super) fn read(entry: &RawValue, called: &str, folder: &Path) -> Option<Self> {
         let entry: Entry = serde_json::from_str(entry.get()).ok()?;
         let has_aliases = entry.interface.as_ref().is_some_and(|interface| interface.aliases.is_some());

@@ -1,4 +1,4 @@
-//! A program as the entries of a source use it: its imports, the contract by which it is called, and its descriptors. Each
+//! A program as the entries of a source use it: its imports, the contract for calling it, and its descriptors. Each
 //! program is read once.
 
 use std::path::Path;
@@ -44,7 +44,7 @@ pub(super) enum Unusable {
     Unrunnable(String),
 }
 
-/// Contract by which a program is called.
+/// Contract for calling a program.
 pub(super) enum Contract {
     /// Unknown: it can only be a command.
     Unknown,
@@ -153,7 +153,7 @@ impl Program {
         Ok(Self { imports, contract, unlinked: None, uncallable })
     }
 
-    /// Creates a program of which no more is read.
+    /// Creates a program that is read no further.
     fn unread(imports: Option<Arc<[Import]>>, unlinked: Option<String>) -> Self {
         Self { imports, contract: Contract::Unknown, unlinked, uncallable: None }
     }

@@ -50,8 +50,8 @@ pub(super) fn unlinked(externs: &Externs, skipped: impl FnOnce() -> Vec<(String,
     }
 }
 
-/// Names the functions because of which a component cannot be loaded as a whole: the engine refuses all of a component with one
-/// asynchronous part.
+/// Names the functions that keep a component from being loaded as a whole: one asynchronous part makes the engine
+/// refuse all of the component.
 fn asynchronous(skipped: &[(String, String)]) -> String {
     if skipped.is_empty() {
         return "it has asynchronous functions".to_owned();

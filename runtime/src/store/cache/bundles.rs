@@ -33,7 +33,7 @@ use super::name::{BUNDLES, EntryName};
 /// Maximum wait for a file that another process removes or completes at this moment.
 const MAX_HOLD_WAIT: Duration = Duration::from_secs(2);
 
-/// Age from which a temporary file that no process has locked counts as left behind. A new one is locked long before.
+/// Minimum age of an unlocked temporary file that counts as left behind. A new one is locked long before.
 const MAX_UNLOCKED_AGE: Duration = Duration::from_secs(5);
 /// Maximum attempts to store a bundle that other processes store and remove at the same time.
 const MAX_STORE_ATTEMPTS: u32 = 100;
@@ -119,8 +119,8 @@ impl NewBundle<'_> {
 }
 
 impl Cache {
-    /// Returns the bundle of which the manifest has this digest, `sha256:HEX`, and records that it is used; `None` if it is
-    /// not stored.
+    /// Returns the bundle with this manifest digest, `sha256:HEX`, and records that it is used; `None` if it is not
+    /// stored.
     ///
     /// # Errors
     ///
@@ -178,7 +178,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// Those of [`Cache::bundle`].
+    /// As for [`Cache::bundle`].
     pub fn downloaded(&self, files: &DownloadFiles) -> Result<Option<HeldFile>, Error> {
         self.hold(files.complete.clone()).map_err(|error| self.fault(error))
     }

@@ -11,11 +11,11 @@ use crate::store::owner_only;
 use super::Removal;
 use super::name::{BUNDLES, EntryKind, EntryName};
 
-/// Time by which a last use may lie in the future, because clocks differ. An entry with a later time sorts as the oldest:
-/// it would stay forever otherwise.
+/// Maximum time that a last use may lie in the future, because clocks differ. An entry with a later time sorts as the
+/// oldest: it would stay forever otherwise.
 const MAX_CLOCK_SKEW: Duration = Duration::from_hours(1);
 
-/// Age from which a download counts as abandoned. A pull of the same bundle continues a younger one.
+/// Minimum age of an abandoned download. A pull of the same bundle continues a younger one.
 const MAX_DOWNLOAD_AGE: Duration = Duration::from_hours(24);
 
 /// Limits on the entries of a folder.

@@ -48,8 +48,8 @@ pub const DEFAULT_MAX_BYTES: u64 = 2 << 30;
 const MAX_ENTRY_BYTES: u64 = 1 << 30;
 /// Maximum number of entries.
 const MAX_ENTRIES: usize = 16_384;
-/// Maximum number of entries that one scan reads. A scan that reads this many removes most of them, so that a folder with
-/// more is within its limits after a few writes, each of which adds one.
+/// Maximum number of entries that one scan reads. A scan that reads this many removes most of them, so that a folder
+/// with more is within its limits after a few writes: each write adds one.
 const MAX_SCANNED: usize = 4 * MAX_ENTRIES;
 /// Maximum wait for the lock of an explicit removal.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(10);
@@ -173,8 +173,8 @@ impl Cache {
     }
 
     /// Removes the least recently used entries until the others have at most `max_bytes` together, except bundles in use.
-    /// Removes downloads too that nobody continued for a day, and temporary files that a killed process left: those of
-    /// bundles after five seconds, others after an hour. A missing folder is empty.
+    /// Also removes downloads that were not continued for a day, and temporary files that a killed process left: files
+    /// of bundles after five seconds, others after an hour. A missing folder is empty.
     ///
     /// # Errors
     ///
@@ -188,7 +188,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// Those of [`Cache::prune`].
+    /// As for [`Cache::prune`].
     pub fn clear(&self) -> Result<Removal, Error> {
         self.remove_over(&Limits { bytes: 0, entries: 0, ..self.limits })
     }
@@ -252,7 +252,7 @@ impl Cache {
         }
     }
 
-    /// Writes a new file or replaces that of an entry. A link or a folder of the same name stays.
+    /// Writes a new file or replaces the file of an entry. A link or a folder of the same name stays.
     fn write(&self, name: &EntryName, parts: &[&[u8]]) -> io::Result<()> {
         let path = self.path.join(name.as_str());
         bundles::refuse_other(&path)?;

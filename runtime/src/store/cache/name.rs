@@ -9,7 +9,7 @@ const DIGEST_PREFIX: &str = "sha256:";
 const DIGEST_LEN: usize = 64;
 /// Length of a variant in hexadecimal digits.
 const VARIANT_LEN: usize = 16;
-/// Folder of bundles and downloads, within that of the cache.
+/// Folder of bundles and downloads, within the cache folder.
 pub(super) const BUNDLES: &str = "bundles";
 
 /// Kind of a cache entry.
@@ -23,7 +23,7 @@ pub enum EntryKind {
     Module,
     /// Bundle that was pulled from a registry.
     Bundle,
-    /// Blob of a bundle of which the download has not ended.
+    /// Blob of a bundle that is not completely downloaded.
     Download,
 }
 

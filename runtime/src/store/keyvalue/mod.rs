@@ -134,7 +134,7 @@ impl Store {
         self.with_entries(|entries| put(entries, pairs.iter().map(|(key, value)| (key.as_str(), value.as_slice()))))
     }
 
-    /// Removes those of the keys that exist.
+    /// Removes the keys that exist.
     pub(crate) fn delete(&self, keys: &[String]) -> Result<(), StoreError> {
         check_count(keys.len())?;
         self.with_entries(|entries| Ok(keys.iter().try_for_each(|key| entries.remove(key))?))

@@ -91,7 +91,7 @@ impl PendingApprover {
                         return Some(self.settled(request, client, waiting, answer).await);
                     }
                 }
-                // Another call of the client took its place, or its answer. It does not take that of a third one.
+                // Another call of the client took its place, or its answer. It does not take a third call's answer.
                 Looked::Gone => return None,
             }
         }
@@ -169,7 +169,7 @@ impl PendingApprover {
             .and_then(Found::answer)
     }
 
-    /// Finds the state of a request: a permanent approval, or that of its call in the file.
+    /// Finds the state of a request: a permanent approval, or its call's state in the file.
     async fn find(
         &self,
         request: &ApprovalRequest<'_>,

@@ -45,7 +45,7 @@ pub struct PendingCall {
     pub tool: String,
     /// Client that called the tool, by a name that it may have chosen itself.
     pub client: String,
-    /// Identity of the client for the server, by which its calls are counted.
+    /// Identity of the client for the server, which counts the calls of each identity.
     #[serde(default)]
     pub(crate) owner: String,
     /// Beginning of the arguments, as JSON text.

@@ -242,8 +242,8 @@ impl PendingCalls {
         call.run.as_deref().is_some_and(|run| waiter::is_gone(self.path(), run))
     }
 
-    /// Outcome of a call that waits or has an answer, which is used; `None` for a new call. Forgets the calls that have expired
-    /// and those of processes that have ended.
+    /// Returns the outcome of a call that waits or has an answer, which is used; `None` for a new call. Forgets calls
+    /// that have expired, and calls of processes that have ended.
     fn known(&self, calls: &mut Vec<PendingCall>, call: &PendingCall) -> Option<PendingOutcome> {
         // Under the lock: an answer that another process gave while this one waited is not in the future.
         let now = Timestamp::now();

@@ -28,8 +28,8 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    /// Takes a new lock beside the file of the calls, and removes those of killed runs; `None` if the system or the file system
-    /// has no locks.
+    /// Takes a new lock next to the file of the calls, and removes the locks of killed runs; `None` if the system or
+    /// the file system has no locks.
     pub(super) fn hold(calls: &Path) -> Option<Self> {
         owner_only::create_folder(calls.parent()?).ok()?;
         remove_free(calls);

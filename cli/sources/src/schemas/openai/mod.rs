@@ -1,5 +1,5 @@
 //! Strict functions of the chat completions API of OpenAI: the model can write only arguments that the schema accepts. The
-//! rules are those of the "Supported schemas" section of its guide to structured outputs.
+//! rules come from the "Supported schemas" section of its guide to structured outputs.
 
 mod definition;
 

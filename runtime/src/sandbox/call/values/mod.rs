@@ -1,4 +1,4 @@
-//! Conversion of JSON to engine values and back, by the types of a function. The mapping is that of
+//! Conversion of JSON to engine values and back, by the types of a function. The mapping follows
 //! [`crate::schema::typed`], which has validated the arguments.
 
 mod lift;

@@ -266,7 +266,7 @@ mod system {
         }
     }
 
-    /// Returns `true` if the path is that of a protected entry.
+    /// Returns `true` if the path names a protected entry.
     pub(super) fn is_protected(folder: &File, path: &str, guard: &PathGuard) -> bool {
         FolderEntry::resolve(folder, path).is_ok_and(|entry| entry.judge(guard).is_err())
     }

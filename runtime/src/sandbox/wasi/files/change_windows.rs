@@ -92,7 +92,7 @@ fn apply_unlinked(folder: &File, path: &str, change: &Change, guard: &PathGuard)
     done.map_err(code)
 }
 
-/// Returns `true` if the path is that of a protected entry.
+/// Returns `true` if the path names a protected entry.
 pub(super) fn is_protected(folder: &File, path: &str, guard: &PathGuard) -> bool {
     FolderEntry::resolve(folder, path).is_ok_and(|entry| entry.judge(guard).is_err())
 }

@@ -7,7 +7,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use crate::sandbox::descriptor_budget::DescriptorBudget;
 
-/// Number of opened files from which a call looks for closed ones before it opens another.
+/// Number of opened files that makes a call look for closed ones before it opens another.
 const SWEEP_THRESHOLD: usize = 32;
 
 /// Descriptors of one call; dropping it returns them to the budget.

@@ -18,7 +18,7 @@ use super::resolve::OpenError;
 /// Opens a link itself, and not its target.
 pub(super) const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
 
-/// Path below a folder, of which all but the last name were opened.
+/// Path below a folder, with every name but the last opened.
 pub(super) struct ResolvedPath {
     /// The outer folder, and the folders on the way to the last name.
     pins: Vec<File>,
@@ -180,7 +180,7 @@ pub(super) fn pinned(path: &Path) -> io::Result<File> {
     toolcrib_windows_files::pin(path, false)
 }
 
-/// Returns `true` if a path is that of a folder or below it, in any case.
+/// Returns `true` if a path names a folder or is below it, in any case.
 fn is_below(path: &Path, folder: &Path) -> bool {
     let folded = |path: &Path| path.to_str().and_then(|path| NameRules::Windows.fold_path(path));
     let (Some(path), Some(folder)) = (folded(path), folded(folder)) else { return false };

@@ -14,7 +14,7 @@ use super::single::SingleFiles;
 pub(in crate::sandbox) struct PathGuard {
     pub(super) protected: Arc<Protected>,
     pub(super) roots: Arc<[Identity]>,
-    /// Folders of which only some files are granted.
+    /// Folders with only some files granted.
     pub(super) single: SingleFiles,
     /// Files that the call created.
     pub(super) created: Arc<CreatedFiles>,

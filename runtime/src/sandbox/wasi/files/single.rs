@@ -1,4 +1,4 @@
-//! Folders of which only some files are granted: a guest finds these files there and nothing else, and the folder stays as it is.
+//! Folders with only some files granted: a guest finds only these files there, and the folder stays as it is.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl SingleFiles {
 }
 
 impl Files<'_> {
-    /// Opens the granted folders, and notes those of which only some files are granted.
+    /// Opens the granted folders, and notes the folders with only some files granted.
     pub(in crate::sandbox::wasi) fn granted(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         let folders = preopens::Host::get_directories(&mut self.inner)?;
         let Some(single) = &self.state.guard.single.0 else { return Ok(folders) };
@@ -70,8 +70,8 @@ impl Files<'_> {
         }
     }
 
-    /// Refuses a path that could be misread, or that is not granted, before something is read by it. Returns `true` for a granted
-    /// file of a folder of which nothing else is granted.
+    /// Refuses a path that could be misread, or that is not granted, before something is read by it. Returns `true`
+    /// for a granted file in a folder with only some files granted.
     pub(super) fn admit_read(&self, fd: &Resource<Descriptor>, path: &str) -> FsResult<bool> {
         refuse_misread(path)?;
         self.admit(fd, path)
@@ -97,13 +97,13 @@ impl Files<'_> {
         Ok(opened)
     }
 
-    /// Refuses a change of a folder of which only some files are granted.
+    /// Refuses a change of a folder with only some files granted.
     pub(super) fn admit_change(&self, fd: &Resource<Descriptor>) -> FsResult<()> {
         if self.single(fd).is_some() { Err(ErrorCode::NotPermitted.into()) } else { Ok(()) }
     }
 }
 
-/// Returns the flags of a path, of which no link is followed if it is that of a granted file.
+/// Returns the flags for a path. They follow no link if the path names a granted file.
 pub(super) fn unfollowed(flags: PathFlags, is_single: bool) -> PathFlags {
     if is_single { PathFlags::empty() } else { flags }
 }

@@ -25,7 +25,7 @@ pub(in crate::sandbox) struct FileState {
     /// Number of open folder listings.
     pub(super) listings: usize,
     pub(super) guard: PathGuard,
-    /// Open folders of which only some files are granted, by their numbers.
+    /// Open folders with only some files granted, by their numbers.
     pub(super) single: HashMap<u32, Names>,
 }
 

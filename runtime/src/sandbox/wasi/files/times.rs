@@ -1,4 +1,4 @@
-//! Times of files. Setting them is a write: a guest that could set those of a protected file could hide a change of it.
+//! File times. Setting them is a write: a guest that could set the times of a protected file could hide a change of it.
 
 use std::path::Path;
 

@@ -16,8 +16,8 @@ pub(crate) struct HttpClient {
 }
 
 impl HttpClient {
-    /// Creates a client. Without name servers, those of the system are used. The roots are trusted in addition to the
-    /// system's.
+    /// Creates a client, with the system's name servers if `name_servers` is empty. It trusts the roots in addition to
+    /// the system's roots.
     pub(crate) fn new(name_servers: Vec<SocketAddr>, roots: Certificates) -> Self {
         Self { names: NameResolver::new(name_servers), tls: Tls::new(roots) }
     }

@@ -140,7 +140,7 @@ pub(super) async fn connect(
     Err(last)
 }
 
-/// Number of bytes that may still be received: few until the head of the response is complete, then those of a framed
+/// Number of bytes that may still be received: few until the response head is complete, then enough for a framed
 /// body.
 #[derive(Debug, Clone)]
 pub(super) struct ReadBudget(Arc<AtomicUsize>);

@@ -1,4 +1,4 @@
-//! Hooks of `wasi:http`: requests in the engine's types, converted to those of the egress and back. A guest receives an
+//! Hooks of `wasi:http`: requests in the engine's types, converted to the egress types and back. A guest receives an
 //! error code; the receipt contains the reason.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! WASI preview 1 for core modules, without an adapter: its functions use the files, streams, clocks and limits that those of
-//! components use, and the module keeps its own memory. No host path is known here; every file goes through
-//! [`files`](super::files).
+//! WASI preview 1 for core modules, without an adapter: its functions use the same files, streams, clocks and limits as
+//! the functions for components, and the module keeps its own memory. No host path is known here; every file goes
+//! through [`files`](super::files).
 
 mod calls;
 mod descriptors;

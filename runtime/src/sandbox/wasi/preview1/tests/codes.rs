@@ -1,4 +1,4 @@
-//! Error codes that programs of preview 1 compare: those of a native system.
+//! Error codes that preview 1 programs compare: the codes of a native system.
 
 use super::*;
 

@@ -7,17 +7,13 @@ use std::sync::Arc;
 
 use toolcrib::tool::Trust;
 use toolcrib::{Builder, Runtime};
-use toolcrib_base::folders::state_folder;
 use toolcrib_base::headings::PERMISSIONS;
 use toolcrib_base::render;
 
 use crate::config;
 use crate::instructions;
-
-use super::{Item, Subject, TrustRecords, Trusted, is_missed, summary};
-
-/// File of the records in the state directory.
-const RECORDS: &str = "trusted.json";
+use crate::subjects;
+use crate::trust::{Item, TrustRecords, Trusted, is_missed, summary};
 
 /// Prefix of a digest, and its number of hexadecimal digits.
 const PREFIX: &str = "sha256:";
@@ -33,18 +29,13 @@ pub struct TrustOptions {
 }
 
 impl TrustOptions {
-    /// Returns the records of `toolcrib trust`; `None` if the user has no home directory.
-    pub fn records() -> Option<TrustRecords> {
-        state_folder(RECORDS).map(TrustRecords::file)
-    }
-
     /// Returns the content that is trusted in this run.
     ///
     /// # Errors
     ///
     /// The records cannot be read.
     pub fn trusted(&self) -> anyhow::Result<Trusted> {
-        Trusted::read(&self.digests, Self::records().as_ref())
+        Trusted::read(&self.digests, TrustRecords::of_user().as_ref())
     }
 
     /// Warns about each digest that no source, no settings file and no instructions have.
@@ -54,7 +45,7 @@ impl TrustOptions {
         }
         let files = config::default_file().into_iter().chain(instructions::default_file());
         let paths = sources.iter().cloned().chain(files);
-        let known: Vec<String> = paths.filter_map(|path| Some(Subject::read(&path).ok()?.digest)).collect();
+        let known: Vec<String> = paths.filter_map(|path| Some(subjects::read(&path).ok()?.digest)).collect();
         for digest in self.digests.iter().filter(|digest| !known.contains(digest)) {
             render::warning(&format!(
                 "`--trust={digest}`: no source and no settings file here has this digest, so it trusts nothing"

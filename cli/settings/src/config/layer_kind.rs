@@ -1,0 +1,29 @@
+//! Kinds of layers of the settings.
+
+/// Kinds of layers, the strongest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LayerKind {
+    /// The file that the user names in the place of the project's: it is their own.
+    Named,
+    /// `./toolcrib.toml`, which others may have written.
+    Project,
+    /// Profile in the user's file.
+    Profile,
+    /// The user's file.
+    User,
+    /// The system's file.
+    System,
+}
+
+impl LayerKind {
+    /// Name of the layer.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LayerKind::Named => "named",
+            LayerKind::Project => "project",
+            LayerKind::Profile => "profile",
+            LayerKind::User => "user",
+            LayerKind::System => "system",
+        }
+    }
+}
