@@ -27,6 +27,8 @@ pub struct Views {
 }
 
 impl Views {
+    /// Creates the views of these runs, and of the tools that these sources load.
+    ///
     /// # Errors
     ///
     /// No folder is named, and the user has no home directory.
