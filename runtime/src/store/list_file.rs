@@ -16,8 +16,9 @@ use serde::de::DeserializeOwned;
 
 use super::owner_only::{OwnerOnlyFile, SharedAccess};
 
-/// Maximum wait for the lock: several dozen changes of calls that begin at the same time, on a busy machine.
-const MAX_LOCK_WAIT: Duration = Duration::from_secs(10);
+/// Maximum wait for the lock: several dozen changes of calls that begin at the same time, each written to a disk that others keep
+/// busy.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// A file with a list. It may be missing, and the list is then empty.
 #[derive(Debug, Clone)]
