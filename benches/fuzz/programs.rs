@@ -1,4 +1,4 @@
-//! Fuzzing of the readers of programs. It links `toolcrib-component` alone, without an engine, and so tries far more inputs a
+//! Fuzzing of the readers of programs. It links `toolcrib-component` without an engine, and so tries far more inputs a
 //! second than the target `component`, which compiles each program.
 //!
 //! ```sh

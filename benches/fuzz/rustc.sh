@@ -5,7 +5,7 @@ rustc=$1
 shift
 case " $* " in
 *" --crate-name toolcrib "*" --crate-type lib "* | *" --crate-name toolcrib_agent_tool "* | \
-  *" --crate-name toolcrib_component "* | *" --crate-name fuzz"*)
+  *" --crate-name toolcrib_component "* | *" --crate-name toolcrib_foundation "* | *" --crate-name fuzz"*)
   exec "$rustc" "$@" -Cdebug-assertions=on -Ccodegen-units=1 -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares

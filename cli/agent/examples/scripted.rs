@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolcrib::{Audit, Runtime};
-pub use toolcrib_agent::api::Api;
+use toolcrib_agent::api::Api;
 use toolcrib_agent::budget::Budget;
 use toolcrib_agent::conversation::Conversation;
 use toolcrib_agent::message::{Message, Role};

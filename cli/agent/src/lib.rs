@@ -1,5 +1,6 @@
 //! The agent loop: requests a model turn, executes its calls and returns the results until the model answers. All calls,
-//! valid or not, go to the runtime, which decides about permissions. `examples/scripted.rs` embeds it.
+//! valid or not, go to the runtime, which decides about permissions. `examples/scripted.rs` embeds it, with
+//! all that another program needs; the other items serve the command line.
 
 mod answer;
 pub mod api;

@@ -10,7 +10,9 @@
 //! | `events`, `revision` | what keeps an open page current, with `live.js` in it |
 //! | `query` | parameters of an address and of a form |
 //! | `routes` | which page an address names |
-//! | `view` | the request, the content and the error of a page |
+//! | `view` | runs, log, approvals and tools that all pages show |
+//! | `visit` | the request, the content and the error of a page |
+//! | `loaded`, `loaded_tools`, `file_stamp` | the tools, read again once their files or the decisions about them change |
 //! | `parts`, `picture` | parts of a result, and which pictures are images |
 //! | `layout` | the frame of a page, tables, texts that are cut |
 //! | `history` | reading the audit log by the filter of an address |

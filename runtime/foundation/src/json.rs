@@ -130,13 +130,15 @@ trait Tree: Sized {
     type List: Default;
     /// Members of an object.
     type Members: Default;
+    /// Key of a member until its value is read.
+    type Key;
 
     fn scalar(scalar: Scalar<'_>) -> Self;
     fn push(list: &mut Self::List, element: Self);
     fn list(list: Self::List) -> Self;
-    /// Adds a key; `false` if the object has an equal one.
-    fn adds_key(members: &mut Self::Members, key: &str) -> bool;
-    fn insert(members: &mut Self::Members, key: String, value: Self);
+    /// Returns the key of a new member; `None` if the object has an equal one.
+    fn key(members: &mut Self::Members, key: &str) -> Option<Self::Key>;
+    fn insert(members: &mut Self::Members, key: Self::Key, value: Self);
     fn object(members: Self::Members) -> Self;
 }
 
@@ -151,6 +153,7 @@ enum Scalar<'a> {
 impl Tree for Value {
     type List = Vec<Value>;
     type Members = Map<String, Value>;
+    type Key = String;
 
     fn scalar(scalar: Scalar<'_>) -> Self {
         match scalar {
@@ -166,8 +169,8 @@ impl Tree for Value {
     fn list(list: Vec<Value>) -> Self {
         Self::Array(list)
     }
-    fn adds_key(members: &mut Map<String, Value>, key: &str) -> bool {
-        !members.contains_key(key)
+    fn key(members: &mut Map<String, Value>, key: &str) -> Option<String> {
+        (!members.contains_key(key)).then(|| key.to_owned())
     }
     fn insert(members: &mut Map<String, Value>, key: String, value: Self) {
         members.insert(key, value);
@@ -183,6 +186,7 @@ struct Syntax;
 impl Tree for Syntax {
     type List = ();
     type Members = ();
+    type Key = ();
 
     fn scalar(_: Scalar<'_>) -> Self {
         Self
@@ -191,10 +195,10 @@ impl Tree for Syntax {
     fn list((): ()) -> Self {
         Self
     }
-    fn adds_key((): &mut (), _: &str) -> bool {
-        true
+    fn key((): &mut (), _: &str) -> Option<()> {
+        Some(())
     }
-    fn insert((): &mut (), _: String, _: Self) {}
+    fn insert((): &mut (), (): (), _: Self) {}
     fn object((): ()) -> Self {
         Self
     }
@@ -206,6 +210,7 @@ struct Keys;
 impl Tree for Keys {
     type List = ();
     type Members = HashSet<String>;
+    type Key = ();
 
     fn scalar(_: Scalar<'_>) -> Self {
         Self
@@ -214,10 +219,10 @@ impl Tree for Keys {
     fn list((): ()) -> Self {
         Self
     }
-    fn adds_key(members: &mut HashSet<String>, key: &str) -> bool {
-        members.insert(key.to_ascii_lowercase())
+    fn key(members: &mut HashSet<String>, key: &str) -> Option<()> {
+        members.insert(key.to_ascii_lowercase()).then_some(())
     }
-    fn insert(_: &mut HashSet<String>, _: String, _: Self) {}
+    fn insert(_: &mut HashSet<String>, (): (), _: Self) {}
     fn object(_: HashSet<String>) -> Self {
         Self
     }
@@ -315,14 +320,37 @@ impl<'de, T: Tree> Visitor<'de> for Node<'_, T> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<T, A::Error> {
         let nested = self.nested()?;
         let mut members = T::Members::default();
-        while let Some(key) = entries.next_key::<String>()? {
-            if !T::adds_key(&mut members, &key) {
-                return Err(self.state.refuse(Fault::DuplicateKey(key.chars().take(MAX_KEY_LEN).collect())));
-            }
+        while let Some(key) = entries.next_key_seed(KeyOf::<T> { state: self.state, members: &mut members })? {
             let value = entries.next_value_seed(nested())?;
             T::insert(&mut members, key, value);
         }
         Ok(T::object(members))
+    }
+}
+
+/// Parser of a key, which is borrowed where it has no escapes.
+struct KeyOf<'a, T: Tree> {
+    state: &'a State,
+    members: &'a mut T::Members,
+}
+
+impl<'de, T: Tree> DeserializeSeed<'de> for KeyOf<'_, T> {
+    type Value = T::Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T::Key, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<T: Tree> Visitor<'_> for KeyOf<'_, T> {
+    type Value = T::Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<T::Key, E> {
+        let cut = || key.chars().take(MAX_KEY_LEN).collect();
+        T::key(self.members, key).ok_or_else(|| self.state.refuse(Fault::DuplicateKey(cut())))
     }
 }
 
@@ -345,5 +373,37 @@ mod tests {
     #[test]
     fn a_key_twice_is_refused_in_arguments() {
         assert!(parse(r#"{"path":"a","path":"../b"}"#).unwrap_err().to_string().contains("\"path\" occurs twice"));
+    }
+
+    #[test]
+    fn a_limit_is_kept_and_one_more_is_refused() {
+        let limits = Limits { depth: 2, values: 4 };
+        for text in ["[[1]]", "[1,2,3]", r#"{"a":[1,2]}"#] {
+            assert!(parse_within(text.as_bytes(), limits).is_ok(), "{text}");
+            assert_eq!(check_within(text.as_bytes(), limits).ok(), Some(()), "{text}");
+        }
+        for (text, fault) in [
+            ("[[[1]]]", Fault::TooDeep(2)),
+            (r#"{"a":{"b":{}}}"#, Fault::TooDeep(2)),
+            ("[1,2,3,4]", Fault::TooManyValues(4)),
+        ] {
+            let error = parse_within(text.as_bytes(), limits).unwrap_err();
+            assert!(error.to_string().starts_with(&fault.to_string()), "{error}");
+            assert_eq!(check_within(text.as_bytes(), limits).unwrap_err().0, Some(fault), "{text}");
+        }
+        assert!(check_within(b"[1", limits).unwrap_err().0.is_none(), "it is no JSON");
+    }
+
+    #[test]
+    fn keys_that_count_as_equal_are_refused_by_the_rule_of_each_reader() {
+        let limits = Limits { depth: 8, values: 100 };
+        let twice = r#"{"a":[{"size":1,"Size":2}]}"#;
+        assert!(parse_within(twice.as_bytes(), limits).is_ok() && check_line(twice).is_ok());
+        let fault = Some(Fault::DuplicateKey("Size".into()));
+        assert_eq!(check_within(twice.as_bytes(), limits).unwrap_err().0, fault);
+        let escaped = r#"{"a":1,"\u0061":2}"#;
+        assert!(parse_within(escaped.as_bytes(), limits).is_err() && check_line(escaped).is_ok());
+        let long = format!(r#"{{"{0}":1,"{0}":2}}"#, "x".repeat(1000));
+        assert!(parse(&long).unwrap_err().to_string().len() < 200);
     }
 }

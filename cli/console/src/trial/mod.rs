@@ -4,6 +4,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | `desk` | the calls that are tried, each with its state |
 //! | `gate` | where a call stops: before a question is answered, and before an allowed call starts |
 //! | `drive` | the course of one call, to its result or its end with the program |
 //! | `entry` | the page with the form of the arguments, and its buttons |
