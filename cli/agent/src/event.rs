@@ -91,7 +91,7 @@ pub enum Event<'a> {
         id: &'a str,
         /// Name of the tool.
         name: &'a str,
-        /// Text of the call.
+        /// The preview.
         text: &'a str,
     },
     /// A part that a call shows while it runs.

@@ -30,7 +30,7 @@ pub struct CallEvent {
     pub call_id: String,
     /// Name of the tool.
     pub name: String,
-    /// What happened.
+    /// Kind of the event.
     pub kind: CallEventKind,
 }
 

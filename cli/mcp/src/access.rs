@@ -76,7 +76,7 @@ struct Rate {
 }
 
 impl Access {
-    /// Creates the access with the accepted tokens, if any, and the maximum number of requests per minute.
+    /// Creates the access with the accepted tokens, if any, and the requests of a client per second.
     pub fn new(tokens: Option<Tokens>, rate: u32) -> Self {
         Self { tokens, rate, rates: Mutex::default() }
     }

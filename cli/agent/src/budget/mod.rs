@@ -44,7 +44,7 @@ pub enum BudgetKind {
     Calls,
     /// Processor time of the calls.
     ProcessorTime,
-    /// Bytes that calls sent and received.
+    /// Bytes that calls print, write, send and receive.
     Bytes,
     /// Cost of the tokens.
     Cost,
