@@ -10,8 +10,6 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use tempfile::TempDir;
 use toolcrib::{Audit, Runtime, ToolCall};
 
-static INTERPRETER: &[u8] = toolcrib_embedded::INTERPRETER;
-
 /// Ten lines with the work of typical small scripts: read arguments, iterate over a list, build a text.
 const TEN_LINES: &str = r#"---
 parameters:
@@ -57,7 +55,11 @@ fn runtime(folder: &Path) -> Runtime {
     std::fs::write(folder.join("anew.md"), TEN_LINES.replacen("def greet", ANEW, 1)).expect("it is written");
     std::fs::write(folder.join("one_line.md"), ONE_LINE).expect("it is written");
     let builder = Runtime::builder(Audit::off()).source(folder).source(echo());
-    builder.interpreter(INTERPRETER).compile_cache(folder.join("cache")).build().expect("a runtime")
+    builder
+        .interpreter(toolcrib_embedded::interpreter().expect("an interpreter"))
+        .compile_cache(folder.join("cache"))
+        .build()
+        .expect("a runtime")
 }
 
 fn call(criterion: &mut Criterion) {

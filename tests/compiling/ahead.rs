@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
@@ -143,16 +145,22 @@ fn a_program_that_cannot_be_linked_is_found_by_each_runtime_and_compiled_once() 
 fn the_interpreter_of_scripts_is_only_looked_for_in_the_cache() {
     let crib = Crib::new();
     fs::write(crib.path("s.md"), "---\nscript: |\n  def run(args):\n      return 1\n---\nA tool.\n").unwrap();
-    let interpreter = toolcrib_embedded::INTERPRETER;
     let compiler = spoiling(Duration::ZERO, |_, answer| Ok(answer));
+    let reads = Arc::new(AtomicUsize::new(0));
     let runtime = |cache: &Path| {
-        let builder = Runtime::builder(Audit::off()).trusted_source(crib.path("s.md")).interpreter(interpreter);
+        let reads = reads.clone();
+        let read = move || {
+            reads.fetch_add(1, SeqCst);
+            toolcrib_embedded::interpreter()
+        };
+        let builder = Runtime::builder(Audit::off()).trusted_source(crib.path("s.md"));
+        let builder = builder.stored_interpreter(toolcrib_embedded::INTERPRETER_DIGEST, read);
         builder.compile_cache(cache).compiler(compiler.clone()).build().unwrap()
     };
     // Another test may have compiled it for the cache that all tests share.
     let shared = target().join("test-cache");
     compile(&runtime(&shared), "s").unwrap();
-    let before = compiler.asked.load(SeqCst);
+    let before = (compiler.asked.load(SeqCst), reads.load(SeqCst));
 
     // Entries of the same names under the same key, which would be compiled again if they were loaded.
     let cache = crib.path("cache");
@@ -161,8 +169,7 @@ fn the_interpreter_of_scripts_is_only_looked_for_in_the_cache() {
     #[cfg(unix)]
     fs::set_permissions(&cache, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     fs::copy(shared.join("key"), cache.join("key")).unwrap();
-    let digest = toolcrib::source::digest(interpreter);
-    let hex = digest.trim_start_matches("sha256:");
+    let hex = toolcrib_embedded::INTERPRETER_DIGEST.trim_start_matches("sha256:");
     for entry in compiled(&shared) {
         let name = entry.file_name().unwrap().to_str().unwrap();
         if name.starts_with(hex) {
@@ -174,8 +181,22 @@ fn the_interpreter_of_scripts_is_only_looked_for_in_the_cache() {
     let entries = compiled(&cache);
     assert!(!entries.is_empty());
     compile(&runtime(&cache), "s").unwrap();
-    assert_eq!(compiler.asked.load(SeqCst), before, "it was loaded");
+    assert_eq!((compiler.asked.load(SeqCst), reads.load(SeqCst)), before, "it was loaded");
     assert!(entries.iter().all(|entry| fs::read(entry).unwrap() == [0; 64]));
+}
+
+#[test]
+fn an_interpreter_with_other_bytes_than_its_digest_states_runs_no_script() {
+    let crib = Crib::new();
+    fs::write(crib.path("s.md"), "---\nscript: |\n  def run(args):\n      return 1\n---\nA tool.\n").unwrap();
+    let stated = toolcrib::source::digest(b"another");
+    let builder = Runtime::builder(Audit::off()).trusted_source(crib.path("s.md"));
+    let runtime = builder.stored_interpreter(stated.clone(), toolcrib_embedded::interpreter).build().unwrap();
+    let error = compile(&runtime, "s").unwrap_err().to_string();
+    assert!(error.contains(&stated) && error.contains(toolcrib_embedded::INTERPRETER_DIGEST), "{error}");
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let result = tokio.block_on(runtime.call(ToolCall::new("", "s", "{}")));
+    assert_eq!(result.receipt.outcome, Outcome::BadComponent, "{}", result.content());
 }
 
 /// Runs a scripted model that calls the tool `n` or nothing, with a cache of its own.

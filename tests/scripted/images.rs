@@ -25,7 +25,7 @@ struct Bare {
 impl Bare {
     fn new() -> Self {
         let engine = Engine::default();
-        let bytes = toolcrib_embedded::INTERPRETER.to_vec();
+        let bytes = toolcrib_embedded::interpreter().unwrap();
         let component = Component::new(&engine, bytes).unwrap();
         Self { engine, component }
     }
@@ -250,7 +250,7 @@ fn calls_at_once_with_one_image_do_not_meet() {
         "---\nparameters: {n: {type: number}}\nscript: |\n  seen = []\n  def run(args):\n      seen.append(args[\"n\"])\n      return seen\n---\nA tool.\n",
     );
     let builder = toolcrib::Runtime::builder(toolcrib::Audit::off()).source(folder.path("t.md"));
-    let runtime = builder.interpreter(toolcrib_embedded::INTERPRETER).build().unwrap();
+    let runtime = builder.interpreter(toolcrib_embedded::interpreter().unwrap()).build().unwrap();
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     tokio.block_on(async {
         for _ in 0..4 {

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "a build script talks to cargo on standard output")]
 
 mod builtin;
+mod compressed;
 mod sdk;
 
 use std::env;
@@ -14,6 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use toolcrib_bundle::Digest;
 use toolcrib_programs::{Group, INTERPRETER, MANIFEST, Programs, Repository, target_folder};
 
 /// Folder of the programs in the crib.
@@ -37,12 +39,10 @@ fn prepare() -> Result<(), String> {
     println!("cargo::rerun-if-changed=build");
     name_engine(&root.join("Cargo.lock"));
     let out = path_from("OUT_DIR")?;
-    let interpreter = out.join("interpreter.wasm");
-    println!("cargo::rustc-env=TOOLCRIB_INTERPRETER={}", interpreter.display());
     sdk::gather(&root, &out)?;
     let Some(repository) = Repository::at(&root) else {
-        // An empty file means that there is no interpreter: the program reports it when a script needs one.
-        replace(&interpreter, &[])?;
+        // Without an interpreter, the program reports it when a script needs one.
+        name_interpreter(&[], &out)?;
         return builtin::pack(None, &out);
     };
     println!("cargo::rerun-if-env-changed={}", toolcrib_programs::FROM_SOURCE);
@@ -51,12 +51,20 @@ fn prepare() -> Result<(), String> {
     }
     let target = target_folder(&out)?;
     let built = repository.programs(Group::Interpreter, &target)?;
-    replace(&interpreter, built.get(INTERPRETER).ok_or("there is no interpreter")?)?;
+    name_interpreter(built.get(INTERPRETER).ok_or("there is no interpreter")?, &out)?;
     let (crib, manifest) = (target.join("crib"), read(&root.join("tools").join(MANIFEST))?);
     let programs = repository.programs(Group::Tools, &target)?;
     lay_out(&manifest, &programs, &crib)?;
     builtin::pack(Some((manifest, programs)), &out)?;
     lay_out_demo(&root.join(DEMO), &crib.join("demo"))
+}
+
+/// Passes the interpreter to the program: its compressed bytes, size and digest.
+fn name_interpreter(bytes: &[u8], out: &Path) -> Result<(), String> {
+    compressed::write(bytes, out, "interpreter")?;
+    let digest = if bytes.is_empty() { String::new() } else { Digest::of(bytes).to_string() };
+    println!("cargo::rustc-env=TOOLCRIB_INTERPRETER_DIGEST={digest}");
+    Ok(())
 }
 
 /// Passes the version of the engine in the lock file to the program.

@@ -1,12 +1,46 @@
 //! Files that the program contains. Its build script prepares them, and lays out a crib in the target folder.
 
-/// Interpreter of scripts; empty in a build without the guests' workspace.
-pub static INTERPRETER: &[u8] = include_bytes!(env!("TOOLCRIB_INTERPRETER"));
-/// Tar file of the bundle with the shipped tools; empty in a build without them.
-pub static BUILTIN: &[u8] = include_bytes!(env!("TOOLCRIB_BUILTIN"));
-/// Digest of that bundle.
+use std::io;
+
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
+
+/// Digest of the interpreter of scripts, as `sha256:HEX`; empty in a build without the guests' workspace.
+pub const INTERPRETER_DIGEST: &str = env!("TOOLCRIB_INTERPRETER_DIGEST");
+/// Digest of the bundle with the shipped tools; empty in a build without them.
 pub const BUILTIN_DIGEST: &str = env!("TOOLCRIB_BUILTIN_DIGEST");
+/// Digest of the tar file of that bundle.
+pub const BUILTIN_TAR_DIGEST: &str = env!("TOOLCRIB_BUILTIN_TAR_DIGEST");
+/// Size of that tar file in bytes.
+pub const BUILTIN_SIZE: usize = include!(concat!(env!("OUT_DIR"), "/builtin.size"));
+/// Parts of that tar file as positions and bytes: everything except the content of the programs.
+pub static BUILTIN_OUTLINE: &[(usize, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/outline.rs"));
 /// Name and version of the engine.
 pub const ENGINE: &str = env!("TOOLCRIB_ENGINE");
 /// Files of the SDK for tools in Rust as paths and texts; empty in a build without the guests' workspace.
 pub static SDK: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/sdk.rs"));
+
+static INTERPRETER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/interpreter.zlib"));
+const INTERPRETER_SIZE: usize = include!(concat!(env!("OUT_DIR"), "/interpreter.size"));
+static BUILTIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtin.zlib"));
+
+/// Decompresses the component of the interpreter of scripts.
+///
+/// # Errors
+///
+/// The program is damaged, or was built without the guests' workspace.
+pub fn interpreter() -> io::Result<Vec<u8>> {
+    decompressed(INTERPRETER, INTERPRETER_SIZE)
+}
+
+/// Decompresses the tar file of the bundle with the shipped tools.
+///
+/// # Errors
+///
+/// The program is damaged, or was built without the shipped tools.
+pub fn builtin() -> io::Result<Vec<u8>> {
+    decompressed(BUILTIN, BUILTIN_SIZE)
+}
+
+fn decompressed(bytes: &[u8], size: usize) -> io::Result<Vec<u8>> {
+    decompress_to_vec_zlib_with_limit(bytes, size).map_err(|error| io::Error::other(error.to_string()))
+}

@@ -4,7 +4,6 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -12,8 +11,8 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 use toolcrib::cache::{Cache, HeldFile};
 use toolcrib_base::render::Advice;
-use toolcrib_bundle::{MAX_BLOB_SIZE, open_bytes};
-use toolcrib_embedded::{BUILTIN as BUNDLE, BUILTIN_DIGEST as DIGEST};
+use toolcrib_bundle::{Digest, MAX_BLOB_SIZE, open_bytes};
+use toolcrib_embedded::{BUILTIN_DIGEST as DIGEST, BUILTIN_OUTLINE, BUILTIN_SIZE, BUILTIN_TAR_DIGEST};
 
 /// Name of the built-in tools in place of the path of a source. A path of this name is written `./builtin`.
 pub(crate) const NAME: &str = "builtin";
@@ -23,14 +22,14 @@ pub const LABEL: &str = "built in";
 /// Manifest of the tools in the bundle.
 const MANIFEST: &str = "tools.json";
 
-/// Size of the parts in which a copy is compared with the bundle.
-const PART: usize = 64 << 10;
-/// Size of a block of a tar file: entries begin at its multiples, each with a header of one block.
-const BLOCK: usize = 512;
-/// Position of the size of an entry in its header, in octal digits.
-const SIZE: Range<usize> = 124..135;
-/// Maximum size of an entry that is compared for one call: the documents of the bundle are smaller, nearly all programs larger.
-const MAX_COMPARED: usize = 64 << 10;
+/// Part of the bundle that a copy is compared in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// All of it.
+    Whole,
+    /// Everything except the content of the programs.
+    Outline,
+}
 
 /// Copy that this process uses. The cache keeps it until the process ends.
 static COPY: OnceLock<HeldFile> = OnceLock::new();
@@ -61,7 +60,7 @@ pub fn holds(path: &Path) -> bool {
 ///
 /// There is no cache, it cannot be used, or the program was built without the shipped tools.
 pub fn copy(cache: Option<Cache>) -> anyhow::Result<&'static Path> {
-    compared(cache, &whole())
+    compared(cache, Part::Whole)
 }
 
 /// Returns the cached bundle copy for one call: all of it is compared except the programs, and the called tool's
@@ -71,10 +70,10 @@ pub fn copy(cache: Option<Cache>) -> anyhow::Result<&'static Path> {
 ///
 /// The errors of [`copy`].
 pub fn copy_for_call(cache: Option<Cache>) -> anyhow::Result<&'static Path> {
-    compared(cache, &without_programs(BUNDLE))
+    compared(cache, Part::Outline)
 }
 
-fn compared(cache: Option<Cache>, ranges: &[Range<usize>]) -> anyhow::Result<&'static Path> {
+fn compared(cache: Option<Cache>, part: Part) -> anyhow::Result<&'static Path> {
     if let Some(copy) = COPY.get() {
         return Ok(copy.path());
     }
@@ -83,7 +82,7 @@ fn compared(cache: Option<Cache>, ranges: &[Range<usize>]) -> anyhow::Result<&'s
         let hint = "set one with `--cache-dir DIR`";
         Advice::new("no folder for the built-in tools: no home directory was found", hint)
     })?;
-    let stored = store(&cache, ranges)?;
+    let stored = store(&cache, part)?;
     Ok(COPY.get_or_init(|| stored).path())
 }
 
@@ -93,12 +92,11 @@ fn compared(cache: Option<Cache>, ranges: &[Range<usize>]) -> anyhow::Result<&'s
 ///
 /// The copy cannot be read or replaced.
 pub fn mend(cache: Option<Cache>) -> anyhow::Result<bool> {
-    let whole = whole();
     let (Some(copy), Some(cache)) = (COPY.get(), cache) else { return Ok(false) };
-    if is_equal(copy.file(), &whole)? {
+    if is_equal(copy.file(), Part::Whole)? {
         return Ok(false);
     }
-    let stored = store(&cache, &whole)?;
+    let stored = store(&cache, Part::Whole)?;
     MENDED.get_or_init(|| stored);
     Ok(true)
 }
@@ -111,7 +109,8 @@ pub fn mend(cache: Option<Cache>) -> anyhow::Result<bool> {
 pub fn files() -> anyhow::Result<Vec<BuiltinFile>> {
     require()?;
     let read = || -> anyhow::Result<Vec<BuiltinFile>> {
-        let mut bundle = open_bytes(BUNDLE)?;
+        let tar = toolcrib_embedded::builtin()?;
+        let mut bundle = open_bytes(&tar)?;
         ensure!(bundle.digest().to_string() == DIGEST, "the bundle has the digest {}", bundle.digest());
         let paths: Vec<String> = bundle.files().iter().map(|file| file.path.to_string()).collect();
         let file = |path: String| -> anyhow::Result<BuiltinFile> {
@@ -135,69 +134,49 @@ pub fn names_like<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
 
 fn require() -> anyhow::Result<()> {
     let hint = "name a source with `--tools PATH`";
-    ensure!(!BUNDLE.is_empty(), Advice::new("this build of toolcrib has no built-in tools", hint));
+    ensure!(!DIGEST.is_empty(), Advice::new("this build of toolcrib has no built-in tools", hint));
     Ok(())
 }
 
-/// Returns the stored copy. One that differs from the bundle in these ranges is replaced.
-fn store(cache: &Cache, ranges: &[Range<usize>]) -> anyhow::Result<HeldFile> {
+/// Returns the stored copy. One that differs from the bundle in this part is replaced.
+fn store(cache: &Cache, part: Part) -> anyhow::Result<HeldFile> {
     let store = || -> anyhow::Result<HeldFile> {
         if let Some(stored) = cache.bundle(DIGEST)? {
-            if is_equal(stored.file(), ranges)? {
+            if is_equal(stored.file(), part)? {
                 return Ok(stored);
             }
             drop(stored);
             cache.remove_bundle(DIGEST)?;
         }
         let mut copy = cache.new_bundle()?;
-        copy.file_mut().write_all(BUNDLE)?;
+        copy.file_mut().write_all(&toolcrib_embedded::builtin()?)?;
         let stored = copy.store(DIGEST)?;
         // Another process may have stored it.
-        ensure!(is_equal(stored.file(), ranges)?, "`{}` changed while it was written", stored.path().display());
+        ensure!(is_equal(stored.file(), part)?, "`{}` changed while it was written", stored.path().display());
         Ok(stored)
     };
     store().context("cannot store the built-in tools in the cache")
 }
 
-/// Returns the one range of the whole bundle.
-fn whole() -> Vec<Range<usize>> {
-    std::iter::once(0..BUNDLE.len()).collect()
-}
-
-/// Returns the ranges of a tar file without the content of its large entries.
-fn without_programs(tar: &[u8]) -> Vec<Range<usize>> {
-    let (mut ranges, mut start, mut at) = (Vec::new(), 0, 0);
-    while let Some(header) = tar.get(at..at + BLOCK) {
-        let digits = std::str::from_utf8(&header[SIZE]).unwrap_or_default();
-        let size = usize::from_str_radix(digits.trim_end_matches('\0'), 8).unwrap_or_default();
-        let content = at + BLOCK;
-        if size > MAX_COMPARED {
-            ranges.push(start..content);
-            start = content + size;
-        }
-        at = content + size.next_multiple_of(BLOCK);
-    }
-    ranges.push(start..tar.len());
-    ranges
-}
-
-/// Returns `true` if a file has the size of the bundle, and its bytes in these ranges.
-fn is_equal(mut file: &File, ranges: &[Range<usize>]) -> io::Result<bool> {
-    if file.metadata()?.len() != BUNDLE.len() as u64 {
+/// Returns `true` if a file has the size of the bundle's tar file, and its bytes in this part.
+fn is_equal(mut file: &File, part: Part) -> io::Result<bool> {
+    if file.metadata()?.len() != BUILTIN_SIZE as u64 {
         return Ok(false);
     }
-    let mut part = vec![0; PART];
-    for range in ranges {
-        file.seek(SeekFrom::Start(range.start as u64))?;
-        for expected in BUNDLE[range.clone()].chunks(PART) {
-            let part = &mut part[..expected.len()];
-            match file.read_exact(part) {
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
-                read => read?,
-            }
-            if part != expected {
-                return Ok(false);
-            }
+    if part == Part::Whole {
+        file.rewind()?;
+        return Ok(Digest::of_reader(file)?.to_string() == BUILTIN_TAR_DIGEST);
+    }
+    let mut found = Vec::new();
+    for (start, expected) in BUILTIN_OUTLINE {
+        file.seek(SeekFrom::Start(*start as u64))?;
+        found.resize(expected.len(), 0);
+        match file.read_exact(&mut found) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
+            read => read?,
+        }
+        if found != *expected {
+            return Ok(false);
         }
     }
     Ok(true)
@@ -219,31 +198,49 @@ mod tests {
     fn a_copy_that_differs_in_any_way_is_written_again() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::folder(folder.path().join("cache"));
-        let whole = whole();
-        let path = store(&cache, &whole).unwrap().path().to_owned();
-        assert_eq!(std::fs::read(&path).unwrap(), BUNDLE);
-        let mut flipped = BUNDLE.to_vec();
+        let bundle = toolcrib_embedded::builtin().unwrap();
+        let path = store(&cache, Part::Whole).unwrap().path().to_owned();
+        assert!(std::fs::read(&path).unwrap() == bundle);
+        let mut flipped = bundle.clone();
         *flipped.last_mut().unwrap() ^= 1;
-        for damaged in [&BUNDLE[1..], b"", &flipped] {
-            for ranges in [&whole, &without_programs(BUNDLE)] {
+        for damaged in [&bundle[1..], b"", &flipped] {
+            for part in [Part::Whole, Part::Outline] {
                 std::fs::write(&path, damaged).unwrap();
-                assert_eq!(store(&cache, ranges).unwrap().path(), path);
-                assert!(std::fs::read(&path).unwrap() == BUNDLE, "{} bytes", damaged.len());
+                assert_eq!(store(&cache, part).unwrap().path(), path);
+                assert!(std::fs::read(&path).unwrap() == bundle, "{} bytes", damaged.len());
             }
         }
     }
 
     #[test]
-    fn for_one_call_all_but_the_content_of_programs_is_compared() {
-        let ranges = without_programs(BUNDLE);
-        let left_out: Vec<&[u8]> = ranges.windows(2).map(|pair| &BUNDLE[pair[0].end..pair[1].start]).collect();
+    fn a_program_of_a_copy_that_differs_is_written_again_except_for_one_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::folder(folder.path().join("cache"));
+        let bundle = toolcrib_embedded::builtin().unwrap();
+        let path = store(&cache, Part::Whole).unwrap().path().to_owned();
+        let mut flipped = bundle.clone();
+        flipped[BUILTIN_OUTLINE[0].1.len()] ^= 1;
+        std::fs::write(&path, &flipped).unwrap();
+        store(&cache, Part::Outline).unwrap();
+        assert!(std::fs::read(&path).unwrap() == flipped);
+        store(&cache, Part::Whole).unwrap();
+        assert!(std::fs::read(&path).unwrap() == bundle);
+    }
+
+    #[test]
+    fn the_outline_is_all_but_the_content_of_programs() {
+        let bundle = toolcrib_embedded::builtin().unwrap();
         let files = files().unwrap();
         let is_program =
             |bytes: &[u8]| files.iter().any(|file| file.path.ends_with(".wasm") && file.bytes.as_slice() == bytes);
-        assert!(left_out.len() > 1 && left_out.iter().all(|bytes| is_program(bytes)));
-        assert_eq!((ranges[0].start, ranges[ranges.len() - 1].end), (0, BUNDLE.len()));
-        let compared: usize = ranges.iter().map(ExactSizeIterator::len).sum();
-        assert!(compared < BUNDLE.len() / 10, "{compared} of {} bytes", BUNDLE.len());
+        let (mut at, mut left_out) = (0, 0);
+        for (start, part) in BUILTIN_OUTLINE {
+            assert!(at == *start || is_program(&bundle[at..*start]), "{at} to {start}");
+            assert!(bundle[*start..*start + part.len()] == **part, "{start}");
+            (left_out, at) = (left_out + start - at, start + part.len());
+        }
+        assert_eq!((at, bundle.len()), (BUILTIN_SIZE, BUILTIN_SIZE));
+        assert!(left_out > BUILTIN_SIZE / 10 * 9, "{left_out} of {BUILTIN_SIZE} bytes");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! SHA-256 digests in the notation of OCI descriptors, and a writer that computes one.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::str::FromStr;
 
 use serde::de::Error as _;
@@ -31,6 +31,23 @@ impl Digest {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// Computes the digest of all that `reader` yields, in parts of 64 KiB.
+    ///
+    /// # Errors
+    ///
+    /// The errors of the reader.
+    pub fn of_reader(mut reader: impl Read) -> io::Result<Self> {
+        let (mut hasher, mut part) = (Hasher::default(), vec![0; 64 << 10]);
+        loop {
+            match reader.read(&mut part) {
+                Ok(0) => return Ok(hasher.finish()),
+                Ok(count) => hasher.update(&part[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Returns the 32 bytes of the digest.

@@ -37,7 +37,9 @@ use crate::schema::CheckedArguments;
 use crate::source::Diagnostic;
 use crate::tool::Tool;
 
-pub(crate) use prepared::{Interpreters, PreparedTool, ProgramCompiler, ScriptHook, SharedPrograms, ToolEntry};
+pub(crate) use prepared::{
+    InterpreterSource, Interpreters, PreparedTool, ProgramCompiler, ScriptHook, SharedPrograms, ToolEntry,
+};
 pub use session::{Session, Step};
 pub use state::Scheduler;
 pub(crate) use state::{

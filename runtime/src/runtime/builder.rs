@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use bytes::Bytes;
 use tokio::sync::Semaphore;
 
 use crate::audit::Audit;
@@ -16,8 +15,8 @@ use crate::hook::Hook;
 use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{
-    CallContexts, ChainedHook, Concurrency, HookChain, Interpreters, Memory, Pipeline, PreparedTool, ProgramCompiler,
-    Scheduler, builtin, session_id,
+    CallContexts, ChainedHook, Concurrency, HookChain, InterpreterSource, Interpreters, Memory, Pipeline, PreparedTool,
+    ProgramCompiler, Scheduler, builtin, session_id,
 };
 use crate::policy::{Allowed, Approval, Approver, HookAccess, Policy, Secrets};
 use crate::registry::Registry;
@@ -69,7 +68,7 @@ pub struct Builder {
     pub(super) compile_cache: Option<PathBuf>,
     pub(super) max_cache: u64,
     pub(super) compiler: Option<Arc<dyn Compiler>>,
-    pub(super) interpreter: Option<Bytes>,
+    pub(super) interpreter: Option<InterpreterSource>,
 
     pub(super) audit: Audit,
     /// Identifier of the program's run, if the embedder sets one.

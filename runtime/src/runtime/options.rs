@@ -1,6 +1,7 @@
 //! Settings of a [`Builder`], in groups. Each setter replaces or extends one setting; nothing is checked before
 //! [`Builder::build`].
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::error::Error;
 use crate::hook::Hook;
 use crate::model::Model;
 use crate::observe::Observer;
-use crate::pipeline::Scheduler;
+use crate::pipeline::{InterpreterSource, Scheduler};
 use crate::policy::{Approval, Approver, Policy, Secrets};
 use crate::sandbox;
 use crate::sandbox::compiler::Compiler;
@@ -277,7 +278,19 @@ impl Builder {
     /// script runs.
     #[must_use]
     pub fn interpreter(mut self, component: impl Into<Bytes>) -> Self {
-        self.interpreter = Some(component.into());
+        self.interpreter = Some(InterpreterSource::Bytes(component.into()));
+        self
+    }
+
+    /// Sets the interpreter of scripts as [`Builder::interpreter`] does, by the digest of its component, as `sha256:HEX`.
+    /// `read` returns the component, and is called only if the cache does not contain its code.
+    #[must_use]
+    pub fn stored_interpreter(
+        mut self,
+        digest: impl Into<Arc<str>>,
+        read: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
+        self.interpreter = Some(InterpreterSource::Stored(digest.into(), Arc::new(read)));
         self
     }
 }

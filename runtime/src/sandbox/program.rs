@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use toolcrib_component::functions::is_contract;
 use toolcrib_component::interfaces::{self, Link};
 use toolcrib_component::{Form, preflight};
@@ -9,7 +10,6 @@ use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 use wasmtime_wasi::p2::bindings::CommandPre;
 
 use crate::error::Error;
-use crate::source;
 use crate::store::cache::Cache;
 
 use super::bindings::{self, Exports};
@@ -118,7 +118,8 @@ impl Sandbox {
     /// host path.
     pub(crate) fn prepare(&self, bytes: &[u8], digest: String, counts_fuel: bool) -> Result<Program, CompileError> {
         let engine = self.engine(counts_fuel)?;
-        self.linked(engine, bytes, &digest, Imports::Tool, |code| link(engine, code, digest.clone(), counts_fuel))
+        let program = (&*digest, Form::of(bytes), Imports::Tool);
+        self.linked(engine, || Ok(bytes), program, |code| link(engine, code, digest.clone(), counts_fuel))
     }
 
     /// Returns `true` if the cache contains the code of a program with this digest that was linked as a tool.
@@ -149,23 +150,24 @@ impl Sandbox {
     }
 
     /// Compiles and links the component of an interpreter with the imports that `add_imports` links, and takes its exports by
-    /// `finish`.
+    /// `finish`. Its bytes are read only if the cache has no code for their digest.
     ///
     /// # Errors
     ///
     /// [`CompileError::Program`] if the component is at fault, [`CompileError::System`] if the system is.
     pub(super) fn prepare_component<T>(
         &self,
-        bytes: &[u8],
+        (digest, read): (&str, impl FnOnce() -> Result<Bytes, CompileError>),
         counts_fuel: bool,
         add_imports: impl FnOnce(&mut Linker<CallState>) -> wasmtime::Result<()>,
         finish: impl FnOnce(InstancePre<CallState>) -> Result<T, CompileError>,
     ) -> Result<T, CompileError> {
         let engine = self.engine(counts_fuel)?;
-        self.linked(engine, bytes, &source::digest(bytes), Imports::Interpreter, |code| {
-            let Code::Component(component) = code else {
-                return Err(CompileError::Program("a core module, but a component is required".to_owned()));
-            };
+        let module = || CompileError::Program("a core module, but a component is required".to_owned());
+        let read =
+            || read().and_then(|bytes| if Form::of(&bytes) == Form::Component { Ok(bytes) } else { Err(module()) });
+        self.linked(engine, read, (digest, Form::Component, Imports::Interpreter), |code| {
+            let Code::Component(component) = code else { return Err(module()) };
             let mut linker = Linker::new(&engine.engine);
             let linked = wasi::add_imports(&mut linker, &engine.engine, &component);
             let linked =
@@ -183,20 +185,18 @@ impl Sandbox {
         self.engines.get(counts_fuel).map_err(|error| CompileError::system(error.to_string()))
     }
 
-    /// Links a program with this digest by `link`, after it was compiled or found in the cache.
-    fn linked<T>(
+    /// Links a program with this digest by `link`, after its code was found in the cache, or its bytes were read and compiled.
+    fn linked<T, B: AsRef<[u8]>>(
         &self,
         engine: &GuestEngine,
-        bytes: &[u8],
-        digest: &str,
-        imports: Imports,
+        read: impl FnOnce() -> Result<B, CompileError>,
+        (digest, form, imports): (&str, Form, Imports),
         link: impl FnOnce(Code) -> Result<T, CompileError>,
     ) -> Result<T, CompileError> {
-        let form = Form::of(bytes);
         if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&engine.engine, digest, form, imports)) {
             return link(known);
         }
-        let code = self.compiled(engine, bytes)?;
+        let code = self.compiled(engine, read()?.as_ref())?;
         let loaded = cache::load(&engine.engine, &code, form).map_err(|error| {
             let reason = format!("the compiled program cannot be loaded: {error:#}");
             // A program that exceeds the capacity of a slot exceeds it on every later attempt too.

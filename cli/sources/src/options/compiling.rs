@@ -8,7 +8,7 @@ use toolcrib::Builder;
 use toolcrib::cache::Cache;
 use toolcrib_base::headings::LIMITS;
 use toolcrib_base::parse::{duration, size};
-use toolcrib_embedded::INTERPRETER;
+use toolcrib_embedded::INTERPRETER_DIGEST;
 use toolcrib_packages::cache::{CacheFolder, CacheLimit};
 
 use crate::compiler::CompilerProcesses;
@@ -43,7 +43,10 @@ impl Compiling {
     pub fn settle(&self, builder: Builder) -> Builder {
         let builder = builder.compiler(Arc::new(CompilerProcesses::new(self.compile_timeout, self.compile_memory)));
         // A build without the guests' workspace has none.
-        let builder = if INTERPRETER.is_empty() { builder } else { builder.interpreter(INTERPRETER) };
+        let builder = match INTERPRETER_DIGEST {
+            "" => builder,
+            digest => builder.stored_interpreter(digest, toolcrib_embedded::interpreter),
+        };
         let builder = builder.max_cache(self.limit.bytes());
         self.folder.path().into_iter().fold(builder, Builder::compile_cache)
     }

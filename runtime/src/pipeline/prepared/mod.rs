@@ -30,7 +30,7 @@ use compile_once::CompileOnce;
 use compute::{aside, at_once};
 use image::ImageOnce;
 
-pub(crate) use interpreter::Interpreters;
+pub(crate) use interpreter::{InterpreterSource, Interpreters};
 pub(crate) use program::ProgramCompiler;
 pub(crate) use script_hook::ScriptHook;
 

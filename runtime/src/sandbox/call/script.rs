@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 
@@ -87,8 +88,13 @@ impl Sandbox {
     /// # Errors
     ///
     /// [`CompileError::Program`] if the component is at fault, [`CompileError::System`] if the system is.
-    pub(crate) fn prepare_interpreter(&self, bytes: &[u8], counts_fuel: bool) -> Result<Interpreter, CompileError> {
-        self.prepare_component(bytes, counts_fuel, add_script_imports, |component| {
+    pub(crate) fn prepare_interpreter(
+        &self,
+        digest: &str,
+        read: impl FnOnce() -> Result<Bytes, CompileError>,
+        counts_fuel: bool,
+    ) -> Result<Interpreter, CompileError> {
+        self.prepare_component((digest, read), counts_fuel, add_script_imports, |component| {
             Interpreter::of(component, counts_fuel)
         })
     }
