@@ -42,8 +42,6 @@ Exit status: 0 success, 1 failure, 2 usage error, 3 no trusted signature,
 
 /// Name of the program.
 const PROGRAM: &str = "toolcrib";
-/// Name of the command for one call.
-const CALL: &str = "call";
 /// Maximum width of the help.
 const MAX_HELP_WIDTH: usize = 100;
 
@@ -83,13 +81,7 @@ impl Cli {
     /// Reads the command line; ends the program after help, and after a usage error with code 2.
     fn read() -> Self {
         let first = std::env::args_os().nth(1).and_then(|name| name.into_string().ok());
-        let define = || {
-            let command = match first.as_deref() {
-                Some(CALL) => Self::of_calls(),
-                _ => Self::command(),
-            };
-            help::prepare(command, std::env::args_os())
-        };
+        let define = || help::prepare(Self::define(first.as_deref()), std::env::args_os());
         let parse = |command: clap::Command| {
             let arguments = folders::with_home(std::env::args_os());
             command.try_get_matches_from(arguments).unwrap_or_else(|error| help::advise(error, first.as_deref()).exit())
@@ -108,12 +100,20 @@ impl Cli {
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 
-    /// Returns the definition of the command line with `call` alone: a call takes less time than the definition of all
-    /// commands.
-    fn of_calls() -> clap::Command {
-        let program =
-            clap::Command::new(PROGRAM).bin_name(PROGRAM).max_term_width(MAX_HELP_WIDTH).subcommand_required(true);
-        GlobalOptions::augment_args(program).subcommand(commands::call::Args::augment_args(clap::Command::new(CALL)))
+    /// Returns the definition of the command line for its first argument: with the command of this name alone, because the
+    /// definition of all commands takes longer than most of them need to start.
+    fn define(first: Option<&str>) -> clap::Command {
+        let program = || {
+            let program = clap::Command::new(PROGRAM).bin_name(PROGRAM).max_term_width(MAX_HELP_WIDTH);
+            GlobalOptions::augment_args(program)
+        };
+        if let Some("--version" | "-V") = first {
+            return program().version(env!("CARGO_PKG_VERSION"));
+        }
+        match first.and_then(Command::define) {
+            Some(command) => program().subcommand_required(true).subcommand(command),
+            None => Self::command(),
+        }
     }
 }
 
@@ -191,14 +191,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_of_calls_alone_is_that_of_all_commands() {
-        let described = |mut command: clap::Command| {
-            command.build();
-            let call = command.find_subcommand_mut(CALL).expect("a command");
-            let arguments = call.get_arguments().map(|argument| format!("{argument:?}")).collect::<Vec<_>>();
-            (call.render_long_help().to_string(), call.render_usage().to_string(), arguments)
-        };
-        assert_eq!(described(Cli::of_calls()), described(Cli::command()));
+    fn the_definition_of_one_command_is_that_of_all_commands() {
+        fn described(command: &mut clap::Command) -> (String, String, Vec<String>) {
+            let arguments = command.get_arguments().map(|argument| format!("{argument:?}")).collect();
+            (command.render_long_help().to_string(), command.render_usage().to_string(), arguments)
+        }
+        let mut all = Cli::command();
+        all.build();
+        assert!(all.get_subcommands().count() > 30);
+        for expected in all.get_subcommands_mut().filter(|command| command.get_name() != "help") {
+            let mut alone = Cli::define(Some(expected.get_name()));
+            alone.build();
+            let names: Vec<&str> = alone.get_subcommands().map(clap::Command::get_name).collect();
+            assert_eq!(names, [expected.get_name(), "help"]);
+            let found = alone.find_subcommand_mut(expected.get_name()).expect("a command");
+            assert_eq!(described(found), described(expected), "{}", expected.get_name());
+        }
+        assert_eq!(Cli::define(Some("--version")).render_version(), Cli::command().render_version());
     }
 
     #[test]

@@ -40,48 +40,65 @@ pub(crate) mod verify;
 
 use std::process::ExitCode;
 
-/// Commands of the program.
-#[derive(clap::Subcommand)]
-pub(crate) enum Command {
-    Run(run::Args),
-    Chat(chat::Args),
-    Runs(runs::Args),
-    Console(console::Args),
-    Call(call::Args),
-    List(list::Args),
-    Inspect(inspect::Args),
-    Mcp(mcp::Args),
-    Result(result::Args),
-    Schema(schema::Args),
-    Validate(validate::Args),
-    Init(init::Args),
-    New(new::Args),
-    Build(build::Args),
-    Test(test::Args),
-    Describe(describe::Args),
-    Bundle(bundle::Args),
-    Install(install::Args),
-    Update(update::Args),
-    Outdated(outdated::Args),
-    Remove(remove::Args),
-    Trust(trust::Args),
-    Push(push::Args),
-    Pull(pull::Args),
-    Login(login::Args),
-    Logout(login::LogoutArgs),
-    Key(key::Args),
-    Sign(sign::Args),
-    Verify(verify::Args),
-    Approvals(approvals::Args),
-    Secret(secret::Args),
-    Config(config::Args),
-    Cache(cache::Args),
-    Audit(audit::Args),
-    Export(export::Args),
-    Doctor(doctor::Args),
-    Completions(completions::Args),
+/// Declares the commands by their names and arguments.
+macro_rules! commands {
+    ($($(#[$meta:meta])* $name:literal => $command:ident($args:ty),)*) => {
+        /// Commands of the program.
+        #[derive(clap::Subcommand)]
+        pub(crate) enum Command { $($(#[$meta])* #[command(name = $name)] $command($args),)* }
+
+        impl Command {
+            /// Returns the definition of the command with this name, if any.
+            pub(crate) fn define(name: &str) -> Option<clap::Command> {
+                match name {
+                    $($name => Some(<$args as clap::Args>::augment_args(clap::Command::new($name))),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    "run" => Run(run::Args),
+    "chat" => Chat(chat::Args),
+    "runs" => Runs(runs::Args),
+    "console" => Console(console::Args),
+    "call" => Call(call::Args),
+    "list" => List(list::Args),
+    "inspect" => Inspect(inspect::Args),
+    "mcp" => Mcp(mcp::Args),
+    "result" => Result(result::Args),
+    "schema" => Schema(schema::Args),
+    "validate" => Validate(validate::Args),
+    "init" => Init(init::Args),
+    "new" => New(new::Args),
+    "build" => Build(build::Args),
+    "test" => Test(test::Args),
+    "describe" => Describe(describe::Args),
+    "bundle" => Bundle(bundle::Args),
+    "install" => Install(install::Args),
+    "update" => Update(update::Args),
+    "outdated" => Outdated(outdated::Args),
+    "remove" => Remove(remove::Args),
+    "trust" => Trust(trust::Args),
+    "push" => Push(push::Args),
+    "pull" => Pull(pull::Args),
+    "login" => Login(login::Args),
+    "logout" => Logout(login::LogoutArgs),
+    "key" => Key(key::Args),
+    "sign" => Sign(sign::Args),
+    "verify" => Verify(verify::Args),
+    "approvals" => Approvals(approvals::Args),
+    "secret" => Secret(secret::Args),
+    "config" => Config(config::Args),
+    "cache" => Cache(cache::Args),
+    "audit" => Audit(audit::Args),
+    "export" => Export(export::Args),
+    "doctor" => Doctor(doctor::Args),
+    "completions" => Completions(completions::Args),
     #[command(hide = true)]
-    CompileWorker(compile_worker::Args),
+    "compile-worker" => CompileWorker(compile_worker::Args),
 }
 
 impl Command {
