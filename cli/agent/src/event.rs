@@ -255,9 +255,9 @@ pub struct ToolResult<'a> {
     pub(crate) receipt: &'a Receipt,
     /// Standard error of the tool; for people.
     pub(crate) log: &'a str,
-    /// Hint about the place of a failure.
+    /// End of the standard error of a failed call.
     #[serde(skip)]
-    pub(crate) failure: Option<&'a str>,
+    pub(crate) log_end: Option<&'a str>,
     /// Hint about a denial.
     #[serde(skip)]
     pub(crate) hint: Option<&'a str>,

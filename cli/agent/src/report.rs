@@ -380,14 +380,15 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flag
     };
     ours(&format!("{} {painted}{took}  {name}{}", quiet(&render::spoken(&format!("{margin}←"))), quiet(&content)));
     render::executed(&result.receipt.executed);
-    if detail == Detail::Verbose && !result.log.is_empty() {
-        render::quoted("|", result.log);
+    match (detail, result.log_end) {
+        (Detail::Verbose, _) if !result.log.is_empty() => render::quoted("|", result.log),
+        (Detail::Verbose, _) | (_, None) => {}
+        (_, Some(end)) => render::quoted("|", end),
     }
     render::flags(&result.receipt.flags);
     let shows_all = result.is_error || detail == Detail::Verbose;
     render::hints(&denial_hints(result.receipt, shows_all, deny_flags));
-    let failure = result.failure.filter(|_| detail != Detail::Verbose);
-    [result.limit, failure, result.hint].into_iter().flatten().for_each(render::hint);
+    [result.limit, result.hint].into_iter().flatten().for_each(render::hint);
 }
 
 /// Cuts `text` to one line beside `width` other characters.

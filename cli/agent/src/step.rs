@@ -2,8 +2,7 @@
 
 use toolcrib::call::{Part, Payload};
 use toolcrib::{Outcome, Tool, ToolResult};
-use toolcrib_base::failure_place;
-use toolcrib_base::interrupt;
+use toolcrib_base::{interrupt, render};
 use toolcrib_settings::permission::{hint, limit_hint};
 
 use super::Agent;
@@ -65,8 +64,7 @@ impl Agent {
         let tool = self.session.tools().into_iter().find(|tool| tool.name == result.receipt.tool);
         let hint = hint(&result.receipt, tool, &call.arguments);
         let content = if waits { NOT_MADE.into() } else { result.content() };
-        let failed = tool.filter(|_| result.is_error());
-        let failure = failed.and_then(|tool| failure_place::hint(tool, &result.log, &content));
+        let log_end = render::log_end(&result);
         let deadline = tool.and_then(|tool| self.session.limits(&tool.name)).map(|limits| limits.deadline);
         let limit = limit_hint(result.receipt.outcome, tool.map(|tool| &tool.limits), deadline);
         self.report.emit(&Event::ToolResult(CallEnd {
@@ -80,7 +78,7 @@ impl Agent {
             shown: &result.shown,
             receipt: &result.receipt,
             log: &result.log,
-            failure: failure.as_deref(),
+            log_end: log_end.as_deref(),
             hint: hint.as_deref(),
             limit: limit.as_deref(),
             alone,

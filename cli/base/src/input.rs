@@ -29,6 +29,16 @@ pub fn bytes(path: impl AsRef<Path>, max: u64) -> io::Result<Vec<u8>> {
     bytes_of(File::open(path)?, max)
 }
 
+/// Reads the content of a regular file of at most `max` bytes; `None` without a file. Nothing else is opened: opening a pipe
+/// would wait for its writer.
+pub fn regular_file(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
+    match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Ok(about) if !about.is_file() => Err(io::Error::other("not a regular file")),
+        about => about.and_then(|_| bytes(path, max)).map(Some),
+    }
+}
+
 fn bytes_of(file: File, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(max + 1).read_to_end(&mut bytes)?;

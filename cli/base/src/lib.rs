@@ -3,7 +3,6 @@
 
 pub mod async_runtime;
 pub mod event_stream;
-pub mod failure_place;
 pub mod file_version;
 pub mod folders;
 pub mod headings;
@@ -15,6 +14,8 @@ pub mod parse;
 pub mod progress;
 pub mod render;
 pub mod short_id;
+pub mod source_files;
 pub mod suggestion;
+pub mod whole_file;
 #[cfg(windows)]
 pub mod windows;

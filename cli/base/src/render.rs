@@ -14,6 +14,7 @@ use std::io::{self, ErrorKind, IsTerminal};
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use toolcrib::ToolResult;
 use toolcrib::call::{Flag, ProgramRun, Receipt};
 
 use errors::OutputClosed;
@@ -184,6 +185,20 @@ pub fn quoted(mark: &str, text: &str) {
     aside(&text.replace('\n', "\n  "));
 }
 
+/// Lines of standard error that are shown of a failed call, and characters of each.
+const LOG_END: (usize, usize) = (5, 400);
+
+/// Returns the last lines of the standard error of a failed call, unless its error has the same text.
+pub fn log_end(result: &ToolResult) -> Option<String> {
+    let (error, log) = (result.outcome.as_ref().err()?, result.log.trim());
+    if [error.content().trim(), error.message.trim(), ""].contains(&log) {
+        return None;
+    }
+    let lines: Vec<&str> = log.lines().collect();
+    let last = lines[lines.len().saturating_sub(LOG_END.0)..].iter().map(|line| shortened(line, LOG_END.1));
+    Some(last.collect::<Vec<_>>().join("\n"))
+}
+
 /// Reports the number of parts that were not shown.
 pub fn dropped(receipt: &Receipt) {
     if receipt.dropped_parts > 0 {
@@ -302,6 +317,25 @@ pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
 /// Returns [`inert`] text on one line.
 pub fn one_line(text: &str) -> String {
     inert(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Maximum number of names in a message.
+pub const MAX_NAMED: usize = 8;
+/// Maximum characters of a text from outside in a message.
+pub const MAX_EXCERPT: usize = 80;
+
+/// Joins names, at most [`MAX_NAMED`], and counts the others.
+pub fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// Returns the beginning of a text from outside for a message.
+pub fn excerpt(text: &str) -> String {
+    shortened(&one_line(&shortened(text, MAX_EXCERPT)), MAX_EXCERPT).into_owned()
 }
 
 /// Cuts `text` to `most` characters, with an ellipsis if something was cut.

@@ -7,8 +7,6 @@ use ring::rand::{SecureRandom, SystemRandom};
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Length of an identifier without its hyphen: 50 bits.
 const LEN: usize = 10;
-/// Maximum length of a wrong identifier in a message, in characters.
-pub const MAX_SHOWN: usize = 40;
 /// Length of each half.
 const HALF: usize = LEN / 2;
 

@@ -4,6 +4,7 @@
 mod connections;
 mod hosts;
 mod origin;
+mod requests;
 mod write_limit;
 
 use std::time::Duration;
@@ -15,6 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 pub use connections::{Connection, Connections, Use};
 pub use hosts::{Hosts, ServedHost};
 pub use origin::{Origin, Origins, share};
+pub use requests::{RequestLimits, serve};
 pub use write_limit::WriteLimit;
 
 /// Maximum size of the head of a request in bytes.

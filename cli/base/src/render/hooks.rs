@@ -4,17 +4,12 @@ use std::path::Path;
 
 use toolcrib::call::{HookAction, HookNote};
 
-use super::{aside, from_here, one_line, shortened};
-
-/// Maximum number of hooks that a line names.
-const MAX_NAMED: usize = 4;
-/// Maximum characters of a name or a path in a line.
-const MAX_TEXT_LEN: usize = 80;
+use super::{MAX_EXCERPT, MAX_NAMED, aside, from_here, one_line, shortened};
 
 /// Writes one line that names the hooks that changed or blocked a call, each with its source and its effect. `subject` is the
 /// tool or the event, and `margin` the prefix of a subagent.
 pub fn hooks(margin: &str, subject: &str, notes: &[HookNote]) {
-    let clip = |text: &str| unambiguous(one_line(&shortened(text, MAX_TEXT_LEN)));
+    let clip = |text: &str| unambiguous(one_line(&shortened(text, MAX_EXCERPT)));
     let mut effects: Vec<_> = notes
         .iter()
         .take(MAX_NAMED)
@@ -31,7 +26,7 @@ pub fn hooks(margin: &str, subject: &str, notes: &[HookNote]) {
 /// Shortens a path at its start, because its end names the file.
 fn clip_start(path: &Path) -> String {
     let text = one_line(&path.to_string_lossy());
-    unambiguous(match text.chars().count().checked_sub(MAX_TEXT_LEN) {
+    unambiguous(match text.chars().count().checked_sub(MAX_EXCERPT) {
         None | Some(0) => text,
         Some(surplus) => std::iter::once('…').chain(text.chars().skip(surplus + 1)).collect(),
     })
@@ -66,7 +61,7 @@ mod tests {
         assert_eq!(clip_start(Path::new("a/guard.md")), "a/guard.md");
         let long = clip_start(Path::new(&format!("{}/guard.md", "x".repeat(200))));
         assert!(long.starts_with('…') && long.ends_with("/guard.md"), "{long}");
-        assert_eq!(long.chars().count(), MAX_TEXT_LEN);
+        assert_eq!(long.chars().count(), MAX_EXCERPT);
     }
 
     #[test]

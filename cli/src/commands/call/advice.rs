@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 use toolcrib::tool::Body;
 use toolcrib::{Outcome, Runtime, Tool, ToolResult};
-use toolcrib_base::{failure_place, render, suggestion};
+use toolcrib_base::render::{self, MAX_EXCERPT};
+use toolcrib_base::suggestion;
 use toolcrib_settings::permission::{DenyFlags, denial_hints, folders_hint, hint, limit_hint};
 use toolcrib_settings::unrequested::{UnrequestedVariables, unrequested};
 
@@ -20,8 +21,6 @@ const SERVICES: [&str; 3] = ["exec", "delegate", "meta"];
 const MAX_MISSPELT: usize = 3;
 /// Maximum number of unknown arguments that are compared with the known ones.
 const MAX_COMPARED: usize = 16;
-/// Maximum length of the user's text that an example repeats, in bytes.
-const MAX_EXAMPLE_LEN: usize = 80;
 
 /// Arguments of a call, as the user gave them.
 #[derive(Debug, Clone, Copy)]
@@ -59,12 +58,7 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
         {
             render::hint(&hint);
         }
-        (_, Some(tool)) if !verbose && let Some(hint) = failure_place::hint(tool, &result.log, &error.message) => {
-            render::hint(&hint);
-        }
-        _ if !verbose && ![error.content().trim(), error.message.trim(), ""].contains(&result.log.trim()) => {
-            render::hint("the tool wrote to standard error; show it with --verbose");
-        }
+        _ if !verbose => render::log_end(result).iter().for_each(|end| render::quoted("|", end)),
         _ => {}
     }
     if let Some(tool) = tool.filter(|tool| tool.requested.model && error.message.contains(NO_MODEL)) {
@@ -162,7 +156,7 @@ fn example(arguments: &str) -> Value {
     let is_name =
         |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let is_plain = |c: char| c.is_alphanumeric() || c == ' ' || c.is_ascii_graphic() && c != '\'';
-    let short = Some(arguments.trim_start_matches('-')).filter(|text| text.len() <= MAX_EXAMPLE_LEN);
+    let short = Some(arguments.trim_start_matches('-')).filter(|text| text.len() <= MAX_EXCERPT);
     let pair = short.and_then(|text| text.split_once('='));
     let (name, value) =
         pair.filter(|(name, value)| is_name(name) && value.chars().all(is_plain)).unwrap_or(("path", "notes.md"));
