@@ -11,9 +11,8 @@ use rmcp::model::{ElicitRequestParams, ElicitationSchema};
 use rmcp::service::Peer;
 use serde_json::{Value, json};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approvals, Approver};
-use toolcrib::source::digest;
 use toolcrib_settings::permission::{
-    PendingApprover, PendingCalls, Waiting, WaitingCallback, announce, is_denial, request_text,
+    PendingApprover, PendingCalls, Waiting, WaitingCallback, announce, is_denial, key, request_text,
 };
 
 use super::caller::{Answer, Caller, Channel, OpenQuestion};
@@ -84,7 +83,8 @@ impl AgentApprover {
                 self.while_waiting(&request, &caller, answer).await
             }
             Channel::Repetition { agreed, refusal } => {
-                let digest = question(&request);
+                // An answer to one question is no answer to another, nor to one about a tool that has changed.
+                let digest = key(&request, &caller.client);
                 if agreed.contains(&digest) {
                     return ApprovalAnswer::Once;
                 }
@@ -179,13 +179,6 @@ impl Approver for AgentApprover {
 /// cannot imitate a line of the program.
 fn message(request: &ApprovalRequest<'_>) -> Option<String> {
     Some(format!("Allow this call?\n{}", request_text(request)?))
-}
-
-/// Digest of a question: an answer to one is no answer to another, nor to one about a tool that has changed.
-fn question(request: &ApprovalRequest<'_>) -> String {
-    let ApprovalRequest { tool, digest: program, definition, arguments, rests_on, granted, .. } = request;
-    let parts = json!([tool.name, program, definition, arguments, rests_on, granted]);
-    digest(parts.to_string().as_bytes())
 }
 
 /// Creates the form of a question.

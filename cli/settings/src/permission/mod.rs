@@ -17,7 +17,7 @@ pub use deny_flags::DenyFlags;
 pub use folders::{FolderHints, folders_hint};
 pub use limits::limit_hint;
 pub use pending::{
-    PendingApprover, PendingCall, PendingCalls, Waiting, WaitingApprover, WaitingCallback, announce, is_denial,
+    PendingApprover, PendingCall, PendingCalls, Waiting, WaitingApprover, WaitingCallback, announce, is_denial, key,
     pending_refusal,
 };
 pub use person::{TerminalApprover, store_approval};

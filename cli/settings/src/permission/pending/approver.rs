@@ -11,7 +11,7 @@ use toolcrib_base::render::{self, one_line};
 
 use super::call::key;
 use super::waiting::Held;
-use super::{PendingCall, PendingCalls, PendingOutcome, PendingState, Waiting};
+use super::{PendingCall, PendingCalls, PendingOutcome, Waiting};
 
 /// Interval between two looks at the file of pending calls.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -43,8 +43,8 @@ impl PendingApprover {
     /// Answers a request of a client, by a name and an owner of their own. Without an answer, the call waits.
     pub async fn answer(&self, request: &ApprovalRequest<'_>, client: &str, owner: &str) -> ApprovalAnswer {
         match self.find(request, client, owner, |calls, call| calls.record(call).map(Some)).await {
-            Some(Found::Answer(answer)) => answer,
-            Some(Found::Waiting { id }) => {
+            Some(PendingOutcome::Answer(answer)) => answer,
+            Some(PendingOutcome::Waiting { id }) => {
                 (self.on_waiting)(request.invocation, &id);
                 ApprovalAnswer::Nobody
             }
@@ -70,8 +70,8 @@ impl PendingApprover {
         match self.find(request, client, owner, record).await {
             // The file cannot be used, which was reported.
             None => return Some(ApprovalAnswer::Nobody),
-            Some(Found::Answer(answer)) => return Some(self.settled(request, client, waiting, answer).await),
-            Some(Found::Waiting { id }) => (self.on_waiting)(request.invocation, &id),
+            Some(PendingOutcome::Answer(answer)) => return Some(self.settled(request, client, waiting, answer).await),
+            Some(PendingOutcome::Waiting { id }) => (self.on_waiting)(request.invocation, &id),
         }
         let key: Arc<str> = key(request, client).into();
         loop {
@@ -83,35 +83,29 @@ impl PendingApprover {
             if waiting.approves(client, request.approval) {
                 return Some(self.settled(request, client, waiting, ApprovalAnswer::Session).await);
             }
-            match self.looked(request, key.clone()).await {
-                Looked::Waiting => {}
-                Looked::Approved => return Some(self.settled(request, client, waiting, ApprovalAnswer::Always).await),
-                Looked::Answered => {
+            match self.is_answered(request, key.clone()).await {
+                Some(false) => {}
+                Some(true) => {
                     if let Some(answer) = self.stored(request, client).await {
                         return Some(self.settled(request, client, waiting, answer).await);
                     }
                 }
                 // Another call of the client took its place, or its answer. It does not take a third call's answer.
-                Looked::Gone => return None,
+                None => return None,
             }
         }
     }
 
-    /// Looks for an answer without a change of the file. What cannot be read now may be readable later.
-    async fn looked(&self, request: &ApprovalRequest<'_>, key: Arc<str>) -> Looked {
+    /// Returns `true` if a call that waits has an answer or a permanent approval, without a change of the file; `None` if it is
+    /// no longer there. What cannot be read now may be readable later.
+    async fn is_answered(&self, request: &ApprovalRequest<'_>, key: Arc<str>) -> Option<bool> {
         let approval = request.approval.cloned();
         let (calls, approvals) = (self.calls.clone(), self.approvals.clone());
-        let look = move || {
-            if is_approved(approvals.as_ref(), approval.as_ref()).unwrap_or(false) {
-                return Looked::Approved;
-            }
-            match calls.state(&key) {
-                Ok(Some(PendingState::Answered)) => Looked::Answered,
-                Ok(None) => Looked::Gone,
-                Ok(Some(PendingState::Waiting)) | Err(_) => Looked::Waiting,
-            }
+        let look = move || match is_approved(approvals.as_ref(), approval.as_ref()) {
+            Ok(true) => Some(true),
+            _ => calls.is_answered(&key).unwrap_or(Some(false)),
         };
-        tokio::task::spawn_blocking(look).await.unwrap_or(Looked::Waiting)
+        tokio::task::spawn_blocking(look).await.unwrap_or(Some(false))
     }
 
     /// Ends the wait of a call with an answer. One that covers more calls than this one leaves this one in the file, and a denial
@@ -158,15 +152,15 @@ impl PendingApprover {
 
     /// Answers a request that a person has answered already; `None` if nobody did. The call does not wait.
     pub async fn stored(&self, request: &ApprovalRequest<'_>, client: &str) -> Option<ApprovalAnswer> {
-        self.find(request, client, "", |calls, call| calls.take(&call)).await.and_then(Found::answer)
+        let take = |calls: &PendingCalls, call| Ok(calls.take(&call, false)?.map(PendingOutcome::Answer));
+        self.find(request, client, "", take).await.and_then(PendingOutcome::answer)
     }
 
     /// Forgets a call that no longer waits; returns the answer that a person gave meanwhile, if any.
     pub async fn withdraw(&self, request: &ApprovalRequest<'_>, client: &str) -> Option<ApprovalAnswer> {
         // A call that stays is forgotten when its time is over.
-        self.change(request, client, "", |calls, call| Ok(calls.withdraw(&call)?.map(Found::from)))
-            .await
-            .and_then(Found::answer)
+        let take = |calls: &PendingCalls, call| Ok(calls.take(&call, true)?.map(PendingOutcome::Answer));
+        self.change(request, client, "", take).await.and_then(PendingOutcome::answer)
     }
 
     /// Finds the state of a request: a permanent approval, or its call's state in the file.
@@ -176,12 +170,12 @@ impl PendingApprover {
         client: &str,
         owner: &str,
         find: impl FnOnce(&PendingCalls, PendingCall) -> anyhow::Result<Option<PendingOutcome>> + Send + 'static,
-    ) -> Option<Found> {
+    ) -> Option<PendingOutcome> {
         let (approvals, approval) = (self.approvals.clone(), request.approval.cloned());
         let find =
             move |calls: &PendingCalls, call: PendingCall| match is_approved(approvals.as_ref(), approval.as_ref())? {
-                true => Ok(Some(Found::Answer(ApprovalAnswer::Always))),
-                false => Ok(find(calls, call)?.map(Found::from)),
+                true => Ok(Some(PendingOutcome::Answer(ApprovalAnswer::Always))),
+                false => find(calls, call),
             };
         self.change(request, client, owner, find).await
     }
@@ -192,8 +186,8 @@ impl PendingApprover {
         request: &ApprovalRequest<'_>,
         client: &str,
         owner: &str,
-        change: impl FnOnce(&PendingCalls, PendingCall) -> anyhow::Result<Option<Found>> + Send + 'static,
-    ) -> Option<Found> {
+        change: impl FnOnce(&PendingCalls, PendingCall) -> anyhow::Result<Option<PendingOutcome>> + Send + 'static,
+    ) -> Option<PendingOutcome> {
         let changed = async {
             let (calls, call) = (self.calls.clone(), PendingCall::new(request, client, owner)?);
             tokio::task::spawn_blocking(move || change(&calls, call)).await?
@@ -212,45 +206,6 @@ impl PendingApprover {
 impl Approver for PendingApprover {
     fn ask<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
         async move { self.answer(&request, &self.client, &self.client).await }.boxed()
-    }
-}
-
-/// Result of a look at a call that waits.
-enum Looked {
-    Waiting,
-    Answered,
-    /// A permanent approval covers it.
-    Approved,
-    Gone,
-}
-
-/// State of a request.
-enum Found {
-    Answer(ApprovalAnswer),
-    /// The call waits under an identifier.
-    Waiting {
-        id: String,
-    },
-}
-
-impl Found {
-    fn answer(self) -> Option<ApprovalAnswer> {
-        match self {
-            Self::Answer(answer) => Some(answer),
-            Self::Waiting { .. } => None,
-        }
-    }
-}
-
-impl From<PendingOutcome> for Found {
-    fn from(outcome: PendingOutcome) -> Self {
-        Self::Answer(match outcome {
-            PendingOutcome::Waiting { id } => return Self::Waiting { id },
-            PendingOutcome::Allowed => ApprovalAnswer::Once,
-            PendingOutcome::AllowedForSession => ApprovalAnswer::Session,
-            PendingOutcome::Denied => ApprovalAnswer::No,
-            PendingOutcome::DeniedBecause(reason) => ApprovalAnswer::NoBecause(reason),
-        })
     }
 }
 

@@ -26,10 +26,8 @@ const MAX_ARGUMENTS: usize = 16_384;
 const MAX_PREVIEW: usize = 2_000;
 /// Maximum number of granted permissions that are stored.
 const MAX_GRANTS: usize = 32;
-/// Maximum length of a granted permission, in characters.
-const MAX_GRANT: usize = 256;
-/// Maximum length of the name of a client, in characters.
-const MAX_CLIENT: usize = 128;
+/// Maximum length of the name of a client and of a granted permission, in characters.
+const MAX_NAME: usize = 256;
 /// Maximum length of every other text, in characters.
 const MAX_TEXT: usize = 1_024;
 /// Maximum length of the approval for further calls, in bytes of JSON. A longer one is not offered.
@@ -119,8 +117,8 @@ impl PendingCall {
         Ok(Self {
             id: short_id::random()?,
             tool: short(&tool.name),
-            client: shortened(client, MAX_CLIENT).into_owned(),
-            owner: shortened(owner, MAX_CLIENT).into_owned(),
+            client: shortened(client, MAX_NAME).into_owned(),
+            owner: shortened(owner, MAX_NAME).into_owned(),
             arguments: request.arguments.chars().take(MAX_ARGUMENTS).collect(),
             left_out: length.saturating_sub(MAX_ARGUMENTS),
             preview: request.preview.map(|text| shortened(text, MAX_PREVIEW).into_owned()),
@@ -235,7 +233,7 @@ impl PendingCall {
 
 /// Computes the key of a call: a digest of the client, the tool with its program and definition, the arguments, the rule and
 /// the grants. Each part is preceded by its length, so that no part can pass for another.
-pub(super) fn key(request: &ApprovalRequest<'_>, client: &str) -> String {
+pub fn key(request: &ApprovalRequest<'_>, client: &str) -> String {
     let ApprovalRequest { tool, digest: program, definition, arguments, rests_on, granted, .. } = request;
     let arguments = canonical(arguments);
     let parts = [client, &tool.name, program, definition, &arguments, rests_on];
@@ -261,7 +259,7 @@ fn canonical(text: &str) -> String {
 
 fn bounded_grants(granted: &[String]) -> Vec<String> {
     let mut bounded: Vec<String> =
-        granted.iter().take(MAX_GRANTS).map(|one| shortened(one, MAX_GRANT).into_owned()).collect();
+        granted.iter().take(MAX_GRANTS).map(|one| shortened(one, MAX_NAME).into_owned()).collect();
     if let Some(more @ 1..) = granted.len().checked_sub(MAX_GRANTS) {
         bounded.push(format!("… and {more} more"));
     }
@@ -349,10 +347,10 @@ pub(super) mod tests {
 
     #[test]
     fn grants_are_bounded_and_the_others_counted() {
-        let granted: Vec<String> = (0..=MAX_GRANTS).map(|at| format!("{at}{}", "x".repeat(MAX_GRANT))).collect();
+        let granted: Vec<String> = (0..=MAX_GRANTS).map(|at| format!("{at}{}", "x".repeat(MAX_NAME))).collect();
         let bounded = bounded_grants(&granted);
         assert_eq!(bounded.len(), MAX_GRANTS + 1);
-        assert!(bounded.iter().all(|one| one.chars().count() <= MAX_GRANT));
+        assert!(bounded.iter().all(|one| one.chars().count() <= MAX_NAME));
         assert_eq!(bounded[MAX_GRANTS], "… and 1 more");
         assert_eq!(bounded_grants(&granted[..MAX_GRANTS]).len(), MAX_GRANTS);
     }
@@ -373,12 +371,12 @@ pub(super) mod tests {
         approval.granted.pop();
         PendingCall {
             tool: text(MAX_TEXT),
-            client: text(MAX_CLIENT),
-            owner: text(MAX_CLIENT),
+            client: text(MAX_NAME),
+            owner: text(MAX_NAME),
             arguments: text(MAX_ARGUMENTS),
             left_out: usize::MAX,
             preview: Some(text(MAX_PREVIEW)),
-            granted: vec![text(MAX_GRANT); MAX_GRANTS + 1],
+            granted: vec![text(MAX_NAME); MAX_GRANTS + 1],
             rests_on: text(MAX_TEXT),
             reason: Some(text(MAX_TEXT)),
             source: text(MAX_TEXT),

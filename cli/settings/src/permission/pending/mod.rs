@@ -18,13 +18,13 @@ use anyhow::Context;
 use jiff::Timestamp;
 use toolcrib::ListFile;
 use toolcrib::policy::{Approval, ApprovalAnswer, Approvals};
-use toolcrib_base::render::{Advice, one_line, shortened};
+use toolcrib_base::render::{Advice, excerpt, one_line, shortened};
 use toolcrib_base::short_id;
 
 use call::PendingAnswer;
 
 pub use approver::{PendingApprover, WaitingCallback, is_denial, pending_refusal};
-pub use call::PendingCall;
+pub use call::{PendingCall, key};
 pub use waiting::{Waiting, WaitingApprover, announce};
 
 /// Maximum number of calls in the file. A new call replaces the oldest one without an answer; calls with an answer stay until
@@ -40,17 +40,11 @@ const LIST_HINT: &str = "`toolcrib approvals pending` lists the calls that wait"
 #[derive(Debug, Clone)]
 pub struct PendingCalls(ListFile<PendingCall>);
 
-/// Outcome of asking about a call.
+/// Outcome of a request for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PendingOutcome {
-    /// The person allowed the call, and this use of the answer was the only one.
-    Allowed,
-    /// The same, and further calls in its scope are allowed in the session that waits.
-    AllowedForSession,
-    /// The person denied the call, and this use of the answer was the only one.
-    Denied,
-    /// The same, with a reason for the model.
-    DeniedBecause(String),
+    /// The answer of the person, and this use was the only one.
+    Answer(ApprovalAnswer),
     /// The call waits for an answer.
     Waiting {
         /// Identifier that the person types.
@@ -58,11 +52,14 @@ pub(crate) enum PendingOutcome {
     },
 }
 
-/// State of a call in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PendingState {
-    Waiting,
-    Answered,
+impl PendingOutcome {
+    /// Returns the answer, if there is one.
+    fn answer(self) -> Option<ApprovalAnswer> {
+        match self {
+            Self::Answer(answer) => Some(answer),
+            Self::Waiting { .. } => None,
+        }
+    }
 }
 
 impl PendingCalls {
@@ -97,38 +94,29 @@ impl PendingCalls {
         })
     }
 
-    /// Returns the state of a call that waits, without a change of the file; `None` if it is no longer there.
+    /// Returns `true` if a call that waits has an answer, without a change of the file; `None` if it is no longer there.
     ///
     /// # Errors
     ///
     /// The file cannot be read or parsed.
-    fn state(&self, key: &str) -> anyhow::Result<Option<PendingState>> {
+    fn is_answered(&self, key: &str) -> anyhow::Result<Option<bool>> {
         let (calls, now) = (self.read()?, Timestamp::now());
         let call = calls.iter().find(|call| call.key == key && !call.is_expired(now));
-        Ok(call.map(|call| if call.answer.is_some() { PendingState::Answered } else { PendingState::Waiting }))
+        Ok(call.map(|call| call.answer.is_some()))
     }
 
-    /// Uses the answer to a call; `None` if it has none.
+    /// Uses the answer to a call; `None` if it has none. A call that no longer waits is also `forgotten`.
     ///
     /// # Errors
     ///
     /// The file cannot be read, locked or written.
-    fn take(&self, call: &PendingCall) -> anyhow::Result<Option<PendingOutcome>> {
+    fn take(&self, call: &PendingCall, forgotten: bool) -> anyhow::Result<Option<ApprovalAnswer>> {
         self.change(|calls| {
-            Ok(self.known(calls, call).filter(|known| !matches!(known, PendingOutcome::Waiting { .. })))
-        })
-    }
-
-    /// Forgets a call that no longer waits; uses its answer if it has one.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read, locked or written.
-    fn withdraw(&self, call: &PendingCall) -> anyhow::Result<Option<PendingOutcome>> {
-        self.change(|calls| {
-            let known = self.known(calls, call).filter(|known| !matches!(known, PendingOutcome::Waiting { .. }));
-            calls.retain(|one| one.key != call.key);
-            Ok(known)
+            let known = self.known(calls, call);
+            if forgotten {
+                calls.retain(|one| one.key != call.key);
+            }
+            Ok(known.and_then(PendingOutcome::answer))
         })
     }
 
@@ -254,8 +242,9 @@ impl PendingCalls {
         });
         let at = calls.iter().position(|one| one.key == call.key)?;
         let known = &mut calls[at];
-        if known.answer.is_some() {
-            return Some(used(calls.remove(at)));
+        if let Some(answer) = known.answer.take() {
+            calls.remove(at);
+            return Some(PendingOutcome::Answer(used(answer)));
         }
         if call.until > known.until {
             // An earlier call was refused; a process waits for this one.
@@ -288,13 +277,13 @@ impl PendingCalls {
     }
 }
 
-/// Outcome of a removed call with an answer.
-fn used(call: PendingCall) -> PendingOutcome {
-    match call.answer {
-        Some(PendingAnswer { allowed: true, session: true, .. }) => PendingOutcome::AllowedForSession,
-        Some(PendingAnswer { allowed: true, .. }) => PendingOutcome::Allowed,
-        Some(PendingAnswer { reason: Some(reason), .. }) => PendingOutcome::DeniedBecause(reason),
-        _ => PendingOutcome::Denied,
+/// Answer of a removed call.
+fn used(answer: PendingAnswer) -> ApprovalAnswer {
+    match answer {
+        PendingAnswer { allowed: true, session: true, .. } => ApprovalAnswer::Session,
+        PendingAnswer { allowed: true, .. } => ApprovalAnswer::Once,
+        PendingAnswer { reason: Some(reason), .. } => ApprovalAnswer::NoBecause(reason),
+        PendingAnswer { .. } => ApprovalAnswer::No,
     }
 }
 
@@ -317,9 +306,8 @@ fn make_room(calls: &mut Vec<PendingCall>, owner: &str) -> anyhow::Result<()> {
 
 /// Returns the place of the call with an identifier as a person typed it.
 fn place(calls: &[PendingCall], typed: &str, now: Timestamp) -> anyhow::Result<usize> {
-    let shown = || one_line(typed).chars().take(short_id::MAX_SHOWN).collect::<String>();
     let Some(id) = short_id::parse(typed) else {
-        let message = format!("`{}` is not the identifier of a call, which is like `7k3md-x0q9a`", shown());
+        let message = format!("`{}` is not the identifier of a call, which is like `7k3md-x0q9a`", excerpt(typed));
         return Err(Advice::new(message, LIST_HINT).into());
     };
     let Some(at) = calls.iter().position(|call| call.id == id) else {

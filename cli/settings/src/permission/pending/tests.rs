@@ -42,7 +42,9 @@ fn age(calls: &PendingCalls, by: SignedDuration) {
 #[test]
 fn an_answer_covers_one_repetition_of_the_same_call() {
     let (_folder, calls) = store();
-    for (allowed, outcome) in [(true, PendingOutcome::Allowed), (false, PendingOutcome::Denied)] {
+    for (allowed, outcome) in
+        [(true, PendingOutcome::Answer(ApprovalAnswer::Once)), (false, PendingOutcome::Answer(ApprovalAnswer::No))]
+    {
         let id = waiting(calls.record(call("k", "c")).unwrap());
         assert_eq!(waiting(calls.record(call("k", "c")).unwrap()), id, "the same call keeps its identifier");
         let other = waiting(calls.record(call("l", "c")).unwrap());
@@ -86,7 +88,11 @@ fn an_unknown_an_expired_and_an_answered_identifier_have_their_own_errors() {
         let (message, _) = advice(&calls.answer(&id, allowed).unwrap_err());
         assert!(message.starts_with(&format!("`{id}` (`fs_rm`) was denied at ")), "{message}");
     }
-    assert_eq!(calls.record(call("k", "c")).unwrap(), PendingOutcome::Denied, "the denial replaced the allowance");
+    assert_eq!(
+        calls.record(call("k", "c")).unwrap(),
+        PendingOutcome::Answer(ApprovalAnswer::No),
+        "the denial replaced the allowance"
+    );
 }
 
 #[test]
@@ -123,7 +129,7 @@ fn the_oldest_call_without_an_answer_gives_way_and_no_client_displaces_all_other
     calls.record(call("last", "late")).unwrap();
     assert_eq!(keys().len(), MAX_PENDING);
     assert!(calls.find(&first).is_err() && calls.find(&answered).is_ok());
-    assert_eq!(calls.record(call("answered", "loud")).unwrap(), PendingOutcome::Allowed);
+    assert_eq!(calls.record(call("answered", "loud")).unwrap(), PendingOutcome::Answer(ApprovalAnswer::Once));
 }
 
 #[test]
@@ -138,7 +144,7 @@ fn a_file_full_of_answers_takes_no_further_call_and_keeps_them() {
     calls.0.change(fill).unwrap();
     let (message, _) = advice(&calls.record(call("one more", "c")).unwrap_err());
     assert_eq!(message, format!("{MAX_PENDING} calls have an answer that was not used"));
-    assert_eq!(calls.record(call("0", "c")).unwrap(), PendingOutcome::Allowed);
+    assert_eq!(calls.record(call("0", "c")).unwrap(), PendingOutcome::Answer(ApprovalAnswer::Once));
     waiting(calls.record(call("one more", "c")).unwrap());
 }
 
@@ -178,7 +184,9 @@ fn two_stores_of_one_file_use_an_answer_once_and_lose_no_call() {
                 let store = &stores[at % 2];
                 scope.spawn(move || {
                     store.record(call(&format!("own {round} {at}"), &format!("client {at}"))).unwrap();
-                    usize::from(store.record(call("shared", "c")).unwrap() == PendingOutcome::Allowed)
+                    usize::from(
+                        store.record(call("shared", "c")).unwrap() == PendingOutcome::Answer(ApprovalAnswer::Once),
+                    )
                 })
             };
             let asking: Vec<_> = (0..6).map(ask).collect();
@@ -196,7 +204,7 @@ fn a_killed_writer_leaves_the_calls_as_they_were() {
     fs::write(folder.path().join("new/pending.json.new"), "{\"pending\":[").unwrap();
     assert_eq!(calls.find(&id).unwrap().id, id);
     calls.answer(&id, true).unwrap();
-    assert_eq!(calls.record(call("k", "c")).unwrap(), PendingOutcome::Allowed);
+    assert_eq!(calls.record(call("k", "c")).unwrap(), PendingOutcome::Answer(ApprovalAnswer::Once));
 }
 
 #[cfg(unix)]
