@@ -4,139 +4,50 @@
 
 use std::borrow::Cow;
 use std::env;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::{Command, Stdio};
 
 use toolcrib_base::render::{self, Tone};
 
-/// First line of the warning.
-const START: &str = "warning: path override for crate `toolcrib-guest` has altered the original list of";
-/// Last line of the warning, before an empty one.
+/// Text in the first line of the warning.
+const START: &str = "path override for crate `toolcrib-guest` has altered the original list of";
+/// Text in the last line of the warning, before an empty one.
 const END: &str = "https://doc.rust-lang.org/cargo/reference/overriding-dependencies.html";
 /// Maximum lines of the warning: a later version of cargo may end it otherwise.
 const MAX_LINES: usize = 16;
-/// Bytes that are read at once.
-const CHUNK: usize = 8 << 10;
-/// Bytes that begin and end a sequence for a terminal.
-const ESCAPE: u8 = 0x1b;
+/// Variable that lets cargo use colors.
+const COLOR: &str = "CARGO_TERM_COLOR";
 
-/// Lets cargo write to a pipe as it would to the terminal of this process: with colors and a progress bar.
+/// Lets cargo write to a pipe, with colors as for the terminal of this process.
 pub(crate) fn pipe(cargo: &mut Command) {
     cargo.stderr(Stdio::piped());
-    let set = |cargo: &mut Command, name: &str, value: String| {
-        if env::var_os(name).is_none() {
-            cargo.env(name, value);
-        }
-    };
-    if !io::stderr().is_terminal() {
-        return;
-    }
-    if let Cow::Owned(_) = render::paint(Tone::Quiet, "", true) {
-        set(cargo, "CARGO_TERM_COLOR", "always".to_owned());
-    }
-    if let Some((width, _)) = terminal_size::terminal_size_of(io::stderr()).filter(|_| !render::is_plain()) {
-        set(cargo, "CARGO_TERM_PROGRESS_WHEN", "always".to_owned());
-        set(cargo, "CARGO_TERM_PROGRESS_WIDTH", width.0.to_string());
+    let has_colors = io::stderr().is_terminal() && matches!(render::paint(Tone::Quiet, "", true), Cow::Owned(_));
+    if has_colors && env::var_os(COLOR).is_none() {
+        cargo.env(COLOR, "always");
     }
 }
 
-/// Copies messages to their end, without the warning.
+/// Copies messages to their end, line by line, without the warning.
 ///
 /// # Errors
 ///
 /// The messages cannot be read or written.
-pub(crate) fn copy(mut messages: impl Read, out: impl Write) -> io::Result<()> {
-    let mut filter = Filter { out, line: Vec::new(), state: State::LineStart };
-    let mut chunk = [0; CHUNK];
-    loop {
-        match messages.read(&mut chunk) {
-            Ok(0) => return filter.flush(true),
-            Ok(length) => filter.take(&chunk[..length])?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+pub(crate) fn copy(messages: impl Read, mut out: impl Write) -> io::Result<()> {
+    let (mut messages, mut line, mut dropped) = (BufReader::new(messages), Vec::new(), 0);
+    while messages.read_until(b'\n', &mut line)? > 0 {
+        let text = String::from_utf8_lossy(&line);
+        if text.contains(START) {
+            dropped = MAX_LINES;
         }
-    }
-}
-
-/// Part of the messages that the next byte belongs to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// A line with nothing written yet.
-    LineStart,
-    /// The rest of a line that is written.
-    Written,
-    /// The warning, after this many lines.
-    Warning(usize),
-    /// The line after the warning.
-    After,
-}
-
-struct Filter<W> {
-    out: W,
-    /// Bytes of the current line that are not written.
-    line: Vec<u8>,
-    state: State,
-}
-
-impl<W: Write> Filter<W> {
-    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
-        for byte in bytes {
-            self.line.push(*byte);
-            if *byte == b'\n' {
-                self.end_line()?;
-            }
+        match dropped {
+            0 => out.write_all(&line)?,
+            // An empty line follows the last one.
+            _ if text.contains(END) => dropped = 1,
+            _ => dropped -= 1,
         }
-        self.flush(false)
+        line.clear();
     }
-
-    fn end_line(&mut self) -> io::Result<()> {
-        let text = plain(&self.line);
-        let is_dropped = match self.state {
-            State::LineStart => text.starts_with(START),
-            State::Written => false,
-            State::Warning(_) => true,
-            State::After => text.trim().is_empty(),
-        };
-        self.state = match self.state {
-            State::LineStart if is_dropped => State::Warning(1),
-            State::Warning(_) if text.contains(END) => State::After,
-            State::Warning(lines @ ..MAX_LINES) => State::Warning(lines + 1),
-            _ => State::LineStart,
-        };
-        if !is_dropped {
-            self.out.write_all(&self.line)?;
-        }
-        self.line.clear();
-        Ok(())
-    }
-
-    /// Writes an unfinished line, such as a progress bar, unless the warning may begin with it.
-    fn flush(&mut self, is_end: bool) -> io::Result<()> {
-        let is_shown = match self.state {
-            State::Warning(_) => false,
-            State::After | State::LineStart => is_end || !START.starts_with(plain(&self.line).trim_end()),
-            State::Written => true,
-        };
-        if is_shown && !self.line.is_empty() {
-            self.out.write_all(&self.line)?;
-            self.line.clear();
-            self.state = State::Written;
-        }
-        self.out.flush()
-    }
-}
-
-/// Returns a line without the sequences that set colors.
-fn plain(line: &[u8]) -> String {
-    let (mut text, mut is_sequence) = (Vec::with_capacity(line.len()), false);
-    for byte in line {
-        match byte {
-            &ESCAPE => is_sequence = true,
-            byte if is_sequence => is_sequence = !byte.is_ascii_alphabetic(),
-            byte => text.push(*byte),
-        }
-    }
-    String::from_utf8_lossy(&text).into_owned()
+    out.flush()
 }
 
 #[cfg(test)]
@@ -152,13 +63,6 @@ mod tests {
     fn filtered(messages: &str) -> String {
         let mut all = Vec::new();
         copy(messages.as_bytes(), &mut all).unwrap();
-        // In parts of any size the same is left out.
-        for size in [1, 7] {
-            let mut filter = Filter { out: Vec::new(), line: Vec::new(), state: State::LineStart };
-            messages.as_bytes().chunks(size).for_each(|chunk| filter.take(chunk).unwrap());
-            filter.flush(true).unwrap();
-            assert_eq!(filter.out, all, "{size}");
-        }
         String::from_utf8(all).unwrap()
     }
 
@@ -166,7 +70,7 @@ mod tests {
     fn exactly_one_warning_is_left_out() {
         let other = WARNING.replace("toolcrib-guest`", "serde`");
         let colored = WARNING.replacen("warning:", "\u{1b}[1m\u{1b}[33mwarning\u{1b}[0m\u{1b}[1m:\u{1b}[0m", 1);
-        let more = "   Compiling greet v0.1.0 (/tmp/greet)\n\u{1b}[K    Building [=> ] 1/2\rwarning: unused\nwarn";
+        let more = "   Compiling greet v0.1.0 (/tmp/greet)\nwarning: unused\nwarn";
         for (messages, left) in [
             (format!("{WARNING}{more}"), more.to_owned()),
             (format!("a\n\n{colored}{more}"), format!("a\n\n{more}")),
@@ -177,6 +81,6 @@ mod tests {
             assert_eq!(filtered(&messages), left);
         }
         let endless = format!("{}\n{}", WARNING.lines().next().unwrap(), "line\n".repeat(40));
-        assert_eq!(filtered(&endless).matches("line\n").count(), 40 - MAX_LINES);
+        assert_eq!(filtered(&endless).matches("line\n").count(), 41 - MAX_LINES);
     }
 }

@@ -1,20 +1,14 @@
 //! Changes of files, and of those below folders, for commands that repeat their work: a change counts once the files are at rest.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toolcrib_base::file_version::FileVersion;
+use toolcrib_base::source_files;
 
 /// Time between two looks at the files.
 const INTERVAL: Duration = Duration::from_millis(300);
-/// Maximum number of files and folders that are looked at; changes of others are not seen.
-const MAX_ENTRIES: usize = 10_000;
-/// Maximum depth of folders; changes of files in deeper ones are not seen.
-const MAX_DEPTH: usize = 16;
-/// Folders with output, which changes with every build.
-const OUTPUT_FOLDERS: [&str; 3] = ["target", "node_modules", "__pycache__"];
 /// Extension of built components.
 const COMPONENT: &str = "wasm";
 
@@ -84,42 +78,16 @@ fn changed(before: &Files, now: &Files) -> Option<PathBuf> {
 }
 
 fn files(root: &Path, with_components: bool) -> Files {
-    let (mut files, mut entries) = (Files::new(), MAX_ENTRIES);
-    collect(root, with_components, MAX_DEPTH, &mut entries, &mut files);
-    files
-}
-
-/// Adds the files at and below a path, while of the entries to look at some are `left`, at least one. Links below it are not
-/// followed, and hidden entries are passed over except the folders of projects.
-fn collect(path: &Path, with_components: bool, depth: usize, left: &mut usize, files: &mut Files) {
-    *left -= 1;
-    // A path that somebody named may be a link.
-    let about = if depth == MAX_DEPTH { path.metadata() } else { path.symlink_metadata() };
-    let Ok(about) = about else { return };
-    if about.is_file() {
-        let is_component = path.extension().is_some_and(|extension| extension == COMPONENT);
-        if with_components || !is_component {
-            files.insert(path.to_path_buf(), FileVersion::of(&about));
-        }
-        return;
-    }
-    let (true, true, Ok(entries)) = (about.is_dir(), depth > 0, fs::read_dir(path)) else { return };
-    for entry in entries.flatten() {
-        if *left == 0 {
-            return;
-        }
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let is_passed = OUTPUT_FOLDERS.contains(&&*name) || name.starts_with('.') && name != ".harness";
-        match is_passed {
-            true => *left -= 1,
-            false => collect(&entry.path(), with_components, depth - 1, left, files),
-        }
-    }
+    let is_component = |path: &Path| path.extension().is_some_and(|extension| extension == COMPONENT);
+    let all = source_files::below(root).into_iter();
+    let sources = all.filter(|(path, _)| with_components || !is_component(path));
+    sources.map(|(path, about)| (path, FileVersion::of(&about))).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -142,20 +110,6 @@ mod tests {
         fs::remove_file(folder.path().join("src/new.rs")).unwrap();
         fs::remove_file(folder.path().join("src/lib.rs")).unwrap();
         assert!(changed(&before, &files(folder.path(), false)).is_some_and(|path| path.ends_with("src/lib.rs")));
-    }
-
-    #[test]
-    fn a_folder_with_more_entries_or_more_depth_is_looked_at_in_part() {
-        let folder = tempfile::tempdir().unwrap();
-        (0..MAX_ENTRIES + 50).for_each(|at| fs::write(folder.path().join(at.to_string()), "").unwrap());
-        // The folder itself is an entry.
-        assert_eq!(files(folder.path(), false).len(), MAX_ENTRIES - 1);
-        let folder = tempfile::tempdir().unwrap();
-        let deepest = (1..MAX_DEPTH).fold(folder.path().to_path_buf(), |path, _| path.join("d"));
-        fs::create_dir_all(deepest.join("d")).unwrap();
-        fs::write(deepest.join("seen"), "").unwrap();
-        fs::write(deepest.join("d/unseen"), "").unwrap();
-        assert_eq!(files(folder.path(), false).into_keys().collect::<Vec<_>>(), [deepest.join("seen")]);
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@ use anyhow::Context;
 use toolcrib::Tool;
 use toolcrib::owner_only;
 use toolcrib::source::{self, Severity};
+use toolcrib_base::whole_file::folder_of;
 use toolcrib_base::{progress, render};
 use toolcrib_sources::options::Compiling;
 
@@ -24,9 +25,8 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 /// standard error.
 pub async fn put(path: &Path, component: &[u8], compiling: &Compiling) -> anyhow::Result<Vec<Tool>> {
     let context = || format!("cannot write `{}`", path.display());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().with_context(context)?;
-    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(folder).with_context(context)?;
+    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(folder_of(path)).with_context(context)?;
     let fresh: PathBuf = unfinished.path().join(name);
     fs::write(&fresh, component).with_context(context)?;
     let problems = progress::during("checking the tools", check::problems(&fresh, compiling)).await;

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use toml_edit::Document;
 use toolcrib::Tool;
 use toolcrib_base::render::{self, Advice};
+use toolcrib_base::source_files::{self, MAX_ENTRIES};
 
 /// Manifest of a package in Rust.
 pub const PACKAGE: &str = "Cargo.toml";
@@ -26,16 +27,10 @@ const SCRIPTED: [&str; 2] = [SCRIPT, "wit"];
 const CODE: [&str; 8] = ["c", "go", "h", "js", "mjs", "mod", "py", "ts"];
 /// Extension of components.
 const COMPONENT: &str = "wasm";
-/// Folder with build output, in the source folder.
-const OUTPUT: &str = "target";
 /// Time difference that a newer source exceeds: a clone writes component and sources one after the other.
 const MARGIN: Duration = Duration::from_secs(2);
 /// Maximum size of a manifest, and the part of a script that is read, in bytes.
 const MAX_TEXT: u64 = 64 << 10;
-/// Maximum depth of source folders searched.
-const MAX_DEPTH: usize = 16;
-/// Maximum number of files and folders that are looked at beside one component.
-const MAX_ENTRIES: usize = 10_000;
 /// Maximum number of components that are named in warnings.
 const MAX_WARNINGS: usize = 10;
 
@@ -70,11 +65,11 @@ impl StaleComponent {
         }
         let beside = component.parent()?;
         let (newest, build) = if is_of_package(component, beside) {
-            (newest(beside, &SOURCES), package_command(beside))
+            (newest(SOURCES.map(|name| beside.join(name))), package_command(beside))
         } else {
             let mut folders = [Some(beside), definition].into_iter().flatten();
             let folder = folders.find(|folder| is_of_script(component, folder))?;
-            (newest_scripted(folder), script_command(folder))
+            (newest(scripted(folder)), script_command(folder))
         };
         let (changed, source) = newest?;
         let built = fs::metadata(component).and_then(|about| about.modified()).ok()?;
@@ -160,51 +155,20 @@ fn beginning(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Returns the source in a folder that was changed last.
-fn newest(folder: &Path, sources: &[&str]) -> Option<(SystemTime, PathBuf)> {
-    let mut search = Search { left: MAX_ENTRIES, newest: None };
-    sources.iter().for_each(|source| search.at(&folder.join(source), MAX_DEPTH));
-    search.newest
+/// Returns the file that was changed last, at or below some paths.
+fn newest(paths: impl IntoIterator<Item = PathBuf>) -> Option<(SystemTime, PathBuf)> {
+    let own = paths.into_iter().filter(|path| !path.is_symlink());
+    let files = own.flat_map(|path| source_files::below(&path));
+    files.filter_map(|(path, about)| Some((about.modified().ok()?, path))).max_by_key(|(changed, _)| *changed)
 }
 
-/// Returns the source of a script that was changed last.
-fn newest_scripted(folder: &Path) -> Option<(SystemTime, PathBuf)> {
+/// Lists the sources of a script.
+fn scripted(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let is_code = |path: &PathBuf| path.extension().is_some_and(|ending| CODE.iter().any(|code| ending == *code));
     let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let beside = fs::read_dir(here).into_iter().flatten().flatten().take(MAX_ENTRIES);
     let code = beside.map(|entry| folder.join(entry.file_name())).filter(is_code);
-    let mut search = Search { left: MAX_ENTRIES, newest: newest(folder, &SCRIPTED) };
-    code.for_each(|path| search.at(&path, 0));
-    search.newest
-}
-
-/// Search for the newest file, which follows no link.
-struct Search {
-    left: usize,
-    newest: Option<(SystemTime, PathBuf)>,
-}
-
-impl Search {
-    fn at(&mut self, path: &Path, depth: usize) {
-        let Ok(about) = path.symlink_metadata() else { return };
-        if about.is_file() {
-            let Ok(changed) = about.modified() else { return };
-            if self.newest.as_ref().is_none_or(|(newest, _)| changed > *newest) {
-                self.newest = Some((changed, path.to_path_buf()));
-            }
-            return;
-        }
-        if !about.is_dir() || depth == 0 || path.ends_with(OUTPUT) {
-            return;
-        }
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            if self.left == 0 {
-                return;
-            }
-            self.left -= 1;
-            self.at(&entry.path(), depth - 1);
-        }
-    }
+    SCRIPTED.iter().map(|name| folder.join(name)).chain(code)
 }
 
 #[cfg(test)]
