@@ -1,7 +1,6 @@
 //! Connections, limits, and the checks of each request: the host that it names, the page that sent it, its session and its form.
 //! Only then a view is made, on a thread of its own.
 
-use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,14 +11,13 @@ use futures::StreamExt;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolcrib_base::http_server::{Connections, Hosts, Origins, Use, WriteLimit, accept, head_size};
+use toolcrib_base::http_server::{
+    self, Connections, Hosts, Origins, RequestLimits, Use, WriteLimit, accept, head_size,
+};
 use toolcrib_base::interrupt;
 use toolcrib_base::render::{self, Advice};
 
@@ -144,34 +142,14 @@ impl Server {
     /// Serves the requests of one connection, until its browser leaves, it makes room for another, or the program ends.
     async fn connect(self: Arc<Self>, stream: TcpStream, room: OwnedSemaphorePermit) {
         let client = self.connections.begin(room);
-        let service = service_fn(|request| {
-            let (server, client) = (self.clone(), client.clone());
-            async move {
-                let used = client.used();
-                let answer = server.answer(request, &used).await.unwrap_or_else(Refusal::answer);
-                Ok::<_, Infallible>(answer.map(|body| {
-                    // A request runs until its answer is sent or dropped.
-                    body.map_frame(move |frame| {
-                        let _ = &used;
-                        frame
-                    })
-                }))
-            }
-        });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(ARRIVAL)
-            .max_buf_size(MAX_HEAD)
-            .serve_connection(TokioIo::new(WriteLimit::new(stream, ARRIVAL)), service);
-        tokio::pin!(connection);
+        let limits = RequestLimits { arrival: ARRIVAL, head: MAX_HEAD };
+        let answer = |request: Request<Incoming>, used: Arc<Use>| {
+            let server = self.clone();
+            async move { server.answer(request, &used).await.unwrap_or_else(Refusal::answer) }
+        };
         tokio::select! {
-            // A fault of a connection concerns its browser only.
-            ended = connection.as_mut() => drop(ended),
+            () = http_server::serve(WriteLimit::new(stream, ARRIVAL), &client, limits, &self.stop, answer) => {}
             () = client.makes_room() => {}
-            () = self.stop.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                drop(connection.await);
-            }
         }
     }
 

@@ -13,19 +13,16 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, BodyStream, Full, LengthLimitError, Limited, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_base::http_server::{
-    Connection, Connections, Hosts, MAX_HEAD, Origin, Origins, ServedHost, Use, WriteLimit, accept, head_size, share,
+    self, Connections, Hosts, MAX_HEAD, Origin, Origins, RequestLimits, ServedHost, Use, WriteLimit, accept, head_size,
+    share,
 };
 use toolcrib_base::{interrupt, render};
 
@@ -167,12 +164,17 @@ impl Server {
         let client = self.connections.begin(room);
         let arrival = self.limits.arrival;
         let stream = WriteLimit::new(stream, arrival);
+        let limits = RequestLimits { arrival, head: MAX_HEAD };
+        let answer = |request: Request<Incoming>, used: Arc<Use>| {
+            let server = self.clone();
+            async move { server.answer(request, &used).await }
+        };
         let connection = async {
             match tls {
-                None => self.connection(stream, &client, stop).await,
+                None => http_server::serve(stream, &client, limits, &stop, answer).await,
                 Some(tls) => {
                     if let Ok(Ok(stream)) = tokio::time::timeout(arrival, tls.accept(stream)).await {
-                        self.connection(stream, &client, stop).await;
+                        http_server::serve(stream, &client, limits, &stop, answer).await;
                     }
                 }
             }
@@ -180,43 +182,6 @@ impl Server {
         tokio::select! {
             () = connection => {}
             () = client.makes_room() => {}
-        }
-    }
-
-    /// Serves the requests of one connection.
-    async fn connection(
-        self: &Arc<Self>,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        client: &Arc<Connection>,
-        stop: CancellationToken,
-    ) {
-        let arrival = self.limits.arrival;
-        let service = service_fn(|request| {
-            let server = self.clone();
-            async move {
-                let used = client.used();
-                let response = server.answer(request, &used).await;
-                // A request runs until its answer is sent or dropped.
-                let until_sent = move |frame| {
-                    let _ = &used;
-                    frame
-                };
-                Ok::<_, Infallible>(response.map(|body| body.map_frame(until_sent)))
-            }
-        });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(arrival)
-            .max_buf_size(MAX_HEAD)
-            .serve_connection(TokioIo::new(stream), service);
-        tokio::pin!(connection);
-        tokio::select! {
-            // A fault of a connection concerns its client only.
-            ended = connection.as_mut() => drop(ended),
-            () = stop.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                drop(connection.await);
-            }
         }
     }
 
