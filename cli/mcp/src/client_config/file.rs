@@ -1,13 +1,14 @@
 //! A settings file on the disk: read with a limit, and replaced in one step with its mode. A link stays, and its target
 //! file is replaced.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use toolcrib::owner_only;
 use toolcrib::policy::canonical;
+use toolcrib_base::input;
 use toolcrib_base::render::Advice;
 
 /// Maximum size of a settings file, in bytes.
@@ -55,14 +56,7 @@ impl SettingsFile {
     }
 
     fn text_of(path: &Path) -> anyhow::Result<String> {
-        if !path.metadata()?.is_file() {
-            bail!("not a regular file");
-        }
-        let mut bytes = Vec::new();
-        File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MAX_FILE_BYTES {
-            bail!("larger than the {MAX_FILE_BYTES} bytes allowed");
-        }
+        let bytes = input::regular_file(path, MAX_FILE_BYTES)?.context("no such file")?;
         String::from_utf8(bytes).context("the text is not UTF-8")
     }
 
@@ -153,6 +147,8 @@ mod mode {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     fn folder_with(text: &str) -> (tempfile::TempDir, PathBuf) {

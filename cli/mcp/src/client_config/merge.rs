@@ -115,10 +115,6 @@ impl Plan {
                 Some(member) => value = member,
                 None => return Ok(None),
             }
-            // A section without a value, such as `extensions:`, counts as empty.
-            if value.is_null() && depth + 1 < self.keys.len() {
-                return Ok(None);
-            }
         }
         Ok(Some(value))
     }
