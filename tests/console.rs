@@ -3,9 +3,9 @@
 //! The browser here writes plain requests, so that it can also write those that no browser would.
 
 mod access;
-mod charts;
 mod decisions;
 mod export;
+mod figures;
 mod live;
 mod pages;
 mod trials;

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use super::charts::{log, record};
+use super::figures::{log, record};
 use super::pages::{HOSTILE, keep, message};
 use super::{Answer, Console, PATIENCE};
 use crate::crib::Crib;

@@ -75,7 +75,7 @@ fn every_page_of_a_session_has_the_script_and_no_other() {
     let crib = Crib::new();
     let console = Console::start(&crib, &["--tools=builtin"]);
     let browser = console.browser();
-    for page in ["runs", "calls", "charts", "verify", "tools", "decisions", "tool?name=fs_read_file"] {
+    for page in ["runs", "calls", "figures", "verify", "tools", "decisions", "tool?name=fs_read_file"] {
         let text = browser.page(page);
         assert_eq!((text.matches("<script").count(), text.matches(SCRIPT).count()), (1, 1), "{page}: {text}");
         assert!(text.contains("id=\"spoken\" role=\"status\""), "{page}: {text}");

@@ -201,7 +201,7 @@ fn pages_without_anything_say_how_to_begin() {
     fs::remove_dir_all(crib.path("audit")).unwrap();
     let console = Console::start(&crib, &["--tools=missing.json"]);
     let browser = console.browser();
-    for path in ["", "calls", "charts", "verify", "decisions"] {
+    for path in ["", "calls", "figures", "verify", "decisions"] {
         page.text(&format!("/{path}"), plain(&browser.page(path)));
     }
     let tools = browser.get("tools");
@@ -218,7 +218,7 @@ fn pages_name_their_parts_for_screen_readers() {
     let console = Console::start(&crib, &["--tools=builtin"]);
     let browser = console.browser();
     let run = first_run(&browser);
-    for page in ["runs", "calls", "charts", "verify", "tools", "decisions", "tool?name=fs_read_file", &run] {
+    for page in ["runs", "calls", "figures", "verify", "tools", "decisions", "tool?name=fs_read_file", &run] {
         let text = browser.page(page);
         for part in [
             "<html lang=\"en\">",

@@ -8,15 +8,13 @@ use toolcrib_base::render::Advice;
 use toolcrib_base::short_id;
 use toolcrib_settings::permission::{PendingCall, PendingCalls};
 
-use super::layout::{self, ROWS, facts, hidden, table, word};
+use super::layout::{self, MAX_WHOLE, ROWS, facts, hidden, table, word};
 use super::query::{Query, parameter};
 use super::trust;
 use super::view::Views;
 use super::visit::{Page, Tab, ViewError, Visit};
 
 const HEADINGS: [&str; 5] = ["Tool", "Rule", "Granted then", "Approved (UTC)", "Take back"];
-/// Maximum characters of the arguments of a call: all that the file has.
-const MAX_ARGUMENTS: usize = 40_000;
 /// Facts that are shown as they are, over several lines.
 const BLOCKS: [&str; 3] = ["Arguments", "Tool says", "Granted"];
 
@@ -107,7 +105,7 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
 /// Facts of a call about which a person is asked.
 pub(super) fn call_facts(call: &PendingCall) -> Vec<(&'static str, Markup)> {
     let shown = |(label, text): (&'static str, String)| match BLOCKS.contains(&label) {
-        true => (label, layout::block(&text, MAX_ARGUMENTS)),
+        true => (label, layout::block(&text, MAX_WHOLE)),
         false => (label, layout::line(&text, 1_100)),
     };
     call.rows().into_iter().map(shown).collect()

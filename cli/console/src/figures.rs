@@ -1,215 +1,155 @@
-//! Figures of logged calls by tool and by time, in bounded memory: a few megabytes for a log of any length.
+//! Figures of the audit log as tables: the tools, the calls over time, and denials by capability. The log is read once, as a
+//! stream.
 
-use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use jiff::Timestamp;
-use toolcrib::audit::LogEntry;
-use toolcrib_base::render::shortened;
+use maud::{Markup, html};
+use toolcrib::audit::Day;
+use toolcrib_base::parse::rounded_size;
+use toolcrib_base::render::counted;
 
-use super::durations::Durations;
-use super::record::{OwnUse, Record};
+use super::history::Filter;
+use super::layout::{self, ROWS, bar, choice, field, table};
+use super::tally::{Figures, Span, ToolFigures};
+use super::view::Views;
+use super::visit::{Page, Tab, ViewError, Visit};
 
-/// Maximum number of tools, and of denied capabilities, with figures of their own.
-const MAX_TOOLS: usize = 100;
-const MAX_DENIED: usize = 300;
-/// Maximum characters of a name.
-const MAX_NAME: usize = 200;
-/// Name of all others.
-pub(super) const OTHERS: &str = "(others)";
-/// Maximum duration of a call in milliseconds: a year. A longer one is not true.
-pub(super) const MAX_MS: f64 = 366.0 * 86_400_000.0;
-const MINUTE: i64 = 60_000;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
-/// Number of buckets of all time.
-const BUCKETS: i64 = 48;
-/// Lengths of a bucket of all time.
-const WIDTHS: [i64; 8] = [MINUTE, 5 * MINUTE, 30 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY];
+const TOTALS: [&str; 8] =
+    ["Tool", "Calls", "Failures", "Median", "99th percentile", "Maximum", "Whole time", "Peak memory"];
+const TIMES: [&str; 5] = ["From (UTC)", "Calls", "Failures", "Whole time", "Peak memory"];
+const DENIED: [&str; 3] = ["Capability", "Denials", "Allowed by"];
 
-/// Time that figures cover, until now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Span {
-    Hour,
-    Day,
-    Month,
-    All,
-}
+/// Name of a measure that sorts the table of tools, and its value for a tool.
+type Measure = (&'static str, fn(&ToolFigures) -> f64);
 
-/// Buckets of time, all of the same length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Axis {
-    /// Start of the first bucket and length of a bucket in milliseconds.
-    pub(super) start: i64,
-    pub(super) width: i64,
-    pub(super) count: usize,
-}
+const MEASURES: [Measure; 7] = [
+    ("99th percentile", |tool| tool.durations.quantile(0.99)),
+    ("median", |tool| tool.durations.quantile(0.5)),
+    ("maximum", |tool| tool.durations.max()),
+    ("whole time", |tool| tool.whole.ms),
+    ("calls", |tool| tool.whole.calls as f64),
+    ("failures", |tool| tool.whole.failures as f64),
+    ("memory", |tool| tool.whole.memory as f64),
+];
 
-/// Figures of a tool in a bucket.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Cell {
-    pub(super) calls: u64,
-    pub(super) failures: u64,
-    pub(super) ms: f64,
-    pub(super) memory: u64,
-}
-
-/// Figures of a tool.
-#[derive(Debug)]
-pub(super) struct ToolFigures {
-    pub(super) whole: Cell,
-    pub(super) durations: Durations,
-    pub(super) cells: Vec<Cell>,
-}
-
-/// Denials of a capability.
-#[derive(Debug, Default)]
-pub(super) struct Denials {
-    pub(super) count: u64,
-    /// Flag that the last record names.
-    pub(super) flag: Option<String>,
-}
-
-/// Figures of calls.
-#[derive(Debug)]
-pub(super) struct Figures {
-    span: Span,
-    now: i64,
-    /// Buckets, once they are known: the buckets of all time begin with the first record.
-    pub(super) axis: Option<Axis>,
-    pub(super) tools: BTreeMap<String, ToolFigures>,
-    pub(super) denied: BTreeMap<String, Denials>,
-}
-
-impl Span {
-    pub(super) const ALL: [Self; 4] = [Self::Hour, Self::Day, Self::Month, Self::All];
-
-    /// Returns the name in an address and in the choice.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Hour => "1 hour",
-            Self::Day => "24 hours",
-            Self::Month => "30 days",
-            Self::All => "all",
+pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
+    let query = &visit.query;
+    let span = Span::ALL.into_iter().find(|span| query.get("span") == Some(span.name())).unwrap_or(Span::Day);
+    let by = MEASURES.into_iter().find(|by| query.get("by") == Some(by.0)).unwrap_or(MEASURES[0]);
+    let now = Timestamp::now().as_millisecond();
+    let mut figures = Figures::new(span, now);
+    let read = match Filter::read(query) {
+        Ok(filter) => Ok(within(filter, span, now).each(views, visit, |entry| figures.add(&entry))?),
+        Err(problem) => Err(problem),
+    };
+    let spans = Span::ALL.map(Span::name).into_iter().filter(|name| *name != Span::Day.name());
+    let measures = MEASURES.map(|(name, _)| name).into_iter().skip(1);
+    let content = html! {
+        h1 { "Figures" }
+        form.filter role="search" {
+            (choice("span", "Time until now", Span::Day.name(), spans, query.get("span")))
+            (field("tool", "Tool", "fs_*", query))
+            (choice("by", "Sort tools by", MEASURES[0].0, measures, query.get("by")))
+            button { "Show" }
         }
-    }
-
-    /// Returns the buckets until `now`. The buckets of all time begin with the `first` record.
-    pub(super) fn axis(self, now: i64, first: i64) -> Axis {
-        let until = |width: i64, count: i64| {
-            let end = now.div_euclid(width) + 1;
-            Axis { start: (end - count) * width, width, count: count as usize }
-        };
-        match self {
-            Self::Hour => until(2 * MINUTE, 31),
-            Self::Day => until(HOUR / 2, 49),
-            Self::Month => until(DAY, 31),
-            Self::All => {
-                let length = now.saturating_sub(first).max(1);
-                let fits = |width: &i64| length / width < BUCKETS - 1;
-                let month = WIDTHS[WIDTHS.len() - 1];
-                let width = WIDTHS.into_iter().find(fits).unwrap_or_else(|| (length / BUCKETS / month + 1) * month);
-                let count = now.div_euclid(width) - first.min(now).div_euclid(width) + 1;
-                until(width, count.clamp(1, 2 * BUCKETS))
+        div id="figures" data-live {
+            @match read {
+                Err(problem) => p.problem role="alert" { (layout::line(&problem, 400)) },
+                Ok(_) if figures.tools.is_empty() => p.empty { "No call is logged in this time." },
+                Ok(_) => (tables(visit, &figures, by)),
             }
         }
-    }
+    };
+    Ok(Page { title: "Figures".to_owned(), tab: Tab::Figures, content })
+}
 
-    /// Returns the earliest time of a record that counts.
-    pub(super) fn start(self, now: i64) -> Option<i64> {
-        (self != Self::All).then(|| self.axis(now, now).start)
+/// Narrows a filter to today where the span began today, so that no other file is read.
+fn within(filter: Filter, span: Span, now: i64) -> Filter {
+    let today = Day::of(SystemTime::now());
+    let first = span.start(now).and_then(|start| Timestamp::from_millisecond(start).ok());
+    if first.is_some_and(|first| Day::of(first.into()) == today) { filter.on(today) } else { filter }
+}
+
+fn tables(visit: &Visit, figures: &Figures, by: Measure) -> Markup {
+    let whole = figures.whole();
+    html! {
+        p { (counted(whole.calls, "call")) ", " (counted(whole.failures, "failure")) " (every outcome but ok), "
+            (layout::duration(whole.ms)) " in all." }
+        h2 { "Tools" }
+        (totals(visit, figures, by))
+        h2 { "Calls over time" }
+        (times(figures))
+        h2 { "Denials by capability" }
+        (denials(visit, figures))
     }
 }
 
-impl Axis {
-    /// Returns the bucket of a time; the last one for the future, which other clocks may write.
-    fn bucket(&self, at: i64) -> Option<usize> {
-        let bucket = usize::try_from((at - self.start).div_euclid(self.width)).ok()?;
-        Some(bucket.min(self.count - 1))
-    }
-
-    /// Returns the start of a bucket in the form of a record.
-    pub(super) fn time(&self, bucket: usize) -> String {
-        let start = self.start.saturating_add(self.width.saturating_mul(bucket as i64));
-        Timestamp::from_millisecond(start).map(|time| format!("{time:.0}")).unwrap_or_default()
+fn totals(visit: &Visit, figures: &Figures, (name, measure): Measure) -> Markup {
+    let mut tools: Vec<(f64, &String, &ToolFigures)> =
+        figures.tools.iter().map(|(name, tool)| (measure(tool), name, tool)).collect();
+    tools.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(other.1)));
+    let path = visit.path("calls");
+    let row = |(_, name, tool): &(f64, &String, &ToolFigures)| {
+        let ToolFigures { whole, durations } = tool;
+        [
+            layout::link(&path, "tool", name, &layout::line(name, 60)),
+            html! { (whole.calls) },
+            html! { (whole.failures) },
+            html! { (layout::duration(durations.quantile(0.5))) },
+            html! { (layout::duration(durations.quantile(0.99))) },
+            html! { (layout::duration(durations.max())) },
+            html! { (layout::duration(whole.ms)) },
+            html! { (rounded_size(whole.memory)) },
+        ]
+    };
+    let caption = format!("Largest {name} first. Median and percentile are right to a few percent");
+    html! {
+        (table(&caption, TOTALS, tools.iter().take(ROWS).map(row).collect()))
+        @if tools.len() > ROWS { p.quiet { "and " (tools.len() - ROWS) " more" } }
     }
 }
 
-impl Figures {
-    pub(super) fn new(span: Span, now: i64) -> Self {
-        Self { span, now, axis: None, tools: BTreeMap::new(), denied: BTreeMap::new() }
-    }
+/// Lists the times with calls, the latest first.
+fn times(figures: &Figures) -> Markup {
+    let Some(axis) = figures.axis else { return html! {} };
+    let most = figures.times.iter().map(|cell| cell.calls).max().unwrap_or_default();
+    let rows = figures.times.iter().enumerate().rev().filter(|(_, cell)| cell.calls > 0).map(|(bucket, cell)| {
+        [
+            layout::time(&axis.time(bucket)),
+            html! { (cell.calls) " " (bar(cell.calls as f64, most as f64)) },
+            html! { (cell.failures) },
+            html! { (layout::duration(cell.ms)) },
+            html! { (rounded_size(cell.memory)) },
+        ]
+    });
+    table(&format!("Each row is {}, without those that have no calls", length(axis.width)), TIMES, rows.collect())
+}
 
-    /// Adds a record, if it has a time that counts.
-    pub(super) fn add(&mut self, entry: &LogEntry) {
-        let Ok(at) = entry.ts.parse::<Timestamp>().map(Timestamp::as_millisecond) else { return };
-        let axis = *self.axis.get_or_insert_with(|| self.span.axis(self.now, at));
-        // A record of all time may be older than the first one, where a clock was set back.
-        let Some(bucket) = axis.bucket(if self.span == Span::All { at.max(axis.start) } else { at }) else { return };
-        let own = OwnUse::of(entry);
-        let (ms, memory) = (own.ms.min(MAX_MS), own.peak_memory_bytes);
-        let cell = Cell { calls: 1, failures: u64::from(entry.outcome != "ok"), ms, memory };
-        let name = bounded(&entry.tool, &self.tools, MAX_TOOLS);
-        let tool = self.tools.entry(name).or_insert_with(|| ToolFigures::new(axis.count));
-        tool.whole.add(cell);
-        tool.durations.add(ms);
-        tool.cells[bucket].add(cell);
-        if !entry.denied.is_empty() {
-            for denied in Record::of(entry).denied {
-                let name = bounded(&denied.capability, &self.denied, MAX_DENIED);
-                let denials = self.denied.entry(name).or_default();
-                denials.count += 1;
-                denials.flag = denied.flag.or(denials.flag.take());
-            }
+fn denials(visit: &Visit, figures: &Figures) -> Markup {
+    let mut denied: Vec<_> = figures.denied.iter().collect();
+    denied.sort_by(|one, other| other.1.count.cmp(&one.1.count).then(one.0.cmp(other.0)));
+    let path = visit.path("calls");
+    let rows = denied.iter().take(ROWS).map(|(capability, denials)| {
+        let shown = html! { code { (layout::line(capability, 120)) } };
+        let flag = denials.flag.as_deref().map(|flag| html! { code { (layout::line(flag, 120)) } });
+        [
+            layout::link(&path, "q", capability, &shown),
+            html! { (denials.count) },
+            flag.unwrap_or_else(|| html! { span.quiet { "–" } }),
+        ]
+    });
+    html! {
+        @if denied.is_empty() { p.empty { "Nothing was denied in this time." } } @else {
+            (table("Denied capabilities, most denials first", DENIED, rows.collect()))
+            @if denied.len() > ROWS { p.quiet { "and " (denied.len() - ROWS) " more" } }
         }
     }
-
-    /// Returns the figures of all tools together.
-    pub(super) fn whole(&self) -> Cell {
-        let mut whole = Cell::default();
-        self.tools.values().for_each(|tool| whole.add(tool.whole));
-        whole
-    }
 }
 
-impl ToolFigures {
-    fn new(buckets: usize) -> Self {
-        Self { whole: Cell::default(), durations: Durations::new(), cells: vec![Cell::default(); buckets] }
-    }
-}
-
-impl Cell {
-    pub(super) fn add(&mut self, other: Self) {
-        self.calls += other.calls;
-        self.failures += other.failures;
-        self.ms += other.ms;
-        self.memory = self.memory.max(other.memory);
-    }
-}
-
-/// Returns the name in bounded length, or the common name for all others once there are too many.
-fn bounded<T>(name: &str, known: &BTreeMap<String, T>, max: usize) -> String {
-    let name = shortened(name, MAX_NAME).into_owned();
-    if known.contains_key(&name) || known.len() < max { name } else { OTHERS.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buckets_are_few_and_reach_until_now() {
-        let now = 1_800_000_000_000;
-        for span in Span::ALL {
-            for age in [0, 1, MINUTE, DAY, 40 * DAY, 20_000 * DAY, -DAY] {
-                let axis = span.axis(now, now - age);
-                assert!((1..=2 * BUCKETS as usize).contains(&axis.count), "{span:?} {age}: {axis:?}");
-                assert_eq!(axis.bucket(now), Some(axis.count - 1), "{span:?} {age}: {axis:?}");
-                assert_eq!(axis.bucket(i64::MAX / 2), Some(axis.count - 1));
-                assert!(span != Span::All || axis.start <= now - age.max(0), "{age}: {axis:?}");
-            }
-        }
-        let axis = Span::Day.axis(now, 0);
-        assert_eq!((axis.bucket(axis.start - 1), axis.bucket(axis.start)), (None, Some(0)));
-        assert!(axis.start <= now - DAY);
-    }
+/// Length of a bucket in words.
+fn length(ms: i64) -> String {
+    let units = [(86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| ms % unit == 0).unwrap_or((1, "millisecond"));
+    counted(ms / unit, name)
 }

@@ -14,8 +14,14 @@ pub(super) const ROWS: usize = 50;
 pub(super) const MAX_CELL: usize = 160;
 /// Maximum bytes of a parameter in a link.
 const MAX_PARAMETER: usize = 512;
+/// Maximum characters of a description or a fact.
+pub(super) const MAX_TEXT: usize = 600;
 /// Maximum characters of a text of several lines.
 pub(super) const MAX_BLOCK: usize = 4_000;
+/// Maximum characters of a text that is the subject of its page.
+pub(super) const MAX_WHOLE: usize = 40_000;
+/// Maximum items of a list in a page about something else.
+pub(super) const MAX_LISTED: usize = 100;
 
 /// Frames a page of a session, with the number of calls that wait, and what its script needs to keep it current.
 pub(super) fn frame(visit: &Visit, state: &PageState, page: &Page) -> Markup {
@@ -23,7 +29,7 @@ pub(super) fn frame(visit: &Visit, state: &PageState, page: &Page) -> Markup {
     let tabs = [
         (Tab::Runs, "runs", "Runs"),
         (Tab::Calls, "calls", "Calls"),
-        (Tab::Charts, "charts", "Charts"),
+        (Tab::Figures, "figures", "Figures"),
         (Tab::Tools, "tools", "Tools"),
         (Tab::Decisions, "decisions", "Decisions"),
     ];
@@ -122,7 +128,7 @@ pub(super) fn word(text: &str) -> Markup {
 }
 
 /// Returns the tone of a word.
-pub(super) fn tone(text: &str) -> &'static str {
+fn tone(text: &str) -> &'static str {
     match text {
         "ok" | "answer" | "allowed" | "granted" | "ended" => "good",
         "running" | "waiting" => "live",
@@ -142,6 +148,12 @@ pub(super) fn duration(ms: f64) -> String {
         ..60_000.0 => format!("{:.1} s", ms / 1_000.0),
         _ => format!("{:.1} min", ms / 60_000.0),
     }
+}
+
+/// Bar of a value beside its number, as a share of the largest one.
+pub(super) fn bar(value: f64, largest: f64) -> Markup {
+    let max = if largest > 0.0 { largest } else { 1.0 };
+    html! { meter aria-hidden="true" max=(max) value=(value) {} }
 }
 
 /// Time of a record or a run, to the second, in UTC.

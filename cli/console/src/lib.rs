@@ -16,17 +16,15 @@
 //! | `parts`, `picture` | parts of a result, and which pictures are images |
 //! | `layout` | the frame of a page, tables, texts that are cut |
 //! | `history` | reading the audit log by the filter of an address |
-//! | `figures`, `durations`, `drawing` | figures of calls by tool and time, and their charts |
-//! | `logged`, `timeline` | what the audit log says about the calls of a run, and these calls as bars |
+//! | `tally`, `durations` | figures of calls by tool and time |
+//! | `logged`, `timeline` | what the audit log says about the calls of a run, and these calls in time |
 //! | `export` | files to store |
-//! | `runs`, `run`, `calls`, `charts`, `record`, `verification`, `tools`, `tool`, `schema`, `decisions`, `trust` | one page or part each |
+//! | `runs`, `run`, `calls`, `figures`, `record`, `verification`, `tools`, `tool`, `schema`, `decisions`, `trust` | one page or part each |
 //! | `form` | the form of a tool's arguments: fields from a schema, and arguments from fields |
 //! | `trial` | calls that a person tries: form, preview, result |
 
 mod calls;
-mod charts;
 mod decisions;
-mod drawing;
 mod durations;
 mod events;
 mod export;
@@ -50,6 +48,7 @@ mod runs;
 mod schema;
 mod server;
 mod session;
+mod tally;
 mod timeline;
 mod tool;
 mod tools;

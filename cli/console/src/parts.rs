@@ -9,11 +9,8 @@ use toolcrib_agent::runs::ShownPart;
 use toolcrib_base::parse::rounded_size;
 use toolcrib_base::render::{counted, shortened};
 
-use super::layout;
+use super::layout::{self, MAX_BLOCK};
 use super::picture;
-
-/// Maximum characters of a text.
-const MAX_SHORT: usize = 4_000;
 
 /// Pictures and characters of kept texts that a page can still show.
 pub(super) struct Room {
@@ -31,7 +28,7 @@ pub(super) enum PartView {
 
 impl PartView {
     pub(super) fn of(part: &Part, room: &mut Room) -> Self {
-        let cut = |text: &str| shortened(text, MAX_SHORT).into_owned();
+        let cut = |text: &str| shortened(text, MAX_BLOCK).into_owned();
         match part {
             Part::Text(text) => Self::Text(cut(text)),
             Part::Json(text) => Self::Text(cut(&pretty(text))),
@@ -54,11 +51,11 @@ impl PartView {
             }
             ShownPart::Text { text } => {
                 room.text -= text.len();
-                Self::Text(shortened(&pretty(text), MAX_SHORT).into_owned())
+                Self::Text(shortened(&pretty(text), MAX_BLOCK).into_owned())
             }
             ShownPart::Note { text } => {
                 room.text -= text.len();
-                Self::Note(shortened(text, MAX_SHORT).into_owned())
+                Self::Note(shortened(text, MAX_BLOCK).into_owned())
             }
             ShownPart::Unknown => Self::Note("a part that this version does not show".to_owned()),
             ShownPart::File { mime_type, .. } if room.pictures == 0 => {
@@ -92,8 +89,8 @@ impl PartView {
     pub(super) fn shown(&self) -> Markup {
         html! {
             @match self {
-                Self::Text(text) => (layout::block(text, MAX_SHORT)),
-                Self::Note(text) => p.quiet { (layout::line(text, 2 * MAX_SHORT)) },
+                Self::Text(text) => (layout::block(text, MAX_BLOCK)),
+                Self::Note(text) => p.quiet { (layout::line(text, 2 * MAX_BLOCK)) },
                 Self::Picture { label, address } => figure {
                     img src=(address) alt=(layout::plain(label, 400));
                     figcaption.quiet { (layout::line(label, 400)) }

@@ -9,16 +9,12 @@ use toolcrib_base::render::counted;
 use toolcrib_settings::audit_facts::arguments;
 use toolcrib_sources::tool_facts;
 
-use super::layout::{self, MAX_BLOCK, facts, word};
+use super::layout::{self, MAX_BLOCK, MAX_LISTED, MAX_WHOLE, facts, word};
 use super::view::Views;
 use super::visit::{Page, Tab, ViewError, Visit};
 
-/// Maximum denials and grants that are listed.
-pub(super) const MAX_LISTED: usize = 100;
 /// Records between two looks at the time.
 const INTERVAL: usize = 1_000;
-/// Maximum characters of a record as text.
-const MAX_RECORD: usize = 32_000;
 
 /// Facts of a record. Those that the program that wrote it did not know are empty.
 #[derive(Debug, Default)]
@@ -246,7 +242,7 @@ fn shown(views: &Views, entry: &LogEntry) -> Page {
         (facts(all))
         h2 { "Arguments" }
         (layout::block(&pretty(&arguments(&entry.arguments)), MAX_BLOCK))
-        details { summary { "The record as it is in the log" } (layout::block(&entry.text, MAX_RECORD)) }
+        details { summary { "The record as it is in the log" } (layout::block(&entry.text, MAX_WHOLE)) }
     };
     Page { title: "Call".to_owned(), tab: Tab::Calls, content }
 }

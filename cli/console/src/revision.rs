@@ -43,7 +43,7 @@ impl Subject {
         match page.split('/').collect::<Vec<_>>()[..] {
             [""] | ["runs"] => Self::Runs,
             ["runs", id] => RunStore::parse(id).map_or(Self::Still, Self::Run),
-            ["calls" | "charts"] => Self::Calls,
+            ["calls" | "figures"] => Self::Calls,
             ["decisions"] => Self::Decisions,
             _ => Self::Still,
         }

@@ -9,7 +9,7 @@ use super::response::{self, Answer};
 use super::revision::Subject;
 use super::view::Views;
 use super::visit::{Page, PageState, Tab, ViewError, Visit};
-use super::{calls, charts, decisions, export, record, run, runs, tool, tools, trial, trust, verification};
+use super::{calls, decisions, export, figures, record, run, runs, tool, tools, trial, trust, verification};
 
 impl Views {
     /// Makes a page or a file.
@@ -28,7 +28,7 @@ impl Views {
                 Ok(file) => return file,
                 Err(error) => Err(error),
             },
-            ["charts"] => charts::page(self, visit),
+            ["figures"] => figures::page(self, visit),
             ["calls", file, line] => record::page(self, visit, file, line),
             ["verify"] => verification::page(self, visit),
             ["tools"] => tools::page(self, visit),

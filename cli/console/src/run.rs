@@ -25,10 +25,8 @@ const MAX_TEXT: usize = 400_000;
 const MAX_CALLS: usize = 50;
 /// Maximum pictures on one page.
 const MAX_PICTURES: usize = 12;
-/// Maximum denials of a call that are listed.
+/// Maximum denials of a call, and calls that a tool made, that are listed.
 const MAX_DENIALS: usize = 20;
-/// Maximum calls that a tool made which are listed.
-const MAX_NESTED: usize = 20;
 
 /// Parts that calls showed to people, by the identifiers of the calls.
 type Parts = HashMap<String, Vec<PartView>>;
@@ -239,10 +237,10 @@ fn logged_in_words(visit: &Visit, call: &Call, logged: &Logged) -> Markup {
 
 /// Lists the calls that a tool made.
 fn nested_calls(visit: &Visit, nested: &Nested<'_>) -> Markup {
-    let more = nested.records.len().saturating_sub(MAX_NESTED) + nested.left_out;
+    let more = nested.records.len().saturating_sub(MAX_DENIALS) + nested.left_out;
     html! {
         ul.plain {
-            @for record in nested.records.iter().take(MAX_NESTED) {
+            @for record in nested.records.iter().take(MAX_DENIALS) {
                 li {
                     (layout::line(&record.tool, 120)) " " (word(&record.outcome)) " in " (usage(record)) " "
                     a href=(visit.path(&address(&record.file, record.line))) { "record" }

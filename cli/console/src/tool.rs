@@ -7,7 +7,7 @@ use toolcrib_base::render::{self, one_line, shell_path};
 use toolcrib_packages::builtin;
 use toolcrib_sources::tool_facts::{basis, disabled, granted, is_informative, limits, requested, shown, source};
 
-use super::layout::{self, MAX_BLOCK, facts, table, word};
+use super::layout::{self, MAX_BLOCK, MAX_LISTED, MAX_TEXT, facts, table, word};
 use super::record::grants;
 use super::schema;
 use super::view::Views;
@@ -17,10 +17,6 @@ const FACTS: [&str; 4] = ["Part", "Field", "From", "Value"];
 const ARGUMENTS: [&str; 4] = ["Argument", "Type", "Rules", "Description"];
 /// Facts that the table of arguments shows.
 const SCHEMAS: [&str; 2] = ["runtime_input_schema", "model_input_schema"];
-/// Maximum characters of a fact.
-const MAX_FACT: usize = 400;
-/// Maximum number of imports that are listed.
-const MAX_IMPORTS: usize = 100;
 
 pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     let runtime = views.tools.runtime()?;
@@ -104,7 +100,7 @@ fn head<'a>(views: &Views, visit: &Visit, runtime: &Runtime, tool: &Tool) -> Vec
             details {
                 summary { (imports.len()) " interfaces of the host" }
                 ul.plain {
-                    @for import in imports.iter().take(MAX_IMPORTS) { li { code { (layout::line(&import.from, 120)) } } }
+                    @for import in imports.iter().take(MAX_LISTED) { li { code { (layout::line(&import.from, 120)) } } }
                 }
             }
         }));
@@ -141,6 +137,6 @@ fn fact(row: Row) -> [Markup; 4] {
         layout::line(row.partition, 60),
         html! { code { (layout::line(row.field, 60)) } },
         html! { span.quiet { (basis(row.basis)) } },
-        layout::line(&shown(&row.value), MAX_FACT),
+        layout::line(&shown(&row.value), MAX_TEXT),
     ]
 }

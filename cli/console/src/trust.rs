@@ -18,8 +18,6 @@ use super::view::Views;
 use super::visit::{ViewError, Visit};
 
 const HEADINGS: [&str; 5] = ["Path", "State", "Requests", "Trusted (UTC)", "End"];
-/// Maximum paths that are reviewed.
-const MAX_PATHS: usize = 50;
 /// Maximum characters of a review.
 const MAX_REVIEW: usize = 60_000;
 
@@ -66,7 +64,7 @@ fn candidates(sources: &Sources) -> Vec<Candidate> {
     // A person agreed to an installed bundle when they installed it.
     let is_agreed = |path: &Path| builtin::holds(path) || sources.signers(path).is_some();
     let paths = sources.paths().unwrap_or_default().into_iter().filter(|path| !is_agreed(path));
-    let paths = paths.chain(files).take(MAX_PATHS);
+    let paths = paths.chain(files).take(ROWS);
     paths.map(|path| Candidate { subject: subjects::read(&path), path }).collect()
 }
 

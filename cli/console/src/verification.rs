@@ -10,15 +10,13 @@ use toolcrib_base::parse::rounded_size;
 use toolcrib_base::render::{self, counted};
 use toolcrib_settings::audit_facts::describe;
 
-use super::layout::{self, table, word};
+use super::layout::{self, MAX_LISTED, table, word};
 use super::record::{Record, address};
 use super::view::Views;
 use super::visit::{Page, Tab, ViewError, Visit};
 
 /// Maximum size of a log that is verified for a page: the check of a sound log is one step.
 const MAX_BYTES: u64 = 512 << 20;
-/// Maximum number of problems that are shown.
-const MAX_PROBLEMS: usize = 100;
 /// Records or problems between two looks at the time.
 const INTERVAL: usize = 1_000;
 const HEADINGS: [&str; 4] = ["Place", "Severity", "Problem", "Records there"];
@@ -46,7 +44,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
         }
         let problem = problem?;
         *if problem.severity == Severity::Error { &mut errors } else { &mut warnings } += 1;
-        if problems.len() < MAX_PROBLEMS {
+        if problems.len() < MAX_LISTED {
             problems.push(problem);
         }
     }

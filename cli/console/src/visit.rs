@@ -12,7 +12,7 @@ use super::session::Session;
 
 /// Maximum time to make a page.
 const MAX_TIME: Duration = Duration::from_secs(10);
-/// Maximum characters of an error.
+/// Maximum characters of an error on a page.
 const MAX_ERROR: usize = 2_000;
 
 /// Part of the console.
@@ -20,7 +20,7 @@ const MAX_ERROR: usize = 2_000;
 pub(super) enum Tab {
     Runs,
     Calls,
-    Charts,
+    Figures,
     Tools,
     Decisions,
     /// No part, for errors.

@@ -12,7 +12,7 @@ Examples:
   toolcrib console --port 8930 --share-read   the second address can only look
   toolcrib console --tools ./tools.json --allow-read=./docs
 
-The page shows kept runs with the time line of their calls, the audit log with charts and exports, the tools \
+The page shows kept runs with the time line of their calls, the audit log with figures and exports, the tools \
 that these options load with what they are granted, and the calls that wait for approval, all of them live. \
 There a person allows a call once or always, denies it with a reason, and revokes permanent approvals, as \
 `toolcrib approvals` does; trusts a source or ends its trust, as `toolcrib trust` does; and tries a tool by a \

@@ -5,17 +5,14 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::{layout, schema};
+use crate::layout::{self, MAX_CELL, MAX_TEXT};
+use crate::schema;
 
 use super::{MAX_ITEMS, Node, NodeKind};
 
 /// Problems of a form, by the JSON pointers of their values.
 pub(crate) type Problems = BTreeMap<String, String>;
 
-/// Maximum characters of a description and of a problem.
-const MAX_TEXT: usize = 600;
-/// Maximum characters of a value that is chosen.
-const MAX_VALUE: usize = 120;
 /// Text length in bytes; the field of a longer text is high from the beginning.
 const LONG: usize = 200;
 
@@ -105,7 +102,7 @@ fn inside(node: &Node, problems: &Problems) -> Markup {
                         option value="" { @if node.is_required { "choose" } @else { "left out" } }
                     }
                     @for (at, value) in values.iter().enumerate() {
-                        option value=(at) selected[*chosen == Some(at)] { (layout::plain(&words(value), MAX_VALUE)) }
+                        option value=(at) selected[*chosen == Some(at)] { (layout::plain(&words(value), MAX_CELL)) }
                     }
                 }
             }
@@ -141,7 +138,7 @@ fn inside(node: &Node, problems: &Problems) -> Markup {
                     select id={ (path) "-kind" } name={ "u:" (path) } {
                         @if !node.is_required { option value="" { "left out" } }
                         @for (at, kind) in kinds.iter().enumerate() {
-                            option value=(at) selected[*chosen == Some(at)] { (at + 1) ": " (layout::plain(kind, MAX_VALUE)) }
+                            option value=(at) selected[*chosen == Some(at)] { (at + 1) ": " (layout::plain(kind, MAX_CELL)) }
                         }
                     }
                     " " button name="do" value="show" { "Show its fields" }

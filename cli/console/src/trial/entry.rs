@@ -10,7 +10,7 @@ use toolcrib_base::render::{self, Advice, shortened};
 use toolcrib_sources::tool_facts::disabled;
 
 use super::super::form::{self, Fields, Form, Problems};
-use super::super::layout::{self, hidden};
+use super::super::layout::{self, MAX_BLOCK, hidden};
 use super::super::query::{Query, parameter};
 use super::super::response::{self, Answer};
 use super::super::view::Views;
@@ -21,8 +21,6 @@ use super::desk::{Draft, FORM_PAGE, ID, Mode, PAGE, QuestionKind, Trial};
 pub(crate) const MAX_FORM: usize = 1 << 20;
 /// Maximum number of its fields.
 pub(crate) const MAX_FIELDS: usize = 8_192;
-/// Maximum characters of a message about the form.
-const MAX_MESSAGE: usize = 2_000;
 /// Start of the message about arguments that do not match their schema.
 const INVALID: &str = "invalid arguments: ";
 
@@ -91,7 +89,7 @@ fn shown(visit: &Visit, runtime: &toolcrib::Runtime, tool: &Tool, draft: &Draft,
         h1 { "Try " (layout::link(&visit.path("tool"), "name", &tool.name, &layout::line(&tool.name, 120))) }
         @if let Some(description) = &tool.description { (layout::block(description, 1_000)) }
         @if let Some(reason) = state { p.problem { "The tool is disabled: " (layout::line(reason, 1_000)) } }
-        @for message in &messages.about_all { p.problem role="alert" { (layout::line(message, MAX_MESSAGE)) } }
+        @for message in &messages.about_all { p.problem role="alert" { (layout::line(message, MAX_BLOCK)) } }
         form.try method="post" action=(visit.path(FORM_PAGE)) {
             (hidden(visit, &[("name", &tool.name), ("schema", &draft.schema), ("mode", draft.mode.as_str())]))
             p { (preview) span.quiet { " shows the call and its decision before anything runs" } }

@@ -10,19 +10,13 @@ use toolcrib_base::render::{self, counted, shortened};
 use toolcrib_settings::permission::limit_hint;
 use toolcrib_sources::tool_facts;
 
-use super::super::layout::{self, facts, word};
+use super::super::layout::{self, MAX_BLOCK, MAX_LISTED, MAX_WHOLE, ROWS, facts, word};
 use super::super::parts::{PartView, Room, pretty};
-use super::super::record::{MAX_LISTED, grants, in_words};
+use super::super::record::{grants, in_words};
 use super::super::visit::Visit;
 
-/// Maximum characters of a result and of the log lines of a tool.
-const MAX_TEXT: usize = 40_000;
-/// Maximum characters of another text.
-const MAX_SHORT: usize = 4_000;
 /// Maximum pictures that are shown.
 const MAX_PICTURES: usize = 4;
-/// Maximum parts of a result that are shown, in addition to the parts that the call showed while it ran.
-const MAX_PARTS: usize = 50;
 
 /// Content of the page of a result, within limits.
 #[derive(Debug, Default)]
@@ -49,8 +43,8 @@ impl Shown {
         let receipt = &result.receipt;
         let media = result.media.iter().cloned().map(Part::Media);
         let all: Vec<Part> = media.chain(result.shown.iter().cloned()).collect();
-        let mut room = Room { pictures: MAX_PICTURES, text: 10 * MAX_TEXT };
-        let mut parts: Vec<_> = all.iter().take(MAX_PARTS).map(|part| PartView::of(part, &mut room)).collect();
+        let mut room = Room { pictures: MAX_PICTURES, text: 10 * MAX_WHOLE };
+        let mut parts: Vec<_> = all.iter().take(ROWS).map(|part| PartView::of(part, &mut room)).collect();
         let before = before.iter().map(|part| PartView::of_kept(part, &mut room));
         parts.splice(..0, before.collect::<Vec<_>>());
         let error = result.outcome.as_ref().err();
@@ -60,11 +54,11 @@ impl Shown {
         let wrong = error.filter(|error| error.outcome == Outcome::BadArguments);
         Self {
             outcome: receipt.outcome.as_str().to_owned(),
-            content: shortened(&pretty(&result.content()), MAX_TEXT).into_owned(),
-            display: result.display.as_deref().map(|text| shortened(text, MAX_SHORT).into_owned()),
+            content: shortened(&pretty(&result.content()), MAX_WHOLE).into_owned(),
+            display: result.display.as_deref().map(|text| shortened(text, MAX_BLOCK).into_owned()),
             parts,
-            left_out: all.len().saturating_sub(MAX_PARTS),
-            log: shortened(&result.log, MAX_TEXT).into_owned(),
+            left_out: all.len().saturating_sub(ROWS),
+            log: shortened(&result.log, MAX_WHOLE).into_owned(),
             fault: result.fault.as_ref().map(|fault| render::message(&fault.clone().into())),
             hints: hints.into_iter().collect(),
             limits: runtime.limits(&receipt.tool).map(tool_facts::limits).unwrap_or_default(),
@@ -89,7 +83,7 @@ impl Shown {
             }
             @for hint in self.hints.iter().chain(&self.fault) { p.problem { (layout::line(hint, 1_000)) } }
             h2 { "Result" }
-            @if self.content.is_empty() { p.quiet { "empty" } } @else { (layout::block(&self.content, MAX_TEXT)) }
+            @if self.content.is_empty() { p.quiet { "empty" } } @else { (layout::block(&self.content, MAX_WHOLE)) }
             @if !self.parts.is_empty() {
                 h2 { "Parts" }
                 @for part in &self.parts { (part.shown()) }
@@ -97,7 +91,7 @@ impl Shown {
             }
             @if !self.log.trim().is_empty() {
                 h2 { "Standard error of the tool" }
-                (layout::block(&self.log, MAX_TEXT))
+                (layout::block(&self.log, MAX_WHOLE))
             }
             h2 { "Call" }
             @if let Some(receipt) = &self.receipt { (facts(self.figures(receipt))) }

@@ -5,7 +5,7 @@ use toolcrib_settings::permission::PendingCall;
 use toolcrib_sources::tool_facts;
 
 use super::super::decisions::call_facts;
-use super::super::layout::{self, duration, facts, hidden, word};
+use super::super::layout::{self, MAX_WHOLE, duration, facts, hidden, word};
 use super::super::parts::pretty;
 use super::super::query::parameter;
 use super::super::record::grants;
@@ -14,9 +14,6 @@ use super::super::visit::{Page, Tab, ViewError, Visit};
 use super::desk::{FORM_PAGE, ID, PAGE, QuestionKind, State, Trial};
 use super::entry;
 use super::outcome::decided;
-
-/// Maximum characters of the arguments on a page.
-const MAX_ARGUMENTS: usize = 40_000;
 
 pub(crate) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     let id = visit.query.get(ID).unwrap_or_default();
@@ -38,7 +35,7 @@ pub(crate) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
             Some(shown) => {
                 (shown.page(visit, &trial.call.id))
                 h2 { "Arguments" }
-                (layout::block(&pretty(&trial.call.arguments), MAX_ARGUMENTS))
+                (layout::block(&pretty(&trial.call.arguments), MAX_WHOLE))
             }
             None => (underway(visit, &trial)),
         }
@@ -79,7 +76,7 @@ fn underway(visit: &Visit, trial: &Trial) -> Markup {
                     }
                 }
                 h2 { "Arguments" }
-                (layout::block(&pretty(&trial.call.arguments), MAX_ARGUMENTS))
+                (layout::block(&pretty(&trial.call.arguments), MAX_WHOLE))
             }
         }
     }
@@ -124,9 +121,9 @@ fn held_facts(trial: &Trial, state: &State) -> Markup {
     let arguments = state.arguments.as_deref().unwrap_or(&trial.call.arguments);
     let mut all: Vec<(&str, Markup)> = Vec::new();
     all.extend(state.decision.as_ref().map(|decision| ("Decision", decided(decision))));
-    all.push(("Arguments", layout::block(&pretty(arguments), MAX_ARGUMENTS)));
+    all.push(("Arguments", layout::block(&pretty(arguments), MAX_WHOLE)));
     if let Some(preview) = &state.preview {
-        all.push(("Tool says", layout::block(preview, MAX_ARGUMENTS)));
+        all.push(("Tool says", layout::block(preview, MAX_WHOLE)));
     }
     // From the tools among which it runs, which may have been loaded anew since.
     let runtime = state.runtime.as_deref();
