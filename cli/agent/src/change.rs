@@ -3,8 +3,7 @@
 use toolcrib::{Outcome, Tool, ToolResult};
 use toolcrib_base::render::{one_line, shortened};
 
-/// Maximum length of a change in words, in characters.
-const MAX_LEN: usize = 200;
+use super::MAX_MESSAGE;
 
 /// Describes a call that may have changed something; `None` for one that cannot have done so.
 pub(super) fn change_of(tool: Option<&Tool>, result: &ToolResult) -> Option<String> {
@@ -19,5 +18,5 @@ pub(super) fn change_of(tool: Option<&Tool>, result: &ToolResult) -> Option<Stri
     let never_ran = matches!(receipt.outcome, Outcome::Denied | Outcome::BadArguments);
     let words = result.display.as_deref().unwrap_or(&receipt.tool);
     let may_change = !never_ran && (has_acted || (can_write && !is_read_only));
-    may_change.then(|| shortened(&one_line(words), MAX_LEN).into_owned())
+    may_change.then(|| shortened(&one_line(words), MAX_MESSAGE).into_owned())
 }

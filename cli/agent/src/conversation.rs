@@ -2,13 +2,12 @@
 //! atomically, and the kept run, which gets each message as it comes.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
-use toolcrib::owner_only;
 use toolcrib_base::input;
+use toolcrib_base::whole_file::{self, Readers};
 
 use super::keeper::Keeper;
 use super::message::{Message, Role};
@@ -254,21 +253,9 @@ impl Conversation {
         }
         let mut text = serde_json::to_string_pretty(&messages).context("cannot write the messages as JSON")?;
         text.push('\n');
-        replace(path, text.as_bytes()).with_context(|| format!("cannot save the messages in `{}`", path.display()))
+        let saved = whole_file::replace(path, text.as_bytes(), Readers::Owner);
+        saved.with_context(|| format!("cannot save the messages in `{}`", path.display()))
     }
-}
-
-/// Replaces a file atomically. The temporary file is private, has an unpredictable name, and is removed on failure.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-        Some(folder) => folder,
-        None => return Err(io::ErrorKind::IsADirectory.into()),
-    };
-    let mut file = owner_only::temporary_file(folder, ".toolcrib-")?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    owner_only::persist(file, path).map(drop)
 }
 
 #[cfg(test)]

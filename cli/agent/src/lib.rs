@@ -65,8 +65,8 @@ use crate::watch::{CallEvents, ShownEvents};
 
 pub use request_options::RequestOptions;
 
-/// Maximum characters shown of a server's reason.
-const MAX_REASON: usize = 200;
+/// Maximum characters of a text from a server or a tool in a message.
+const MAX_MESSAGE: usize = 200;
 
 /// Result of a run or of one exchange: its end, and the answer, if any.
 type End = (Ending, Option<String>);
@@ -303,7 +303,7 @@ impl Agent {
             Some(FILTER) => self.report.warn("the server's content filter withheld part of the answer")?,
             Some(early) if early.starts_with(INCOMPLETE) => {
                 let reason = one_line(early.trim_start_matches(INCOMPLETE));
-                let reason = shortened(&reason, MAX_REASON);
+                let reason = shortened(&reason, MAX_MESSAGE);
                 self.report.warn(&format!("the server marked the answer as incomplete{reason}"))?;
             }
             _ => {}

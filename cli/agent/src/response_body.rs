@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use toolcrib_base::event_stream::{self, SentEvent, UNNAMED};
 use toolcrib_base::render::{one_line, shortened};
 
+use super::MAX_MESSAGE;
 use super::answer::{AnswerBuilder, AnswerError, MAX_CALLS};
 use super::api::Api;
 use super::event::Event;
@@ -27,8 +28,6 @@ const MAX_STREAM: Duration = Duration::from_secs(30 * 60);
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Maximum bytes read of an error response.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
-/// Maximum characters shown of an unreadable answer.
-const MAX_SHOWN: usize = 200;
 
 /// Reads an answer. `timeout` limits the whole answer or, for a stream, the time between two parts; [`MAX_STREAM`] limits
 /// the whole stream.
@@ -58,7 +57,7 @@ pub(crate) async fn read(
     } else {
         // An event ends with an empty line, which servers omit after the last.
         let like_events = b":deir".contains(&head[0]);
-        let shown = one_line(&shortened(&report.masked(&String::from_utf8_lossy(&head)), MAX_SHOWN));
+        let shown = one_line(&shortened(&report.masked(&String::from_utf8_lossy(&head)), MAX_MESSAGE));
         let ended = stream::iter([Ok(head)]).chain(bytes).chain(stream::iter([Ok(b"\n\n".to_vec())]));
         match events(answer, ended, step, streamed, report).await? {
             Some(turn) => Ok(turn),
@@ -204,7 +203,7 @@ fn fault(error: AnswerError, report: &Report) -> RequestError {
             RequestError::permanent(format!("the answer contains more than {MAX_CALLS} calls or other items"))
         }
         AnswerError::Error { code, message } => {
-            let reason = format!("the server reports: {}", one_line(&shortened(&report.masked(&message), MAX_SHOWN)));
+            let reason = format!("the server reports: {}", one_line(&shortened(&report.masked(&message), MAX_MESSAGE)));
             if code.is_some_and(retry::is_transient) {
                 RequestError::transient(reason)
             } else {

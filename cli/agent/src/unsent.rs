@@ -1,12 +1,7 @@
 //! Tools that are not sent to the model because nothing that they request is granted, and the hint about them.
 
 use toolcrib::{Availability, Runtime, Tool};
-use toolcrib_base::render::{counted, one_line};
-
-/// Maximum number of tools that the hint names.
-const MAX_NAMED: usize = 5;
-/// Maximum number of flags that the hint names.
-const MAX_FLAGS: usize = 4;
+use toolcrib_base::render::{counted, listed, one_line};
 
 /// Returns a hint about the tools that are not sent, with the flags that would change that; `None` if all are sent.
 pub fn unsent_hint(runtime: &Runtime) -> Option<String> {
@@ -24,19 +19,13 @@ pub fn unsent_hint(runtime: &Runtime) -> Option<String> {
 }
 
 fn hint(names: &[String], flags: &[&str]) -> Option<String> {
-    let more = match names.len().saturating_sub(MAX_NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let named = names.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
-    let flags = match flags.iter().take(MAX_FLAGS).map(|flag| one_line(flag)).collect::<Vec<_>>() {
-        flags if flags.is_empty() => String::new(),
-        flags => format!("; use {}", flags.join(", ")),
-    };
+    let flags: Vec<String> = flags.iter().map(|flag| one_line(flag)).collect();
+    let flags = if flags.is_empty() { String::new() } else { format!("; use {}", listed(&flags)) };
+    let named = listed(names);
     let count = counted(names.len(), "tool");
     let (verb, needs) = if names.len() == 1 { ("is", "it needs") } else { ("are", "they need") };
     (!names.is_empty()).then(|| {
-        format!("{count} {verb} not sent to the model, since not everything {needs} is granted ({named}{more}){flags}")
+        format!("{count} {verb} not sent to the model, since not everything {needs} is granted ({named}){flags}")
     })
 }
 
@@ -46,7 +35,7 @@ mod tests {
 
     #[test]
     fn the_hint_names_a_few_tools_and_flags() {
-        let names: Vec<String> = (0..7).map(|number| format!("`t{number}`")).collect();
+        let names: Vec<String> = (0..10).map(|number| format!("`t{number}`")).collect();
         assert_eq!(hint(&[], &[]), None);
         assert_eq!(
             hint(&names[..1], &["--allow-read=DIR"]).as_deref(),
@@ -55,7 +44,7 @@ mod tests {
             )
         );
         let many = hint(&names, &["--a", "--b", "--c", "--d", "--e"]).expect("a hint");
-        assert!(many.starts_with("7 tools are not sent") && many.contains("`t4` and 2 more"), "{many}");
-        assert!(many.ends_with("; use --a, --b, --c, --d"), "{many}");
+        assert!(many.starts_with("10 tools are not sent") && many.contains("`t7` and 2 more"), "{many}");
+        assert!(many.ends_with("; use --a, --b, --c, --d, --e"), "{many}");
     }
 }

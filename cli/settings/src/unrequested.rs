@@ -4,7 +4,7 @@
 
 use toolcrib::Tool;
 use toolcrib::tool::{Body, Capabilities, FileRequest, NetworkRequest};
-use toolcrib_base::render::one_line;
+use toolcrib_base::render::{MAX_NAMED, one_line};
 
 /// Interfaces with the capability that a tool requests for them. A standard library imports some interfaces for every
 /// program; those are not in the list.
@@ -147,8 +147,6 @@ pub fn unrequested(tools: &[Tool]) -> Vec<Unrequested> {
 const READS: [&str; 2] = ["env.get(", "env.has("];
 /// Variables that every guest has, with values of its own.
 const OWN: [&str; 2] = ["PATH", "HOME"];
-/// Maximum number of variables that are named.
-const MAX_VARIABLES: usize = 8;
 
 /// Variables that a script reads by a name in its text and does not request: they are never there.
 #[derive(Debug, PartialEq, Eq)]
@@ -170,7 +168,7 @@ impl UnrequestedVariables {
         let is_known = |name: &str| OWN.contains(&name) || requested.env.iter().any(|known| known == name);
         let mut names: Vec<String> = Vec::new();
         for name in script.source.lines().flat_map(variables).filter(|name| !is_known(name)) {
-            if !names.iter().any(|known| known == name) && names.len() < MAX_VARIABLES {
+            if !names.iter().any(|known| known == name) && names.len() < MAX_NAMED {
                 names.push(name.to_owned());
             }
         }

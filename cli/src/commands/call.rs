@@ -50,9 +50,6 @@ toolcrib call [OPTIONS] TOOL [ARGUMENTS]
 OPTIONS have the form --name=value.
 ARGUMENTS are one JSON object, as in '{\"path\":\"notes.md\"}'.";
 
-/// Maximum characters of a wrong value in an error.
-const MAX_SHOWN: usize = 80;
-
 /// Call a tool and print the result as a model would see it.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES, override_usage = USAGE)]
@@ -222,7 +219,7 @@ impl Args {
         call.unreadable = unreadable;
         if let Some(context) = &self.context {
             call.context = serde_json::from_str(context).map_err(|_| {
-                let found = render::shortened(context, MAX_SHOWN);
+                let found = render::excerpt(context);
                 Advice::new(
                     format!("--context: `{found}` is not a JSON object"),
                     "write an object, such as --context='{\"user\":\"ada\"}'",

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 use serde_json::json;
 use toolcrib_base::render::{self, Advice};
+use toolcrib_base::whole_file::{self, Readers};
 use toolcrib_packages::signing::{self, PassphraseOptions};
 use toolcrib_signature::key::{Algorithm, Signer, write_key_file};
 use toolcrib_signature::minisign;
@@ -120,7 +121,8 @@ fn create(args: &NewArgs) -> anyhow::Result<ExitCode> {
 
 /// Writes the public key. Without it the new secret key is removed, so that the command can be repeated.
 fn write_public(path: &Path, secret: &Path, text: &str) -> anyhow::Result<()> {
-    signing::create(path, text.as_bytes()).inspect_err(|_| {
+    let created = whole_file::create(path, text.as_bytes(), Readers::Default);
+    created.with_context(|| format!("cannot create `{}`", path.display())).inspect_err(|_| {
         // Nobody has used the key yet.
         let _ = std::fs::remove_file(secret);
     })

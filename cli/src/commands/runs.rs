@@ -3,17 +3,17 @@
 mod list;
 mod show;
 
-use std::io::{self, ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use toolcrib::owner_only;
 use toolcrib_agent::runs::RunsFolder;
 use toolcrib_agent::runs::{KeptRun, RunStore};
 use toolcrib_base::parse::duration;
 use toolcrib_base::render::{self, Advice, counted};
+use toolcrib_base::whole_file::{self, Readers};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,23 +89,12 @@ fn read(folder: &RunsFolder, id: &str) -> anyhow::Result<KeptRun> {
 fn export(run: &KeptRun, output: Option<&Path>, force: bool) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(&run.exported()).context("cannot write the messages as JSON")?;
     let Some(path) = output else { return text.lines().try_for_each(render::print_json) };
-    match write(path, format!("{text}\n").as_bytes(), force) {
+    let write = if force { whole_file::replace } else { whole_file::create };
+    match write(path, format!("{text}\n").as_bytes(), Readers::Owner) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && !force => {
             Err(Advice::new(format!("`{}` exists", path.display()), "`--force` replaces it").into())
         }
         written => written.with_context(|| format!("cannot write `{}`", path.display())),
-    }
-}
-
-/// Writes a file that its user alone can read, whole or not at all.
-fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = owner_only::temporary_file(folder, ".toolcrib-")?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    match force {
-        true => owner_only::persist(file, path).map(drop),
-        false => file.persist_noclobber(path).map(drop).map_err(|failed| failed.error),
     }
 }
 

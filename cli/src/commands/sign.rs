@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use jiff::Timestamp;
 use serde_json::json;
 use toolcrib_base::render::{self, usage_error};
+use toolcrib_base::whole_file::{self, Readers};
 use toolcrib_packages::registries::RegistryOptions;
 use toolcrib_packages::signing::{
     self, BundleName, Format, MINISIGN_SUFFIX, PassphraseOptions, SIGSTORE_SUFFIX, SecretKey,
@@ -102,8 +103,13 @@ fn sign_file(args: &Args, path: &Path) -> anyhow::Result<Made> {
         }
     };
     let place = args.output.clone().unwrap_or_else(|| signing::beside(path, suffix));
-    signing::replace(&place, &content)?;
+    put(&place, &content)?;
     Ok(Made { bundle: path.display().to_string(), digest, key, format, place: place.display().to_string() })
+}
+
+/// Creates or replaces the file of a signature.
+fn put(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    whole_file::replace(path, content, Readers::Default).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
 fn minisign_signature(file: &mut File, path: &Path, key: &minisign::SecretKey) -> anyhow::Result<String> {
@@ -123,7 +129,7 @@ async fn sign_reference(args: Args, reference: Reference) -> anyhow::Result<Made
     let repository = reference.repository();
     let place = match args.output {
         Some(path) => {
-            signing::replace(&path, &content)?;
+            put(&path, &content)?;
             path.display().to_string()
         }
         None => {

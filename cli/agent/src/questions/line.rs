@@ -5,12 +5,10 @@ use std::io::{BufRead, ErrorKind};
 use serde::Deserialize;
 use serde_json::Value;
 use toolcrib::policy::ApprovalAnswer;
-use toolcrib_base::render::{one_line, shortened};
+use toolcrib_base::render::excerpt;
 
 /// Maximum length of a line, in bytes.
 pub(super) const MAX_LINE: usize = 65_536;
-/// Maximum length of a text of the input in a message, in characters.
-const MAX_SHOWN: usize = 80;
 
 /// A rejected line: the question that it names, and the reason.
 pub(super) type Rejected = (Option<String>, String);
@@ -78,11 +76,11 @@ impl AnswerLine {
     pub(super) fn parse(line: &[u8]) -> Result<Self, Rejected> {
         serde_json::from_slice(line).map_err(|error| {
             let named = serde_json::from_slice::<Value>(line).ok();
-            let id = named.as_ref().and_then(|line| line["id"].as_str()).map(shown);
+            let id = named.as_ref().and_then(|line| line["id"].as_str()).map(excerpt);
             // Each answer is one line of the input, which the event names.
             let error = error.to_string();
             let error = error.split(" at line ").next().unwrap_or_default();
-            (id, format!("not an answer: {}", shown(error)))
+            (id, format!("not an answer: {}", excerpt(error)))
         })
     }
 
@@ -96,7 +94,7 @@ impl AnswerLine {
         let answer = match (word, reason) {
             (Word::No, Some(reason)) => ApprovalAnswer::NoBecause(reason),
             (_, Some(_)) => {
-                let id = shown(&id);
+                let id = excerpt(&id);
                 return Err((Some(id), format!("only `no` takes a `reason`, not `{}`", word.as_str())));
             }
             (Word::Once, None) => ApprovalAnswer::Once,
@@ -106,11 +104,6 @@ impl AnswerLine {
         };
         Ok((id, (word, answer)))
     }
-}
-
-/// Shortens a text of the input for a message.
-pub(super) fn shown(text: &str) -> String {
-    shortened(&one_line(&shortened(text, MAX_SHOWN)), MAX_SHOWN).into_owned()
 }
 
 /// Reads the next line without its line break. An error ends the input.
@@ -142,6 +135,7 @@ pub(super) fn next_line(input: &mut dyn BufRead) -> Next {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolcrib_base::render::MAX_EXCERPT;
 
     #[test]
     fn lines_are_read_whole_up_to_their_maximum_length() {
@@ -176,7 +170,7 @@ mod tests {
             let (id, message) = AnswerLine::parse(line.as_bytes()).and_then(AnswerLine::checked).unwrap_err();
             assert_eq!(id.is_some(), has_id, "{line}");
             assert!(message.starts_with("not an answer: ") && !message.contains("at line"), "{line}: {message}");
-            assert!(message.chars().count() <= MAX_SHOWN + 20 && !message.contains('\u{1b}'), "{message:?}");
+            assert!(message.chars().count() <= MAX_EXCERPT + 20 && !message.contains('\u{1b}'), "{message:?}");
         }
         let reasoned = br#"{"type": "permission_answer", "id": "q1", "answer": "once", "reason": "x"}"#;
         let rejected = AnswerLine::parse(reasoned).and_then(AnswerLine::checked).unwrap_err();

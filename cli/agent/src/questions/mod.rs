@@ -11,12 +11,12 @@ use std::thread;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approvals, Approver};
-use toolcrib_base::render;
+use toolcrib_base::render::{self, excerpt};
 use toolcrib_settings::permission::{RequestDetails, store_approval};
 
 use super::event::{Event, EventLine, PermissionAsked};
 
-use line::{AnswerLine, MAX_LINE, Next, Word, next_line, shown};
+use line::{AnswerLine, MAX_LINE, Next, Word, next_line};
 use open::OpenQuestions;
 
 /// Version of the questions and answers. It changes if a program for an earlier version could misunderstand them.
@@ -99,7 +99,7 @@ fn read(questions: &OpenQuestions, input: &mut dyn BufRead, report: &mut dyn FnM
             Next::Line(line) if line.trim_ascii().is_empty() => continue,
             Next::Line(line) => AnswerLine::parse(&line).and_then(|answer| {
                 let (id, answer) = answer.checked()?;
-                questions.close(&id, answer).map_err(|message| (Some(shown(&id)), message))
+                questions.close(&id, answer).map_err(|message| (Some(excerpt(&id)), message))
             }),
             Next::TooLong => Err((None, format!("the line is longer than the {MAX_LINE} bytes allowed"))),
         };

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot::{self, Receiver, Sender};
 use toolcrib::policy::ApprovalAnswer;
+use toolcrib_base::render::excerpt;
 
-use super::line::{Word, shown};
+use super::line::Word;
 
 /// Questions that wait for an answer.
 #[derive(Debug, Default)]
@@ -58,7 +59,7 @@ impl OpenQuestions {
             let was_asked = number.and_then(|digits| digits.parse().ok()).is_some_and(|n: u64| n <= state.asked);
             return Err(match was_asked {
                 true => format!("`{id}` is closed: it has an answer, or its call has ended"),
-                false => format!("`{}` was not asked", shown(id)),
+                false => format!("`{}` was not asked", excerpt(id)),
             });
         };
         if !words.contains(&word) {

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use jiff::Timestamp;
 use toolcrib::owner_only;
-use toolcrib_base::render::{Advice, one_line, shortened};
+use toolcrib_base::render::{Advice, excerpt};
 use toolcrib_base::short_id;
 
 use super::file::{self, RunFile, complete};
@@ -128,7 +128,7 @@ impl RunStore {
     /// Returns the identifier of the run that a person typed.
     pub fn parse(typed: &str) -> anyhow::Result<String> {
         short_id::parse(typed).ok_or_else(|| {
-            let shown = shortened(&one_line(typed), short_id::MAX_SHOWN).into_owned();
+            let shown = excerpt(typed);
             Advice::new(format!("`{shown}` is not the identifier of a run, which is like `7k3md-x0q9a`"), LIST_HINT)
                 .into()
         })

@@ -15,6 +15,7 @@ use toolcrib_base::render::{one_line, shortened};
 
 use super::otlp;
 use super::span::Span;
+use crate::MAX_MESSAGE;
 
 /// Maximum queued spans; further ones are lost.
 const MAX_WAITING: usize = 2048;
@@ -28,8 +29,6 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 const HARD_STOP_TIMEOUT: Duration = Duration::from_millis(500);
 /// Maximum bytes read of a collector's response.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
-/// Maximum characters shown of a response.
-const MAX_SHOWN: usize = 200;
 
 /// Queue of finished spans.
 #[derive(Debug, Clone)]
@@ -147,11 +146,11 @@ impl Sender {
         let status = response.status();
         let answer = read(response).await;
         if !status.is_success() {
-            let answer_text = one_line(&shortened(&String::from_utf8_lossy(&answer), MAX_SHOWN));
+            let answer_text = one_line(&shortened(&String::from_utf8_lossy(&answer), MAX_MESSAGE));
             return Err(if answer_text.is_empty() { status.to_string() } else { format!("{status}: {answer_text}") });
         }
         let Some((rejected, why)) = otlp::rejected(&answer) else { return Ok(spans.len() as u64) };
-        self.tally.note(format!("rejected: {}", one_line(&shortened(&why, MAX_SHOWN))));
+        self.tally.note(format!("rejected: {}", one_line(&shortened(&why, MAX_MESSAGE))));
         Ok((spans.len() as u64).saturating_sub(rejected))
     }
 }

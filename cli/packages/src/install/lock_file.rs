@@ -1,13 +1,13 @@
 //! The file `toolcrib.lock`: of a folder, or of the user for all folders. It is read whole and replaced whole.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use toolcrib::owner_only;
 use toolcrib::policy::real_path;
-use toolcrib_base::render;
+use toolcrib_base::{input, render};
 
 use super::lock::Lock;
 use super::lock_reader::MAX_LOCK_BYTES;
@@ -50,15 +50,14 @@ impl LockFile {
     pub fn read(&self) -> anyhow::Result<Lock> {
         let path = self.path();
         let name = render::from_here(&path).display().to_string();
-        match path.metadata() {
-            Err(error) if error.kind() == ErrorKind::NotFound && !path.is_symlink() => return Ok(Lock::default()),
-            Ok(file) if !file.is_file() => bail!("cannot read the lock `{name}`: not a regular file"),
-            _ => {}
+        match input::regular_file(&path, MAX_LOCK_BYTES).with_context(|| format!("cannot read the lock `{name}`"))? {
+            None if path.is_symlink() => bail!("cannot read the lock `{name}`: a link to a file that does not exist"),
+            None => Ok(Lock::default()),
+            Some(bytes) => {
+                let text = String::from_utf8(bytes).ok().context("the text is not UTF-8");
+                Lock::parse(&name, &text.with_context(|| format!("cannot read the lock `{name}`"))?)
+            }
         }
-        let mut text = String::new();
-        let read = |text: &mut String| File::open(&path)?.take(MAX_LOCK_BYTES + 1).read_to_string(text);
-        read(&mut text).with_context(|| format!("cannot read the lock `{name}`"))?;
-        Lock::parse(&name, &text)
     }
 
     /// Returns the text of a lock, which [`LockFile::read`] accepts.
@@ -86,7 +85,8 @@ impl LockFile {
         let write = || {
             fs::create_dir_all(&self.folder)?;
             self.remove_abandoned();
-            let mut file = builder().tempfile_in(&self.folder)?;
+            let fresh = |path: &Path| File::create_new(path);
+            let mut file = tempfile::Builder::new().prefix(TEMPORARY).make_in(&self.folder, fresh)?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
             owner_only::persist(file, &path)?;
@@ -117,20 +117,4 @@ impl LockFile {
             }
         }
     }
-}
-
-/// A temporary file that other users may read, like other files of a project.
-#[cfg(unix)]
-fn builder() -> tempfile::Builder<'static, 'static> {
-    use std::os::unix::fs::PermissionsExt;
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY).permissions(fs::Permissions::from_mode(0o666));
-    builder
-}
-
-#[cfg(not(unix))]
-fn builder() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY);
-    builder
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use toolcrib::cache::{Cache, HeldFile};
 use toolcrib_base::parse::{rounded_size, size_in_words};
 use toolcrib_base::progress;
-use toolcrib_base::render::Advice;
+use toolcrib_base::render::{Advice, listed};
 use toolcrib_bundle::{
     ArchiveBuilder, Bundle, BundleKind, Descriptor as BundleDescriptor, Digest, MAX_ARCHIVE_SIZE, MAX_CONFIG_SIZE,
     Manifest as BundleManifest,
@@ -30,8 +30,6 @@ const MAX_OTHER_PULL: Duration = Duration::from_secs(30 * 60);
 const OTHER_PULL_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum attempts to download a blob that is damaged or removed in the store meanwhile.
 const MAX_BLOB_ATTEMPTS: u32 = 5;
-/// Maximum entries of an index that are listed.
-const MAX_LISTED: usize = 5;
 
 /// Bundle that was pulled or was stored before.
 #[derive(Debug)]
@@ -252,19 +250,14 @@ fn registry_descriptor(blob: &BundleDescriptor) -> anyhow::Result<Descriptor> {
 
 /// Error for an index, with the digests of its first manifests.
 fn refuse_index(manifests: &[Descriptor]) -> anyhow::Error {
-    let shown = manifests.iter().take(MAX_LISTED).map(|manifest| match &manifest.platform {
+    let name = |manifest: &Descriptor| match &manifest.platform {
         Some(platform) => format!("{} ({}/{})", manifest.digest, platform.os, platform.architecture),
         None => manifest.digest.to_string(),
-    });
-    let shown = shown.collect::<Vec<_>>().join(", ");
-    let more = if manifests.len() > MAX_LISTED {
-        format!(" and {} more", manifests.len() - MAX_LISTED)
-    } else {
-        String::new()
     };
+    let shown = listed(&manifests.iter().map(name).collect::<Vec<_>>());
     let hint = match manifests.is_empty() {
         true => "it lists no manifest".to_owned(),
-        false => format!("name one of its manifests by digest, as in `oci://HOST/PATH@sha256:…`: {shown}{more}"),
+        false => format!("name one of its manifests by digest, as in `oci://HOST/PATH@sha256:…`: {shown}"),
     };
     Advice::new("it is an index of several manifests, not one bundle", hint).into()
 }

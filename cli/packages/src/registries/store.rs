@@ -10,6 +10,7 @@ use toolcrib::cache::{Cache, HeldFile};
 use toolcrib::owner_only;
 use toolcrib_base::folders::bundles_folder;
 use toolcrib_base::render::Advice;
+use toolcrib_base::whole_file::folder_of;
 use toolcrib_bundle::{Bundle, Digest};
 
 /// Name prefix of temporary files.
@@ -95,8 +96,7 @@ impl StoredBundle {
 ///
 /// The copy cannot be written, or the path belongs to a folder.
 pub fn copy_to(file: &Path, target: &Path) -> io::Result<()> {
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut copy = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
+    let mut copy = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder_of(target))?;
     io::copy(&mut File::open(file)?, copy.as_file_mut())?;
     copy.as_file().sync_all()?;
     owner_only::persist(copy, target).map(drop)

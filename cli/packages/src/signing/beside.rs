@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
+use toolcrib_base::input;
 use toolcrib_base::render::{self, Advice};
 use toolcrib_bundle::Bundle;
 use toolcrib_registry::{Manifest, OCI_MANIFEST};
@@ -13,7 +14,7 @@ use toolcrib_signature::Digest;
 use toolcrib_signature::json::MAX_JSON_BYTES;
 
 use super::finding::{Finding, Format};
-use super::{SignatureReport, TrustedSigners, attached, files};
+use super::{SignatureReport, TrustedSigners, attached};
 
 /// Suffix of a file with a Sigstore bundle.
 pub const SIGSTORE_SUFFIX: &str = ".sigstore.json";
@@ -75,7 +76,8 @@ pub(super) fn find(path: &Path, named: &[PathBuf], trusted: &TrustedSigners) -> 
     let usual = [SIGSTORE_SUFFIX, MINISIGN_SUFFIX].map(|suffix| (beside(path, suffix), false));
     for (path, required) in usual.into_iter().chain(named.iter().map(|path| (path.clone(), true))) {
         let shown = render::from_here(&path).display().to_string();
-        match files::read(&path, MAX_JSON_BYTES) {
+        let content = input::regular_file(&path, MAX_JSON_BYTES as u64);
+        match content.with_context(|| format!("cannot read `{shown}`")) {
             Ok(Some(content)) if content.starts_with(MINISIGN_START) || is_minisign(&path) => {
                 findings.push(Finding::of_minisign(shown, &content, &mut file, trusted));
             }

@@ -15,8 +15,6 @@ use toolcrib_signature::{Claim, Digest, Error, SignedBy, Verified, minisign, ver
 
 use super::TrustedSigners;
 
-/// Maximum length of unverified text in a message, in characters.
-const MAX_TEXT_LEN: usize = 80;
 const UNSIGNED: &str = "nobody signed it";
 
 /// Format of a signature.
@@ -159,7 +157,7 @@ impl Finding {
                 (Kind::Provenance, verdict)
             }
             other => {
-                let shown = render::one_line(&render::shortened(other, MAX_TEXT_LEN));
+                let shown = render::excerpt(other);
                 let reason = format!("a statement of type `{shown}` is neither a signature nor provenance");
                 (Kind::Other, Verdict::NotChecked(reason))
             }
@@ -260,7 +258,7 @@ fn refusal(error: Error, claim: &Claim, trusted: &TrustedSigners) -> Verdict {
 fn named_key(hint: &str) -> String {
     match STANDARD.decode(hint).ok().filter(|id| id.len() == 32) {
         Some(id) => format!("`key:{}`", hex(&id)),
-        None => format!("`{}`", render::one_line(&render::shortened(hint, MAX_TEXT_LEN))),
+        None => format!("`{}`", render::excerpt(hint)),
     }
 }
 

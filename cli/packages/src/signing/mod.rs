@@ -3,7 +3,6 @@
 
 mod attached;
 mod beside;
-mod files;
 mod finding;
 mod options;
 mod passphrase;
@@ -19,7 +18,6 @@ use toolcrib_registry::{Client, Reference};
 use crate::registries::SCHEME;
 
 pub use beside::{MINISIGN_SUFFIX, SIGSTORE_SUFFIX, beside, open};
-pub use files::{create, replace};
 pub use finding::Format;
 pub use options::{SignerOptions, TrustedSigners};
 pub use passphrase::PassphraseOptions;

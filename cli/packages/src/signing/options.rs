@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use toolcrib_base::input;
 use toolcrib_base::render::{self, Advice, usage_error};
 use toolcrib_signature::json::MAX_JSON_BYTES;
 use toolcrib_signature::key::{MAX_PUBLIC_KEY_BYTES, PublicKey};
 use toolcrib_signature::keyless::TrustRoot;
 use toolcrib_signature::{Identity, Policy, minisign};
-
-use super::files;
 
 /// Maximum number of trusted minisign keys, as many as of other keys.
 pub(crate) const MAX_MINISIGN_KEYS: usize = toolcrib_signature::policy::MAX_TRUSTED_KEYS;
@@ -99,7 +98,7 @@ impl SignerOptions {
 }
 
 fn read_named(path: &Path, max: usize) -> anyhow::Result<Vec<u8>> {
-    files::read(path, max)?.context("the file does not exist")
+    input::regular_file(path, max as u64)?.context("the file does not exist")
 }
 
 /// Signers whom the user trusts. The default trusts nobody.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, anyhow};
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
-use toolcrib_base::render::{Advice, one_line};
+use toolcrib_base::render::{Advice, MAX_NAMED, one_line};
 use toolcrib_base::suggestion;
 
 use super::key::{KEYS, Key, Kind, find, sections};
@@ -11,8 +11,6 @@ use super::key::{KEYS, Key, Kind, find, sections};
 const NESTED: &str = "config";
 /// Table of the profiles.
 const PROFILE: &str = "profile";
-/// Maximum number of keys that a hint names.
-const MAX_NAMED: usize = 8;
 
 /// Change of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use toolcrib::policy::canonical;
 use toolcrib_base::folders::home_folder;
+use toolcrib_base::whole_file::folder_of;
 
 use crate::selection::split as split_selection;
 
@@ -98,7 +99,7 @@ fn selection(kind: LayerKind, file: &Path, tools: &str) -> OsString {
 
 /// Returns the real folder of a project's `file`.
 pub(super) fn project(file: &Path) -> io::Result<PathBuf> {
-    canonical(file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+    canonical(folder_of(file))
 }
 
 /// Resolves a path that a project's `file` grants, now and without links: a link may be another than when the file was

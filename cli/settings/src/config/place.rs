@@ -10,6 +10,7 @@ mod system {
     use std::path::{Path, PathBuf};
 
     use toolcrib::policy::canonical;
+    use toolcrib_base::whole_file::folder_of;
 
     use crate::config::LayerKind;
 
@@ -36,10 +37,8 @@ mod system {
             return judge(&about, OTHERS_WRITE, "file");
         }
         judge(&about, OTHERS_WRITE | GROUP_WRITES, "file")?;
-        let here = || PathBuf::from(".");
-        let folder =
-            |path: &Path| path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(here, Into::into);
-        let (named, real) = (folder(path), folder(&canonical(path).map_err(unreadable)?));
+        let real = canonical(path).map_err(unreadable)?;
+        let (named, real) = (folder_of(path), folder_of(&real));
         for (folder, exempt) in [(named, 0), (real, STICKY)] {
             let about = folder.metadata().map_err(unreadable)?;
             let writers = if about.mode() & exempt == 0 { OTHERS_WRITE | GROUP_WRITES } else { 0 };

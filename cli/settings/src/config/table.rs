@@ -7,12 +7,8 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use serde_json::{Number, Value};
 use toml_edit::{Document, Item, TableLike};
-use toolcrib_base::render::Mistake;
-use toolcrib_base::render::{one_line, shortened};
+use toolcrib_base::render::{Mistake, excerpt};
 use toolcrib_base::suggestion;
-
-/// Maximum characters shown of a value.
-const MAX_SHOWN: usize = 60;
 
 /// Distance of two marks in a text, in bytes.
 const MARK_DISTANCE: usize = 256;
@@ -268,8 +264,7 @@ impl<'a> Field<'a> {
 
     fn wrong(&self, wanted: &str) -> anyhow::Error {
         let place = span(&self.value);
-        let found = one_line(self.file.text.get(place.clone()).unwrap_or_default());
-        let found = shortened(&found, MAX_SHOWN);
+        let found = excerpt(self.file.text.get(place.clone()).unwrap_or_default());
         let message = self.file.at(&place, &format!("`{}` must be {wanted}, found `{found}`", self.name));
         Mistake::of_key(message, &self.name).into()
     }

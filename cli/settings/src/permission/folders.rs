@@ -7,12 +7,10 @@ use serde_json::Value;
 use toolcrib::policy::{Folder, Grant};
 use toolcrib::tool::Access;
 use toolcrib::{Outcome, Receipt, Runtime};
-use toolcrib_base::render::{from_here, one_line};
+use toolcrib_base::render::{from_here, listed, one_line};
 
 use super::denial::is_path;
 
-/// Maximum number of folders that a hint names.
-const MAX_NAMED: usize = 8;
 /// Suggestion of another path in the message of a tool.
 const SUGGESTION: &str = "did you mean";
 /// Parts of the names of arguments that are paths.
@@ -79,11 +77,8 @@ fn names(folders: &[Folder]) -> String {
         let only = if files.is_empty() { String::new() } else { format!(", only {}", files.join(", ")) };
         format!("{} is `{host}` ({access}{only})", guest.join(" or "))
     };
-    let mut named: Vec<String> = folders.iter().take(MAX_NAMED).map(name).collect();
-    if let Some(more @ 1..) = folders.len().checked_sub(MAX_NAMED) {
-        named.push(format!("and {more} more"));
-    }
-    format!("paths as the tool sees them: {}", named.join(", "))
+    let named: Vec<String> = folders.iter().map(name).collect();
+    format!("paths as the tool sees them: {}", listed(&named))
 }
 
 /// Hints about the folders of tools with several, each text once.

@@ -4,10 +4,7 @@ use serde_json::Value;
 use toolcrib::call::{Behavior, Reason};
 use toolcrib::policy::Rule;
 use toolcrib::{Receipt, Tool};
-use toolcrib_base::render::{self, inert};
-
-/// Maximum length of a value in a suggested flag, in characters.
-const MAX_CHARS: usize = 80;
+use toolcrib_base::render::{self, MAX_EXCERPT, inert};
 
 /// Returns the hint for a denial that the user can resolve. `tool` and `arguments` belong to the call.
 pub fn hint(receipt: &Receipt, tool: Option<&Tool>, arguments: &str) -> Option<String> {
@@ -62,7 +59,7 @@ fn named<'a>(tool: &'a Tool, arguments: &'a Value) -> Vec<(&'a str, &'a Value)> 
         return stated;
     }
     let is_short = |value: &Value| match value {
-        Value::String(text) => text.chars().count() <= MAX_CHARS,
+        Value::String(text) => text.chars().count() <= MAX_EXCERPT,
         Value::Array(_) | Value::Object(_) => false,
         _ => true,
     };

@@ -11,6 +11,7 @@ use toolcrib::owner_only;
 use toolcrib::source;
 use toolcrib_authoring::component::UNFINISHED;
 use toolcrib_base::render::{self, Advice};
+use toolcrib_base::whole_file::folder_of;
 use toolcrib_bundle::{BlobSource, Bundle, BundleBuilder, MediaType, Metadata, WrittenBundle};
 
 use super::contents::{BILL, Contents};
@@ -31,7 +32,7 @@ impl BlobSource for OnDisk<'_> {
 /// The folder does not exist, or the path names a folder or, without `force`, a file that is not a bundle.
 pub(super) fn check_target(out: &Path, force: bool) -> anyhow::Result<()> {
     let shown = out.display();
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(out);
     let (message, hint) = if out.is_dir() {
         let file = render::shell_path(&out.join("tools.tar"));
         (format!("`{shown}` is a folder"), format!("name a file, such as `-o {file}`"))
@@ -55,9 +56,8 @@ fn is_bundle(path: &Path) -> bool {
 /// Writes a bundle. A bundle that cannot be loaded changes nothing.
 pub(super) fn write(out: &Path, metadata: Metadata, contents: &Contents, bill: &[u8]) -> anyhow::Result<WrittenBundle> {
     let context = || format!("cannot write `{}`", out.display());
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = out.file_name().with_context(context)?;
-    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(folder).with_context(context)?;
+    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(folder_of(out)).with_context(context)?;
     let fresh = unfinished.path().join(name);
     let mut file = File::create(&fresh).with_context(context)?;
     let builder = builder(metadata, contents, bill)?;

@@ -1,13 +1,13 @@
 //! Agent Skill: a folder with a `SKILL.md` that teaches an agent to use the tools by the command line. Its frontmatter keeps
 //! the limits of the Agent Skills format.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use toolcrib::{Availability, Runtime, Tool, owner_only};
+use toolcrib::{Availability, Runtime, Tool};
 use toolcrib_base::render::{self, Advice, counted, shell_word};
+use toolcrib_base::whole_file::{self, Readers};
 
 /// Name of the skill without `--name`.
 pub(super) const DEFAULT_NAME: &str = "toolcrib";
@@ -171,15 +171,9 @@ fn cell(text: &str, max: usize) -> String {
 pub(super) fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
     let folder = folder.join(name);
     let path = folder.join("SKILL.md");
-    let write = || {
-        fs::create_dir_all(&folder)?;
-        let mut file = tempfile::Builder::new().make_in(&folder, |path| File::create_new(path))?;
-        file.as_file_mut().write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
-        owner_only::persist(file, &path)?;
-        std::io::Result::Ok(())
-    };
-    write().with_context(|| format!("cannot write `{}`", path.display()))?;
+    let created = fs::create_dir_all(&folder);
+    let written = created.and_then(|()| whole_file::replace(&path, text.as_bytes(), Readers::Default));
+    written.with_context(|| format!("cannot write `{}`", path.display()))?;
     Ok(path)
 }
 

@@ -2,10 +2,9 @@
 //! differences from the installed one. All text of a bundle is printed inert.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use serde_json::{Value, json};
-use toolcrib_base::render::{one_line, shortened};
+use toolcrib_base::render::{listed, one_line, shortened};
 use toolcrib_packages::builtin;
 use toolcrib_packages::install::{Case, Change, LockedBundle, Release, ReleasedTool, Verdict, difference, signer_name};
 use toolcrib_settings::trust::ranked;
@@ -14,8 +13,6 @@ use toolcrib_settings::trust::ranked;
 const MAX_TOOLS: usize = 100;
 /// Maximum characters of a description in the list of tools.
 const MAX_DESCRIPTION: usize = 80;
-/// Maximum number of names in one line.
-const MAX_NAMES: usize = 8;
 /// Interfaces that prove a request, by the kind of the request.
 const PROOFS: [(&str, &[&str]); 8] = [
     ("secret", &["wasi:http/", "toolcrib:tool/secrets"]),
@@ -129,18 +126,18 @@ impl Review<'_> {
             let tools: Vec<String> = self.asking(request).map(|tool| one_line(&tool.name)).collect();
             let proof = match self.imports(request) {
                 Some(imports) if imports.is_empty() => "no import of its program can do this".to_owned(),
-                Some(imports) => format!("imports {}", one_line(&names(&imports))),
+                Some(imports) => format!("imports {}", one_line(&listed(&imports))),
                 None if request.starts_with(LIMIT) => "needs no import".to_owned(),
                 None => "a script, which has no imports".to_owned(),
             };
-            lines.push(format!("      {request}: {}; {proof}", names(&tools), request = one_line(request)));
+            lines.push(format!("      {request}: {}; {proof}", listed(&tools), request = one_line(request)));
         }
         if !ceilings.is_empty() && !self.undecided.is_empty() {
             lines.push("\nWhere a flag of yours allows it, it can also:".to_owned());
         }
         for (phrase, tools) in ceilings {
             lines.push(format!("  {phrase}"));
-            lines.push(format!("      {}", names(&tools)));
+            lines.push(format!("      {}", listed(&tools)));
         }
         lines
     }
@@ -170,7 +167,7 @@ impl Review<'_> {
         }
         let replaced = builtin::names_like(tools.iter().map(|tool| tool.name.as_str()));
         if !replaced.is_empty() {
-            lines.push(format!("\nIn a folder without a project, they replace the built-in {}.", names(&replaced)));
+            lines.push(format!("\nIn a folder without a project, they replace the built-in {}.", listed(&replaced)));
         }
         lines
     }
@@ -257,14 +254,4 @@ impl Review<'_> {
 /// Names signers.
 fn names_of(signers: &[String]) -> String {
     signers.iter().map(|signer| signer_name(signer)).collect::<Vec<_>>().join(", ")
-}
-
-/// Joins names up to a maximum.
-fn names(names: &[String]) -> String {
-    let mut text = names.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>().join(", ");
-    if let Some(more @ 1..) = names.len().checked_sub(MAX_NAMES) {
-        // Writing to a string cannot fail.
-        let _ = write!(text, " and {more} more");
-    }
-    text
 }
