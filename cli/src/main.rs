@@ -30,7 +30,7 @@ Examples:
   toolcrib run 'what changed in notes.md?' --model NAME --allow-read=.
   toolcrib call fs_read_file '{\"path\":\"notes.md\"}' --allow-read=./docs
   toolcrib chat --model NAME --allow-read=.
-  toolcrib runs list                      kept runs, to go on with
+  toolcrib runs list                      saved runs that you can resume
   toolcrib console                        pages for looking and deciding
   toolcrib validate ./tools.json          check tool sources for problems
   toolcrib new tool greet                 create a tool in Rust

@@ -409,7 +409,7 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// An error that the host words.
+    /// Creates an error with a message from the host.
     pub fn new(outcome: Outcome, message: impl Into<String>) -> Self {
         Self { outcome, message: message.into(), json: None }
     }

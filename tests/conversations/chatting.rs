@@ -35,7 +35,7 @@ fn a_chat_answers_edits_lines_and_is_kept() {
     terminal.types("/tools\r");
     terminal.until("mark leaves a line [write:");
     terminal.types("/nonsense\r");
-    terminal.until("`/nonsense` is no command");
+    terminal.until("unknown command `/nonsense`");
     terminal.types("/allow mrak\r");
     terminal.until("`mrak` matches no tool, and nothing is allowed: did you mean `/allow mark`?");
     terminal.types("/allow zzz*\r");
@@ -130,7 +130,7 @@ fn undo_drops_the_last_exchange_and_names_what_stays() {
     terminal.until("It is done.");
     terminal.types("/undo\r");
     terminal.until("dropped from `write it` on");
-    terminal.until("not undone, since files and other systems stay as the calls left them");
+    terminal.until("these calls are not undone; their effects remain");
     terminal.until("  mark");
     terminal.types("/undo\r");
     terminal.until("nothing to undo");

@@ -235,7 +235,7 @@ fn a_run_that_is_written_by_another_process_is_not_resumed() {
     assert_eq!(place.listed()[0]["state"], "running");
     let refused = place.run(&model, &["run", "--resume", &id]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("goes on in another process") && refused.stderr.contains("--fork"), "{refused:?}");
+    assert!(refused.stderr.contains("is open in another process") && refused.stderr.contains("--fork"), "{refused:?}");
     let refused = place.crib.run(&["runs", "remove", &id]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     child.kill().unwrap();

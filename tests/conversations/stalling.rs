@@ -38,7 +38,7 @@ fn an_error_comes_before_the_way_to_go_on() {
     let model = Model::start(vec![says("It is done.")], Some(Pause::Busy(0)));
     let ran = place.run(&model, &["run", "go", "--http-retries", "0"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let hint = format!("hint: the run is kept: go on with `toolcrib run --resume {}` and its options", place.id());
+    let hint = format!("hint: run saved; continue: `toolcrib run --resume {}` (repeat your options)", place.id());
     let (error, way) = (ran.stderr.find("error: "), ran.stderr.find(&hint));
     assert!(error.is_some() && error < way, "{ran:?}");
 }

@@ -182,7 +182,7 @@ fn silence_that_goes_on_names_the_limit_and_the_option() {
         assert!(end.stderr.contains(words), "{words}: {}", end.stderr);
     }
     let hint = "hint: set a longer limit with `--http-timeout`, such as `--http-timeout 5m`";
-    assert!(end.stderr.contains(&format!("{hint}, and go on with `toolcrib run --resume ")), "{}", end.stderr);
+    assert!(end.stderr.contains(&format!("{hint}, and continue with `toolcrib run --resume ")), "{}", end.stderr);
     let end = Place::new().ask(&base(&server), &[&args[..], &["--no-keep"]].concat()).ended(1);
     assert!(end.stderr.contains(&format!("{hint}\n")), "{}", end.stderr);
 }

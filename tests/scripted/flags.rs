@@ -269,7 +269,7 @@ fn requests_that_flags_fill_are_shown_before_anybody_agrees() {
     let asking = tool("return 1").replacen("script:", "capabilities: {files: write}\nscript:", 1);
     let crib = project(&[("asks.md", &asking), ("open.md", &tool("return 1"))]);
     for (name, phrase) in
-        [("asks", "write files in folders that you grant"), ("open", "anything that you grant (undeclared)")]
+        [("asks", "write files in folders that you grant"), ("open", "permissions not declared: it can use whatever you allow")]
     {
         let (file, bundle) = (format!("{name}.md"), format!("{name}.tar"));
         let ran = crib.run(&["bundle", "pack", &file, "-o", &bundle]);

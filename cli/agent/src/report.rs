@@ -188,7 +188,7 @@ impl Report {
         }
         self.close_line()?;
         let so_far = format!("\n{}: {used_up}.\n", summary(totals));
-        let question = format!("Go on with {} more [y], or stop [N]? ", used_up.limit());
+        let question = format!("Continue with {} more [y], or stop [N]? ", used_up.limit());
         for lead in [so_far.as_str(), "Type `y` or `n` and press Enter. ", "Type `y` or `n` and press Enter. "] {
             let Some(answer) = ask_person(&format!("{lead}{question}")).await else { return Ok(false) };
             match answer.to_lowercase().as_str() {
@@ -228,7 +228,7 @@ impl Report {
     fn explain_resume(&self) {
         let keeper = self.unfinished.keeper().filter(|keeper| !keeper.is_empty());
         if let (Some(command), Some(_)) = (self.resume_command(), keeper) {
-            render::hint(&format!("the run is kept: go on with `{command}` and its options"));
+            render::hint(&format!("run saved; continue: `{command}` (repeat your options)"));
         }
     }
 

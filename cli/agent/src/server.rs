@@ -243,7 +243,7 @@ impl Server {
 fn timeout_hint(report: &Report) -> String {
     let limit = "set a longer limit with `--http-timeout`, such as `--http-timeout 5m`";
     match report.resume_command().filter(|_| !report.is_chat()) {
-        Some(command) => format!("{limit}, and go on with `{command}`"),
+        Some(command) => format!("{limit}, and continue with `{command}`"),
         None => limit.to_owned(),
     }
 }

@@ -7,7 +7,7 @@ use reqwest::{Client, ClientBuilder, Url, redirect};
 
 use crate::render;
 
-/// Name of this machine for itself.
+/// Loopback host name.
 const LOCALHOST: &str = "localhost";
 
 /// Creates a client with a user agent that does not follow redirects.

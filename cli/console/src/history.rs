@@ -67,7 +67,7 @@ impl Filter {
         PARAMETERS.iter().any(|name| query.get(name).is_some())
     }
 
-    /// Returns the parameters of the filter of an address.
+    /// Returns the URL query for this filter.
     pub(super) fn address(query: &Query) -> String {
         query.only(&PARAMETERS)
     }

@@ -101,9 +101,9 @@ impl Console {
             render::print(&format!("http://127.0.0.1:{port}/?token={token}"))?;
         }
         render::aside(if self.shares {
-            "open an address in a browser: the first one decides, the second one only looks; Ctrl-C ends both"
+            "open a link in a browser: the first can approve, the second is read-only; Ctrl-C stops the console"
         } else {
-            "open the address in a browser; Ctrl-C ends it"
+            "open the link in a browser; Ctrl-C stops the console"
         });
         let hosts = HOSTS.iter().filter_map(|host| format!("{host}:{port}").parse().ok()).collect();
         let origins = HOSTS.iter().filter_map(|host| format!("http://{host}:{port}").parse().ok()).collect();

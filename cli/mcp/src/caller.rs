@@ -56,7 +56,7 @@ pub(super) enum Answer {
     None,
 }
 
-/// Question that a refused call leaves open.
+/// Unanswered approval question of a refused call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OpenQuestion {
     /// The client can ask it and repeat the call.

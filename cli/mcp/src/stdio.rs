@@ -38,7 +38,7 @@ pub async fn serve(handler: Handler) -> anyhow::Result<ExitCode> {
             // The client left before it asked for anything.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(ExitCode::SUCCESS),
             Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
-                anyhow::bail!("the first message of the client is no request of the protocol")
+                anyhow::bail!("expected an MCP request as the first message")
             }
             service => service?,
         },

@@ -107,7 +107,7 @@ impl Handler {
                 Channel::Request { client: Box::new(context.peer.clone()), closing: self.closing().clone() }
             }
             (true, true) => {
-                // Without a state, nothing was asked: an answer is nobody's.
+                // Ignore answers without a state: nothing was asked.
                 let answer = answer.filter(|_| !questions.open.is_empty()).map(consent::read);
                 let mut agreed = questions.agreed.clone();
                 agreed.extend((answer == Some(Answer::Allowed)).then(|| questions.open.clone()));

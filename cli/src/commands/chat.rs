@@ -31,7 +31,7 @@ Exit status: 0 the chat was ended, 1 failure, 2 usage error, 129 or 143 terminat
 /// Chat with a model that calls the tools, at the terminal.
 ///
 /// Every message is answered by the same loop as in `run`, with the same permissions. The chat is kept: `--continue` and
-/// `--resume` go on with it, also in `run`.
+/// `--resume` continue it, also in `run`.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -100,7 +100,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     written?;
     if let (false, Some(keeper)) = (shared.quiet, keeper.filter(|keeper| !keeper.is_empty())) {
         let id = keeper.id();
-        render::hint(&format!("the chat is kept: go on with `toolcrib chat --resume {id}` and its options"));
+        render::hint(&format!("chat saved; continue: `toolcrib chat --resume {id}` (repeat your options)"));
     }
     Ok(ExitCode::SUCCESS)
 }

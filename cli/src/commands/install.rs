@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Name of the bundle in the lock [default: the name in the bundle]
     #[arg(long, requires = "source")]
     name: Option<String>,
-    /// Install exactly the bundles of the lock, without a question and without a change of the lock
+    /// Install exactly what the lock lists; never prompt or update it
     #[arg(long, conflicts_with_all = ["source", "accept"])]
     frozen: bool,
     #[command(flatten)]

@@ -76,7 +76,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         match outdated.as_slice() {
             [] if !is_complete => {}
             [] if all.is_empty() => render::aside(NO_BUNDLES),
-            [] => render::aside("every bundle is the present release of its source"),
+            [] => render::aside("all bundles are up to date"),
             some => render::print(&render::table(HEADINGS, some.iter().map(|found| found.row())))?,
         }
     }

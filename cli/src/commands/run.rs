@@ -208,7 +208,7 @@ impl Args {
     /// Prints the kept answer of a run that was killed after it; any other run with an answer needs a prompt.
     fn repeat_answer(&self, run: &KeptRun) -> anyhow::Result<ExitCode> {
         let Some(answer) = run.answer().filter(|_| run.state == RunState::Killed) else {
-            return Err(usage_error("the run has ended with an answer: pass a PROMPT to go on with it"));
+            return Err(usage_error("the run has ended with an answer: pass a PROMPT to continue it"));
         };
         match self.json {
             true => {

@@ -17,7 +17,7 @@ const LATE_HEADINGS: [&str; 9] = [
     "Rules for calls",
     "Timeouts and retries",
     "Print instead of running",
-    "Budgets of a run, at which it pauses",
+    "Budgets (the run pauses at each)",
     "General",
 ];
 /// Beginnings of the names of other such options.
@@ -65,8 +65,8 @@ const EARLY: [&str; 15] = [
 const TEXTS: [(&str, &str); 19] = [
     ("text", "The prompt, or `-` for standard input"),
     ("attach", "Add a text file or an image to the prompt"),
-    ("continue", "Go on with the latest run of this folder"),
-    ("resume", "Go on with a run; `toolcrib runs list` lists all"),
+    ("continue", "Resume the latest run in this directory"),
+    ("resume", "Resume a run; `toolcrib runs list` lists all"),
     ("load-messages", "Continue the conversation in this file"),
     ("save-messages", "Save the conversation to this file"),
     ("base-url", "Base URL of the server"),

@@ -127,7 +127,7 @@ impl ToolResult {
         }
     }
 
-    /// Returns the same as one line of JSON, also for a text answer.
+    /// Returns the answer as one JSON line, even if it is text.
     pub fn line(&self) -> Cow<'_, str> {
         match &self.outcome {
             Ok(line) => Cow::Borrowed(line),

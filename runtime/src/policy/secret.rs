@@ -43,11 +43,11 @@ impl Secret {
         }
         let characters = value.chars().count();
         if characters < Self::MIN_LEN {
-            let reason = format!(
-                "its value has {characters} characters, fewer than the {} that distinguish it from other text",
-                Self::MIN_LEN
-            );
-            return refuse(reason);
+            let length = match characters {
+                0 => "is empty".to_owned(),
+                _ => format!("has {characters} characters"),
+            };
+            return refuse(format!("its value {length}: use at least {} characters", Self::MIN_LEN));
         }
         if value.len() > Self::MAX_LEN {
             return refuse(format!("its value has {} bytes, more than the {} of a secret", value.len(), Self::MAX_LEN));

@@ -8,7 +8,7 @@ use toolcrib_base::render::usage_error;
 
 use super::{Amounts, Budget, Spent};
 
-const BUDGETS: &str = "Budgets of a run, at which it pauses";
+const BUDGETS: &str = "Budgets (the run pauses at each)";
 
 /// Options for budgets besides `--max-steps`.
 #[derive(Debug, Clone, clap::Args)]
@@ -25,7 +25,7 @@ pub struct BudgetOptions {
     /// Maximum bytes that all calls together print, write, send and receive, such as `100MiB`
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = BUDGETS)]
     max_bytes: Option<usize>,
-    /// Maximum money, in the currency of --price
+    /// Maximum cost, in the currency of --price
     #[arg(long, value_name = "MONEY", value_parser = money, help_heading = BUDGETS)]
     max_cost: Option<f64>,
     /// Price of a million prompt tokens and of a million tokens of answers, such as `0.25/2`; without it no money is counted

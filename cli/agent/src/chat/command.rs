@@ -26,7 +26,7 @@ pub(super) const HELP: &str = "\
 /allow PATTERN  do not ask about calls of these tools in this chat, such as fs_rm or fs_*; alone: what is allowed
 /undo           drop your last message and everything after it from the conversation
 /cost           tokens and calls so far, and money if --price is set
-/go             let the model go on without a new message, after an interruption, an error or a budget
+/go             let the model continue without a new message, after an interruption, an error or a budget
 /help           this list
 /quit           end the chat, which is kept; Ctrl-D does the same
 Ctrl-C stops an answer, and its text stays. A line that ends with `\\` goes on in the next one.
@@ -53,7 +53,7 @@ impl Typed {
             "go" => Self::Go,
             "help" | "?" => Self::Help,
             "quit" | "exit" | "q" => Self::Quit,
-            _ => return Err(format!("`/{name}` is no command: `/help` lists them; begin a message with a space")),
+            _ => return Err(format!("unknown command `/{name}`; see `/help`; to send it as text, start with a space")),
         };
         match argument.is_empty() || matches!(parsed, Self::Allow(_)) {
             true => Ok(parsed),

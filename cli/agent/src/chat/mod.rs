@@ -170,7 +170,7 @@ impl Chat {
             render::aside("no dropped call can have changed anything outside the conversation");
             return Ok(());
         }
-        render::warning("not undone, since files and other systems stay as the calls left them:");
+        render::warning("these calls are not undone; their effects remain:");
         for change in changes.iter().take(MAX_CHANGES) {
             render::aside(&format!("  {}", one_line(change)));
         }

@@ -30,10 +30,10 @@ pub struct RunsFolder {
 /// The run to go on with, and whether this one is kept.
 #[derive(Debug, Clone, clap::Args)]
 pub struct KeepOptions {
-    /// Go on with the latest run of this folder
+    /// Resume the latest run in this directory
     #[arg(long = "continue", conflicts_with_all = ["resume", "fork", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
     latest: bool,
-    /// Go on with a run, such as `7k3md-x0q9a`; without a prompt, from where it was interrupted
+    /// Resume a run, such as `7k3md-x0q9a`; without a prompt, from where it was interrupted
     #[arg(long, value_name = "ID", conflicts_with_all = ["fork", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
     resume: Option<String>,
     /// Begin a new run with a copy of the conversation of another
@@ -147,7 +147,7 @@ fn latest_is_damaged(error: anyhow::Error) -> anyhow::Error {
     let message = format!("the latest run cannot be continued: {}", render::message(&error));
     Advice::new(
         message,
-        "go on with another by `--resume ID`, or remove this one: `toolcrib runs list` lists the kept runs",
+        "resume another with `--resume ID`, or remove this one: `toolcrib runs list` lists the kept runs",
     )
     .into()
 }

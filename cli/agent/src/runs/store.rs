@@ -96,8 +96,8 @@ impl RunStore {
             Ok(opened) => opened,
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(unknown(id)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                let hint = "wait for its end, or go on with a copy by `--fork`";
-                return Err(Advice::new(format!("the run `{id}` goes on in another process"), hint).into());
+                let hint = "wait until it ends, or continue with a copy: `--fork`";
+                return Err(Advice::new(format!("run `{id}` is open in another process"), hint).into());
             }
             Err(error) => return Err(error).with_context(|| format!("cannot open the run `{}`", path.display())),
         };
@@ -196,7 +196,7 @@ impl RunStore {
         }
         let lock = match file::lock(&path) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                return Err(Advice::new(format!("the run `{id}` goes on in another process"), "end it first").into());
+                return Err(Advice::new(format!("run `{id}` is open in another process"), "end it first").into());
             }
             lock => lock.with_context(|| format!("cannot lock the run `{}`", path.display()))?,
         };

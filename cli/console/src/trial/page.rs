@@ -90,7 +90,7 @@ fn asked(visit: &Visit, trial: &Trial, state: &State, number: u64, kind: &Questi
             ("Allow once and call", "This is your answer for this one call.", asked_facts(call))
         }
         QuestionKind::Held(_) => {
-            let note = "Hooks have run, and of the tool its check and its preview alone.";
+            let note = "Only hooks, validation and preview have run.";
             ("Make this call", note, held_facts(trial, state))
         }
     };

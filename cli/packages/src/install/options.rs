@@ -24,7 +24,7 @@ const AGREEMENT: &str = "Agreement";
 /// Place of installed bundles.
 #[derive(Debug, Clone, clap::Args)]
 pub struct PlaceOptions {
-    /// Use the bundles that are available in every folder, instead of those of the current folder
+    /// Use your bundles for all directories instead of this directory's
     #[arg(long)]
     global: bool,
 }
@@ -52,10 +52,10 @@ impl PlaceOptions {
 /// Agreement to a release without a question, and refusals that are overridden.
 #[derive(Debug, Clone, clap::Args)]
 pub struct AgreementOptions {
-    /// Permissions to grant: `all`, `none`, or some of those that are asked for, such as `net:api.example.com:443`
+    /// Permissions to grant: `all`, `none`, or a list of requested permissions, such as `net:api.example.com:443`
     #[arg(long, value_name = "WHICH", value_delimiter = ',', help_heading = AGREEMENT)]
     pub grant: Vec<String>,
-    /// Agree to the release with this digest, of its bundle, without a question; repeatable
+    /// Accept the release with this digest without asking; repeatable
     #[arg(long = "trust", value_name = "DIGEST", value_delimiter = ',', help_heading = AGREEMENT)]
     pub digests: Vec<String>,
     /// Override a refusal by its code, such as `signer-changed`; the release is then reviewed; repeatable

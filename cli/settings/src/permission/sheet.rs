@@ -35,7 +35,7 @@ impl Sheet {
     pub(super) fn short(question: &ApprovalRequest<'_>, width: usize) -> Self {
         let mut sheet = Self::about(question, width, false);
         if let Some(approval) = question.approval {
-            sheet.row("Scope", &format!("\"session\" and \"always\" apply to {}", calls(approval)));
+            sheet.row("Scope", &format!("\"session\" and \"always\" cover {}", calls(approval)));
         }
         let cut = if sheet.is_cut { "lines in the middle of long texts, " } else { "" };
         sheet.row("Left out", &format!("{cut}{LEFT_OUT}"));
@@ -75,7 +75,7 @@ impl Sheet {
     /// Adds the calls that an answer for more than one call covers, with the changes that end it.
     pub(super) fn with_scope(mut self, approval: Option<&Approval>) -> Self {
         if let Some(approval) = approval {
-            self.row("Scope", &format!("\"session\" and \"always\" apply to {}", scope(approval)));
+            self.row("Scope", &format!("\"session\" and \"always\" cover {}", scope(approval)));
         }
         self
     }
@@ -144,7 +144,7 @@ pub(super) fn scope(approval: &Approval) -> String {
 
 /// Calls that an approval covers, without the changes that end it.
 pub(super) fn calls(approval: &Approval) -> String {
-    format!("calls of `{}` that `{}` asks about", one_line(&approval.tool), one_line(&approval.rule))
+    format!("every `{}` call that `{}` asks about", one_line(&approval.tool), one_line(&approval.rule))
 }
 
 /// Source of a tool and of its program, with paths as `shown` writes them.

@@ -94,7 +94,7 @@ pub(super) fn key_kind(bytes: &[u8]) -> anyhow::Result<KeyKind> {
     match (bytes[16], bytes[17]) {
         (VERSION, 0) => Ok(KeyKind::File),
         (VERSION, 1) => Ok(KeyKind::Passphrase),
-        (VERSION, other) => bail!("it has a key of the unknown kind {other}"),
+        (VERSION, other) => bail!("unknown key type {other}"),
         (other, _) => bail!("it has version {other} of the format, but only version {VERSION} is supported"),
     }
 }

@@ -6,7 +6,7 @@ use toolcrib::tool::{Capabilities, FileRequest, Glob, NetworkRequest};
 /// Formats the requests that leave the choice to the user, one phrase each.
 pub fn ceilings(requested: &Capabilities) -> Vec<String> {
     if !requested.declared {
-        return vec!["anything that you grant (undeclared)".to_owned()];
+        return vec!["permissions not declared: it can use whatever you allow".to_owned()];
     }
     let mut phrases = Vec::new();
     if let FileRequest::Workspace(access) = &requested.files {

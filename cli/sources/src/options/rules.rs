@@ -37,8 +37,8 @@ pub(crate) struct RuleFlags {
 pub struct Rules {
     #[command(flatten)]
     flags: RuleFlags,
-    /// Settings file of the project; without this option ./toolcrib.toml, of which only what asks or denies applies until
-    /// it is trusted
+    /// Settings file of the project; without this option ./toolcrib.toml; until trusted, only its ask and deny rules
+    /// apply
     #[arg(long, value_name = "FILE", env = "TOOLCRIB_CONFIG", hide_env_values = true, help_heading = RULES)]
     config: Option<PathBuf>,
     /// Stored approvals.

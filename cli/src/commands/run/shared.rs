@@ -204,7 +204,7 @@ pub(super) fn explain_failure(error: &anyhow::Error, resume: Option<&str>) -> Ex
     let code = render::failure(error);
     let is_told = |command: &str| render::hint_of(error).is_some_and(|hint| hint.contains(command));
     if let Some(command) = resume.filter(|command| !render::is_output_closed(error) && !is_told(command)) {
-        render::hint(&format!("the run is kept: go on with `{command}` and its options"));
+        render::hint(&format!("run saved; continue: `{command}` (repeat your options)"));
     }
     code
 }

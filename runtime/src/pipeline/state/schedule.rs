@@ -303,7 +303,7 @@ impl Turn {
         spent.map(|_| ()).map_err(|_| ToolError::new(Outcome::OutputLimit, "the output of this step is used up"))
     }
 
-    /// Ends the call for the calls that wait for it.
+    /// Marks the call finished and wakes its dependents.
     pub(crate) fn end(&self, failed: bool) {
         self.schedule.end(self.at, failed);
     }

@@ -15,7 +15,7 @@ use crate::tool::{Body, Format, Tool};
 use super::program::Functions;
 use super::{Component, MAX_NAMES, filled, required_function};
 
-/// Maximum exports that are no tools in one message.
+/// Maximum number of skipped exports listed in a message.
 const MAX_SKIPPED: usize = 3;
 
 impl Component {

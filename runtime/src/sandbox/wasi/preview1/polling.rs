@@ -25,7 +25,7 @@ struct Alarm {
     wait: Duration,
 }
 
-/// Waits until one of the subscriptions is due, and writes every one that is.
+/// Waits for a ready subscription, then reports all that are ready.
 pub(super) async fn poll(
     state: &mut WasiState,
     memory: &mut GuestMemory<'_>,
