@@ -67,7 +67,7 @@ fn the_hints_about_the_tools_are_those_of_the_beginning_of_a_conversation() {
     let crib = Crib::new();
     let script = json!({"prompt": "go", "turns": [{"content": "one"}, {"content": "two"}]});
     fs::write(crib.path("script.json"), script.to_string()).unwrap();
-    let hints = ["the tools are the built-in ones", "are not sent to the model"];
+    let hints = ["the tools are the built-in ones", "hidden from the model: missing permissions"];
     let ran = crib.run(&["run", "--script", "script.json"]);
     assert!(ran.code == Some(0) && hints.iter().all(|hint| ran.stderr.matches(hint).count() == 1), "{ran:?}");
     let ran = crib.run(&["run", "and now?", "--continue", "--script", "script.json"]);

@@ -189,7 +189,7 @@ impl Error {
                 Some(format!("build or copy the component to `{program}`{build}, or remove the tool from its source"))
             }
             Error::Source { path, .. } if is_missing(path) => {
-                Some("pass an existing path; a relative one begins at the current folder".into())
+                Some("pass an existing path; a relative one starts at the current directory".into())
             }
             Error::Duplicate { .. } => Some(
                 "rename one of the two, load only one of the sources (`toolcrib remove` removes an installed bundle), or \
@@ -202,15 +202,15 @@ impl Error {
             Error::UnknownTool { nearest: Some(nearest), .. } => Some(format!("did you mean `{nearest}`?")),
             Error::UnknownTool { nearest: None, .. } => Some("`toolcrib list` shows the tools".into()),
             Error::Audit { .. } => {
-                Some("calls are not run unlogged: make the folder writable, or name another with `--audit-dir DIR`".into())
+                Some("calls are not run unlogged: make the directory writable, or name another with `--audit-dir DIR`".into())
             }
             Error::Approvals { .. } => Some(
                 "nothing was changed: check that only you own and can write the file, then repair it, or delete it to be asked again"
                     .into(),
             ),
-            Error::Cache { .. } => Some("check that only you own and can write the folder, or name another with `--cache-dir DIR`".into()),
+            Error::Cache { .. } => Some("check that only you own and can write the directory, or name another with `--cache-dir DIR`".into()),
             Error::Results { .. } => {
-                Some("see that the folder is yours alone, can be written and has room, or name another".into())
+                Some("check that only you own and can write the directory and that it has free space, or name another".into())
             }
             Error::Source { path, .. } if is_plain(path) => {
                 Some(format!("`toolcrib validate {}` lists every problem of the source", path.display()))
@@ -218,7 +218,7 @@ impl Error {
             Error::AuditUnread { path, .. } if is_missing(path) => {
                 Some("the first call that is logged there creates it; name another with `--audit-dir DIR`".into())
             }
-            Error::AuditUnread { .. } => Some("check that only you own the folder, or name another with `--audit-dir DIR`".into()),
+            Error::AuditUnread { .. } => Some("check that only you own the directory, or name another with `--audit-dir DIR`".into()),
             Error::Network(_) => Some("correct the value of `--dns` or `--net-ca`, or of the section `network` of the settings".into()),
             Error::Engine(_) => {
                 Some("the system may lack memory or threads: see `ulimit -a`, and `toolcrib doctor` for this machine".into())

@@ -162,7 +162,7 @@ fn a_shared_folder_is_refused_with_a_hint() {
         assert_eq!(
             ran.stderr,
             "error: cache cache: it is a link, or belongs to or can be written by someone else\n\
-             hint: check that only you own and can write the folder, or name another with `--cache-dir DIR`\n"
+             hint: check that only you own and can write the directory, or name another with `--cache-dir DIR`\n"
         );
     }
     assert_eq!(entries(&crib).len(), 2);

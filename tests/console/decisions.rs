@@ -118,7 +118,7 @@ fn a_click_allows_the_further_calls_of_a_run_for_its_session() {
     let ran = Ran::from(run.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(crib.records().iter().all(|record| record["decision"]["reason"] == "session"), "{:?}", crib.records());
-    assert!(browser.page("decisions").contains("Nothing is allowed permanently"));
+    assert!(browser.page("decisions").contains("There are no permanent approvals"));
 }
 
 #[test]

@@ -277,7 +277,7 @@ fn what_calls_showed_is_kept_with_the_run_and_shown() {
     let console = Console::start(&crib, &flags);
     let browser = console.browser();
     let page = browser.page(&first_run(&browser));
-    let shown: Vec<&str> = page.split("<h5>Shown to people</h5>").skip(1).collect();
+    let shown: Vec<&str> = page.split("<h5>Shown to the user</h5>").skip(1).collect();
     assert_eq!(shown.len(), 3, "{page}");
     assert!(shown[0].contains("one") && shown[0].contains("three") && !shown[0].contains("two"), "{}", shown[0]);
     assert!(shown[1].contains("<img src=\"data:image/png;base64,") && shown[1].contains("dot.png"), "{}", shown[1]);

@@ -41,7 +41,7 @@ fn a_chat_answers_edits_lines_and_is_kept() {
     terminal.types("/allow zzz*\r");
     terminal.until("`zzz*` matches no tool, and nothing is allowed: `/tools` lists the tools");
     terminal.types("/allow\r");
-    terminal.until("nothing is allowed ahead");
+    terminal.until("no calls are pre-approved");
     terminal.types("/help\r");
     terminal.until("/undo           drop your last message");
     // The first line of this chat comes back.
@@ -76,7 +76,7 @@ fn an_interrupt_stops_the_answer_and_not_the_chat() {
     terminal.until("an answer");
     model.until_paused();
     terminal.types("\u{3}");
-    terminal.until("info: interrupted; `/go` goes on");
+    terminal.until("info: interrupted; `/go` continues");
     terminal.until("> ");
     terminal.types("and now?\r");
     terminal.until("an answer");
@@ -100,7 +100,7 @@ fn a_chat_is_listed_with_the_end_of_its_last_exchange() {
     terminal.types("go\r");
     model.until_paused();
     terminal.types("\u{3}");
-    terminal.until("info: interrupted; `/go` goes on");
+    terminal.until("info: interrupted; `/go` continues");
     terminal.until("> ");
     terminal.types("/quit\r");
     assert_eq!(terminal.end().code, Some(0));
@@ -152,7 +152,7 @@ fn a_tool_that_is_allowed_ahead_is_not_asked_about() {
     let mut terminal = chat(&place, &model, &["--ask-tool=mark"]);
     terminal.until("> ");
     terminal.types("/allow\r");
-    terminal.until("nothing is allowed ahead");
+    terminal.until("no calls are pre-approved");
     terminal.types("go\r");
     terminal.question();
     terminal.types("n\n");

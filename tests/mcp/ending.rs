@@ -192,7 +192,7 @@ fn a_request_with_the_identifier_of_a_running_one_is_refused() {
     let params = json!({"name": "echo", "arguments": {}});
     let again = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
     client.send(&again);
-    assert_eq!(client.answer(id)["error"]["message"], "the identifier is that of a running request");
+    assert_eq!(client.answer(id)["error"]["message"], "a running request has the same identifier");
     assert_eq!(client.answer(id)["result"]["isError"], false, "the first call goes on");
     client.send(&again);
     assert_eq!(client.answer(id)["result"]["isError"], false, "it has ended");
@@ -208,7 +208,7 @@ fn a_request_with_the_identifier_of_a_cancelled_one_that_goes_on_gets_no_answer_
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
     let params = json!({"name": "nap", "arguments": {"ms": 1}});
     client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
-    assert_eq!(client.answer(id)["error"]["message"], "the identifier is that of a running request");
+    assert_eq!(client.answer(id)["error"]["message"], "a running request has the same identifier");
     assert_eq!(client.leave(), Some(0));
     assert_eq!(crib.records().len(), 1);
 }

@@ -127,7 +127,7 @@ fn a_missing_source_is_named_with_a_hint() {
         let ran = crib.run(&[command, &["--tools", "work/none"]].concat());
         assert_eq!(ran.code, Some(1), "{ran:?}");
         let wanted = "error: work/none: read manifest: no such file or folder\n\
-                      hint: pass an existing path; a relative one begins at the current folder\n";
+                      hint: pass an existing path; a relative one starts at the current directory\n";
         assert!(ran.stderr.ends_with(wanted), "{ran:?}");
     }
 }

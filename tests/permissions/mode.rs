@@ -102,7 +102,7 @@ fn a_hook_of_an_untrusted_source_writes_nothing_where_calls_are_asked_about() {
         let text = || fs::read_to_string(crib.path("work/x")).unwrap();
         for flags in [&[][..], &["--ask=writes"], &["--ask-tool=@writes"]] {
             let left = Terminal::start(start(flags)).end();
-            assert!(left.terminal.contains("hook \"h\" can only read: its source is not trusted"), "{left:?}");
+            assert!(left.terminal.contains("hook \"h\" is read-only: its source is not trusted"), "{left:?}");
             assert_eq!(text(), "text", "{event} {flags:?}: {left:?}");
         }
         let digest = digest(&crib, ".harness");

@@ -124,7 +124,7 @@ fn manifests_that_are_no_bundle_are_refused_before_any_blob_is_pulled() {
             index.to_string(),
             "sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881 (linux/arm64)",
         ),
-        (DOCKER_MANIFEST, manifest(DOCKER_MANIFEST).to_string(), "it is an image of Docker"),
+        (DOCKER_MANIFEST, manifest(DOCKER_MANIFEST).to_string(), "it is a Docker image"),
         (OCI_MANIFEST, manifest(OCI_MANIFEST).to_string(), "it is neither a bundle nor a component"),
         (OCI_MANIFEST, wasm(value!([]), 2).to_string(), "exactly one layer"),
         (OCI_MANIFEST, attached.to_string(), "it is attached to another artifact"),

@@ -152,7 +152,7 @@ fn a_tool_of_which_nothing_is_granted_is_not_sent() {
     let tools = toolbox();
     let args = ["run", "--script", "script.json", "--tools", tools.to_str().unwrap()];
     let ran = crib.run(&args);
-    assert!(ran.stderr.contains("not sent to the model, since not everything they need is granted"), "{ran:?}");
+    assert!(ran.stderr.contains("hidden from the model: missing permissions"), "{ran:?}");
     assert!(ran.stderr.contains("; use --allow-"), "{ran:?}");
     let ran = crib.run(&[&args[..], &["--quiet"]].concat());
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");

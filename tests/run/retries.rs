@@ -47,7 +47,7 @@ fn a_refusal_that_stays_names_the_next_step() {
     for (status, key, hint) in [
         (429, key, "hint: the server limits the requests of this key: wait, or check the limits and the credit"),
         (503, key, "hint: the server failed: try again later, or look at its log"),
-        (403, key, "hint: the server refuses the key: `toolcrib run --print-config` shows where it is from"),
+        (403, key, "hint: the server refuses the key: `toolcrib run --print-config` shows where it comes from"),
         (
             403,
             &[],

@@ -192,10 +192,7 @@ fn an_agent_is_asked_with_its_task_alone_and_a_script_is_told_nothing_of_the_ser
     let messages = body["messages"].as_array().expect("messages");
     assert_eq!(messages.len(), 2, "{body}");
     assert_eq!((&messages[0]["role"], &messages[1]["role"]), (&json!("system"), &json!("user")));
-    assert_eq!(
-        messages[1]["content"],
-        "find out\n\nWhat was said with the task, as JSON:\n{\"context\":{\"where\":\"here\"}}"
-    );
+    assert_eq!(messages[1]["content"], "find out\n\nContext of the task, as JSON:\n{\"context\":{\"where\":\"here\"}}");
     assert!(!body.to_string().contains("a secret prompt"), "{body}");
 }
 

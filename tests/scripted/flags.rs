@@ -268,9 +268,10 @@ fn a_script_that_does_not_parse_is_neither_packed_nor_tested() {
 fn requests_that_flags_fill_are_shown_before_anybody_agrees() {
     let asking = tool("return 1").replacen("script:", "capabilities: {files: write}\nscript:", 1);
     let crib = project(&[("asks.md", &asking), ("open.md", &tool("return 1"))]);
-    for (name, phrase) in
-        [("asks", "write files in folders that you grant"), ("open", "permissions not declared: it can use whatever you allow")]
-    {
+    for (name, phrase) in [
+        ("asks", "write files in folders that you grant"),
+        ("open", "permissions not declared: it can use whatever you allow"),
+    ] {
         let (file, bundle) = (format!("{name}.md"), format!("{name}.tar"));
         let ran = crib.run(&["bundle", "pack", &file, "-o", &bundle]);
         assert_eq!(ran.code, Some(0), "{ran:?}");

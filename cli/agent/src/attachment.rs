@@ -92,7 +92,7 @@ fn section(name: &str, text: &str) -> String {
 fn read(file: &Path) -> Result<(Attachment, usize), String> {
     // Only a regular file has an end.
     let kind = file.metadata().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => "no such file; a relative path begins at the current folder".to_owned(),
+        ErrorKind::NotFound => "no such file; a relative path starts at the current directory".to_owned(),
         _ => error.to_string(),
     })?;
     if kind.is_dir() {

@@ -25,7 +25,7 @@ const DEFAULT_STEPS: u32 = 8;
 const MAX_STEPS: &str = "max_steps";
 
 const SYSTEM: &str = "Another agent has handed you one task. Work on it with the tools that you have. Your last message is \
-                      the whole answer that is passed on, so put the result there. Nobody can be asked anything.";
+                      the whole answer that is passed on, so put the result there. You cannot ask questions.";
 
 /// Subagents of a run; unavailable until [`Agents::begin`].
 #[derive(Default)]
@@ -108,7 +108,7 @@ fn opening(task: Task) -> Conversation {
     fields.retain(|_, value| !value.is_null());
     let asked = match fields.is_empty() {
         true => text,
-        false => format!("{text}\n\nWhat was said with the task, as JSON:\n{}", Value::Object(fields)),
+        false => format!("{text}\n\nContext of the task, as JSON:\n{}", Value::Object(fields)),
     };
     Conversation::new(vec![Message::text(Role::System, SYSTEM), Message::text(Role::User, asked)])
 }

@@ -130,7 +130,7 @@ impl Server {
             TRANSPORT => Some(self.connection_hint()),
             TIMEOUT => Some(timeout_hint(report)),
             "429" => Some(format!(
-                "the server limits the requests of this key: wait, or check the limits and the credit of your account; {later}"
+                "the server limits this key's requests: wait, or check your account's limits and credit; {later}"
             )),
             status if status.starts_with('5') => {
                 Some(format!("the server failed: try again later, or look at its log; {later}"))
@@ -228,8 +228,10 @@ impl Server {
                 "the server denies access, and no key is set: if it needs one, set `OAI_API_KEY` or `OPENAI_API_KEY`, or give \
                  `--api-key`",
             ),
-            (401 | 403, _) => Some("the server refuses the key: `toolcrib run --print-config` shows where it is from"),
-            (402, _) => Some("the server asks for money: check the credit of your account"),
+            (401 | 403, _) => {
+                Some("the server refuses the key: `toolcrib run --print-config` shows where it comes from")
+            }
+            (402, _) => Some("the server requires payment: check your account's credit"),
             (413, _) => Some("the request is too large: attach less, or begin a new run"),
             (301 | 302 | 307 | 308, _) => Some("redirects are not followed: correct `--base-url`"),
             (404, _) => Some(request.api.not_found_hint()),

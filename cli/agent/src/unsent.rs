@@ -39,9 +39,7 @@ mod tests {
         assert_eq!(hint(&[], &[]), None);
         assert_eq!(
             hint(&names[..1], &["--allow-read=DIR"]).as_deref(),
-            Some(
-                "1 tool is not sent to the model, since not everything it needs is granted (`t0`); use --allow-read=DIR"
-            )
+            Some("1 tool hidden from the model: missing permissions (`t0`); use --allow-read=DIR")
         );
         let many = hint(&names, &["--a", "--b", "--c", "--d", "--e"]).expect("a hint");
         assert!(many.starts_with("10 tools are not sent") && many.contains("`t7` and 2 more"), "{many}");

@@ -28,7 +28,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     let content = html! {
         h1 { "Decisions" }
         @if let Some(id) = done { p.verdict.good role="status" { "Your answer to " code { (id) } " is stored." } }
-        @if revoked { p.verdict.good role="status" { "The approval is revoked." } }
+        @if revoked { p.verdict.good role="status" { "The approval was revoked." } }
         h2 { "Waiting" }
         div id="calls" data-live {
         @if waiting.is_empty() { p.empty { "No call waits for an answer." } }
@@ -40,7 +40,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
         }
         h2 { "Permanent approvals" }
         div id="permanent" data-live {
-        @if rows.is_empty() { p.empty { "Nothing is allowed permanently." } } @else {
+        @if rows.is_empty() { p.empty { "There are no permanent approvals." } } @else {
             (table("Permanent approvals, newest first", HEADINGS, rows))
         }
         @if permanent.len() > ROWS { p.quiet { code { "toolcrib approvals list" } " lists all " (permanent.len()) "." } }
@@ -61,7 +61,7 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
     let label = format!("call-{}", call.id);
     let is_denied = call.answer.as_ref().is_some_and(|answer| !answer.allowed);
     let (session, always) = (call.session_scope(), call.always_scope());
-    let waits = if call.until.is_some() { " and it goes on" } else { " once it is repeated" };
+    let waits = if call.until.is_some() { "; the run continues" } else { ", once it is repeated" };
     let mut all = call_facts(call);
     if let Some(reason) = call.answer.as_ref().and_then(|answer| answer.reason.as_deref()) {
         all.push(("Your reason", layout::line(reason, ApprovalAnswer::MAX_REASON_LEN)));
@@ -76,7 +76,7 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
                 @if call.answer.is_none() {
                     form.decide method="post" action=(visit.path("decisions")) {
                         (hidden(visit, &[("id", &call.id)]))
-                        p { button.allow name="answer" value="once" { "Allow once" } span.quiet { " this call, with these arguments," (waits) } }
+                        p { button.allow name="answer" value="once" { "Allow once" } span.quiet { " this call with these arguments" (waits) } }
                         @for (answer, label, scope) in [("session", "Allow for the session", &session), ("always", "Always allow", &always)] {
                             @if let Some(scope) = scope {
                                 p {
@@ -168,11 +168,12 @@ fn key(one: &StoredApproval) -> String {
 }
 
 fn pending(views: &Views) -> anyhow::Result<PendingCalls> {
-    let none = || Advice::new("no file for pending calls: no home folder was found", "name one with `--pending FILE`");
+    let none =
+        || Advice::new("no file for pending calls: no home directory was found", "name one with `--pending FILE`");
     views.kept.pending().ok_or_else(|| none().into())
 }
 
 fn approvals(views: &Views) -> anyhow::Result<Approvals> {
-    let none = || Advice::new("no file for approvals: no home folder was found", "name one with `--approvals FILE`");
+    let none = || Advice::new("no file for approvals: no home directory was found", "name one with `--approvals FILE`");
     views.kept.file().ok_or_else(|| none().into())
 }

@@ -74,7 +74,7 @@ fn content(parts: mpsc::Receiver<Part>) -> impl Stream<Item = io::Result<Bytes>>
 /// Exports the messages of a run, as `toolcrib runs export` does.
 pub(super) fn run(views: &Views, id: &str) -> Result<Answer, ViewError> {
     let known = RunStore::parse(id).ok().filter(|id| views.runs.path(id).is_file());
-    let Some(known) = known else { return Err(ViewError::Unknown("No run of this identifier is kept.".to_owned())) };
+    let Some(known) = known else { return Err(ViewError::Unknown("No saved run has this ID.".to_owned())) };
     let mut text = serde_json::to_vec_pretty(&views.runs.read(&known)?.exported())?;
     text.push(b'\n');
     let whole = stream::iter([Ok(Bytes::from(text))]);

@@ -30,7 +30,7 @@ pub(super) fn address(media: &Media) -> Result<String, &'static str> {
         _ => return Err("of a type that the console does not show"),
     };
     if !is_it {
-        return Err("other bytes than its type says");
+        return Err("of a type that its bytes do not match");
     }
     if sides(media).is_some_and(|(width, height)| width.max(height) > MAX_SIDE) {
         return Err("wider or higher than 10,000 points");
@@ -63,7 +63,7 @@ mod tests {
         };
         assert!(shown("image/png", &png(100)).unwrap().starts_with("data:image/png;base64,iVBOR"));
         assert_eq!(shown("image/png", &png(60_000)), Err("wider or higher than 10,000 points"));
-        assert_eq!(shown("image/png", b"GIF89a"), Err("other bytes than its type says"));
+        assert_eq!(shown("image/png", b"GIF89a"), Err("of a type that its bytes do not match"));
         assert_eq!(shown("image/gif", b"GIF89a\xff\xff\x01\0"), Err("wider or higher than 10,000 points"));
         let drawing = shown(DRAWING, b"<svg onload='x'/>").unwrap();
         assert!(drawing.starts_with("data:image/svg+xml;base64,") && !drawing.contains('<'));

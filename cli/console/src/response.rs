@@ -61,7 +61,7 @@ pub(super) enum Refusal {
     ReadOnly,
     /// The method has no meaning here.
     Method,
-    /// Too many pages listen to events.
+    /// Too many open pages to events.
     Listeners,
 }
 
@@ -92,11 +92,11 @@ impl Refusal {
             ),
             Self::Form => (StatusCode::FORBIDDEN, "Unknown form", "Reload the page, and decide again."),
             Self::ReadOnly => {
-                (StatusCode::FORBIDDEN, "This session can only look", "The other printed address can decide.")
+                (StatusCode::FORBIDDEN, "This session is read-only", "The other printed link can approve.")
             }
             Self::Listeners => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "Too many pages listen",
+                "Too many open pages",
                 "Close pages of the console, or reload this one to see what is new.",
             ),
             Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "Unknown method", "Use a page of the console."),

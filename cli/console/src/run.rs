@@ -33,7 +33,7 @@ type Parts = HashMap<String, Vec<PartView>>;
 
 pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewError> {
     let known = RunStore::parse(id).ok().filter(|id| views.runs.path(id).is_file());
-    let Some(known) = known else { return Err(ViewError::Unknown("No run of this identifier is kept.".to_owned())) };
+    let Some(known) = known else { return Err(ViewError::Unknown("No saved run has this ID.".to_owned())) };
     let run = views.runs.read(&known)?;
     let from = visit.query.get("from").and_then(|from| from.parse().ok()).unwrap_or(0).min(run.messages.len());
     let until = end_of_page(&run.messages, from);
@@ -208,7 +208,7 @@ fn one_call(
                 h5 { "Result" }
                 @if result.is_empty() { p.quiet { "empty" } } @else { (layout::block(result, MAX_BLOCK)) }
                 @if !shown.is_empty() {
-                    h5 { "Shown to people" }
+                    h5 { "Shown to the user" }
                     @for part in shown { (part.shown()) }
                 }
             }
@@ -228,7 +228,7 @@ fn logged_in_words(visit: &Visit, call: &Call, logged: &Logged) -> Markup {
             }
             [] => p.quiet { "The audit log has no record of this call." },
             several => p.quiet {
-                (several.len()) " records have its identifier: "
+                (several.len()) " audit records share this call ID: "
                 (layout::link(&visit.path("calls"), "q", &call.id, &show))
             },
         }

@@ -64,7 +64,7 @@ fn head<'a>(views: &Views, visit: &Visit, runtime: &Runtime, tool: &Tool) -> Vec
             "Signer",
             html! {
                 @match views.tools.sources().signers(&tool.origin.path).as_deref() {
-                    Some([]) => "the installed bundle is not signed by anybody whom you trust",
+                    Some([]) => "no signer whom you trust has signed the installed bundle",
                     Some(signers) => (layout::line(&signers.join(", "), 300)),
                     None => span.quiet { "not known: the tool is not of an installed bundle" },
                 }

@@ -42,7 +42,7 @@ pub(super) fn section(views: &Views, visit: &Visit) -> Result<Markup, ViewError>
         h2 { "Trust" }
         @if let Some(done) = visit.query.get("trust") {
             p.verdict.good role="status" {
-                @if done == "ended" { "The trust is ended." } @else { "The content is trusted." }
+                @if done == "ended" { "The path is no longer trusted." } @else { "The content is trusted." }
             }
         }
         @if reviews.is_empty() { p.empty { "Everything that the sources here request is trusted, or they request nothing." } }
@@ -94,7 +94,7 @@ fn review(visit: &Visit, trusted: &Trusted, candidate: &Candidate) -> Option<Mar
             h3 id=(label) { (layout::line(&path, 300)) " " (word(name)) }
             (layout::block(&text, MAX_REVIEW))
             @if !is_whole {
-                p.problem { "This is too much to decide about here: read it with " code { "toolcrib trust --json" } "." }
+                p.problem { "This is too long to review here: read it with " code { "toolcrib trust --json" } "." }
             } @else if visit.session.decides() {
                 form.decide method="post" action=(visit.path("decisions/trust")) {
                     (hidden(visit, &[("path", &key(&subject.path)), ("digest", &subject.digest)]))
@@ -116,7 +116,7 @@ fn row(visit: &Visit, record: &TrustRecord) -> [Markup; 5] {
         Ok(_) => "changed",
         Err(_) => "unreadable",
     };
-    let label = render::one_line(&render::shortened(&format!("End the trust in {path}"), 300));
+    let label = render::one_line(&render::shortened(&format!("Stop trusting {path}"), 300));
     [
         html! { code { (layout::line(&path, 300)) } },
         word(state),
@@ -140,7 +140,8 @@ fn key(path: &Path) -> String {
 
 /// Trusts what was shown, or ends a trust; returns the parameters of the page that confirms it.
 pub(super) fn act(views: &Views, form: &Query) -> Result<String, ViewError> {
-    let none = || Advice::new("no file for trusted paths: no home folder was found", "set HOME to your home folder");
+    let none =
+        || Advice::new("no file for trusted paths: no home directory was found", "set HOME to your home directory");
     let records = TrustRecords::of_user().ok_or_else(none)?;
     let wanted = form.get("path").unwrap_or_default();
     let done = match form.get("do") {
@@ -169,6 +170,6 @@ fn end(records: &TrustRecords, wanted: &str) -> Result<&'static str, ViewError> 
     let found = records.read()?.into_iter().find(|record| key(&record.path) == wanted);
     match found.map(|record| records.remove(&record.path)).transpose()? {
         Some(true) => Ok("ended"),
-        _ => Err(ViewError::Unknown("This path is not trusted any more.".to_owned())),
+        _ => Err(ViewError::Unknown("This path is no longer trusted.".to_owned())),
     }
 }

@@ -127,7 +127,7 @@ impl Handler {
     pub(super) async fn published(&self, client: &Identity) -> Result<Arc<Published>, ErrorData> {
         let unusable = || {
             ErrorData::internal_error(
-                "the tools cannot be used with the options of this token: ask the operator, whose server states the reason",
+                "this token's options make the tools unusable: ask the operator; the server's messages state the reason",
                 None,
             )
         };
@@ -159,9 +159,11 @@ impl ServerHandler for Handler {
         let tools = published.catalog.tools();
         let start = match request.and_then(|request| request.cursor) {
             None => 0,
-            Some(cursor) => cursor.parse().ok().filter(|start| *start < tools.len()).ok_or_else(|| {
-                invalid("the cursor is not one of this list: list the tools from the start".to_owned())
-            })?,
+            Some(cursor) => cursor
+                .parse()
+                .ok()
+                .filter(|start| *start < tools.len())
+                .ok_or_else(|| invalid("unknown cursor: list the tools from the start".to_owned()))?,
         };
         let end = tools.len().min(start + PAGE);
         let mut result = ListToolsResult::with_all_items(tools[start..end].to_vec());
@@ -195,7 +197,7 @@ impl ServerHandler for Handler {
         let is_later = context.protocol_version().is_some_and(|version| version.as_str() >= LATER);
         let is_known = |method: &str| METHODS.contains(&method) && !(is_later && method == METHODS[0]);
         if is_known(&request.method) {
-            return Err(invalid(format!("`{}`: the parameters are not those of the method", request.method)));
+            return Err(invalid(format!("`{}`: invalid parameters for this method", request.method)));
         }
         let method = render::one_line(&request.method);
         let message = format!("no method `{}`", render::shortened(&method, MAX_METHOD_LEN));

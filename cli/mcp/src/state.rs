@@ -28,7 +28,7 @@ const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
 const MAX_QUESTIONS: usize = 16;
 
 /// Message about a state that is forged, changed, or of another caller or request.
-const INVALID: &str = "the state is not of this call: call the tool again without it";
+const INVALID: &str = "the state belongs to another call: call the tool again without it";
 /// Message about a state that is used again.
 const USED: &str = "the state of the call was used before: call the tool again without it";
 

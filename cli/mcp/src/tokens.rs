@@ -90,9 +90,9 @@ impl Tokens {
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         if !is_valid {
             let hint = format!(
-                "a name has 1 to {MAX_NAME_LEN} letters, digits, `-`, `_` or `.`, of which the first is a letter or a digit"
+                "a name has 1 to {MAX_NAME_LEN} letters, digits, `-`, `_` or `.`, and starts with a letter or digit"
             );
-            return Err(Advice::new(format!("`{name}` is no name of a token"), hint).into());
+            return Err(Advice::new(format!("`{name}` is not a token name"), hint).into());
         }
         let token = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
         let (digest, created) = (digest(token.as_bytes()), Timestamp::now());
@@ -103,8 +103,8 @@ impl Tokens {
                 return Err(Advice::new(format!("a token `{name}` exists"), hint));
             }
             if tokens.len() >= MAX_TOKENS {
-                let hint = "revoke those that nobody uses";
-                return Err(Advice::new(format!("there are {MAX_TOKENS} tokens, the most allowed"), hint));
+                let hint = "revoke unused tokens";
+                return Err(Advice::new(format!("there are already {MAX_TOKENS} tokens, the maximum"), hint));
             }
             tokens.push(record);
             Ok(())
@@ -150,7 +150,7 @@ impl Tokens {
         let warned = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).replace(version);
         if warned != Some(version) {
             let error = render::one_line(&error.to_string());
-            render::warning(&format!("{}, so that no client is accepted: {error}", self.unusable()));
+            render::warning(&format!("{}, so no client is accepted: {error}", self.unusable()));
         }
     }
 
@@ -194,6 +194,6 @@ mod tests {
         assert_eq!(tokens.create("a", Vec::new()).unwrap_err().to_string(), "a token `a` exists");
         let record = tokens.list().unwrap().remove(0);
         tokens.file.change(|all| all.extend((1..MAX_TOKENS).map(|_| record.clone()))).unwrap();
-        assert!(tokens.create("b", Vec::new()).unwrap_err().to_string().contains("the most allowed"));
+        assert!(tokens.create("b", Vec::new()).unwrap_err().to_string().contains("the maximum"));
     }
 }

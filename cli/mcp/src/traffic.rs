@@ -47,7 +47,7 @@ impl Traffic {
                 self.0.send_modify(|state| {
                     is_new = !state.cancelled.contains(&request.id) && state.unanswered.insert(request.id.clone());
                 });
-                let used = || ErrorData::invalid_request("the identifier is that of a running request", None);
+                let used = || ErrorData::invalid_request("a running request has the same identifier", None);
                 is_new.then_some(()).ok_or_else(|| RefusedMessage::new(used(), Some(request.id.clone())))
             }
             JsonRpcMessage::Notification(notification) => {

@@ -264,7 +264,7 @@ mod tests {
         let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
         let (messages, refused) = read(format!("{ping}\n{ping}\n").as_bytes()).await;
         assert!(
-            messages == 1 && refused.contains("\"id\":1,") && refused.contains("of a running request"),
+            messages == 1 && refused.contains("\"id\":1,") && refused.contains("a running request has"),
             "{refused}"
         );
     }

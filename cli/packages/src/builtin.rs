@@ -80,7 +80,7 @@ fn compared(cache: Option<Cache>, part: Part) -> anyhow::Result<&'static Path> {
     require()?;
     let cache = cache.ok_or_else(|| {
         let hint = "set one with `--cache-dir DIR`";
-        Advice::new("no folder for the built-in tools: no home directory was found", hint)
+        Advice::new("no directory for the built-in tools: no home directory was found", hint)
     })?;
     let stored = store(&cache, part)?;
     Ok(COPY.get_or_init(|| stored).path())

@@ -34,7 +34,8 @@ impl CacheFolder {
     /// Returns the cache in the named or default folder.
     pub fn cache(&self) -> anyhow::Result<Cache> {
         self.path().map(Cache::folder).ok_or_else(|| {
-            Advice::new("no folder for the cache: no home directory was found", "set one with `--cache-dir DIR`").into()
+            Advice::new("no directory for the cache: no home directory was found", "set one with `--cache-dir DIR`")
+                .into()
         })
     }
 

@@ -90,14 +90,14 @@ impl TrustOptions {
             let word = render::shell_path(&source);
             let reason = if has_changed { "has changed since it was trusted" } else { "is not trusted" };
             let pending =
-                format!("nothing is granted that only its trust grants ({})", summary(requests.iter().copied()));
+                format!("requests that need its trust are not granted ({})", summary(requests.iter().copied()));
             let effects = [
                 withheld.then_some("settings files grant its tools nothing"),
                 (!requests.is_empty()).then_some(pending.as_str()),
             ];
             let effects: Vec<&str> = effects.into_iter().flatten().collect();
             let effects =
-                if effects.is_empty() { "its statements do not count".to_owned() } else { effects.join(", and ") };
+                if effects.is_empty() { "its declarations are ignored".to_owned() } else { effects.join(", and ") };
             render::hint(&format!("`{path}` {reason}, so {effects}; review it with `toolcrib trust {word}`"));
         }
     }

@@ -120,7 +120,7 @@ fn reason(text: &str) -> Result<String, String> {
 
 fn file(kept: &Kept) -> anyhow::Result<Approvals> {
     kept.file().ok_or_else(|| {
-        Advice::new("no file for approvals: no home folder was found", "name one with `--approvals FILE`").into()
+        Advice::new("no file for approvals: no home directory was found", "name one with `--approvals FILE`").into()
     })
 }
 

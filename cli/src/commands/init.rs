@@ -123,7 +123,7 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         file.write_all(bytes).inspect_err(|_| drop(fs::remove_file(path)))
     };
     create().map_err(|error| {
-        let hint = "create the project in a folder that you may write: `toolcrib init DIR`; a repetition of the command goes on";
+        let hint = "create the project in a folder that you may write: `toolcrib init DIR`; running the command again continues";
         Advice::new(format!("cannot write `{}`: {error}", shown(path)), hint).into()
     })
 }

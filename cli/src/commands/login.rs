@@ -122,7 +122,7 @@ async fn username(registry: &Registry) -> anyhow::Result<String> {
 fn from_terminal(question: &str) -> anyhow::Result<Zeroizing<String>> {
     let line = match io::stdin().is_terminal() {
         true => prompt::ask(question),
-        false => Err(io::Error::other("standard input is no terminal")),
+        false => Err(io::Error::other("standard input is not a terminal")),
     };
     let line = line.map_err(|error| {
         Advice::new(format!("cannot prompt for the password: {error}"), "pipe it, with `--password-stdin`")

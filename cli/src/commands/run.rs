@@ -220,7 +220,7 @@ impl Args {
             }
             false => render::print(render::legible(&answer).trim_end_matches('\n'))?,
         }
-        render::hint("the run had ended with this answer; a PROMPT goes on with it");
+        render::hint("the run has already ended with this answer; pass a PROMPT to continue it");
         Ok(ExitCode::SUCCESS)
     }
 

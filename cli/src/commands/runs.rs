@@ -113,9 +113,7 @@ fn remove(store: &RunStore, ids: &[String], older_than: Option<Duration>) -> any
                 removed += 1;
                 continue;
             }
-            Ok(false) => {
-                Advice::new(format!("no run `{id}` is kept"), "`toolcrib runs list` lists the kept runs").into()
-            }
+            Ok(false) => Advice::new(format!("no run `{id}`"), "`toolcrib runs list` lists the kept runs").into(),
             Err(error) => error,
         };
         code = ExitCode::FAILURE;

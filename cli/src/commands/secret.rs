@@ -104,7 +104,7 @@ fn set(vault: &Vault, name: &str) -> anyhow::Result<ExitCode> {
 fn value_typed(name: &str) -> anyhow::Error {
     let name = if toolcrib::tool::is_secret_name(name) { name } else { "NAME" };
     usage_error(format!(
-        "the value of a secret is not an argument, where other users and the history of your shell see it: nothing was stored; \
+        "a secret's value cannot be an argument, because other users and your shell history would see it: nothing was stored; \
          run `toolcrib secret set {name}`, which asks for the value, or pipe it: `pass show {name} | toolcrib secret set {name}`"
     ))
 }

@@ -60,7 +60,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let records = TrustRecords::of_user().ok_or_else(|| {
-        Advice::new("no file for trusted paths: no home folder was found", "pass `--trust=DIGEST` to each command")
+        Advice::new("no file for trusted paths: no home directory was found", "pass `--trust=DIGEST` to each command")
     })?;
     if args.list {
         list(&records.read()?, args.json)?;
@@ -117,7 +117,7 @@ async fn agreement(path: &Path, subject: &Subject, digests: &[String], json: boo
     let shown = render::from_here(path).display();
     if !digests.is_empty() {
         let hint = format!("its digest is {}; review it and pass that one", subject.digest);
-        return Err(Advice::new(format!("`{shown}` has another digest than the one passed with --trust"), hint).into());
+        return Err(Advice::new(format!("`{shown}` does not have the digest passed with --trust"), hint).into());
     }
     if json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         let word = render::shell_path(path);

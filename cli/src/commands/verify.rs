@@ -76,7 +76,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn not_verified(report: &SignatureReport, trusts_nobody: bool) -> Advice {
     let hint = match trusts_nobody {
         true => "name a signer whom you trust: `--key FILE`, or `--identity`, `--issuer` and `--trust-root`",
-        false => "get the public key from its publisher by a way that you trust, or do not use this bundle",
+        false => "get the public key from its publisher in a way that you trust, or do not use this bundle",
     };
     Advice::new(format!("{} has no valid signature by a trusted signer", report.digest), hint)
 }

@@ -32,6 +32,6 @@ pub enum Error {
 impl Error {
     /// Advice for the person who chose the folder.
     pub fn hint(&self) -> &'static str {
-        "see that the folder is yours alone, can be written and has room"
+        "check that only you own and can write the directory and that it has free space"
     }
 }

@@ -284,7 +284,7 @@ impl WasmConfig {
         }
         // A later version of WASI is for the engine to judge, from the imports of the program.
         if !self.os.starts_with("wasip") {
-            return invalid("`os` is no version of WASI, such as `wasip2`");
+            return invalid("`os` is not a WASI version such as `wasip2`");
         }
         match &self.layer_digests {
             Some(digests) if !digests.iter().eq(manifest.layers.iter().map(|layer| &layer.digest)) => {

@@ -22,7 +22,7 @@ pub enum Error {
     #[error("input or output failed: {0}")]
     Io(#[source] io::Error),
     /// The opened file is a directory, device, pipe or socket.
-    #[error("the bundle is no regular file")]
+    #[error("the bundle is not a regular file")]
     NotAFile,
     /// The archive has too many bytes.
     #[error("the archive has {size} bytes; at most {MAX_ARCHIVE_SIZE} are allowed")]
@@ -40,7 +40,7 @@ pub enum Error {
     #[error(transparent)]
     Tar(#[from] TarError),
     /// A file of the OCI image layout is missing from the archive.
-    #[error("the archive has no `{name}`: it is no OCI image layout")]
+    #[error("the archive has no `{name}`: it is not an OCI image layout")]
     Missing {
         /// Name of the file.
         name: &'static str,
@@ -133,7 +133,7 @@ pub enum Error {
         available: String,
     },
     /// The selected manifest describes something that is no bundle and no WebAssembly artifact.
-    #[error("manifest {digest} is no tool bundle: {reason}")]
+    #[error("manifest {digest} is not a tool bundle: {reason}")]
     NotABundle {
         /// Digest of the manifest.
         digest: Digest,
@@ -173,7 +173,7 @@ pub enum Error {
     Text(#[from] TextError),
     /// A ref name has a wrong syntax.
     #[error(
-        "{name:?} is no ref name: expected letters and digits, separated by `-`, `.`, `_`, `:`, `@`, `/` or `+`, at most {MAX_REFERENCE_LENGTH} bytes"
+        "{name:?} is not a ref name: expected letters and digits, separated by `-`, `.`, `_`, `:`, `@`, `/` or `+`, at most {MAX_REFERENCE_LENGTH} bytes"
     )]
     Reference {
         /// The first 80 characters of the name.

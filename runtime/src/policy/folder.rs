@@ -80,7 +80,7 @@ impl RealFolder {
     /// [`Error::Permission`] if there is no such file, or if it is a link.
     pub(super) fn only(self, name: &OsStr, written: &str, mounts: &Mounts) -> Result<Self, Error> {
         let refuse = |reason: &str| Error::Permission { permission: written.to_owned(), reason: reason.to_owned() };
-        let file = name.to_str().ok_or_else(|| refuse("the name of the file is no Unicode text"))?;
+        let file = name.to_str().ok_or_else(|| refuse("the file name is not Unicode text"))?;
         match opening::kind(&self.handle, &self.path, name) {
             Ok(EntryKind::Regular) => {}
             Ok(EntryKind::Link) => return Err(refuse("the file is a link: name the file that it leads to")),

@@ -42,8 +42,8 @@ impl Builder {
             return fault(&definition.tool, "capabilities.secrets: hooks cannot use secrets".to_owned());
         }
         if access.has_lost_trust(&definition.tool) {
-            let why = "its source may guard the tools of others as long as it is trusted, and it has changed or was never \
-                       trusted; review it, or deny its hooks";
+            let why = "its source may handle the tools of other sources only while it is trusted, and it has changed or was \
+                       never trusted; review it, or deny its hooks";
             return fault(&definition.tool, why.to_owned());
         }
         if let Some(why) = policy::dead_condition(&definition, tools) {
@@ -109,8 +109,8 @@ fn is_limited(hook: &ScriptedHook, tools: &[Tool], left: &mut usize) -> bool {
 fn reads_only(hook: &Tool) -> Diagnostic {
     let path = hook.origin.path.to_path_buf();
     let message = format!(
-        "hook {:?} can only read: its source is not trusted, calls of such tools that write are asked about, and nobody can be \
-         asked about a hook",
+        "hook {:?} is read-only: its source is not trusted, calls of untrusted tools that write need approval, and hooks \
+         cannot ask for it",
         hook.name
     );
     Diagnostic { severity: Severity::Warning, path, place: None, message }

@@ -84,7 +84,7 @@ pub(crate) struct Uncounted;
 
 impl fmt::Display for Uncounted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the server does not count tokens, so no budget of tokens or money can hold: run without them")
+        f.write_str("the server does not count tokens, so token and cost budgets cannot be enforced: run without them")
     }
 }
 

@@ -122,7 +122,7 @@ fn edited(prompt: &str, history: &[String]) -> io::Result<Input> {
             Edit::TooLong => {
                 screen.leave(&mut line, history)?;
                 render::aside(&format!(
-                    "error: the pasted text is longer than the {MAX_TYPED} characters allowed in a message; nothing of it was taken"
+                    "error: the pasted text is longer than the {MAX_TYPED} characters allowed in a message; it was ignored"
                 ));
                 screen.draw(&line)?;
             }

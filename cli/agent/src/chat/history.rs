@@ -48,7 +48,7 @@ impl History {
         let text = text.concat();
         let written = self.0.lock(MAX_WAIT).and_then(|lock| self.0.replace(&lock, text.as_bytes()));
         if let Err(error) = written {
-            render::warning(&format!("the typed lines are not kept in `{}`: {error}", self.0.path().display()));
+            render::warning(&format!("cannot save the input history in `{}`: {error}", self.0.path().display()));
         }
     }
 }

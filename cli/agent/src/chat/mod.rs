@@ -128,7 +128,7 @@ impl Chat {
         let shown_tools = self.agent.session().tools();
         let names = || self.runtime.tools().chain(shown_tools.iter().copied()).map(|tool| tool.name.as_str());
         if names().any(|name| pattern.matches_tool(name)) {
-            render::aside(&format!("calls of `{shown}` are not asked about in this chat"));
+            render::aside(&format!("`{shown}` calls are allowed without asking in this chat"));
             return self.allowed.add(pattern);
         }
         let meant = match suggestion::nearest(pattern.as_str(), names()) {
@@ -147,10 +147,10 @@ impl Chat {
         match end {
             Ok((Ending::Answer, _)) => {}
             Ok((Ending::Interrupted, _)) if is_ending => {}
-            Ok((Ending::Interrupted, _)) => render::aside("info: interrupted; `/go` goes on"),
+            Ok((Ending::Interrupted, _)) => render::aside("info: interrupted; `/go` continues"),
             Ok((ending @ (Ending::MaxSteps | Ending::Budget(_)), _)) => {
                 let words = self.agent.stopped_in_words(ending);
-                render::aside(&format!("error: stopped: {words}; `/go` goes on"));
+                render::aside(&format!("error: stopped: {words}; `/go` continues"));
             }
             Err(error) => {
                 render::explain(&error);
@@ -195,22 +195,22 @@ impl Chat {
 
     fn show_allowed(&self) {
         match self.allowed.texts() {
-            texts if texts.is_empty() => render::aside("nothing is allowed ahead: `/allow PATTERN` names tools"),
-            texts => render::aside(&format!("not asked about in this chat: {}", one_line(&texts.join(", ")))),
+            texts if texts.is_empty() => render::aside("no calls are pre-approved; `/allow PATTERN` adds some"),
+            texts => render::aside(&format!("allowed without asking in this chat: {}", one_line(&texts.join(", ")))),
         }
-        render::aside("folders and hosts are granted by options: `toolcrib chat --continue --allow-write=DIR`");
+        render::aside("grant folders and hosts with options: `toolcrib chat --continue --allow-write=DIR`");
     }
 
     fn show_cost(&self) {
         let totals = self.agent.totals();
         let tokens = match totals.usage {
             Some(usage) => format!("{} + {} tokens", usage.prompt_tokens, usage.completion_tokens),
-            None => "the server has not counted tokens".to_owned(),
+            None => "the server reported no token counts".to_owned(),
         };
         let (steps, calls) = (counted(totals.steps, "step"), counted(totals.calls, "call"));
         let money = match totals.cost {
             Some(cost) => format!("cost {cost:.6} at your price"),
-            None => "no price is set (`--price`), so no money is counted".to_owned(),
+            None => "no price is set (`--price`), so no cost is counted".to_owned(),
         };
         render::aside(&format!("in this process: {steps} · {calls} · {tokens} · {money}"));
     }

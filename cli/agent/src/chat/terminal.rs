@@ -17,7 +17,7 @@ mod system {
     pub(in crate::chat) struct TerminalMode(Termios);
 
     impl TerminalMode {
-        /// Notes the mode; `None` if standard input is no terminal.
+        /// Notes the mode; `None` if standard input is not a terminal.
         pub(in crate::chat) fn save() -> Option<Self> {
             tcgetattr(io::stdin()).ok().map(Self)
         }

@@ -59,7 +59,8 @@ impl RunsFolder {
     pub fn store(&self) -> anyhow::Result<RunStore> {
         let folder = self.runs_dir.clone().or_else(|| state_folder("runs"));
         folder.map(RunStore::new).ok_or_else(|| {
-            Advice::new("no folder for kept runs: no home directory was found", "set one with `--runs-dir DIR`").into()
+            Advice::new("no directory for kept runs: no home directory was found", "set one with `--runs-dir DIR`")
+                .into()
         })
     }
 }
@@ -85,7 +86,7 @@ impl KeepOptions {
         }
         if sources.no_log_arguments {
             return Err(usage_error(
-                "--no-log-arguments keeps no run, so none can go on in its file: use --fork, which copies the conversation",
+                "--no-log-arguments saves no run, so none can be resumed: use --fork, which copies the conversation",
             ));
         }
         let open = || store.open(&named.map_or_else(|| store.latest_here(), Ok)?);

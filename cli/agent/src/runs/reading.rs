@@ -201,7 +201,7 @@ impl Reading {
             Line::Calls { ids, singly } => {
                 let has = |step: &OpenStep, id: &String| step.calls.iter().any(|call| call.id == *id);
                 let Some(step) = self.step.as_mut().filter(|step| ids.iter().all(|id| has(step, id))) else {
-                    bail!("calls of no message");
+                    bail!("calls without their message");
                 };
                 step.under_way = true;
                 step.asked.retain(|id| !ids.contains(id));
@@ -237,7 +237,7 @@ impl Reading {
     /// Returns the last step, if it is under way and has this call.
     fn step_under_way(&mut self, id: &str) -> anyhow::Result<&mut OpenStep> {
         let has_call = |step: &&mut OpenStep| step.under_way && step.calls.iter().any(|call| call.id == id);
-        self.step.as_mut().filter(has_call).context("a beginning of no call")
+        self.step.as_mut().filter(has_call).context("the start of an unknown call")
     }
 
     fn message(
@@ -248,7 +248,7 @@ impl Reading {
         let message: Message = serde_json::from_value(message)?;
         if let Some(id) = message.answered_call() {
             let Some(step) = self.step.as_mut().filter(|step| step.calls.iter().any(|call| call.id == id)) else {
-                bail!("a result of no call");
+                bail!("the result of an unknown call");
             };
             self.run.figures.add_message(&message);
             // Another step may have a call with the same identifier.

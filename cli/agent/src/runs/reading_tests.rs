@@ -149,9 +149,9 @@ fn a_cut_conversation_and_its_end_are_read_back() {
 fn a_damaged_line_is_named() {
     for (line, wanted) in [
         (json!({ "type": "later" }), "`a`: line 3"),
-        (result("x"), "a result of no call"),
-        (json!({ "type": "calls", "ids": ["x"] }), "calls of no message"),
-        (json!({ "type": "asked", "id": "x" }), "a beginning of no call"),
+        (result("x"), "the result of an unknown call"),
+        (json!({ "type": "calls", "ids": ["x"] }), "calls without their message"),
+        (json!({ "type": "asked", "id": "x" }), "the start of an unknown call"),
         (header(), "the beginning of another run"),
     ] {
         let user = message(json!({ "role": "user", "content": "go" }));

@@ -181,7 +181,8 @@ impl RunStore {
                 return Ok(stored.id);
             }
         }
-        Err(Advice::new("no run of this folder is kept", "`toolcrib runs list` lists the runs of all folders").into())
+        Err(Advice::new("no saved run for this directory", "`toolcrib runs list` lists the runs of all directories")
+            .into())
     }
 
     /// Removes a run; `false` if there is none.
@@ -229,7 +230,7 @@ impl RunStore {
 }
 
 fn unknown(id: &str) -> anyhow::Error {
-    let message = format!("no run `{id}` is kept: it was removed, made room for newer ones, or never existed");
+    let message = format!("no run `{id}`: it was removed, was replaced by newer runs, or never existed");
     Advice::new(message, LIST_HINT).into()
 }
 

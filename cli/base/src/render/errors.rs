@@ -115,13 +115,15 @@ pub fn hint_of(error: &anyhow::Error) -> Option<String> {
 /// Returns the next step of an error of the system.
 fn hint_of_system(error: &io::Error) -> Option<&'static str> {
     Some(match error.kind() {
-        ErrorKind::NotFound => "check the path; a relative one begins at the current folder",
-        ErrorKind::PermissionDenied => "check the owner and the mode of the file and of its folder, as with `ls -l`",
-        ErrorKind::IsADirectory => "it is a folder: name a file in it",
-        ErrorKind::NotADirectory => "a part of the path is a file: name another folder",
+        ErrorKind::NotFound => "check the path; a relative one starts at the current directory",
+        ErrorKind::PermissionDenied => {
+            "check the owner and mode of the file and its directory, for example with `ls -l`"
+        }
+        ErrorKind::IsADirectory => "it is a directory: name a file in it",
+        ErrorKind::NotADirectory => "part of the path is a file: choose another directory",
         ErrorKind::AlreadyExists => "existing files are never overwritten: choose another name, or remove the file",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "the disk is full: free some space",
-        ErrorKind::ReadOnlyFilesystem => "the file system cannot be written: choose another folder",
+        ErrorKind::ReadOnlyFilesystem => "the file system is read-only: choose another directory",
         ErrorKind::AddrInUse => "another process uses the address: end it, or choose another port",
         _ => return None,
     })

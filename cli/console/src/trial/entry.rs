@@ -176,7 +176,7 @@ fn read(sent: &Query) -> Draft {
 fn arguments(tool: &Tool, fields: &Fields, messages: &mut Messages) -> Option<Value> {
     let value = Form(&schema(tool)).node(fields).value(&mut messages.problems);
     if !messages.problems.is_empty() {
-        messages.about_all.push("Some fields are not what they have to be; each has a message.".to_owned());
+        messages.about_all.push("Some fields are invalid; each has a message.".to_owned());
         return None;
     }
     Some(value.unwrap_or_else(|| json!({})))
@@ -219,14 +219,14 @@ fn change(tool: &Tool, draft: &mut Draft, button: &str, messages: &mut Messages)
 /// Applies a click on the page of a call: it goes on, or ends.
 fn decide(views: &Views, visit: &Visit, sent: &Query) -> Result<Answer, ViewError> {
     let trial = sent.get(ID).and_then(|id| views.trials.find(id));
-    let trial = trial.ok_or_else(|| ViewError::Unknown("No call is kept under this address.".to_owned()))?;
+    let trial = trial.ok_or_else(|| ViewError::Unknown("No call has this address.".to_owned()))?;
     let question = sent.get("question").and_then(|number| number.parse().ok());
-    let gone = || ViewError::Unknown("The call does not wait for this click any more.".to_owned());
+    let gone = || ViewError::Unknown("The call no longer waits for this click.".to_owned());
     match sent.get("do") {
         Some("stop") => trial.stop.cancel(),
         Some("go") if trial.permissions != views.tools.permissions() => {
             trial.stop.cancel();
-            let message = "permissions have changed since this call was prepared: it does not go on";
+            let message = "permissions have changed since this call was prepared: it was stopped";
             return Err(Advice::new(message, "preview it again").into());
         }
         Some("go") => match question.and_then(|number| trial.take(number)).ok_or_else(gone)? {

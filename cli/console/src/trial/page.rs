@@ -18,9 +18,7 @@ use super::outcome::decided;
 pub(crate) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     let id = visit.query.get(ID).unwrap_or_default();
     let Some(trial) = views.trials.find(id) else {
-        return Err(ViewError::Unknown(
-            "No call is kept under this address: the console keeps the latest ones.".to_owned(),
-        ));
+        return Err(ViewError::Unknown("No call has this address: the console keeps the latest ones.".to_owned()));
     };
     let outcome = trial.state().outcome.clone();
     if let Some(message) =

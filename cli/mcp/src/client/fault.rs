@@ -95,10 +95,10 @@ impl fmt::Display for Fault {
                 write!(f, "no answer to `{method}` within {} s{}", MAX_TIME.as_secs(), messages.suffix())
             }
             Self::TooMuch => write!(f, "sent more than {} MiB or {MAX_PAGES} pages", MAX_RECEIVED >> 20),
-            Self::Foreign(text) => write!(f, "sent text that is no message of the protocol: `{text}`"),
+            Self::Foreign(text) => write!(f, "sent text that is not an MCP message: `{text}`"),
             Self::Refused { method, message } => write!(f, "refused `{method}`: {message}"),
             Self::Unreachable(reason) => write!(f, "cannot be reached: {reason}"),
-            Self::Unauthorized => f.write_str("requires a token, and the entry has none that is valid"),
+            Self::Unauthorized => f.write_str("requires a token, and the entry has no valid token"),
             Self::Status(status) => write!(f, "answered with the HTTP status {status}"),
         }
     }

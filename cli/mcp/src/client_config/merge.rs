@@ -95,7 +95,7 @@ impl Plan {
         }
         let edited = format.set(text, &self.keys, &self.entry)?;
         if format.read(&edited).ok() != Some(self.expected(old.clone())) {
-            return Err("its form cannot be edited without a loss".to_owned());
+            return Err("its format cannot be edited without loss".to_owned());
         }
         let text = format!("{mark}{edited}");
         Ok(match found {

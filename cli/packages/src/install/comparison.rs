@@ -304,7 +304,7 @@ impl Case<'_> {
         let (code, found) = match signers.is_empty() {
             // An unverified signature proves nothing: anybody can attach one.
             true if self.has_other_signers => {
-                (Code::SignatureMissing, "is signed only by somebody whom you do not trust".to_owned())
+                (Code::SignatureMissing, "is signed, but by no signer whom you trust".to_owned())
             }
             true => (Code::SignatureMissing, "has no verified signature".to_owned()),
             false => (Code::SignerChanged, format!("is signed by `{}`", names(signers))),

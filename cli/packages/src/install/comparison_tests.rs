@@ -355,7 +355,7 @@ fn a_release_that_only_a_stranger_signed_says_so() {
     let case = Case { has_other_signers: true, ..parts.case() };
     let refusal = case.verdict().refusals.remove(0);
     assert_eq!(refusal.code, Code::SignatureMissing);
-    assert!(refusal.message.ends_with("is signed only by somebody whom you do not trust"), "{refusal:?}");
+    assert!(refusal.message.ends_with("is signed, but by no signer whom you trust"), "{refusal:?}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub fn failed(error: Error, doing: &str, registry: &Registry) -> anyhow::Error {
             "try again: what has arrived is kept; `--registry-timeout` allows longer pauses".to_owned()
         }
         Error::DigestMismatch { .. } | Error::Size { .. } => {
-            "the registry sent something else than it announced: nothing was stored".to_owned()
+            "the registry sent other content than it announced: nothing was stored".to_owned()
         }
         Error::Credential(_) => "repair the Docker configuration, or log in again".to_owned(),
         _ => return anyhow::Error::new(error).context(message),

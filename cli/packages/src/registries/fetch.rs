@@ -117,7 +117,7 @@ impl Plan {
             Content::Image(_) if media_type == OCI_MANIFEST => {}
             _ => {
                 let hint = "tools are bundles of `toolcrib push` or components; container images are not";
-                return Err(Advice::new(format!("it is an image of Docker (`{media_type}`)"), hint).into());
+                return Err(Advice::new(format!("it is a Docker image (`{media_type}`)"), hint).into());
             }
         }
         let parsed = BundleManifest::parse("the manifest", &manifest.bytes)?;
@@ -126,7 +126,7 @@ impl Plan {
                         `application/vnd.wasm.config.v0+json` and one layer of the type `application/wasm`";
             anyhow::Error::new(error).context(Advice::new("it is neither a bundle nor a component", hint))
         })?;
-        ensure!(parsed.subject.is_none(), "it is attached to another artifact, such as a signature, and no bundle");
+        ensure!(parsed.subject.is_none(), "it is not a bundle: it is attached to another artifact, as signatures are");
         ensure!(parsed.config.size <= MAX_CONFIG_SIZE, "its config has more than {MAX_CONFIG_SIZE} bytes");
         let mut blobs: BTreeMap<Digest, BundleDescriptor> = BTreeMap::new();
         for blob in std::iter::once(&parsed.config).chain(&parsed.layers) {

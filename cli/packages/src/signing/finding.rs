@@ -243,7 +243,7 @@ fn refusal(error: Error, claim: &Claim, trusted: &TrustedSigners) -> Verdict {
         |hint: &String| trusted.keys.iter().any(|key| key.id().is_ok_and(|id| STANDARD.encode(id.as_bytes()) == *hint));
     match &error {
         Error::NoTrustedKey { .. } if claim.key_hint.as_ref().is_some_and(names) => Verdict::Invalid(
-            "the signature names a trusted key and does not fit it: it was changed or forged".to_owned(),
+            "the signature names a trusted key but does not match it: it was changed or forged".to_owned(),
         ),
         Error::NoTrustedKey { .. } | Error::Policy { missing: "trusted key", .. } => {
             let named = claim.key_hint.as_deref().map_or_else(|| "no key".to_owned(), named_key);

@@ -45,8 +45,8 @@ impl SecretKey {
         ensure!(
             minisign == is_minisign,
             match is_minisign {
-                true => Advice::new(format!("`{shown}` is a key of minisign"), "pass `--minisign` to sign with it"),
-                false => Advice::new(format!("`{shown}` is not a key of minisign"), "leave out `--minisign`"),
+                true => Advice::new(format!("`{shown}` is a minisign key"), "pass `--minisign` to sign with it"),
+                false => Advice::new(format!("`{shown}` is not a minisign key"), "leave out `--minisign`"),
             }
         );
         let parse = |passphrase: Option<&[u8]>| match minisign {

@@ -213,7 +213,7 @@ impl SettingsText {
                 }
             }
         } else if let Some(place) = top.place(PROFILE) {
-            return Err(place.error("profiles belong into the user's file; `toolcrib config explain` names it"));
+            return Err(place.error("profiles belong in the user's file; `toolcrib config explain` names it"));
         }
         let settings = settings(top, kind)?;
         Ok(Self { path: path.to_path_buf(), file: file.to_owned(), text, settings, profiles })
@@ -296,7 +296,7 @@ fn settings(mut top: Table<'_>, kind: LayerKind) -> anyhow::Result<Vec<Setting>>
 
 fn setting(key: &'static Key, name: &str, field: Field<'_>, kind: LayerKind) -> anyhow::Result<Setting> {
     if kind == LayerKind::Project && !key.layers().contains(&kind) {
-        return Err(field.place().error(&format!("a project cannot decide this; it may stand in {HOST_LAYERS}")));
+        return Err(field.place().error(&format!("a project cannot set this; set it in {HOST_LAYERS}")));
     }
     let ((line, column), items) = (field.position(), field.item_positions());
     let name = format!("{}.{name}", key.section);

@@ -15,8 +15,8 @@ mod system {
     use crate::config::LayerKind;
 
     /// Advice about a file that others may change.
-    pub(in crate::config) const OWNER_HINT: &str = "let the file, and the folder of a file of the system, belong to you or \
-         to the administrator, and let nobody else write them: `chmod go-w PATH`";
+    pub(in crate::config) const OWNER_HINT: &str = "the file, and the directory of a system file, must belong to you or the \
+         administrator, and no other user may write them: `chmod go-w PATH`";
 
     const OTHERS_WRITE: u32 = 0o002;
     const GROUP_WRITES: u32 = 0o020;
@@ -70,8 +70,8 @@ mod system {
     use crate::config::LayerKind;
 
     /// Advice about a file that others may change.
-    pub(in crate::config) const OWNER_HINT: &str = "let the file belong to you or to the administrators, and let nobody \
-         else write it";
+    pub(in crate::config) const OWNER_HINT: &str = "the file must belong to you or the administrators, and no other user may \
+         write it";
 
     /// Folder of the settings of all users. Every user can create it, and files in it, if it does not exist.
     pub(in crate::config) fn system_folder() -> Option<PathBuf> {

@@ -126,7 +126,7 @@ fn a_mistake_is_told_with_file_line_column_key_and_what_was_found() {
     for (text, start) in [
         ("[permissions]\nallow = [", "t:2:"),
         ("[permissions]\nallow = []\nallow = []", "t:3:"),
-        ("[profile.ci.model]\nname = 'x'", "t:1:2: `profile`: profiles belong into the user's file"),
+        ("[profile.ci.model]\nname = 'x'", "t:1:2: `profile`: profiles belong in the user's file"),
     ] {
         let error = parse(text, LayerKind::Project).unwrap_err().to_string();
         assert!(error.starts_with(start), "{error}");
@@ -175,7 +175,7 @@ fn the_keys_of_the_host_are_refused_in_a_project_and_listed_in_the_book() {
         let text = format!("[{}]\n{} = {}\n", key.section, key.name, samples(&key.kind).0);
         let of_project = parse(&text, LayerKind::Project).map(drop).map_err(|error| error.to_string());
         match key.is_of_host {
-            true => assert!(of_project.is_err_and(|error| error.contains("a project cannot decide this")), "{key}"),
+            true => assert!(of_project.is_err_and(|error| error.contains("a project cannot set this")), "{key}"),
             false => assert_eq!(of_project, Ok(()), "{key}"),
         }
         assert_eq!(listed.contains(&format!("`{key}`")), key.is_of_host, "{key} in the book");

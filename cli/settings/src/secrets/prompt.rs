@@ -106,7 +106,7 @@ mod system {
     pub(super) type Settings = Mode;
 
     pub(super) fn settings(stdin: &io::Stdin) -> io::Result<Settings> {
-        let no_console = |error| io::Error::other(format!("this terminal is no Windows console: {error}"));
+        let no_console = |error| io::Error::other(format!("this terminal is not a Windows console: {error}"));
         console::mode(stdin.as_handle()).map_err(no_console)
     }
 

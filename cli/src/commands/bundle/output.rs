@@ -38,7 +38,7 @@ pub(super) fn check_target(out: &Path, force: bool) -> anyhow::Result<()> {
         (format!("`{shown}` is a folder"), format!("name a file, such as `-o {file}`"))
     } else if !folder.is_dir() {
         let create = format!("create it with `mkdir -p {}`", render::shell_path(folder));
-        (format!("the folder `{}` of `{shown}` does not exist", folder.display()), create)
+        (format!("the directory `{}` of `{shown}` does not exist", folder.display()), create)
     } else if !force && out.exists() && !is_bundle(out) {
         let hint = "name another file with `-o`, or replace this one with `--force`".to_owned();
         (format!("`{shown}` exists and is not a bundle"), hint)
@@ -88,13 +88,13 @@ fn builder<'a>(metadata: Metadata, contents: &'a Contents, bill: &'a [u8]) -> an
 /// Checks that a written bundle defines the same tools as its sources.
 fn check(fresh: &Path, out: &Path, contents: &Contents) -> anyhow::Result<()> {
     let shown = |text: String| text.replace(&*fresh.to_string_lossy(), &out.to_string_lossy());
-    let hint = "correct the definition; `toolcrib validate` names every problem of a source";
+    let hint = "correct the definition; `toolcrib validate` lists every problem of a source";
     let failed = |reason: String| Advice::new(format!("the sources cannot be used as a bundle: {reason}"), hint);
     let loaded = source::load(fresh).map_err(|error| failed(shown(error.to_string())))?;
     let found: BTreeSet<_> = loaded.tools.iter().map(|tool| tool.name.as_str()).collect();
     let packed: BTreeSet<_> = contents.tools.iter().map(|packed| packed.tool.name.as_str()).collect();
     match found.symmetric_difference(&packed).next() {
         None => Ok(()),
-        Some(name) => Err(failed(format!("tool `{name}` is in one of them alone")).into()),
+        Some(name) => Err(failed(format!("tool `{name}` is only in the sources or only in the bundle")).into()),
     }
 }

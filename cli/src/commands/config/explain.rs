@@ -98,7 +98,7 @@ pub(super) async fn explain(key: Option<&str>, view: &View) -> anyhow::Result<Ex
         render::print(&format!("{name} is not set in any layer; the default of its option applies"))?;
     }
     if key.and_then(toolcrib_settings::config::find).is_some_and(|key| key.is_of_host) {
-        render::print(&format!("It may stand in {HOST_LAYERS}, not in the file of a project."))?;
+        render::print(&format!("It can be set in {HOST_LAYERS}, but not in a project's file."))?;
     }
     Ok(report(&broken))
 }

@@ -50,7 +50,7 @@ pub(super) fn all(sources: &Sources) -> Vec<Finding> {
     findings.push(match sources.log.folder() {
         Ok(folder) => audit(&folder),
         Err(error) => {
-            Finding::wrong("audit log", Status::Fail, error.to_string(), "set a folder with `--audit-dir DIR`")
+            Finding::wrong("audit log", Status::Fail, error.to_string(), "set a directory with `--audit-dir DIR`")
         }
     });
     findings.push(config(sources));
@@ -60,7 +60,7 @@ pub(super) fn all(sources: &Sources) -> Vec<Finding> {
         Ok(paths) => findings.extend(paths.iter().map(|path| tools(path))),
         Err(error) => {
             let otherwise =
-                "change to the folder with your `tools.json` or `.harness`, or pass a source with `--tools PATH`";
+                "change to the directory with your `tools.json` or `.harness`, or pass a source with `--tools PATH`";
             let fix = hint_of(&error).unwrap_or_else(|| otherwise.to_owned());
             findings.push(Finding::wrong("tools", Status::Warn, message(&error), fix));
         }
@@ -112,7 +112,7 @@ fn target() -> Finding {
 fn cache(cache: Option<Cache>) -> Finding {
     const CHECK: &str = "cache";
     let Some(cache) = cache else {
-        let fix = "set a folder with `--cache-dir DIR` or TOOLCRIB_CACHE_DIR";
+        let fix = "set a directory with `--cache-dir DIR` or TOOLCRIB_CACHE_DIR";
         return Finding::wrong(
             CHECK,
             Status::Warn,

@@ -284,8 +284,8 @@ impl Procedure<'_> {
             Operation::Locked => "toolcrib install".to_owned(),
         };
         let reason = match () {
-            () if !self.options.digests.is_empty() => "and no digest of `--trust` is that of this bundle",
-            () if order.is_frozen => "and --frozen asks nobody",
+            () if !self.options.digests.is_empty() => "and no `--trust` digest matches this bundle",
+            () if order.is_frozen => "and --frozen never asks",
             () => "and no terminal is available to ask",
         };
         let message = format!("`{name}` needs your agreement, {reason}");

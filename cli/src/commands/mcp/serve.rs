@@ -284,7 +284,7 @@ fn tls(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
     let config = config.map_err(|error| {
         let advice = match error {
             rustls::Error::InconsistentKeys(_) => Advice::new(
-                format!("the key in `{}` does not fit the certificate in `{}`", key.display(), certificate.display()),
+                format!("the key in `{}` does not match the certificate in `{}`", key.display(), certificate.display()),
                 "name the key for which the first certificate of the file was issued",
             ),
             _ => no_chain(),

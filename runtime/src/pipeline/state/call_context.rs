@@ -87,7 +87,7 @@ impl CallContexts {
         for (key, value) in &call.context {
             if RESERVED_KEYS.contains(&key.as_str()) || self.application.contains_key(key) {
                 warnings.push(format!(
-                    "the context's key `{}` is the host's own: the caller's value is left out",
+                    "the context key `{}` is reserved for the host: the caller's value is ignored",
                     clipped(key)
                 ));
             } else {

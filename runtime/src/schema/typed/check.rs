@@ -93,7 +93,7 @@ fn value(ty: &Type, found: &Value, budget: &mut usize) -> Result<(), Mismatch> {
         (Type::Char, Value::String(text)) if text.chars().nth(1).is_none() && !text.is_empty() => Ok(()),
         (Type::Bytes, Value::String(text)) => {
             spend(text.len() / 4 * 3, budget)?;
-            STANDARD.decode(text).map(drop).map_err(|error| Mismatch::new(format!("no base64 with padding: {error}")))
+            STANDARD.decode(text).map(drop).map_err(|error| Mismatch::new(format!("not base64 with padding: {error}")))
         }
         (Type::List(item), Value::Array(items)) => {
             items.iter().enumerate().try_for_each(|(index, found)| at_item(index, value(item, found, budget)))
