@@ -63,11 +63,11 @@ fn only_files(folder: &toolcrib::policy::Folder) -> String {
     if files.is_empty() { String::new() } else { format!(" (only {})", files.join(", ")) }
 }
 
-/// Returns the name of a folder for the user: relative to the current folder if it lies below it, else its last name.
+/// Returns the name of a folder for the user: relative to the current directory if it lies below it, else its last name.
 fn name_of(host: &Path) -> String {
     let here = std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
     match host.strip_prefix(&here) {
-        Ok(below) if below.as_os_str().is_empty() => "the current folder".to_owned(),
+        Ok(below) if below.as_os_str().is_empty() => "the current directory".to_owned(),
         Ok(below) => quoted(&below.to_string_lossy()),
         Err(_) => host.file_name().map_or("a folder".to_owned(), |name| quoted(&name.to_string_lossy())),
     }

@@ -298,7 +298,7 @@ fn rewritten(text: &str, such: impl Fn(Option<char>, char) -> bool, write: impl 
     Cow::Owned(safe)
 }
 
-/// Returns a path relative to the current folder if it lies below it.
+/// Returns a path relative to the current directory if it lies below it.
 pub fn from_here(path: &Path) -> &Path {
     let here = std::env::current_dir().unwrap_or_default();
     path.strip_prefix(here)

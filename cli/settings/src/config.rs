@@ -1,5 +1,5 @@
 //! Settings in layers: the project's `toolcrib.toml`, a profile, the user's file and the system's file; options and environment
-//! variables are above them. A file that the user names is their own. The file of the current folder can only ask and deny
+//! variables are above them. A file that the user names is their own. The file of the current directory can only ask and deny
 //! until a person trusts it. Every mistake is an error, since a file about permissions must not be applied partially.
 //!
 //! Of most keys, the value of the strongest layer counts. Rules, denials and tags of all layers add up. A value that is the

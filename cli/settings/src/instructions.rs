@@ -1,4 +1,4 @@
-//! Instructions of a project for the model: `AGENTS.md` in the current folder. They count once the file is trusted, like
+//! Instructions of a project for the model: `AGENTS.md` in the current directory. They count once the file is trusted, like
 //! every other file of a folder.
 
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use crate::trust::{Item, Subject, Trusted};
 
 /// Name of the file.
 pub(crate) const FILE_NAME: &str = "AGENTS.md";
-/// Path of the file in the current folder.
+/// Path of the file in the current directory.
 const DEFAULT_FILE: &str = "./AGENTS.md";
 /// Maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Path of the file in the current folder, if it exists.
+/// Path of the file in the current directory, if it exists.
 pub fn default_file() -> Option<PathBuf> {
     let path = Path::new(DEFAULT_FILE);
     path.is_file().then(|| path.to_path_buf())
 }
 
-/// Returns the instructions of the current folder if they are trusted. Otherwise, prints a hint or a warning.
+/// Returns the instructions of the current directory if they are trusted. Otherwise, prints a hint or a warning.
 pub fn trusted_instructions(trusted: &Trusted) -> Option<String> {
     let path = default_file()?;
     let text = match read(&path) {

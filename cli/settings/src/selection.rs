@@ -119,7 +119,7 @@ pub(crate) fn split_destination(text: &str) -> (&str, &str) {
 /// It is empty, or it can only be a selection of tools without a folder.
 fn folder(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() {
-        return Err("the path is empty: write `.` for the current folder".to_owned());
+        return Err("the path is empty: write `.` for the current directory".to_owned());
     }
     let is_selection = text != ALL && (text.starts_with(SOURCE) || text.contains(['*', '?']));
     if is_selection && !Path::new(text).exists() {

@@ -122,7 +122,7 @@ fn script_command(folder: &Path) -> String {
     render::shell_word(&render::one_line(&script.to_string_lossy()))
 }
 
-/// Returns `.` for the current folder.
+/// Returns `.` for the current directory.
 fn or_here(folder: &Path) -> &Path {
     let is_here = folder.as_os_str().is_empty() || std::env::current_dir().is_ok_and(|here| here == folder);
     if is_here { Path::new(".") } else { folder }

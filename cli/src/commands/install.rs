@@ -24,7 +24,7 @@ Examples:
   toolcrib install                             the bundles of ./toolcrib.lock
   toolcrib install --frozen --trust=sha256:…   exactly those, unasked
 
-An installed bundle is available to commands without --tools: in the current folder, or with \
+An installed bundle is available to commands without --tools: in the current directory, or with \
 --global in every folder. The lock names it, and your own records hold the grants: a lock that \
 somebody else wrote grants nothing. --grant=… installs again with other permissions.";
 

@@ -99,7 +99,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Returns the default source, the settings and the instructions of the current folder.
+/// Returns the default source, the settings and the instructions of the current directory.
 fn defaults() -> anyhow::Result<Vec<PathBuf>> {
     let beside: Vec<PathBuf> = config::default_file().into_iter().chain(instructions::default_file()).collect();
     match default_source() {

@@ -168,7 +168,7 @@ impl RunStore {
         Ok(if goes_on { RunSummary { state: RunState::Running, ..summary } } else { summary })
     }
 
-    /// Returns the run of the current folder that was changed last. Files without a run, as a kill at its beginning leaves them,
+    /// Returns the run of the current directory that was changed last. Files without a run, as a kill at its beginning leaves them,
     /// are passed over.
     ///
     /// # Errors

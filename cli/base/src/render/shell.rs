@@ -53,7 +53,7 @@ fn is_plain(text: &str, others: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
 }
 
-/// Formats a path of a stranger for such a command, relative to the current folder. Control characters are escaped.
+/// Formats a path of a stranger for such a command, relative to the current directory. Control characters are escaped.
 pub fn shell_path(path: &Path) -> String {
     shell_word(&one_line(&from_here(path).to_string_lossy()))
 }

@@ -39,7 +39,7 @@ pub enum Client {
 pub enum Scope {
     /// The user, for every project.
     User,
-    /// The project in the current folder.
+    /// The project in the current directory.
     Project,
 }
 

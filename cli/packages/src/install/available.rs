@@ -1,4 +1,4 @@
-//! Bundles available to commands without `--tools`: from the lock in the current folder, and from the user's lock.
+//! Bundles available to commands without `--tools`: from the lock in the current directory, and from the user's lock.
 //! A bundle counts if the user's own records agree with the lock.
 
 use std::path::{Path, PathBuf};

@@ -58,7 +58,7 @@ pub struct Case<'a> {
     pub others: &'a [LockedBundle],
     /// The user's bundles that are available in addition to a folder's bundles.
     pub beside: &'a [LockedBundle],
-    /// Tool name conflict with another source that is available in the current folder.
+    /// Tool name conflict with another source that is available in the current directory.
     pub conflict: Option<&'a str>,
     /// `true` if somebody signed the release whom the user does not trust.
     pub has_other_signers: bool,

@@ -23,7 +23,7 @@ pub(crate) enum Kind {
         pattern: &'static str,
         check: fn(&str) -> Result<(), String>,
     },
-    /// Path, relative to the file or to the current folder.
+    /// Path, relative to the file or to the current directory.
     Path(PathRule),
     /// One of some words.
     Word(&'static [&'static str]),

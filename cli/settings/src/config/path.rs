@@ -1,5 +1,5 @@
 //! Paths in settings files. The paths of a project, and of a file in its place, start at that file. The user's and the
-//! system's files hold for every folder: a path in them is absolute or below the home folder, or names the current folder by
+//! system's files hold for every folder: a path in them is absolute or below the home folder, or names the current directory by
 //! a leading `.`.
 
 use std::ffi::OsString;
@@ -54,7 +54,7 @@ pub(super) fn check(rule: PathRule, kind: LayerKind, text: &str) -> Result<(), S
         LayerKind::Named | LayerKind::Project => Ok(()),
         _ => Err(format!(
             "`{tools}{text}`: this file holds for every folder: write an absolute path, `{tools}~/{text}`, or \
-             `{tools}./{text}` for the current folder"
+             `{tools}./{text}` for the current directory"
         )),
     }
 }

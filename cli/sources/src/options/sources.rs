@@ -152,7 +152,7 @@ impl Sources {
         BUILTIN_HINT.call_once(|| {
             let harness = HARNESS[0];
             render::hint(&format!(
-                "this folder has no `{DEFAULT_SOURCE}` and no `{harness}`: the tools are the built-in ones; \
+                "this directory has no `{DEFAULT_SOURCE}` and no `{harness}`: the tools are the built-in ones; \
                  `toolcrib init` creates a project with them"
             ));
         });
@@ -214,7 +214,7 @@ pub fn default_source() -> anyhow::Result<PathBuf> {
     if HARNESS.iter().any(|path| Path::new(path).exists()) {
         return Ok(".".into());
     }
-    let message = format!("no tools found: this folder has no `{DEFAULT_SOURCE}` and no `{}`", HARNESS[0]);
+    let message = format!("no tools found: this directory has no `{DEFAULT_SOURCE}` and no `{}`", HARNESS[0]);
     let hint = "pass a `tools.json`, a Markdown file, a component, a folder of them or a bundle with `--tools PATH`, or \
                 create a tool with `toolcrib new tool NAME --markdown`";
     Err(Advice::new(message, hint).into())

@@ -43,7 +43,7 @@ impl Target {
             LayerKind::User | LayerKind::Profile => user_file(),
         };
         path.ok_or_else(|| {
-            Advice::new("no settings file: no home directory was found", "use `--project` for the file of this folder")
+            Advice::new("no settings file: no home directory was found", "use `--project` for the file in this directory")
                 .into()
         })
     }

@@ -174,7 +174,7 @@ fn config(sources: &Sources) -> Finding {
     const CHECK: &str = "config";
     match sources.trust.trusted().and_then(|trusted| sources.rules.config(&trusted, true)) {
         Ok(Config { files, .. }) if files.is_empty() => {
-            Finding::ok(CHECK, format!("none: no `{DEFAULT_FILE}` in this folder, and no settings of your own"))
+            Finding::ok(CHECK, format!("none: no `{DEFAULT_FILE}` in this directory, and no settings of your own"))
         }
         Ok(config) => {
             let (rules, masks) = (counted(config.rules.len(), "rule"), counted(config.masks.len(), "mask"));

@@ -300,7 +300,7 @@ impl Procedure<'_> {
     }
 }
 
-/// Describes a tool name conflict with another source that is available in the current folder. A source that cannot be
+/// Describes a tool name conflict with another source that is available in the current directory. A source that cannot be
 /// loaded has no names.
 async fn conflict(name: &str, file: &Path) -> anyhow::Result<Option<String>> {
     let (name, file) = (name.to_owned(), file.to_owned());

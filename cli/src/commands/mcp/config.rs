@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Replace an entry `toolcrib` that differs
     #[arg(long, requires = "write")]
     force: bool,
-    /// Use the file of the project in the current folder
+    /// Use the file of the project in the current directory
     #[arg(long)]
     project: bool,
     /// Use your own file, for all projects [default]
@@ -91,7 +91,7 @@ pub(crate) fn settings_file(client: Client, scope: Scope) -> anyhow::Result<Opti
     let folders = Folders {
         system: System::current(),
         home,
-        project: std::env::current_dir().context("cannot find the current folder")?,
+        project: std::env::current_dir().context("cannot find the current directory")?,
         variable: &|name| std::env::var_os(name),
         exists: &Path::exists,
     };

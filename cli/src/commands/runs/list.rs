@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// Only runs in which this text occurs: in prompts, answers, results, or names and arguments of calls
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// Only runs of the current folder
+    /// Only runs of the current directory
     #[arg(long)]
     here: bool,
     /// Only this many
