@@ -10,7 +10,7 @@ use crate::error::HandlerError;
 
 /// Maximum depth of delegation.
 pub const MAX_DEPTH: u32 = 3;
-/// Maximum number of agents of one run, at any depth.
+/// Maximum number of agents per run, at any depth.
 pub const MAX_AGENTS: u32 = 32;
 
 /// A task for another agent.
@@ -21,7 +21,7 @@ pub struct Task {
     pub text: String,
     /// All other fields of the script's request, such as `agent`, `context` and `max_steps`.
     pub fields: Map<String, Value>,
-    /// Number of delegations up to this task: 1 for a task of the run's own agent.
+    /// Number of delegations up to this task: 1 for a task from the run's own agent.
     pub depth: u32,
     /// Number of agents that the run has started.
     pub(crate) agents: Arc<AtomicU32>,

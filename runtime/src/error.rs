@@ -117,7 +117,7 @@ pub enum Error {
     /// Results cannot be stored, or a stored result is damaged.
     #[error("result store {}: {reason}", path.display())]
     Results {
-        /// The folder of the results, or the file of one.
+        /// The folder of the results, or a result file.
         path: PathBuf,
         /// Reason for the failure.
         reason: String,
@@ -157,7 +157,7 @@ pub enum Error {
     Engine(String),
 }
 
-/// Wording of [`Error::UnknownTool`], which the format of a source may prescribe.
+/// Wording of [`Error::UnknownTool`], which a source format may prescribe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum UnknownToolWording {
@@ -247,7 +247,8 @@ fn is_plain(path: &Path) -> bool {
     path.to_str().is_some_and(|path| !path.is_empty() && path.chars().all(is_plain))
 }
 
-/// Failure of a hook, a model or an agent of the embedding program. The model or the tool that waits gets its message.
+/// Failure of a hook, model or agent that the embedding program supplies. The model or the tool that waits gets its
+/// message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct HandlerError(String);
@@ -276,7 +277,7 @@ impl From<&str> for HandlerError {
     }
 }
 
-/// Severity of a diagnostic of a tool source or of a problem of the audit log.
+/// Severity of a tool source diagnostic or an audit log problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -404,7 +405,7 @@ pub struct ToolError {
     pub outcome: Outcome,
     /// One sentence for the model.
     pub message: String,
-    /// Error object of the tool itself, one line of JSON, passed on unchanged; `None` if it gave none.
+    /// Error object from the tool itself, one JSON line, passed on unchanged; `None` if it gave none.
     pub json: Option<String>,
 }
 

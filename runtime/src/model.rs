@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 
 use crate::error::HandlerError;
 
-/// Maximum number of completions of one call.
+/// Maximum number of completions per call.
 pub const MAX_COMPLETIONS: u64 = 8;
 /// Maximum bytes of one prompt with its system text.
 pub const MAX_PROMPT_LEN: usize = 256 << 10;

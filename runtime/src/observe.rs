@@ -28,7 +28,7 @@ pub struct Event<'a> {
     pub name: &'a str,
     /// The tool, once it is resolved.
     pub tool: Option<&'a Tool>,
-    /// Position of the call in a trace of the calling program.
+    /// Position of the call in the calling program's trace.
     pub trace: Option<TraceContext>,
     /// Time of the event.
     pub at: SystemTime,

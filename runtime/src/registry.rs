@@ -18,7 +18,7 @@ const MAX_NAME_LEN: usize = 128;
 pub(crate) struct Registry {
     tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
-    /// Name and index of the first tool by each skeleton of its names.
+    /// Name and index of the first tool by each skeleton among its names.
     by_skeleton: HashMap<String, (usize, String)>,
 }
 
@@ -36,8 +36,8 @@ pub fn check_names(paths: &[impl AsRef<Path>]) -> Result<(), Error> {
 }
 
 impl Registry {
-    /// Creates a registry of tools in their order, and returns it with the companions of the tools. A tool that yields, and an
-    /// unusable tool with a provisional name, take no name from other tools: they come last, or are left out.
+    /// Creates a registry of tools in their order, and returns it with the tools' companions. A tool that yields, and
+    /// an unusable tool with a provisional name, take no name from other tools: they come last, or are left out.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Arguments of a call in its record: masked, and of bounded size. Long arguments are represented by their beginning,
+//! Call arguments in their record: masked, and bounded in size. Long arguments are represented by their beginning,
 //! arguments with unknown sensitive parts by their size and digest.
 
 use std::borrow::Cow;
@@ -17,11 +17,11 @@ use super::redact::Redactions;
 
 /// Maximum bytes of arguments in a record, as JSON text.
 const MAX_ARGUMENTS_LEN: usize = 4 << 10;
-/// Maximum bytes of the beginning of longer arguments, as JSON text.
+/// Maximum leading bytes of longer arguments, as JSON text.
 const MAX_BEGINNING_LEN: usize = 1 << 10;
-/// Start of the object with arguments that are part of a record as JSON.
+/// Start of the object with arguments that a record holds as JSON.
 const JSON_START: &str = r#"{"json":"#;
-/// Maximum levels of arguments that are part of a record as JSON. Many parsers refuse a record of more than 128 levels.
+/// Maximum levels of arguments that a record holds as JSON. Many parsers refuse a record of more than 128 levels.
 const MAX_DEPTH: usize = 64;
 
 /// Arguments of a call, before they are masked.
@@ -127,7 +127,7 @@ impl CallArguments {
         }
     }
 
-    /// Returns the JSON text of a version of the arguments, masked; the text of the call itself if nothing is masked.
+    /// Returns the masked JSON text for a version of the arguments; the text from the call itself if nothing is masked.
     fn masked_json(&self, value: &Value, redactions: &Redactions) -> Cow<'_, str> {
         let names = self.sensitive_names();
         let mut masked = Cow::Borrowed(value);
@@ -182,7 +182,7 @@ fn masked_text<'t>(text: &'t str, redactions: &Redactions) -> Cow<'t, str> {
     }
 }
 
-/// Returns the longest beginning of a text that has at most `most` bytes between the quotes of a JSON string.
+/// Returns the longest beginning of a text that has at most `most` bytes between a JSON string's quotes.
 fn beginning(text: &str, most: usize) -> &str {
     let mut left = most;
     for (at, c) in text.char_indices() {
@@ -233,7 +233,7 @@ fn compact(json: &str) -> Option<String> {
     Some(object)
 }
 
-/// Returns the index after the string of JSON that starts at `at`; no further than the maximum length of JSON in a record.
+/// Returns the index after the JSON string that starts at `at`; no further than the maximum JSON length in a record.
 fn end_of_string(json: &str, at: usize) -> usize {
     let end = json.ceil_char_boundary(at + 2 + MAX_ARGUMENTS_LEN);
     let mut next = at + 1;
@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    /// Store with a secret of digits, and one that extends over two values of an array.
+    /// Store with a secret of digits, and one that extends over two array values.
     struct Store;
 
     impl SecretStore for Store {

@@ -1,4 +1,4 @@
-//! The hash chain of the records: the fields at the end of a line, and their computation from the previous line. The
+//! The hash chain of the records: the fields at each line's end, and their computation from the previous line. The
 //! documentation of the parent module describes the format.
 
 use std::fmt;
@@ -8,12 +8,12 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-/// Number of hexadecimal digits of a SHA-256.
+/// Number of hexadecimal digits in a SHA-256.
 const DIGITS: usize = 64;
 const SEQ: &[u8] = b",\"seq\":";
 const CHAIN: &[u8] = b",\"chain\":\"";
 const CLOSE: &[u8] = b"\"}";
-/// Maximum length of the two fields at the end of a line.
+/// Maximum length of the two fields that end a line.
 pub(super) const MAX_SEAL_LEN: usize = SEQ.len() + 20 + CHAIN.len() + DIGITS + CLOSE.len();
 /// Maximum length of a line with its line break. A longer record is refused, so readers need no larger buffer.
 pub(super) const MAX_LINE_LEN: usize = 16 << 20;
@@ -35,7 +35,7 @@ pub(super) struct Link {
 }
 
 impl Chain {
-    /// Computes the chain value of the next record from the bytes of its line before `,"chain":`.
+    /// Computes the chain value of the next record from its line's bytes before `,"chain":`.
     pub(super) fn after(&self, record: &[u8]) -> Self {
         let digest = Sha256::new().chain_update(self.0).chain_update(record).finalize();
         let mut digits = [0; DIGITS];

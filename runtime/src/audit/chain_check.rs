@@ -1,4 +1,4 @@
-//! Check of the chain over the lines of a log, in order, one line at a time, without access to files.
+//! Check of the chain over a log's lines, in order, one line at a time, without access to files.
 //!
 //! A record that matches the chain value of the previous one is intact. If a record does not match, its number decides
 //! whether it was changed, whether records before it are missing, or whether it was moved.
@@ -14,7 +14,7 @@ use super::chain::{self, Chain, Link};
 use super::day::Position;
 use super::problem::LogProblemKind;
 
-/// Maximum number of gaps, and of runs of unchained lines, in memory.
+/// Maximum number of gaps, and runs of unchained lines, in memory.
 const MAX_PENDING: usize = 64;
 
 /// A problem at a line.

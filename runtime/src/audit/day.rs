@@ -1,4 +1,4 @@
-//! UTC days of the log, the files named after them, and positions of lines in these files.
+//! UTC days of the log, the files named after them, and line positions in these files.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -79,7 +79,7 @@ impl FromStr for Day {
     }
 }
 
-/// Position of a line in a log: the day of its file, and its number in the file, counted from 1.
+/// Position of a line in a log: its file's day, and its number in the file, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) day: Day,

@@ -14,7 +14,7 @@ use super::snapshot::unreadable;
 /// Number of bytes that are read at once.
 const BLOCK: u64 = 64 << 10;
 
-/// The lines of the files of a log, from the last to the first.
+/// The lines of a log's files, from the last to the first.
 #[derive(Debug)]
 pub(super) struct LinesFromEnd {
     folder: PathBuf,

@@ -1,5 +1,4 @@
-//! The last record of the log, read from the sidecar `head` or, if that is missing or behind, from the end of the
-//! files.
+//! The last record of the log, read from the sidecar `head` or, if that is missing or behind, from the files' end.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +13,7 @@ const WIDTH: usize = 20 + 1 + 64 + 1 + 8 + 1 + 20 + 1;
 /// Bytes that are read at once when a file is searched from its end.
 const CHUNK: u64 = 64 << 10;
 
-/// The last record, the day of the newest file, and the length of that file after the record. All lines up to there are
+/// The last record, the day of the newest file, and that file's length after the record. All lines up to there are
 /// complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {

@@ -251,8 +251,8 @@ impl Writer {
         Ok(LogEnd { head, torn: head::is_torn(&self.file, length)? })
     }
 
-    /// Determines the last record when the sidecar and the file disagree: the later of the two, so that a record is
-    /// kept whose writer died before it updated the head, and a removal of the last lines stays visible.
+    /// Determines the last record when the sidecar and the file disagree: the later one, so that a record is kept whose
+    /// writer died before it updated the head, and a removal of the last lines stays visible.
     fn recover_link(&self, folder: &Path, head: Option<Head>, length: u64) -> io::Result<Link> {
         if !self.is_in_place(folder) {
             return Err(ErrorKind::NotFound.into());

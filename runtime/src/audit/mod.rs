@@ -94,7 +94,7 @@ use queue::{Entry, WriteQueue};
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// The audit log of a runtime, with the redactions of its records.
+/// The audit log of a runtime, with its records' redactions.
 pub struct Audit {
     log: Option<WriteQueue<Log>>,
     redactions: Redactions,
@@ -116,7 +116,7 @@ pub(crate) struct CallFacts<'a> {
     /// Name of the calling program, as it calls itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) caller: Option<String>,
-    /// Identifier of the trace of the calling program, 32 hexadecimal digits.
+    /// Identifier of the calling program's trace, 32 hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<String>,
     /// Identifier of its span that made the call, 16 hexadecimal digits.
@@ -159,7 +159,7 @@ impl Audit {
         self.log.as_ref().map(|log| log.sink().folder())
     }
 
-    /// Masks all matches of these patterns in the strings of a record. Each pattern is a regular expression; an invalid
+    /// Masks all matches of these patterns in a record's strings. Each pattern is a regular expression; an invalid
     /// expression is matched literally.
     #[must_use]
     pub fn redact(mut self, patterns: impl IntoIterator<Item = String>) -> Self {
@@ -181,7 +181,7 @@ impl Audit {
         self
     }
 
-    /// Leaves out the content of arguments: a record holds only their size and the digest of their masked text.
+    /// Leaves out the content of arguments: a record holds only their size and their masked text's digest.
     #[must_use]
     pub fn without_arguments(mut self) -> Self {
         self.has_arguments = false;

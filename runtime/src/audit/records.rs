@@ -25,7 +25,7 @@ pub struct LogEntry {
     pub ts: String,
     /// Name that was called; not necessarily a tool's name.
     pub tool: String,
-    /// Outcome of the call, in the words of [`Outcome::as_str`](crate::Outcome::as_str).
+    /// Outcome of the call, as a word from [`Outcome::as_str`](crate::Outcome::as_str).
     pub outcome: String,
     /// Duration in wall-clock milliseconds.
     pub ms: f64,
@@ -33,7 +33,7 @@ pub struct LogEntry {
     pub granted: Vec<String>,
     /// Permissions that were requested or used without a grant, such as `read:PATH`, `write:PATH` or `env:NAME`.
     pub denied: Vec<String>,
-    /// Identifier of the run of the call, as [`Builder::run_id`](crate::Builder::run_id) sets it.
+    /// Identifier of the call's run, as [`Builder::run_id`](crate::Builder::run_id) sets it.
     pub run: String,
     /// Arguments of the call as the record represents them, an object with `json`, `text`, `cut` or only `bytes`; null if
     /// the record has none.
@@ -64,8 +64,8 @@ struct Denied {
     capability: String,
 }
 
-/// Iterator over the records of a snapshot of the log, oldest first, with one line in memory at a time. Lines that are
-/// not records are skipped; [`verify`](super::verify) reports them.
+/// Iterator over the records in a log snapshot, oldest first, with one line in memory at a time. Lines that are not
+/// records are skipped; [`verify`](super::verify) reports them.
 #[derive(Debug)]
 pub struct LogRecords {
     folder: PathBuf,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::policy::{Literal, MASK, Scanner, Secrets, masked, plain_number};
 use crate::schema::step;
 
-/// Bytes of text that count as one step of the call's budget.
+/// Text bytes that count as one step of the call's budget.
 const BYTES_PER_STEP: usize = 64;
 
 /// Maximum number of times that a text is escaped, one for another.
@@ -51,8 +51,8 @@ impl Redactions {
         self.secrets = Some(secrets);
     }
 
-    /// Serializes a record as one line of JSON, with its strings masked, and adds the JSON text of its arguments, which are
-    /// masked already.
+    /// Serializes a record as one JSON line, with its strings masked, and adds the JSON text of its arguments, which
+    /// are masked already.
     pub(super) fn line(&self, record: &impl Serialize, arguments: Option<&str>) -> Vec<u8> {
         // The arguments, the record and the fields of the chain.
         let mut line = Vec::with_capacity(arguments.map_or(0, str::len) + 2048);
@@ -161,7 +161,7 @@ impl Mask<'_> {
     }
 }
 
-/// Replaces the escapes of a URL and of a JSON string in a text once; `None` if it has none.
+/// Replaces URL and JSON string escapes in a text once; `None` if it has none.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let (mut rest, mut has_escapes) = (text, false);

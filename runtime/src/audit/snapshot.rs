@@ -70,7 +70,7 @@ pub(super) fn unreadable(path: &Path, error: io::Error) -> Error {
     Error::AuditUnread { path: path.to_path_buf(), reason: error.to_string(), source: Some(Arc::new(error)) }
 }
 
-/// The lines of a log in the order of its files, with one line in memory at a time.
+/// The lines of a log in file order, with one line in memory at a time.
 #[derive(Debug)]
 pub(super) struct Lines {
     folder: PathBuf,

@@ -58,7 +58,7 @@ impl Flag {
         })
     }
 
-    /// Returns the flags of a line of JSON, including characters written as JSON escapes.
+    /// Returns the flags in a JSON line, including characters written as JSON escapes.
     pub(crate) fn in_json(line: &str) -> Vec<Self> {
         // Nearly every answer returns here.
         if line.is_ascii() && !line.contains("\\u") {

@@ -11,7 +11,7 @@ const MAX_NOTES: usize = 32;
 /// Maximum characters of a path in a record.
 const MAX_PATH_LEN: usize = 256;
 
-/// Verdict of a hook about a call, or about an event of the run.
+/// Hook verdict about a call, or about an event of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HookNote {

@@ -46,13 +46,13 @@ pub struct ToolCall {
     pub context: Map<String, Value>,
     /// Name of the calling program, for the record.
     pub caller: Option<String>,
-    /// Position of the call in a trace of the calling program. Calls that the tool makes have the same.
+    /// Position of the call in the calling program's trace. Calls that the tool makes have the same.
     pub trace: Option<TraceContext>,
     /// Reason why the arguments could not be read; such a call ends with bad arguments.
     pub unreadable: Option<String>,
 }
 
-/// Kind of payload of a call.
+/// Kind of a call's payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Payload {
     /// One JSON object.
@@ -97,7 +97,7 @@ pub struct ToolResult {
     pub outcome: Result<String, ToolError>,
     /// Meaning of the line.
     pub form: Form,
-    /// Media of the answer, for multimodal models; the line names each of them.
+    /// Media of the answer, for multimodal models; the line names each one.
     pub media: Vec<Media>,
     /// Parts of the answer for people; never for the model.
     pub shown: Vec<Part>,
@@ -114,7 +114,7 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// Returns the text for the model: one line of JSON, an object with `error` for a failed call, or the text of a text
+    /// Returns the text for the model: one JSON line, an object with `error` for a failed call, or the text of a text
     /// answer.
     pub fn content(&self) -> Cow<'_, str> {
         match &self.outcome {

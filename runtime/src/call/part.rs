@@ -1,4 +1,4 @@
-//! Parts of an answer beside its line of JSON: text, media, links and progress.
+//! Answer parts beside the JSON line: text, media, links and progress.
 
 use bytes::Bytes;
 
@@ -54,7 +54,7 @@ pub struct Link {
     pub mime_type: Option<String>,
 }
 
-/// Meaning of the line of an answer.
+/// Meaning of an answer's line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Form {

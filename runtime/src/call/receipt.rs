@@ -42,7 +42,7 @@ pub struct Receipt {
     pub omitted_hooks: u64,
     /// Milliseconds of waiting for the turn, for permits and for people's answers.
     pub waited_ms: f64,
-    /// Kind of answer of a tool that succeeded.
+    /// Kind of answer from a tool that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written: Option<Written>,
     /// Invisible content of the answer.
@@ -76,7 +76,7 @@ pub struct Receipt {
     pub disk_entries: u64,
     /// `true` if output was cut at its cap.
     pub truncated: bool,
-    /// Names of the environment variables of the guest; never their values.
+    /// Names of the guest's environment variables; never their values.
     pub env_keys: Vec<String>,
     /// Names of the secrets that were inserted into its requests, each once; never their values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -106,7 +106,7 @@ pub struct Receipt {
     /// Invocation of the call that made this one, if a tool did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Number of its calls of other tools.
+    /// Number of its calls to other tools.
     #[serde(skip_serializing_if = "is_zero")]
     pub calls: u64,
     /// Number of its completions by the model.
@@ -249,7 +249,7 @@ pub struct Denial {
     pub flag: Option<String>,
 }
 
-/// Kind of answer of a tool that succeeded.
+/// Kind of answer from a tool that succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Written {
@@ -261,7 +261,7 @@ pub enum Written {
     Missing,
 }
 
-/// Change of the arguments of a call.
+/// Change of a call's arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -1,11 +1,11 @@
-//! Position of a call in a distributed trace, in the form of the header `traceparent` of W3C Trace Context
+//! Position of a call in a distributed trace, in the form that the W3C Trace Context header `traceparent` has
 //! (<https://www.w3.org/TR/trace-context/>). It identifies and proves nothing: a caller can state any.
 
 use std::num::{NonZeroU64, NonZeroU128};
 
-/// Length of a `traceparent` of version 00. Each later version begins with the same form.
+/// Length of a version 00 `traceparent`. Each later version begins with the same form.
 const LEN: usize = 55;
-/// Maximum length of a `traceparent` of a later version.
+/// Maximum length of a `traceparent` with a later version.
 const MAX_LEN: usize = 256;
 
 /// Trace of a caller, and its span that made the call.

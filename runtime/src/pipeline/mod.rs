@@ -147,7 +147,7 @@ impl Pipeline {
         answer
     }
 
-    /// Runs the hooks before a command of a script, which services of the script need.
+    /// Runs the hooks before a script's command, which services of the script need.
     ///
     /// # Errors
     ///

@@ -31,7 +31,7 @@ pub struct ApprovalRequest<'a> {
     pub tool: &'a Tool,
     /// Digest of its program, as in [`Approval::digest`]; empty if the host itself runs the tool.
     pub digest: &'a str,
-    /// Digest of the rest of its definition, as in [`Approval::definition`].
+    /// Digest of its remaining definition, as in [`Approval::definition`].
     pub definition: &'a str,
     /// Arguments of the call, as JSON text.
     pub arguments: &'a str,
@@ -53,8 +53,8 @@ pub struct Approval {
     pub tool: String,
     /// Digest of its program; a changed program requires a new approval.
     pub digest: String,
-    /// Digest of the rest of its definition: fixed arguments, description, schema, requests, limits, and the file of
-    /// its source. `None` in approvals of earlier versions, which match no call.
+    /// Digest of its remaining definition: fixed arguments, description, schema, requests, limits, and the source file.
+    /// `None` in approvals of earlier versions, which match no call.
     #[serde(default)]
     pub definition: Option<String>,
     /// Text of the rule that asks.
@@ -93,6 +93,6 @@ pub enum ApprovalAnswer {
 }
 
 impl ApprovalAnswer {
-    /// Maximum length of the reason of a denial that the model gets, in characters.
+    /// Maximum length of a denial reason that the model gets, in characters.
     pub const MAX_REASON_LEN: usize = 1_000;
 }

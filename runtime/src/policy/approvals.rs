@@ -36,7 +36,7 @@ pub struct StoredApproval {
     pub tool: String,
     /// Digest of the tool's program, as `sha256:HEX`.
     pub digest: String,
-    /// Digest of the rest of the tool's definition. `None` in approvals of earlier versions, which match no call.
+    /// Digest of the tool's remaining definition. `None` in approvals of earlier versions, which match no call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
     /// Rule that asked.

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 /// are protected for names without a `*`, so the usual name stands beside a pattern.
 type Names = &'static [&'static str];
 
-/// Names of one kind of reader, and a description of what they control.
+/// Names for one kind of reader, and a description of what they control.
 struct Readers {
     controls: &'static str,
     names: &'static [Names],
@@ -238,7 +238,7 @@ const AGENTS: Readers = Readers {
 
 const TABLES: [&Readers; 7] = [&SESSIONS, &PROGRAMS, &VERSION_CONTROL, &EDITORS, &SHELLS, &STARTS, &AGENTS];
 
-/// Settings of agents in a project, with their servers of the Model Context Protocol: the name of the client, and the paths of its
+/// Agent settings in a project, with their Model Context Protocol servers: the name of the client, and the paths of its
 /// files. An existing file is used, else the first.
 const AGENT_SETTINGS: [(&str, &[&str]); 8] = [
     ("claude-code", &[".mcp.json"]),
@@ -255,8 +255,8 @@ const AGENT_SETTINGS: [(&str, &[&str]); 8] = [
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no folder is looked through there"))]
 pub(crate) const MAX_PARENT_NAMES: usize = 1;
 
-/// Returns the settings files of a client of the Model Context Protocol in a project, as relative paths with `/`; none for a client
-/// that has no settings in projects. Tools cannot write them.
+/// Returns the settings files in a project for a client of the Model Context Protocol, as relative paths with `/`; none
+/// for a client that has no settings in projects. Tools cannot write them.
 pub fn agent_settings(client: &str) -> &'static [&'static str] {
     AGENT_SETTINGS.iter().find(|(name, _)| *name == client).map_or(&[], |(_, files)| files)
 }

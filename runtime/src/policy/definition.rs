@@ -1,4 +1,4 @@
-//! Digest of a tool's definition: everything in its source except the bytes of its program. It binds an approval to the
+//! Digest of a tool's definition: everything in its source except its program's bytes. It binds an approval to the
 //! definition that a person approved, and is only used for comparison.
 
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::tool::{Basis, Body, Capabilities, FileRequest, Tool};
 use super::real_path;
 
 /// Computes the digest of a tool's definition, as `sha256:HEX`: description, schemas, fixed arguments, requests,
-/// limits, stated behavior, and the file of its source. The position in that file is excluded, because other entries do
-/// not change the tool.
+/// limits, stated behavior, and the source file. The position in that file is excluded, because other entries do not
+/// change the tool.
 pub(crate) fn definition(tool: &Tool) -> String {
     definition_at(tool, |path| real_path(path).to_string_lossy().into_owned())
 }

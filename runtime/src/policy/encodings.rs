@@ -9,14 +9,14 @@ use std::fmt::Write;
 const MAX_ASCII_LEN: usize = 14;
 const MAX_OTHER_LEN: usize = 28;
 const MAX_ESCAPED_LEN: usize = 63;
-/// Characters with an escape of their own, and the letters of the escapes.
+/// Characters with an escape of their own, and the escapes' letters.
 const ESCAPES: [(char, char); 8] =
     [('"', '"'), ('\'', '\''), ('/', '/'), ('\n', 'n'), ('\r', 'r'), ('\t', 't'), ('\u{8}', 'b'), ('\u{c}', 'f')];
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 /// Spaces and line breaks between two characters of base64, also escaped for JSON, and their maximum length.
 const BREAK: &str = r"(?:[ \t\r\n]|\\[rnt]){0,4}";
 const MAX_BREAK_LEN: usize = 8;
-/// Maximum length of one character of base64, which may be escaped.
+/// Maximum length of one base64 character, which may be escaped.
 const MAX_SEXTET_LEN: usize = 7;
 /// Optional separator between two bytes in hexadecimal, and its maximum length.
 const HEX_SEPARATOR: &str = r"[:;.,_ \t\r\n-]{0,2}(?:0x|\\x)?";

@@ -39,7 +39,7 @@ const MAX_ATTEMPTS: usize = 64;
 pub(super) struct RealFolder {
     pub(super) path: PathBuf,
     pub(super) handle: Arc<File>,
-    /// Location of the folder, or of the file.
+    /// Location of the folder or file.
     pub(super) location: Arc<Location>,
     /// Name of the file, if only this one is granted.
     pub(super) file: Option<String>,
@@ -104,7 +104,7 @@ impl RealFolder {
         Ok(Self { path, handle: Arc::new(handle), location: Arc::new(location), file: None })
     }
 
-    /// Path of the folder, or of the file.
+    /// Path of the folder or file.
     pub(super) fn whole_path(&self) -> PathBuf {
         self.file.as_ref().map_or_else(|| self.path.clone(), |file| self.path.join(file))
     }
@@ -143,7 +143,7 @@ impl RealFolder {
     }
 }
 
-/// Kind of an entry of a folder.
+/// Kind of folder entry.
 enum EntryKind {
     Regular,
     Link,
@@ -200,7 +200,7 @@ mod opening {
         listable(&walk(outer.try_clone()?, path, refuse_link)?)
     }
 
-    /// Returns the kind of an entry of an open folder.
+    /// Returns the kind of an entry in an open folder.
     pub(super) fn kind(folder: &File, _: &Path, name: &OsStr) -> io::Result<EntryKind> {
         let about = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(match FileType::from_raw_mode(about.st_mode) {

@@ -33,7 +33,7 @@ pub(super) fn open(path: &Path, writable: &[Identity]) -> Result<File, OpenError
     pinned(&path)
 }
 
-/// Returns the kind of an entry of a pinned folder, which stays at its path.
+/// Returns the kind of an entry in a pinned folder, which stays at its path.
 pub(super) fn kind(_: &File, folder: &Path, name: &OsStr) -> io::Result<EntryKind> {
     let about = folder.join(name).symlink_metadata()?;
     Ok(match about.is_file() {

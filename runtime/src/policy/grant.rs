@@ -1,4 +1,4 @@
-//! Grant of a tool: the intersection of its requests and the allowances of the operator.
+//! Grant of a tool: its requests, as far as the operator's allowances cover them.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -41,7 +41,7 @@ pub struct Folder {
     pub guest: Vec<String>,
     /// Granted access.
     pub access: Access,
-    /// Granted files of the folder; empty if all of it is granted.
+    /// Granted files in the folder; empty if all of it is granted.
     pub(super) files: Vec<GrantedFile>,
 }
 
@@ -53,12 +53,12 @@ pub(super) struct GrantedFile {
 }
 
 impl Folder {
-    /// Returns the names of the granted files, if only some files of the folder are granted; empty if all of it is.
+    /// Returns the names of the granted files, if only some files in the folder are granted; empty if all are.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|file| file.name.as_str())
     }
 
-    /// Returns `true` if the granted files, or all files of the folder, and a place of the host have a part in common.
+    /// Returns `true` if the granted files, or all files in the folder, overlap a place of the host.
     pub(crate) fn overlaps(&self, place: &Location) -> bool {
         match self.files.is_empty() {
             true => self.location.overlaps(place),
@@ -150,9 +150,8 @@ impl Grant {
         self
     }
 
-    /// Creates the grant of a program that a script runs: the grant of the script without its secrets and services,
-    /// with only the folder that the script names, if it names one, and with read access only if `only_reads` is
-    /// `true`.
+    /// Creates the grant of a program that a script runs: the script's grant without its secrets and services, with
+    /// only the folder that the script names, if it names one, and with read access only if `only_reads` is `true`.
     ///
     /// # Errors
     ///
@@ -220,7 +219,7 @@ impl Grant {
         if access > folder.access || !is_granted { Err("permission denied by the grant") } else { Ok(()) }
     }
 
-    /// Finds the granted folder of a path of the guest, with the remaining names of the path.
+    /// Finds the granted folder for a guest path, with the remaining names in the path.
     fn place<'p>(&self, path: &'p str) -> Result<(&Folder, Vec<&'p str>), &'static str> {
         let Some(root) = self.folders.first() else {
             return Err("no folder is granted");

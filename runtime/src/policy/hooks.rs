@@ -1,4 +1,4 @@
-//! Scope of script hooks: by default a hook handles only tools of its own source. The operator can allow more.
+//! Scope of script hooks: by default a hook handles only tools from its own source. The operator can allow more.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,8 +96,8 @@ impl HookAccess {
         self.allowed.iter().any(names_it) && !is_denied && self.scope_of(hook) == HookScope::OwnSource
     }
 
-    /// Returns `true` if the hooks of a source may handle events without a tool, and the tools of the host: these concern
-    /// the tools of all sources.
+    /// Returns `true` if the hooks of a source may handle events without a tool, and the host's tools: these concern
+    /// the tools from all sources.
     pub(crate) fn may_handle_run(&self, hook: &ScriptedHook) -> bool {
         let source = hook.tool.origin.source.as_ref();
         hook.scope == HookScope::AllSources || self.with_tools.iter().all(|other| Some(other) == source)

@@ -29,7 +29,7 @@ impl Identity {
 
 #[cfg(windows)]
 impl Identity {
-    /// Finds the identity of an open file: the serial number of its volume and its number there.
+    /// Finds an open file's identity: the serial number of its volume and its number there.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ impl fmt::Debug for Literal {
 }
 
 impl Literal {
-    /// Maximum length of the beginning of a text that is searched, in bytes. The memory of its expression grows with it.
+    /// Maximum length of a text's beginning that is searched, in bytes. The memory of its expression grows with it.
     pub(crate) const MAX_LEN: usize = 512;
     /// Steps for which the compilation of one byte counts.
     const STEPS_PER_BYTE: usize = 1 << 10;
@@ -50,8 +50,8 @@ impl Literal {
         &value[..value.floor_char_boundary(Self::MAX_LEN)]
     }
 
-    /// Finds the ranges of the text in another, in each of its encodings. Where the beginning of a long one is found, the range is
-    /// all of the other text. The result of a stopped search is meaningless.
+    /// Finds the ranges of the text within another, in each encoding. Where the beginning of a long one is found, the
+    /// range is all of the other text. The result of a stopped search is meaningless.
     pub(crate) fn found(&self, text: &str) -> Vec<Range<usize>> {
         let (value, beginning) = (self.value(), self.beginning());
         // Each character takes a byte at least.

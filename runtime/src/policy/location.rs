@@ -74,7 +74,7 @@ impl Location {
             || self.position.as_ref().is_some_and(by_position)
     }
 
-    /// Returns `true` if one of the two contains the other, or a mount inside one shows a part of the other.
+    /// Returns `true` if one contains the other, or a mount inside one shows a part of the other.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let shows = |one: &Self, other: &Self| {
             let meets = |mounted: &Position, at: &Position| mounted.is_in(at) || at.is_in(mounted);
@@ -124,7 +124,7 @@ impl Mounts {
         })
     }
 
-    /// Lists the mount points of file systems of these types.
+    /// Lists the mount points for file systems of these types.
     pub(super) fn of_kinds<'a>(&'a self, kinds: &'a [&str]) -> impl Iterator<Item = &'a Path> {
         self.all().iter().filter(|mount| kinds.contains(&mount.kind.as_str())).map(|mount| mount.on.as_path())
     }
@@ -216,7 +216,7 @@ mod system {
         open(path, ANY, Mode::empty()).ok().map(File::from)
     }
 
-    /// Finds the identities of a folder and of those above it, nearest first, by walking up from its handle.
+    /// Finds the identities of a folder and its ancestors, nearest first, by walking up from its handle.
     pub(in crate::policy) fn lineage(folder: &File, _: &Path) -> Vec<Identity> {
         let mut all: Vec<Identity> = identity_of(folder).into_iter().collect();
         let mut above = openat(folder, "..", ANY, Mode::empty()).map(File::from);
@@ -301,8 +301,8 @@ mod system {
         toolcrib_windows_files::open_attributes(path, true).ok()
     }
 
-    /// Finds the identities of a folder and of those above it, nearest first. While a folder is open, no folder above it can
-    /// be moved.
+    /// Finds the identities of a folder and its ancestors, nearest first. While a folder is open, no folder above it
+    /// can be moved.
     pub(in crate::policy) fn lineage(folder: &File, path: &Path) -> Vec<Identity> {
         identity_of(folder).into_iter().chain(path.ancestors().skip(1).filter_map(identity)).collect()
     }

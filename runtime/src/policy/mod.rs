@@ -1,4 +1,4 @@
-//! Permissions of the operator, and the [`Grant`] of a tool: the intersection of its requests and these permissions.
+//! Permissions from the operator, and the [`Grant`] of a tool: the intersection of its requests and these permissions.
 //! Nothing is allowed by default, a denial overrides every allowance, and a guest can change neither.
 
 mod approval;
@@ -87,8 +87,8 @@ pub enum Permission {
     Net(Destination),
     /// Using a service of the crib. The glob selects names; for a service without names, it is `*`.
     Service(Service, Glob),
-    /// Script hooks of a source handling the tools of other sources, the host's tools and events without a tool. `None`
-    /// means the hooks of every source.
+    /// Script hooks of a source handling other sources' tools, the host's tools and events without a tool. `None` means
+    /// the hooks of every source.
     Hooks(Option<PathBuf>),
     /// A permission for some tools only. [`Permission::Hooks`] cannot be limited.
     Limited(ToolSelection, Box<Permission>),

@@ -1,5 +1,4 @@
-//! Network grant of a tool: a request is checked by the name of its target, then by every address that the name
-//! resolves to.
+//! Network grant of a tool: a request is checked by its target's name, then by every address that the name resolves to.
 //!
 //! A grant by name does not cover special-purpose addresses: this host, private networks, cloud metadata. Such an
 //! address must be granted itself, as an address or as a network within its special-purpose range; then requests may

@@ -1,5 +1,5 @@
-//! Resolution of a policy on the system: folders are opened, names of variables are converted to upper case, and
-//! impossible permissions are refused before anything runs.
+//! Resolution of a policy on the system: folders are opened, variable names are converted to upper case, and impossible
+//! permissions are refused before anything runs.
 
 use std::borrow::Cow;
 use std::path::{Component, Path};

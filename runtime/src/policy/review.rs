@@ -1,4 +1,4 @@
-//! Review of a source: its tools and hooks, what each requests, and the digest that pins all of it. A person reviews a
+//! Review of a source: its tools and hooks, what each requests, and one digest that pins everything. A person reviews a
 //! source once; as long as its digest stays the same, its requests are granted.
 
 use std::collections::HashMap;
@@ -16,14 +16,14 @@ use super::grant::is_fixed;
 use super::hooks::source_id;
 use super::location::real_path;
 
-/// Maximum size of all programs of a reviewed source together, in bytes: about two seconds of hashing.
+/// Maximum total size of the programs in a reviewed source, in bytes: about two seconds of hashing.
 const MAX_PROGRAM_BYTES: usize = 1 << 30;
 
 /// Everything that a person agrees to when they trust a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SourceReview {
-    /// Real path of the source: the manifest of a folder that has one, and the folder of a project.
+    /// Real path of the source: the manifest in a folder that has one, and the project folder.
     pub path: PathBuf,
     /// SHA-256 over the definitions, requests and programs of all tools and hooks, as `sha256:HEX`. It does not depend on
     /// the folder of the source.
@@ -47,7 +47,7 @@ pub struct ReviewedItem {
     pub event: Option<String>,
     /// Digest of the definition, as `sha256:HEX`: everything except the program.
     pub definition: String,
-    /// Digest of the program, as `sha256:HEX`; `None` for a script, which is part of the definition.
+    /// Digest of the program, as `sha256:HEX`; `None` for a script, which belongs to the definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// Capabilities that trust grants, such as `net:api.example.com:443`, and limits that it raises, such as

@@ -79,12 +79,12 @@ impl Rule {
         &self.pattern
     }
 
-    /// Returns `true` if the rule applies to a call of a tool of this name.
+    /// Returns `true` if the rule applies to a call of a tool with this name.
     pub fn matches_call(&self, tool: &str, arguments: &Value) -> bool {
         self.pattern.matches_tool(tool) && self.matches_arguments(None, None, arguments)
     }
 
-    /// Returns `true` if the rule matches the name of a tool or, unless it is an allow rule, one of its aliases or its
+    /// Returns `true` if the rule matches a tool name or, unless it is an allow rule, one of the tool's aliases or its
     /// class. Any tool may belong to a class.
     fn matches_tool(&self, tool: &Tool) -> bool {
         match self.behavior {
@@ -125,7 +125,7 @@ impl Rule {
     }
 }
 
-/// Writes the behavior, the text of the pattern and the origin of the rule.
+/// Writes the behavior, the pattern text and the origin of the rule.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ({})", self.behavior.as_str(), self.pattern.text, self.origin)
@@ -167,7 +167,7 @@ impl Rules {
         RuleDecision::Ask(about(Behavior::Ask).cloned().collect())
     }
 
-    /// Rules of one behavior that match a tool with its grant, regardless of its arguments.
+    /// Rules with one behavior that match a tool with its grant, regardless of its arguments.
     fn for_tool<'a, 'b>(
         &'a self,
         behavior: Behavior,

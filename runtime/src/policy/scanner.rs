@@ -16,7 +16,7 @@ use super::encodings;
 
 /// Replacement text for a secret.
 pub(crate) const MASK: &str = "***REDACTED***";
-/// Maximum memory of one expression and of its states; sufficient for the longest secret.
+/// Maximum memory of one expression and its states; sufficient for the longest secret.
 const MAX_REGEX_BYTES: usize = 256 << 20;
 const MAX_DFA_BYTES: usize = 8 << 20;
 /// Minimum length of a part that is searched without interruption.
@@ -73,7 +73,7 @@ impl Needle {
         self.parts(bytes).flat_map(in_part).collect()
     }
 
-    /// Divides bytes into parts, each with the end of the one before it that may hold the beginning of the secret.
+    /// Divides bytes into parts, each with the end of the previous part that may hold the beginning of the secret.
     fn parts(&self, bytes: &[u8]) -> impl Iterator<Item = Range<usize>> + use<> {
         let overlap = self.max_match_len.saturating_sub(1);
         let (length, size) = (bytes.len(), MIN_PART_LEN.max(overlap * 4));
@@ -159,8 +159,8 @@ pub(crate) fn masked_as<'t>(mask: &str, text: &'t str, mut parts: Vec<Range<usiz
     Cow::Owned(String::from_utf8_lossy(&without).into_owned())
 }
 
-/// Incremental search of a byte stream, independent of its chunks. Bytes that could start a secret are held back, so
-/// that no part of a secret is passed on.
+/// Incremental search of a byte stream, whatever its chunks. Bytes that could start a secret are held back, so that no
+/// part of a secret is passed on.
 pub(crate) struct Scan {
     scanner: Arc<Scanner>,
     pending: BytesMut,

@@ -22,7 +22,7 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// Minimum number of characters of a value; a shorter one would match unrelated text.
+    /// Minimum number of characters in a value; a shorter one would match unrelated text.
     pub const MIN_LEN: usize = 8;
     /// Maximum bytes of a value.
     pub const MAX_LEN: usize = 2048;

@@ -16,7 +16,7 @@ pub enum ToolSelection {
     Names(Glob),
     /// Tools of the source at this path.
     Source(PathBuf),
-    /// Tools of sources that are trusted as they are now, and of the sources at these paths.
+    /// Tools from sources that are trusted as they are now, and from the sources at these paths.
     Trusted(Vec<PathBuf>),
 }
 

@@ -14,9 +14,9 @@ use super::scanner::masked_as;
 /// Minimum length of a sensitive value that is masked where it is repeated, in characters. Masking shorter ones would garble
 /// every text.
 const MIN_SECRET_LEN: usize = 4;
-/// Maximum number of sensitive values of a call that are searched for. Beyond it, every text of the call is masked.
+/// Maximum number of sensitive values that are searched for in a call. Beyond it, every text of the call is masked.
 const MAX_SECRETS: usize = 64;
-/// Maximum bytes of their parts that are searched for, which determine the memory of the search; beyond it, the same.
+/// Maximum bytes of their parts that are searched for, which determine the search's memory; beyond it, the same.
 const MAX_SEARCHED_BYTES: usize = 8 << 10;
 
 /// Sensitive arguments of one call: their names, and the values that the call has for them.
@@ -81,7 +81,7 @@ impl SensitiveArguments {
         value
     }
 
-    /// Masks the values in the strings of a value, and in the names of its members.
+    /// Masks the values in the strings of a value, and in its members' names.
     fn replace(&self, value: &mut Value, all: bool) {
         match value {
             Value::String(_) | Value::Number(_) if all => *value = Value::from(MASK),
@@ -118,7 +118,7 @@ impl SensitiveArguments {
     }
 }
 
-/// Returns the number of bytes of a value that are searched for.
+/// Returns the number of searched bytes in a value.
 fn searched_bytes(value: &Literal) -> usize {
     value.value().len().min(Literal::MAX_LEN)
 }

@@ -1,4 +1,4 @@
-//! Loading of the sources when a runtime is built: all of each, or the one tool that is called.
+//! Loading sources when a runtime is built: each in full, or the one tool that is called.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,8 +59,8 @@ impl Builder {
     }
 }
 
-/// Returns `true` if a call of the tool can concern others: a script runs programs and adds tools, a rich tool calls those that
-/// it requests, and a tool of the same component, in any source, may claim its calls.
+/// Returns `true` if a call of the tool can concern others: a script runs programs and adds tools, a rich tool calls
+/// those that it requests, and a tool in the same component, in any source, may claim its calls.
 fn depends_on_others<'a>(tool: &Tool, all: impl Iterator<Item = &'a Tool>) -> bool {
     match &tool.body {
         Body::Command { .. } | Body::Typed(_) => false,

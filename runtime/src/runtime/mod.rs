@@ -30,7 +30,7 @@ pub struct Runtime {
     pipeline: Arc<Pipeline>,
     warnings: Arc<[Diagnostic]>,
     untrusted: Arc<[UntrustedSource]>,
-    /// State of calls outside of sessions.
+    /// State for calls outside sessions.
     memory: Arc<Memory>,
 }
 
@@ -93,7 +93,7 @@ impl Runtime {
         self.pipeline.hooks.of_sources().map(|script| &script.definition)
     }
 
-    /// Lists the grants of tools and of script hooks.
+    /// Lists the grants of tools and script hooks.
     pub fn grants(&self) -> impl Iterator<Item = (&Tool, &Grant)> {
         let tools = self.pipeline.registry.tools().iter().zip(&self.pipeline.prepared);
         let hooks = self
@@ -149,7 +149,7 @@ impl Runtime {
         })
     }
 
-    /// Returns the scheduling of the calls of one step.
+    /// Returns the scheduling of one step's calls.
     pub fn scheduler(&self) -> &Scheduler {
         &self.pipeline.scheduler
     }
@@ -275,7 +275,7 @@ impl Runtime {
 mod tests {
     use super::*;
 
-    /// Maximum bytes of the state of a call. It is moved twice for each function that awaits it.
+    /// Maximum bytes of a call's state. It is moved twice for each function that awaits it.
     const MAX_FUTURE_LEN: usize = 4 << 10;
 
     #[test]

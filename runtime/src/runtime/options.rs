@@ -28,7 +28,7 @@ use super::builder::Builder;
 
 /// # Sources
 impl Builder {
-    /// Adds a source of tools: a `tools.json`, an Agent Tool definition, a Markdown file, a component, or a folder of them.
+    /// Adds a tool source: a `tools.json`, an Agent Tool definition, a Markdown file, a component, or a folder of them.
     #[must_use]
     pub fn source(mut self, path: impl Into<PathBuf>) -> Self {
         self.sources.push(path.into());
@@ -257,9 +257,9 @@ impl Builder {
         self
     }
 
-    /// Sets the maximum bytes of all entries in the folder of [`Builder::compile_cache`]. After a compilation, the least
-    /// recently used entries that exceed it are removed, as [`Cache::prune`](crate::cache::Cache::prune) does; a larger
-    /// program is not stored. Default: [`DEFAULT_MAX_BYTES`](crate::cache::DEFAULT_MAX_BYTES), 2 GiB.
+    /// Sets the maximum total bytes of the entries in the folder for [`Builder::compile_cache`]. After a compilation,
+    /// the least recently used entries that exceed it are removed, as [`Cache::prune`](crate::cache::Cache::prune)
+    /// does; a larger program is not stored. Default: [`DEFAULT_MAX_BYTES`](crate::cache::DEFAULT_MAX_BYTES), 2 GiB.
     #[must_use]
     pub fn max_cache(mut self, bytes: u64) -> Self {
         self.max_cache = bytes;
@@ -304,7 +304,7 @@ impl Builder {
         self
     }
 
-    /// Sets the identifier of the program's run, at most 256 characters, in all records of the audit log. By default each
+    /// Sets the identifier of the program's run, at most 256 characters, in all audit log records. By default each
     /// runtime has a random one.
     #[must_use]
     pub fn run_id(mut self, id: impl Into<String>) -> Self {

@@ -18,7 +18,7 @@ pub(super) struct UntrustedSource {
     pub(super) requests: Vec<(String, String)>,
 }
 
-/// Digest of the definition of a reviewed tool, and of its program if that is no part of the definition.
+/// Digest of a reviewed tool's definition, and of its program if the definition does not contain it.
 type ReviewedTool = (String, Option<String>);
 
 /// Part of the requests of reviewed content that is granted: capabilities as [`named_requests`] lists them, or `None` for all.
@@ -31,7 +31,7 @@ pub(super) struct TrustedSources {
     vouched: HashSet<PathBuf>,
     /// Digests of reviewed content, wherever it is.
     digests: HashSet<String>,
-    /// Digests of reviewed content by the real path of its source, each with the part of its requests that is granted.
+    /// Digests of reviewed content by the real path of its source, each with the granted part of its requests.
     pins: HashMap<PathBuf, HashMap<String, GrantedPart>>,
     /// Reviewed tools by the real path of their source and by their name.
     tools: HashMap<PathBuf, HashMap<String, ReviewedTool>>,

@@ -1,6 +1,7 @@
-//! Address space of this process: decides once if reserving much of it is possible and free. Natively it is, and the engine
-//! reserves terabytes, so that programs need no checks of their accesses. A limit on addresses refuses that, and an emulator of
-//! another processor may use real memory for each reserved page. It also recognizes the error of a system that has no more to map.
+//! Address space of this process: decides once if reserving most is possible and free. Natively it is, and the engine
+//! reserves terabytes, so that programs need no checks of their accesses. A limit on addresses refuses that, and an
+//! emulator of another processor may use real memory for each reserved page. It also recognizes the error of a system
+//! that has no more to map.
 
 use std::io::{self, ErrorKind};
 
@@ -21,7 +22,7 @@ mod number {
 
     use rustix::io::Errno;
 
-    /// Returns the kind of an error of the system that the engine passes on as its number.
+    /// Returns the kind of a system error that the engine passes on as its number.
     pub(super) fn kind(error: &(dyn Error + 'static)) -> Option<ErrorKind> {
         error.downcast_ref::<Errno>().map(|number| io::Error::from(*number).kind())
     }

@@ -26,7 +26,7 @@ const KEY_FILE: &str = "key";
 const COMPILED_BY: &str = concat!("toolcrib ", env!("CARGO_PKG_VERSION"));
 const SEAL_LEN: usize = blake3::OUT_LEN;
 
-/// Key of the seals of a folder.
+/// Key of a folder's seals.
 type Key = [u8; blake3::KEY_LEN];
 
 /// Forms in which a program can be in the cache.
@@ -128,7 +128,7 @@ impl CodeCache {
         let _ = self.cache.put(&name, &[code, seal.as_bytes()]);
     }
 
-    /// Computes the seal of the code of an entry.
+    /// Computes the seal of an entry's code.
     fn hash(&self, name: &EntryName, code: impl Read) -> Option<blake3::Hash> {
         let mut hasher = blake3::Hasher::new_keyed(self.key()?);
         hasher.update(COMPILED_BY.as_bytes()).update(b"\0").update(name.as_str().as_bytes()).update(b"\0");

@@ -65,20 +65,20 @@ use crate::source::MAX_PROGRAM_BYTES;
 
 use super::engine::{self, CodeSettings};
 
-/// First bytes of a job and of an answer. They contain the version, because another version may have another protocol.
+/// First bytes of a job or an answer. They contain the version, because another version may have another protocol.
 const GREETING: &[u8] = concat!("toolcrib ", env!("CARGO_PKG_VERSION"), " compiles\n").as_bytes();
-/// Maximum number of bytes of compiled code of any program.
+/// Maximum bytes of compiled code for any program.
 const MAX_CODE_BYTES: usize = 512 << 20;
-/// Maximum number of bytes of compiled code per byte of a program. Real programs need three to ten; a data segment at the
-/// end of a memory turns a few bytes into megabytes.
+/// Maximum bytes of compiled code per program byte. Real programs need three to ten; a data segment at the end of a
+/// memory turns a few bytes into megabytes.
 const CODE_BYTES_PER_PROGRAM_BYTE: usize = 64;
-/// Number of bytes of compiled code that every program may have: one whole memory in the engine's layout.
+/// Bytes of compiled code that every program may have: one whole memory in the engine's layout.
 const BASE_CODE_BYTES: usize = 16 << 20;
 /// Maximum length of an error text in bytes.
 const MAX_REASON_BYTES: usize = 4 << 10;
 /// Length of an encoded byte count.
 const LENGTH_LEN: usize = size_of::<u64>();
-/// Length of the head of an answer: the greeting, the status, and the number of bytes that follow.
+/// Length of an answer's head: the greeting, the status, and the number of bytes that follow.
 const ANSWER_HEAD_LEN: usize = GREETING.len() + 1 + LENGTH_LEN;
 
 /// Compiler that runs in a place of its own. The [module](self) describes its task.
@@ -103,7 +103,7 @@ pub enum CompileError {
     /// The system is at fault. The next call compiles the program again.
     #[error("{message}")]
     System {
-        /// Description of the failure, without the text of its cause.
+        /// Description of the failure, without its cause's text.
         message: String,
         /// Cause of the failure, if known.
         #[source]
@@ -126,7 +126,7 @@ impl CompileError {
         }
     }
 
-    /// Returns the text of the error and of its cause.
+    /// Returns the text of the error and its cause.
     pub(crate) fn text(&self) -> String {
         match self.source() {
             Some(cause) => format!("{self}: {cause}"),
@@ -142,7 +142,7 @@ pub struct Job<'a> {
     pub(super) settings: CodeSettings,
 }
 
-/// Bits of the byte with the settings of a job.
+/// Bits of the byte with a job's settings.
 const COUNTS_FUEL: u8 = 1;
 const CHECKS_ACCESSES: u8 = 2;
 

@@ -1,4 +1,4 @@
-//! Budget of file descriptors that all guests of the process share: half of the process's own limit, so that the host can
+//! File descriptor budget that all guests in the process share: half of the process's own limit, so that the host can
 //! still open the audit log, a program or a stored result while many calls open files and connections.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -59,7 +59,7 @@ fn max_open() -> usize {
     limit.and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX)
 }
 
-/// Returns a number of files that the process may have open: the system sets none, and takes memory of its own for each.
+/// Returns a number of files that the process may have open: the system sets none, and uses its own memory for each.
 #[cfg(windows)]
 fn max_open() -> usize {
     16_384

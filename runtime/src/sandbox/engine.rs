@@ -126,7 +126,7 @@ fn config(settings: CodeSettings) -> Config {
     config
 }
 
-/// Number of bytes that a memory without a pool may have before it moves: the default limit of a call.
+/// Number of bytes that a memory without a pool may have before it moves: the default limit for a call.
 const RESERVATION: u64 = 128 << 20;
 /// Number of bytes that it may then grow before it moves again.
 const GROWTH: u64 = 64 << 20;
@@ -135,8 +135,8 @@ const GROWTH: u64 = 64 << 20;
 /// and agents that wait for others.
 const EXTRA_INSTANCES: u32 = 64;
 
-/// Number of instances of one call: its own check and its run use one each, one after the other, and the second one can
-/// begin before the memory of the first is given back.
+/// Number of instances per call: its own check and its run use one each, in turn, and the second can begin before the
+/// memory of the first is given back.
 const INSTANCES_OF_ONE_CALL: u32 = 2;
 
 fn pool(instances: Instances) -> PoolingAllocationConfig {

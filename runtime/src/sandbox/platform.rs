@@ -6,7 +6,7 @@ use super::engine;
 
 pub use system::gaps;
 
-/// Number of concurrent calls for which [`reserves_memory`] asks: the default of a runtime.
+/// Number of concurrent calls for which [`reserves_memory`] asks: a runtime's default.
 const CALLS: u32 = 32;
 
 /// Returns `true` if the system lists the pages that a call has written. Without the list, each call clears all memory of the

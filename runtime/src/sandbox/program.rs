@@ -21,7 +21,7 @@ use super::imports::add_tool_imports;
 use super::state::CallState;
 use super::wasi::{self, HttpClient, preview1};
 
-/// Words of the engine about a program that exceeds the capacity of a sandbox, for which it has no type.
+/// Words of the engine about a program that exceeds a sandbox's capacity, for which it has no type.
 const EXCEEDED: [&str; 2] = ["exceeds the configured maximum", "exceeds the per-instance limit"];
 
 /// Engines, linkers and compiled code.

@@ -1,5 +1,5 @@
-//! Classification of traps: the reason why a guest stopped, from the engine's error and the usage of the call. The
-//! texts are for the model; they contain no host path and no backtrace.
+//! Classification of traps: the reason why a guest stopped, from the engine's error and the call's usage. The texts are
+//! for the model; they contain no host path and no backtrace.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -87,7 +87,7 @@ pub(super) fn classify(error: &wasmtime::Error, usage: &Usage, limits: &Limits) 
     }
 }
 
-/// Reports the failure of a guest that ended itself after it was refused memory as the lack of memory.
+/// Reports out of memory for a guest that ended itself after it was refused memory.
 pub(super) fn after_exit(error: ToolError, usage: &Usage, limits: &Limits) -> ToolError {
     let lacks_memory = error.outcome == Outcome::Trap && usage.memory_refused.load(Relaxed);
     if lacks_memory { out_of_memory(limits) } else { error }

@@ -11,7 +11,7 @@ use crate::tool::Tool;
 
 use super::graph::{Relation, SchemaGraph};
 
-/// Maximum number of names of sensitive arguments; if there are more, every argument is masked.
+/// Maximum number of sensitive argument names; if there are more, every argument is masked.
 const MAX_SENSITIVE: usize = 64;
 
 impl Tool {

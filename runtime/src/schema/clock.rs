@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Number of steps between two checks of the time: about 50 µs.
+/// Number of steps between two time checks: about 50 µs.
 const STEPS_PER_CHECK: u32 = 1024;
 /// Maximum duration of an inline computation. A longer computation is restarted on a blocking thread.
 const MAX_INLINE: Duration = Duration::from_millis(1);

@@ -1,6 +1,6 @@
-//! Bounds on the cost of validation, computed from the schema alone: the number of subschemas applied to the same value,
-//! and the length of a chain of in-place subschemas. Descending into the value is bounded by its depth, so a schema may
-//! refer to itself below the value, as schemas of trees do.
+//! Bounds on the cost of validation, computed from the schema alone: the number of subschemas applied to the same
+//! value, and the maximum length of an in-place subschema chain. Descending into the value is bounded by its depth, so
+//! a schema may refer to itself below the value, as schemas of trees do.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::graph::{Node, Relation, SchemaGraph, has_references, objects};
 
 /// Maximum number of subschemas applied to one value.
 const MAX_CHECKS: u64 = 100_000;
-/// Maximum length of a chain of in-place subschemas: the number of stack frames for each level of the value.
+/// Maximum length of a chain of in-place subschemas: the number of stack frames per value level.
 const MAX_CHAIN_LEN: usize = 32;
 /// Keywords that evaluate the adjacent subschemas again, also those that contain such keywords themselves.
 const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
@@ -59,7 +59,7 @@ pub(super) fn check(schema: &Value, graph: &SchemaGraph<'_>) -> Result<(), Strin
     Ok(())
 }
 
-/// Returns `true` if a subschema has a base URI of its own, which would change the targets of references in it.
+/// Returns `true` if a subschema has its own base URI, which would change the targets of references in it.
 fn has_inner_base(schema: &Value) -> bool {
     let old = schema.get("$schema").and_then(Value::as_str).is_some_and(|draft| draft.contains("draft-04"));
     let keyword = if old { "id" } else { "$id" };

@@ -1,5 +1,5 @@
-//! Defaults of arguments that the schema of their own argument refuses. A default describes an argument to a model, and the SDK
-//! sets it: the author learns here what a call would refuse.
+//! Argument defaults that the schema of their own argument refuses. A default describes an argument to a model, and the
+//! SDK sets it: the author learns here what a call would refuse.
 
 use serde_json::{Map, Value};
 
@@ -8,9 +8,9 @@ use super::clock::with_step_limit;
 
 /// Maximum number of defaults that are checked.
 const MAX_DEFAULTS: usize = 256;
-/// Maximum number of steps for the check of one default; beyond it the default counts as valid.
+/// Maximum number of steps for one default's check; beyond it the default counts as valid.
 const MAX_STEPS: u64 = 200_000;
-/// Parts of the schema of all arguments that count for the schema of one.
+/// Parts of the schema for all arguments that count for one argument's schema.
 const PARTS: [&str; 3] = ["properties", "$defs", "definitions"];
 
 /// Default that its schema refuses.

@@ -1,4 +1,4 @@
-//! Graph of the subschemas of a schema. Subschemas are found by position, not by name: an argument may have the name of a
+//! Graph of a schema's subschemas. Subschemas are found by position, not by name: an argument may have the name of a
 //! keyword, and a value may look like a schema. Each subschema is visited once, regardless of the number of references.
 
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::ptr::from_ref;
 
 use serde_json::Value;
 
-/// Relation of the value of a subschema to the value of the schema that contains or references it.
+/// Relation between the value of a subschema and the value of the schema that contains or references it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relation {
     /// Same value.
@@ -52,7 +52,7 @@ const BY_NAME: [(&str, Relation); 6] = [
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 const ANCHORS: [&str; 4] = ["$anchor", "$dynamicAnchor", "$id", "id"];
 
-/// Graph of the subschemas of a schema. The first node is the schema itself.
+/// Graph of a schema's subschemas. The first node is the schema itself.
 pub(super) struct SchemaGraph<'a> {
     nodes: Vec<Node<'a>>,
     indices: HashMap<*const Value, usize>,
@@ -70,7 +70,7 @@ pub(super) struct Node<'a> {
 /// Edge from a subschema to one that it contains or references.
 pub(super) struct Edge<'a> {
     pub(super) relation: Relation,
-    /// Name of the subschema, for keywords with an object of subschemas.
+    /// Name of the subschema, for keywords with an object that holds subschemas.
     pub(super) name: Option<&'a str>,
     pub(super) to: usize,
 }

@@ -1,7 +1,7 @@
-//! Spellings of arguments whose meaning is certain, and that tools do not take: a whole number with a fraction of zero or an
-//! exponent for an integer, as JSON Schema allows it, and `null` for an optional argument that has no null. They are replaced
-//! before anything judges the arguments, so that rules, hooks and the tool see the same value. For a function, a number of single
-//! precision is replaced by the one that it receives. All other bytes stay.
+//! Spellings of arguments whose meaning is certain, and that tools do not take: a whole number with a zero fraction or
+//! an exponent for an integer, as JSON Schema allows it, and `null` for an optional argument that has no null. They are
+//! replaced before anything judges the arguments, so that rules, hooks and the tool see the same value. For a function,
+//! a number of single precision is replaced by the one that it receives. All other bytes stay.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

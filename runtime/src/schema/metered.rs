@@ -12,11 +12,11 @@ use serde_json::{Map, Number, Value};
 
 use super::clock::step;
 
-/// Number of bytes of a text per step.
+/// Number of text bytes per step.
 const BYTES_PER_STEP: usize = 64;
-/// Number of steps of one comparison with a value of a schema, which may be as large as the schema.
+/// Number of steps per comparison with a schema value, which may be as large as the schema.
 const STEPS_PER_COMPARISON: usize = 16;
-/// Maximum number of items of an array for pairwise comparison.
+/// Maximum number of items per array for pairwise comparison.
 const MAX_PAIRWISE: usize = 15;
 
 /// Representation of `serde_json` values that counts steps.

@@ -10,7 +10,7 @@ use super::typed;
 
 /// Maximum number of visited subschemas per proof; beyond it nothing is proven.
 const MAX_STEPS: u32 = 10_000;
-/// Maximum depth of in-place subschemas, and maximum length of a path of names.
+/// Maximum depth of in-place subschemas, and maximum length of a name path.
 const MAX_DEPTH: u32 = 32;
 /// Strings for the numbers of a function that JSON cannot represent as numbers.
 const NUMBER_WORDS: [&str; 3] = [typed::NOT_A_NUMBER, typed::INFINITE, typed::NEGATIVE_INFINITE];
@@ -204,7 +204,7 @@ impl<'a> Proof<'a> {
         names
     }
 
-    /// Returns the known names at the place of the first unknown name of the path.
+    /// Returns the known names at the place of the path's first unknown name.
     fn known_names(&self, path: &[String]) -> Vec<String> {
         let (mut schema, mut known) = (self.root, self.names(self.root));
         for name in path {

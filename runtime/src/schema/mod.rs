@@ -48,11 +48,11 @@ const MAX_MATCHED_NAME: usize = 512;
 /// White space in JSON.
 pub(crate) const JSON_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// Compiled schema of arguments or of a result.
+/// Compiled schema for arguments or a result.
 #[derive(Debug)]
 pub(crate) struct CompiledSchema {
     validator: Option<jsonschema::Validator<MeteredJson>>,
-    /// Function of the tool, if its WIT types are part of the check.
+    /// Function of the tool, if its WIT types belong to the check.
     types: Option<Arc<Typed>>,
     /// `true` if the schema has patterns for names of members.
     matches_names: bool,
@@ -167,7 +167,7 @@ impl CompiledSchema {
     }
 }
 
-/// Returns the length of the first name of a member that is too long for patterns.
+/// Returns the length of the first member name that is too long for patterns.
 fn overlong_name(value: &Value) -> Option<usize> {
     let mut lengths = objects(value).filter_map(Value::as_object).flat_map(serde_json::Map::keys).map(String::len);
     lengths.find(|length| *length > MAX_MATCHED_NAME || !step(1)).filter(|length| *length > MAX_MATCHED_NAME)

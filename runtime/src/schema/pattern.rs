@@ -15,7 +15,7 @@ use super::clock::step;
 use super::graph::SchemaGraph;
 use super::metered::MeteredJson;
 
-/// Maximum number of patterns of a schema.
+/// Maximum number of patterns per schema.
 const MAX_PATTERNS: usize = 256;
 /// Maximum size of one pattern in bytes.
 const MAX_PATTERN_BYTES: usize = 4096;
@@ -31,11 +31,11 @@ const MAX_COMPILED_TOGETHER: usize = 8 << 20;
 const MAX_STATES: usize = 1 << 20;
 /// Maximum memory for states that are cached between two matches in bytes.
 const MAX_CACHED_STATES: usize = 32 << 10;
-/// Number of states of a pattern per step.
+/// Number of pattern states per step.
 const STATES_PER_STEP: usize = 64;
-/// Maximum number of bytes between two checks of the clock.
+/// Maximum number of bytes between two clock checks.
 const MAX_STRIDE: usize = 1024;
-/// Maximum number of characters of a text in a message.
+/// Maximum characters of a text in a message.
 const MAX_SHOWN: usize = 100;
 
 /// Compiled patterns of a schema by their text.

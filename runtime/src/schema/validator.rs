@@ -1,5 +1,5 @@
-//! Compiled checks of a tool: arguments from the model, arguments for the tool, rules over values, sensitive arguments, and
-//! the schema of the result.
+//! Compiled checks of a tool: arguments from the model, arguments for the tool, rules over values, sensitive arguments,
+//! and the result's schema.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use crate::tool::{Comparison, Operand, ValueRule};
 
 use super::clock::step;
 
-/// Number of steps of one rule, which may compare two large values.
+/// Number of steps per rule, which may compare two large values.
 const STEPS_PER_RULE: usize = 1024;
 
 /// Rules of one tool.

@@ -15,7 +15,7 @@ const MAX_VIOLATIONS: usize = 5;
 const MAX_VIOLATION_LEN: usize = 300;
 /// Maximum number of steps for finding all violations; beyond it only the first is reported.
 const MAX_VIOLATION_STEPS: u64 = 200_000;
-/// Maximum number of reported errors of one schema.
+/// Maximum number of reported errors per schema.
 const MAX_SCHEMA_ERRORS: usize = 100;
 
 /// Error in a schema.

@@ -200,7 +200,7 @@ fn tool(report: &mut Diagnostics, origin: Origin, mut fields: Map<String, Value>
     })
 }
 
-/// Warns of a record without a version, and refuses one of a version whose fields may mean something else.
+/// Warns of a record without a version, and refuses one with a version whose fields may mean something else.
 fn check_version(version: Option<&Value>, report: &mut Diagnostics) {
     match version {
         None => {

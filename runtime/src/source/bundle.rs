@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use toolcrib_bundle::{ARCHIVE_PREFIX, Bundle, BundleKind, Error, MediaType, looks_like_archive};
 
-/// Ending of the names of archives.
+/// Ending of archive names.
 const ENDING: &str = "tar";
 
 /// Open bundles of the process. Sources and runtimes hold them; this list only finds them again.
@@ -39,7 +39,7 @@ struct FileFacts {
     is_program: bool,
 }
 
-/// Kind of a path inside of a bundle.
+/// Kind of a path inside a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
@@ -85,7 +85,7 @@ pub(super) fn containing(path: &Path) -> io::Result<Option<(Arc<OpenBundle>, Str
     Ok(Some((OpenBundle::open(outer)?, inner)))
 }
 
-/// Returns the part of a path inside of a bundle; `None` if it leads out.
+/// Returns the part of a path inside a bundle; `None` if it leads out.
 fn inner(path: &Path, outer: &Path) -> Option<String> {
     let part = |part: Component<'_>| match part {
         Component::Normal(name) => name.to_str().map(str::to_owned),
@@ -144,7 +144,7 @@ impl OpenBundle {
         Self { path, state, digest, kind, sources, files, folders, content, fault }
     }
 
-    /// Digest of the manifest, as `sha256:HEX`, which covers the content of the bundle.
+    /// Digest of the manifest, as `sha256:HEX`, which covers the bundle's content.
     pub(crate) fn digest(&self) -> &str {
         &self.digest
     }
@@ -159,12 +159,12 @@ impl OpenBundle {
         self.sources.iter().map(|source| self.join(source))
     }
 
-    /// Returns the path of a file or folder of the bundle.
+    /// Returns the path of a file or folder in the bundle.
     pub(super) fn join(&self, inner: &str) -> PathBuf {
         if inner.is_empty() { self.path.clone() } else { self.path.join(inner) }
     }
 
-    /// Returns the kind of a path inside of the bundle; `None` if there is nothing.
+    /// Returns the kind of a path inside the bundle; `None` if there is nothing.
     pub(super) fn kind(&self, inner: &str) -> Option<Kind> {
         match self.files.contains_key(inner) {
             true => Some(Kind::File),
@@ -183,7 +183,7 @@ impl OpenBundle {
         self.files.get(inner).is_some_and(|file| file.is_program)
     }
 
-    /// Returns digest and size of a file, which every read of the file checks.
+    /// Returns the digest and size of a file, which every read checks.
     pub(super) fn facts(&self, inner: &str) -> Option<(&str, u64)> {
         self.files.get(inner).map(|file| (file.digest.as_str(), file.bytes))
     }
@@ -253,7 +253,7 @@ mod system {
     use std::fs::Metadata;
     use std::os::unix::fs::MetadataExt;
 
-    /// Returns device and inode of a file, and the time of the last change of its metadata.
+    /// Returns the device and inode of a file, and the time when its metadata last changed.
     pub(super) fn identity(found: &Metadata) -> [u64; 4] {
         [found.dev(), found.ino(), found.ctime().cast_unsigned(), found.ctime_nsec().cast_unsigned()]
     }

@@ -22,7 +22,7 @@ const MAX_LISTED: usize = 1024;
 /// Maximum unknown fields of one object that are reported.
 const MAX_UNKNOWN: usize = 16;
 
-/// Faults of one field of an entry, collected so that each is reported.
+/// Faults of one field in an entry, collected so that each is reported.
 #[derive(Default)]
 struct Faults(Vec<String>);
 

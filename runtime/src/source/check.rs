@@ -10,7 +10,7 @@ use crate::error::Severity;
 use super::diagnostics::{Diagnostic, Parsed, ScopedDiagnostic};
 use super::{diagnostics, inference, read, tool_diagnostic};
 
-/// Returns every problem of a source, errors and warnings, in the order of the source.
+/// Returns every problem of a source, errors and warnings, in source order.
 pub fn check(path: &Path) -> Vec<Diagnostic> {
     let Parsed { tools, mut problems, bundle: _bundle, .. } = read(path);
     for tool in &tools {
@@ -22,7 +22,7 @@ pub fn check(path: &Path) -> Vec<Diagnostic> {
     problems.into_iter().map(|scoped| scoped.problem).collect()
 }
 
-/// Warns of the defaults of arguments that are not valid.
+/// Warns of argument defaults that are not valid.
 fn check_defaults(tool: &Tool) -> Vec<ScopedDiagnostic> {
     let refused = tool.parameters.iter().flat_map(schema::refused_defaults);
     let warning = |default: schema::RefusedDefault| {

@@ -17,7 +17,7 @@ use super::places;
 use super::suggestion::nearest;
 use super::tools_policy::ToolsPolicy;
 
-/// Maximum number of unknown fields of a file that are named.
+/// Maximum number of unknown fields that are named per file.
 const MAX_UNKNOWN: usize = 100;
 
 /// Problem of a source.
@@ -40,7 +40,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Content of a source: tools, hooks, policies and problems, in the order of the source.
+/// Content of a source: tools, hooks, policies and problems, in source order.
 #[derive(Default)]
 pub(super) struct Parsed {
     pub(super) tools: Vec<Tool>,
@@ -61,12 +61,12 @@ impl Parsed {
         Self::of(None, report)
     }
 
-    /// Creates the content of a file of tools.
+    /// Creates the content of a tool file.
     pub(super) fn of(tools: impl IntoIterator<Item = Tool>, report: Diagnostics) -> Self {
         Self { tools: tools.into_iter().collect(), problems: report.problems, ..Self::default() }
     }
 
-    /// Appends the content of another file of the same source.
+    /// Appends the content of another file in the same source.
     pub(super) fn add(&mut self, other: Self) {
         self.tools.extend(other.tools);
         self.hooks.extend(other.hooks);
@@ -95,7 +95,7 @@ pub(super) struct ScopedDiagnostic {
     pub(super) reason: Option<String>,
     /// JSON pointer to the faulty part, in a JSON document.
     pub(super) pointer: Option<String>,
-    /// Error of a load, if it is not made of the diagnostic.
+    /// Error of a load, if it is not made from the diagnostic.
     pub(super) fault: Option<Error>,
 }
 
@@ -182,7 +182,7 @@ pub(super) fn invalid_config<'m>(messages: impl Iterator<Item = &'m str>) -> Str
     format!("invalid config: {}", messages.collect::<Vec<_>>().join("; "))
 }
 
-/// Collector of the problems of one file.
+/// Collector of one file's problems.
 pub(super) struct Diagnostics {
     path: PathBuf,
     /// Prefix of parse errors, with its colon, if the format prescribes one.

@@ -1,4 +1,4 @@
-//! Interface of a dialect of tool sources, and the choice of the dialect that reads a source.
+//! Interface for a dialect of tool sources, and the choice of the dialect that reads a source.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub(super) trait Dialect: Sync {
     /// Reads the tools, the hooks and every problem of a source.
     fn read(&self, candidate: &Candidate<'_>) -> Parsed;
 
-    /// Name of the file that makes its folder a source of this dialect.
+    /// Name of the file that makes its folder a source in this dialect.
     fn manifest(&self) -> Option<&'static str> {
         None
     }

@@ -54,8 +54,8 @@ impl<'p> Candidate<'p> {
     }
 }
 
-/// Returns the absolute path of a file of a source. A relative path starts at the working directory, so that files beside
-/// it get absolute paths too.
+/// Returns the absolute path of a source file. A relative path starts at the working directory, so that files beside it
+/// get absolute paths too.
 pub(super) fn from_root(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
@@ -65,7 +65,7 @@ pub(super) fn without_mark(text: &str) -> &str {
     text.trim_start_matches('\u{feff}')
 }
 
-/// Reads the text of a file of a source.
+/// Reads the text of a source file.
 ///
 /// # Errors
 ///

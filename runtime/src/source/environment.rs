@@ -1,6 +1,6 @@
 //! Names of environment variables: trimmed, converted to upper case, checked and deduplicated.
 
-/// Normalizes the names of `field`, in the order of their first occurrence.
+/// Normalizes the names of `field`, ordered by first occurrence.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Files of sources, on disk or inside of a bundle: a path below a bundle names a file in it. Dialects reach the file system
+//! Source files, on disk or inside a bundle: a path below a bundle names a file in it. Dialects reach the file system
 //! only through this module.
 
 use std::fs::{File, Metadata};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::bundle::{self, Kind, OpenBundle};
 
-/// Length of the beginning of a file, in bytes.
+/// Length of a file's beginning, in bytes.
 const MAX_BEGINNING: u64 = 256;
 
 /// Existing file or folder of a source.
@@ -98,7 +98,7 @@ pub(super) fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > max { Err(ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
 }
 
-/// Returns digest and size of a regular file of at most `max` bytes, read without keeping it in memory.
+/// Returns the digest and size of a regular file with at most `max` bytes, read without keeping it in memory.
 ///
 /// # Errors
 ///
@@ -112,7 +112,7 @@ pub(super) fn facts(path: &Path, max: u64) -> io::Result<(String, u64)> {
     if bytes > max { Err(ErrorKind::FileTooLarge.into()) } else { Ok((digest, bytes)) }
 }
 
-/// Returns digest and size of a file of a bundle, which every read of the file checks; `None` for a file on disk.
+/// Returns the digest and size of a file in a bundle, which every read checks; `None` for a file on disk.
 pub(super) fn bundled_facts(path: &Path) -> Option<(String, u64)> {
     match entry(path).ok()? {
         Entry::Disk(_) => None,

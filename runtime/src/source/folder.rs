@@ -31,7 +31,7 @@ impl Dialect for Folder {
     }
 }
 
-/// Reads the files of a folder, dialect by dialect, each in the order of file names.
+/// Reads a folder's files, dialect by dialect, each in file name order.
 fn read_entries(folder: &Path, dialects: &Dialects) -> Parsed {
     let files = match self::files(folder) {
         Ok(files) => files,
@@ -70,7 +70,7 @@ fn without_tools(folder: &Path, dialects: &Dialects) -> String {
     format!("no tools found in this folder: no {}{hint}", forms.join(", no "))
 }
 
-/// Lists the files of a folder in the order of their names, without hidden ones.
+/// Lists the files of a folder in name order, without hidden ones.
 ///
 /// # Errors
 ///

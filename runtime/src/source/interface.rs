@@ -10,7 +10,7 @@ use crate::tool::Interface;
 use super::diagnostics::Diagnostics;
 use super::shape::members;
 
-/// Object in an Agent Tool record that holds the fields of the partition of the same name.
+/// Object in an Agent Tool record that holds the fields of the partition with the same name.
 const RENDERING: &str = "rendering";
 /// Field without a type in the standard: a value that is not a string becomes its JSON text.
 const OF_ANY_KIND: &str = "classifier_input";

@@ -1,5 +1,5 @@
-//! Sources of tools: files, folders and bundles of them, each read by its dialect into [`Tool`]s. Past this module there is only `Tool`.
-//! Reading a source executes nothing.
+//! Tool sources: files, folders and bundles, each read by its dialect into [`Tool`]s. Past this module there is only
+//! `Tool`. Reading a source executes nothing.
 
 mod agent_tool;
 mod bundle;
@@ -66,7 +66,7 @@ static DIALECTS: Dialects = Dialects {
     default: &tools_json::ToolsJson,
 };
 
-/// Maximum number of tools of one run, and so of one source.
+/// Maximum number of tools per run, and so per source.
 pub(crate) const MAX_TOOLS: usize = 32_768;
 
 /// Name of the manifest file that is looked for in a folder.
@@ -236,7 +236,7 @@ fn tool_diagnostic(tool: &Tool, severity: Severity, message: &str, part: &str) -
     ScopedDiagnostic { pointer, ..ScopedDiagnostic::new(problem) }
 }
 
-/// Returns the path that identifies a source: the folder of a project, the manifest of a folder that has one, or else the
+/// Returns the path that identifies a source: a project's folder, the manifest of a folder that has one, or else the
 /// path itself.
 pub(crate) fn root(path: &Path) -> PathBuf {
     if is_bundle(path) {
@@ -245,7 +245,7 @@ pub(crate) fn root(path: &Path) -> PathBuf {
     project::find(path).or_else(|| DIALECTS.manifest(path)).unwrap_or_else(|| path.to_path_buf())
 }
 
-/// Lists the folders of a source in which every file is a part of it.
+/// Lists a source's folders in which every file is a part of it.
 pub(crate) fn projects(path: &Path) -> Vec<PathBuf> {
     if is_bundle(path) {
         return Vec::new();

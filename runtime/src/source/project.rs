@@ -1,4 +1,4 @@
-//! Project of Markdown files: its own file `harness.md`, and the folder `.harness` with one folder for each kind of file.
+//! Project of Markdown files: its own file `harness.md`, and the folder `.harness` with one folder per kind of file.
 
 use std::path::{Path, PathBuf};
 

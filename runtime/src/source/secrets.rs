@@ -11,7 +11,7 @@ use super::shape::{kind, members};
 /// Name of the field in messages.
 const FIELD: &str = "capabilities.secrets";
 const FIELDS: [&str; 5] = ["name", "host", "header", "format", "query"];
-/// Maximum number of secrets of one tool.
+/// Maximum number of secrets per tool.
 const MAX_SECRETS: usize = 16;
 
 /// Reads `capabilities.secrets`.

@@ -1,6 +1,6 @@
-//! The tools of a program: an entry of a source names a program, and the program's bytes complete the entry. A component with the
-//! contract of rich tools may hold several tools; a command holds one. The entry takes precedence, and the descriptor in the
-//! component fills in the fields that the entry leaves open.
+//! A program's tools: an entry of a source names a program, and the program's bytes complete the entry. A component
+//! with the contract of rich tools may hold several tools; a command holds one. The entry takes precedence, and the
+//! descriptor in the component fills in the fields that the entry leaves open.
 
 mod descriptor;
 mod functions;
@@ -137,7 +137,7 @@ struct Component {
 }
 
 impl Component {
-    /// Returns the tools of a component with the contract of rich tools.
+    /// Returns the tools of a component with the rich tool contract.
     fn rich(self, mut tool: Tool, exports: RichExports) -> Result<Vec<Tool>, String> {
         let program = self.program.clone();
         let body = |name: &str, exports: RichExports| {

@@ -19,10 +19,10 @@ use tempfile::NamedTempFile;
 
 /// Interval between two attempts to take a lock.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(200);
-/// Prefix of the names of temporary files. A store that removes its own at once has a prefix of its own: others may share
-/// its folder.
+/// Prefix of temporary file names. A store that removes its own at once has a prefix of its own: others may share its
+/// folder.
 pub(crate) const TEMPORARY_PREFIX: &str = ".unfinished-";
-/// Number of random letters and digits in the name of a temporary file.
+/// Number of random letters and digits in a temporary file's name.
 const RANDOM_CHARS: usize = 6;
 /// Minimum age of a temporary file that counts as left behind by a killed process.
 const MAX_TEMPORARY_AGE: Duration = Duration::from_hours(1);

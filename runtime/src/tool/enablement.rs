@@ -1,4 +1,4 @@
-//! Conditions of a tool's availability: tags of the run, models, and features of the model's server.
+//! Conditions for a tool's availability: run tags, models, and features of the model's server.
 
 use super::glob::Glob;
 

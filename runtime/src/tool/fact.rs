@@ -9,7 +9,7 @@ use serde_json::Value;
 pub enum Basis {
     /// Declared by the source of the tool.
     Declared,
-    /// Inferred from the bytes of the component or from the rules of the sandbox.
+    /// Inferred from the bytes of the component or from the sandbox's rules.
     Inferred,
     /// Neither declared nor inferred: the safe default.
     Default,
@@ -49,7 +49,7 @@ impl<T> Fact<T> {
     }
 }
 
-/// Row of the table of facts, for display and export.
+/// Row in the table of facts, for display and export.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Row {
@@ -67,7 +67,7 @@ pub struct Row {
 pub(crate) trait FactValue: Sized {
     /// Description of the expected JSON, for messages.
     const EXPECTED: &'static str;
-    /// Description of an array of such values, for messages.
+    /// Description for an array of such values, for messages.
     const EXPECTED_ARRAY: &'static str = "an array";
 
     /// Reads a value from JSON; `None` if the JSON has another type.

@@ -8,14 +8,14 @@ use std::str::FromStr;
 const MAX_CHARS: usize = 1024;
 /// Number of pattern positions that one machine word represents.
 const WORD: usize = u64::BITS as usize;
-/// Maximum number of characters of a pattern in a message.
+/// Maximum number of characters per pattern in a message.
 const MAX_SHOWN: usize = 100;
 
 /// Pattern that matches a whole name or text.
 #[derive(Debug, Clone)]
 pub struct Glob {
     text: String,
-    /// Number of positions, that is of characters other than `*`: the minimum length of a matching text.
+    /// Number of positions, which are characters other than `*`: the minimum length of a matching text.
     length: usize,
     /// Positions of each literal character, sorted by character.
     literals: Vec<(char, Positions)>,
@@ -25,10 +25,10 @@ pub struct Glob {
     after_star: Positions,
 }
 
-/// Set of positions in a pattern, one bit per position, in words of [`WORD`] bits.
+/// Set of positions in a pattern, one bit per position, in [`WORD`]-bit words.
 type Positions = Vec<u64>;
 
-/// Error of parsing a [`Glob`]: more than the maximum number of characters.
+/// Parse error of a [`Glob`]: more than the maximum number of characters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a pattern has more than {MAX_CHARS} characters: `{start}…`")]
 pub struct GlobError {

@@ -36,7 +36,7 @@ pub enum HookScope {
 }
 
 impl ScriptedHook {
-    /// Returns `true` if the hook may handle calls of a tool, as far as its event, its scope and the name of the tool
+    /// Returns `true` if the hook may handle calls of a tool, as far as its event, its scope and the tool's name
     /// determine. Other conditions depend on the call.
     pub fn handles(&self, tool: &Tool) -> bool {
         matches!(self.event, HookPoint::ToolPre | HookPoint::ToolPost) && self.reaches(tool) && self.matches(&tool.name)
@@ -48,7 +48,7 @@ impl ScriptedHook {
         self.scope == HookScope::AllSources || (own.is_some() && tool.origin.source == *own)
     }
 
-    /// Returns `true` if the patterns of the hook match the name of a tool.
+    /// Returns `true` if the patterns of the hook match a tool's name.
     pub(crate) fn matches(&self, tool: &str) -> bool {
         let tools = &self.when.tools;
         tools.is_empty() || tools.iter().any(|glob| glob.is_match(tool))
@@ -75,7 +75,7 @@ pub enum HookPoint {
     Custom(String),
 }
 
-/// Prefix of the names of custom events.
+/// Prefix of custom event names.
 const CUSTOM: &str = "custom.";
 
 /// Error of parsing a [`HookPoint`]: an unknown name.

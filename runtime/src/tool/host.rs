@@ -1,4 +1,4 @@
-//! Host of a request or of a grant: a DNS name in its single normal form, or an IP address. Ambiguous text is rejected,
+//! Host in a request or grant: a DNS name in its single normal form, or an IP address. Ambiguous text is rejected,
 //! because other programs may interpret it differently.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Behavior of a tool: the partitions of the Agent Tool interface (version 0.2.0), each field a [`Fact`]. The names
+//! Behavior of a tool: the partitions in the Agent Tool interface (version 0.2.0), each field a [`Fact`]. The names
 //! come from the standard; fields that toolcrib adds are marked as additions. Name, description and arguments of the
 //! tool are fields of [`Tool`](super::Tool).
 
@@ -194,13 +194,13 @@ partitions! {
     execution: Execution {
         /// Execution profile in exported Agent Tool records; empty means a profile of the tool's own.
         execution_profile_ref: String = String::new(),
-        /// Maximum duration of a call in milliseconds; by default the deadline of the limits.
+        /// Maximum duration of a call in milliseconds; by default the deadline in the limits.
         timeout_ms: Option<usize> = None,
         /// Effects of a call that is stopped.
         abort_semantics: String = "stopped at once; files that it wrote remain".to_owned(),
         /// Effect of an interruption on a running call.
         interrupt_behavior: Interrupt = Interrupt::Block,
-        /// Effect of a failure on the other calls of the step; by default the effect set for the step (addition).
+        /// Effect of a failure on other calls in the step; by default the effect set for the step (addition).
         sibling_failure_policy: Option<SiblingFailure> = None,
         /// Schema of progress reports.
         progress_schema: Option<Value> = None,
@@ -211,7 +211,7 @@ partitions! {
     result: ResultRules {
         /// Conversion of output to a result.
         result_mapper: String = "one-line-of-json".to_owned(),
-        /// Maximum number of characters of a result that the model receives in full.
+        /// Maximum number of characters in a result that the model receives in full.
         max_inline_chars: usize = 64 << 10,
         /// Handling of a longer result.
         persistence_policy_ref: Persistence = Persistence::PreviewAndPersist,
@@ -220,7 +220,7 @@ partitions! {
         /// Names of the operator's masks for results.
         redaction_policy_refs: Vec<String> = Vec::new(),
     }
-    /// Display of a call: templates in which `{argument}` is replaced by the argument of that name.
+    /// Display of a call: templates in which `{argument}` is replaced by the argument with that name.
     rendering: Rendering {
         /// Summary of the call in one line.
         ui_summary: Option<String> = None,

@@ -29,11 +29,11 @@ pub struct Limits {
     pub requests: usize,
     /// Concurrent HTTP requests. A request ends when its response has been read or dropped.
     pub requests_at_once: usize,
-    /// Bytes of the head of one request or response: URL or status line, and headers.
+    /// Bytes of one request or response head: URL or status line, and headers.
     pub http_head: usize,
-    /// Bytes of the body of one request.
+    /// Bytes of one request's body.
     pub request_body: usize,
-    /// Bytes of all response bodies of a call together, as received: the host decompresses nothing.
+    /// Total bytes of the response bodies in a call, as received: the host decompresses nothing.
     pub received: usize,
 }
 
@@ -42,14 +42,14 @@ impl Limits {
     pub const MAX_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
     /// Maximum size in bytes of the engine's stack for guest frames, equal for every call.
     pub const MAX_STACK: usize = 512 * 1024;
-    /// Maximum number of core instances of one component: its program, its adapter, their shims, and the shared libraries
-    /// of an interpreter. The sandbox reserves this number for each slot, so components do not compete for instances.
+    /// Maximum number of core instances per component: its program, its adapter, their shims, and an interpreter's
+    /// shared libraries. The sandbox reserves this number for each slot, so components do not compete for instances.
     pub const MAX_INSTANCES: u32 = 64;
-    /// Maximum number of memories of one component.
+    /// Maximum number of memories per component.
     pub const MAX_MEMORIES: u32 = 4;
-    /// Maximum number of tables of one component.
+    /// Maximum number of tables per component.
     pub const MAX_TABLES: u32 = 32;
-    /// Maximum number of elements of one table.
+    /// Maximum number of elements per table.
     pub const MAX_TABLE_ELEMENTS: usize = 1 << 16;
 
     /// Returns the default limits with another deadline.

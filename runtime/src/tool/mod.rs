@@ -115,7 +115,7 @@ impl Tool {
     }
 
     /// Returns the name of the tool's plugin: the package of its program if declared, else the program's file name,
-    /// else the file name of the source.
+    /// else the source's file name.
     pub fn plugin(&self) -> String {
         let package = self.origin.unknown.get("package").and_then(|package| package.get("name")?.as_str());
         let file = || self.body.program().unwrap_or(&self.origin.path).file_stem().unwrap_or_default();
@@ -166,10 +166,10 @@ pub enum Body {
     Command {
         /// Path of the component or core module on the host.
         program: PathBuf,
-        /// Arguments of the guest; the first is the name of the program as in the source.
+        /// Guest arguments; the first is the name of the program as in the source.
         argv: Vec<String>,
     },
-    /// Tool of a component that implements the interface of rich tools.
+    /// Tool in a component that implements the rich tool interface.
     Rich(Arc<Rich>),
     /// Exported function of a component.
     Typed(Arc<typed::Typed>),
@@ -272,7 +272,7 @@ impl Origin {
     }
 }
 
-/// Trust in a source of tools, and so the effect of the requests in it.
+/// Trust in a tool source, and so the effect of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Trust {
@@ -294,7 +294,7 @@ impl Trust {
     }
 }
 
-/// Format of a source of tools.
+/// Format of a tool source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {

@@ -1,5 +1,5 @@
-//! Names of files as the file systems of each operating system read them: spellings that mean the same file, and spellings
-//! that mean another file than they say. The rules are functions over text, so that each system tests the rules of all.
+//! File names as each operating system's file systems read them: spellings that mean the same file, and spellings that
+//! mean another file than they say. The rules are functions over text, so that each system tests the rules of all.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,11 +11,11 @@ use unicode_normalization::UnicodeNormalization;
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 /// Devices with a number, from 0 to 9 or one of the superscripts that Windows reads as numbers.
 const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
-/// Maximum length of the base name and of the extension of a short name.
+/// Maximum length of the base name and the extension in a short name.
 const MAX_SHORT: (usize, usize) = (8, 3);
 /// Prefixes of paths that Windows passes on without reading them, and the start that remains without the prefix.
 const VERBATIM: [(&str, &str); 2] = [(r"\\?\UNC\", r"\\"), (r"\\?\", "")];
-/// Folder of macOS that shows the folders of the root again: `/Users` is `/System/Volumes/Data/Users`.
+/// macOS folder that shows the folders of the root again: `/Users` is `/System/Volumes/Data/Users`.
 const DATA_VOLUME: &str = "/System/Volumes/Data";
 /// Minimum length of a path without such a prefix that Windows programs refuse.
 const MAX_PLAIN_PATH: usize = 260;
@@ -40,7 +40,7 @@ impl NameRules {
         (false, false) => Self::Exact,
     };
 
-    /// Folds the names of a path, so that spellings of one file are equal; `None` if these rules keep spellings apart. `.`
+    /// Folds a path's names, so that spellings of one file are equal; `None` if these rules keep spellings apart. `.`
     /// and `..` remain.
     pub(crate) fn fold_path(self, path: &str) -> Option<String> {
         let name = |name: &str| match (self, name) {

@@ -1,19 +1,19 @@
-//! A tool of a component with the contract of rich tools.
+//! Tool in a component with the rich tool contract.
 
 use std::path::PathBuf;
 
-/// Tool of a component with the contract of rich tools.
+/// Tool in a component with the rich tool contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rich {
     /// The component on the host.
     pub program: PathBuf,
-    /// Name of the tool inside of the component.
+    /// Name of the tool inside the component.
     pub tool: String,
     /// Optional parts of the contract that the component exports for this tool.
     pub exports: RichExports,
 }
 
-/// Optional exports of the contract of rich tools.
+/// Optional exports in the rich tool contract.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RichExports {
     /// `true` if it checks calls before they run.

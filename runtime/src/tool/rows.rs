@@ -1,4 +1,4 @@
-//! Table of a tool's facts: the fields of its interface, combined with the fields that the tool holds itself.
+//! Table of a tool's facts: its interface's fields, combined with the fields that the tool holds itself.
 
 use serde_json::{Value, json};
 

@@ -19,7 +19,7 @@ pub struct Place {
 pub struct Script {
     /// Text of the script.
     pub source: Arc<str>,
-    /// Position of the first line in the file, if each line of the script is a line of the file.
+    /// Position of the first line in the file, if each script line is a line of the file.
     pub place: Option<Place>,
     /// SHA-256 digest of the text, as `sha256:HEX`.
     pub digest: String,

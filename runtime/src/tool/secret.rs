@@ -11,7 +11,7 @@ use super::host::{Host, HostError, split_port};
 
 pub use placement::{Placement, PlacementError, SECRET_PLACEHOLDER};
 
-/// Maximum length of the name of a secret in characters.
+/// Maximum length of a secret's name in characters.
 const MAX_NAME_LEN: usize = 64;
 
 /// Request of a tool for one secret, for one host.

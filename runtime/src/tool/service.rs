@@ -40,7 +40,7 @@ impl Service {
     /// Every service.
     pub const ALL: [Self; 5] = [Self::Exec, Self::Delegate, Self::Meta, Self::Model, Self::Call];
 
-    /// One row of the table: key in `capabilities` of a source, name in flags, receipts and denials, kind, user.
+    /// Table row: key in the `capabilities` of a source, name in flags, receipts and denials, kind, user.
     const fn row(self) -> (&'static str, &'static str, ServiceKind, ServiceUser) {
         match self {
             Self::Exec => ("exec", "exec", ServiceKind::Names, ServiceUser::Script),

@@ -1,5 +1,4 @@
-//! Input of tools that take text: as free text where the API of the model supports it, else in the single field of an
-//! object.
+//! Input for tools that take text: as free text where the model API supports it, else in the single field of an object.
 
 use serde::Serialize;
 use serde_json::{Value, json};

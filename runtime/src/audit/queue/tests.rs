@@ -1,4 +1,4 @@
-//! Tests of the queue: batches, the thread that continues, and the end of the queue.
+//! Tests of the queue: batches, the thread that continues, and the queue's end.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;

@@ -1,5 +1,5 @@
-//! Runs the script of a hook in a sandbox of its own. Its answer is parsed strictly: an answer that is not understood
-//! blocks the call.
+//! Runs a hook's script in a sandbox of its own. Its answer is parsed strictly: an answer that is not understood blocks
+//! the call.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;

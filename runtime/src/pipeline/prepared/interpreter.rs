@@ -1,5 +1,5 @@
-//! Compiles the interpreter of scripts once for all of them, and once more with fuel counting. Compilation is
-//! the host's own work: no script spends its time on it. So is the reading of scripts for their images.
+//! Compiles the script interpreter once for all scripts, and once more with fuel counting. Compilation is the host's
+//! own work: no script spends its time on it. So is the reading of scripts for their images.
 
 use std::borrow::Cow;
 use std::io;

@@ -34,7 +34,7 @@ pub(crate) use interpreter::{InterpreterSource, Interpreters};
 pub(crate) use program::ProgramCompiler;
 pub(crate) use script_hook::ScriptHook;
 
-/// Maximum number of computations over the arguments and answers of one tool on blocking threads.
+/// Maximum number of computations on blocking threads over one tool's arguments and answers.
 const MAX_ASIDE: usize = 2;
 
 /// Programs shared by the tools of a runtime, by file and by `true` if their fuel is counted.
@@ -140,7 +140,7 @@ impl PreparedTool {
         self.program.error()
     }
 
-    /// Returns the digest of the definition of `tool`, which is the tool of this state.
+    /// Returns the definition digest of `tool`, which is this state's tool.
     pub(crate) fn definition(&self, tool: &Tool) -> &str {
         self.definition.get_or_init(|| policy::definition(tool))
     }

@@ -1,4 +1,4 @@
-//! Compiles the programs of tools: each file once, and two files of the same bytes once together.
+//! Compiles tool programs: each file once, and two files of the same bytes once together.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
@@ -21,7 +21,7 @@ use super::compile_once::Compiled;
 pub(super) const NOT_NOW: &str =
     "the host cannot prepare the tool's program right now; the call itself is not at fault";
 
-/// Compiles the programs of all tools of a runtime.
+/// Compiles the programs of all tools in a runtime.
 pub(crate) struct ProgramCompiler {
     sandbox: Arc<Sandbox>,
     cells: Arc<ProgramCells>,

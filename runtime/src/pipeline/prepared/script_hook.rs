@@ -50,14 +50,14 @@ impl ScriptHook {
         }
     }
 
-    /// Returns `true` if the hook handles an event, of some tool if it is an event of a call.
+    /// Returns `true` if the hook handles an event, for some tool if it is a call event.
     pub(crate) fn handles(&self, event: &HookPoint) -> bool {
         let of_calls = matches!(event, HookPoint::ToolPre | HookPoint::ToolPost);
         self.definition.event == *event && (of_calls || self.handles_run)
     }
 
-    /// Returns `true` if the hook is for this event of this tool, or of the run, whatever the arguments. A tool without a
-    /// source is one of the host.
+    /// Returns `true` if the hook is for this event of this tool, or for the run's event, whatever the arguments. A
+    /// tool without a source is one of the host.
     fn is_for(&self, event: &HookPoint, tool: Option<&Tool>) -> bool {
         let name = tool.map_or("", |tool| &tool.name);
         let reaches = match tool.filter(|tool| tool.origin.source.is_some()) {

@@ -1,5 +1,5 @@
-//! Arguments of the call for its record: those that the tool got, masked at the end of the call, when all secrets that it
-//! used are known.
+//! Arguments in the call's record: those that the tool got, masked when the call ends, when all secrets that it used
+//! are known.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl CallRecorder<'_> {
         }
     }
 
-    /// Omits the arguments, which the record of a hook of an event does not have.
+    /// Omits the arguments, which the record for an event hook does not have.
     pub(crate) fn without_arguments(mut self: Box<Self>) -> Box<Self> {
         self.arguments = None;
         self

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Outcome, ToolError};
 use crate::tool::Limits;
 
-/// Time of one call, counted against the deadline of its tool.
+/// Time of one call, counted against its tool's deadline.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     /// Time that the call has waited for its turn, its permits and people's answers. It does not count as used.
@@ -37,7 +37,7 @@ impl Budget {
         self.until.unwrap_or_else(|| Instant::now() + limits.deadline.saturating_sub(self.spent))
     }
 
-    /// Returns the remaining part of `limits` after `fuel` units of fuel and the time spent so far.
+    /// Returns the part of `limits` that remains after `fuel` units and the time spent so far.
     pub(super) fn remaining(&self, limits: &Limits, fuel: u64) -> Result<Limits, ToolError> {
         let deadline = limits.deadline.saturating_sub(self.spent);
         if deadline.is_zero() {

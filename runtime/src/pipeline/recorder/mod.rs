@@ -51,7 +51,7 @@ pub(crate) struct CallRecorder<'p> {
     pub(crate) budget: Budget,
     audit: &'p Audit,
     observers: &'p [Arc<dyn Observer>],
-    /// Observer of the calls of one conversation.
+    /// Observer of one conversation's calls.
     watcher: Option<&'p Arc<dyn Observer>>,
     secrets: Option<&'p Secrets>,
     started: Instant,
@@ -77,12 +77,12 @@ pub(crate) struct CallRecorder<'p> {
     fault: Option<Error>,
     output: ToolOutput,
     parts: u64,
-    /// Receipt and end of the call while its record is written, and the result of the writing.
+    /// Receipt and end of the call while its record is written, and the write result.
     closing: Option<(Receipt, Result<String, ToolError>, Writing)>,
 }
 
 impl<'p> CallRecorder<'p> {
-    /// Opens the record of a call and notifies the observers of it.
+    /// Opens a call's record and notifies the observers of it.
     pub(crate) fn new(
         audit: &'p Audit,
         observers: &'p [Arc<dyn Observer>],
@@ -146,7 +146,7 @@ impl<'p> CallRecorder<'p> {
         self.call.caller.as_deref()
     }
 
-    /// Returns the position of the call in a trace of the calling program.
+    /// Returns the call's position in a trace of the calling program.
     pub(crate) fn trace(&self) -> Option<TraceContext> {
         self.call.trace
     }
@@ -187,7 +187,7 @@ impl<'p> CallRecorder<'p> {
         self.audit.is_on()
     }
 
-    /// Records the tool of the call, its grant, its checks and, if the call is logged, the digest of its definition.
+    /// Records the tool of the call, its grant, its checks and, if the call is logged, its definition's digest.
     pub(crate) fn resolved(
         &mut self,
         tool: &'p Tool,
@@ -348,7 +348,7 @@ impl<'p> CallRecorder<'p> {
         self.returned(written)
     }
 
-    /// Starts to write the record of a call that has ended; the record of a call that cannot be logged does not exist.
+    /// Starts to write the record of a call that has ended; a call that cannot be logged has no record.
     fn write_ended(&mut self, receipt: &Receipt, ended: &Result<String, ToolError>) -> Writing {
         match ended {
             Err(error) if error.outcome == Outcome::Unlogged => Writing::Ended(Ok(())),

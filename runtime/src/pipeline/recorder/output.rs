@@ -46,7 +46,7 @@ impl ToolOutput {
     }
 }
 
-/// Maximum number of warnings of one call.
+/// Maximum number of warnings per call.
 const MAX_WARNINGS: usize = 16;
 
 impl CallRecorder<'_> {

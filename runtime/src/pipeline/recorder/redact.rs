@@ -82,7 +82,7 @@ pub(super) fn masked_by(scanner: &Scanner, part: Part) -> Part {
     }
 }
 
-/// Masks secrets in the fields of a receipt that hold text of a guest or a model.
+/// Masks secrets in receipt fields that hold text from a guest or a model.
 pub(super) fn redact_receipt(receipt: &mut Receipt, scanner: &Scanner) {
     for denial in &mut receipt.denied {
         denial.capability = mask(std::mem::take(&mut denial.capability), scanner);

@@ -1,4 +1,4 @@
-//! Epilogue of every run: log, leaked secrets, failed requests, progress, and the output of the step.
+//! Epilogue of every run: log, leaked secrets, failed requests, progress, and the step's output.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -49,7 +49,7 @@ pub(super) fn answered_bytes(usage: &Usage) -> usize {
     usize::try_from(usage.stdout.load(Relaxed)).unwrap_or(usize::MAX)
 }
 
-/// Number of refusals at the start of a run, to find the failures that a refusal explains.
+/// Number of refusals when a run starts, to find the failures that a refusal explains.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RefusalsBefore(usize);
 

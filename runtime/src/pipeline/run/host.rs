@@ -1,4 +1,4 @@
-//! Runs the tools of the host itself: search, reader of stored answers, and background tasks. They pass the same stages as
+//! Runs the host's own tools: search, reader of stored answers, and background tasks. They pass the same stages as
 //! every other tool.
 
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::pipeline::state::{CallScope, Memory, Pipeline, TaskRequest, unless_ca
 use crate::schema::step;
 use crate::tool::{Builtin, Limits, Tool, Visibility};
 
-/// Maximum characters of a description in the answer of a search.
+/// Maximum characters of a description in a search's answer.
 const MAX_DESCRIPTION_LEN: usize = 2000;
-/// Maximum bytes of all definitions in the answer of a search.
+/// Maximum bytes of all definitions in a search's answer.
 const MAX_DEFINITION_BYTES: usize = 64 << 10;
 /// Maximum number of words in a search.
 const MAX_WORDS: usize = 32;
@@ -140,7 +140,7 @@ fn is_named(tool: &Tool, name: &str) -> bool {
     tool.name == name || tool.interface.identity.aliases.value.iter().any(|alias| alias == name)
 }
 
-/// Returns the steps that the match of a tool with all words of a search costs.
+/// Returns the step cost of matching a tool with all words in a search.
 fn cost(tool: &Tool) -> usize {
     let hint = tool.interface.discovery.search_hint.value.as_ref().map_or(0, String::len);
     (hint + tool.description.as_ref().map_or(0, String::len)) * MAX_WORDS / 64

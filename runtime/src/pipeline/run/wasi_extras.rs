@@ -1,5 +1,4 @@
-//! Host data for `wasi:config` and `wasi:keyvalue`: the settings of a tool, and the store of its values if it is granted
-//! one.
+//! Host data for `wasi:config` and `wasi:keyvalue`: the settings of a tool, and its values' store if it is granted one.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::tool::{Body, Tool};
 
 use crate::pipeline::state::{CallScope, Execution, Memory, Pipeline};
 
-/// Maximum number of settings of one tool.
+/// Maximum number of settings per tool.
 const MAX_SETTINGS: usize = 1000;
 /// Maximum bytes of one setting.
 const MAX_SETTING_LEN: usize = 64 << 10;

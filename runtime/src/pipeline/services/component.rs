@@ -1,4 +1,4 @@
-//! Services of components alone: parts shown to people, completions of the model, and calls of other tools.
+//! Services for components alone: parts shown to the user, model completions, and calls to other tools.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -23,7 +23,7 @@ const MAX_PARTS: u64 = 1000;
 const MAX_PART_BYTES: usize = 1 << 20;
 /// Maximum number of parts that wait to be shown.
 pub(super) const WAITING_PARTS: usize = 64;
-/// Maximum number of calls of other tools below one call.
+/// Maximum number of calls to other tools below one call.
 const MAX_CALLS: u64 = 64;
 
 /// State for a component.
@@ -34,7 +34,7 @@ pub(super) struct Component {
     call_id: String,
     /// The host's identifier of the call.
     invocation: String,
-    /// Position of the call in a trace of the calling program.
+    /// Position of the call in the calling program's trace.
     trace: Option<TraceContext>,
     tree: Arc<CallTree>,
     parts: mpsc::Sender<Part>,
@@ -60,7 +60,7 @@ impl Component {
         }
     }
 
-    /// Returns the key of a cached value, which the tools of the component share.
+    /// Returns the key of a cached value, which the component's tools share.
     pub(super) fn cache_key(&self, key: &str) -> String {
         format!("{}\0{key}", self.digest)
     }

@@ -19,13 +19,13 @@ use super::{CallServices, NOT_GRANTED, Script};
 
 /// Characters with a meaning in a shell, which no name of a program holds.
 const SHELL: &[char] = &['|', '&', ';', '<', '>', '$', '`', '(', ')', '\n', '\r'];
-/// Maximum number of arguments of a program.
+/// Maximum number of arguments per program.
 const MAX_ARGUMENTS: usize = 1000;
-/// Maximum bytes of all arguments of a program.
+/// Maximum total bytes of a program's arguments.
 const MAX_ARGUMENT_BYTES: usize = 128 << 10;
 
 impl CallServices {
-    /// Returns the command of a name: the name of its tool, or of its program file without the extension.
+    /// Returns the command with a name: the name of its tool, or of its program file without the extension.
     fn command(&self, program: &str) -> Result<ToolEntry<'_>, String> {
         let named = |entry: &ToolEntry<'_>| {
             let file = entry.tool.body.program().and_then(|path| path.file_stem());
@@ -85,7 +85,7 @@ impl CallServices {
         aside(script.deadline, move || rules.decide_command((&tool, &grant), kind, &command)).await
     }
 
-    /// Runs a command of the crib, with the grant of the script and in a sandbox of its own.
+    /// Runs a crib command in a sandbox of its own, with the grant of the script.
     pub(super) async fn execute(
         &self,
         script: &Script,

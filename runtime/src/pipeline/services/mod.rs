@@ -114,7 +114,7 @@ impl CallServices {
         Self { pipeline, memory, grant: prepared.grant.clone(), usage, depth, cache: Cache::default(), guest }
     }
 
-    /// Returns the cache of the conversation, or of the call outside one.
+    /// Returns the conversation's cache or, outside a conversation, the call's.
     fn cache(&self) -> &Cache {
         if self.memory.is_open() { &self.cache } else { &self.memory.cache }
     }

@@ -15,9 +15,9 @@ use crate::schema::ToolValidator;
 use crate::source;
 use crate::tool::{Builtin, LimitRequest, Limits, Tool};
 
-/// Maximum characters of the description of an added tool.
+/// Maximum characters of an added tool's description.
 const MAX_DESCRIPTION_LEN: usize = 4096;
-/// Maximum bytes of the schema of an added tool.
+/// Maximum bytes of an added tool's schema.
 const MAX_SCHEMA_BYTES: usize = 16 << 10;
 /// Maximum bytes of a name: every model server accepts this length.
 const MAX_NAME_LEN: usize = 64;

@@ -66,13 +66,13 @@ impl Session {
         shown
     }
 
-    /// Returns the limits of a tool, which may be one of this conversation alone.
+    /// Returns the limits of a tool, which may belong to this conversation alone.
     pub fn limits(&self, name: &str) -> Option<&Limits> {
         self.pipeline.entry(name, &self.memory).ok().map(|entry| &entry.prepared.limits)
     }
 
-    /// Notifies `watcher` of the events of the calls of this conversation from now on, including the calls that its tools
-    /// make. Only the first watcher of a conversation is kept.
+    /// Notifies `watcher` of call events in this conversation from now on, including calls that its tools make. Only
+    /// the first watcher of a conversation is kept.
     pub fn watched_by(&self, watcher: Arc<dyn Observer>) {
         self.memory.watch(watcher);
     }
@@ -106,7 +106,7 @@ impl Session {
         self.pipeline.hooks.scripts(self.memory.hooks.iter()).iter().any(|script| script.handles(event))
     }
 
-    /// Returns the identifier of the conversation, the `session` of its records in the audit log.
+    /// Returns the conversation's identifier, the `session` of its records in the audit log.
     pub fn id(&self) -> &str {
         self.memory.session()
     }
@@ -145,7 +145,7 @@ impl Session {
         hooks::run_event(&self.pipeline, event, payload, &self.memory).await.map_err(|reason| EventBlocked { reason })
     }
 
-    /// Starts the calls of one step of the model together.
+    /// Starts the calls of one model step together.
     pub fn step(&self, calls: Vec<ToolCall>) -> Step {
         Step::start(self, calls)
     }

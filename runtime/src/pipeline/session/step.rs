@@ -1,4 +1,4 @@
-//! Runs the calls of one step of a model, and returns their results in the order of the calls.
+//! Runs the calls of one model step, and returns their results in call order.
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::CallScope;
 use crate::tool::{Tool, Visibility};
 
-/// Accepts a call of a tool, and returns it with an object of arguments.
+/// Accepts a tool call, and returns it with an arguments object.
 ///
 /// # Errors
 ///

@@ -11,7 +11,7 @@ use crate::tool::names::NameRules;
 
 use super::result::FRAME;
 
-/// Maximum number of parts of one answer.
+/// Maximum number of parts per answer.
 const MAX_PARTS: usize = 256;
 /// Maximum characters of a name.
 const MAX_NAME_LEN: usize = 128;

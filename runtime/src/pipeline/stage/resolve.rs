@@ -1,4 +1,4 @@
-//! Resolves the tool of a call: a route of the operator first, then a claim of a tool, then the name. A tool may claim only
+//! Resolves the tool of a call: an operator's route first, then a tool's claim, then the name. A tool may claim only
 //! unnamed calls, unknown names, or names in its own component.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const MAX_TOTAL_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of tools that decide about one call.
 const MAX_CLAIMANTS: usize = 32;
 
-/// Tool of the name of a call; `None` for a call without a name.
+/// Tool with the name in a call; `None` for a call without a name.
 type Named<'p> = Option<Result<ToolEntry<'p>, Error>>;
 
 /// Returns the tool of a call.

@@ -34,7 +34,7 @@ struct Mapped {
     flags: Vec<Flag>,
 }
 
-/// Maps the answer or the error of a tool; `until` is the end of its call.
+/// Maps the answer or error of a tool; `until` is the end of its call.
 ///
 /// # Errors
 ///

@@ -15,7 +15,7 @@ pub(crate) struct Scheduled<'p> {
     pub(crate) limits: Limits,
     /// End of the run.
     pub(crate) until: Instant,
-    /// `true` if the time of the step ends before the deadline of the tool.
+    /// `true` if the time of the step ends before the tool's deadline.
     pub(crate) is_shortened: bool,
     pub(crate) permits: Permits<'p>,
 }

@@ -1,4 +1,4 @@
-//! Reads the secrets of a tool when its call may run, and masks them in the end of the call.
+//! Reads a tool's secrets when its call may run, and masks them in the end of the call.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::pipeline::state::{CallScope, Pipeline, unless_cancelled};
 use crate::policy::Credentials;
 use crate::schema;
 
-/// Returns the values of a tool's secrets, read once for all of its calls; `None` if it is granted none.
+/// Returns the values of a tool's secrets, read once for all calls; `None` if it is granted none.
 ///
 /// # Errors
 ///

@@ -16,7 +16,7 @@ use crate::sandbox::Program;
 use crate::schema::CheckedArguments;
 use crate::tool::Body;
 
-/// Maximum characters of the message of a tool's own check.
+/// Maximum characters of a message from a tool's own check.
 const MAX_MESSAGE_LEN: usize = 2000;
 
 /// Validates the arguments that the model sent, and loads the code that runs the call. Also returns the judgement of the

@@ -1,5 +1,5 @@
-//! Definitions of the tools that the host runs itself: search for deferred tools, reader of stored answers, and the two
-//! tools for background tasks.
+//! Definitions of the tools that the host runs itself: search for deferred tools, reader for stored answers, and the
+//! two tools for background tasks.
 
 use serde_json::json;
 

@@ -18,7 +18,7 @@ const RESERVED_KEYS: [&str; 6] = ["trigger_source", "config", "tool", "invocatio
 /// Maximum bytes that a caller adds.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Contexts of the calls of one runtime.
+/// Contexts of one runtime's calls.
 #[derive(Debug, Default)]
 pub(crate) struct CallContexts {
     /// Name of the door through which calls come.
@@ -48,7 +48,7 @@ impl CallContexts {
         self.config.get(tool).cloned().unwrap_or_default()
     }
 
-    /// Returns the context of all calls of a tool, as JSON text, without the keys of one call.
+    /// Returns the shared context for all calls to a tool, as JSON text, without the keys for one call.
     pub(crate) fn of_tool(&self, tool: &str) -> String {
         let mut all = self.application.clone();
         all.insert("trigger_source".to_owned(), json!(self.door()));
@@ -64,7 +64,7 @@ impl CallContexts {
         format!("{}\0{}\0{}\0{config}", program.digest, tool.name, rich.tool)
     }
 
-    /// Returns the context of one call, as JSON text, and a warning for each key of the caller that is left out.
+    /// Returns one call's context, as JSON text, and a warning for each key of the caller that is left out.
     fn of(&self, call: &ToolCall, position: &Position<'_>) -> (String, Vec<String>) {
         let source = match position.parent {
             Some(_) => "tool",
@@ -149,7 +149,7 @@ impl InvocationFields {
     }
 }
 
-/// Returns the payload of a call: the text of the one field for a tool that takes text, the object for every other.
+/// Returns the payload of a call: the one field's text for a tool that takes text, the object for every other.
 pub(crate) fn payload<'a>(tool: &Tool, checked: &'a CheckedArguments) -> GuestPayload<'a> {
     let text = tool.text.as_ref().and_then(|text| checked.value.get(&text.field)?.as_str());
     text.map_or(GuestPayload::Object(&checked.text), GuestPayload::Text)

@@ -9,7 +9,7 @@ use crate::error::{Outcome, ToolError};
 use crate::pipeline::prepared::PreparedTool;
 use crate::tool::Limits;
 
-/// Permits of one running call: one of its tool and one of the runtime.
+/// Permits of one running call: one from its tool and one from the runtime.
 pub(crate) type Permits<'a> = [Option<SemaphorePermit<'a>>; 2];
 
 /// Limits of concurrent and waiting calls.

@@ -33,7 +33,7 @@ pub(crate) struct RichRunner<'p> {
 }
 
 impl<'p> Execution<'p> {
-    /// Returns the digest of the program or script; empty for a tool of the host.
+    /// Returns the digest of the program or script; empty for a host tool.
     pub(crate) fn digest(&self) -> &str {
         match &self.runner {
             Runner::Rich(rich) => &rich.program.digest,

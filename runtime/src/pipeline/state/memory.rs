@@ -17,11 +17,11 @@ use crate::pipeline::prepared::PreparedTool;
 
 use super::hook_chain::ChainedHook;
 
-/// Maximum number of tools, and of hooks, that scripts add to one run.
+/// Maximum number of tools, and maximum number of hooks, that scripts add to one run.
 const MAX_ADDED: usize = 32;
 /// Maximum number of values in a cache.
 const MAX_VALUES: usize = 1000;
-/// Maximum bytes of all values of a cache with their keys.
+/// Maximum total bytes of the values in a cache with their keys.
 const MAX_CACHE_BYTES: usize = 4 << 20;
 /// Maximum bytes of one key.
 const MAX_KEY_LEN: usize = 1024;
@@ -42,12 +42,12 @@ pub(crate) struct Memory {
     /// `true` if a long answer was stored, so that a model can open it.
     pub(crate) has_stored_results: AtomicBool,
     pub(crate) cache: Cache,
-    /// Key-value stores by the digest of the program and the name of the tool.
+    /// Key-value stores by the digest of the program and the tool's name.
     stores: Mutex<HashMap<[String; 3], Store>>,
     /// Number of agents that the run has started, at any depth.
     pub(crate) agents: Arc<AtomicU32>,
     registering: Mutex<()>,
-    /// Observer of the calls of this conversation alone.
+    /// Observer for the calls in this conversation alone.
     watcher: OnceLock<Arc<dyn Observer>>,
     prepared: Mutex<HashMap<String, Arc<Preparation>>>,
     /// Tools that scripts added.
@@ -69,7 +69,7 @@ pub(crate) struct AddedTool {
 #[derive(Default)]
 pub(crate) struct Cache(Mutex<CachedValues>);
 
-/// Values by key, and the bytes of all of them.
+/// Values by key, and their total bytes.
 #[derive(Default)]
 struct CachedValues {
     values: HashMap<String, String>,
@@ -102,12 +102,12 @@ impl Memory {
         &self.session
     }
 
-    /// Sets the observer of the calls of this conversation; only the first one is kept.
+    /// Sets the observer of this conversation's calls; only the first one is kept.
     pub(crate) fn watch(&self, watcher: Arc<dyn Observer>) {
         let _ = self.watcher.set(watcher);
     }
 
-    /// Returns the observer of the calls of this conversation.
+    /// Returns the observer of this conversation's calls.
     pub(crate) fn watcher(&self) -> Option<&Arc<dyn Observer>> {
         self.watcher.get()
     }

@@ -1,4 +1,4 @@
-//! State that all calls of one runtime share, and state that the calls of one conversation or one step share. It runs
+//! State that all calls of one runtime share, and state that one conversation's calls or one step share. It runs
 //! nothing.
 
 pub(crate) mod builtin;
@@ -50,7 +50,7 @@ pub(crate) use unstarted::UnstartedCall;
 /// State that all calls of one runtime share.
 pub(crate) struct Pipeline {
     pub(crate) registry: Registry,
-    /// Prepared state of each tool of the registry, in its order.
+    /// Prepared state of each tool in the registry, in its order.
     pub(crate) prepared: Vec<PreparedTool>,
     pub(crate) rules: Arc<Rules>,
     /// Approvals that hold for every session.
@@ -76,7 +76,7 @@ pub(crate) struct Pipeline {
     pub(crate) keyvalue: Option<KeyValue>,
     /// Maximum characters of an answer that a model gets whole, if the operator sets one.
     pub(crate) max_inline: Option<usize>,
-    /// Store of the values of secrets.
+    /// Store of secret values.
     pub(crate) secrets: Option<Secrets>,
     pub(crate) audit: Arc<Audit>,
     /// Permits for masking large arguments on blocking threads.
@@ -84,7 +84,7 @@ pub(crate) struct Pipeline {
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) programs: ProgramCompiler,
     pub(crate) concurrency: Concurrency,
-    /// Random part of the identifiers of all invocations and sessions of this pipeline.
+    /// Random part of the identifiers for all invocations and sessions in this pipeline.
     pub(crate) seed: u64,
     /// Identifier of the program's run in records.
     pub(crate) run: String,
@@ -94,7 +94,7 @@ pub(crate) struct Pipeline {
     pub(crate) sessions: AtomicU64,
 }
 
-/// Returns the identifier of a session of the runtime with this seed. Number 0 is the open session.
+/// Returns the identifier for a session of the runtime with this seed. Number 0 is the open session.
 pub(crate) fn session_id(seed: u64, number: u64) -> String {
     format!("ses_{seed:016x}_{number}")
 }
@@ -105,7 +105,7 @@ impl Pipeline {
         ToolEntry { tool: &self.registry.tools()[index], prepared: &self.prepared[index], index: Some(index) }
     }
 
-    /// Returns the tool of a name, including the tools that a script of the run has added.
+    /// Returns the tool with a name, including tools that a script of the run has added.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl Pipeline {
         self.registry.tools().iter().any(|tool| matches!(&tool.body, Body::Rich(rich) if rich.exports.route))
     }
 
-    /// Returns the maximum characters of an answer that a model gets whole: the declared value of the tool, limited by the
+    /// Returns the maximum characters of an answer that a model gets whole: the tool's declared value, limited by the
     /// operator's, or the operator's own. No answer is longer than the output of its call may be.
     pub(crate) fn max_inline(&self, tool: &Tool, limits: &Limits) -> usize {
         let own = &tool.interface.result.max_inline_chars;
@@ -133,7 +133,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns the maximum characters of a result of a tool. A result is never longer than the output of its call.
+    /// Returns the maximum characters of a tool's result. A result is never longer than the output of its call.
     pub(crate) fn max_result(&self, tool: &Tool, limits: &Limits) -> usize {
         match tool.interface.result.persistence_policy_ref.value {
             Persistence::Inline => limits.stdout,
@@ -152,7 +152,7 @@ impl Pipeline {
         recorder
     }
 
-    /// Returns the checks of the usable tool of a name.
+    /// Returns the checks for the usable tool with a name.
     fn validator<'p>(&'p self, name: &str, memory: &'p Memory) -> Option<&'p Arc<ToolValidator>> {
         let name = self.routes.get(name).map_or(name, String::as_str);
         if let Some(added) = memory.tools.iter().find(|added| added.tool.name == name) {
@@ -162,7 +162,7 @@ impl Pipeline {
         tool.unusable.is_none().then_some(&prepared.input)
     }
 
-    /// Opens the record of a hook of an event. No observer is notified of it, and it has no arguments.
+    /// Opens the record for a hook of an event. No observer is notified of it, and it has no arguments.
     pub(crate) fn unwatched_recorder<'p>(&'p self, call: ToolCall, memory: &'p Memory) -> Box<CallRecorder<'p>> {
         let (call, origin) = (Arc::new(call), self.origin(memory));
         CallRecorder::new(&self.audit, &[], self.secrets.as_ref(), self.next_invocation(), call, origin)

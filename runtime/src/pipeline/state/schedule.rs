@@ -16,13 +16,13 @@ use crate::tool::{Limits, SiblingFailure};
 pub struct Scheduler {
     /// Effect of a failed call on its siblings, for tools that declare none.
     pub sibling_failure: SiblingFailure,
-    /// Maximum number of calls of one step; further ones are refused.
+    /// Maximum number of calls per step; further ones are refused.
     pub calls: usize,
-    /// Maximum wall-clock time of all calls of a step together.
+    /// Maximum wall-clock time of a step's calls together.
     pub time: Option<Duration>,
-    /// Maximum bytes of all answers of a step together.
+    /// Maximum total bytes of a step's answers.
     pub output: Option<usize>,
-    /// Maximum number of calls of all steps that wait for a permit at once; further ones are refused.
+    /// Maximum number of calls in all steps that wait for a permit at once; further ones are refused.
     pub queue: usize,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct StepSchedule {
     calls: Mutex<Calls>,
     /// One per call: wakes the futures of the call after a change for it.
     changed: Box<[Notify]>,
-    /// End of the time of the step, without the time that people took for their answers.
+    /// End of the step's time, without the time that users took for their answers.
     until: Option<Instant>,
     /// Time that people took for their answers, in nanoseconds.
     asked: AtomicU64,
@@ -215,7 +215,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Creates the turn of the call at an index of the step.
+    /// Creates the call's turn at an index of the step.
     pub(crate) fn new(schedule: Arc<StepSchedule>, at: usize) -> Self {
         Self { schedule, at }
     }
@@ -238,8 +238,8 @@ impl Turn {
         begun.await
     }
 
-    /// Waits until it is decided about each earlier call of the step whether it may run, so that a person is asked in the
-    /// order of the calls.
+    /// Waits until it is decided about each earlier call of the step whether it may run, so that the user is asked in
+    /// call order.
     pub(crate) async fn await_decisions(&self) {
         self.schedule.wait_until(self.at, |calls| (self.at <= calls.undecided).then_some(())).await;
     }

@@ -15,7 +15,7 @@ use crate::call::ToolResult;
 use crate::error::{Outcome, ToolError};
 use crate::schema;
 
-/// Maximum number of tasks of one conversation: those that run, and those that have ended until their result was read.
+/// Maximum number of tasks per conversation: those that run, and those that have ended until their result was read.
 pub(crate) const MAX_TASKS: usize = 64;
 /// Maximum time that one call waits for a task.
 const MAX_WAIT: Duration = Duration::from_secs(300);
@@ -49,7 +49,7 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// Creates the task of a running call of `tool`.
+    /// Creates the task for a running call of `tool`.
     pub(crate) fn new(tool: String, state: Arc<TaskState>, work: JoinHandle<()>, reservation: Reservation) -> Self {
         Self { tool, state, work, _reservation: reservation }
     }

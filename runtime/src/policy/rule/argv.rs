@@ -16,7 +16,7 @@ use super::{Behavior, Rule, Rules};
 /// Name of the program's arguments in rules and hooks.
 const ARGV: &str = "argv";
 
-/// Returns `true` if the name of an argument in a rule refers to the arguments of a program, or to one of them.
+/// Returns `true` if an argument's name in a rule refers to a program's arguments, or to one of them.
 pub(super) fn is_argv(name: &str) -> bool {
     let name = name.strip_prefix('/').unwrap_or(name);
     name.split('/').next() == Some(ARGV)

@@ -1,4 +1,4 @@
-//! Classes of tools, which a pattern names with `@` in place of the name of a tool.
+//! Classes of tools, which a pattern names with `@` in place of a tool name.
 
 use crate::policy::Grant;
 use crate::tool::{Access, Tool, Trust};
@@ -61,7 +61,7 @@ mod tests {
     use crate::policy::rule::{Pattern, PatternError, RuleDecision, Rules};
     use crate::policy::{Allowed, Permission, Rule};
 
-    /// Number of rules that ask about a call of a tool.
+    /// Number of rules that ask about a tool call.
     fn questions(rules: &Rules, tool: &Tool, allowed: &Allowed) -> usize {
         let grant = Grant::new(tool, allowed, &HashMap::new()).unwrap();
         match rules.decide(tool, &grant, &json!({"path": "x"})) {

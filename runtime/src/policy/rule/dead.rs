@@ -1,6 +1,6 @@
-//! Detection of rules and conditions that can never match: a misspelled name of a tool or an argument, or a value that
-//! no argument accepts. Such a deny or ask rule would have no effect, so it is reported before anything runs. Nothing
-//! is reported for open schemas.
+//! Detection of rules and conditions that can never match: a misspelled tool or argument name, or a value that no
+//! argument accepts. Such a deny or ask rule would have no effect, so it is reported before anything runs. Nothing is
+//! reported for open schemas.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{Rule, Rules, matches};
 const MAX_QUOTED_CHARS: usize = 80;
 /// Maximum number of arguments that a message lists.
 const MAX_LISTED_NAMES: usize = 10;
-/// Minimum length of the literal prefix of a pattern for suggestions.
+/// Minimum length of a pattern's literal prefix for suggestions.
 const MIN_PREFIX_LEN: usize = 2;
 
 /// A condition on an argument: one of its patterns must match.
@@ -62,8 +62,8 @@ impl Rules {
         })
     }
 
-    /// Finds the first rule that matches tools by their names but no call of any of them, with the reason. Each tool
-    /// comes with the name of its first granted folder, if it has one.
+    /// Finds the first rule that matches tools by their names but none of their calls, with the reason. Each tool comes
+    /// with the name of its first granted folder, if it has one.
     pub(crate) fn dead<'a>(&'a self, tools: &[(&Tool, Option<&str>)]) -> Option<(&'a Rule, String)> {
         self.0.iter().filter(|rule| !rule.pattern.arguments.is_empty()).find_map(|rule| {
             let about = tools.iter().filter(|(tool, _)| rule.matches_tool(tool));

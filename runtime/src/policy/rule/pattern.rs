@@ -14,7 +14,7 @@ use super::path::resolve_path;
 pub struct Pattern {
     pub(super) text: String,
     pub(super) tool: Glob,
-    /// Class of tools in place of a name.
+    /// Tool class in place of a name.
     pub(super) class: Option<ToolClass>,
     pub(super) arguments: Vec<ArgumentPattern>,
 }
@@ -84,7 +84,7 @@ impl Pattern {
         !self.is_class() && self.tool.is_match(name)
     }
 
-    /// Returns `true` for a class of tools, which a rule can ask about or deny, but not allow: the membership of a tool
+    /// Returns `true` for a class of tools, which a rule can ask about or deny, but not allow: a tool's membership
     /// depends on its definition and its grant.
     pub fn is_class(&self) -> bool {
         self.class.is_some()

@@ -13,7 +13,7 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 /// Text of a missing value, which tools read like `null`.
 const NULL: &str = "null";
 
-/// Returns the plain text of a number: all of its digits, without an exponent and without a fraction of zero.
+/// Returns the plain text of a number: all digits, without an exponent and without a zero fraction.
 pub(crate) fn plain(number: &Number) -> String {
     match number.as_f64() {
         Some(wide) if number.is_f64() => plain_float(wide),
@@ -39,7 +39,7 @@ pub(super) fn allows_number(pattern: &Glob, number: &Number) -> bool {
     pattern.is_everything() || is_exact && (pattern.is_match(&number.to_string()) || is_literal())
 }
 
-/// Returns `true` if a pattern is an array or object of JSON with the meaning of a canonical text, or a pattern for it.
+/// Returns `true` if a pattern is an array or object of JSON with a canonical text's meaning, or a pattern for it.
 pub(crate) fn means(pattern: &Glob, canonical: &str) -> bool {
     let literal = || serde_json::from_str::<Value>(pattern.as_str()).ok();
     let glob = |literal: Value| canonical_part(&literal).to_string().parse::<Glob>().ok();

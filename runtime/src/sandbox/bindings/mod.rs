@@ -1,4 +1,4 @@
-//! Types of the WIT packages in `wit/`, and the names of the exports that the host calls. Parameters of exports are
+//! Types from the WIT packages in `wit/`, and the names of exports that the host calls. Parameters of exports are
 //! borrowed, so that a call copies no payload. Values from a guest are unchecked.
 
 mod generated;

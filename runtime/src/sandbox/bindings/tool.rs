@@ -1,4 +1,4 @@
-//! Types of the package `toolcrib:tool`, under the names that the host uses, and the names of its interfaces. Its imports are
+//! Types of the package `toolcrib:tool`, under the names that the host uses, and its interfaces' names. Its imports are
 //! linked by hand, because some of them need the store, end the call, or exist in two packages.
 
 use wasmtime::component::{Component, ComponentExportIndex};

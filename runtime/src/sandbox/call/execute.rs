@@ -91,7 +91,7 @@ pub(super) async fn call_export<P: Params, R: Returned>(
     Ok(value)
 }
 
-/// Returns the error of a guest that ended itself in the middle of a call that has to return.
+/// Returns the error for a guest that ended itself in the middle of a call that has to return.
 pub(super) fn early_exit<T>(message: &str) -> Result<T, ToolError> {
     Err(ToolError::new(Outcome::Trap, message))
 }

@@ -18,7 +18,7 @@ use crate::tool::Limits;
 
 use super::execute::{FreshStore, Params, Returned, call_export, early_exit};
 
-/// Error of a tool that exits instead of returning.
+/// Error for a tool that exits instead of returning.
 pub(super) const TOOL_EXITED: &str = "the tool exited before its call returned";
 
 impl Sandbox {
@@ -49,7 +49,7 @@ impl Sandbox {
         self.call_granted(program, function, (tool, context), input, services, usage).await
     }
 
-    /// Calls an export under the grant of its tool, and counts the bytes of its result.
+    /// Calls an export under the grant of its tool, and counts its result's bytes.
     async fn call_granted<P: Params, T: Returned>(
         &self,
         program: &Program,
@@ -111,7 +111,7 @@ impl Sandbox {
         self.call_rich(program, |exports| exports.claim, (invocation,), config, limits, usage).await
     }
 
-    /// Returns a tool's presentation of the outcome of a call.
+    /// Returns a tool's presentation of a call's outcome.
     pub(crate) async fn present_rich(
         &self,
         program: &Program,

@@ -25,7 +25,7 @@ use crate::tool::Limits;
 use super::execute::{FreshStore, call_export, early_exit};
 use super::script_image::{ImageExports, ScriptImage};
 
-/// Error of an interpreter that exits instead of returning.
+/// Error for an interpreter that exits instead of returning.
 const INTERPRETER_EXITED: &str = "the interpreter exited before the script returned";
 
 /// Compiled and linked interpreter.
@@ -79,7 +79,7 @@ pub(crate) enum ScriptCall<'a> {
     Handle { when: Option<&'a str>, event: &'a str, payload: &'a str },
 }
 
-/// JSON that a script returned, none if the condition of a hook is false; or the problem of the script.
+/// JSON that a script returned, none if the condition of a hook is false; or the script's problem.
 type ScriptResult = Result<Option<String>, ScriptProblem>;
 
 impl Sandbox {

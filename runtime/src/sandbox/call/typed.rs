@@ -1,4 +1,4 @@
-//! Calls of functions that a component exports by itself: under the grant of their tool, by their types and without
+//! Calls of functions that a component exports by itself: under their tool's grant, by their types and without
 //! generated code.
 
 use std::sync::Arc;

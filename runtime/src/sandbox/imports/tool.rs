@@ -1,5 +1,5 @@
-//! Imports of a rich tool, `toolcrib:tool`: showing parts, logging, storing values, requests to the model, calls of other
-//! tools, and the names of its secrets.
+//! Imports of a rich tool, `toolcrib:tool`: showing parts, logging, storing values, requests to the model, calls to
+//! other tools, and secret names.
 
 use wasmtime::component::Linker;
 

@@ -11,12 +11,12 @@ use crate::tool::Access;
 
 use super::request_log::RequestLog;
 
-/// Maximum number of denials, of executed programs, and of hooks that refused a program, that one call records.
+/// Maximum number that one call records of denials, executed programs, and hooks that refused a program.
 const MAX_RECORDED: usize = 16;
 /// Maximum length of a denied path, in characters.
 const MAX_PATH_LEN: usize = 256;
 
-/// Usage of one call, or of one program or hook that runs for a call.
+/// Usage of one call, or by one program or hook that runs for a call.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) peak_memory: AtomicU64,
@@ -73,7 +73,7 @@ impl Usage {
         self.call.as_deref().unwrap_or(self)
     }
 
-    /// Returns the log of the HTTP requests of the whole call.
+    /// Returns the HTTP request log of the whole call.
     pub(crate) fn requests(&self) -> &RequestLog {
         &self.whole().requests
     }

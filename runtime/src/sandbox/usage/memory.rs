@@ -10,7 +10,7 @@ use crate::tool::Limits;
 
 use super::counters::Usage;
 
-/// Maximum number of elements of a table.
+/// Maximum number of elements per table.
 const MAX_TABLE: usize = Limits::MAX_TABLE_ELEMENTS;
 
 /// Budget that all memories and tables of one call share. A growth that the engine then could not perform stays counted:

@@ -1,4 +1,4 @@
-//! Processor time of a guest, measured around each poll of its future.
+//! Processor time of a guest, measured around each poll.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::counters::Usage;
 use super::thread_clock::thread_time;
 
-/// Future that adds the processor time of each poll, by the thread's own clock, to the usage of a call. After its deadline
+/// Future that adds the processor time of each poll, by the thread's own clock, to a call's usage. After its deadline
 /// it is not polled again and returns `None`.
 pub(in crate::sandbox) struct Metered<'a, F> {
     pub(in crate::sandbox) inner: Pin<Box<F>>,

@@ -1,4 +1,4 @@
-//! Usage of one call: figures that are counted while it runs, its log of HTTP requests, its memory budget and its time on
+//! Usage of one call: figures that are counted while it runs, its HTTP request log, its memory budget and its time on
 //! the processor. Nothing here knows an interface of a guest.
 
 mod counters;

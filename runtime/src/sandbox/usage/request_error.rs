@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::Outcome;
 use crate::sandbox::causes::ByteSize;
 
-/// Maximum number of headers of one message.
+/// Maximum number of headers per message.
 pub(in crate::sandbox) const MAX_HEADERS: usize = 128;
 
 /// Error of a request.
@@ -84,7 +84,7 @@ impl RequestError {
         }
     }
 
-    /// Returns the outcome of a call that fails because of this error; `None` if the tool made the mistake itself.
+    /// Returns the outcome for a call that fails because of this error; `None` if the tool made the mistake itself.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self {
             RequestError::Denied(_) | RequestError::Prohibited(_) | RequestError::Secret(_) => Some(Outcome::Denied),

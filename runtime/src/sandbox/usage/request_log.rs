@@ -1,4 +1,4 @@
-//! Log of the HTTP requests of one call: they are counted against their limits while the call runs, and reported in its
+//! HTTP request log of one call: requests are counted against their limits while the call runs, and reported in its
 //! receipt. A call without requests allocates nothing here.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,14 +10,14 @@ use crate::tool::Limits;
 
 use super::request_error::RequestError;
 
-/// Maximum number of requests, and of denials, that one call records.
+/// Maximum number of requests, and maximum number of denials, that one call records.
 const MAX_RECORDED: usize = 16;
 
-/// Log of the requests of one call.
+/// Log of one call's requests.
 #[derive(Debug, Default)]
 pub(crate) struct RequestLog(OnceLock<Box<Mutex<Totals>>>);
 
-/// Figures of all requests of one call.
+/// Figures for all requests of one call.
 #[derive(Debug, Default)]
 struct Totals {
     network: NetworkUse,
@@ -119,7 +119,7 @@ impl RequestLog {
         self.totals().latest = None;
     }
 
-    /// Counts bytes of a response body, and returns the bytes of all response bodies of the call.
+    /// Counts bytes in a response body, and returns the bytes in all response bodies of the call.
     pub(in crate::sandbox) fn receive(&self, index: Option<usize>, bytes: u64) -> u64 {
         let total = {
             let mut totals = self.totals();

@@ -10,7 +10,8 @@ use windows_sys::Win32::Foundation::FILETIME;
 use windows_sys::Win32::System::Threading::{GetCurrentThread, GetThreadTimes};
 use windows_sys::Win32::System::WindowsProgramming::QueryThreadCycleTime;
 
-/// Number of measurements of the rate, and the time of each. An interruption makes a measurement too low, so the greatest holds.
+/// Number of rate measurements, and the time for each. An interruption makes a measurement too low, so the greatest
+/// holds.
 const MEASUREMENTS: usize = 8;
 const MEASUREMENT: Duration = Duration::from_micros(200);
 /// Lowest rate that can be one of a processor, in cycles per microsecond.

@@ -8,7 +8,7 @@ use crate::store::keyvalue::Store;
 /// Host data for `wasi:config` and `wasi:keyvalue`. The default contains nothing and grants nothing.
 #[derive(Clone)]
 pub(crate) struct WasiExtras {
-    /// Settings of the tool, or a description of their error.
+    /// Tool settings, or a description of their error.
     pub(crate) settings: Settings,
     /// Store of the tool; or the denial to record, if there is one.
     pub(crate) store: Option<Result<Store, Denial>>,

@@ -39,7 +39,7 @@ enum CasError {
     Changed(Resource<Cas>),
 }
 
-/// Part of the keys, and the start of the next part.
+/// Part of the keys, and the next part's start.
 #[derive(ComponentType, Lower)]
 #[component(record)]
 struct Page<C> {

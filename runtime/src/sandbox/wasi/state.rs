@@ -17,7 +17,7 @@ use super::http::HttpHooks;
 use super::stdio::CappedStream;
 use super::stream_error::StreamErrors;
 
-/// Maximum number of random bytes of one host call. The bytes are generated one by one, without a check of the deadline.
+/// Maximum number of random bytes per host call. The bytes are generated one by one, without a check of the deadline.
 pub(in crate::sandbox) const MAX_RANDOM_BYTES: u64 = 1 << 20;
 
 /// Store data that contains the state of WASI.

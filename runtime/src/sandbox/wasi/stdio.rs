@@ -13,7 +13,7 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 use crate::sandbox::causes::OutputExceeded;
 use crate::sandbox::usage::Usage;
 
-/// Maximum number of bytes of one write.
+/// Maximum number of bytes per write.
 const MAX_WRITE: usize = 64 * 1024;
 
 /// One of the two output streams. Every clone writes to the same buffer.

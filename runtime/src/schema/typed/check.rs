@@ -142,7 +142,7 @@ fn value(ty: &Type, found: &Value, budget: &mut usize) -> Result<(), Mismatch> {
     }
 }
 
-/// Checks the parameters of a call or the fields of a record.
+/// Checks call parameters or record fields.
 fn members(fields: &[Field], found: &Map<String, Value>, word: &str, budget: &mut usize) -> Result<(), Mismatch> {
     let mut seen = 0;
     for field in fields {

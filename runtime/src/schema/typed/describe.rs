@@ -1,4 +1,4 @@
-//! The JSON Schemas of a function: one of the object of its arguments, one of its result.
+//! The JSON Schemas of a function: one for the object with its arguments, one for its result.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ pub(crate) fn arguments(function: &Function) -> Value {
     object(&function.params, Side::Argument)
 }
 
-/// Returns the schema of the result, if there is one; for a `result`, the schema of its `ok` value.
+/// Returns the result's schema, if there is one; for a `result`, the schema of its `ok` value.
 pub(crate) fn output(function: &Function) -> Option<Value> {
     match function.result.as_ref()? {
         Type::Result(sides) => sides.0.as_ref(),
@@ -127,7 +127,7 @@ fn names(cases: &Cases) -> Vec<&str> {
     cases.names().collect()
 }
 
-/// Joins the docs of cases, which have no schemas of their own.
+/// Joins the docs of cases, which have no schemas themselves.
 fn docs(cases: &Cases) -> Option<String> {
     let each = cases.iter().filter_map(|case| Some(format!("`{}`: {}", case.name, case.docs.as_deref()?)));
     let lines: Vec<String> = cases.docs.clone().into_iter().chain(each).collect();

@@ -1,4 +1,4 @@
-//! Tool or hook in any of its three forms: a file of its own, an entry of a list, or a definition in JSON.
+//! Tool or hook in any form: a file, a list entry, or a definition in JSON.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,14 +37,14 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Creates the entry of a file of its own.
+    /// Creates the entry for a separate file.
     pub(super) fn of_file(label: &str, name: String, body: &str, fields: Fields, origin: Origin) -> Self {
         let place = Some(Place { line: 1, column: 1 });
         let description = body.trim().to_owned();
         Self { label: label.to_owned(), name, description, place, fields, known: Vec::new(), origin }
     }
 
-    /// Creates the entry of a list item or of a definition.
+    /// Creates the entry for a list item or a definition.
     pub(super) fn of_node(label: String, node: Node, origin: Origin, report: &mut Diagnostics) -> Option<Self> {
         let mut fields = report.parsed(node.fields(&label))?;
         let text = |node: Node, field: &str| node.text(&format!("{label}.{field}"));

@@ -1,14 +1,14 @@
-//! Layout of a project: the names of its files and folders, and the kind of file that each folder holds.
+//! Project layout: the names of its files and folders, and the kind of file that each folder holds.
 
 use std::path::Path;
 
 use crate::source::document::from_root;
 
-/// File of a project with lists of tools and hooks.
+/// Project file with lists of tools and hooks.
 pub(in crate::source) const FILE: &str = "harness.md";
-/// Folder of a project, with one folder for each kind of file.
+/// Project folder, with one folder for each kind of file.
 pub(in crate::source) const FOLDER: &str = ".harness";
-/// Folder of bundles that replace tools and hooks of the same name.
+/// Folder of bundles that replace tools and hooks with the same name.
 pub(in crate::source) const OVERRIDES: &str = "overrides";
 /// Folder of built-in bundles, read after the project file.
 pub(in crate::source) const BUILTINS: &str = "builtins";

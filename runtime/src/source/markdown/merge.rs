@@ -55,7 +55,8 @@ impl Merge {
     }
 }
 
-/// Keeps one definition of each name, at the index of the first. `known` maps names that cannot be replaced to their sources.
+/// Keeps one definition per name, at the index of the first. `known` maps names that cannot be replaced to their
+/// sources.
 fn resolve<T>(
     noun: &str,
     definitions: Vec<Definition<T>>,

@@ -75,7 +75,7 @@ pub(super) fn is_entry(path: &Path) -> bool {
     is_markdown(path) && !path.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case("readme"))
 }
 
-/// Creates the origin of a tool or hook of a file.
+/// Creates the origin of a tool or hook in a file.
 fn origin(path: impl Into<Arc<Path>>) -> Origin {
     Origin { wording: UnknownToolWording::NotFound, ..Origin::of(Format::Markdown, path) }
 }
@@ -93,7 +93,7 @@ pub(super) struct FileContent {
     tools: Vec<Placed<Tool>>,
     hooks: Vec<Placed<ScriptedHook>>,
     policy: Option<ToolsPolicy>,
-    /// Body of the one tool of a file if the tool is faulty.
+    /// Body for the one tool in a file if the tool is faulty.
     faulty: Option<Body>,
     problems: Vec<ScopedDiagnostic>,
 }

@@ -87,7 +87,7 @@ impl Node {
         }
     }
 
-    /// Returns the position of the part that a message is about, or of the nearest part around it that exists. The message
+    /// Returns the position of the part that a message is about, or the nearest existing part around it. The message
     /// starts with the path of the part from this value, as in `limits.fuel`.
     pub(super) fn place_of(&self, message: &str) -> Option<Place> {
         let pointer = places::subject(message);
@@ -96,7 +96,7 @@ impl Node {
         std::iter::successors(Some(self), |node| node.child(names.next()?)).last()?.place
     }
 
-    /// Returns the member of a map with this name, or the item of a list at this index.
+    /// Returns the member of a map with this name, or a list's item at this index.
     pub(super) fn child(&self, name: &str) -> Option<&Node> {
         match &self.data {
             Data::Map(members) => members.iter().find(|(key, _)| key.name == name).map(|(_, node)| node),
@@ -105,7 +105,7 @@ impl Node {
         }
     }
 
-    /// Returns the list of strings of a field.
+    /// Returns the list of a field's strings.
     pub(super) fn texts(self, field: &str) -> Result<Vec<String>, Fault> {
         let items = self.list(field)?.into_iter().enumerate();
         items.map(|(index, item)| item.text(&format!("{field}[{index}]"))).collect()
@@ -125,7 +125,7 @@ impl Node {
         }
     }
 
-    /// Creates the fault of a value of the wrong type.
+    /// Creates the fault for a value of the wrong type.
     pub(super) fn not(&self, field: &str, wanted: &str) -> Fault {
         let found = match &self.data {
             Data::Null => "nothing".to_owned(),

@@ -1,4 +1,4 @@
-//! Conversion of `parameters` into a JSON Schema in the order of the file. Undeclared arguments are allowed.
+//! Conversion of `parameters` into a JSON Schema in file order. Undeclared arguments are allowed.
 
 use serde_json::{Map, Value, json};
 
@@ -53,7 +53,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Adds the parameters of a map to the schema of an object.
+    /// Adds the parameters of a map to an object's schema.
     fn properties(&mut self, at: &str, parameters: Node, schema: &mut Value) {
         let Some(fields) = self.report.parsed(parameters.fields(at)) else { return };
         let mut properties = Map::new();

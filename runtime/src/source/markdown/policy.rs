@@ -1,4 +1,4 @@
-//! Reader of `tools_policy`, the field of a project with its policy over tools.
+//! Reader of `tools_policy`, the project field with its policy over tools.
 
 use crate::source::capabilities::globs;
 use crate::source::diagnostics::Diagnostics;

@@ -69,7 +69,7 @@ fn sound<T>(definition: Option<T>, report: Diagnostics) -> Result<T, String> {
     }
 }
 
-/// Gives a tool the capabilities and limits of its maker, with the shorter of both deadlines.
+/// Gives a tool its maker's capabilities and limits, with the shorter deadline.
 fn limited_by(tool: Tool, maker: &Tool) -> Tool {
     let deadlines = tool.limits.deadline.into_iter().chain(maker.limits.deadline);
     let limits = LimitRequest { deadline: deadlines.min(), ..maker.limits };

@@ -1,4 +1,4 @@
-//! Script of a Markdown file, with the position of its lines in the file.
+//! Script of a Markdown file, with its lines' position in the file.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub(super) fn of_faulty(script: Option<&Node>, file: &Lines<'_>) -> Body {
     }
 }
 
-/// Returns `true` if each line of a script is a line of the file, all from one column. Of the ways to write several lines in
+/// Returns `true` if each script line is a line of the file, all from one column. Of the ways to write several lines in
 /// YAML, this is true of literal blocks alone.
 fn is_verbatim(source: &str, place: Place, file: &Lines<'_>) -> bool {
     let mut lines = file.from(place.line);
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::source::markdown::yaml;
 
-    /// The place of the script of this front matter.
+    /// The place of this front matter's script.
     fn place(text: &str) -> Option<(u32, u32)> {
         let node = yaml::parse(text).unwrap().fields("top").unwrap().take("script").unwrap();
         let (place, source) = (node.place, node.text("script").unwrap());

@@ -14,7 +14,7 @@ use crate::tool::Place;
 
 use super::node::{Data, Key, Node};
 
-/// Maximum number of values of a document, including those that aliases repeat.
+/// Maximum number of values per document, including those that aliases repeat.
 const MAX_VALUES: usize = 50_000;
 /// Maximum nesting depth of lists and maps.
 const MAX_DEPTH: usize = 32;

@@ -92,7 +92,7 @@ struct Entry {
     unknown: Map<String, Value>,
 }
 
-/// Parses the tools of a manifest, with every problem in it; of those that are not `called`, only names and programs.
+/// Parses a manifest's tools, with every problem in it; of those that are not `called`, only names and programs.
 fn parse(path: &Path, text: Arc<str>, called: Option<&str>) -> Parsed {
     let mut report = Diagnostics::new(path);
     let Root { tools: entries, unknown } = match serde_json::from_str(without_mark(&text)) {

@@ -1,5 +1,5 @@
-//! Entries of tools that are not called: a call of one tool reads their names and the paths of their programs, which are
-//! protected, and nothing else.
+//! Entries for tools that are not called: a call to one tool reads their names and program paths, which are protected,
+//! and nothing else.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! One descriptor: a component's description of one of its tools, with the fields of an entry of a `tools.json` and a few more. A
-//! wrong value is an error; an unknown field is a warning.
+//! Descriptor: a component's description of one tool, with the fields in a `tools.json` entry and a few more. A wrong
+//! value is an error; an unknown field is a warning.
 
 use serde_json::{Map, Value};
 

@@ -19,7 +19,7 @@ use super::{Component, MAX_NAMES, filled, required_function};
 const MAX_SKIPPED: usize = 3;
 
 impl Component {
-    /// Returns the tools of a component of functions, with its command if it has one.
+    /// Returns the tools of a component with functions, with its command if it has one.
     pub(super) fn functions(
         self,
         tool: Tool,

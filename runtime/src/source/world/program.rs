@@ -16,12 +16,12 @@ use crate::tool::{Import, RichExports};
 use super::descriptor::Descriptor;
 use super::unfit;
 
-/// Prefix of the names of the contract's interfaces.
+/// Prefix of the contract's interface names.
 const PACKAGE: &str = "toolcrib:tool/";
 /// Version in these names: every minor version of the first major one.
 const VERSION: &str = "@1.";
 
-/// Maximum characters of one problem of a program: each entry that names the program may repeat it.
+/// Maximum characters of one program problem: each entry that names the program may repeat it.
 const MAX_REASON_LEN: usize = 1000;
 
 /// Facts about a program.
@@ -169,7 +169,7 @@ impl Functions {
     }
 }
 
-/// Returns `true` if a component exports this interface of the contract of rich tools.
+/// Returns `true` if a component exports this interface of the rich tool contract.
 fn exports_part(exports: &[String], interface: &str) -> bool {
     exports.iter().any(|name| {
         name.strip_prefix(PACKAGE)

@@ -9,7 +9,7 @@ use crate::source::suggestion::listed;
 
 /// Maximum names that one reason lists.
 const MAX_LISTED: usize = 5;
-/// Version of the interfaces of WASI 0.3.
+/// Version of the WASI 0.3 interfaces.
 const WASI_0_3: &str = "@0.3.";
 /// Advice for a component of WASI 0.3.
 const BUILD_FOR_0_2: &str = "built for WASI 0.3, which is not supported; build it for WASI 0.2 (wasm32-wasip2)";

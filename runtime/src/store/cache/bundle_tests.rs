@@ -1,4 +1,4 @@
-//! Bundles in a cache of their own: the shared limit, the lock of those in use, and downloads.
+//! Bundles in a separate cache: the shared limit, the lock of those in use, and downloads.
 
 use std::io::{Read, Write};
 

@@ -57,7 +57,7 @@ impl HeldFile {
     }
 }
 
-/// Files of the download of one blob. Whoever writes the incomplete one locks it.
+/// Files of one blob's download. Whoever writes the incomplete one locks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DownloadFiles {
@@ -80,8 +80,8 @@ impl NewBundle<'_> {
         self.file.as_file_mut()
     }
 
-    /// Stores the bundle under the digest of its manifest, `sha256:HEX`, and removes the least recently used entries that
-    /// exceed the limits of the cache. The caller has checked the content.
+    /// Stores the bundle under the digest of its manifest, `sha256:HEX`, and removes the least recently used entries
+    /// that exceed the cache's limits. The caller has checked the content.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Entries of the cache on disk, and the removal of those that were used least recently. Only regular files with the
-//! name of an entry count; links and folders of such a name stay.
+//! Cache entries on disk, and the removal of those that were used least recently. Only regular files with the name of
+//! an entry count; links and folders of such a name stay.
 
 use std::fs::{self, TryLockError};
 use std::io::{self, ErrorKind};
@@ -42,7 +42,7 @@ pub(super) struct FoundEntry {
     pub(super) name: EntryName,
     pub(super) kind: EntryKind,
     pub(super) bytes: u64,
-    /// Modification time of the file, which is the time of the last use.
+    /// File modification time, which is the time of the last use.
     pub(super) used: SystemTime,
 }
 

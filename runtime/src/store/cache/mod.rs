@@ -53,7 +53,7 @@ const MAX_ENTRIES: usize = 16_384;
 const MAX_SCANNED: usize = 4 * MAX_ENTRIES;
 /// Maximum wait for the lock of an explicit removal.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(10);
-/// Precision of the time of the last use. A more recent time is not updated.
+/// Precision of the last use's time. A more recent time is not updated.
 const USE_PRECISION: Duration = Duration::from_hours(1);
 
 /// A cache in a folder, which several processes may share. All methods block on disk access; async code calls them from
@@ -70,9 +70,9 @@ pub struct Cache {
 pub struct CacheEntry {
     /// Path of the file, relative to the folder.
     pub file: String,
-    /// Digest of the program that was compiled, of the manifest of the bundle, or of the blob of a download, as
-    /// `sha256:HEX`. Two entries have the same digest if a program was compiled for two configurations of the engine, by two versions,
-    /// or for two roles, as a tool and as an interpreter.
+    /// Digest of the compiled program, the bundle's manifest, or the downloaded blob, as `sha256:HEX`. Two entries have
+    /// the same digest if a program was compiled for two configurations of the engine, by two versions, or for two
+    /// roles, as a tool and as an interpreter.
     pub digest: String,
     /// Kind of the entry.
     pub kind: EntryKind,

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-/// Prefix of a digest outside of file names.
+/// Prefix of a digest outside file names.
 const DIGEST_PREFIX: &str = "sha256:";
 /// Length of a SHA-256 in hexadecimal digits.
 const DIGEST_LEN: usize = 64;
@@ -53,17 +53,17 @@ impl EntryKind {
     }
 }
 
-/// End of the name of a download without its last bytes.
+/// End of a download's name without its last bytes.
 const PARTIAL: &str = ".partial";
 
-/// File name of an entry, relative to the folder of the cache: `DIGEST-VARIANT` and the end of the kind for compiled code;
+/// File name of an entry, relative to the cache's folder: `DIGEST-VARIANT` and the end of the kind for compiled code;
 /// `bundles/` with the beginning of the kind, the digest and its end for the others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EntryName(String);
 
 impl EntryName {
-    /// Creates the name of the compiled code of a file with this digest, `sha256:HEX`. Code that was compiled from the same
-    /// file in different ways differs in its variant.
+    /// Creates the name of the compiled code for a file with this digest, `sha256:HEX`. Code that was compiled from the
+    /// same file in different ways differs in its variant.
     pub(crate) fn new(digest: &str, variant: u64, kind: EntryKind) -> Self {
         let digest = digest.trim_start_matches(DIGEST_PREFIX);
         let end = EntryKind::FORMS.iter().find(|form| form.0 == kind).map_or("", |form| form.2);
@@ -81,12 +81,12 @@ impl EntryName {
         Some((Self(format!("{}{PARTIAL}", complete.0)), complete))
     }
 
-    /// Parses the name of a file in the folder of the cache; `None` if it is not the name of an entry.
+    /// Parses a file name in the cache folder; `None` if it is not the name of an entry.
     pub(super) fn parse(name: &str) -> Option<(Self, EntryKind)> {
         Self::parse_in("", name)
     }
 
-    /// Parses the name of a file in the folder of bundles; `None` if it is not the name of an entry.
+    /// Parses a file name in the bundle folder; `None` if it is not the name of an entry.
     pub(super) fn parse_bundle(name: &str) -> Option<(Self, EntryKind)> {
         Self::parse_in(BUNDLES, name)
     }
@@ -105,7 +105,7 @@ impl EntryName {
         &self.0
     }
 
-    /// Digest of the file that the entry was made from, or of the entry, as `sha256:HEX`.
+    /// Digest of the entry, or of the file that it was made from, as `sha256:HEX`.
     pub(super) fn digest(&self) -> String {
         let name = self.0.rsplit('/').next().unwrap_or_default();
         let starts = EntryKind::FORMS.iter().map(|form| form.1).filter(|start| name.starts_with(start));
@@ -119,7 +119,7 @@ fn hex(digest: &str) -> Option<&str> {
     digest.strip_prefix(DIGEST_PREFIX).filter(|hex| is_digest(hex))
 }
 
-/// `true` if `stem` is the middle of a name of this kind.
+/// `true` if `stem` is the middle of such a name.
 fn is_stem(stem: &str, kind: EntryKind) -> bool {
     match stem.split_at_checked(DIGEST_LEN) {
         Some((digest, variant)) if kind.is_code() => {

@@ -1,4 +1,4 @@
-//! The cache in a folder of its own: its limits, the order of eviction, and the files that it never removes.
+//! The cache in a separate folder: its limits, the order of eviction, and the files that it never removes.
 
 use std::fs;
 use std::io::Read;

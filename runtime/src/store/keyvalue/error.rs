@@ -1,4 +1,4 @@
-//! Errors of a key-value store, worded for the guest: no text names a path of the host.
+//! Errors of a key-value store, worded for the guest: no text names a host path.
 
 use std::io::{self, ErrorKind};
 

@@ -14,7 +14,7 @@ use super::{Entries, MAX_KEY_LEN, MAX_VALUE_LEN, hex};
 
 /// Maximum wait for the lock.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
-/// Layout of a file: the digest of the rest, the length of the key in two bytes, the key, the value.
+/// File layout: digest of the rest, key length in two bytes, key, value.
 const DIGEST_LEN: usize = 32;
 const HEADER_LEN: usize = DIGEST_LEN + 2;
 
@@ -62,7 +62,7 @@ impl LockedFolder<'_> {
         Ok(files)
     }
 
-    /// Reads at most `max_len` bytes of the file of a key; `None` if it does not exist.
+    /// Reads at most `max_len` bytes of a key's file; `None` if it does not exist.
     fn read(&self, name: &str, max_len: usize) -> io::Result<Option<Vec<u8>>> {
         let Some(file) = owner_only::open(&self.path.join(name), SharedAccess::Read)? else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -123,7 +123,7 @@ impl Entries for LockedFolder<'_> {
     }
 }
 
-/// Name of the file of a key.
+/// Name of a key's file.
 fn file_name(key: &str) -> String {
     hex(&Sha256::digest(key))
 }
@@ -134,7 +134,7 @@ fn key_of(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(HEADER_LEN..)?.get(..usize::from(u16::from_le_bytes([length[0], length[1]])))
 }
 
-/// Bytes of the key and the value in a file of this length.
+/// Key and value bytes in a file of this length.
 fn content_len(length: u64) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX).saturating_sub(HEADER_LEN)
 }

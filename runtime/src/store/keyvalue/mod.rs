@@ -25,7 +25,7 @@ const MAX_KEYS: usize = 1000;
 const MAX_BYTES: usize = 16 << 20;
 const MAX_KEY_LEN: usize = 1024;
 const MAX_VALUE_LEN: usize = 1 << 20;
-/// Maximum number of keys in one page of a listing.
+/// Maximum number of keys per listing page.
 const PAGE_LEN: usize = 100;
 
 /// A folder of persistent stores, created with owner-only rights when the first value is set.
@@ -45,7 +45,7 @@ impl KeyValue {
         &self.path
     }
 
-    /// Opens the store of an owner, identified by a sequence of words.
+    /// Opens an owner's store, identified by a sequence of words.
     pub(crate) fn store(&self, owner: &[&str]) -> Store {
         let mut name = Sha256::new();
         for word in owner {
@@ -82,7 +82,7 @@ trait Entries {
     fn keys(&self) -> io::Result<Vec<String>>;
     /// Bytes of a key and its value together; `None` if the key does not exist.
     fn size_of(&self, key: &str) -> io::Result<Option<usize>>;
-    /// Number of keys, and bytes of all keys and values together.
+    /// Number of keys, and total bytes of keys and values.
     fn size(&self) -> io::Result<(usize, usize)>;
 }
 

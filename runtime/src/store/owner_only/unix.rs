@@ -85,7 +85,7 @@ fn is_own(metadata: &Metadata) -> bool {
     metadata.uid() == rustix::process::geteuid().as_raw()
 }
 
-/// With a slash at its end, the path of a link names the target of the link.
+/// With a slash at its end, the path of a link names the link's target.
 fn without_trailing_slash(path: &Path) -> PathBuf {
     path.components().collect()
 }

@@ -1,5 +1,5 @@
-//! File format of a result: one line of JSON that describes it, then the content unchanged. A file that does not match
-//! its first line is reported and its content is not returned.
+//! File format of a result: one JSON line that describes it, then the content unchanged. A file that does not match its
+//! first line is reported and its content is not returned.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Seek, SeekFrom};
@@ -40,7 +40,7 @@ pub(super) fn sha256(content: &[u8]) -> String {
 }
 
 impl ResultFile {
-    /// Opens the file of a result, reads its first line and compares the length of its content.
+    /// Opens the file of a result, reads its first line and compares its content's length.
     pub(super) fn open(path: &Path, reference: &Reference) -> io::Result<Self> {
         let file = owner_only::open(path, SharedAccess::Read)?.ok_or(ErrorKind::NotFound)?;
         let mut line = Vec::new();
@@ -63,7 +63,7 @@ impl ResultFile {
         &self.stored
     }
 
-    /// Reads a range of bytes of the content, extended to character boundaries. The whole content is compared with its
+    /// Reads a range of the content's bytes, extended to character boundaries. The whole content is compared with its
     /// digest.
     pub(super) fn excerpt(mut self, range: impl RangeBounds<u64>) -> io::Result<Excerpt> {
         let total = self.stored.bytes;

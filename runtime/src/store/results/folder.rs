@@ -12,7 +12,7 @@ use crate::store::owner_only::{self, FileLock};
 use super::Limits;
 use super::reference::Reference;
 
-/// Prefix of the names of temporary files, which are removed under the lock.
+/// Prefix of temporary file names, which are removed under the lock.
 const TEMPORARY_PREFIX: &str = ".res-";
 /// Maximum wait for the lock.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(10);

@@ -37,7 +37,7 @@ use reference::Reference;
 
 pub use preview::{Preview, preview};
 
-/// Maximum number of characters that are stored of a tool's name and of an invocation.
+/// Maximum number of characters that are stored from a tool's name and from an invocation.
 const MAX_NAME_CHARS: usize = 256;
 
 /// Reasons why a reference names no result. A removed result cannot be distinguished from one that never existed.
@@ -63,7 +63,7 @@ struct Limits {
     age: Duration,
 }
 
-/// Description of a stored result, which is also the first line of its file.
+/// Description of a stored result, which is also the first line in its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StoredResult {
@@ -117,7 +117,7 @@ impl Results {
         Self { folder: Folder::new(path.into()), limits, clock: Arc::new(SystemTime::now) }
     }
 
-    /// Sets the maximum bytes of all results together, counted with the first line of each file.
+    /// Sets the maximum total bytes of results, counted with the first line of each file.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.limits.bytes = bytes;

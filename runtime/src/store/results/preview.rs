@@ -1,6 +1,6 @@
 //! Previews of texts that are too long to show whole: their beginning and their end.
 
-/// Preview of a text: its head, its tail and the number of characters omitted between them.
+/// Text preview: its head, its tail and the number of characters omitted between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preview<'a> {
     /// Beginning of the text; the whole text if nothing is omitted.

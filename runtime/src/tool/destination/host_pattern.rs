@@ -17,7 +17,7 @@ pub(super) enum HostPattern {
     Name(String),
     /// `*.NAME`: every name below this one, without the name itself.
     Subdomains(String),
-    /// Network of addresses; a single address is a network of one.
+    /// Address network; a single address is a network of one.
     Network(IpNet),
 }
 

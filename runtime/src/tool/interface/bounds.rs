@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use super::FieldError;
 
-/// Maximum number of characters of a text.
+/// Maximum number of characters per text.
 const MAX_TEXT: usize = 16 << 10;
-/// Maximum number of characters of a template.
+/// Maximum number of characters per template.
 const MAX_TEMPLATE: usize = 4096;
-/// Maximum number of placeholders of a template.
+/// Maximum number of placeholders per template.
 const MAX_PLACEHOLDERS: usize = 64;
-/// Maximum number of entries of a list.
+/// Maximum number of entries per list.
 const MAX_ENTRIES: usize = 256;
 /// Partition that consists of templates.
 const TEMPLATES: &str = "rendering";

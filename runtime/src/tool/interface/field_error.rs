@@ -1,6 +1,6 @@
 //! Errors of declaring interface fields.
 
-/// Error of declaring a field of an [`Interface`](super::Interface).
+/// Error when a field of an [`Interface`](super::Interface) is declared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldError {

@@ -1,4 +1,4 @@
-//! Enums for the values of interface fields, with the spelling of the Agent Tool standard.
+//! Enums for the values of interface fields, as the Agent Tool standard spells them.
 
 use crate::tool::word::words;
 
@@ -32,7 +32,7 @@ words! {
         /// The call runs to its end.
         Block = "block",
     }
-    /// Effect of a failed call on the other calls of its step.
+    /// Effect of a failed call on other calls in its step.
     SiblingFailure {
         /// No effect.
         Ignore = "ignore",

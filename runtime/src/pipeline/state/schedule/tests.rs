@@ -79,7 +79,7 @@ fn slots(of: &[(bool, bool, SiblingFailure)]) -> Vec<Slot> {
 struct Rule(Vec<Slot>);
 
 impl Rule {
-    /// End of a future of a call, if it ends now.
+    /// End of a call's future, if it ends now.
     fn end_of(&mut self, at: usize, kind: usize) -> Option<String> {
         let earlier = &self.0[..at];
         match (&self.0[at].state, kind) {

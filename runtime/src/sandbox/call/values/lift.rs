@@ -1,4 +1,4 @@
-//! Conversion of engine values to one line of JSON, written directly into the text and bounded while it is written.
+//! Conversion of engine values to one JSON line, written directly into the text and bounded while it is written.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ pub(in crate::sandbox::call) enum LiftError {
     TypeMismatch,
 }
 
-/// Returns the JSON of a value, of at most `max` bytes.
+/// Returns a value's JSON, of at most `max` bytes.
 pub(in crate::sandbox::call) fn to_json(ty: &Type, value: &Val, max: usize) -> Result<String, LiftError> {
     let mut line = JsonLine { text: String::new(), max };
     line.value(ty, value)?;

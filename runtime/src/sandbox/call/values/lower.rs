@@ -8,8 +8,8 @@ use wasmtime::component::Val;
 use crate::schema::typed::{ERROR, INFINITE, NEGATIVE_INFINITE, OK, SOME};
 use crate::tool::typed::{Cases, Field, Function, Integer, Type};
 
-/// Returns the arguments of a function in the order of its parameters; `None` if they do not match, which the
-/// validation before has already reported.
+/// Returns the arguments of a function in its parameters' order; `None` if they do not match, which the validation
+/// before has already reported.
 pub(in crate::sandbox::call) fn lower(function: &Function, arguments: &Map<String, Value>) -> Option<Vec<Val>> {
     function.params.iter().map(|param| field(param, arguments)).collect()
 }

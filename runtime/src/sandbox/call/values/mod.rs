@@ -1,5 +1,5 @@
-//! Conversion of JSON to engine values and back, by the types of a function. The mapping follows
-//! [`crate::schema::typed`], which has validated the arguments.
+//! Conversion of JSON to engine values and back, by a function's types. The mapping follows [`crate::schema::typed`],
+//! which has validated the arguments.
 
 mod lift;
 mod lower;

@@ -267,7 +267,7 @@ proptest! {
     }
 }
 
-/// One readable value of each type: the table of the mapping.
+/// One readable value of each type: the mapping table.
 #[test]
 fn each_type_has_the_form_that_is_documented() {
     let unit = |names: &[&str]| Arc::new(Cases::new(None, names.iter().map(|name| case(name, None)).collect()));

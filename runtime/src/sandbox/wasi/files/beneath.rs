@@ -80,7 +80,7 @@ mod linux {
         Err(ErrorCode::Busy.into())
     }
 
-    /// Creates a file at the end of the path, or of a link that it leads to; `None` if the file exists by now.
+    /// Creates a file at the end of the path, or where a link there leads; `None` if the file exists by now.
     fn create(
         folder: &File,
         request: &OpenRequest,

@@ -1,5 +1,5 @@
-//! Changes of the entries of a folder: creating, moving, linking and removing. Each change is checked and performed
-//! through the handle of the entry's folder, so that nothing can be swapped in between.
+//! Changes of a folder's entries: creating, moving, linking and removing. Each change is checked and performed through
+//! the handle of the entry's folder, so that nothing can be swapped in between.
 
 use std::fs::File;
 use std::sync::Arc;

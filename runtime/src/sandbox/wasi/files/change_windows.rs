@@ -1,4 +1,4 @@
-//! Changes of entries on Windows: the folder of an entry is open while the entry is checked and changed, and an open folder
+//! Changes of entries on Windows: an entry's folder is open while the entry is checked and changed, and an open folder
 //! can be neither moved nor removed.
 
 use std::fs::{self, File, Metadata};

@@ -1,4 +1,4 @@
-//! Descriptors that the guest of one call holds open, taken from the budget of all guests.
+//! Descriptors that the guest in one call holds open, taken from the budget for all guests.
 
 use std::any::Any;
 use std::sync::{Arc, Weak};

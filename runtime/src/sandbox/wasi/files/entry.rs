@@ -1,4 +1,4 @@
-//! Entry of a folder, found by the path that a guest gives: the handle of its folder, and its name there.
+//! Entry of a folder, found by the path that a guest gives: its folder's handle, and its name there.
 
 use std::fs::File;
 use std::path::PathBuf;

@@ -24,7 +24,7 @@ pub(super) struct ResolvedPath {
     pins: Vec<File>,
     /// Path of the outer folder.
     root: PathBuf,
-    /// Path of the last of them, in the form in which the system reads no name in it.
+    /// Path of the last one, in the form in which the system reads no name in it.
     folder: PathBuf,
     /// Last name; `None` if the path leads to the folder itself.
     pub(super) name: Option<String>,
@@ -90,8 +90,8 @@ impl ResolvedPath {
         }
     }
 
-    /// Returns the path of a file or folder that was opened at `path`, and refuses one outside of the outer folder: the system
-    /// has followed a link that it does not show, as Wine does.
+    /// Returns the path of a file or folder that was opened at `path`, and refuses one outside the outer folder: the
+    /// system has followed a link that it does not show, as Wine does.
     pub(super) fn located(&self, opened: &File, path: PathBuf) -> Result<PathBuf, OpenError> {
         // A system that does not tell the path of a handle, such as Wine for a long path, opened the one that was named.
         let Ok(found) = toolcrib_windows_files::final_path(opened) else { return Ok(path) };
@@ -101,7 +101,7 @@ impl ResolvedPath {
         }
     }
 
-    /// Path of the entry, or of the folder itself, which no call of the system reads in another way.
+    /// Path of the entry, or the folder itself, which no system call reads in another way.
     pub(super) fn path(&self) -> PathBuf {
         self.name.as_ref().map_or_else(|| self.folder.clone(), |name| self.folder.join(name))
     }
@@ -150,7 +150,7 @@ impl FolderEntry {
         self.at.path()
     }
 
-    /// Number of folders between the folder of the guest and the entry.
+    /// Number of folders between the guest's folder and the entry.
     pub(super) fn depth(&self) -> usize {
         self.at.pins.len() - 1
     }

@@ -32,7 +32,7 @@ struct Listing {
     /// Unread rest of the folder; `None` at its end.
     rest: Option<OpenListing>,
     part: Part,
-    /// Names of the granted files, if nothing else of the folder is granted.
+    /// Names of the granted files, if nothing else in the folder is granted.
     only: Option<Names>,
     /// Reference that keeps the descriptor of the listing taken.
     _marker: Arc<()>,

@@ -61,7 +61,7 @@ impl Quota {
     }
 }
 
-/// Returns the number of bytes between the end of a file and a position after it, which a write there adds to the file.
+/// Returns the number of bytes between a file's end and a position after it, which a write there adds to the file.
 pub(super) fn hole(file: &File, at: u64) -> u64 {
     if at == 0 {
         return 0;

@@ -14,7 +14,7 @@ use crate::policy::{Folder, Grant};
 use super::request::{OpenRequest, refuse_misread};
 use super::state::Files;
 
-/// Names of the granted files of a folder.
+/// Names of the granted files in a folder.
 pub(super) type Names = Arc<[String]>;
 
 /// Folders of a grant with only some files, by their paths in the guest.
@@ -49,12 +49,12 @@ impl Files<'_> {
         Ok(folders)
     }
 
-    /// Names of the granted files of an open folder; `None` if all of it is granted.
+    /// Names of the granted files in an open folder; `None` if all of it is granted.
     pub(super) fn single(&self, fd: &Resource<Descriptor>) -> Option<&Names> {
         if self.state.single.is_empty() { None } else { self.state.single.get(&fd.rep()) }
     }
 
-    /// Refuses a path of a folder that is neither the folder itself nor one of its granted files. Returns `true` for one of the
+    /// Refuses a path in a folder that is neither the folder itself nor a granted file. Returns `true` for one of the
     /// files.
     pub(super) fn admit(&self, fd: &Resource<Descriptor>, path: &str) -> FsResult<bool> {
         let Some(names) = self.single(fd) else { return Ok(false) };

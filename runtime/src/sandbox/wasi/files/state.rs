@@ -1,4 +1,4 @@
-//! Files of one call: the engine's own file system with the quota, the descriptors and the guard of the call in front of it.
+//! Files of one call: the engine's own file system behind the call's quota, descriptors and guard.
 
 use std::collections::HashMap;
 use std::sync::Arc;

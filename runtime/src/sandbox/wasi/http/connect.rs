@@ -23,7 +23,7 @@ use crate::tool::{Host, Scheme};
 
 use crate::sandbox::usage::{RequestError, RequestPhase};
 
-/// Maximum number of addresses of one name that are tried.
+/// Maximum number of addresses per name that are tried.
 const MAX_ADDRESSES: usize = 8;
 /// Maximum duration of a handshake.
 pub(super) const MAX_HANDSHAKE: Duration = Duration::from_secs(10);

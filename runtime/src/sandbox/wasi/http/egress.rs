@@ -46,7 +46,7 @@ impl Timeouts {
     };
 }
 
-/// Future that transfers the bytes of an exchange after the head of the response. It ends with the connection.
+/// Future that transfers the bytes of an exchange after the response's head. It ends with the connection.
 pub(in crate::sandbox) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The only way out for the requests of one call.
@@ -170,9 +170,9 @@ impl HttpEgress {
     }
 }
 
-/// Number of descriptors that one request holds open: its connection, and the socket of its lookup.
+/// Number of descriptors that one request holds open: its connection, and its lookup's socket.
 const DESCRIPTORS_PER_REQUEST: usize = 2;
-/// Maximum number of bytes on the wire per byte of a body: a chunk of one byte needs six.
+/// Maximum number of bytes on the wire per body byte: a one-byte chunk needs six.
 const MAX_FRAMING: usize = 8;
 /// Minimum buffer size of the HTTP implementation.
 const MIN_BUFFER_BYTES: usize = 8192;
@@ -213,7 +213,7 @@ pub(in crate::sandbox) fn refuse(
     error
 }
 
-/// Returns the error of a broken connection, before a head of at most `max` bytes was complete.
+/// Returns a broken connection's error, before a head of at most `max` bytes was complete.
 fn connection_error(error: &hyper::Error, max: usize) -> RequestError {
     // An error of the request's own body is the reason, not its effect on the connection.
     let mut source = std::error::Error::source(error);

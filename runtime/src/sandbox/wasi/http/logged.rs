@@ -1,4 +1,4 @@
-//! Entry of one request in the log of its call.
+//! Entry of one request in its call's log.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Name lookups: one per request, by the name servers of the system or of the operator, with no search domain and
+//! Name lookups: one per request, by the name servers that the system or the operator names, with no search domain and
 //! no cache. A resolver, its sockets and its tasks live for one lookup.
 
 use std::net::{IpAddr, SocketAddr};

@@ -6,7 +6,7 @@ use wiggle::{GuestMemory, GuestPtr};
 /// Maximum length of a path in bytes.
 const MAX_PATH_BYTES: u32 = 4096;
 
-/// Result of a function of preview 1.
+/// Result of a preview 1 function.
 pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Reads a path or the target of a link.

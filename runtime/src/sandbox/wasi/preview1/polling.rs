@@ -16,7 +16,7 @@ use crate::sandbox::wasi::state::WasiState;
 use super::environment::now;
 use super::memory::Result;
 
-/// Maximum number of subscriptions of one poll.
+/// Maximum number of subscriptions per poll.
 const MAX_SUBSCRIPTIONS: Size = 4096;
 
 /// Subscription to a clock.
@@ -85,7 +85,7 @@ fn time_left(state: &mut WasiState, clock: &SubscriptionClock) -> Result<Duratio
     Ok(Duration::from_nanos(left))
 }
 
-/// Returns the number of bytes that can be read, or the error of a descriptor that cannot be polled.
+/// Returns the number of bytes that can be read, or the error for a descriptor that cannot be polled.
 async fn ready(state: &mut WasiState, fd: Fd, kind: Eventtype) -> Result<Result<Filesize, Errno>> {
     let file = match (state.preview1.descriptors.get(fd), kind) {
         (Ok(Descriptor::Input(_)), Eventtype::FdRead) => return Ok(Ok(1)),

@@ -1,4 +1,4 @@
-//! Metadata of open descriptors, files and paths, in the types of preview 1.
+//! Metadata of open descriptors, files and paths, in preview 1 types.
 
 use wasmtime_wasi::p1::types::{
     Errno, Fd, Fdflags, Fdstat, Filestat, Filetype, Fstflags, Lookupflags, Rights, Timestamp,

@@ -15,16 +15,16 @@ use crate::sandbox::wasi::state::WasiState;
 
 use super::memory::Result;
 
-/// Maximum number of buffers of one call.
+/// Maximum number of buffers per call.
 const MAX_BUFFERS: usize = 1024;
 /// Maximum number of bytes that are copied at once.
 const MAX_CHUNK: Size = 64 << 10;
 
-/// Buffers of a program, as chunks of its memory.
+/// Buffers of a program, as chunks in its memory.
 type Chunks = Vec<GuestPtr<[u8]>>;
 
-/// Splits the buffers of an array into chunks of bounded size. A buffer that is not entirely in memory is refused, even
-/// if only a part of it is used.
+/// Splits an array's buffers into chunks of bounded size. A buffer that is not entirely in memory is refused, even if
+/// only a part of it is used.
 fn chunks<T: GuestType>(
     state: &WasiState,
     memory: &GuestMemory<'_>,
@@ -254,7 +254,7 @@ async fn append(
     }
 }
 
-/// Returns the error of a write to a stream of a file.
+/// Returns the error for a write to a file stream.
 fn stream_error(error: StreamError) -> Error {
     match error {
         StreamError::LastOperationFailed(cause) if cause.is::<QuotaExceeded>() => ErrorCode::Quota.into(),

@@ -67,7 +67,7 @@ async fn called(guest: &mut Guest, number: usize, a: [i64; 9]) {
     };
 }
 
-/// Values with a meaning: descriptors, flags, addresses of texts and buffers, ends of the memory, extremes.
+/// Values with a meaning: descriptors, flags, addresses of texts and buffers, memory ends, extremes.
 fn argument() -> impl Strategy<Value = i64> {
     prop_oneof![
         4 => 0..10_i64,
