@@ -32,12 +32,12 @@ pub struct InventoryEntry<'a> {
     pub availability: Availability<'a>,
 }
 
-/// Scheduling of the calls of a step.
+/// Scheduling of a step's calls.
 #[derive(Debug, Clone, Copy)]
 pub struct SchedulerPolicy {
     /// Maximum number of calls that run at the same time.
     pub max_parallel: usize,
-    /// Maximum number of calls of a step.
+    /// Maximum number of calls per step.
     pub max_calls: usize,
     /// Effect of a failed call on the others, unless its tool states one.
     pub sibling_failure: SiblingFailure,
@@ -54,7 +54,7 @@ pub struct Inventory {
     pub execution_profiles: Vec<Value>,
     /// Permissions.
     pub permission_profiles: Vec<Value>,
-    /// Scheduling of the calls of a step: one record.
+    /// Scheduling of a step's calls: one record.
     pub scheduler_policies: Vec<Value>,
     /// Tools that a model has to search for: one record for each.
     pub deferred_tools: Vec<Value>,
@@ -63,7 +63,7 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// Creates the records of tools, with the time of their creation.
+    /// Creates the records of tools, with their creation's time.
     pub fn new<'a>(
         entries: impl IntoIterator<Item = InventoryEntry<'a>>,
         policy: SchedulerPolicy,
@@ -101,7 +101,7 @@ impl Inventory {
         inventory
     }
 
-    /// Returns the records of each kind, with the name of the kind.
+    /// Returns the records of each kind, with the kind's name.
     pub fn kinds(&self) -> [(&'static str, &[Value]); 7] {
         [
             ("declarations", &self.declarations),

@@ -189,7 +189,7 @@ impl Invocation {
         self.transitions.push(json!({ "status": state, "at": time(at) }));
     }
 
-    /// Returns the reference of the arguments after a number of changes.
+    /// Returns the arguments' reference after a number of changes.
     fn input_ref(&self, version: usize) -> String {
         format!("{}/input/{version}", self.id)
     }

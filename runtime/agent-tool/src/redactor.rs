@@ -1,4 +1,4 @@
-//! Redaction of text from outside the host: the operator's redactions, sensitive arguments, and truncation of long text.
+//! Redaction of text from outside the host: the operator's redactions, sensitive arguments, and truncation.
 
 use serde_json::{Value, json};
 use toolcrib::audit::Redactions;
@@ -7,12 +7,12 @@ use toolcrib::source::digest;
 
 /// Maximum size of a text or value in a record, in bytes.
 const MAX_BYTES: usize = 64 << 10;
-/// Size of the preview of a longer one, in bytes.
+/// Preview size for a longer text or value, in bytes.
 const PREVIEW: usize = 2 << 10;
 /// Maximum length of a name or identifier from outside, in characters.
 const MAX_WORD_LEN: usize = 256;
 
-/// Redactions by the operator, and of the sensitive arguments of one call.
+/// Redactions by the operator, and those for sensitive arguments of one call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Redactor {
     pub(super) redactions: Redactions,

@@ -200,7 +200,7 @@ pub(super) struct Circumstances<'a> {
     pub(super) decision: Option<&'a Decision>,
 }
 
-/// End of a call in the vocabularies of the standard.
+/// End of a call in the standard's vocabularies.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) state: State,

@@ -1,5 +1,5 @@
-//! Files of the records: one for each kind, appended to by a thread of their own, so that a call waits for the disk only
-//! while the queue is full. Several processes may write to one folder.
+//! Record files: one per kind, appended to by a separate thread, so that a call waits for the disk only while the queue
+//! is full. Several processes may write to one folder.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -18,7 +18,7 @@ const MAX_QUEUE: usize = 256;
 /// Maximum wait for the lock of a file that another process writes to.
 const MAX_LOCK: Duration = Duration::from_secs(2);
 
-/// Kind of a record of a call. Each kind has a file of its own.
+/// Kind of call record. Each kind has a file of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     Invocation,

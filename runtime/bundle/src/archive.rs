@@ -13,11 +13,11 @@ use crate::tar::{self, Contents};
 
 /// Maximum size of `oci-layout` in bytes.
 pub const MAX_LAYOUT_SIZE: u64 = 4 << 10;
-/// Maximum size of `index.json` and of a nested index in bytes.
+/// Maximum size of `index.json` or a nested index in bytes.
 pub const MAX_INDEX_SIZE: u64 = 1 << 20;
 /// Maximum size of a manifest in bytes, as registries accept it.
 pub const MAX_MANIFEST_SIZE: u64 = 4 << 20;
-/// Maximum number of manifests of an archive, including nested indexes and their manifests.
+/// Maximum number of manifests per archive, including nested indexes and their manifests.
 pub const MAX_MANIFESTS: usize = 64;
 /// Maximum length of a ref name in bytes.
 pub const MAX_REFERENCE_LENGTH: usize = 255;
@@ -47,7 +47,7 @@ pub struct ManifestEntry {
     pub subject: Option<Digest>,
 }
 
-/// Selection of one manifest of an archive.
+/// Selection of one manifest in an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Selector {

@@ -106,7 +106,7 @@ impl<R: Read + Seek> Read for BlobReader<'_, R> {
     }
 }
 
-/// Reader of a file of a bundle: a [`BlobReader`] that also refuses native and precompiled code.
+/// Reader for a bundle file: a [`BlobReader`] that also refuses native and precompiled code.
 ///
 /// The first read fails if the file does not fit its media type. No byte of such a file is handed out.
 #[derive(Debug)]

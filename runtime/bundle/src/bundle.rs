@@ -15,10 +15,10 @@ use crate::oci::{self, Manifest, TITLE};
 use crate::path::{BundlePath, PathSet};
 use crate::tar::MAX_BLOB_SIZE;
 
-/// Maximum number of files of a bundle.
+/// Maximum number of files per bundle.
 pub const MAX_LAYERS: usize = 2048;
 
-/// Path of the program of a WebAssembly artifact that does not state one.
+/// Program path for a WebAssembly artifact that does not state one.
 const DEFAULT_PROGRAM: &str = "component.wasm";
 
 /// Format of a bundle.
@@ -32,7 +32,7 @@ pub enum BundleKind {
 }
 
 impl BundleKind {
-    /// Returns the format of the bundle that a manifest with this digest describes, before any of its blobs is read.
+    /// Returns the format of the bundle that a manifest with this digest describes, before any blob is read.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl<R: Read + Seek> Bundle<R> {
         self.kind
     }
 
-    /// Returns the digest of the manifest, which names the bundle and all of its content.
+    /// Returns the manifest's digest, which names the bundle and all of its content.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.entry.descriptor.digest

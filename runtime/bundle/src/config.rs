@@ -11,11 +11,11 @@ use crate::text::Text;
 
 /// Maximum size of a config in bytes.
 pub const MAX_CONFIG_SIZE: u64 = 4 << 20;
-/// Maximum number of tools of a bundle.
+/// Maximum number of tools per bundle.
 pub const MAX_TOOLS: usize = 4096;
-/// Maximum number of sources of a bundle.
+/// Maximum number of sources per bundle.
 pub const MAX_SOURCES: usize = 256;
-/// Maximum number of annotations of a bundle, beside those that are derived from its metadata.
+/// Maximum number of annotations per bundle, besides those derived from its metadata.
 pub const MAX_ANNOTATIONS: usize = 64;
 
 /// Version of the config that this crate reads and writes.
@@ -42,7 +42,7 @@ pub struct Metadata {
     /// Address of the source code, such as `https://example.com/repository`. Paths of a host are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Revision of the source code, such as a commit, in the characters of a version.
+    /// Revision of the source code, such as a commit, in a version's characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// Address of the documentation.

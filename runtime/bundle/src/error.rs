@@ -45,7 +45,7 @@ pub enum Error {
         /// Name of the file.
         name: &'static str,
     },
-    /// A document of the layout is no JSON of the expected structure.
+    /// A layout document is not JSON of the expected structure.
     #[error("{document} is invalid: {source}")]
     Json {
         /// The document, such as `index.json`.
@@ -53,7 +53,7 @@ pub enum Error {
         /// Reason of the refusal.
         source: JsonError,
     },
-    /// A document of the layout violates a rule of the OCI image specification or of bundles.
+    /// A layout document violates a rule of the OCI image specification or of bundles.
     #[error("{document} is invalid: {reason}")]
     Document {
         /// The document, such as `index.json`.
@@ -149,7 +149,7 @@ pub enum Error {
     /// The content of a file does not fit its media type: precompiled or native code, or WebAssembly under another type.
     #[error("{file} is refused: {fault}")]
     Program {
-        /// Path of the file, or digest of the blob.
+        /// Path of the file, or blob digest.
         file: String,
         /// Reason of the refusal.
         fault: crate::program::ProgramFault,
@@ -201,7 +201,7 @@ impl Error {
         Self::Document { document: document.into(), reason: reason.into() }
     }
 
-    /// Returns the error of the size of a document, if it is larger than `max`.
+    /// Returns the error of a document's size, if it is larger than `max`.
     pub(crate) fn check_size(document: impl FnOnce() -> String, size: u64, max: u64) -> Result<()> {
         if size > max { Err(Self::TooLarge { document: document(), size, max }) } else { Ok(()) }
     }

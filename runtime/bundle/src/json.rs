@@ -65,7 +65,7 @@ pub(crate) fn write<T: Serialize>(value: &T) -> Result<Vec<u8>, JsonError> {
     Ok(serde_json::to_vec(&value)?)
 }
 
-/// Checks depth, number of values and keys of a document, without building it.
+/// Checks the depth and the number of values and keys in a document, without building it.
 fn check(bytes: &[u8]) -> Result<(), JsonError> {
     check_within(bytes, LIMITS).map_err(|(fault, error)| match fault {
         Some(Fault::TooDeep(_)) => JsonError::TooDeep,

@@ -1,4 +1,4 @@
-//! Media types of bundles and of their entries, and the syntax of media types.
+//! Media types for bundles and their entries, and their syntax.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,14 +7,15 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Maximum length of a media type in bytes: a type and a subtype of 127 bytes each, the bound of RFC 6838, section 4.2.
+/// Maximum length of a media type in bytes: a type and a subtype with 127 bytes each, the bound in RFC 6838, section
+/// 4.2.
 pub const MAX_MEDIA_TYPE_LENGTH: usize = 255;
 
-/// `artifactType` of the manifest of a bundle.
+/// `artifactType` of a bundle's manifest.
 pub const BUNDLE_ARTIFACT_TYPE: &str = "application/vnd.toolcrib.bundle.v1+json";
-/// Media type of the config of a bundle.
+/// Media type of a bundle's config.
 pub const BUNDLE_CONFIG: &str = "application/vnd.toolcrib.bundle.config.v1+json";
-/// Media type of the config of a WebAssembly artifact with one program.
+/// Media type of the config for a WebAssembly artifact with one program.
 pub const WASM_CONFIG: &str = "application/vnd.wasm.config.v0+json";
 /// Media type of an OCI image manifest.
 pub const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";

@@ -12,7 +12,7 @@ use crate::media_type::{MediaType, OCI_INDEX, OCI_MANIFEST};
 
 /// Annotation with the ref name of a manifest in an index.
 pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
-/// Annotation with the path of a layer, or the name of an artifact.
+/// Annotation with the path of a layer, or an artifact's name.
 pub const TITLE: &str = "org.opencontainers.image.title";
 
 /// Annotations of a document: keys and values.
@@ -29,7 +29,7 @@ pub struct Descriptor {
     pub digest: Digest,
     /// Size of the blob in bytes.
     pub size: u64,
-    /// Type of the artifact, if the blob is the manifest of one.
+    /// Type of the artifact, if the blob is its manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
     /// Annotations.

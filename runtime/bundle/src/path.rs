@@ -12,9 +12,9 @@ use unicode_normalization::UnicodeNormalization;
 
 /// Maximum length of a path in bytes.
 pub const MAX_PATH_LENGTH: usize = 240;
-/// Maximum length of one component of a path in bytes.
+/// Maximum length of a path component in bytes.
 pub const MAX_PATH_COMPONENT_LENGTH: usize = 128;
-/// Maximum number of components of a path.
+/// Maximum number of components per path.
 pub const MAX_PATH_COMPONENTS: usize = 16;
 
 /// Device names of Windows, which are reserved in every folder and with every extension.
@@ -106,7 +106,7 @@ impl BundlePath {
     }
 }
 
-/// Set of the paths of one bundle, without two that the same file could have.
+/// Set of one bundle's paths, without two that the same file could have.
 #[derive(Debug, Default)]
 pub(crate) struct PathSet(BTreeMap<String, (BundlePath, bool)>);
 

@@ -1,11 +1,11 @@
-//! Check of the first bytes of a file: bundles hold portable WebAssembly, never native or precompiled code.
+//! Check of a file's first bytes: bundles hold portable WebAssembly, never native or precompiled code.
 //!
 //! The engine's precompiled files are ELF objects. They would run outside of every check of the compiler, so a bundle that
 //! holds one is refused when it is written and when it is read.
 
 use crate::media_type::MediaType;
 
-/// Number of bytes of a file that are checked.
+/// Number of checked bytes per file.
 pub(crate) const PREFIX: usize = 8;
 
 /// Preamble of a core module: magic, version 1, layer 0.
@@ -13,7 +13,7 @@ const MODULE: &[u8; PREFIX] = b"\0asm\x01\0\0\0";
 /// Preamble of a component: magic, version 13, layer 1.
 const COMPONENT: &[u8; PREFIX] = b"\0asm\x0d\0\x01\0";
 
-/// First bytes of native executables and object files, with the name of the format.
+/// First bytes of native executables and object files, with the format's name.
 const NATIVE: [(&[u8], &str); 9] = [
     (b"\x7fELF", "ELF, the format of precompiled programs"),
     (b"\xfe\xed\xfa\xce", "Mach-O"),

@@ -13,10 +13,10 @@ use crate::json;
 use crate::path::BundlePath;
 use crate::text::{self, MAX_NAME_LENGTH, MAX_TEXT_LENGTH, Text};
 
-/// Maximum number of components of an SBOM.
+/// Maximum number of components per SBOM.
 pub const MAX_SBOM_COMPONENTS: usize = 16_384;
 
-/// Type of a component, in the vocabulary of CycloneDX.
+/// Component type, in the vocabulary of CycloneDX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SbomKind {
@@ -110,7 +110,7 @@ impl SbomComponent {
     }
 }
 
-/// Software bill of materials of a bundle.
+/// SBOM (software bill of materials) for a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sbom {
@@ -195,7 +195,7 @@ fn describe(component: &SbomComponent) -> Map<String, Value> {
     value
 }
 
-/// Returns a UUID of version 8 (RFC 9562, section 5.8) from the first bytes of a digest.
+/// Returns a version 8 UUID (RFC 9562, section 5.8) from the first bytes of a digest.
 fn uuid(digest: Digest) -> String {
     let hex = digest.hex();
     let variant = ["8", "9", "a", "b"][usize::from(digest.as_bytes()[8] >> 6)];

@@ -6,9 +6,9 @@ use crate::path::is_invisible;
 pub const MAX_NAME_LENGTH: usize = 128;
 /// Maximum length of a version in bytes.
 pub const MAX_VERSION_LENGTH: usize = 128;
-/// Maximum length of a description, an address, a licence expression or the value of an annotation in bytes.
+/// Maximum length of a description, an address, a licence expression or an annotation's value in bytes.
 pub const MAX_TEXT_LENGTH: usize = 4096;
-/// Maximum length of the key of an annotation in bytes.
+/// Maximum length of an annotation's key in bytes.
 pub const MAX_KEY_LENGTH: usize = 256;
 
 /// Text of the metadata that is refused.

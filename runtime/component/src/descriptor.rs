@@ -19,8 +19,8 @@ const MAX_OBJECTS: usize = 256;
 /// Maximum nesting depth of arrays and objects in a descriptor.
 const MAX_VALUE_DEPTH: usize = 64;
 
-/// Returns the descriptors of a program, one object per tool, from its top level, or else from the modules and
-/// components inside of it, the outermost first.
+/// Returns a program's descriptors, one object per tool, from its top level, or else from the modules and components
+/// inside of it, the outermost first.
 ///
 /// # Errors
 ///
@@ -105,7 +105,7 @@ pub(crate) fn with_section(program: &[u8], name: &str, content: Option<&[u8]>) -
     Ok(with)
 }
 
-/// Parses descriptors from a text: a sequence of JSON objects as in a section, or one array of them.
+/// Parses descriptors from a text: a sequence of JSON objects as in a section, or one array with them.
 ///
 /// # Errors
 ///

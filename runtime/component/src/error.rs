@@ -15,7 +15,7 @@ pub enum Error {
     /// The bytes begin with the magic number of WebAssembly and an unknown version.
     #[error("neither a component nor a core module of a known version")]
     UnknownVersion,
-    /// The program ends inside of its 8-byte header or inside of a section.
+    /// The program ends inside its 8-byte header or inside a section.
     #[error("{}", truncation(*at))]
     Truncated {
         /// Offset of the section that is incomplete; 0 for the header.

@@ -21,7 +21,7 @@ pub(crate) fn unsupported(sections: &mut Sections<impl Read + Seek>) -> Option<S
     }
 }
 
-/// Checks the sections of all modules as one sequence, so that the depth of nesting costs nothing.
+/// Checks the sections of all modules as one sequence, so that nesting depth costs nothing.
 fn search(sections: &mut Sections<impl Read + Seek>) -> Result<()> {
     sections.rewind()?;
     // Modules do not nest.

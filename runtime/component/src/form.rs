@@ -19,7 +19,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns the form of a program; `None` for bytes that are not WebAssembly of a known version.
+    /// Returns a program's form; `None` for bytes that are not WebAssembly of a known version.
     pub fn find(program: &[u8]) -> Option<Self> {
         if Parser::is_component(program) {
             Some(Self::Component)

@@ -6,9 +6,9 @@ use crate::externs::Externs;
 use crate::form::Form;
 use crate::functions;
 
-/// Prefix of the export of a rich tool.
+/// Prefix of a rich tool's export.
 pub const CALL: &str = "toolcrib:tool/call@1.";
-/// Prefix of the export of a command.
+/// Prefix of a command's export.
 pub const RUN: &str = "wasi:cli/run@0.2.";
 
 /// Kind of a program, derived from its exports.

@@ -13,9 +13,9 @@ use crate::sections::{MAX_DEPTH, payloads};
 const COMPONENT: u8 = 0x41;
 /// First byte of an instance type.
 const INSTANCE: u8 = 0x42;
-/// First byte of a type declaration inside of either.
+/// First byte in either for a type declaration.
 const DECLARED_TYPE: u8 = 0x01;
-/// Prefix of the custom sections that hold the world of a core module: a component of types alone.
+/// Prefix of the custom sections that hold a core module's world: a component with types alone.
 const WORLD: &str = "component-type";
 
 /// Types of one section.

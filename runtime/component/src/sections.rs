@@ -156,7 +156,7 @@ impl<R: Read + Seek> Sections<R> {
         Ok(())
     }
 
-    /// Reads the body of a section, at most `max` bytes of it.
+    /// Reads a section's body, at most `max` bytes of it.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl<R: Read + Seek> Sections<R> {
         Ok(())
     }
 
-    /// Reads one byte of the header of the section at `start`.
+    /// Reads one byte of the section header at `start`.
     fn byte(&mut self, start: u64) -> Result<u8> {
         let mut byte = [0];
         if self.at >= self.end || self.source.read_exact(&mut byte).is_err() {
@@ -196,7 +196,7 @@ impl<R: Read + Seek> Sections<R> {
         Ok(byte[0])
     }
 
-    /// Reads a number of at most five bytes of seven bits each, the lowest first.
+    /// Reads a number with at most five 7-bit bytes, the lowest first.
     fn size(&mut self, start: u64) -> Result<u64> {
         let mut size = 0;
         for shift in [0, 7, 14, 21, 28] {

@@ -1,4 +1,4 @@
-//! Special-purpose ranges of addresses: this host, private networks, metadata services of clouds, and unassigned addresses.
+//! Special-purpose address ranges: this host, private networks, cloud metadata services, and unassigned addresses.
 //! Source: the IANA registries of special-purpose addresses, and the documentation of the clouds.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,7 +19,7 @@ pub enum RangeKind {
     Shared,
     /// One link.
     LinkLocal,
-    /// Metadata services of clouds, which give credentials to each program of the machine. Some have public addresses.
+    /// Cloud metadata services, which give credentials to each program on the machine. Some have public addresses.
     Metadata,
     /// Addresses that stand for the IPv4 address in them: mapped (RFC 4291), NAT64 (RFC 6052) and 6to4 (RFC 3056).
     Embedding,
@@ -41,7 +41,7 @@ pub struct Range {
 
 const METADATA: &str = "cloud metadata";
 
-/// First address of a range, length of its prefix, kind and purpose.
+/// First address, prefix length, kind and purpose of a range.
 type Row<A> = (A, u8, RangeKind, &'static str);
 
 /// Special-purpose ranges; of nested ranges, the narrowest comes first.

@@ -1,5 +1,5 @@
-//! Strict parsing of untrusted JSON: bounded depth, no duplicate keys in an object, no number beyond the range of a double, no
-//! lone surrogates, no trailing data.
+//! Strict parsing of untrusted JSON: bounded depth, no duplicate keys in an object, no number beyond a double's range,
+//! no lone surrogates, no trailing data.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Maximum number of characters of a key in a message.
+/// Maximum characters of a key in a message.
 const MAX_KEY_LEN: usize = 80;
 
 /// Limits of a document. The parser itself refuses more than 127 levels.
@@ -83,7 +83,7 @@ pub fn check_within(bytes: &[u8], limits: Limits) -> Result<(), (Option<Fault>, 
     checked.map(drop).map_err(|error| (fault, error))
 }
 
-/// Value that deserializes by the rules of this module, alone or as a part of another type.
+/// Value that deserializes by this module's rules, alone or as a part of another type.
 #[derive(Debug)]
 pub struct StrictValue(Value);
 
@@ -228,7 +228,7 @@ impl Tree for Keys {
     }
 }
 
-/// State of the parsing of one document.
+/// State of one document's parsing.
 struct State {
     limits: Limits,
     values: Cell<usize>,
@@ -266,7 +266,7 @@ struct Node<'a, T> {
 }
 
 impl<'a, T> Node<'a, T> {
-    /// Returns the parser of the elements of an array or object.
+    /// Returns the parser for the elements of an array or object.
     fn nested<E: serde::de::Error>(&self) -> Result<impl Fn() -> Node<'a, T> + use<'a, T, E>, E> {
         let (state, depth) = (self.state, self.depth + 1);
         match depth > state.limits.depth {

@@ -134,7 +134,7 @@ impl NameLookup for SystemLookup {
     }
 }
 
-/// Refusal of an address, found again in the source chain of a connection error.
+/// Refusal of an address, found again in the source chain behind a connection error.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the address policy refuses `{address}`")]
 pub(crate) struct AddressRefused {
@@ -147,7 +147,7 @@ pub(crate) struct Gate {
     pub(crate) role: Role,
     pub(crate) policy: Arc<dyn AddressPolicy>,
     pub(crate) lookup: Arc<dyn NameLookup>,
-    /// Addresses of the registry, shared by the gates of all roles.
+    /// Registry addresses, shared by the gates of all roles.
     pub(crate) registry: Arc<Mutex<Vec<IpAddr>>>,
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Returns the address of a URL with an address instead of a name.
+/// Returns the address in a URL that has an address instead of a name.
 pub(crate) fn literal(url: &Url) -> Option<IpAddr> {
     match url.host() {
         Some(Host::Ipv4(address)) => Some(address.into()),

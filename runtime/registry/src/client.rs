@@ -18,7 +18,7 @@ use crate::retry::Retry;
 use crate::secret::Credential;
 use crate::session::{Credentials, Session, Shared};
 
-/// Progress of the transfer of a blob.
+/// Progress of a blob's transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {

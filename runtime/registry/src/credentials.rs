@@ -1,5 +1,5 @@
-//! Credentials of the operator: found in the files of Docker and Podman or through credential helpers, and stored
-//! there by `login`.
+//! Operator credentials: found in the files of Docker and Podman or through credential helpers, and stored there by
+//! `login`.
 //!
 //! The caller passes paths and variables: this crate reads no environment.
 

@@ -212,7 +212,7 @@ fn next_url(from: &Url, location: Option<&str>) -> Result<Url, RedirectError> {
     Ok(url)
 }
 
-/// Finds the refusal of the gate among the causes of a connection error.
+/// Finds the gate's refusal among the causes of a connection error.
 fn address_refused(error: &reqwest::Error) -> Option<&AddressRefused> {
     let mut cause = error.source();
     while let Some(error) = cause {

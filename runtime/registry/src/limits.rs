@@ -29,7 +29,7 @@ pub const MAX_REGISTRIES: usize = 32;
 pub const MAX_REDIRECTS: usize = 5;
 /// Most header fields of one response.
 pub const MAX_HEADERS: usize = 64;
-/// Most bytes of header names and values of one response.
+/// Most bytes of header names and values in one response.
 pub const MAX_HEADER_BYTES: usize = 32 << 10;
 /// Longest address in a `Location`, `Link` or `WWW-Authenticate` header, in bytes.
 pub const MAX_URL_BYTES: usize = 8 << 10;
@@ -76,7 +76,7 @@ pub struct Limits {
     pub pages: usize,
     /// Most tags or referrers over all pages. Default: 10,000.
     pub entries: usize,
-    /// Preferred size of one chunk of a chunked upload, in bytes. Default: 16 MiB. Upper bound: [`MAX_CHUNK_BYTES`].
+    /// Preferred chunk size for a chunked upload, in bytes. Default: 16 MiB. Upper bound: [`MAX_CHUNK_BYTES`].
     pub chunk_bytes: u64,
 }
 

@@ -21,7 +21,7 @@ struct TagPage {
 }
 
 impl Client {
-    /// Lists the tags of a repository in the order of the registry.
+    /// Lists the tags of a repository in registry order.
     ///
     /// # Errors
     ///

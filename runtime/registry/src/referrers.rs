@@ -30,7 +30,7 @@ pub struct PushedManifest {
     pub listed: Option<ReferrersList>,
 }
 
-/// Keeper of a list of referrers.
+/// Keeper of a referrers list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReferrersList {
@@ -75,7 +75,7 @@ impl Client {
         .await
     }
 
-    /// Lists the referrers of a digest, of one artifact type or of all. An unknown digest has none.
+    /// Lists the referrers of a digest, with one artifact type or with any. An unknown digest has none.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ fn index_with(current: Option<&Manifest>, entry: &Descriptor) -> Result<Option<M
     Manifest::new(OCI_INDEX, value.to_string()).map(Some)
 }
 
-/// Returns the entry of a manifest in a list of referrers.
+/// Returns a manifest's entry in a list of referrers.
 fn entry(manifest: &Manifest, content: &Content) -> Descriptor {
     let mut entry = manifest.descriptor.clone();
     entry.artifact_type = content.artifact_type().map(str::to_owned);

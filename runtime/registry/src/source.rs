@@ -1,5 +1,5 @@
-//! Content of a blob to push: bytes in memory, a file or a part of one, checked against its descriptor before anything is
-//! sent.
+//! Content of a blob to push: bytes in memory, a file or part of a file, checked against its descriptor before anything
+//! is sent.
 
 use std::io::SeekFrom;
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ impl BlobSource {
     }
 }
 
-/// Range of a blob, as the body of a request.
+/// Range of a blob, as a request body.
 pub(crate) struct Part<'a> {
     pub(crate) source: &'a BlobSource,
     pub(crate) start: u64,

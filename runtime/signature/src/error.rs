@@ -8,7 +8,7 @@ use std::{io, path::PathBuf};
 /// Longest excerpt of untrusted text in a message, in characters.
 pub const MAX_EXCERPT: usize = 80;
 
-/// Failure of an operation of this crate.
+/// Failure of an operation in this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

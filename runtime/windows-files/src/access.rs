@@ -12,11 +12,11 @@ const SELF_RELATIVE: u16 = 0x8000;
 const LIST_PRESENT: u16 = 0x0004;
 /// The access list takes no entries of the folder above.
 const LIST_PROTECTED: u16 = 0x1000;
-/// Length of the fixed part of a descriptor, and the positions of its fields.
+/// Length of the fixed part of a descriptor, and its field positions.
 const HEADER_LEN: usize = 20;
 const OWNER_AT: usize = 4;
 const LIST_AT: usize = 16;
-/// Length of the fixed parts of an access list and of an entry.
+/// Length of the fixed parts in an access list and an entry.
 const LIST_HEADER_LEN: usize = 8;
 const ENTRY_HEADER_LEN: usize = 8;
 /// Revision of an access list for files.
@@ -34,7 +34,7 @@ const ONLY_PASSED_ON: u8 = 0x08;
 
 /// Every right to a file.
 const FULL_ACCESS: u32 = 0x001f_01ff;
-/// Rights that reveal the content: reading, executing, and the general forms of both and of all.
+/// Rights that reveal the content: reading, executing, and the general forms for both and for all.
 const READING: u32 = 0x0000_0001 | 0x0000_0020 | 0x8000_0000 | 0x2000_0000 | 0x1000_0000;
 /// Rights that change a file, its attributes, its name, its owner or its access list.
 const WRITING: u32 = 0x0000_0002
@@ -48,7 +48,7 @@ const WRITING: u32 = 0x0000_0002
     | 0x4000_0000
     | 0x1000_0000;
 
-/// Maximum number of parts of an identifier after its authority.
+/// Maximum number of parts per identifier after its authority.
 const MAX_PARTS: usize = 15;
 /// `S-1-5-18`: the system itself.
 const SYSTEM: [u8; 12] = [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0];

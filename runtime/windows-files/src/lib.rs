@@ -1,4 +1,4 @@
-//! Files on Windows, for every crate that keeps files of the host: the owner and the access list of a file, its identity and
+//! Files on Windows, for every crate that keeps files for the host: a file's owner and access list, its identity and
 //! its path by its handle, and renames past files that another program holds open.
 //!
 //! Everything that can be decided from bytes and text alone is compiled and tested on every system. The calls of the system

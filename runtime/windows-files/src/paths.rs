@@ -1,6 +1,6 @@
 //! Paths as the calls of Windows take them: a long path needs a prefix, after which the system reads no name in it.
 
-/// Minimum length of a path that needs the prefix: a folder must leave room for a name of 12 characters in it.
+/// Minimum length of a path that needs the prefix: a folder must leave room for a 12-character name in it.
 const MAX_PLAIN: usize = 248;
 const PREFIX: &str = r"\\?\";
 const SHARE_PREFIX: &str = r"\\?\UNC";

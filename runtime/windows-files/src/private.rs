@@ -247,7 +247,7 @@ fn refused(reason: String) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, reason)
 }
 
-/// Returns a path for the calls of the system: absolute, of any length, with a zero at its end.
+/// Returns a path for the system's calls: absolute, of any length, with a zero at its end.
 fn wide(path: &Path) -> io::Result<Vec<u16>> {
     let path = absolute(path)?;
     let mut wide: Vec<u16> = match path.to_str() {

@@ -1,4 +1,4 @@
-//! Identifier of the user of this process.
+//! Identifier of this process's user.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
@@ -13,7 +13,7 @@ use crate::access::Sid;
 /// Length in words that holds the answer with the longest identifier.
 const ANSWER_WORDS: usize = 32;
 
-/// Returns the identifier of the user of this process, which stays the same.
+/// Returns the identifier of this process's user, which stays the same.
 pub(crate) fn current() -> io::Result<Sid> {
     static CURRENT: OnceLock<Sid> = OnceLock::new();
     if let Some(known) = CURRENT.get() {

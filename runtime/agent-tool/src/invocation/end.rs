@@ -15,11 +15,11 @@ use crate::{PRODUCER, SCHEDULER, compact, record, time};
 
 use super::{Invocation, Record};
 
-/// Part of the host's message for a call that ended because another call of its step failed.
+/// Part of the host's message for a call that ended because another call in its step failed.
 const BY_SIBLING: &str = "failed, and this call";
 
 impl Invocation {
-    /// Returns the records of the end of the call.
+    /// Returns the records of the call's end.
     pub(super) fn ended(&mut self, result: &ToolResult, at: SystemTime, redactor: &Redactor) -> Vec<Record> {
         // The message of a cancelled call is the host's own.
         let by_sibling = |error: &ToolError| error.outcome == Outcome::Cancelled && error.message.contains(BY_SIBLING);
@@ -180,7 +180,7 @@ fn evidence(result: &ToolResult) -> Vec<String> {
     refs
 }
 
-/// Returns `true` for an array of objects, the form of references in records.
+/// Returns `true` for an array of objects, the form that references have in records.
 fn is_refs(value: &Value) -> bool {
     value.as_array().is_some_and(|refs| refs.iter().all(Value::is_object))
 }

@@ -1,4 +1,4 @@
-//! Faults of tar archives, each with the position of the entry that has it.
+//! Faults in tar archives, each with its entry's position.
 
 use super::{MAX_BLOB_SIZE, MAX_ENTRIES, MAX_TRAILING_ZEROS};
 
@@ -7,7 +7,7 @@ use super::{MAX_BLOB_SIZE, MAX_ENTRIES, MAX_TRAILING_ZEROS};
 #[error("the tar entry at byte {offset} is refused: {fault}")]
 #[non_exhaustive]
 pub struct TarError {
-    /// Offset of the header of the entry in bytes, or of the block where a header was expected.
+    /// Offset of the entry's header in bytes, or of the block where a header was expected.
     pub offset: u64,
     /// Reason of the refusal.
     pub fault: TarFault,
@@ -80,7 +80,7 @@ pub enum TarFault {
         /// Size in bytes.
         size: u64,
     },
-    /// The data of an entry extends past the end of the archive.
+    /// An entry's data extends past the end of the archive.
     #[error("`{name}` has {size} bytes, but the archive ends before them")]
     PastEnd {
         /// Name of the entry.

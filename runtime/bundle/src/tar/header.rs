@@ -29,7 +29,7 @@ const POSIX: &[u8; 8] = b"ustar\x0000";
 /// Magic and version of GNU headers.
 const GNU: &[u8; 8] = b"ustar  \0";
 
-/// Name of an entry of an OCI image layout.
+/// Entry name in an OCI image layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Name {
     /// Directory `blobs/`.
@@ -146,7 +146,7 @@ impl Header {
     }
 }
 
-/// Returns the sum of the bytes of a header, with spaces instead of the checksum.
+/// Returns the sum of a header's bytes, with spaces instead of the checksum.
 fn checksum(block: &[u8; BLOCK]) -> u64 {
     let sum = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
     sum(&block[..field::CHECKSUM.start]) + 8 * u64::from(b' ') + sum(&block[field::CHECKSUM.end..])

@@ -12,9 +12,9 @@ use crate::error::Error;
 pub const MAX_ARCHIVE_SIZE: u64 = 2 << 30;
 /// Maximum size of a blob in bytes.
 pub const MAX_BLOB_SIZE: u64 = 512 << 20;
-/// Maximum number of entries of an archive, including directories.
+/// Maximum number of entries per archive, including directories.
 pub const MAX_ENTRIES: usize = 4096;
-/// Maximum number of zero bytes after the end marker of an archive: tar writers pad to a record, of 10 KiB by default.
+/// Maximum number of zero bytes after an archive's end marker: tar writers pad to a record, by default 10 KiB.
 pub const MAX_TRAILING_ZEROS: u64 = 1 << 20;
 
 /// First bytes of compressed files, which are refused by name.
@@ -27,9 +27,9 @@ const COMPRESSED: [(&[u8], &str); 6] = [
     (b"PK\x03\x04", "zip"),
 ];
 
-/// Offset of the magic in the first header of an archive.
+/// Offset of the magic in an archive's first header.
 const MAGIC: usize = 257;
-/// Number of bytes at the beginning of a file that [`looks_like_archive`] needs.
+/// Number of leading file bytes that [`looks_like_archive`] needs.
 pub const ARCHIVE_PREFIX: usize = MAGIC + 5;
 
 /// Returns `true` if a file that begins with `prefix` is meant as an archive: a tar archive, or a compressed file, which is
@@ -39,7 +39,7 @@ pub fn looks_like_archive(prefix: &[u8]) -> bool {
     prefix.get(MAGIC..ARCHIVE_PREFIX) == Some(b"ustar") || COMPRESSED.iter().any(|(magic, _)| prefix.starts_with(magic))
 }
 
-/// Position of the data of an entry.
+/// Position of an entry's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// Offset of the first byte.
@@ -48,7 +48,7 @@ pub(crate) struct Extent {
     pub(crate) size: u64,
 }
 
-/// Positions of the entries of an archive. Nothing is known about their data.
+/// Positions of an archive's entries. Nothing is known about their data.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     /// `oci-layout`.

@@ -1,4 +1,4 @@
-//! Deterministic writing of a layout: entries in order of their names, with fixed metadata.
+//! Deterministic writing of a layout: entries in name order, with fixed metadata.
 
 use std::io::{self, Read, Write};
 
@@ -62,7 +62,7 @@ impl<W: Write> Writer<W> {
         Ok(self.inner)
     }
 
-    /// Pads the data of an entry to a whole number of blocks.
+    /// Pads an entry's data to a whole number of blocks.
     fn pad(&mut self, size: u64) -> Result<(), Error> {
         let padding = (size.next_multiple_of(BLOCK as u64) - size) as usize;
         Ok(self.inner.write_all(&[0; BLOCK][..padding])?)

@@ -54,7 +54,7 @@ fn peak(bytes: &[u8]) -> u64 {
     (PEAK.get() - before) as u64
 }
 
-/// Memory for any input of a few kilobytes: the documents in it, parsed, and buffers of fixed size.
+/// Memory for any input of a few kilobytes: the documents in it, parsed, and fixed buffers.
 const SMALL: u64 = 256 << 10;
 
 /// Names and types of entries, good and bad.

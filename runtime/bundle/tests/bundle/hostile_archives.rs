@@ -13,7 +13,7 @@ fn fault(bytes: &[u8]) -> TarFault {
     }
 }
 
-/// Returns the fault of entries before and after the entries of a valid bundle.
+/// Returns the fault of entries before and after a valid bundle's entries.
 fn fault_around(entries: &[Entry]) -> TarFault {
     let [before, after] = around_sample(entries).map(|bytes| fault(&bytes));
     assert_eq!(before, after);

@@ -16,7 +16,7 @@ fn builder<'a>() -> BundleBuilder<'a> {
     BundleBuilder::new(Metadata::new("acme/tools", "1.0.0")).unwrap()
 }
 
-/// Returns the error of opening the archive of a layout.
+/// Returns the error of opening a layout's archive.
 fn error(layout: &Layout) -> Error {
     open_bytes(&layout.tar()).map(|bundle| bundle.digest()).expect_err("the archive must be refused")
 }

@@ -1,5 +1,5 @@
-//! Detection of asynchronous parts: functions that are lifted or lowered so, types, and the built-in functions of tasks,
-//! streams and futures. Nested components are searched too.
+//! Detection of asynchronous parts: functions that are lifted or lowered so, types, and the built-in functions for
+//! tasks, streams and futures. Nested components are searched too.
 
 use std::io::{Read, Seek};
 
@@ -15,7 +15,7 @@ pub(super) fn is_async(sections: &mut Sections<impl Read + Seek>) -> bool {
     search(sections).unwrap_or(false)
 }
 
-/// Searches the sections of all components as one sequence, so that the depth of nesting costs nothing.
+/// Searches the sections of all components as one sequence, so that nesting depth costs nothing.
 fn search(sections: &mut Sections<impl Read + Seek>) -> Result<bool> {
     sections.rewind()?;
     while let Some(section) = sections.next()? {

@@ -44,7 +44,7 @@ pub struct Import {
 pub struct Externs {
     /// Imports, each interface or module once.
     pub imports: Vec<Import>,
-    /// Names of the exports of a component.
+    /// Names of a component's exports.
     pub exports: Vec<String>,
     /// `true` if the top level has a section of descriptors.
     pub has_descriptor: bool,

@@ -73,7 +73,7 @@ impl Docs {
         }
     }
 
-    /// Returns the docs of functions outside of an interface, from the world that documents most of them.
+    /// Returns the docs for functions outside an interface, from the world that documents most of them.
     pub(super) fn of_world(&self, exports: &[&str]) -> InterfaceDocs<'_> {
         let documented = |world: &&World| {
             let documents = |name: &&&str| world.func_exports.contains_key(**name) || world.funcs.contains_key(**name);
@@ -108,7 +108,7 @@ fn parts(export: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Docs of one interface, or of the functions of a world.
+/// Docs for one interface, or for a world's functions.
 pub(super) struct InterfaceDocs<'a> {
     functions: Vec<&'a BTreeMap<String, Text>>,
     interface: Option<&'a Interface>,

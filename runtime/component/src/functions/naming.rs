@@ -16,7 +16,7 @@ pub struct Names {
     pub full: String,
 }
 
-/// Returns the names of the functions of a component, in their order.
+/// Returns the names of a component's functions, in their order.
 ///
 /// # Errors
 ///

@@ -26,13 +26,13 @@ const MAX_FUNCTIONS: usize = 256;
 const MAX_PARTS: usize = 5000;
 /// Maximum nesting depth of types. One level may be two in JSON, and at most 127 JSON levels are read.
 const MAX_DEPTH: usize = 50;
-/// Maximum bytes of the schemas of one function, and of all functions of a component. Both are estimates, made before a schema
+/// Maximum schema bytes of one function, and of all functions in a component. Both are estimates, made before a schema
 /// is written.
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
 const MAX_TOTAL_SCHEMA_BYTES: usize = 2 << 20;
 /// Estimated bytes of a type in a schema, without its names and texts.
 const TYPE_BYTES: usize = 90;
-/// Maximum characters of the name of a function, and of a parameter in a message.
+/// Maximum characters of a function name, and of a parameter in a message.
 const MAX_NAME_LEN: usize = 128;
 
 /// Exports that compilers of languages leave behind: they initialized the program while it was built, and are no tools. Each
@@ -111,7 +111,7 @@ fn of_exports(types: TypesRef<'_>, exports: &[String], docs: &Docs) -> Result<Ex
     Ok(exported)
 }
 
-/// Returns the names of the types of an interface.
+/// Returns the names of an interface's types.
 fn type_names<'a>(
     members: impl IntoIterator<Item = (&'a String, &'a ComponentItem)>,
 ) -> HashMap<ComponentDefinedTypeId, &'a str> {
@@ -145,7 +145,7 @@ fn is_build_export(function: &Function) -> bool {
     BUILD_EXPORTS.iter().any(|(place, params)| function.to_string() == *place && begins(params))
 }
 
-/// A type with its weight: the number of its parts, the estimated bytes of its schema, and the height of its nesting.
+/// A type with its weight: part count, estimated schema bytes, and nesting height.
 #[derive(Clone)]
 struct Weighed {
     ty: Type,
@@ -154,7 +154,7 @@ struct Weighed {
     height: usize,
 }
 
-/// Reader of the types of one interface. It reads each type once, however often it is used.
+/// Reader of one interface's types. It reads each type once, however often it is used.
 struct Reader<'a> {
     types: TypesRef<'a>,
     names: HashMap<ComponentDefinedTypeId, &'a str>,
@@ -311,7 +311,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Weight of the members of a type.
+/// Weight of a type's members.
 struct Weight {
     parts: usize,
     bytes: usize,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// A function that a component exports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// Name of the exported interface, such as `example:words/text@0.1.0`; `None` for a function outside of one.
+    /// Name of the exported interface, such as `example:words/text@0.1.0`; `None` for a function outside any interface.
     pub interface: Option<String>,
     /// Name of the function.
     pub name: String,
@@ -59,13 +59,13 @@ pub struct Record {
     pub fields: Vec<Field>,
 }
 
-/// The cases of a variant or an enum, or the members of flags.
+/// Cases of a variant or enum, or flag members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cases {
     /// Doc comment of its WIT.
     pub docs: Option<String>,
     cases: Vec<Case>,
-    /// Indices in the order of the names: a value may name one of thousands of cases, thousands of times.
+    /// Indices in name order: a value may name one of thousands of cases, thousands of times.
     by_name: Vec<usize>,
 }
 
@@ -184,7 +184,7 @@ impl Integer {
 }
 
 impl Type {
-    /// Returns `true` if `null` is a value of the type: then an option of it needs a member for "some".
+    /// Returns `true` if `null` is a value of the type: then an option around it needs a member for "some".
     pub fn takes_null(&self) -> bool {
         matches!(self, Type::Option(_))
     }

@@ -1,5 +1,5 @@
-//! Metadata in the custom sections that WebAssembly tools agree on: name, version, authors and so on of the outermost part, and
-//! the producers of every part.
+//! Metadata in the custom sections that WebAssembly tools agree on: name, version, authors and so on of the outermost
+//! part, and every part's producers.
 
 use serde::Serialize;
 use wasmparser::{
@@ -10,7 +10,7 @@ use wasmparser::{
 use crate::error::Error;
 use crate::text::truncate;
 
-/// Name of the section of producers.
+/// Name of the producers section.
 pub(super) const PRODUCERS: &str = "producers";
 /// Maximum characters of one text; the rest is cut.
 const MAX_TEXT_LEN: usize = 2000;
@@ -18,7 +18,7 @@ const MAX_TEXT_LEN: usize = 2000;
 const MAX_PRODUCERS: usize = 100;
 /// Maximum producers that are read of one section.
 const MAX_VALUES: usize = 1000;
-/// Maximum characters of the name and of the version of a producer; the rest is cut.
+/// Maximum characters of a producer's name and version; the rest is cut.
 const MAX_PRODUCER_LEN: usize = 200;
 /// Maximum parts of a name section that are read. The name of the module or component is the first part.
 const MAX_NAMES: usize = 100;
@@ -154,7 +154,7 @@ fn find_name<'a, N>(
     Ok(None)
 }
 
-/// Returns the message of an error without its offset, cut: it can contain names of the author's.
+/// Returns an error's message without its offset, cut: it can contain names of the author's.
 pub(super) fn shortened(error: &Error) -> String {
     match error {
         Error::Malformed(error) => truncate(error.message(), MAX_PRODUCER_LEN),

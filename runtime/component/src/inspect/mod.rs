@@ -34,14 +34,14 @@ pub struct Inspection {
     pub digest: String,
     /// Size of the file in bytes.
     pub bytes: usize,
-    /// Number of core modules inside of a component, at any depth; those before the first error if it cannot be read to its
-    /// end.
+    /// Number of core modules inside a component, at any depth; those before the first error if it cannot be read to
+    /// its end.
     pub core_modules: usize,
     /// Proof that the program reaches nothing but its input; `None` if there is no proof.
     pub pure: Option<&'static str>,
     /// Capabilities that it could request; `None` if its imports are too many or cannot be read.
     pub asks: Option<Vec<CapabilityRequest>>,
-    /// Names of the exports of a component; `None` if they are too many or cannot be read.
+    /// Names of a component's exports; `None` if they are too many or cannot be read.
     pub exports: Option<Vec<String>>,
     /// Exported functions that cannot be tools.
     pub not_tools: Vec<SkippedExport>,
@@ -117,7 +117,7 @@ fn purity(asks: &[CapabilityRequest]) -> Option<&'static str> {
     }
 }
 
-/// Metadata of a program, and the number of its parts.
+/// Metadata of a program, and its part count.
 #[derive(Default)]
 struct Outline {
     metadata: Metadata,
@@ -186,7 +186,7 @@ mod tests {
         inspect(&[COMPONENT, &sections.concat()].concat()).expect("a component")
     }
 
-    /// As many imports of the module with this name, each of a function without parameters.
+    /// As many imports of the module with this name, each a function without parameters.
     fn imports(module: &str, count: usize) -> Vec<u8> {
         let one = [sized(module.as_bytes()), sized(b"f"), vec![0, 0]].concat();
         let body = [leb(count), one.repeat(count)].concat();

@@ -13,7 +13,7 @@ use crate::text::truncate;
 
 use super::{Link, SCRIPT, find, preview1, split};
 
-/// Maximum characters of the name of an import or export; the rest is cut.
+/// Maximum characters of an import or export name; the rest is cut.
 pub(crate) const MAX_NAME_LEN: usize = 1000;
 
 /// Use of one imported interface.

@@ -10,7 +10,7 @@ use crate::externs::Import;
 pub(crate) use link::MAX_NAME_LEN;
 pub use link::{CapabilityRequest, ImportedInterface, requests, unlinked};
 
-/// Prefix of the interfaces between the host and the interpreter of scripts.
+/// Prefix of the interfaces between the host and the script interpreter.
 const SCRIPT: &str = "toolcrib:script/";
 
 /// One interface that the host knows.
@@ -185,7 +185,7 @@ const READING_FILES: [&str; 16] = [
     "[method]directory-entry-stream.read-directory-entry",
 ];
 
-/// Returns the effect of an import of a component.
+/// Returns the effect of a component import.
 ///
 /// Requests by HTTP count as such in every version, so that a declaration against them is found before linking fails.
 pub fn effect(import: &Import) -> Effect {

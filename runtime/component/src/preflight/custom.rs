@@ -7,7 +7,7 @@ use wasmparser::CustomSectionReader;
 use crate::error::{Error, Result};
 use crate::text::prefix;
 
-/// Prefixes of the names that the host reads: the worlds of a module, descriptors, docs.
+/// Prefixes of the names that the host reads: a module's worlds, descriptors, docs.
 const READ: [&str; 3] = ["component-type", "toolcrib", "package-docs"];
 /// Maximum bytes of a section that is read.
 const MAX_BYTES: usize = 1 << 20;

@@ -37,9 +37,9 @@ pub struct Limits {
     pub instances: u64,
     /// Maximum bytes of one function: a compiler's time and memory can grow faster than a function does.
     pub function_bytes: usize,
-    /// Maximum targets of the branch tables of one function.
+    /// Maximum targets in the branch tables of one function.
     pub branch_targets: usize,
-    /// Maximum nesting depth of the blocks of one function.
+    /// Maximum nesting depth of one function's blocks.
     pub block_depth: usize,
 }
 
@@ -66,7 +66,7 @@ impl Default for Limits {
     }
 }
 
-/// Count of one kind of item in the whole program.
+/// Count for one kind of item in the whole program.
 struct Count {
     items: &'static str,
     max: u64,
@@ -122,7 +122,7 @@ impl<'l> Counts<'l> {
         }
     }
 
-    /// Counts the items of a section or the parts of a function.
+    /// Counts a section's items or a function's parts.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! Preflight: the check of a program before anything of it is compiled. One pass over its bytes, in time and memory in
-//! proportion to their number, counts the items that cost a compiler most and refuses a program that exceeds a limit. The
-//! compiler decides whether the rest is valid.
+//! Preflight: a program's check before anything of it is compiled. One pass over its bytes, in time and memory in
+//! proportion to their number, counts the items that cost a compiler most and refuses a program that exceeds a limit.
+//! The compiler decides whether the rest is valid.
 
 mod custom;
 mod limits;

@@ -78,7 +78,7 @@ fn token(request: &Request) -> Reply {
     Reply::new(200).bytes(json!({ "token": token, "expires_in": 300 }).to_string())
 }
 
-/// Client with the credentials of a store, which knows the certificate of a token server.
+/// Client with the credentials of a store, which knows a token server's certificate.
 fn client_of(stored: &Stored, certificate: Vec<u8>) -> Client {
     builder().credentials(stored.store()).root_certificate(certificate).build().unwrap()
 }

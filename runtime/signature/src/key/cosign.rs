@@ -67,7 +67,7 @@ fn derive(mut kdf: Object, passphrase: &[u8]) -> Result<Zeroizing<[u8; 32]>, Err
     Ok(key)
 }
 
-/// Opens a secretbox: the tag comes first, and the first 32 bytes of the key stream are the key of the tag.
+/// Opens a secretbox: the tag comes first, and the first 32 bytes of the key stream are the tag's key.
 fn open(key: &[u8; 32], nonce: &[u8; 24], boxed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     let (tag, ciphertext) = boxed.split_at_checked(TAG_BYTES)?;
     let mut stream = XSalsa20::new(key.into(), nonce.into());

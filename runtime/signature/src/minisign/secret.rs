@@ -22,7 +22,7 @@ use crate::{
 
 /// Most memory that scrypt may use for a secret key, in bytes; the program `minisign` uses exactly this much.
 pub const MAX_SCRYPT_MEMORY: u64 = 1 << 30;
-/// Most operations of scrypt for a secret key, in the unit of libsodium; the program `minisign` uses exactly as many.
+/// Most scrypt operations for a secret key, in the unit of libsodium; the program `minisign` uses exactly as many.
 pub const MAX_SCRYPT_OPERATIONS: u64 = 1 << 25;
 
 /// Memory of scrypt for new keys, in bytes: N = 2^17, r = 8, p = 1.
@@ -210,7 +210,7 @@ fn combine(bytes: &mut [u8; KEY_BYTES], password: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Derives N and p (r is 8) from the two limits of libsodium, within the limits of this module.
+/// Derives N and p (r is 8) from the two limits of libsodium, within this module's limits.
 fn scrypt_parameters(operations: u64, memory: u64) -> Result<scrypt::Params, Error> {
     for (what, found, max) in [
         ("minisign scrypt operations", operations, MAX_SCRYPT_OPERATIONS),

@@ -45,10 +45,10 @@ pub(crate) fn sample() -> Vec<u8> {
     bytes
 }
 
-/// Digest of a bundle, and paths and contents of its files.
+/// Digest of a bundle, and its paths and file contents.
 pub(crate) type Content = (Digest, Vec<(String, Vec<u8>)>);
 
-/// Reads a whole bundle: its digest and the content of its files, or the text of the first error.
+/// Reads a whole bundle: its digest and the content of its files, or the first error's text.
 pub(crate) fn read_all(bytes: &[u8]) -> Result<Content, String> {
     let read = || {
         let mut bundle = open_bytes(bytes)?;

@@ -26,9 +26,9 @@ use super::{
     log::{Log, TIME, trust_root},
 };
 
-/// Object identifier of the OIDC issuer in certificates of Sigstore.
+/// Object identifier for the OIDC issuer in Sigstore certificates.
 const ISSUER: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.8");
-/// Object identifier of the list of certificate timestamps (RFC 6962).
+/// Object identifier for the list of certificate timestamps (RFC 6962).
 const TIMESTAMPS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.11129.2.4.2");
 
 pub(crate) struct Authority {
