@@ -1,5 +1,5 @@
-//! Records of the audit log for every command that shows them: their selection, their arguments as text, and the summary of a
-//! verified log.
+//! Records of the audit log for every command that shows them: their selection, their arguments as text, and a verified
+//! log's summary.
 
 use std::time::SystemTime;
 

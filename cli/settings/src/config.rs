@@ -98,8 +98,8 @@ pub struct ConfiguredDenial {
 }
 
 impl Config {
-    /// Collects the settings of the layers for a runtime that is built (`builds`), or of those that were loaded last; without
-    /// trust, only the part of the project's file that restricts. A build prints a hint about such a file.
+    /// Collects the layers' settings for a runtime that is built (`builds`), or those that were loaded last; without
+    /// trust, only the restricting part of the project's file. A build prints a hint about such a file.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ pub(crate) fn subject(path: &Path) -> anyhow::Result<Subject> {
     Ok(SettingsText::read(path, LayerKind::Project)?.subject())
 }
 
-/// Settings of a section with keys of the author's own: each key with its strongest value.
+/// Settings in a section with free keys: each key with its strongest value.
 fn entries<'a>(layers: &'a Layers, section: &'static str) -> impl Iterator<Item = (String, Value)> + 'a {
     layers.applied_names(section).into_iter().filter_map(move |name| {
         let (_, setting) = layers.effective(name).into_iter().next()?;

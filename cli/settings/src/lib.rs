@@ -1,4 +1,4 @@
-//! Settings and decisions of the user: settings files, trust, approvals, secrets, and the instructions of a project.
+//! Settings and decisions of the user: settings files, trust, approvals, secrets, and a project's instructions.
 
 pub mod audit_facts;
 pub mod config;

@@ -1,5 +1,5 @@
-//! Permissions for some tools only: a value such as `fs_*:docs` or `@./tools.json:docs` starts with the names of tools, or with
-//! the source of the tools after `@`.
+//! Permissions for some tools only: a value such as `fs_*:docs` or `@./tools.json:docs` starts with the names of tools,
+//! or with the tools' source after `@`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use toolcrib_base::folders::in_home;
 pub const ALL: &str = "*";
 /// Separator of a selection and its value.
 const SEPARATOR: char = ':';
-/// Mark of a source in place of the names of tools.
+/// Mark of a source in place of tool names.
 const SOURCE: char = '@';
 
 /// Values of one option, separated by commas. All values are limited to the same tools.

@@ -15,7 +15,7 @@ use crate::instructions;
 use crate::subjects;
 use crate::trust::{Item, TrustRecords, Trusted, is_missed, summary};
 
-/// Prefix of a digest, and its number of hexadecimal digits.
+/// Prefix of a digest, and the number of hexadecimal digits.
 const PREFIX: &str = "sha256:";
 const DIGITS: usize = 64;
 
@@ -114,7 +114,7 @@ fn digest(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the sources of untrusted tools, or of one tool.
+/// Returns the sources of all untrusted tools, or of one tool.
 fn untrusted_sources(runtime: &Runtime, tool: Option<&str>) -> BTreeSet<Arc<Path>> {
     let tools = runtime.tools().filter(|it| tool.is_none_or(|tool| it.name == tool));
     tools.filter(|tool| tool.origin.trust == Trust::Stranger).filter_map(|tool| tool.origin.source.clone()).collect()

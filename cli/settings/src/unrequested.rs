@@ -120,8 +120,8 @@ impl Unrequested {
     }
 }
 
-/// Returns the capabilities that the program of some tools imports, or that a script can use, and that none of them requests.
-/// Tools that declare no requests get all that flags grant.
+/// Returns the capabilities that the program of some tools imports, or that a script can use, and that none of these
+/// tools requests. Tools that declare no requests get all that flags grant.
 pub fn unrequested(tools: &[Tool]) -> Vec<Unrequested> {
     if tools.iter().any(|tool| !tool.requested.declared) {
         return Vec::new();
@@ -192,7 +192,7 @@ impl UnrequestedVariables {
     }
 }
 
-/// Returns the names of variables that a line of a script reads.
+/// Returns the names of variables that a script line reads.
 fn variables(line: &str) -> Vec<&str> {
     if line.trim_start().starts_with('#') {
         return Vec::new();

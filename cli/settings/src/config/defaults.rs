@@ -1,4 +1,4 @@
-//! Values of settings files as the defaults of options: an option that is given, or whose environment variable is set, keeps
+//! Values from settings files as option defaults: an option that is given, or whose environment variable is set, keeps
 //! its value.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ const DOCTOR: &str = "doctor";
 /// Options of folders, by their keys.
 const FOLDER_OPTIONS: [&str; 2] = ["read", "write"];
 
-/// Origin of the value of an option in a settings file.
+/// Origin of an option's value in a settings file.
 #[derive(Debug)]
 struct Origin {
     kind: LayerKind,
@@ -33,7 +33,7 @@ struct Origin {
     shown: String,
     /// Commands that remove or correct the value.
     repair: String,
-    /// Folder of the project that grants the paths of the value.
+    /// Folder of the project that grants the value's paths.
     project: Option<PathBuf>,
 }
 
@@ -78,18 +78,18 @@ fn keep(named: Option<&Path>, layers: Layers, is_built: bool) -> Arc<Layers> {
     layers
 }
 
-/// Returns the layer and the place of the value of an option, if a settings file gave it.
+/// Returns the layer and the place of an option's value, if a settings file gave it.
 pub fn origin_of(option: &str) -> Option<&'static str> {
     origin(option).map(|origin| origin.shown.as_str())
 }
 
-/// Returns the layer and the place of the value of an option, and the commands that remove or correct it, if a settings file
+/// Returns the layer and the place of an option's value, and the commands that remove or correct it, if a settings file
 /// gave it.
 pub fn repair_of(option: &str) -> Option<(&'static str, &'static str)> {
     origin(option).map(|origin| (origin.shown.as_str(), origin.repair.as_str()))
 }
 
-/// Returns `true` if the file of a project, which others may have written, gave the value of an option.
+/// Returns `true` if the file of a project, which others may have written, gave an option's value.
 pub fn is_of_project(option: &str) -> bool {
     origin(option).is_some_and(|origin| origin.kind == LayerKind::Project)
 }
@@ -107,7 +107,7 @@ pub fn is_lasting(option: &str) -> bool {
     origin(option).is_some_and(|origin| origin.kind != LayerKind::Named)
 }
 
-/// Returns the folder of the project whose file grants the paths of an option; they lie in it.
+/// Returns the folder of the project whose file grants an option's paths; they lie in it.
 pub fn project_of(option: &str) -> Option<&'static Path> {
     origin(option)?.project.as_deref()
 }
@@ -116,7 +116,7 @@ fn origin(option: &str) -> Option<&'static Origin> {
     ORIGINS.get()?.get(option.trim_start_matches("--"))
 }
 
-/// Returns the command with the values of the settings files as defaults of its options, given what the command line has;
+/// Returns the command with the settings files' values as defaults of its options, given what the command line has;
 /// `None` without settings.
 ///
 /// # Errors
@@ -148,7 +148,7 @@ pub fn with_defaults(define: impl FnOnce() -> Command, given: &ArgMatches) -> an
     Ok(Some(command))
 }
 
-/// Names of the command and of the commands below it that are given.
+/// Names of the command and its given subcommands.
 fn path_of(given: &ArgMatches) -> Vec<&str> {
     let mut path = Vec::new();
     let mut at = given;
@@ -163,7 +163,7 @@ fn leaf_of(given: &ArgMatches) -> &ArgMatches {
     given.subcommand().map_or(given, |(_, below)| leaf_of(below))
 }
 
-/// Sets the option defaults of the whole program and of the command at `path`.
+/// Sets the option defaults for the whole program and for the command at `path`.
 fn apply(
     command: Command,
     path: &[&str],
@@ -227,7 +227,7 @@ fn set_defaults(
     command
 }
 
-/// Returns a command with the values of layers as the defaults of its options, whatever else gives them a value.
+/// Returns a command with the values of layers as its options' defaults, whatever else gives them a value.
 pub(super) fn defaulted(command: Command, layers: &Layers) -> Command {
     set_defaults(command, None, layers, &mut BTreeMap::new())
 }

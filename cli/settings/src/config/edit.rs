@@ -121,7 +121,7 @@ impl Change<'_> {
     }
 }
 
-/// Returns `true` for the path of the profiles, of one of them, or of a section with several keys.
+/// Returns `true` for the path of the profiles, a profile, or a section with several keys.
 fn is_whole(path: &[&str]) -> bool {
     let inner: &[&str] = match path {
         [PROFILE] => &[],

@@ -32,7 +32,7 @@ pub(crate) enum Kind {
     /// Number from 0 to this value.
     Number(f64),
     Bool,
-    /// List of values of one kind.
+    /// List of values with one kind.
     List(&'static Kind),
     /// Table with keys of the author's own.
     Object,
@@ -47,7 +47,7 @@ pub enum Merge {
     All,
 }
 
-/// Options of commands that a value is the default of.
+/// Command options that take the value as their default.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum OptionOf {
     /// None: the value is read where it is used.
@@ -66,15 +66,15 @@ pub struct Key {
     /// Name in its section, or `ANY`.
     pub name: &'static str,
     pub(crate) kind: Kind,
-    /// Combination of the values of several layers.
+    /// Combination of values from several layers.
     pub merge: Merge,
     pub(crate) option: OptionOf,
     /// Other options that take the place of this one.
     pub(crate) unless: &'static [&'static str],
     /// Environment variables that override the value, the strongest first.
     pub variables: &'static [&'static str],
-    /// `true` for a key of the host: a place outside of the project, a credential, or the approvals. The file of a project
-    /// cannot have it, even if it is trusted.
+    /// `true` for a host key: a place outside the project, a credential, or the approvals. The file of a project cannot
+    /// have it, even if it is trusted.
     pub is_of_host: bool,
     pub(crate) about: &'static str,
 }
@@ -91,7 +91,7 @@ impl Key {
         if self.is_of_host { &ALL[1..] } else { ALL }
     }
 
-    /// Names of the options that the value is the default of.
+    /// Names of the options that take the value as their default.
     pub fn options(&self) -> Vec<&'static str> {
         match self.option {
             OptionOf::None => Vec::new(),

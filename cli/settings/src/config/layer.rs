@@ -1,4 +1,4 @@
-//! Layer of the configuration: the settings of one file, or of one profile of the user's file, each with its place.
+//! Configuration layer: the settings of one file, or of one profile in the user's file, each with its place.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::trust::{Item, Subject};
 
 /// Table of the profiles.
 const PROFILE: &str = "profile";
-/// Key of the sources of tools.
+/// Key of tool sources.
 const SOURCES: &str = "sources.tools";
-/// Maximum size of a settings file, in bytes: one of a project is read before anybody trusts it.
+/// Maximum size of a settings file, in bytes: a project's file is read before it is trusted.
 const MAX_BYTES: u64 = 1 << 20;
-/// Prefix of the requests of a settings file.
+/// Prefix of a settings file's requests.
 const REQUEST: &str = "setting:";
-/// Places of the keys of the host.
+/// Places of the host's keys.
 pub const HOST_LAYERS: &str = "the profile, user and system layers, whose files `toolcrib config explain` names, and in \
                                       a file of `--config`";
 
@@ -41,7 +41,7 @@ pub struct Setting {
     pub line: usize,
     /// Column in the line, from 1.
     pub column: usize,
-    /// Lines and columns of the items of a list.
+    /// Lines and columns of a list's items.
     items: Vec<(usize, usize)>,
     /// Paths that a project grants.
     confined: Option<Confined>,
@@ -57,12 +57,12 @@ struct Confined {
 }
 
 impl Setting {
-    /// Returns the folder of the project that grants the paths of the setting.
+    /// Returns the folder of the project that grants the setting's paths.
     pub(super) fn project(&self) -> Option<&Path> {
         self.confined.as_ref().map(|confined| confined.project.as_path())
     }
 
-    /// Returns the line and the column of an item of a list.
+    /// Returns the line and column of a list item.
     pub(super) fn item_place(&self, index: usize) -> (usize, usize) {
         self.items.get(index).copied().unwrap_or((self.line, self.column))
     }
@@ -120,7 +120,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Values of a setting as texts: the items of a list, with paths resolved.
+    /// Values of a setting as texts: a list's items, with paths resolved.
     pub fn texts(&self, setting: &Setting) -> Vec<String> {
         if let Some(confined) = &setting.confined {
             return confined.paths.clone();
@@ -241,7 +241,7 @@ impl SettingsText {
         Subject::of_settings(path, &self.text, self.settings.iter().map(item).collect())
     }
 
-    /// Returns the settings outside of profiles as a layer of the user's own.
+    /// Returns the settings outside profiles as a layer of the user's own.
     pub fn base(&self, kind: LayerKind) -> Layer {
         self.layer_of(kind, &self.settings)
     }

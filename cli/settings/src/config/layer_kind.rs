@@ -1,4 +1,4 @@
-//! Kinds of layers of the settings.
+//! Kinds of settings layers.
 
 /// Kinds of layers, the strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

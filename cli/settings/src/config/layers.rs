@@ -19,7 +19,7 @@ use super::profile::profile;
 
 /// Settings file of a project.
 pub const DEFAULT_FILE: &str = "./toolcrib.toml";
-/// Name of the user's and of the system's file.
+/// Name of the user's and the system's file.
 const FILE_NAME: &str = "config.toml";
 /// Variable that names another system file; empty for none.
 const SYSTEM_VARIABLE: &str = "TOOLCRIB_SYSTEM_CONFIG";
@@ -142,7 +142,7 @@ impl Layers {
         self.all.iter().flat_map(of)
     }
 
-    /// The settings of a name that count: the strongest, or all of a key whose values add up.
+    /// The settings with a name that count: the strongest, or all of them for a key whose values add up.
     pub(crate) fn effective<'a>(&'a self, name: &str) -> Vec<(&'a Layer, &'a Setting)> {
         let mut applied: Vec<_> = self.settings_of(name).filter(|(layer, setting)| layer.applies(setting)).collect();
         if applied.first().is_some_and(|(_, setting)| setting.key.merge == Merge::Strongest) {
@@ -151,12 +151,12 @@ impl Layers {
         applied
     }
 
-    /// Names of all settings of a section, sorted.
+    /// Names of all settings in a section, sorted.
     pub fn names(&self, section: &str) -> Vec<&str> {
         self.names_of(section, |_, _| true)
     }
 
-    /// Names of the settings of a section that apply, sorted: of a file that nobody trusts, only what restricts is looked at.
+    /// Names of the settings that apply in a section, sorted: in an untrusted file, only what restricts is looked at.
     pub(super) fn applied_names(&self, section: &str) -> Vec<&str> {
         self.names_of(section, Layer::applies)
     }

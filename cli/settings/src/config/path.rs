@@ -19,7 +19,7 @@ const BUILTIN: &str = "builtin";
 /// Value of all paths.
 pub(super) const ALL: &str = "*";
 
-/// Rules of the paths of a key.
+/// Rules of a key's paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathRule {
     /// Any path.
@@ -82,8 +82,8 @@ pub(super) fn resolve(rule: PathRule, kind: LayerKind, file: &Path, text: &str) 
     }
 }
 
-/// Resolves the source in a selection of tools, such as `@./tools.json:`, like a source of the same file. Names of installed
-/// bundles stay as they are.
+/// Resolves the source in a tool selection, such as `@./tools.json:`, like a source in the same file. Names of
+/// installed bundles stay as they are.
 fn selection(kind: LayerKind, file: &Path, tools: &str) -> OsString {
     let Some(source) = tools.strip_prefix('@').and_then(|rest| rest.strip_suffix(':')) else { return tools.into() };
     let path = resolve(PathRule::Source, kind, file, source);

@@ -1,4 +1,4 @@
-//! Place of the system's settings file, and the owner and writers of settings files that nobody reviews.
+//! Place of the system's settings file, and the owner and writers of unreviewed settings files.
 
 pub(super) use system::{OWNER_HINT, check, system_folder};
 
@@ -73,7 +73,7 @@ mod system {
     pub(in crate::config) const OWNER_HINT: &str = "the file must belong to you or the administrators, and no other user may \
          write it";
 
-    /// Folder of the settings of all users. Every user can create it, and files in it, if it does not exist.
+    /// Folder with the settings for all users. Every user can create it, and files in it, if it does not exist.
     pub(in crate::config) fn system_folder() -> Option<PathBuf> {
         let folder = std::env::var_os("ProgramData").map(PathBuf::from)?;
         Some(folder.join("toolcrib"))

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// Name of the profile of this process.
+/// Name of this process's profile.
 static PROFILE: OnceLock<String> = OnceLock::new();
 
 /// Chooses the profile for the whole program; only the first call has an effect.

@@ -22,7 +22,7 @@ struct File<'a> {
     marks: Arc<[Mark]>,
 }
 
-/// Line and column of a byte of a text, both from 1.
+/// Line and column of a byte in a text, both from 1.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     byte: usize,
@@ -198,7 +198,7 @@ impl<'a> Field<'a> {
         self.file.position(&span(&self.value))
     }
 
-    /// Line and column of each item of an array; empty for any other value.
+    /// Line and column of each array item; empty for any other value.
     pub(super) fn item_positions(&self) -> Vec<(usize, usize)> {
         let places: Vec<_> = match &self.value {
             Item::Value(toml_edit::Value::Array(items)) => items.iter().map(toml_edit::Value::span).collect(),

@@ -1,5 +1,5 @@
-//! Check of the values of a settings file as the options that they are the defaults of, before the file is written: a value that an
-//! option refuses would stop every later command.
+//! Check of a settings file's values as the options that they are the defaults of, before the file is written: a value
+//! that an option refuses would stop every later command.
 
 use anyhow::bail;
 use clap::error::ErrorKind;
@@ -13,7 +13,7 @@ use super::layers::Layers;
 /// Command whose options include all permissions, and that needs no argument.
 const PERMISSIONS: &str = "list";
 
-/// Parses the values of a layer as option values of each command, and returns the options of `PERMISSIONS`.
+/// Parses a layer's values as option values for each command, and returns the options of `PERMISSIONS`.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Denials of the command line and of settings files, to name the one that overrides an allowance.
+//! Denials from the command line and settings files, to name the one that overrides an allowance.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ impl DenyFlags {
         self
     }
 
-    /// Returns the first flag that denies a tool a capability or a part of it, as it was given, or the place of the setting.
+    /// Returns the first flag that denies a tool a capability or a part of it, as it was given, or the setting's place.
     pub(super) fn overriding(&self, tool: &str, capability: &str) -> Option<String> {
         let (denied, origin) = self.0.iter().find(|(denied, _)| covers(denied, tool, capability))?;
         Some(origin.clone().unwrap_or_else(|| flag(denied)))
@@ -68,7 +68,7 @@ fn is_in(path: Option<&str>, folder: &Path) -> bool {
     real(path).starts_with(real(folder))
 }
 
-/// Parses the destination of a capability: a destination, or the scheme, host and port of a URL.
+/// Parses a capability's destination: a destination, or the scheme, host and port of a URL.
 fn destination(text: &str) -> Option<Destination> {
     text.parse().ok().or_else(|| {
         let (scheme, rest) = text.split_once("://")?;

@@ -13,7 +13,7 @@ use super::denial::is_path;
 
 /// Suggestion of another path in the message of a tool.
 const SUGGESTION: &str = "did you mean";
-/// Parts of the names of arguments that are paths.
+/// Parts of argument names that are paths.
 const PATH_WORDS: [&str; 4] = ["path", "file", "dir", "folder"];
 /// Maximum number of arguments that are looked at.
 const MAX_ARGUMENTS: usize = 64;
@@ -86,7 +86,7 @@ fn names(folders: &[Folder]) -> String {
 pub struct FolderHints(BTreeMap<String, String>);
 
 impl FolderHints {
-    /// Collects the folders of the tools of a runtime.
+    /// Collects the folders of a runtime's tools.
     pub fn of(runtime: &Runtime) -> Self {
         let tools = runtime.tools().filter_map(|tool| Some((tool, runtime.grant(&tool.name)?.folders())));
         let several = tools.filter(|(_, folders)| folders.len() > 1);

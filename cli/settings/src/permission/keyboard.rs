@@ -66,7 +66,7 @@ fn read(terminal: Option<Arc<system::Terminal>>) -> Receiver<Option<String>> {
     reading
 }
 
-/// Reads a line of at most [`MAX_LINE`] bytes; `None` at the end of input.
+/// Reads a line with at most [`MAX_LINE`] bytes; `None` at the end of input.
 fn line_of(input: &mut dyn Read) -> Option<String> {
     let (mut line, mut byte, mut is_empty) = (Vec::new(), [0], true);
     loop {

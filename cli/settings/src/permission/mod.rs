@@ -78,7 +78,7 @@ impl RequestDetails {
     }
 }
 
-/// Width of the text of a request that another program shows, in columns.
+/// Text width of a request that another program shows, in columns.
 const TEXT_WIDTH: usize = 100;
 
 /// Formats an approval request for another program that asks the user; `None` if it is too long to be shown whole.

@@ -147,7 +147,7 @@ pub(super) fn calls(approval: &Approval) -> String {
     format!("every `{}` call that `{}` asks about", one_line(&approval.tool), one_line(&approval.rule))
 }
 
-/// Source of a tool and of its program, with paths as `shown` writes them.
+/// Source of a tool and its program, with paths as `shown` writes them.
 pub(super) fn source(tool: &Tool, shown: impl Fn(&Path) -> PathBuf) -> String {
     let index = tool.origin.index.map(|index| format!(" (tool[{index}])")).unwrap_or_default();
     let program = match &tool.body {

@@ -19,9 +19,9 @@ use super::sealed::{self, Entry, KEY_LEN, Key, KeyKind};
 
 /// Environment variable of the passphrase.
 pub const PASSPHRASE: &str = "TOOLCRIB_SECRETS_PASSPHRASE";
-/// Minimum number of characters of a passphrase.
+/// Minimum passphrase length in characters.
 const MIN_PASSPHRASE_LEN: usize = 8;
-/// Maximum size of the file, and maximum number of secrets in it.
+/// Maximum file size, and maximum number of secrets in the file.
 const MAX_BYTES: u64 = 4 << 20;
 const MAX_SECRETS: usize = 1000;
 /// Maximum wait for the lock.

@@ -79,7 +79,7 @@ impl Vault {
         self.file.path()
     }
 
-    /// Path of the key of the encrypted file, which may be missing.
+    /// Path of the encrypted file's key, which may be missing.
     pub fn key_path(&self) -> &Path {
         self.file.key_path()
     }

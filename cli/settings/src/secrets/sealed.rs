@@ -47,7 +47,7 @@ impl Drop for Entry {
     }
 }
 
-/// Source of the key of a file.
+/// Source of a file's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyKind {
     File,

@@ -1,4 +1,4 @@
-//! Trust in files of a folder: sources of tools and a `toolcrib.toml`. A file only requests; its requests count once a
+//! Trust in files of a folder: tool sources and a `toolcrib.toml`. A file only requests; its requests count once a
 //! person has reviewed them, and as long as the digest over the file and its programs stays the same.
 
 mod ceiling;

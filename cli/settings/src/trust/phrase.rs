@@ -23,7 +23,7 @@ const KINDS: [(&str, &str); 14] = [
     ("limit", "higher limit"),
 ];
 
-/// Kinds of requests that give no access to anything of the user: a call that lacks one fails with the flag that allows it.
+/// Kinds of requests that give no access to the user's data: a call that lacks one fails with the flag that allows it.
 const NAMED_BY_CALLS: [&str; 2] = ["model", "cache"];
 /// Kind of the requests for higher limits.
 const LIMIT: &str = "limit";
@@ -49,7 +49,7 @@ pub fn ranked(requests: &[String]) -> Vec<(&str, String)> {
     all.into_iter().map(|((_, phrase), request)| (request, phrase)).collect()
 }
 
-/// Rank of the most far-reaching of some requests: lower is more far-reaching.
+/// Rank of the most far-reaching request: lower is more far-reaching.
 pub(crate) fn foremost(requests: &[String]) -> usize {
     requests.iter().map(|request| rank(request)).min().unwrap_or(usize::MAX)
 }

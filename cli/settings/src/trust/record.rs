@@ -61,7 +61,7 @@ impl TrustRecords {
         self.0.read().with_context(|| self.unreadable())
     }
 
-    /// Records trust in a subject, in place of an earlier record of its path.
+    /// Records trust in a subject, in place of an earlier record for its path.
     ///
     /// # Errors
     ///

@@ -9,10 +9,10 @@ use toolcrib_base::render::{self, one_line};
 
 use super::{Item, State, Subject, TrustRecord, phrases};
 
-/// Prefix of the requests of a settings file.
+/// Prefix of a settings file's requests.
 const SETTING: &str = "setting:";
 
-/// Difference of a part of a subject from the reviewed one.
+/// Difference between a part of a subject and the reviewed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReviewChange {
     /// Name of the tool, hook or setting.
@@ -70,7 +70,7 @@ pub fn text(path: &Path, subject: &Subject, state: &State) -> String {
     text
 }
 
-/// Lists the differences of a subject from the record of an earlier review.
+/// Lists the differences of a subject from an earlier review's record.
 pub fn changes(record: &TrustRecord, subject: &Subject) -> Vec<ReviewChange> {
     let find = |items: &[Item], name: &str| items.iter().find(|item| item.name == name).cloned();
     let present = subject.items.iter().filter_map(|item| {

@@ -1,4 +1,4 @@
-//! Subject of trust: a source of tools or a settings file, with its requests and its digest.
+//! Subject of trust: a tool source or a settings file, with its requests and its digest.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Item {
-    /// Name of the tool, of the hook with its event, or of the setting.
+    /// Name of the tool, the hook with its event, or the setting.
     pub name: String,
     /// Digest of its definition.
     pub(crate) definition: String,

@@ -1,4 +1,4 @@
-//! The keychain of macOS and the Credential Manager of Windows.
+//! The macOS keychain and the Windows Credential Manager.
 
 use std::collections::HashMap;
 use std::sync::Arc;

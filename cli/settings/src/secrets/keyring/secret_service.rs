@@ -11,7 +11,7 @@ use super::{NOT_TEXT, SERVICE, several};
 
 /// Name of the attribute for [`SERVICE`].
 const SERVICE_ATTRIBUTE: &str = "service";
-/// Name of the attribute for the name of the secret.
+/// Name of the attribute for the secret's name.
 const NAME_ATTRIBUTE: &str = "username";
 const CONTENT_TYPE: &str = "application/octet-stream";
 
