@@ -1,5 +1,5 @@
-//! An agent with the tools of a crib and a script in place of the model: two calls in one step, and the answer. With
-//! `Model::Server`, the same loop talks to a server.
+//! An agent with the tools of a crib and a scripted model: two calls in one step, and the answer. With `Model::Server`,
+//! the same loop talks to a server.
 //!
 //! ```console
 //! $ cargo run -p toolcrib-agent --example scripted -- target/crib

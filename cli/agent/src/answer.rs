@@ -1,5 +1,6 @@
-//! State of an answer while it arrives, and readers of the fields that both APIs share. Every field may be missing, null or
-//! of another type than documented; unknown fields are ignored. This module knows nothing of HTTP, and runs nothing.
+//! State of an answer while it arrives, and readers for the fields that both APIs share. Every field may be missing,
+//! null or of another type than documented; unknown fields are ignored. This module knows nothing of HTTP, and runs
+//! nothing.
 
 use serde_json::Value;
 
@@ -71,7 +72,7 @@ fn code(code: &Value) -> Option<u16> {
     }
 }
 
-/// Returns the error message of a server from any of the usual fields.
+/// Returns a server's error message from any of the usual fields.
 pub(crate) fn message_of(body: &Value) -> String {
     let body = body.get(0).unwrap_or(body);
     let places = [&body["error"]["message"], &body["error"], &body["message"], &body["detail"], body];

@@ -1,5 +1,5 @@
-//! Approvals of a run: the file of a kept run says which calls wait for one, and a question comes after what was shown of the
-//! calls before.
+//! Approvals in a run: its file names the calls that wait for one, and a question comes after the output of earlier
+//! calls.
 
 use std::sync::{Arc, OnceLock};
 

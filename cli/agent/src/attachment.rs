@@ -14,7 +14,7 @@ use super::responses::IMAGES;
 
 /// Maximum number of attached files.
 const MAX_FILES: usize = 16;
-/// Maximum size of an attached text or of piped text, in bytes.
+/// Maximum size of attached or piped text, in bytes.
 pub(super) const MAX_TEXT: u64 = 1 << 20;
 /// Maximum size of an attached image, in bytes.
 const MAX_IMAGE: u64 = 10 << 20;

@@ -61,8 +61,8 @@ impl Batch {
         self.running.stop().await;
     }
 
-    /// Notes the result of a call, with what the call may have changed, when it ends; returns its message for the model if the
-    /// call is one of these and was not noted before.
+    /// Notes a call's result, with what the call may have changed, when it ends; returns its message for the model if
+    /// the call is one of these and was not noted before.
     pub(crate) fn note(&mut self, id: &str, result: &ToolResult, change: Option<String>) -> Option<Message> {
         let call = self.calls.iter().find(|call| call.id == id)?;
         if self.ended.contains_key(id) {

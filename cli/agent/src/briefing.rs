@@ -1,5 +1,5 @@
-//! The part of the system message that the host adds to a run: the folders and hosts that tools can access, by the paths that
-//! calls use, and the instructions of a trusted project. It describes each run anew and is never saved.
+//! The part of the system message that the host adds to a run: the folders and hosts that tools can access, by the
+//! paths that calls use, and a trusted project's instructions. It describes each run anew and is never saved.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,9 +10,9 @@ use toolcrib_base::render::{counted, one_line, shortened};
 
 use super::api::model_names;
 
-/// Maximum number of groups of tools that access different folders.
+/// Maximum number of tool groups that access different folders.
 const MAX_GROUPS: usize = 8;
-/// Maximum number of folders of a group, of names of a group, and of hosts.
+/// Maximum number of folders, hosts and names in a group.
 const MAX_LISTED: usize = 16;
 /// Maximum length of a name or path, in characters.
 const MAX_NAME: usize = 200;
@@ -34,7 +34,7 @@ struct Group {
     folders: Vec<SharedFolder>,
 }
 
-/// Formats what the tools of a session can access, and the `instructions` of the project; `None` if there is nothing to say.
+/// Formats the access of a session's tools, and the `instructions` of the project; `None` if there is nothing to say.
 pub fn briefing(runtime: &Runtime, session: &Session, instructions: Option<&str>) -> Option<String> {
     let mut groups = Vec::new();
     let mut hosts: Vec<String> = Vec::new();

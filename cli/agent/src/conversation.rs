@@ -1,5 +1,5 @@
-//! Messages of a conversation and the places that store them: the file of `--save-messages`, which is replaced
-//! atomically, and the kept run, which gets each message as it comes.
+//! Conversation messages and the places that store them: the file of `--save-messages`, which is replaced atomically,
+//! and the kept run, which gets each message as it comes.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub struct Conversation {
     changes: Vec<(usize, String)>,
 }
 
-/// Last part of a conversation, from a message of the user on, after it was dropped.
+/// Last part of a conversation, from a user message on, after it was dropped.
 #[derive(Debug)]
 pub(crate) struct DroppedExchange {
     /// Text of the user's message.
@@ -147,7 +147,7 @@ impl Conversation {
         self.messages.push(message);
     }
 
-    /// Adds the result of a call in the order of the calls, with what the call may have changed.
+    /// Adds the result of a call in call order, with what the call may have changed.
     pub(crate) fn push_result(&mut self, message: Message, change: Option<String>) {
         let of_host = self.messages.len() - self.own_len();
         let own = Message::insert_result(&mut self.messages, message) - of_host;
@@ -210,7 +210,7 @@ impl Conversation {
         !self.pending.is_empty() || self.messages.last().is_some_and(is_open)
     }
 
-    /// Returns the number of answers of the model.
+    /// Returns the number of model answers.
     pub fn answers(&self) -> usize {
         self.messages.iter().filter(|message| message.role == Role::Assistant).count()
     }

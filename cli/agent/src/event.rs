@@ -133,7 +133,7 @@ pub enum Event<'a> {
     PermissionAsked(PermissionAsked<'a>),
     /// A line of the answers is no answer.
     AnswerRejected {
-        /// Version of the protocol of answers.
+        /// Version of the answer protocol.
         version: u32,
         /// Number of the line, from 1.
         line: u64,
@@ -270,7 +270,7 @@ pub struct ToolResult<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// Creates the event of a step from an event of a call; `None` for the end of a call, which is reported in its turn.
+    /// Creates a step event from a call event; `None` for the end of a call, which is reported in its turn.
     pub(crate) fn of(step: u32, event: &'a CallEvent) -> Option<Self> {
         let CallEvent { call_id: id, name, kind } = event;
         match kind {

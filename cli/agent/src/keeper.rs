@@ -1,5 +1,5 @@
-//! Writes a run to its file as it happens: each message, the beginning of each call before it begins, each result when its
-//! call ends, and the text of an answer while it arrives.
+//! Writes a run to its file as it happens: each message, the beginning of each call before it begins, each result when
+//! its call ends, and an answer's text while it arrives.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use crate::runs::{Header, KeptRun, Line, RunFigures, RunFile, RunMasks, ShownPar
 
 /// Minimum time between two lines with text of an answer that still arrives.
 const TEXT_INTERVAL: Duration = Duration::from_millis(200);
-/// Maximum bytes of lines, except for the last of them, without the figures of the run.
+/// Maximum bytes of lines, except for the last one, without the run's figures.
 const MAX_WITHOUT_FIGURES: usize = 4 << 10;
 /// Maximum bytes of files that calls showed and one process keeps with a run.
 const MAX_FILES: usize = 8 << 20;
@@ -38,7 +38,7 @@ struct State {
     figures: RunFigures,
     /// Bytes since the last line that states them.
     without_figures: usize,
-    /// Number of messages of the conversation in the file.
+    /// Number of conversation messages in the file.
     messages: usize,
     /// Index of the message with the title.
     titled: Option<usize>,
@@ -46,7 +46,7 @@ struct State {
     answered: HashSet<String>,
     /// Calls of the last step that were not received yet.
     expected: HashSet<String>,
-    /// Identifiers of the received calls of the last step that have not begun, by invocation.
+    /// Identifiers of received calls that have not begun in the last step, by invocation.
     invocations: HashMap<String, String>,
     /// Parts that calls of the last step have shown to people; each call has its own until its result is written.
     shown: HashMap<String, ShownParts>,
@@ -160,8 +160,8 @@ impl Keeper {
         state.sync()
     }
 
-    /// Notes the invocation of a call of the last step. Calls of its tools and of other agents have identifiers that no call of
-    /// the model has.
+    /// Notes the invocation of a call in the last step. Calls of its tools and of other agents have identifiers that no
+    /// call of the model has.
     pub(crate) fn received(&self, invocation: &str, id: &str) {
         let mut state = self.lock();
         if let Some(id) = state.expected.take(id) {

@@ -68,7 +68,7 @@ pub use request_options::RequestOptions;
 /// Maximum characters of a text from a server or a tool in a message.
 const MAX_MESSAGE: usize = 200;
 
-/// Result of a run or of one exchange: its end, and the answer, if any.
+/// Result of a run or one exchange: its end, and the answer, if any.
 type End = (Ending, Option<String>);
 /// Result of an interrupted run.
 const INTERRUPTED: End = (Ending::Interrupted, None);

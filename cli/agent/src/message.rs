@@ -1,4 +1,4 @@
-//! A message of a conversation in the strict form of the Chat Completions API. Content specific to the Responses API is in
+//! Conversation message in the strict form of the Chat Completions API. Content specific to the Responses API is in
 //! extra fields, and unknown fields are preserved.
 
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub struct Message {
     /// Output items besides text and calls, in order, with a [`Placeholder`] for each text and call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) output_items: Vec<Value>,
-    /// Parts of a result that consists of more than text.
+    /// Parts of a result with more than text.
     #[serde(rename = "output_parts", default, skip_serializing_if = "Option::is_none")]
     pub(super) output: Option<Value>,
     /// Server and model that sent the other members, which go back to no other; `None` for members from a user.
@@ -145,7 +145,7 @@ impl Message {
         message
     }
 
-    /// Inserts the result of a call of the last answer in the order of the calls; returns its index.
+    /// Inserts the result of a call in the last answer, in call order; returns its index.
     pub(crate) fn insert_result(messages: &mut Vec<Self>, result: Self) -> usize {
         let answer = messages.iter().rposition(|message| message.role == Role::Assistant);
         let calls = answer.and_then(|at| messages[at].tool_calls.as_deref()).unwrap_or_default();
@@ -184,7 +184,7 @@ impl Message {
         text
     }
 
-    /// Returns the text of the message with the names and the arguments of its calls.
+    /// Returns the text of the message with the names and arguments in its calls.
     pub(crate) fn searched_text(&self) -> String {
         let calls = self.calls().into_iter().map(|call| format!("\n{} {}", call.name, call.arguments));
         self.shown_text() + &calls.collect::<String>()

@@ -1,5 +1,4 @@
-//! Previews of the calls of one step, in the order of the calls: each is shown once it is decided about the calls up to its
-//! own.
+//! Previews of one step's calls, in call order: each is shown once it is decided about the calls up to its own.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +22,7 @@ impl Previews {
         Self { order: order.into_iter().map(str::to_owned).collect(), ..Self::default() }
     }
 
-    /// Holds the preview of a call; returns it if the call is not of this step.
+    /// Holds a call's preview; returns it if the call is not of this step.
     pub(super) fn hold(&mut self, seen: CallEvent) -> Option<CallEvent> {
         if !self.order.contains(&seen.call_id) {
             return Some(seen);

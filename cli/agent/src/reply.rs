@@ -34,7 +34,8 @@ pub(super) fn native(result: &ToolResult, format: &str, may_be_sent: fn(&Value) 
     parts.iter().all(may_be_sent).then_some(content)
 }
 
-/// The members of a part of this kind: those that it has to have, and those that it may have, each with what it may hold.
+/// The members of a part of this kind: those that are required and those that are optional, each with its allowed
+/// values.
 pub(super) struct Shape {
     pub(super) kind: &'static str,
     pub(super) required: &'static [Member],
@@ -65,7 +66,7 @@ pub(super) fn is_data(value: &Value) -> bool {
     value.as_str().is_some_and(|address| address.starts_with("data:"))
 }
 
-/// Returns `true` for a valid level of detail of an image.
+/// Returns `true` for a valid image detail level.
 pub(super) fn is_detail(value: &Value) -> bool {
     value.as_str().is_some_and(|detail| ["low", "high", "auto"].contains(&detail))
 }

@@ -7,7 +7,7 @@ use super::responses::REASONING;
 
 /// Kind of an error in the answer itself.
 const UNUSABLE: &str = "unusable-answer";
-/// Kind of an error of the connection.
+/// Kind of connection error.
 pub(super) const TRANSPORT: &str = "transport";
 /// Kind of an error about a time limit.
 pub(super) const TIMEOUT: &str = "timeout";

@@ -81,7 +81,7 @@ pub(crate) async fn read_refusal(response: Response, timeout: Duration) -> Strin
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Streams the bytes of a response within the limits of size and time.
+/// Streams the bytes of a response within the size and time limits.
 fn bounded(response: Response, timeout: Duration, streamed: bool) -> impl Stream<Item = Result<Vec<u8>, RequestError>> {
     let whole = if streamed { MAX_STREAM.max(timeout) } else { timeout };
     let deadline = Instant::now() + whole;

@@ -24,7 +24,7 @@ use super::turn::Turn;
 /// Maximum length of a server's message in an error, in characters.
 const MAX_REASON_LEN: usize = 600;
 
-/// Words of servers, in lowercase, that refuse a conversation because it is longer than the context of the model.
+/// Words of servers, in lowercase, that refuse a conversation because it is longer than the model's context.
 const FULL_CONTEXT: [&str; 8] = [
     "context length",
     "context_length",
@@ -42,7 +42,7 @@ pub struct Server {
     client: Client,
     url: Url,
     key: Option<String>,
-    /// Time limit of a whole response, or between two parts of a stream.
+    /// Time limit for a whole response, or between two parts of a stream.
     timeout: Duration,
     retries: Retries,
     /// Settings that the model has rejected.
@@ -50,7 +50,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Creates a client of the server at `base`; the path of `api` is appended.
+    /// Creates a client for the server at `base`; the path of `api` is appended.
     pub(crate) fn new(
         api: Api,
         base: &Url,

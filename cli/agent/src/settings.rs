@@ -28,7 +28,7 @@ const MAX_STEPS: u32 = 8;
 /// Default number of retries, and default delay before the first.
 const RETRIES: (u32, Duration) = (2, Duration::from_millis(500));
 
-/// Flag of the address of the server.
+/// Flag of the server's address.
 const BASE_URL: &str = "--base-url";
 /// Flag of the variable with the key.
 const API_KEY_ENV: &str = "--api-key-env";

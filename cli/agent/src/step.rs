@@ -1,4 +1,4 @@
-//! The calls of one step: begun within the budgets, kept when each of them ends, and reported in their order.
+//! One step's calls: begun within the budgets, kept when each of them ends, and reported in their order.
 
 use toolcrib::call::{Part, Payload};
 use toolcrib::{Outcome, Tool, ToolResult};
@@ -12,11 +12,11 @@ use super::event::{Ending, Event, ToolResult as CallEnd};
 use super::turn::Call;
 use crate::watch::{CallEvent, CallEventKind};
 
-/// Shown in place of the result of a call that waits.
+/// Shown in place of the result while a call waits.
 const NOT_MADE: &str = r#"{"error":"not made: interrupted before the call began"}"#;
 
 impl Agent {
-    /// Makes the pending calls of the last message; returns the end of the run if something stops it.
+    /// Makes the pending calls of the last message; returns the run's end if something stops it.
     pub(super) async fn call(&mut self, step: u32) -> anyhow::Result<Option<Ending>> {
         if let Some(ending) = self.within_budget(self.conversation.pending().len()).await? {
             return Ok(Some(ending));
@@ -109,8 +109,8 @@ impl Agent {
         hooks.into_iter().try_for_each(|seen| self.show(self.totals.steps, seen))
     }
 
-    /// Reports an event of a call; the result of one that has ended is kept at once. The previews of a step come in the order
-    /// of its calls.
+    /// Reports a call event; the result of a call that has ended is kept at once. The previews of a step come in the
+    /// order of its calls.
     pub(super) fn show(&mut self, step: u32, seen: CallEvent) -> anyhow::Result<()> {
         if let (CallEventKind::Part { part, .. }, Some(keeper)) = (&seen.kind, self.conversation.keeper()) {
             keeper.shown(&seen.call_id, part);
@@ -151,7 +151,7 @@ impl Agent {
             && self.conversation.keeper().is_some_and(|keeper| keeper.waits(id))
     }
 
-    /// Keeps the result of a call of this step, once. A call that waits has none.
+    /// Keeps the result of a call in this step, once. A call that waits has none.
     fn note(&mut self, id: &str, result: &ToolResult) -> anyhow::Result<()> {
         if self.waits(id, result) {
             return Ok(());

@@ -9,13 +9,13 @@ use toolcrib::call::Payload;
 
 /// Maximum length of an identifier accepted from a server, in bytes.
 const MAX_ID_LEN: usize = 256;
-/// Maximum length of the name of a tool in a call, in characters. No tool has a longer one.
+/// Maximum length of a tool's name in a call, in characters. No tool has a longer one.
 const MAX_NAME_LEN: usize = 256;
 
 /// Reasons for which a model stopped: the token limit, or a content filter.
 pub(crate) const LENGTH: &str = "length";
 pub(crate) const FILTER: &str = "content_filter";
-/// Beginning of the reason of an answer that ended early in another way; a reason of the server follows, if it gave one.
+/// Beginning of the reason for an answer that ended early in another way; a server's reason follows, if it gave one.
 pub(crate) const INCOMPLETE: &str = "incomplete";
 
 /// An answer of a model.
@@ -29,21 +29,22 @@ pub(crate) struct Turn {
     pub(crate) finish: Option<String>,
     /// Token usage, if reported.
     pub(crate) usage: Option<Usage>,
-    /// Other items of the answer, which are sent back unchanged, with the positions of its text and calls; see
+    /// Other items of the answer, sent back unchanged, with the positions of its text and calls; see
     /// [`super::message::Message`].
     pub(crate) items: Vec<Value>,
     /// Members of the answer that only its server knows.
     pub(crate) foreign: ForeignMembers,
 }
 
-/// Members of a message and of its calls that this program does not know, such as the reasoning of a model. They go back
-/// unchanged to the server and the model that sent them, which may refuse the conversation without them, and to no other.
+/// Members of a message and its calls that this program does not know, such as the model's reasoning. They go back
+/// unchanged to the server and the model that sent them, which may refuse the conversation without them, and to no
+/// other.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ForeignMembers {
     /// Server and model, as [`super::request::Request::origin`] names them.
     pub(crate) origin: String,
     pub(crate) message: Map<String, Value>,
-    /// Members of each call, in the order of the calls.
+    /// Members of each call, in call order.
     pub(crate) calls: Vec<Map<String, Value>>,
 }
 
@@ -96,8 +97,8 @@ impl AddAssign for Usage {
     }
 }
 
-/// Separator of the identifier of a call and the number of a call that its tool makes: a call of the model has none, so that a
-/// nested call cannot stand for it.
+/// Separator between a call ID and the number of a nested call: IDs from the model have none, so that a nested call
+/// cannot stand for one.
 const NESTED: char = '/';
 
 /// Assigns a unique identifier to every call of a conversation.

@@ -89,8 +89,8 @@ impl CallEvents {
         Self::watching(session, false, None)
     }
 
-    /// Subscribes to the calls of a session, with the result of each call when it ends. The keeper of a kept run learns which
-    /// calls were received.
+    /// Subscribes to the calls of a session, with each call's result when it ends. The keeper of a kept run learns
+    /// which calls were received.
     pub(crate) fn with_results(session: &Session, keeper: Option<&Keeper>) -> Self {
         Self::watching(session, true, keeper.cloned())
     }
@@ -167,7 +167,7 @@ impl Watcher {
         let _ = self.sender.send(CallEvent { call_id, name, kind });
     }
 
-    /// Sends the preview of a call that may run; the preview of another one is of no use any more.
+    /// Sends the preview of a call that may run; the preview for any other call is of no use any more.
     fn decided(&self, event: &Event<'_>, is_allowed: bool) {
         let mut calls = self.calls();
         let preview = calls.previews.remove(event.invocation).filter(|_| is_allowed);

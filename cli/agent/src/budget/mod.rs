@@ -105,7 +105,7 @@ impl fmt::Display for UsedUp {
 }
 
 impl UsedUp {
-    /// Creates the end of a budget of steps.
+    /// Creates the end for a used-up step budget.
     pub(crate) fn steps(limit: String) -> Self {
         Self { kind: BudgetKind::Steps, limit }
     }

@@ -34,7 +34,7 @@ pub struct BudgetOptions {
     price: Option<Price>,
 }
 
-/// Price of a million tokens of prompts and of answers, in any currency.
+/// Price of a million prompt tokens and a million answer tokens, in any currency.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
     prompt: f64,

@@ -10,7 +10,7 @@ use toolcrib_base::render;
 use super::line::{Edit, EditedLine, MAX_LINE as MAX_TYPED};
 use super::terminal::TerminalMode;
 
-/// Maximum length of a line that is not typed on a terminal, and of a message of several lines, in bytes.
+/// Maximum length of a line that is not typed on a terminal, and of a multi-line message, in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
 /// Result of reading a line.

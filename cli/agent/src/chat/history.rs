@@ -12,7 +12,7 @@ const MAX_LINES: usize = 500;
 const MAX_BYTES: u64 = 1 << 20;
 /// Maximum wait for another chat that writes the file.
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// Name of the file in the folder of kept runs.
+/// File name in the directory of kept runs.
 const NAME: &str = "chat-history";
 
 /// File of the lines, one JSON string a line.

@@ -33,7 +33,7 @@ const PASTE_END: &str = "\u{1b}[201~";
 enum Incoming {
     #[default]
     None,
-    /// A part of the beginning of pasted text.
+    /// Partial start sequence of pasted text.
     Mark(String),
     /// Pasted text so far; with `is_cut` only its last bytes.
     Paste { text: String, is_cut: bool },
@@ -107,7 +107,7 @@ impl EditedLine {
         Edit::Changed
     }
 
-    /// Takes a part of the beginning of pasted text; `false` if it is something else.
+    /// Takes a part of the start sequence for pasted text; `false` if it is something else.
     fn marks(&mut self, begun: String) -> bool {
         match begun.as_str() {
             PASTE => self.incoming = Incoming::Paste { text: String::new(), is_cut: false },

@@ -1,4 +1,4 @@
-//! A chat at the terminal: messages of a person and commands, with the loop and the permissions of a run.
+//! A chat at the terminal: messages and commands of the user, with the loop and permissions that `run` has.
 
 mod allowed;
 mod command;
@@ -121,8 +121,8 @@ impl Chat {
         Ok(())
     }
 
-    /// Allows the calls of tools ahead, also of those that scripts of this chat have added. A name without a tool is refused,
-    /// since it is misspelt.
+    /// Pre-approves calls of tools, including tools that scripts of this chat have added. A name without a tool is
+    /// refused, since it is misspelt.
     fn allow(&self, pattern: Pattern) {
         let shown = one_line(pattern.as_str());
         let shown_tools = self.agent.session().tools();

@@ -1,5 +1,4 @@
-//! Puts an answer of the Chat Completions API together from what compatible servers really send, whole or as the parts of
-//! a stream.
+//! Assembles a Chat Completions answer from what compatible servers really send, whole or as parts of a stream.
 
 use serde_json::{Map, Value, json};
 use toolcrib::call::Payload;
@@ -23,7 +22,7 @@ const KNOWN: [&str; 11] = [
 ];
 /// Members of a call that are read.
 const KNOWN_OF_CALL: [&str; 7] = ["index", "id", "type", "function", "custom", "name", "arguments"];
-/// Parts of the names of texts that arrive in fragments.
+/// Name parts for texts that arrive in fragments.
 const FRAGMENTED: [&str; 3] = ["reason", "think", "thought"];
 
 /// An answer while it arrives.
@@ -66,7 +65,7 @@ fn collect(known: &[&str], from: &Map<String, Value>, to: &mut Map<String, Value
     }
 }
 
-/// Progress of the JSON object of a call's arguments, tracked so that no fragment is read twice.
+/// Progress within the JSON object of a call's arguments, tracked so that no fragment is read twice.
 #[derive(Debug, Default)]
 struct Object {
     depth: u64,

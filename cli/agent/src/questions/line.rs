@@ -1,4 +1,4 @@
-//! Lines of answers: one JSON object a line, of bounded length.
+//! Answer lines: one JSON object a line, of bounded length.
 
 use std::io::{BufRead, ErrorKind};
 

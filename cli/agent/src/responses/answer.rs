@@ -1,6 +1,6 @@
-//! Puts an answer of the Responses API together, whole or from a stream of events. Servers leave out events, number every
-//! item 0 or give an item a new identifier in each event: what is said last of an item holds, and what the whole
-//! response says holds before all.
+//! Assembles a Responses API answer, whole or from a stream of events. Servers leave out events, number every item 0 or
+//! give an item a new identifier in each event: what is said last of an item holds, and what the whole response says
+//! holds before all.
 
 use serde_json::Value;
 use toolcrib::call::Payload;
@@ -144,7 +144,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Joins one of the two texts of all messages.
+    /// Joins one of the two texts in all messages.
     fn joined<'a>(&'a self, which: impl Fn(&'a str, &'a str) -> &'a str) -> String {
         let joined = |item: &'a Item| match &item.what {
             What::Message { text, refusal } => Some(which(text, refusal)),

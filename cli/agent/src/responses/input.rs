@@ -1,5 +1,5 @@
-//! The messages of a conversation as items of input. The conversation stays in the form of the Chat Completions API, in
-//! which it is kept and loaded: whatever a file holds becomes an item or a part of one.
+//! A conversation's messages as input items. The conversation stays in the form of the Chat Completions API, in which
+//! it is kept and loaded: whatever a file holds becomes an item or a part of one.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! An item of the output of the Responses API: a message, a call, or something that is kept as it is.
+//! An output item of the Responses API: a message, a call, or something that is kept as it is.
 
 use serde_json::Value;
 use toolcrib::call::Payload;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use toolcrib::owner_only::{self, FileLock, OwnerOnlyFile, SharedAccess};
 
-/// Maximum size of the file of a run, in bytes.
+/// Maximum size of a run's file, in bytes.
 pub(super) const MAX_RUN_BYTES: u64 = 64 << 20;
 /// Maximum wait for the lock of a run: one that looks whether the run is written holds it for a moment.
 const MAX_LOCK_WAIT: Duration = Duration::from_millis(200);
@@ -28,7 +28,7 @@ pub(super) fn named(path: &Path) -> OwnerOnlyFile {
     OwnerOnlyFile::new(path, MAX_RUN_BYTES, SharedAccess::None)
 }
 
-/// Takes the lock of the file at a path; the error is of the kind [`ErrorKind::WouldBlock`] if a process writes it.
+/// Takes the lock of the file at a path; the error is [`ErrorKind::WouldBlock`] if a process writes it.
 pub(super) fn lock(path: &Path) -> io::Result<FileLock> {
     named(path).lock(MAX_LOCK_WAIT)
 }

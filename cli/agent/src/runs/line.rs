@@ -1,5 +1,5 @@
-//! Lines of the file of a run. Members may be added under the same version. Some lines state the figures of the whole run, so
-//! that a list need not read the rest.
+//! Lines of a run's file. Members may be added under the same version. Some lines state the figures of the whole run,
+//! so that a list need not read the rest.
 //!
 //! | `type` | meaning |
 //! |---|---|
@@ -76,7 +76,7 @@ pub enum Line {
     Calls {
         /// Identifiers of the calls.
         ids: Vec<String>,
-        /// `true` if each of them begins with a line of its own; absent in files of earlier versions.
+        /// `true` if each call begins with its own line; absent in files of earlier versions.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         singly: bool,
     },

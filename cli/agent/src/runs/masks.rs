@@ -10,9 +10,9 @@ use toolcrib::policy::{Secret, Secrets, SensitiveArguments};
 const MAX_SENSITIVE_CALLS: usize = 256;
 /// Maximum bytes of all values that are searched for. Beyond it, the same.
 const MAX_SEARCHED_BYTES: usize = 8 << 10;
-/// Minimum number of bytes at the end of a text that still arrives which are not written yet.
+/// Minimum number of bytes that are held back at the end of a text while it arrives.
 const MIN_HELD_BACK: usize = 64;
-/// Maximum bytes of a spelling for each byte of a text that is masked: an escape that is escaped for a URL takes the most.
+/// Maximum bytes of a spelling per masked byte: an escape that is escaped for a URL takes the most.
 pub(crate) const MAX_SPELLING: usize = 64;
 /// Maximum length of a stored secret in a text, in bytes.
 const MAX_SECRET_BYTES: usize = MAX_SPELLING * Secret::MAX_LEN;
@@ -50,14 +50,14 @@ impl RunMasks {
         self
     }
 
-    /// Adds the names of the sensitive arguments of a tool.
+    /// Adds the names of a tool's sensitive arguments.
     pub(crate) fn add_tool(&mut self, tool: &str, names: Vec<String>) {
         if !names.is_empty() {
             self.names.insert(tool.to_owned(), names);
         }
     }
 
-    /// Masks a message of a conversation; `true` if arguments of a call were changed.
+    /// Masks a conversation message; `true` if arguments of a call were changed.
     pub(crate) fn mask_message(&mut self, message: &mut Value) -> bool {
         let calls = |message: &Value| message.get("tool_calls").cloned();
         let before = calls(message);

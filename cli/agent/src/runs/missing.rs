@@ -1,5 +1,5 @@
-//! Texts in the place of results that a run does not have, and the mark of an answer that broke off. Every call needs a result
-//! before the conversation goes on.
+//! Texts in place of results that a run does not have, and the mark for an answer that broke off. Every call needs a
+//! result before the conversation goes on.
 
 use serde_json::json;
 
@@ -58,7 +58,7 @@ impl CallState {
 }
 
 impl MissingResult {
-    /// Creates the message in the place of the result of a call.
+    /// Creates the message in place of a call's result.
     pub(crate) fn message(self, call: &Call) -> Message {
         Message::result(call, json!({ "error": self.error() }).to_string().into())
     }

@@ -1,5 +1,5 @@
-//! Kept runs: the conversation of each run in a file of its own, written as it happens, so that another process can go on
-//! with it after an interruption, a kill or a crash.
+//! Kept runs: each run's conversation in a file of its own, written as it happens, so that another process can resume
+//! it after an interruption, a kill or a crash.
 //!
 //! A file has one JSON object a line and only grows. A line that was not completed is cut off before the next one is written.
 //! Nothing that the audit log masks is written.

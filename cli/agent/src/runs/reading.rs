@@ -1,4 +1,4 @@
-//! State of a run from the lines of its file: its conversation, the calls that have not begun or not ended, and its end.
+//! State of a run, read from its file: its conversation, the calls that have not begun or not ended, and its end.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ pub struct KeptRun {
     /// Number of leading messages that the file holds. The others are results of the last step, which the file has only
     /// for the `answered` calls, and replacements for the parts that an interruption left open.
     pub(crate) written: usize,
-    /// Identifiers of the calls of the last step with a recorded end.
+    /// Identifiers of calls with a recorded end in the last step.
     pub(crate) answered: Vec<String>,
     /// Changes outside the conversation: the index of a message with what its call may have changed.
     pub changes: Vec<(usize, String)>,
@@ -62,7 +62,7 @@ impl RunState {
     }
 }
 
-/// Calls of the last message, while not all of them are answered.
+/// Calls of the last message, while some are not answered.
 #[derive(Debug, Default)]
 struct OpenStep {
     calls: Vec<Call>,
@@ -109,7 +109,7 @@ impl KeptRun {
         Ok(reading.end(goes_on))
     }
 
-    /// Returns the conversation for a run of its own, which makes none of the calls that have not ended here.
+    /// Returns the conversation for a separate run, which makes none of the calls that have not ended here.
     pub(crate) fn copied(mut self) -> Self {
         let open = std::mem::take(&mut self.open).into_iter().map(|(call, _)| call);
         for call in std::mem::take(&mut self.pending).into_iter().chain(open) {
@@ -270,7 +270,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Adds the results of the last step, in the order of its calls. A call without a result was interrupted if it had begun;
+    /// Adds the results of the last step, in call order. A call without a result was interrupted if it had begun;
     /// otherwise it is pending, or not made if its arguments were not kept.
     fn close(&mut self) {
         let Some(mut step) = self.step.take() else { return };

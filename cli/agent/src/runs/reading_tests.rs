@@ -1,4 +1,4 @@
-//! Reading of the file of a run that ended or goes on after any of its lines.
+//! Reading the file of a run that ended or continues after any line.
 
 use serde_json::json;
 

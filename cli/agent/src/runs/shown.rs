@@ -17,7 +17,7 @@ const MAX_TEXT: usize = 4_000;
 const MAX_MASKED: usize = 32 << 10;
 /// Maximum bytes of a picture or another file.
 const MAX_FILE: usize = 256 << 10;
-/// Maximum bytes of all files of a call, so that its line stays below 1 MiB.
+/// Maximum total size of a call's files in bytes, so that its line stays below 1 MiB.
 const MAX_FILES: usize = 640 << 10;
 
 /// Part that a call showed.

@@ -22,7 +22,7 @@ pub(crate) const MAX_RUNS: usize = 500;
 pub(crate) const MAX_BYTES: u64 = 512 << 20;
 /// Age of the last change at which a run is removed.
 pub(crate) const MAX_AGE: Duration = Duration::from_hours(90 * 24);
-/// Extension of the file of a run.
+/// Extension of a run's file.
 const EXTENSION: &str = "ndjson";
 const LIST_HINT: &str = "`toolcrib runs list` lists the kept runs";
 
@@ -223,7 +223,7 @@ impl RunStore {
         }
     }
 
-    /// Path of the file of a run.
+    /// Path of a run's file.
     pub fn path(&self, id: &str) -> PathBuf {
         self.folder.join(id).with_added_extension(EXTENSION)
     }

@@ -1,5 +1,5 @@
-//! A run in a few facts, for a list of many runs: from the beginning and the end of its file, so that the time for the list does
-//! not grow with the conversations.
+//! A run in a few facts, for a list of many runs: from the beginning and the end of its file, so that long
+//! conversations do not slow the list.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -45,7 +45,7 @@ impl RunSummary {
         Self { header, title, figures, state }
     }
 
-    /// Reads the summary of a run from its file; `name` is the name of the file in messages. Of a long file, only the
+    /// Reads the summary of a run from its file; `name` is the file's name in messages. Of a long file, only the
     /// beginning and the end are read, whether or not the run has ended.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ pub(super) fn header_at(path: &Path) -> anyhow::Result<Option<Header>> {
     Ok(header(&mut file?, &name)?.0)
 }
 
-/// Reads the header of a file, and returns it with the beginning of the file that was read; no header if the first line was
+/// Reads a file's header, and returns it with the beginning of the file that was read; no header if the first line was
 /// never completed.
 fn header(file: &mut (impl Read + Seek), name: &str) -> anyhow::Result<(Option<Header>, Vec<u8>)> {
     let mut beginning = Vec::new();

@@ -48,7 +48,7 @@ pub enum Root {
     Agent,
     /// A single call.
     Call,
-    /// The calls of other programs: each belongs to the trace of its caller, or to one of its own.
+    /// Calls of other programs: each belongs to its caller's trace, or to its own.
     Server,
 }
 

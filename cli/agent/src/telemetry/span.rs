@@ -14,7 +14,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Returns the place of the first span of a new trace.
+    /// Returns the place of the first span in a new trace.
     pub(super) fn root() -> Self {
         Self { trace: rand::random_range(1..=u128::MAX), parent: None }
     }
