@@ -1,4 +1,4 @@
-//! The tools of a crib for one client of the Model Context Protocol, over the standard streams. Nothing is granted, and no
+//! A crib's tools for one client of the Model Context Protocol, over the standard streams. Nothing is granted, and no
 //! call asks anybody.
 //!
 //! ```console

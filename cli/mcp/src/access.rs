@@ -1,4 +1,4 @@
-//! Access to a server over HTTP: tokens, allowed hosts and origins, and the rate of requests of each client.
+//! Access to a server over HTTP: tokens, allowed hosts and origins, and the rate of each client's requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +25,7 @@ pub struct Limits {
     pub connections: usize,
     /// Requests at once.
     pub requests: usize,
-    /// Size of the body of a request in bytes.
+    /// Size of a request's body in bytes.
     pub body: usize,
     /// Requests of a client in one second; twice as many can come at once.
     pub rate: u32,
@@ -53,7 +53,7 @@ impl Identity {
         Self { name: LOCAL.into(), options: Arc::new([]), has_token: false }
     }
 
-    /// Returns the identity of the client of a request.
+    /// Returns the identity of a request's client.
     pub(super) fn of(extensions: &Extensions) -> Self {
         let identity = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Self>());
         identity.cloned().unwrap_or_else(Self::local)

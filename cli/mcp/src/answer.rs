@@ -1,4 +1,4 @@
-//! Conversion of results: text, structured content, media, links, errors with their cure, and the receipt of the call.
+//! Conversion of results: text, structured content, media, links, errors with their cure, and the call's receipt.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -12,14 +12,14 @@ use toolcrib_sources::schemas::mcp::{RESULT, STORED};
 use super::caller::OpenQuestion;
 use super::catalog::Output;
 
-/// Prefix of the addresses of stored results.
+/// Prefix of stored result addresses.
 pub(super) const RESULTS: &str = "toolcrib://results/";
-/// Key of the receipt in the metadata of a result.
+/// Key of the receipt in a result's metadata.
 const RECEIPT: &str = "toolcrib/receipt";
 /// Maximum number of denials in a receipt for clients.
 const MAX_DENIALS: usize = 50;
 
-/// Converts a result of a tool with this kind of structured content.
+/// Converts a tool's result with this kind of structured content.
 pub(super) fn convert(
     result: &ToolResult,
     output: Output,

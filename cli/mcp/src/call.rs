@@ -24,7 +24,7 @@ const MAX_CLIENT_LEN: usize = 128;
 /// Maximum time in which a tool that must end finishes its call when the server ends.
 pub(super) const MAX_FINISH: Duration = Duration::from_secs(5);
 
-/// Receiver of the progress of a call.
+/// Receiver of a call's progress.
 pub(super) struct Receiver {
     pub(super) peer: Peer<RoleServer>,
     pub(super) token: ProgressToken,

@@ -19,7 +19,7 @@ tokio::task_local! {
 pub(super) struct Caller {
     /// Name of the client: its token, if it has one, and its name and version as it calls itself.
     pub(super) client: String,
-    /// Identity of the client for the server: the name of its token.
+    /// Identity of the client for the server: its token's name.
     pub(super) identity: Arc<str>,
     has_token: bool,
     pub(super) channel: Channel,
@@ -47,7 +47,7 @@ pub(super) enum Channel {
     CommandLine,
 }
 
-/// Answer of the user of a client.
+/// Answer from a client's user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Allowed,

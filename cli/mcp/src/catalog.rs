@@ -14,13 +14,13 @@ use toolcrib_sources::schemas::{Names, mcp};
 pub(super) const SEARCH: &str = "tool_search";
 /// Name of the tool that calls unlisted tools.
 pub(super) const CALL: &str = "tool_call";
-/// Tools of the runtime itself that clients call: the reader of stored results, and those for tasks in the background.
+/// The runtime's own tools for clients: the reader of stored results, and those for background tasks.
 const BUILTINS: [&str; 3] = ["read_result", "task_poll", "task_await"];
 /// Names of the server's own tools. A tool of a source with such a name is listed under another.
 const RESERVED: [&str; 5] = [SEARCH, CALL, BUILTINS[0], BUILTINS[1], BUILTINS[2]];
-/// Key in the metadata of a tool: the maximum characters of the text of its results.
+/// Key in a tool's metadata: the maximum characters of its results' text.
 const MAX_RESULT: &str = "anthropic/maxResultSizeChars";
-/// Characters of a result that clients accept of every tool: at most about 25,000 tokens.
+/// Characters of a result that clients accept from every tool: at most about 25,000 tokens.
 const DEFAULT_RESULT_CHARS: usize = 64 << 10;
 
 /// List of tools for clients.
@@ -43,7 +43,7 @@ struct Entry {
     position: usize,
 }
 
-/// Structured content of the results of a tool.
+/// Structured content of a tool's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Output {
     /// None: the tool has no schema of its results.
@@ -178,7 +178,7 @@ fn describe(tool: &Tool, name: &str) -> Option<ListedTool> {
     None
 }
 
-/// States the maximum characters of a tool's results, if they are more than clients accept of every tool.
+/// States the maximum characters of a tool's results, if they are more than clients accept from every tool.
 fn state_size(listed: &mut ListedTool, max: Option<usize>) {
     if let Some(max) = max.filter(|max| *max > DEFAULT_RESULT_CHARS) {
         listed.meta.get_or_insert_default().insert(MAX_RESULT.to_owned(), json!(max));

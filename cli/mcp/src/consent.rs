@@ -19,7 +19,7 @@ use super::caller::{Answer, Caller, Channel, OpenQuestion};
 
 /// Maximum wait for the user of a client.
 const MAX_WAIT: Duration = Duration::from_secs(300);
-/// Addition to the name of a client in the name of its tasks in the background.
+/// Addition to a client's name in the names of its background tasks.
 const BACKGROUND: &str = "in the background: it no longer waits";
 /// Member of an answer that allows the call.
 const ALLOW: &str = "allow";
@@ -175,7 +175,7 @@ impl Approver for AgentApprover {
     }
 }
 
-/// Formats a request for the user of a client; `None` if the text would leave out a part of the call. Text from outside
+/// Formats a request for a client's user; `None` if the text would leave out a part of the call. Text from outside
 /// cannot imitate a line of the program.
 fn message(request: &ApprovalRequest<'_>) -> Option<String> {
     Some(format!("Allow this call?\n{}", request_text(request)?))

@@ -57,7 +57,7 @@ impl Conversations {
         Self { sessions, most, idle: IDLE, known: Mutex::default() }
     }
 
-    /// Checks that the conversation of a request, if it is part of one, belongs to its client.
+    /// Checks that a request's conversation, if it is part of one, belongs to its client.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Requests of a client, for both revisions: list, call, stored results, and notices of a changed list. The state is outside of
-//! the handler, because the library may create one for each request.
+//! Client requests in both revisions: list, call, stored results, and notices of a changed list. The state is outside
+//! of the handler, because the library may create one for each request.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use super::metrics::Metrics;
 use super::publication::{Publication, Published};
 use super::state::Seal;
 
-/// Number of tools on one page of the list.
+/// Number of tools per list page.
 const PAGE: usize = 500;
 /// Time for which a client may keep a list, in milliseconds.
 const LIST_TTL_MS: u64 = 60_000;
@@ -54,14 +54,14 @@ const METHODS: [&str; 11] = [
     "completion/complete",
     "subscriptions/listen",
 ];
-/// Maximum length of the name of an unknown method in an error, in characters.
+/// Maximum length of an unknown method's name in an error, in characters.
 const MAX_METHOD_LEN: usize = 128;
 /// Instructions for clients and models.
 const INSTRUCTIONS: &str = "Each call runs in a fresh sandbox with the permissions that the user granted. A denied permission \
                             or a call that waits for approval is answered with an error that says so: only the user can \
                             change it, outside of this conversation.";
 
-/// Handler of the requests of clients.
+/// Handler of client requests.
 #[derive(Clone)]
 pub struct Handler {
     publication: Publication,
@@ -74,9 +74,9 @@ pub struct Handler {
     pub(super) running: TaskTracker,
     /// Number of calls that were stopped after their client had left.
     pub(super) unfinished: Arc<AtomicUsize>,
-    /// Threads of the calls; `None` if each call runs on the threads of its connection.
+    /// Threads of the calls; `None` if each call runs on its connection's threads.
     pub(super) threads: Option<Arc<CallThreads>>,
-    /// `true` once the client of this conversation is notified of changes.
+    /// `true` once this conversation's client is notified of changes.
     is_notified: Arc<AtomicBool>,
 }
 

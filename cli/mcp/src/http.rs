@@ -39,7 +39,7 @@ const PROTOCOL: &str = "/mcp";
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// Type of answers that people read.
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-/// Type of messages of the protocol.
+/// Type of the protocol's messages.
 const JSON: &str = "application/json";
 /// First revision with empty events, which state when to connect again. Clients of earlier ones read them as messages.
 const EMPTY_SINCE: &str = "2025-11-25";
@@ -215,7 +215,7 @@ impl Server {
         response
     }
 
-    /// Returns the number of running requests of the protocol.
+    /// Returns the number of running protocol requests.
     fn running(&self) -> usize {
         self.limits.requests - self.requests.available_permits()
     }

@@ -1,6 +1,6 @@
-//! Server of the Model Context Protocol: the tools of a runtime for other agents, in both revisions of the protocol, over
-//! standard streams and HTTP. The library of the protocol decides the revision of each request by its shape; nothing of the
-//! protocol is in the runtime. `examples/serve.rs` embeds the server.
+//! Server of the Model Context Protocol: the tools of a runtime for other agents, in both protocol revisions, over
+//! standard streams and HTTP. The library of the protocol decides the revision of each request by its shape; nothing of
+//! the protocol is in the runtime. `examples/serve.rs` embeds the server.
 
 mod access;
 mod answer;

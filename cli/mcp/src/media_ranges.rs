@@ -3,11 +3,11 @@
 
 use http::header::{ACCEPT, HeaderMap, HeaderValue};
 
-/// Types of answers of the protocol, as they are named in the header.
+/// Types of the protocol's answers, as they are named in the header.
 const TYPES: [(&str, &str); 2] = [("application", "json"), ("text", "event-stream")];
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// Names both types of the protocol in the header of a client that accepts both.
+/// Names both protocol types in the header of a client that accepts both.
 pub(super) fn expand(headers: &mut HeaderMap) {
     let values = headers.get_all(ACCEPT).iter().map(|value| value.to_str().unwrap_or_default());
     let ranges: Vec<Range<'_>> = values.flat_map(|value| value.split(',')).filter_map(Range::read).collect();

@@ -1,4 +1,4 @@
-//! Figures of a server in the text format of Prometheus. They name outcomes, and no client, tool or argument.
+//! Server figures in the Prometheus text format. They name outcomes, and no client, tool or argument.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -27,7 +27,7 @@ impl Metrics {
         self.micros.fetch_add((result.receipt.ms * 1000.0) as u64, Relaxed);
     }
 
-    /// Formats the figures, with the numbers of running requests and of connections.
+    /// Formats the figures, with the numbers of running requests and connections.
     pub(super) fn text(&self, running: usize, connections: usize) -> String {
         let mut text = String::from("# TYPE toolcrib_calls_total counter\n");
         // Writing to a string cannot fail.

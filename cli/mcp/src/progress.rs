@@ -7,10 +7,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use toolcrib::call::Part;
 use toolcrib::observe::{Event, EventKind, Observer};
 
-/// Progress of a call: the number of parts that are done, and of all parts if it is known.
+/// Progress of a call: the number of finished parts, and the total if it is known.
 pub(super) type Progress = (u64, Option<u64>);
 
-/// Requests that listen to the progress of their calls, by the identifier of the call.
+/// Requests that listen to the progress of their calls, by the call's identifier.
 #[derive(Debug, Default)]
 pub struct ProgressListeners(Mutex<HashMap<String, UnboundedSender<Progress>>>);
 
@@ -22,7 +22,7 @@ pub(super) struct ProgressParts {
 }
 
 impl ProgressListeners {
-    /// Starts the delivery of the progress of a call. The runtime bounds the number of parts.
+    /// Starts the delivery of a call's progress. The runtime bounds the number of parts.
     pub(super) fn listen(self: &Arc<Self>, call: &str) -> ProgressParts {
         let (sender, receiver) = unbounded_channel();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(call.to_owned(), sender);

@@ -1,5 +1,5 @@
-//! The published state: a runtime with the list of its tools, for all clients and for those with options of their own. A
-//! reload replaces it as a whole, and a running call ends on the state that it began with.
+//! The published state: a runtime with its tool list, for all clients and for those with options of their own. A reload
+//! replaces it as a whole, and a running call ends on the state that it began with.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -15,7 +15,7 @@ use super::access::Identity;
 use super::catalog::Catalog;
 use super::progress::ProgressListeners;
 
-/// Maximum number of different options of clients that are in use at once. Each has a runtime of its own.
+/// Maximum number of different client options in use at once. Each has a runtime of its own.
 const MAX_OWN: usize = 32;
 /// Time after which options that could not be used are tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ pub struct Published {
 /// Reads the sources and publishes their tools, with the options of a client in addition.
 type Publish = dyn Fn(&[String]) -> anyhow::Result<Published> + Send + Sync;
 
-/// State as of one reading of the sources.
+/// State from one reading of the sources.
 struct Edition {
     /// State for clients without options of their own.
     general: Arc<Published>,
@@ -65,7 +65,7 @@ enum Built {
 pub struct Publication {
     present: Arc<RwLock<Arc<Edition>>>,
     publish: Arc<Publish>,
-    /// Number of replacements that changed the list of tools.
+    /// Number of replacements that changed the tool list.
     changes: watch::Sender<u64>,
 }
 
@@ -257,7 +257,7 @@ impl Publication {
         }
     }
 
-    /// Subscribes to changes of the list of tools.
+    /// Subscribes to changes of the tool list.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

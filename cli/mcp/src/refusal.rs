@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 pub(super) enum Refusal {
     /// The request names a host that is not served.
     Host,
-    /// The request is of a page of another origin.
+    /// The request comes from a page of another origin.
     Origin,
     /// The request has no token.
     NoToken,

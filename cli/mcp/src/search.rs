@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(super) const MAX_QUERY_LEN: usize = 1000;
 /// Maximum number of tools that a search returns.
 pub(super) const MAX_FOUND: usize = 20;
-/// Maximum number of words of a query.
+/// Maximum number of words per query.
 const MAX_WORDS: usize = 32;
 /// Maximum bytes of all definitions in an answer.
 const MAX_DEFINITION_BYTES: usize = 64 << 10;
@@ -37,7 +37,7 @@ pub(super) fn find(tools: &[ListedTool], query: &str, most: Option<u64>) -> Valu
     json!({ "tools": listed, "found": total })
 }
 
-/// Scores a tool: an exact name counts most, then words of the name, then words of the description.
+/// Scores a tool: an exact name counts most, then name words, then description words.
 fn score(tool: &ListedTool, query: &str, words: &[&str]) -> usize {
     let name = tool.name.to_lowercase();
     if name == query {

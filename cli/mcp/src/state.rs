@@ -18,13 +18,13 @@ const MAX_AGE: Duration = Duration::from_secs(600);
 const MAX_USED: usize = 65_536;
 /// Length of the key in bytes.
 const KEY_LEN: usize = 32;
-/// Maximum size of the file of used states in bytes: [`MAX_USED`] of about 90 bytes.
+/// Maximum size of the used states file in bytes: [`MAX_USED`] of about 90 bytes.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 /// Maximum difference between the clocks of servers that share states.
 const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(10);
 /// Maximum wait for the lock of the key.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
-/// Maximum number of questions of one call.
+/// Maximum number of questions per call.
 const MAX_QUESTIONS: usize = 16;
 
 /// Message about a state that is forged, changed, or of another caller or request.
@@ -47,7 +47,7 @@ struct Sealed {
     questions: Questions,
     /// Random identifier of the state.
     id: String,
-    /// Expiry of the state for all servers, by the clock of the server that sealed it.
+    /// Expiry of the state for all servers, by the clock that sealed it.
     expires: Timestamp,
 }
 
@@ -59,12 +59,12 @@ struct UsedState {
     expires: Timestamp,
 }
 
-/// Seal of one server, or of several that share a folder.
+/// Seal of one server, or several that share a folder.
 pub struct Seal {
     codec: RequestStateCodec,
     /// States that were used here.
     used: Mutex<Vec<UsedState>>,
-    /// File of those that were used with any of several servers.
+    /// File of states that were used with any of several servers.
     shared: Option<ListFile<UsedState>>,
 }
 

@@ -42,14 +42,14 @@ pub struct TokenRecord {
     pub options: Vec<String>,
 }
 
-/// Clients by the digests of their tokens, with the version of the file that was read.
+/// Clients by their tokens' digests, with the version of the file that was read.
 type ReadTokens = (FileVersion, HashMap<String, Identity>);
 
 /// File of tokens.
 #[derive(Debug, Clone)]
 pub struct Tokens {
     file: ListFile<TokenRecord>,
-    /// Tokens as of a change of the file.
+    /// Tokens as of a file change.
     read: Arc<Mutex<Option<ReadTokens>>>,
     /// Version of the file that could not be read.
     unreadable: Arc<Mutex<Option<FileVersion>>>,

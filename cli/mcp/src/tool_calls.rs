@@ -1,4 +1,4 @@
-//! Calls of tools: the name in the runtime, the way to ask the user, the sealed state of a repeated call, and the answer.
+//! Tool calls: the name in the runtime, the way to ask the user, the sealed state of a repeated call, and the answer.
 
 use std::sync::Arc;
 
@@ -175,7 +175,7 @@ async fn found(published: &Arc<Published>, arguments: Map<String, Value>) -> Res
     Ok(CallToolResult::success(vec![ContentBlock::text(found.to_string())]))
 }
 
-/// Returns the name and the arguments of the tool that a call of the pair names.
+/// Returns the name and arguments of the tool that a call through the pair names.
 fn unwrapped(mut arguments: Map<String, Value>) -> Result<(String, Map<String, Value>), ErrorData> {
     let name = match arguments.remove("name") {
         Some(Value::String(name)) => name,

@@ -1,4 +1,4 @@
-//! Trace of a request, as its client states it: in the metadata of the request, or over HTTP in a header. A malformed one is
+//! Trace of a request, as its client states it: in the request's metadata, or over HTTP in a header. A malformed one is
 //! ignored.
 
 use http::HeaderMap;
@@ -8,7 +8,7 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value};
 use toolcrib::call::TraceContext;
 
-/// Key in the metadata of a request, and name of the header.
+/// Key in a request's metadata, and name of the header.
 const TRACEPARENT: &str = "traceparent";
 
 /// Returns the trace of a request.

@@ -14,10 +14,10 @@ use super::message::RefusedMessage;
 /// Maximum number of messages that wait to be sent. Beyond it, nothing is read, so that a client that reads no answers fills no
 /// memory.
 pub(super) const MAX_UNSENT: usize = 1024;
-/// Maximum number of cancelled requests with IDs that stay in use: most of the requests have ended long before.
+/// Maximum number of cancelled requests whose IDs stay in use: most of the requests have ended long before.
 const MAX_CANCELLED: usize = 1024;
 
-/// Shared state of the messages of one client.
+/// Shared state of one client's messages.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Traffic(watch::Sender<State>);
 

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::message::{MAX_MESSAGE, RefusedMessage, begins, parse, too_long};
 use super::traffic::Traffic;
 
-/// Length of the start of a message that is too long, in which its identifier is found.
+/// Length of the searched start of a message that is too long, to find its identifier.
 const MAX_START: usize = 4096;
 /// Maximum time after the end of the input in which requests are answered. It is longer than a call may take by default. The
 /// library adds 5 seconds.
@@ -38,7 +38,7 @@ pub(super) struct Wire<R: AsyncRead, W: AsyncWrite> {
     /// Cancelled at the end of the input.
     closing: CancellationToken,
     max_wait: Duration,
-    /// End of the wait for answers; `None` before the end of the input.
+    /// End of the wait for answers; `None` before the input ends.
     deadline: Option<Instant>,
 }
 
@@ -62,7 +62,8 @@ where
         }
     }
 
-    /// Reads up to the end of a line, which the last one may lack; `None` at the end of the input. A dropped future loses nothing.
+    /// Reads up to the end of a line, which the last one may lack; `None` when the input ends. A dropped future loses
+    /// nothing.
     async fn read_line(&mut self) -> Option<()> {
         loop {
             let available = self.input.fill_buf().await.unwrap_or_default();
@@ -179,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads all of an input; returns the number of messages, and the refusals as text.
+    /// Reads an input to its end; returns the number of messages, and the refusals as text.
     async fn read(input: &[u8]) -> (usize, String) {
         let (write, mut written) = tokio::io::duplex(1 << 20);
         let mut wire = Wire::new(input, write, CancellationToken::new());

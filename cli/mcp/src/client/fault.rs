@@ -10,9 +10,9 @@ use toolcrib_base::render::{one_line, shortened};
 pub(super) const MAX_TIME: Duration = Duration::from_secs(10);
 /// Maximum bytes that a server may send.
 pub(super) const MAX_RECEIVED: usize = 32 << 20;
-/// Maximum pages of the list of tools.
+/// Maximum pages of a tool list.
 pub(super) const MAX_PAGES: u64 = 200;
-/// Maximum characters shown of a text of the server.
+/// Maximum characters shown of a server's text.
 const MAX_SHOWN: usize = 300;
 
 /// Reason why a handshake failed.

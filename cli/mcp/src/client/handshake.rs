@@ -29,7 +29,7 @@ pub enum Server {
 pub struct Greeting {
     /// Number of listed tools.
     pub tools: usize,
-    /// Time from the start of the server to the end of the list.
+    /// Time from the server's start to the list's end.
     pub time: Duration,
 }
 

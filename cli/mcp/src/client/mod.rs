@@ -1,5 +1,5 @@
-//! Client of the Model Context Protocol, as far as a check of a server needs one: the handshake and the list of tools, with a
-//! program over standard streams or a server on this machine over HTTP. It calls no tool.
+//! Client of the Model Context Protocol for checks of servers: the handshake and the tool list, with a program over
+//! standard streams or a server on this machine over HTTP. It calls no tool.
 
 mod fault;
 pub mod handshake;

@@ -1,4 +1,4 @@
-//! The MCP clients: format and key path of each one's settings, shape of a server entry, and notes for a person.
+//! The MCP clients: format and key path of each one's settings, shape of a server entry, and notes for the user.
 
 use super::entry::Shape;
 use super::format::Format;
@@ -59,10 +59,10 @@ pub struct Facts {
     /// Name for a person.
     pub name: &'static str,
     pub(super) format: Format,
-    /// Keys from the top of the file to the map of servers.
+    /// Keys from the file's top to the map of servers.
     pub(super) servers: &'static [&'static str],
     pub(super) shape: Shape,
-    /// Beginnings of placeholders that the client replaces in the text of an entry.
+    /// Beginnings of placeholders that the client replaces in an entry's text.
     pub(super) placeholders: &'static [&'static str],
 }
 

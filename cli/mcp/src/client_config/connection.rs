@@ -1,4 +1,5 @@
-//! Server entries as they are in the settings of a client: a program or an address, with the fields of every client's spelling.
+//! Server entries as they are in a client's settings: a program or an address, with the fields of every client's
+//! spelling.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +10,11 @@ use super::merge::{NATIVE_SERVERS, without_mark};
 
 /// Names of the field with the program; in opencode it holds the arguments too.
 const COMMANDS: [&str; 2] = ["command", "cmd"];
-/// Names of the field with variables of the program.
+/// Names of the field for program variables.
 const ENVIRONMENTS: [&str; 3] = ["env", "envs", "environment"];
 /// Names of the field with an address.
 const ADDRESSES: [&str; 3] = ["url", "httpUrl", "uri"];
-/// Names of the field with headers of requests.
+/// Names of the field with request headers.
 const HEADERS: [&str; 2] = ["headers", "http_headers"];
 /// Field of Codex that names the variable with a token.
 const TOKEN_VARIABLE: &str = "bearer_token_env_var";

@@ -111,7 +111,7 @@ fn pretty(value: &Value, unit: &str) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// Indentation of one level, as the first property of the document shows it.
+/// Indentation per level, as the first property in the document shows it.
 fn unit<'a>(text: &'a str, root: &Object<'_>) -> &'a str {
     let own = root.properties.first().and_then(|first| own_indent(text, first.range().start));
     own.filter(|indent| !indent.is_empty()).unwrap_or(DEFAULT_UNIT)

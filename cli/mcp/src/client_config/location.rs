@@ -85,7 +85,7 @@ impl Folders<'_> {
         (!files.is_empty()).then(|| self.existing(&self.project, files))
     }
 
-    /// Returns the first of these files that exists, or the first of them.
+    /// Returns the first of these files that exists, or else the first.
     fn existing(&self, folder: &Path, names: &[&str]) -> PathBuf {
         let found = names.iter().map(|name| folder.join(name)).find(|path| (self.exists)(path));
         found.unwrap_or_else(|| folder.join(names.first().unwrap_or(&"")))

@@ -1,12 +1,12 @@
-//! Merge of the entry into the text of a settings file. After every edit the new text is read again: it must hold what the old
-//! one held, and the entry, or the edit is refused.
+//! Merge of the entry into a settings file's text. After every edit the new text is read again: it must hold what the
+//! old one held, and the entry, or the edit is refused.
 
 use serde_json::{Map, Value};
 
 use super::client::{Client, Facts, SERVER};
 use super::entry::{Launch, Shape};
 
-/// Map of servers in the second version of opencode's settings, below the key of the first.
+/// Server map in the second version of opencode's settings, below the key of the first.
 pub(super) const NATIVE_SERVERS: &str = "servers";
 
 /// Entry for a client with its place.

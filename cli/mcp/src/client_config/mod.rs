@@ -1,5 +1,5 @@
-//! Settings files of MCP clients: place, format and shape of the entry that starts `toolcrib mcp`, and its merge into a file
-//! that exists. Only `file` touches the disk, and nothing here reads the environment.
+//! Settings files of MCP clients: place, format, the shape of the entry that starts `toolcrib mcp`, and its merge into
+//! an existing file. Only `file` touches the disk, and nothing here reads the environment.
 
 mod client;
 mod connection;

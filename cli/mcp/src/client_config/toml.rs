@@ -25,7 +25,7 @@ pub(super) fn fragment(keys: &[&str], entry: &Value) -> String {
     format!("[{}]\n{}", keys.join("."), lines.collect::<String>())
 }
 
-/// Fields of an entry as values of TOML.
+/// Fields of an entry as TOML values.
 fn fields(entry: &Value) -> impl Iterator<Item = (&String, toml_edit::Value)> {
     entry.as_object().into_iter().flatten().map(|(key, value)| (key, to_toml(value)))
 }
