@@ -14,7 +14,7 @@ use toolcrib_base::render::Advice;
 use toolcrib_bundle::{Digest, MAX_BLOB_SIZE, open_bytes};
 use toolcrib_embedded::{BUILTIN_DIGEST as DIGEST, BUILTIN_OUTLINE, BUILTIN_SIZE, BUILTIN_TAR_DIGEST};
 
-/// Name of the built-in tools in place of the path of a source. A path of this name is written `./builtin`.
+/// Name of the built-in tools in place of a source path. A path of this name is written `./builtin`.
 pub(crate) const NAME: &str = "builtin";
 /// Source of the built-in tools in tables.
 pub const LABEL: &str = "built in";
@@ -122,7 +122,7 @@ pub fn files() -> anyhow::Result<Vec<BuiltinFile>> {
     read().context("this program is damaged: its built-in tools cannot be read")
 }
 
-/// Returns the names of the built-in tools that have one of these names, or one that differs in case and separators alone.
+/// Returns the names of built-in tools that have one of these names, or one that differs in case and separators alone.
 pub fn names_like<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let plain = |name: &str| name.to_lowercase().replace(['-', '.', ' '], "_");
     let names: Vec<String> = names.map(plain).collect();

@@ -1,4 +1,4 @@
-//! Options of the cache of compiled tools and pulled bundles.
+//! Options for the cache of compiled tools and pulled bundles.
 
 use std::path::PathBuf;
 

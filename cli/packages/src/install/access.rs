@@ -1,4 +1,4 @@
-//! Access to the releases of bundles: files, registries, and the signatures of both.
+//! Access to bundle releases: files, registries, and the signatures of both.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::signing::{self, SignatureReport};
 use super::release::Release;
 use super::source::BundleSource;
 
-/// Release of a bundle with the place of its signatures.
+/// Release of a bundle with its signatures' place.
 pub struct FetchedRelease {
     /// The release.
     pub release: Release,
@@ -23,7 +23,7 @@ pub struct FetchedRelease {
     _held: Option<Arc<HeldFile>>,
 }
 
-/// Place of the signatures of a release.
+/// Place of a release's signatures.
 enum Place {
     /// Beside and inside of a file.
     File(PathBuf),

@@ -1,4 +1,4 @@
-//! Bundle files of the user: each installed bundle once, named by the digest of its manifest, in the data directory.
+//! Bundle files of the user: each installed bundle once, named by its manifest's digest, in the data directory.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -70,8 +70,8 @@ impl BundleFolder {
         Ok(target)
     }
 
-    /// Removes the files of bundles that are not among the installed ones, and incomplete files of killed processes. The
-    /// caller holds the lock of all installations of this user.
+    /// Removes bundle files that are not installed, and incomplete files that killed processes left. The caller holds
+    /// the lock of all installations of this user.
     pub(crate) fn remove_except(&self, installed: &[&str]) -> io::Result<()> {
         let kept: Vec<PathBuf> = installed.iter().map(|digest| self.file(digest)).collect();
         let entries = match fs::read_dir(&self.0) {

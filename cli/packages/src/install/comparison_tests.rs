@@ -99,7 +99,7 @@ impl Parts {
     }
 }
 
-/// Change of a case, and the verdict that it has: its name, codes of changes and refusals, and the first cure.
+/// Change of a case, and its verdict: name, codes of changes and refusals, and the first cure.
 type Row = (&'static str, fn(&mut Parts), &'static str, &'static [&'static str], Option<(Code, &'static str)>);
 
 const ROWS: [Row; 12] = [

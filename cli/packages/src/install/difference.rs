@@ -1,8 +1,8 @@
-//! Differences of texts, line by line: descriptions and schemas of tools.
+//! Differences between texts, line by line: descriptions and schemas of tools.
 
-/// Maximum number of lines of each text that are compared; of longer texts all lines differ.
+/// Maximum number of compared lines in each text; of longer texts all lines differ.
 const MAX_COMPARED: usize = 600;
-/// Maximum number of lines of a difference.
+/// Maximum number of lines per difference.
 const MAX_LINES: usize = 200;
 /// Number of equal lines that are shown around a difference.
 const CONTEXT: usize = 2;

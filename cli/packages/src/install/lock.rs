@@ -1,5 +1,5 @@
-//! Model of a `toolcrib.lock`: the installed bundles with everything that an update is compared with, and the text of the file.
-//! A lock grants nothing: it counts only as far as the user's own records agree with it.
+//! Model of a `toolcrib.lock`: the installed bundles with everything that an update is compared with, and the file's
+//! text. A lock grants nothing: it counts only as far as the user's own records agree with it.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Version of the format.
 pub(crate) const FORMAT: u64 = 1;
 
-/// Installed bundles of a folder or of the user, sorted by name.
+/// Bundles installed in a folder or for the user, sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lock {
     pub bundles: Vec<LockedBundle>,
@@ -47,16 +47,16 @@ pub struct LockedTool {
     pub name: String,
     /// Digest of the description, as `sha256:HEX`.
     pub(crate) description: String,
-    /// Digest of the schema of its arguments, as `sha256:HEX`.
+    /// Digest of its arguments' schema, as `sha256:HEX`.
     pub(crate) schema: String,
-    /// Digest of the other facts of its definition, as `sha256:HEX`.
+    /// Digest of other facts in its definition, as `sha256:HEX`.
     pub(crate) definition: String,
     /// Capabilities that it requests, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) requests: Vec<String>,
 }
 
-/// Returns the part of a pinned signer that names it; the rest of a key is the key itself.
+/// Returns the part that names a pinned signer; the rest of a key is the key itself.
 pub fn signer_name(pin: &str) -> &str {
     if pin.starts_with("key:") { pin.split(' ').next().unwrap_or(pin) } else { pin }
 }
@@ -74,7 +74,7 @@ impl Lock {
         self.bundles.iter().find(|bundle| bundle.name == name)
     }
 
-    /// Adds a bundle, in place of an earlier one of its name.
+    /// Adds a bundle, in place of an earlier one with its name.
     pub(crate) fn insert(&mut self, bundle: LockedBundle) {
         self.remove(&bundle.name);
         self.bundles.push(bundle);

@@ -1,4 +1,4 @@
-//! The file `toolcrib.lock`: of a folder, or of the user for all folders. It is read whole and replaced whole.
+//! The file `toolcrib.lock`: in a folder, or the user's for all folders. It is read whole and replaced whole.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ impl LockFile {
         Self { folder: real_path(folder), is_global }
     }
 
-    /// Real path of the folder of the lock, which paths in it are relative to.
+    /// Real path of the lock's folder, which paths in it are relative to.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

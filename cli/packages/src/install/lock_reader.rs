@@ -12,7 +12,7 @@ use super::lock::{FORMAT, Lock, LockedBundle, LockedTool};
 pub(crate) const MAX_LOCK_BYTES: u64 = 8 << 20;
 /// Maximum number of bundles in a lock.
 const MAX_BUNDLES: usize = 512;
-/// Maximum number of tools of a bundle in a lock.
+/// Maximum number of tools per bundle in a lock.
 const MAX_TOOLS: usize = toolcrib_bundle::MAX_TOOLS;
 /// Maximum number of signers of a bundle, and of its granted or declined requests.
 const MAX_VALUES: usize = 4096;

@@ -1,5 +1,5 @@
-//! Installed bundles: the lock of a folder, the comparison of a release with the installed one, the user's own records, and the
-//! steps that change them.
+//! Installed bundles: a folder's lock, the comparison of a release with the installed one, the user's own records, and
+//! the steps that change them.
 
 mod access;
 mod available;

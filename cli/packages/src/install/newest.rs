@@ -18,8 +18,9 @@ pub struct Newest {
     pub problem: Option<String>,
 }
 
-/// Returns the source of the newest version: a reference whose tag is a version and that has no digest leads to the highest tag of
-/// its repository. Every other source is its own newest one. What else is wrong with a source is found when it is fetched.
+/// Returns the newest version's source: a reference whose tag is a version and that has no digest leads to the highest
+/// tag of its repository. Every other source is its own newest one. What else is wrong with a source is found when it
+/// is fetched.
 pub async fn newest(source: BundleSource, options: &ReleaseOptions) -> Newest {
     let tag = match &source {
         BundleSource::Registry(reference) => newest_tag(reference, options).await,

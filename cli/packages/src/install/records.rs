@@ -81,7 +81,7 @@ impl InstallRecords {
         self.installed.read().with_context(|| self.unreadable())
     }
 
-    /// Adds an installation, in place of one of the same bundle file at the same place.
+    /// Adds an installation, in place of one with the same bundle file and place.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl InstallRecords {
         self.installed.change(change).with_context(|| self.unreadable())
     }
 
-    /// Removes the installations of a name at a place, except one of this digest. Returns the number of removed ones.
+    /// Removes the installations of a name at a place, except one with this digest. Returns the number of removed ones.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl InstallRecords {
     }
 }
 
-/// Finds the installation of a name at a place: the one of the digest in the lock, or else the latest.
+/// Finds the installation of a name at a place: the one with the digest in the lock, or else the latest.
 pub fn installation<'a>(
     all: &'a [Installation],
     lock: &LockFile,

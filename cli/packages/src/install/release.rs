@@ -17,7 +17,7 @@ use super::source::BundleSource;
 
 /// Version of a bundle that was packed without one.
 const UNVERSIONED: &str = "0.0.0";
-/// Maximum number of requests of all tools of a bundle together.
+/// Maximum total number of requests by the tools of a bundle.
 const MAX_REQUESTS: usize = 16_384;
 
 /// Release of a bundle.
@@ -140,7 +140,7 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Bundle<File>> {
     Ok(Bundle::open(File::open(file)?)?)
 }
 
-/// Reads the tools of a source, and the digest of its review.
+/// Reads the tools of a source, and its review's digest.
 fn content(source: &Path) -> anyhow::Result<(Vec<ReleasedTool>, String)> {
     let loaded = load_usable(source)?;
     let hooks = loaded

@@ -1,4 +1,4 @@
-//! Sources of bundles: references `oci://…` and paths of bundle files.
+//! Bundle sources: references `oci://…` and paths of bundle files.
 
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ impl BundleSource {
         }
     }
 
-    /// Returns the last part of the path without its extension, in the characters of a name.
+    /// Returns the last part of the path without its extension, in characters that a name may have.
     pub(crate) fn name(&self) -> String {
         let name = match self {
             Self::Registry(reference) => reference.repository().path().to_owned(),

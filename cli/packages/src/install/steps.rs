@@ -30,8 +30,8 @@ pub struct Installer {
 }
 
 impl Installer {
-    /// Installs a release in place of an earlier one of its name. With `keeps_lock`, the lock names the release already and is
-    /// not written. The caller holds the lock of installations.
+    /// Installs a release in place of an earlier one with its name. With `keeps_lock`, the lock names the release
+    /// already and is not written. The caller holds the lock of installations.
     ///
     /// # Errors
     ///

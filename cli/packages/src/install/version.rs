@@ -1,4 +1,4 @@
-//! Order of versions: the precedence of Semantic Versioning, for versions with any number of numeric parts.
+//! Version order: the precedence of Semantic Versioning, for versions with any number of numeric parts.
 
 use std::cmp::Ordering;
 

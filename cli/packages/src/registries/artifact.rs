@@ -19,7 +19,7 @@ use super::MAX_BLOB_BYTES;
 
 /// First bytes of WebAssembly.
 const WASM: [u8; 4] = *b"\0asm";
-/// Time of creation in the config of a component. The format requires one, and equal components get equal digests with this.
+/// Time of creation in a component's config. The format requires one, and equal components get equal digests with this.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
 /// Manifest with its blobs.

@@ -26,7 +26,7 @@ pub use options::{RegistryOptions, SourceRegistries};
 pub use push::{Pushed, push};
 pub use store::{BundleStore, copy_to};
 
-/// Scheme of references in place of a path.
+/// Scheme that marks a reference in place of a path.
 pub const SCHEME: &str = "oci://";
 /// Maximum bytes of one blob.
 pub(crate) const MAX_BLOB_BYTES: u64 = toolcrib_bundle::MAX_BLOB_SIZE;
@@ -34,14 +34,14 @@ pub(crate) const MAX_BLOB_BYTES: u64 = toolcrib_bundle::MAX_BLOB_SIZE;
 /// Bundles that are kept in the cache as long as this value exists.
 pub type HeldBundles = Vec<Arc<HeldFile>>;
 
-/// Returns the reference in place of the path of a source.
+/// Returns the reference in place of a source's path.
 pub(crate) fn as_reference(source: &Path) -> Option<anyhow::Result<Reference>> {
     let text = source.to_str().filter(|text| text.starts_with(SCHEME))?;
     Some(text.parse().map_err(|error| usage_error(format!("`{text}`: {error}"))))
 }
 
-/// Replaces the name of the built-in tools and the references among sources by the files of their bundles, which are pulled
-/// if necessary. This is the only place that does so.
+/// Replaces the built-in tools' name and the references among sources by their bundle files, which are pulled if
+/// necessary. This is the only place that does so.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Stores of bundles, each a tar file under the digest of its manifest: the cache for those that were pulled, which may be
+//! Stores of bundles, each a tar file under its manifest's digest: the cache for those that were pulled, which may be
 //! evicted, and a folder for those that are installed, which stay.
 
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! Progress of the blobs of one bundle as one bar.
+//! Progress of one bundle's blobs as one bar.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use indicatif::ProgressBar;
 use toolcrib_base::progress;
 use toolcrib_registry::{OnProgress, Progress};
 
-/// Transfer of the blobs of one bundle.
+/// Transfer of one bundle's blobs.
 pub(super) struct Transfer {
     pub(super) bar: ProgressBar,
     /// Bytes of the blobs that are complete.

@@ -23,7 +23,7 @@ pub const MINISIGN_SUFFIX: &str = ".minisig";
 /// First bytes of a minisign signature.
 const MINISIGN_START: &[u8] = b"untrusted comment:";
 
-/// Extensions of sources of tools that are not bundles.
+/// Extensions of tool sources that are not bundles.
 const SOURCES: [&str; 3] = ["wasm", "json", "md"];
 
 /// Opens the bundle in a tar, and checks all of its content. Returns a second handle to the same file.

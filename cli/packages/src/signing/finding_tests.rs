@@ -1,4 +1,4 @@
-//! Tests of the judgement of signatures: valid, not trusted, invalid and not checked.
+//! Tests for the judgement of signatures: valid, not trusted, invalid and not checked.
 
 use std::io::Write;
 

@@ -40,7 +40,7 @@ pub async fn signable(client: &Client, reference: &Reference) -> anyhow::Result<
     Ok(manifest.descriptor)
 }
 
-/// Pushes a Sigstore bundle as a referrer of `subject` and returns the digest of its manifest. The same signature always
+/// Pushes a Sigstore bundle as a referrer of `subject` and returns its manifest's digest. The same signature always
 /// becomes the same manifest.
 ///
 /// # Errors

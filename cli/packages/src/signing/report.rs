@@ -1,4 +1,4 @@
-//! Report of the signatures of a bundle, as text and as JSON.
+//! Report of a bundle's signatures, as text and as JSON.
 
 use serde_json::{Value, json};
 use toolcrib_base::render::one_line;

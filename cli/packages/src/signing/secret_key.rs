@@ -12,14 +12,14 @@ use zeroize::Zeroizing;
 
 use super::PassphraseOptions;
 
-/// First bytes of a key file of minisign.
+/// First bytes of a minisign key file.
 const MINISIGN_START: &[u8] = b"untrusted comment:";
 
-/// First bytes of the files of public keys.
+/// First bytes of public key files.
 const PUBLIC_STARTS: [&[u8]; 2] = [b"-----BEGIN PUBLIC KEY-----", b"untrusted comment: minisign public key"];
-/// Number of leading file bytes that show the kind; in a secret key file, they hold no part of the key.
+/// Number of leading file bytes that show the kind; they hold no part of a secret key.
 const MAX_START: u64 = 38;
-/// Suffix of the file of a public key.
+/// Suffix of a public key's file.
 const PUBLIC_SUFFIX: &str = ".pub";
 
 /// Secret key.
