@@ -17,7 +17,7 @@ use toolcrib_base::parse::size_in_words;
 /// Maximum threads per process: more would need more memory and contend.
 const MAX_THREADS: usize = 4;
 
-/// Maximum wall-clock time of a process, in multiples of its processor time: other work may take most of the machine.
+/// Maximum wall-clock time of a process, in multiples of its processor time: other work may use most of the machine.
 const MAX_WAIT: u32 = 5;
 
 /// Starts compiler processes, at most one per core at a time.

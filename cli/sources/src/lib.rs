@@ -1,4 +1,5 @@
-//! Sources of tools: options of the commands that load tools, as one runtime, and their tools as other systems define them.
+//! Tool sources: options for the commands that load tools, as one runtime, and their tools as other systems define
+//! them.
 
 pub mod calls;
 pub mod compiler;

@@ -15,13 +15,13 @@ use toolcrib_base::source_files::{self, MAX_ENTRIES};
 
 /// Manifest of a package in Rust.
 pub const PACKAGE: &str = "Cargo.toml";
-/// Sources of a component in the folder of its package.
+/// Sources of a component in its package's folder.
 const SOURCES: [&str; 4] = [PACKAGE, "build.rs", "src", "wit"];
 /// Script that builds a tool in another language, as `toolcrib new tool --lang` creates it.
 pub const SCRIPT: &str = "build";
 /// Comment of such a script before the component that it builds.
 const BUILDS: &str = "# Builds ";
-/// Sources of its component, beside the files of [`CODE`].
+/// Sources of its component, beside the files in [`CODE`].
 const SCRIPTED: [&str; 2] = [SCRIPT, "wit"];
 /// Extensions of the sources beside such a script.
 const CODE: [&str; 8] = ["c", "go", "h", "js", "mjs", "mod", "py", "ts"];
@@ -29,7 +29,7 @@ const CODE: [&str; 8] = ["c", "go", "h", "js", "mjs", "mod", "py", "ts"];
 const COMPONENT: &str = "wasm";
 /// Time difference that a newer source exceeds: a clone writes component and sources one after the other.
 const MARGIN: Duration = Duration::from_secs(2);
-/// Maximum size of a manifest, and the part of a script that is read, in bytes.
+/// Maximum size of a manifest, and of the part that is read of a script, in bytes.
 const MAX_TEXT: u64 = 64 << 10;
 /// Maximum number of components that are named in warnings.
 const MAX_WARNINGS: usize = 10;
@@ -49,7 +49,7 @@ impl StaleComponent {
         Self::find(component, None)
     }
 
-    /// Looks for newer sources of the components of tools, each once.
+    /// Looks for newer sources of tool components, each once.
     pub fn of_tools<'a>(tools: impl IntoIterator<Item = &'a Tool>) -> Vec<Self> {
         let mut seen = BTreeSet::new();
         let programs = tools.into_iter().filter_map(|tool| Some((tool.body.program()?, tool.origin.path.parent())));
@@ -57,7 +57,7 @@ impl StaleComponent {
         programs.filter_map(|(program, definition)| Self::find(program, definition)).collect()
     }
 
-    /// Compares a component with the sources of the package in its folder, or of the script that builds it there or in the
+    /// Compares a component with the package sources in its folder, or with the script that builds it there or in the
     /// folder of its definition.
     fn find(component: &Path, definition: Option<&Path>) -> Option<Self> {
         if component.extension().is_none_or(|extension| extension != COMPONENT) {
@@ -83,7 +83,7 @@ impl StaleComponent {
         format!("`{source}` is newer than `{component}`")
     }
 
-    /// Error of a command of authors that needs the current component to `act` on it.
+    /// Error for authors whose command needs the current component to `act` on it.
     pub fn refusal(&self, act: &str) -> anyhow::Error {
         let hint = format!("run `{}` first, or {act} the component as it is with `--allow-stale`", self.build);
         Advice::new(self.message(), hint).into()
@@ -95,7 +95,7 @@ impl StaleComponent {
     }
 }
 
-/// Warns of tools that run as they were built before a change of their sources.
+/// Warns of tools that run as built before their sources changed.
 pub fn warn<'a>(tools: impl IntoIterator<Item = &'a Tool>) {
     let stale = StaleComponent::of_tools(tools);
     stale.iter().take(MAX_WARNINGS).for_each(StaleComponent::warn);

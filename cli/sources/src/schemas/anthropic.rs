@@ -12,9 +12,9 @@ use super::{Definition, NameRule, Unsupported, mcp};
 pub const NAME_RULE: NameRule = NameRule { max: 64, further: &[], starts_with_letter: false };
 /// Maximum number of strict tools in one request.
 const MAX_STRICT_TOOLS: usize = 20;
-/// Maximum number of optional arguments in all strict tools of a request.
+/// Maximum number of optional arguments in all strict tools in a request.
 const MAX_OPTIONAL: usize = 24;
-/// Maximum number of arguments with several types in all strict tools of a request.
+/// Maximum number of arguments with several types in all strict tools in a request.
 const MAX_UNIONS: usize = 16;
 
 const SUBSET: Subset = Subset {
@@ -106,7 +106,7 @@ fn drop_names(schema: &mut Value, notes: &mut Notes) -> Result<(), Unsupported> 
     Ok(())
 }
 
-/// Returns the number of optional arguments, and of those with several types.
+/// Returns the number of optional arguments, and the number with several types.
 fn counts(schema: &Value) -> (usize, usize) {
     let (mut optional, mut unions) = (0, 0);
     let mut open = vec![schema];

@@ -7,7 +7,7 @@ use super::notes::{Notes, below};
 use super::reference::{REFERENCES, resolve};
 use super::{Unsupported, reference};
 
-/// Maximum depth of a subschema, and maximum number of references and alternatives from the root to one schema.
+/// Maximum subschema depth, and maximum number of references and alternatives from the root to one schema.
 pub(super) const MAX_DEPTH: usize = 32;
 /// Maximum number of schemas in one `allOf`, `anyOf` or `oneOf`.
 pub(super) const MAX_ALTERNATIVES: usize = 64;

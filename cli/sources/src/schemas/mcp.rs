@@ -16,10 +16,10 @@ pub const NAME_RULE: NameRule = NameRule { max: 128, further: &['.'], starts_wit
 pub const RESULT: &str = "result";
 /// Property that refers to a result that is too long to be returned. It is `null` if the result was not stored.
 pub const STORED: &str = "storedResult";
-/// Key of the basis of the annotations in `_meta`.
+/// Key of the annotations' basis in `_meta`.
 const BASIS_KEY: &str = "toolcrib/annotations";
 
-/// Maximum number of schemas that are read to find the type of a result.
+/// Maximum number of schemas that are read to find a result's type.
 const MAX_STEPS: usize = 500;
 
 /// Schema of structured results.
@@ -155,7 +155,7 @@ fn without_foreign_dialect(mut schema: Value, notes: &mut Notes) -> Value {
     schema
 }
 
-/// Returns the annotations of a tool, and the basis of each. A fact that nobody declares or proves is left out, so that a
+/// Returns a tool's annotations, and the basis of each. A fact that nobody declares or proves is left out, so that a
 /// client assumes the worst. A declaration that makes a tool look safer counts only from a trusted source.
 pub(crate) fn annotations(tool: &Tool) -> (Map<String, Value>, Map<String, Value>) {
     let safety = &tool.interface.safety;

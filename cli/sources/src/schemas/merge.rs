@@ -22,7 +22,7 @@ pub(super) const ANNOTATIONS: [&str; 10] = [
     "visibility",
 ];
 
-/// Maximum number of schemas that are read for the root of one schema.
+/// Maximum number of schemas that are read for one schema's root.
 const MAX_STEPS: usize = 2_000;
 
 /// Returns the schema of an object, without references and composition at its root.
@@ -39,7 +39,7 @@ pub(super) fn object_root(root: &Value, notes: &mut Notes) -> Result<Map<String,
     Ok(fields)
 }
 
-/// Removal of references and composition from the root of a schema.
+/// Removal of references and composition from a schema's root.
 struct Flattening<'a> {
     root: &'a Value,
     notes: &'a mut Notes,
@@ -169,7 +169,7 @@ fn common_types(one: &Value, other: &Value) -> Vec<Value> {
     common
 }
 
-/// Merges the schemas of alternative objects: allows the arguments of each, and requires the ones that all require.
+/// Merges alternative object schemas: allows the arguments of each, and requires the ones that all require.
 fn any_of(alternatives: Vec<Map<String, Value>>) -> Map<String, Value> {
     let mut properties = Map::<String, Value>::new();
     let mut required: Option<Vec<Value>> = None;

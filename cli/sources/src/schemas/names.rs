@@ -14,7 +14,7 @@ pub struct NameRule {
     pub(crate) starts_with_letter: bool,
 }
 
-/// Lengths of the digest at the end of a rewritten name, in hexadecimal digits. A longer one is used only if a tool has the
+/// Lengths of the digest that ends a rewritten name, in hexadecimal digits. A longer one is used only if a tool has the
 /// shorter name itself.
 const DIGEST_LENGTHS: [usize; 3] = [8, 16, 32];
 
@@ -58,7 +58,7 @@ impl Names {
         Self::beside(&[], names, rule)
     }
 
-    /// Maps the names of tools as [`Names::of`]. A tool with a reserved name gets another.
+    /// Maps tool names as [`Names::of`]. A tool with a reserved name gets another.
     pub fn beside<'a>(reserved: &[&str], names: impl IntoIterator<Item = &'a str>, rule: NameRule) -> Self {
         let mut names: Vec<&str> = names.into_iter().collect();
         names.sort_unstable();

@@ -2,12 +2,12 @@
 
 use toolcrib_base::render;
 
-/// Maximum number of notes of a tool. The number of further notes is stated.
+/// Maximum number of notes per tool. The number of further notes is stated.
 pub(super) const MAX_NOTES: usize = 200;
 /// Maximum length of a place in a note, in characters.
 const MAX_PLACE: usize = 120;
 
-/// Notes of one conversion, in the order of the schema.
+/// Notes of one conversion, in schema order.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     notes: Vec<String>,

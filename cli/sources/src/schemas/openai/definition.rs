@@ -1,4 +1,4 @@
-//! Definitions of tools for the APIs of OpenAI, with the schema of their source.
+//! Tool definitions for the OpenAI APIs, with the schema of their source.
 
 use serde_json::{Map, Value, json};
 use toolcrib::Tool;
@@ -6,7 +6,7 @@ use toolcrib::tool::{Grammar, TextInput};
 
 use super::with_object_root;
 
-/// Returns the definition of a tool for the chat completions API, with the schema of its source, without the parts that are
+/// Returns the definition of a tool for the chat completions API, with its source's schema, without the parts that are
 /// not for models.
 pub fn function(tool: &Tool, name: &str) -> Value {
     let mut function = described(tool, name);

@@ -1,4 +1,4 @@
-//! Strict functions of the chat completions API of OpenAI: the model can write only arguments that the schema accepts. The
+//! Strict functions for OpenAI's chat completions API: the model can write only arguments that the schema accepts. The
 //! rules come from the "Supported schemas" section of its guide to structured outputs.
 
 mod definition;
@@ -14,17 +14,17 @@ pub use definition::{function, responses_tool};
 
 /// Rule of the API for names.
 pub const NAME_RULE: NameRule = NameRule { max: 64, further: &[], starts_with_letter: false };
-/// Maximum number of members of all objects.
+/// Maximum number of members in all objects.
 const MAX_PROPERTIES: usize = 5_000;
 /// Maximum depth of objects.
 const MAX_NESTING: usize = 10;
-/// Maximum number of characters of all names and fixed values.
+/// Maximum number of characters in all names and fixed values.
 const MAX_CHARACTERS: usize = 120_000;
 /// Maximum number of values in all `enum`s.
 const MAX_ENUM_VALUES: usize = 1_000;
-/// Number of values above which the characters of one `enum` are limited.
+/// Number of values above which the characters in one `enum` are limited.
 const MAX_UNLIMITED_ENUM: usize = 250;
-/// Maximum number of characters of one such `enum`.
+/// Maximum number of characters in one such `enum`.
 const MAX_ENUM_CHARACTERS: usize = 15_000;
 
 const SUBSET: Subset = Subset {
@@ -115,7 +115,7 @@ impl Sizes {
     }
 }
 
-/// Returns the number of characters of a fixed value.
+/// Returns the number of characters in a fixed value.
 fn characters(value: &Value) -> usize {
     match value {
         Value::String(text) => text.chars().count(),

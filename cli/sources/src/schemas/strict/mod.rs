@@ -1,4 +1,4 @@
-//! Conversion of a schema to a subset of JSON Schema that constrains what a model can write. A part that the subset cannot
+//! Conversion of a schema to a JSON Schema subset that constrains what a model can write. A part that the subset cannot
 //! state is rewritten with a note, or is left out with the optional argument that contains it.
 
 mod parts;
@@ -188,7 +188,7 @@ impl Conversion<'_> {
         converted
     }
 
-    /// Returns a part of `allOf` with the keywords of the schema that it references.
+    /// Returns a part of `allOf` with the keywords from the schema that it references.
     fn followed(&mut self, mut part: Map<String, Value>, place: &str) -> Converted<Map<String, Value>> {
         for _ in 0..limits::MAX_DEPTH {
             let Some(reference) = part.shift_remove("$ref") else { return Ok(part) };
@@ -291,7 +291,7 @@ impl Conversion<'_> {
         }
     }
 
-    /// Returns a schema of the values that the subset can state in place of any value.
+    /// Returns a schema for the values that the subset can state in place of any value.
     fn any_value(&mut self, place: &str) -> Value {
         self.notes.add(place, "any value is narrowed to a text, a number, a boolean or null");
         json!({ "anyOf": SCALARS.map(|kind| json!({ "type": kind })) })
