@@ -133,7 +133,7 @@ fn row(visit: &Visit, one: &StoredApproval) -> [Markup; 5] {
     ]
 }
 
-/// Stores the answer of a form, and returns the parameters of the page that confirms it.
+/// Stores a form's answer, and returns the parameters of the page that confirms it.
 pub(super) fn answer(views: &Views, form: &Query) -> Result<String, ViewError> {
     let (calls, id) = (pending(views)?, form.get("id").unwrap_or_default());
     let call = match form.get("answer") {

@@ -1,4 +1,4 @@
-//! Events for pages that are open: the revision of what a page shows, and the number of calls that wait. One task for all pages
+//! Events for open pages: the revision of what a page shows, and the number of waiting calls. One task for all pages
 //! looks a few times a second, and only while a page listens.
 
 use std::collections::{HashMap, HashSet};

@@ -1,5 +1,5 @@
-//! Files to store: the logged calls of a filter, as they are in the log, and the messages of a run. The log is never held: it is
-//! read as fast as the browser takes it, and a connection breaks where the log cannot be read to its end.
+//! Files to store: the logged calls of a filter, as they are in the log, and a run's messages. The log is never held:
+//! it is read as fast as the browser takes it, and a connection breaks where the log cannot be read to its end.
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Versions of files as parts of a hash.
+//! File versions as parts of a hash.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash};

@@ -1,4 +1,4 @@
-//! The audit log, read as a stream by the filter of an address and within the time of a view.
+//! The audit log, read as a stream by the filter in a URL and within the time of a view.
 
 use std::path::{Path, PathBuf};
 

@@ -23,7 +23,7 @@ pub(super) const MAX_WHOLE: usize = 40_000;
 /// Maximum items of a list in a page about something else.
 pub(super) const MAX_LISTED: usize = 100;
 
-/// Frames a page of a session, with the number of calls that wait, and what its script needs to keep it current.
+/// Frames a session page, with the number of waiting calls, and what its script needs to keep it current.
 pub(super) fn frame(visit: &Visit, state: &PageState, page: &Page) -> Markup {
     let waiting = state.waiting;
     let tabs = [
@@ -238,7 +238,7 @@ pub(super) fn pager(query: &Query, page: usize, has_more: bool) -> Markup {
     }
 }
 
-/// Fields of a form that nobody sees, with the token of the session.
+/// Hidden form fields, with the session's token.
 pub(super) fn hidden(visit: &Visit, fields: &[(&str, &str)]) -> Markup {
     html! {
         input type="hidden" name="token" value=(visit.session.form_token);

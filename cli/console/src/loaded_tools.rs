@@ -18,7 +18,7 @@ use super::trial::Trials;
 
 /// Age at which the tools are read again.
 const MAX_AGE: Duration = Duration::from_secs(10);
-/// Name of the console in the records of its calls.
+/// Name of the console in its calls' records.
 const DOOR: &str = "console";
 
 /// Tools of the sources, as they were read last.
@@ -27,7 +27,7 @@ pub(super) struct LoadedTools {
     /// Approver of the calls that a person tries.
     trials: Trials,
     loaded: Mutex<Option<Loaded>>,
-    /// Number of decisions of the console about permissions.
+    /// Number of the console's decisions about permissions.
     decided: AtomicU64,
 }
 

@@ -15,7 +15,7 @@ use super::visit::{ViewError, Visit};
 const MAX_NESTED: usize = 100;
 /// Maximum records of such calls that are kept to find the ones in the run.
 const MAX_MADE: usize = 2_000;
-/// Member of the record of a call that a tool made.
+/// Record member for a call that a tool made.
 const PARENT: &str = "\"parent\":";
 /// Records between two looks at the time.
 const INTERVAL: usize = 1_000;
@@ -38,7 +38,7 @@ pub(super) struct Nested<'l> {
 }
 
 impl Logged {
-    /// Finds the records of the calls of messages of a run.
+    /// Finds the records for the calls in messages of a run.
     pub(super) fn read(views: &Views, visit: &Visit, run: &KeptRun, messages: &[Message]) -> Result<Self, ViewError> {
         let calls = messages.iter().flat_map(Message::calls);
         let calls: HashMap<_, _> = calls.map(|call| ((call.name, call.id), Vec::new())).collect();
@@ -72,7 +72,7 @@ impl Logged {
         }
     }
 
-    /// Returns the records of a call of the model.
+    /// Returns the records of a model's call.
     pub(super) fn of(&self, call: &Call) -> &[Record] {
         self.calls.get(&(call.name.clone(), call.id.clone())).map(Vec::as_slice).unwrap_or_default()
     }
@@ -98,7 +98,7 @@ impl Logged {
         }
     }
 
-    /// Number of calls of tools in the log, also of other runs, that were not looked at.
+    /// Number of tool calls in the log, from other runs too, that were not looked at.
     pub(super) fn unread(&self) -> usize {
         self.made_count.saturating_sub(MAX_MADE)
     }

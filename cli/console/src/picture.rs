@@ -1,5 +1,5 @@
-//! Pictures of a result: only of known types, with bytes that begin as their type says, within limits. A page shows
-//! them as images: nothing in them runs or loads anything, not even in a drawing with scripts.
+//! Pictures in a result: only known types, with bytes that begin as their type says, within limits. A page shows them
+//! as images: nothing in them runs or loads anything, not even in a drawing with scripts.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

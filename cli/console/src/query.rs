@@ -1,4 +1,4 @@
-//! Parameters of an address and of a form, within limits.
+//! Parameters of a URL and a form, within limits.
 
 use url::form_urlencoded;
 
@@ -33,13 +33,13 @@ impl Query {
         Some(found.1.trim()).filter(|text| !text.is_empty())
     }
 
-    /// Returns the number of the page of a list, from 0.
+    /// Returns the number of a list's page, from 0.
     pub(super) fn page(&self) -> usize {
         let page: usize = self.get("page").and_then(|page| page.parse().ok()).unwrap_or(1);
         page.clamp(1, MAX_PAGE) - 1
     }
 
-    /// Returns those parameters that have one of these names, in the form of an address.
+    /// Returns the parameters with one of these names, as a URL query.
     pub(super) fn only(&self, names: &[&str]) -> String {
         let kept: Vec<_> =
             self.0.iter().filter(|(name, text)| names.contains(&name.as_str()) && !text.is_empty()).collect();

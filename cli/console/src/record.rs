@@ -133,7 +133,7 @@ pub(super) fn usage(record: &Record) -> Markup {
     }
 }
 
-/// Returns the address of the page of a record.
+/// Returns the address of a record's page.
 pub(super) fn address(file: &str, line: u64) -> String {
     format!("calls/{}/{line}", file.trim_end_matches(".log"))
 }
@@ -176,7 +176,7 @@ pub(super) fn decision(decision: &Decision) -> Markup {
     }
 }
 
-/// Returns the reason of a decision in words; a name of another version stays as it is.
+/// Returns a decision's reason in words; a name of another version stays as it is.
 pub(super) fn in_words(reason: &str) -> &str {
     match reason {
         "default" => "no rule asks about it or denies it",

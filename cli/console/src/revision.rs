@@ -15,7 +15,7 @@ use super::view::Views;
 
 /// Runs, last changed first, that are asked whether a process still writes them: a kill changes no file.
 const MAX_RUNNING: usize = 8;
-/// Maximum bytes that are read of the head of the log.
+/// Maximum bytes read from the head of the log.
 const MAX_HEAD: u64 = 256;
 
 /// Subject of a page, which changes while the page is open.

@@ -102,7 +102,7 @@ fn turn(visit: &Visit, id: &str, from: usize, label: &str) -> Markup {
     }
 }
 
-/// Returns the end of a page that begins with a message: an answer stays with the results of its calls.
+/// Returns the end of a page that begins with a message: an answer stays with its calls' results.
 fn end_of_page(messages: &[Message], from: usize) -> usize {
     let (mut text, mut end) = (0, from);
     for message in &messages[from..] {
@@ -150,7 +150,7 @@ fn head(visit: &Visit, run: &KeptRun) -> Markup {
     facts(all)
 }
 
-/// Returns the identifier of a call in the page, by the number of its message and its own.
+/// Returns the identifier of a call in the page, by its message's number and its own.
 fn anchor(message: usize, call: usize) -> String {
     format!("call-{message}-{call}")
 }

@@ -41,7 +41,7 @@ struct Rows {
     is_cut: bool,
 }
 
-/// Returns the rows of a schema of arguments; `true` if it has more.
+/// Returns the rows for an arguments schema; `true` if it has more.
 pub(super) fn rows(schema: &Value) -> (Vec<SchemaRow>, bool) {
     let mut rows = Rows { rows: Vec::new(), is_cut: false };
     rows.below(schema, "", 0);
@@ -49,7 +49,7 @@ pub(super) fn rows(schema: &Value) -> (Vec<SchemaRow>, bool) {
 }
 
 impl Rows {
-    /// Adds the rows of the parts of a schema at a path.
+    /// Adds the rows of a schema's parts at a path.
     fn below(&mut self, schema: &Value, path: &str, depth: usize) {
         let Some(schema) = schema.as_object() else { return };
         if depth > MAX_DEPTH {

@@ -31,17 +31,17 @@ use super::trial;
 use super::view::Views;
 use super::visit::Visit;
 
-/// Names of this machine in the address of a page.
+/// Names of this machine in a page's address.
 const HOSTS: [&str; 2] = ["127.0.0.1", "localhost"];
 /// Maximum connections at once; a further one ends the longest idle.
 const MAX_CONNECTIONS: usize = 64;
 /// Maximum views that are made at once; further ones wait.
 const MAX_VIEWS: usize = 4;
-/// Maximum size of the head of a request in bytes.
+/// Maximum size of a request's head in bytes.
 const MAX_HEAD: usize = 16 << 10;
 /// Maximum form size in bytes, except on the pages of a call that is tried.
 const MAX_FORM: usize = 16 << 10;
-/// Time for the head of a request, for its body, and for a browser to take a part of an answer.
+/// Time for a request's head, for its body, and for a browser to take a part of an answer.
 const ARRIVAL: Duration = Duration::from_secs(10);
 /// Time in which the last answers are sent when the program ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ const COOKIE: &str = "toolcrib";
 const MAX_SESSIONS: usize = 16;
 /// Bytes of a token.
 const TOKEN_LEN: usize = 32;
-/// Bytes of the name of a session in its path.
+/// Bytes of a session's name in its path.
 const NAME_LEN: usize = 9;
 
 /// Rights of a session.
@@ -38,7 +38,7 @@ pub(super) struct Session {
     cookie: String,
 }
 
-/// Sessions of a start of the program.
+/// Sessions since the program started.
 #[derive(Debug)]
 pub(super) struct Sessions {
     /// Digests of the tokens that begin a session.

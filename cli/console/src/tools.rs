@@ -1,4 +1,4 @@
-//! List of the tools that the options of the command load.
+//! List of the tools that the command's options load.
 
 use maud::{Markup, html};
 use toolcrib::{Runtime, Tool};

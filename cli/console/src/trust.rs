@@ -58,7 +58,7 @@ pub(super) fn section(views: &Views, visit: &Visit) -> Result<Markup, ViewError>
     })
 }
 
-/// Returns the sources of the console, and the settings and instructions of its folder.
+/// Returns the console's sources, and the settings and instructions of its folder.
 fn candidates(sources: &Sources) -> Vec<Candidate> {
     let files = config::default_file().into_iter().chain(instructions::default_file());
     // A person agreed to an installed bundle when they installed it.

@@ -15,7 +15,7 @@ use super::record::{Record, address};
 use super::view::Views;
 use super::visit::{Page, Tab, ViewError, Visit};
 
-/// Maximum size of a log that is verified for a page: the check of a sound log is one step.
+/// Maximum size of a log that is verified for a page: checking a sound log is one step.
 const MAX_BYTES: u64 = 512 << 20;
 /// Records or problems between two looks at the time.
 const INTERVAL: usize = 1_000;
@@ -73,7 +73,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     }))
 }
 
-/// Size of the files in the folder of the log.
+/// Size of the files in the log's folder.
 fn size(folder: &Path) -> io::Result<u64> {
     let sizes = fs::read_dir(folder)?.flatten().filter_map(|entry| entry.metadata().ok());
     Ok(sizes.filter(|about| about.is_file()).map(|about| about.len()).sum())

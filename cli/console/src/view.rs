@@ -18,7 +18,7 @@ pub struct Views {
     pub(super) runs: RunStore,
     /// Folder of the audit log.
     pub(super) audit: PathBuf,
-    /// Files of permanent approvals and of calls that wait.
+    /// Files for permanent approvals and waiting calls.
     pub(super) kept: Kept,
     pub(super) tools: LoadedTools,
     /// Room for exports.
@@ -27,7 +27,7 @@ pub struct Views {
 }
 
 impl Views {
-    /// Creates the views of these runs, and of the tools that these sources load.
+    /// Creates the views of these runs, and the tools that these sources load.
     ///
     /// # Errors
     ///

@@ -75,7 +75,7 @@ impl Visit {
         Self { session, page, query, until: Instant::now() + MAX_TIME }
     }
 
-    /// Returns the address of the events of the page.
+    /// Returns the address of the page's events.
     pub(super) fn events(&self) -> String {
         self.path(&format!("events{}", parameter("page", &self.page)))
     }

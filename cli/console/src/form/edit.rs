@@ -1,8 +1,8 @@
-//! Changes of the lists of a form: an item more, or one less.
+//! Changes of a form's lists: an item more, or one less.
 
 use super::{Fields, MAX_ITEMS};
 
-/// Kinds of the fields of a part.
+/// Kinds of a part's fields.
 const KINDS: [char; 5] = ['v', 'e', 'n', 'k', 'u'];
 
 /// Applies the button of a form: `add:PATH` or `remove:PATH:ITEM`. Returns `false` for another button.
@@ -28,7 +28,7 @@ fn count(fields: &Fields, path: &str) -> usize {
     fields.get(&format!("n:{path}")).and_then(|count| count.parse().ok()).unwrap_or(0).min(MAX_ITEMS)
 }
 
-/// Removes an item, such as `2` of a list or `m2` of members; later ones move up.
+/// Removes an item, such as `2` from a list or `m2` from members; later ones move up.
 fn remove(fields: &mut Fields, path: &str, item: &str) {
     let mark = if item.starts_with('m') { "m" } else { "" };
     let (Ok(item), count) = (item[mark.len()..].parse::<usize>(), count(fields, path)) else { return };

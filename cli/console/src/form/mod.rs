@@ -67,7 +67,7 @@ enum NodeKind {
         more: Option<Vec<(String, Node)>>,
     },
     Array(Vec<Node>),
-    /// Value of one of several kinds.
+    /// Value with one of several kinds.
     Union {
         kinds: Vec<String>,
         chosen: Option<usize>,
@@ -75,7 +75,7 @@ enum NodeKind {
     },
 }
 
-/// Shape of a part of a schema.
+/// Shape of a schema part.
 enum Shape<'s> {
     Text,
     Number,
@@ -113,12 +113,12 @@ impl<'s> Form<'s> {
         Builder { form: self, fields, nodes: 0 }.node(self.0, place)
     }
 
-    /// Number of the members that a part of the schema names.
+    /// Number of members that a schema part names.
     fn width(self, schema: &Value) -> usize {
         self.followed(schema).get("properties").and_then(Value::as_object).map_or(0, Map::len)
     }
 
-    /// Follows the references of a part of the schema.
+    /// Follows the references in a schema part.
     fn followed<'v>(self, schema: &'v Value) -> &'v Value
     where
         's: 'v,
@@ -142,7 +142,7 @@ impl<'s> Form<'s> {
         reference.and_then(|to| self.0.pointer(to)).or_else(|| Some(&single()?[0]))
     }
 
-    /// Follows the references of a part of the schema; the description beside a reference is kept.
+    /// Follows the references in a schema part; the description beside a reference is kept.
     fn resolved<'v>(self, schema: &'v Value) -> (Map<String, Value>, Shape<'v>)
     where
         's: 'v,
@@ -175,7 +175,7 @@ fn is_bare(fields: &Map<String, Value>) -> bool {
     fields.keys().all(|name| name == "allOf" || ABOUT.contains(&name.as_str()))
 }
 
-/// Returns the shape of a part of a schema without references.
+/// Returns the shape of a schema part without references.
 fn shape(schema: &Value) -> Shape<'_> {
     let Some(fields) = schema.as_object() else { return Shape::Json };
     let has = |name: &str| fields.contains_key(name);
@@ -230,7 +230,7 @@ fn of_type<'s>(kind: &str, fields: &'s Map<String, Value>) -> Shape<'s> {
     }
 }
 
-/// Returns the names of the required members of an object.
+/// Returns the names of an object's required members.
 fn required(fields: &Map<String, Value>) -> Vec<&str> {
     fields.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }

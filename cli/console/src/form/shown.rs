@@ -10,7 +10,7 @@ use crate::schema;
 
 use super::{MAX_ITEMS, Node, NodeKind};
 
-/// Problems of a form, by the JSON pointers of their values.
+/// Problems of a form, by the JSON pointers to their values.
 pub(crate) type Problems = BTreeMap<String, String>;
 
 /// Text length in bytes; the field of a longer text is high from the beginning.

@@ -118,7 +118,7 @@ fn endless_and_wide_schemas_end_in_fields_for_json() {
     assert_eq!(back(&list, &many).0.as_array().map(Vec::len), Some(MAX_ITEMS));
 }
 
-/// Every example of a test of a shipped tool that its schema allows.
+/// Every example that its schema allows in the tests of a shipped tool.
 #[test]
 fn the_examples_of_the_shipped_tools_return_as_they_were() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -47,7 +47,7 @@ pub(crate) struct Trials(Arc<Desk>);
 pub(super) struct Desk {
     /// Oldest first.
     pub(super) all: Mutex<VecDeque<Arc<Trial>>>,
-    /// Trials by the invocations of their calls, and of the calls that these make.
+    /// Trials by the invocations of their calls, nested calls included.
     pub(super) invocations: Mutex<HashMap<String, Arc<Trial>>>,
     pub(super) stop: CancellationToken,
     pub(super) tasks: TaskTracker,

@@ -1,4 +1,4 @@
-//! The course of one call that is tried: it runs in a session of its own until it has a result, or until it is stopped.
+//! The course of a tried call: it runs in a session of its own until it has a result, or until it is stopped.
 
 use std::sync::Arc;
 

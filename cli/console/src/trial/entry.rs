@@ -1,5 +1,5 @@
-//! The page with the form of a call, and its buttons: preview, an item more or less, another kind of a value, and the arguments as
-//! JSON. A button that changes the form renders it anew with everything that was typed.
+//! The page with a call's form, and its buttons: preview, an item more or less, another kind of a value, and the
+//! arguments as JSON. A button that changes the form renders it anew with everything that was typed.
 
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use super::super::view::Views;
 use super::super::visit::{Page, Tab, ViewError, Visit};
 use super::desk::{Draft, FORM_PAGE, ID, Mode, PAGE, QuestionKind, Trial};
 
-/// Maximum size of the form of a call in bytes.
+/// Maximum size of a call's form in bytes.
 pub(crate) const MAX_FORM: usize = 1 << 20;
 /// Maximum number of its fields.
 pub(crate) const MAX_FIELDS: usize = 8_192;
@@ -116,7 +116,7 @@ fn area(label: &str, text: &str) -> Markup {
     }
 }
 
-/// Applies a button of the form or of the page of a call.
+/// Applies a button on the form or the page of a call.
 pub(crate) fn act(views: &Views, visit: &Visit, page: &str, sent: &Query) -> Result<Result<Page, Answer>, ViewError> {
     if page == PAGE {
         return decide(views, visit, sent).map(Err);

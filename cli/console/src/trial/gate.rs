@@ -1,4 +1,4 @@
-//! Places where a call that is tried stops until a click: the question of a rule or of the tool, and the start of a call that is
+//! Places where a tried call stops until a click: the question from a rule or the tool, and the start of a call that is
 //! allowed without a question. The call decides nothing here; a click lets it go on or ends it.
 
 use std::sync::{Arc, OnceLock};

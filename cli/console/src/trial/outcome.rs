@@ -18,7 +18,7 @@ use super::super::visit::Visit;
 /// Maximum pictures that are shown.
 const MAX_PICTURES: usize = 4;
 
-/// Content of the page of a result, within limits.
+/// Content of a result's page, within limits.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     /// Outcome, empty for a call that left no result.

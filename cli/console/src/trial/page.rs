@@ -42,7 +42,7 @@ pub(crate) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     Ok(Page { title: "Call".to_owned(), tab: Tab::Tools, content })
 }
 
-/// Address of the form with the arguments of a call.
+/// Address of the form with a call's arguments.
 fn change(visit: &Visit, trial: &Trial) -> String {
     let name = parameter("name", &trial.call.name);
     format!("{}{name}&from={}", visit.path(FORM_PAGE), trial.id)
