@@ -159,8 +159,8 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
     end
 }
 
-/// Creates the threads for a command; a single call needs one, and so does a server of one client, whose calls have threads of
-/// their own.
+/// Creates the threads for a command; a single call needs one, and so does a server for one client, whose calls have
+/// threads of their own.
 fn threads(command: &Command) -> io::Result<Runtime> {
     let mut threads = runtime::Builder::new_multi_thread();
     let is_single = match command {

@@ -1,5 +1,5 @@
-//! Events of a stream of the media type `text/event-stream`, as the HTML standard reads them, in linear time whatever the
-//! sizes of the chunks. Nothing here is asked again at an identifier or after a time, so those fields are skipped.
+//! Events of a `text/event-stream`, as the HTML standard reads them, in linear time whatever the chunk sizes. Nothing
+//! here is asked again at an identifier or after a time, so those fields are skipped.
 
 use std::{mem, str};
 
@@ -38,7 +38,7 @@ impl<E> EventError<E> {
     }
 }
 
-/// Returns the events of a stream of bytes. What follows the last empty line is dropped.
+/// Returns the events in a byte stream. What follows the last empty line is dropped.
 pub fn events<B: AsRef<[u8]>, E>(
     bytes: impl Stream<Item = Result<B, E>>,
 ) -> impl Stream<Item = Result<SentEvent, EventError<E>>> {

@@ -1,4 +1,4 @@
-//! Headings of the groups of options in the help.
+//! Headings for option groups in the help.
 
 /// Sources of tools.
 pub const TOOLS: &str = "Tools";

@@ -19,12 +19,12 @@ pub fn file(path: impl AsRef<Path>) -> io::Result<String> {
     open_file(File::open(path)?, MAX_BYTES)
 }
 
-/// Reads the text of an open file of at most `max` bytes.
+/// Reads the text of an open file with at most `max` bytes.
 pub fn open_file(file: File, max: u64) -> io::Result<String> {
     text(bytes_of(file, max)?, max)
 }
 
-/// Reads the content of a file of at most `max` bytes.
+/// Reads the content of a file with at most `max` bytes.
 pub fn bytes(path: impl AsRef<Path>, max: u64) -> io::Result<Vec<u8>> {
     bytes_of(File::open(path)?, max)
 }
@@ -84,7 +84,7 @@ fn text(bytes: Vec<u8>, max: u64) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the text is not UTF-8"))
 }
 
-/// Error of a text of more than `max` bytes.
+/// Error for a text with more than `max` bytes.
 pub fn too_large(max: u64) -> io::Error {
     io::Error::other(format!("larger than the {max} bytes allowed"))
 }

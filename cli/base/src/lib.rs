@@ -1,5 +1,5 @@
-//! Base of the command line: terminal output and progress, parsing of values, files that commands read, signals, folders of the
-//! user, HTTP requests and connections of servers. It knows no command and no setting.
+//! Base of the command line: terminal output and progress, parsing, files that commands read, signals, the user's
+//! folders, HTTP requests and server connections. It knows no command and no setting.
 
 pub mod async_runtime;
 pub mod event_stream;

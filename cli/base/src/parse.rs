@@ -1,4 +1,4 @@
-//! Parses values of flags and settings: times, sizes, counts, addresses of name servers, and patterns that allow.
+//! Parses values of flags and settings: times, sizes, counts, name server addresses, and patterns that allow.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

@@ -158,7 +158,7 @@ pub fn refusal(text: &str) {
     label(Tone::Bad, "refused", text);
 }
 
-/// Maximum number of hints of one failure that are compared.
+/// Maximum number of compared hints per failure.
 const MAX_RECENT: usize = 16;
 /// Hints since the last error, and since the last other line that is no label.
 static RECENT_HINTS: Mutex<Vec<String>> = Mutex::new(Vec::new());

@@ -4,7 +4,7 @@
 const MAX_EDITS: usize = 3;
 /// Maximum length of a word that is compared, in bytes.
 const MAX_WORD_LEN: usize = 128;
-/// Maximum number of words that are compared: with the length of a word, a few milliseconds.
+/// Maximum number of compared words: with the length of a word, a few milliseconds.
 const MAX_WORDS: usize = 256;
 
 /// Finds the known word nearest to `word` within a third of its length. Only the first of very many words are compared.

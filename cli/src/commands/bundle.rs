@@ -1,4 +1,5 @@
-//! `toolcrib bundle`: packs sources of tools into one file, and shows the content of such a file. Nothing is compiled or run.
+//! `toolcrib bundle`: packs tool sources into one file, and shows the content of such a file. Nothing is compiled or
+//! run.
 
 mod bill;
 mod contents;

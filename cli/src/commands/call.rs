@@ -43,7 +43,7 @@ Standard output is exactly one line of JSON, even if a model would see plain tex
 prints an object with `error` and exits with status 1. With --json --stream, lines with `type` \
 `part` come first.";
 
-/// Usage, also in errors: the arguments of a tool are no options of the program.
+/// Usage, also in errors: a tool's arguments are not options of the program.
 const USAGE: &str = "\
 toolcrib call [OPTIONS] TOOL [ARGUMENTS]
 

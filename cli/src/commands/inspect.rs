@@ -1,4 +1,4 @@
-//! `toolcrib inspect`: shows the details of a tool with the source of each fact, or the capabilities that a component could
+//! `toolcrib inspect`: shows the details of a tool with each fact's source, or the capabilities that a component could
 //! request. Nothing is executed.
 
 mod component;

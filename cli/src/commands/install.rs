@@ -1,4 +1,4 @@
-//! `toolcrib install`: installs a bundle of tools after a review of its permissions, or all bundles of a lock.
+//! `toolcrib install`: installs a bundle of tools after its permissions were reviewed, or all bundles in a lock.
 
 mod agreement;
 mod procedure;
@@ -28,7 +28,7 @@ An installed bundle is available to commands without --tools: in the current dir
 --global in every folder. The lock names it, and your own records hold the grants: a lock that \
 somebody else wrote grants nothing. --grant=… installs again with other permissions.";
 
-/// Install a bundle of tools, or the bundles of a lock.
+/// Install a bundle of tools, or a lock's bundles.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -85,7 +85,7 @@ fn order(source: &str, name: Option<String>, place: &LockFile) -> anyhow::Result
     Ok(Order { operation: Operation::Install, source, text, name, is_frozen: false })
 }
 
-/// Orders of all bundles of a lock.
+/// Orders for all bundles in a lock.
 fn locked(place: &LockFile, is_frozen: bool) -> anyhow::Result<Vec<Order>> {
     let lock = place.read()?;
     if lock.bundles.is_empty() {

@@ -173,7 +173,7 @@ fn whole_hook_row(runtime: &Runtime, hook: &ScriptedHook) -> [String; 8] {
     [name, event, matches, scope, hook.priority.to_string(), granted, source, first_sentence(&hook.tool)]
 }
 
-/// Formats the condition of a hook like the pattern of a rule, such as `fs_*(path=*.md)`; `-` for an event without a tool
+/// Formats the condition of a hook like a rule's pattern, such as `fs_*(path=*.md)`; `-` for an event without a tool
 /// and a condition.
 fn condition(hook: &ScriptedHook) -> String {
     let (tools, of_calls) = (&hook.when.tools, matches!(hook.event, HookPoint::ToolPre | HookPoint::ToolPost));

@@ -20,7 +20,7 @@ use language::Language;
 const TOOL: &str = include_str!("new/tool.md");
 /// Test cases of the tool in [`TOOL`].
 const CASES: &str = include_str!("new/tool.tests.json");
-/// Extension of the test cases of a Markdown tool.
+/// Extension of the test cases for a Markdown tool.
 const CASES_EXTENSION: &str = "tests.json";
 const HOOK: &str = include_str!("new/hook.md");
 const TOOLS: &str = ".harness/tools";

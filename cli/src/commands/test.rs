@@ -196,7 +196,7 @@ impl Total {
         format!("{cases}{of}, {} failed, {untested}{ms:.0} ms", self.failed())
     }
 
-    /// Summary in JSON; of several subjects, with the source of each case and with errors.
+    /// Summary in JSON; for several subjects, with each case's source and with errors.
     fn record(&self, is_only: bool) -> serde_json::Value {
         let case = |(path, end): &(PathBuf, CaseResult)| {
             let mut record = end.record();

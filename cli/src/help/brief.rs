@@ -20,7 +20,7 @@ const LATE_HEADINGS: [&str; 9] = [
     "Budgets (the run pauses at each)",
     "General",
 ];
-/// Beginnings of the names of other such options.
+/// Beginnings of other such options' names.
 const LATE: [&str; 20] = [
     "deny-",
     "allow-exec",
@@ -149,7 +149,7 @@ fn change(command: Command, path: &[String], shown: &[String], has_more: bool) -
     command.mut_subcommand(first.clone(), |below| change(below, rest, shown, has_more))
 }
 
-/// The first part of the help of an option.
+/// The first part of an option's help.
 fn short(option: &Arg) -> StyledStr {
     let id = option.get_long().unwrap_or(option.get_id().as_str());
     if let Some((_, text)) = TEXTS.iter().find(|(name, _)| *name == id) {
@@ -162,7 +162,7 @@ fn short(option: &Arg) -> StyledStr {
     start[..end].to_owned().into()
 }
 
-/// Lines of the short help of the command at `path`.
+/// Lines in the short help of the command at `path`.
 fn lines(mut command: Command, path: &[String]) -> usize {
     command.build();
     let mut at = &mut command;

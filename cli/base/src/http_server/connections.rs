@@ -30,7 +30,7 @@ pub struct Connections {
 #[derive(Debug, Default)]
 struct Idle {
     next: u64,
-    /// Start of the time without a request, and the end of the connection.
+    /// Start of the time without a request, and the connection's end.
     waiting: BTreeMap<u64, (Instant, CancellationToken)>,
 }
 

@@ -1,5 +1,5 @@
-//! Parts of every server over HTTP in this program: connections with limits, and the hosts and origins of requests. Nothing of a
-//! protocol is here.
+//! Parts that every HTTP server in this program needs: connections with limits, and the hosts and origins of requests.
+//! Nothing of a protocol is here.
 
 mod connections;
 mod hosts;
@@ -19,7 +19,7 @@ pub use origin::{Origin, Origins, share};
 pub use requests::{RequestLimits, serve};
 pub use write_limit::WriteLimit;
 
-/// Maximum size of the head of a request in bytes.
+/// Maximum size of a request's head in bytes.
 pub const MAX_HEAD: usize = 64 << 10;
 
 /// Accepts a connection, and waits until there is room for it; `None` after a fault of one connection.
@@ -38,7 +38,7 @@ pub async fn accept(listener: &TcpListener, connections: &Connections) -> Option
     }
 }
 
-/// Size of the head of a request. The library reads somewhat more than its buffer if it arrives at once.
+/// Size of a request's head. The library reads somewhat more than its buffer if it arrives at once.
 pub fn head_size<B>(request: &Request<B>) -> usize {
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     // Each header has a colon and an end of line.

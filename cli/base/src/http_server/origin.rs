@@ -1,5 +1,5 @@
-//! Origins of web pages that may send requests, and the headers that make a browser let a page of another origin send
-//! them (the CORS protocol of the Fetch standard).
+//! Origins of web pages that may send requests, and the CORS headers (Fetch standard) that let a page from another
+//! origin send them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use http::{HeaderMap, HeaderValue, Method, header};
 use url::Url;
 
-/// Maximum length of the list of headers that a browser asks for, in bytes.
+/// Maximum length of the header list that a browser asks for, in bytes.
 const MAX_REQUESTED: usize = 1024;
 /// Methods of the protocol.
 const METHODS: &str = "GET, POST, DELETE";

@@ -66,7 +66,7 @@ pub fn failure(error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Returns `true` for the end of a reader of standard output, which is no error.
+/// Returns `true` if the reader of standard output has closed it, which is not an error.
 pub fn is_output_closed(error: &anyhow::Error) -> bool {
     error.is::<OutputClosed>()
 }
@@ -112,7 +112,7 @@ pub fn hint_of(error: &anyhow::Error) -> Option<String> {
     advice().or_else(mistake).or_else(known).or_else(|| cause().map(str::to_owned))
 }
 
-/// Returns the next step of an error of the system.
+/// Returns the next step after a system error.
 fn hint_of_system(error: &io::Error) -> Option<&'static str> {
     Some(match error.kind() {
         ErrorKind::NotFound => "check the path; a relative one starts at the current directory",

@@ -1,4 +1,4 @@
-//! Escape sequences: terminals of Unix obey them, and a console of Windows only after it was told to.
+//! Escape sequences: Unix terminals obey them, and a Windows console only after it was told to.
 
 pub(super) use system::are_obeyed;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{from_here, one_line};
 
-/// Characters with a meaning in double quotes of PowerShell or the command prompt of Windows.
+/// Characters with a meaning in double quotes for PowerShell or the Windows command prompt.
 const READ_IN_QUOTES: [char; 7] = ['"', '\u{201c}', '\u{201d}', '\u{201e}', '$', '`', '%'];
 
 /// Formats a word for a command that a person pastes into a shell.

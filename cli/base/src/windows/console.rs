@@ -15,9 +15,9 @@ use windows_sys::Win32::System::Console::{
     KEY_EVENT_RECORD_0, ReadConsoleW, SetConsoleMode, WriteConsoleInputW,
 };
 
-/// Name that opens the input of the console of this process, whatever standard input is.
+/// Name that opens this process's console input, whatever standard input is.
 const CONSOLE_INPUT: &str = "CONIN$";
-/// Maximum number of UTF-16 units of one read.
+/// Maximum number of UTF-16 units per read.
 const MAX_UNITS: usize = 4096;
 /// Character that ends the input if a line begins with it: Ctrl-Z.
 const END_OF_INPUT: u16 = 0x1a;
@@ -94,7 +94,7 @@ pub fn clear_line(console: BorrowedHandle<'_>) -> io::Result<()> {
     if done == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Input of the console of this process, as UTF-8.
+/// Console input of this process, as UTF-8.
 #[derive(Debug)]
 pub struct ConsoleInput {
     console: File,
@@ -111,7 +111,7 @@ impl ConsoleInput {
         Ok(Self { console, rest: Mutex::default() })
     }
 
-    /// Reads UTF-16 units of one line; none at the end of input.
+    /// Reads UTF-16 units from one line; none at the end of input.
     fn units(&self) -> io::Result<Vec<u16>> {
         let (mut units, mut count) = (vec![0_u16; MAX_UNITS], 0);
         let handle = self.console.as_raw_handle();

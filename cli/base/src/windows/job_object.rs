@@ -7,12 +7,12 @@ use std::io;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle, RawHandle};
 use std::ptr::null;
 
-/// Flag of creation: the process waits until [`JobObject::admit`] lets it run, so that it runs nothing outside of the job.
+/// Creation flag: the process waits until [`JobObject::admit`] lets it run, so that it runs nothing outside the job.
 pub const SUSPENDED: u32 = 0x4;
 /// Exit code of processes that [`JobObject::end`] ends, the same as after `Child::kill`.
 const ENDED: u32 = 1;
 
-/// Numbers of the kinds of information.
+/// Numbers for the kinds of information.
 const BASIC_UI_RESTRICTIONS: i32 = 4;
 const EXTENDED_LIMIT_INFORMATION: i32 = 9;
 
@@ -27,7 +27,7 @@ const KILL_ON_JOB_CLOSE: u32 = 0x2000;
 /// the end of the session.
 const ALL_UI_RESTRICTIONS: u32 = 0xff;
 
-/// Lengths of 100 nanoseconds, the unit of times, per second.
+/// Number of 100-nanosecond intervals, the unit of times, per second.
 const UNITS_PER_SECOND: u64 = 10_000_000;
 
 /// `JOBOBJECT_BASIC_LIMIT_INFORMATION`.

@@ -24,7 +24,7 @@ pub fn local_data() -> Option<PathBuf> {
     path(&FOLDERID_LocalAppData)
 }
 
-/// The data of programs on each machine of the user.
+/// Program data on each machine of the user.
 pub fn roaming_data() -> Option<PathBuf> {
     path(&FOLDERID_RoamingAppData)
 }

@@ -1,5 +1,5 @@
-//! Bill of materials of a bundle: its tools and hooks, their programs with digests, and the packages that the metadata of the
-//! programs name.
+//! Bill of materials for a bundle: its tools and hooks, their programs with digests, and the packages that program
+//! metadata names.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use toolcrib_bundle::{Metadata, Sbom, SbomComponent, SbomKind};
 
 use super::contents::{Contents, PackedTool};
 
-/// Field of the producers of a program that names linked packages. The others name compilers and their tools.
+/// Field of a program's producers that names linked packages. The others name compilers and their tools.
 const LINKED: &str = "sdk";
 
 /// Facts about the programs of a bundle, by their paths in it.

@@ -1,4 +1,4 @@
-//! Content of a bundle before it is written: the files of its sources under their paths in the bundle, and the tools. Only
+//! Content of a bundle before it is written: its sources' files under their paths in the bundle, and the tools. Only
 //! named files are taken: definitions, the programs that they name, licences and the lock.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use toolcrib_bundle::{BundledTool, MAX_TEXT_LENGTH, MediaType, visible};
 pub(super) const BILL: &str = "sbom.cdx.json";
 /// Lock beside a source.
 const LOCK: &str = "toolcrib.lock";
-/// Beginnings of the names of files with licences.
+/// Beginnings of licence file names.
 const LICENSES: [&str; 3] = ["license", "licence", "copying"];
 /// Maximum number of files with licences beside one source.
 const MAX_LICENSES: usize = 64;
@@ -106,7 +106,7 @@ impl Contents {
 }
 
 impl PackedTool {
-    /// Returns the entry of the tool in the config of the bundle.
+    /// Returns the entry of the tool in the bundle's config.
     pub(super) fn listed(&self) -> anyhow::Result<BundledTool> {
         let mut listed = BundledTool::new(&self.tool.name, self.definition.parse()?);
         listed.description = self.tool.description.as_deref().map(|text| visible(text, MAX_TEXT_LENGTH));

@@ -37,7 +37,7 @@ time, folder, locale or user.";
 const DEFAULT_NAME: &str = "tools";
 /// Bundle version if its programs state none.
 const DEFAULT_VERSION: &str = "0.0.0";
-/// Maximum length of a name that is made from the name of a tool, in bytes.
+/// Maximum length of a name that is made from a tool's name, in bytes.
 const MAX_NAME: usize = 128;
 
 /// Pack tools with everything that they need into one file.
@@ -156,7 +156,7 @@ fn require_separate(out: &Path, contents: &Contents) -> anyhow::Result<()> {
     }
 }
 
-/// Makes the name of a bundle from the name of a tool; `None` if nothing of it is allowed.
+/// Makes a bundle's name from a tool's name; `None` if nothing of it is allowed.
 fn bundle_name(tool: &str) -> Option<String> {
     let allowed = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c) { c } else { '-' };
     let name: String = tool.to_lowercase().chars().map(allowed).take(MAX_NAME).collect();

@@ -10,7 +10,7 @@ use toolcrib_settings::unrequested::{UnrequestedVariables, unrequested};
 
 /// Error of the host's model function where the program provides no model.
 const NO_MODEL: &str = "no model is configured";
-/// Error of the standard library of Rust for a variable that is not there.
+/// Error that the Rust standard library has for a missing variable.
 const NO_VARIABLE: &str = "environment variable not found";
 /// Capabilities of a descriptor.
 const FILES: &str = "files";

@@ -43,8 +43,11 @@ impl Target {
             LayerKind::User | LayerKind::Profile => user_file(),
         };
         path.ok_or_else(|| {
-            Advice::new("no settings file: no home directory was found", "use `--project` for the file in this directory")
-                .into()
+            Advice::new(
+                "no settings file: no home directory was found",
+                "use `--project` for the file in this directory",
+            )
+            .into()
         })
     }
 
@@ -94,7 +97,7 @@ pub(super) async fn set(target: &Target, key: &str, value: &str, adds: bool) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks the value of a key as the option that it is the default of.
+/// Checks a key's value as the option that it is the default of.
 ///
 /// # Errors
 ///

@@ -155,7 +155,7 @@ fn checked(dotted: &str) -> anyhow::Result<String> {
     Ok(parts.iter().take(2).copied().collect::<Vec<_>>().join("."))
 }
 
-/// Names of all keys that are set, in the order of the table.
+/// Names of all keys that are set, in table order.
 fn all_names(layers: &Layers) -> Vec<String> {
     let mut names = Vec::new();
     for key in Key::all_keys() {

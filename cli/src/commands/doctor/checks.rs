@@ -21,7 +21,7 @@ use toolcrib_sources::options::{DeadRule, RuleCheck, Sources};
 
 use super::{Finding, Status};
 
-/// Start of the reason if the keyring cannot be reached over the session bus of Linux.
+/// Start of the reason if the keyring cannot be reached over the Linux session bus.
 const BUS_ERROR: &str = "zbus error: ";
 
 const VARIABLES: [&str; 16] = [

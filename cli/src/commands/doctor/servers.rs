@@ -1,5 +1,5 @@
-//! Check of the MCP server: a handshake with each entry of this program in the settings of clients or, without one, with a
-//! server of its own. Nothing but this program is started and, from the user's own settings, programs of its name; settings of
+//! Check of the MCP server: a handshake with each entry for this program in client settings or, without one, with its
+//! own server. Nothing but this program is started and, from the user's own settings, programs of its name; settings of
 //! a project come from strangers.
 
 use std::env;
@@ -90,7 +90,7 @@ fn entries() -> (Vec<Entry>, Vec<Finding>) {
     (entries, findings)
 }
 
-/// Makes the handshake with a server of this program and the sources of this command.
+/// Makes the handshake with a server of this program and this command's sources.
 async fn own(sources: &Sources, is_sound: bool) -> Finding {
     let Some(program) = env::current_exe().ok().filter(|_| is_sound) else {
         return Finding::ok(CHECK, format!("no client is configured: {CONNECT}"));
@@ -115,7 +115,7 @@ async fn greet(server: Result<Server, Fault>, begin: Instant) -> Result<String, 
 }
 
 impl Entry {
-    /// `true` for an entry of the server's usual name, or with this program or one of its name.
+    /// `true` for an entry with the server's usual name, with this program, or with a program of the same name.
     fn is_own(&self) -> bool {
         self.connection.has_own_name()
             || match &self.connection.target {
@@ -260,7 +260,7 @@ fn is_relative(command: &str) -> bool {
     !path.is_absolute() && path.components().count() > 1
 }
 
-/// Finds the program of an entry: an absolute path, or a name in the absolute folders of `PATH`.
+/// Finds an entry's program: an absolute path, or a name in the absolute folders of `PATH`.
 fn find(program: &Program) -> Option<PathBuf> {
     let command = Path::new(&program.command);
     if command.is_absolute() {
@@ -279,7 +279,7 @@ fn find(program: &Program) -> Option<PathBuf> {
     found.find(|path| path.is_file())
 }
 
-/// `true` for the name of the variable with the folders of programs; on Windows, names of variables have no case.
+/// `true` for the name of the variable with program folders; on Windows, variable names have no case.
 fn is_search_path(name: &str) -> bool {
     match cfg!(windows) {
         true => name.eq_ignore_ascii_case("PATH"),

@@ -150,7 +150,7 @@ fn description(tools: &[&Tool]) -> String {
     text
 }
 
-/// Returns text of a source as one cell of a table, without a meaning in Markdown.
+/// Returns source text as one table cell, without a meaning in Markdown.
 fn cell(text: &str, max: usize) -> String {
     let line = render::one_line(text);
     let mut cell = String::new();

@@ -1,4 +1,4 @@
-//! Text output of `inspect`: the tool, the capabilities of its program and its facts by partition. All text of the tool is
+//! Text output of `inspect`: the tool, its program's capabilities and its facts by partition. All text of the tool is
 //! made inert.
 
 use std::io::{self, IsTerminal};

@@ -1,4 +1,4 @@
-//! Agreement to a release: by the options of a machine, or by the answers of a person at the terminal.
+//! Agreement to a release: by options, or by the user's answers at the terminal.
 
 use std::io::{self, IsTerminal};
 

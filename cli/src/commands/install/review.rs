@@ -11,7 +11,7 @@ use toolcrib_settings::trust::ranked;
 
 /// Maximum number of tools that are listed with their descriptions.
 const MAX_TOOLS: usize = 100;
-/// Maximum characters of a description in the list of tools.
+/// Maximum characters of a description in the tool list.
 const MAX_DESCRIPTION: usize = 80;
 /// Interfaces that prove a request, by the kind of the request.
 const PROOFS: [(&str, &[&str]); 8] = [

@@ -35,7 +35,7 @@ use super::limits::LimitOptions;
 
 /// Default number of tools above which a search finds them.
 const DEFAULT_LISTED: u32 = 128;
-/// Heading of the options of the server in the help.
+/// Heading of the server's options in the help.
 const HTTP: &str = "HTTP";
 
 /// Options of the service.

@@ -36,7 +36,7 @@ pub(super) enum Language {
 }
 
 impl Language {
-    /// Files of the template; none for Rust, which has a template of its own.
+    /// Files of the template; none for Rust, which has its own template.
     fn files(self) -> Vec<(&'static str, &'static str)> {
         let own: &[(&str, &str)] = match self {
             Language::Rust => return Vec::new(),

@@ -1,4 +1,4 @@
-//! Template of a tool in Rust: a package with a test, test cases and the SDK of this program version.
+//! Template of a tool in Rust: a package with a test, test cases and the SDK for this program version.
 
 use std::fs;
 use std::io;

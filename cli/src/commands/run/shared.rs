@@ -111,8 +111,8 @@ impl AgentOptions {
         }
     }
 
-    /// Opens the tools for the run `id` of the command `name`, and with `has_folders` the folders of records and media.
-    /// The stored approvals come from `terminal`.
+    /// Opens the tools for the run `id` of the command `name`, and with `has_folders` record folders and media. The
+    /// stored approvals come from `terminal`.
     pub(crate) fn open(
         &self,
         (name, id): (&str, &str),

@@ -1,5 +1,5 @@
-//! The cases of a tool as their file has them: what is called, and what is to come of it. Whatever the format does not know is
-//! refused, for a case with a slip in it would pass for the wrong reason.
+//! A tool's cases as in their file: each call with its expected outcome. Whatever the format does not know is refused,
+//! for a case with a slip in it would pass for the wrong reason.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};

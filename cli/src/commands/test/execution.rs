@@ -1,4 +1,4 @@
-//! One case of a test: its call in a sandbox and a session of its own, and its result beside the expected one.
+//! One test case: its call in its own sandbox and session, and its result beside the expected one.
 
 use std::collections::BTreeMap;
 use std::fs;

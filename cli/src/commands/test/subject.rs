@@ -1,4 +1,4 @@
-//! Subject of a test run: a component or another source of tools, with its cases and everything else that a test reads.
+//! Subject of a test run: a component or another tool source, with its cases and everything else that a test reads.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use toolcrib_sources::staleness::{self, PACKAGE, SCRIPT, StaleComponent};
 
 use super::cases::Case;
 
-/// Default file of test cases in a folder; beside a file, the name of the file comes before it.
+/// Default file of test cases in a folder; for a file, its name is put before this one.
 const CASES: &str = "tests.json";
 /// Extension of Markdown tools.
 const MARKDOWN: &str = "md";
@@ -109,8 +109,8 @@ pub(super) fn below(path: &Path) -> Vec<PathBuf> {
     if subjects.is_empty() { vec![path.to_path_buf()] } else { subjects }
 }
 
-/// Returns the subject of a file of cases: the file of the same name beside it, or its folder, if that is the one that is tested
-/// or one of tools.
+/// Returns the subject of a case file: the file with the same name beside it, or its folder, if that is a tested source
+/// or one with tools.
 fn of_cases(file: &Path, root: &Path) -> Option<PathBuf> {
     let (folder, name) = (file.parent()?, file.file_name()?.to_str()?);
     if name == CASES {
@@ -127,7 +127,7 @@ fn of_cases(file: &Path, root: &Path) -> Option<PathBuf> {
     Some(if component.is_file() { component } else { folder.join(format!("{stem}.{MARKDOWN}")) })
 }
 
-/// Refuses a path that does not exist, with the nearest name beside it or of a tool of the project.
+/// Refuses a path that does not exist, with the nearest name beside it or among the project's tools.
 fn require(path: &Path) -> anyhow::Result<()> {
     if path.try_exists().unwrap_or(true) {
         return Ok(());
