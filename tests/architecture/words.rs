@@ -1,5 +1,5 @@
-//! Plain words, kept by reading the sources: how doc comments open, how limits are named, and that no public type of a crate
-//! has the name of another.
+//! Plain words, kept by reading the sources: how doc comments open, how many genitives their first sentences have, how
+//! limits are named, and that no public type of a crate has the name of another.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,6 +32,9 @@ const OPENERS: [&str; 9] = ["What", "Whether", "Where", "Who", "How", "Why", "Wh
 /// Maximum percentage of doc comments of a crate that open so.
 const MAX_OPENERS: usize = 3;
 
+/// Maximum percentage of first sentences of all crates with two genitives or more, such as "the size of the file of a run".
+const MAX_GENITIVES: usize = 3;
+
 /// Words before a relative clause that opens with a preposition, and pronouns for a repeated noun.
 const FRONTED: [&str; 5] = ["of which", "by which", "from which", "to which", "with which"];
 const REPEATED: [&str; 2] = ["that of", "those of"];
@@ -50,6 +53,36 @@ fn first_words(text: &str) -> Vec<&str> {
         inside = comment.is_some();
     }
     words
+}
+
+/// First sentences of the doc comments of a text, one of each block.
+fn first_sentences(text: &str) -> Vec<String> {
+    let mut blocks: Vec<String> = Vec::new();
+    let (mut inside, mut ended) = (false, false);
+    for line in text.lines().map(str::trim_start) {
+        let comment = line.strip_prefix("//!").or_else(|| line.strip_prefix("///"));
+        if let Some(comment) = comment.map(str::trim) {
+            if !inside {
+                (ended, inside) = (false, true);
+                blocks.push(String::new());
+            }
+            let block = blocks.last_mut().expect("a block has begun");
+            ended |= comment.is_empty() && !block.is_empty();
+            if !ended {
+                *block += &format!("{comment} ");
+            }
+        } else {
+            inside = false;
+        }
+    }
+    let is_end = |word: &&str| word.ends_with(['.', ':', '!', '?']);
+    let sentence = |block: String| {
+        let words: Vec<&str> = block.split_whitespace().collect();
+        let opens = |word: &&str| word.starts_with(|c: char| c.is_ascii_uppercase() || c == '`' || c == '[');
+        let end = words.windows(2).position(|pair| is_end(&pair[0]) && opens(&pair[1]));
+        words[..end.map_or(words.len(), |end| end + 1)].join(" ")
+    };
+    blocks.into_iter().map(sentence).filter(|sentence| !sentence.is_empty()).collect()
 }
 
 /// Names of the types that a text declares public, tests excepted.
@@ -75,6 +108,22 @@ fn doc_comments_name_their_subject() {
         assert!(words.len() > 30, "the test still finds doc comments of {name}");
         assert!(found * 100 <= words.len() * MAX_OPENERS, "{name}: {found} of {}", words.len());
     }
+}
+
+#[test]
+fn first_sentences_have_compounds_instead_of_genitive_chains() {
+    let (mut all, mut chains) = (0, 0);
+    for (name, folder) in CRATES {
+        let files = rust_files(&root().join(folder));
+        let sentences: Vec<String> = files.iter().flat_map(|(_, text)| first_sentences(text)).collect();
+        let genitives = |sentence: &String| sentence.split_whitespace().filter(|word| *word == "of").count();
+        let found = sentences.iter().filter(|sentence| genitives(sentence) >= 2).count();
+        println!("{name}: {found} of {} first sentences have two genitives", sentences.len());
+        assert!(sentences.len() > 30, "the test still finds sentences of {name}");
+        (all, chains) = (all + sentences.len(), chains + found);
+    }
+    println!("{chains} of {all}");
+    assert!(chains * 100 <= all * MAX_GENITIVES, "{chains} of {all} first sentences");
 }
 
 #[test]
