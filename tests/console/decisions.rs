@@ -164,7 +164,7 @@ fn always_is_offered_with_its_scope_and_can_be_taken_back() {
     let browser = console.browser();
     let page = browser.page("decisions");
     assert_eq!(page.matches("Always allow").count(), 1, "only the call with a scope: {page}");
-    assert!(page.contains("calls of `fs_rm` that `ask fs_rm (toolcrib.toml)` asks about"), "{page}");
+    assert!(page.contains("every `fs_rm` call that `ask fs_rm (toolcrib.toml)` asks about"), "{page}");
     for form in page.split("<form").filter(|form| form.contains("name=\"reason\"")) {
         let form = form.split("</form>").next().unwrap();
         assert!(form.contains("value=\"no\"") && !form.contains("value=\"once\""), "Enter in it denies: {form}");

@@ -59,7 +59,7 @@ fn an_answer_for_the_session_covers_the_calls_of_this_client_until_the_server_en
     let (first, call) = begin(&crib, &mut client, 1);
     let (second, _) = begin(&crib, &mut client, 2);
     let sheet = crib.run(&["approvals", "pending", id(&call)]).stdout;
-    assert!(sheet.contains("`--session` applies to calls of `echo`"), "{sheet}");
+    assert!(sheet.contains("`--session` applies to every `echo` call"), "{sheet}");
     let allowed = crib.run(&["approvals", "allow", id(&call), "--session"]);
     assert!(allowed.code == Some(0) && allowed.stderr.contains("in the session of"), "{allowed:?}");
     for request in [first, second] {

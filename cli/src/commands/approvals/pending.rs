@@ -41,7 +41,7 @@ pub(super) fn allow(kept: &Kept, id: &str, always: bool) -> anyhow::Result<()> {
     if let Some(approval) = permanent {
         let tool = one_line(&call.tool);
         render::aside(&format!(
-            "allowed permanently: calls of `{tool}` that `{}` asks about; `toolcrib approvals remove {tool}` revokes it",
+            "allowed permanently: every `{tool}` call that `{}` asks about; `toolcrib approvals remove {tool}` revokes it",
             one_line(&approval.rule)
         ));
         return Ok(());

@@ -408,6 +408,6 @@ pub(super) mod tests {
         assert!(sheet.contains("  Left out | 7 more characters of the arguments"), "{sheet}");
         assert!(!sheet.contains("--always"), "{sheet}");
         forged.approval = Some(Approval::new("t", "sha256:00", "ask t"));
-        assert!(forged.sheet(80).contains("    Always | `--always` applies to calls of `t`"));
+        assert!(forged.sheet(80).contains("    Always | `--always` applies to every `t` call"));
     }
 }
