@@ -168,7 +168,7 @@ fn what_is_added_is_under_the_projects_policy_and_no_hook_of_it_answers_for_a_pe
     ]);
     let output = contents(&play(&crib, &script, &["--allow-meta", "--ask-tool=danger"]));
     assert!(output[1].contains("tool \\\"bad_one\\\" denied by policy"), "{output:?}");
-    assert!(output[3].contains("nobody is available to ask"), "{output:?}");
+    assert!(output[3].contains("no one is available to ask"), "{output:?}");
 }
 
 #[test]

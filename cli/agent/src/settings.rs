@@ -245,7 +245,7 @@ impl Settings {
             Some(file) => {
                 let (shown, word) = (render::from_here(&file).display().to_string(), render::shell_path(&file));
                 usage_error(format!(
-                    "no model: the one in `{}` is ignored, since the file is not trusted: review it with `toolcrib trust \
+                    "no model: the one in `{}` is ignored, because the file is not trusted: review it with `toolcrib trust \
                      {word}`, or name a model with `--model`",
                     render::one_line(&shown)
                 ))

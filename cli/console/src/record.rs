@@ -223,7 +223,7 @@ fn shown(views: &Views, entry: &LogEntry) -> Page {
     // The log has no limits: these are of the tool that has this name now, if there is one.
     let runtime = views.tools.runtime().ok();
     if let Some(limits) = runtime.as_ref().and_then(|runtime| runtime.limits(&record.tool)) {
-        let note = html! { span.quiet { " of the tool of this name now; the log does not have those of this call" } };
+        let note = html! { span.quiet { " of the tool with this name now; the log does not have this call's limits" } };
         all.push(("Limits", html! { (layout::line(&tool_facts::limits(limits), 400)) (note) }));
     }
     all.extend([("Granted", grants(&record.granted)), ("Denied", denials(&record.denied, MAX_LISTED))]);

@@ -19,9 +19,9 @@ Examples:
   toolcrib approvals remove fs_write_file
   toolcrib approvals remove --all
 
-A call that requires approval waits if nobody at the server can be asked: it is refused with an identifier, and passes once \
-if it is repeated after `allow`. The answer covers exactly this call of this client. A call waits for 60 minutes; an answer \
-holds for 15. A call of `run` or `mcp` with `--wait-approval` waits as long as that option says and goes on with the answer; \
+If no one at the server can be asked, a call that requires approval is refused with an identifier, and is allowed \
+once when it is repeated after `allow`. The answer covers exactly this call of this client. A call waits for 60 minutes; an answer \
+holds for 15. A call of `run` or `mcp` with `--wait-approval` waits that long and continues with the answer; \
 `--session` also allows further such calls of that run or client.
 
 A permanent approval covers the calls of one tool that one rule asks about. It lapses when the tool changes: \
@@ -49,7 +49,7 @@ enum Action {
         #[command(flatten)]
         kept: Kept,
     },
-    /// Allow a call that waits: it goes on, or passes once if it is repeated
+    /// Allow a waiting call: it continues, or runs once when it is repeated
     Allow {
         /// Identifier of the call
         #[arg(value_name = "ID")]

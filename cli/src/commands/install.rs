@@ -22,11 +22,11 @@ Examples:
   toolcrib install oci://registry.example/acme/weather:1
   toolcrib install ./weather.tar --grant=none --trust=sha256:…
   toolcrib install                             the bundles of ./toolcrib.lock
-  toolcrib install --frozen --trust=sha256:…   exactly those, unasked
+  toolcrib install --frozen --trust=sha256:…   exactly those, without asking
 
-An installed bundle is available to commands without --tools: in the current directory, or with \
---global in every folder. The lock names it, and your own records hold the grants: a lock that \
-somebody else wrote grants nothing. --grant=… installs again with other permissions.";
+An installed bundle is available to commands without --tools: in the current directory, or with --global in every \
+directory. The lock names it, and your own records hold the grants: a lock that someone else wrote grants nothing. \
+--grant=… installs again with other permissions.";
 
 /// Install a bundle of tools, or a lock's bundles.
 #[derive(clap::Args)]

@@ -16,11 +16,11 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib key new team.key                     asks for a passphrase, twice
   toolcrib key new team.key --passphrase-from env:KEY_PASSPHRASE
-  toolcrib key new ci.key --no-passphrase       whoever reads the file can sign
+  toolcrib key new ci.key --no-passphrase       anyone who reads the file can sign
   toolcrib key new team.minisign.key --minisign
 
 Creates FILE, the secret key, which only you can read, and FILE.pub, the public key, which you publish. \
-Keep a copy of the secret key offline: nobody can restore it. Other programs read both: PKCS#8 and \
+Keep a copy of the secret key offline: it cannot be restored. Other programs read both: PKCS#8 and \
 SubjectPublicKeyInfo in PEM, or with --minisign the files of minisign.";
 const PUBLIC_SUFFIX: &str = ".pub";
 
@@ -47,7 +47,7 @@ struct NewArgs {
     /// Algorithm of the key
     #[arg(long, value_enum, default_value_t, value_name = "NAME", conflicts_with = "minisign")]
     algorithm: KeyAlgorithm,
-    /// Create a key of minisign, for signatures beside a tar
+    /// Create a minisign key, for signatures next to a tar
     #[arg(long)]
     minisign: bool,
     #[command(flatten)]
@@ -112,7 +112,7 @@ fn create(args: &NewArgs) -> anyhow::Result<ExitCode> {
     render::aside(&format!("created the secret key `{shown}` and the public key `{public}`"));
     render::aside(&format!("signer: {} ({})", key.id, key.algorithm));
     if passphrase.is_none() {
-        render::warning("the secret key is not encrypted: whoever reads the file can sign");
+        render::warning("the secret key is not encrypted: anyone who reads the file can sign");
     }
     let flag = if args.minisign { " --minisign" } else { "" };
     render::hint(&format!("publish `{public}`, and sign with `toolcrib sign BUNDLE --key {shown}{flag}`"));

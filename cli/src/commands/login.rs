@@ -19,7 +19,7 @@ Examples:
   toolcrib login registry.example.com          prompts for user and password
   gh auth token | toolcrib login ghcr.io --username octocat --password-stdin
 
-The registry checks the credential. It is stored like that of Docker: by the credential helper that \
+The registry checks the credential. It is stored as Docker does: by the credential helper that \
 ~/.docker/config.json names, or in that file, which is not encrypted. Credentials of Docker, Podman \
 and oras are used too.";
 const LOGOUT_EXAMPLES: &str = "\

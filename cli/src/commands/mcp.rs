@@ -24,8 +24,8 @@ Examples:
   toolcrib mcp token revoke ada
   toolcrib mcp config claude-code       print the entry for a client
 
-An agent starts the first form itself and talks to it over standard streams. Permissions are those \
-of the command line, of trusted sources and of rules: the agent cannot change them. A call that a \
+An agent starts the first form itself and talks to it over standard streams. Permissions come from the command \
+line, trusted sources and rules: the agent cannot change them. A call that a \
 rule asks about is put to the user by the client; a client that cannot ask gets an identifier, \
 which the user answers with `toolcrib approvals allow ID`.";
 

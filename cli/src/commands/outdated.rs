@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Names of bundles [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Print a JSON array, one object per bundle, also of those that are not outdated
+    /// Print a JSON array, one object per bundle, including bundles that are up to date
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -53,7 +53,7 @@ its answer:
   {\"type\": \"permission_answer\", \"id\": \"q1\", \"answer\": \"once\"}
 
 Exit status: 0 the model answered, 1 it did not, 2 usage error, 4 stopped at --max-steps or another \
-budget, 130 interrupted, 129 or 143 terminated. After 1, 4 and a signal, `--resume ID` goes on.";
+budget, 130 interrupted, 129 or 143 terminated. After 1, 4 and a signal, `--resume ID` continues the run.";
 
 const OUTPUT: &str = "Output";
 const APPROVALS: &str = "Approvals";

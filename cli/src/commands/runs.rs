@@ -18,7 +18,7 @@ use toolcrib_base::whole_file::{self, Readers};
 const EXAMPLES: &str = "\
 Examples:
   toolcrib runs list                      the kept runs, last changed first
-  toolcrib runs list --search invoice     those in which a word occurs
+  toolcrib runs list --search invoice     runs that contain a word
   toolcrib runs show 7k3md-x0q9a          the conversation
   toolcrib runs export 7k3md-x0q9a -o talk.json
   toolcrib runs remove 7k3md-x0q9a
@@ -55,7 +55,7 @@ enum Action {
         #[command(flatten)]
         folder: RunsFolder,
     },
-    /// Remove runs for good
+    /// Remove runs permanently
     Remove {
         /// Identifiers of the runs
         #[arg(value_name = "ID", required_unless_present_any = ["all", "older_than"])]

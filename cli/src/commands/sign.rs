@@ -42,7 +42,7 @@ pub(crate) struct Args {
     key: PathBuf,
     #[command(flatten)]
     passphrase: PassphraseOptions,
-    /// Sign the bytes of the tar with a key of minisign
+    /// Sign the bytes of the tar with a minisign key
     #[arg(long)]
     minisign: bool,
     /// Write the signature to this file, and for a reference push nothing [default: beside the tar]

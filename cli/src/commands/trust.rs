@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Sources of tools, `oci://` references, settings files or an `AGENTS.md` [default: those of this folder]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Trust the paths without a question if their content has this digest; repeatable
+    /// Trust the paths without asking if their content has this digest; repeatable
     #[arg(long = "trust", value_name = "DIGEST", value_delimiter = ',', conflicts_with_all = ["list", "remove"])]
     digests: Vec<String>,
     /// List the trusted paths, oldest first

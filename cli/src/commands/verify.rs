@@ -53,9 +53,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             tokio::task::spawn_blocking(move || signing::of_file(&path, &signatures, &trusted)).await??
         }
         BundleName::Reference(_) if !args.signatures.is_empty() => {
-            return Err(usage_error(
-                "--signature names a signature of a tar; those of a reference are in its registry",
-            ));
+            return Err(usage_error("--signature is for a tar; the signatures of a reference are in its registry"));
         }
         BundleName::Reference(reference) => {
             let client = args.registries.client(&[reference.repository().registry()])?;

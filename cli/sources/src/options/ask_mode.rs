@@ -72,7 +72,7 @@ impl AskOptions {
         }
         if self.ask.is_some() && !is_quiet {
             render::hint(&format!(
-                "nobody can answer here, so `--ask={value}` asks about no call: the permissions alone decide; \
+                "no one can answer here, so `--ask={value}` has no effect: only the permissions decide; \
                  `--ask-tool={class}` denies such calls"
             ));
         }

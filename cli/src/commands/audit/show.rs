@@ -22,8 +22,8 @@ Examples:
   toolcrib audit show --run 7k3md-x0q9a
   toolcrib audit show --day 2026-03-01 --json | jq -s 'map(.cpuMs) | add'
 
-Days are in UTC. With --json, each line is a record as written in the log. Lines that are no records \
-are left out: this command does not check the log, `toolcrib audit verify` does.
+Days are in UTC. With --json, each line is a record as written in the log. Lines that are not records are left out: \
+this command does not check the log, `toolcrib audit verify` does.
 
 ARGUMENTS shows the beginning of the arguments of a call, masked; --json prints up to 4 KiB of \
 them. Calls of unknown tools, and those with --no-log-arguments, have only the size.";

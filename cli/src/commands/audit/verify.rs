@@ -25,8 +25,7 @@ whole new log with a valid chain. To detect that, note a chain value elsewhere a
 Each problem is one line on standard output. A warning is something that the chain does not cover: \
 records without a chain value, or an incomplete line of a program that was killed.
 
-Before the first call there is no log, which is no problem, but an error with --head or --strict: \
-neither a log nor its removal is visible then.
+Before the first call there is no log. That is an error only with --head or --strict, because a removed log looks the same.
 
 Exit status: 0 no problems, 1 errors, or warnings with --strict.";
 

@@ -29,8 +29,8 @@ Examples:
   toolcrib bundle pack ./greet.wasm ./notes -o both.tar
   toolcrib bundle pack . -o tools.tar --json | jq -r .digest
 
-Packed are the definitions as they are, the programs that they name, files that begin with LICENSE or \
-COPYING and `toolcrib.lock` beside them, and a bill of materials (CycloneDX 1.6). Other files are never \
+The bundle contains the definitions as they are, the programs that they name, files next to them that begin with \
+LICENSE or COPYING, `toolcrib.lock`, and a bill of materials (CycloneDX 1.6). Other files are never \
 packed. A program has to lie in the folder of its source. The file depends on the content alone: not on \
 time, folder, locale or user.";
 /// Name of a bundle with several tools.

@@ -188,7 +188,7 @@ async fn check(
         RuleCheck::Checked(warnings) => warnings.iter().for_each(|warning| render::warning(warning)),
         RuleCheck::Stopped(error) | RuleCheck::Unchecked(error) => {
             let reason = render::message(&error);
-            render::hint(&format!("the rules were not checked, since the tools cannot be loaded here: {reason}"));
+            render::hint(&format!("the rules were not checked, because the tools cannot be loaded here: {reason}"));
         }
     }
     Ok(())

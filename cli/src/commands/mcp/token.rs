@@ -15,8 +15,8 @@ Examples:
   toolcrib mcp token revoke ada
 
 A token is shown once. A running server notices a new and a revoked one.
-Permissions and rules after `--` hold for this client, in addition to those of the server; relative \
-folders are those of the server.";
+Permissions and rules after `--` apply to this client, in addition to the server's own; relative folders start at \
+the server's directory.";
 const HEADINGS: [&str; 3] = ["TOKEN", "CREATED", "OPTIONS"];
 
 /// Create, list or revoke tokens.
@@ -79,7 +79,7 @@ fn list(tokens: &[TokenRecord], json: bool) -> anyhow::Result<()> {
 fn revoke(tokens: &Tokens, name: &str) -> anyhow::Result<()> {
     if !tokens.revoke(name)? {
         let hint = "`toolcrib mcp token list` lists the tokens";
-        return Err(Advice::new(format!("there is no token `{}`", one_line(name)), hint).into());
+        return Err(Advice::new(format!("no token `{}`", one_line(name)), hint).into());
     }
     render::aside(&format!("revoked `{}`", one_line(name)));
     Ok(())

@@ -124,7 +124,7 @@ impl Metadata {
                 let value = value.map_err(malformed)?;
                 values += 1;
                 if values > MAX_VALUES {
-                    return Err(format!("more than {MAX_VALUES} in one section, of which the first are kept"));
+                    return Err(format!("more than {MAX_VALUES} in one section; only the first are kept"));
                 }
                 let [name, version] = [value.name, value.version].map(|text| truncate(text, MAX_PRODUCER_LEN));
                 let producer = Producer { field: field.name.to_owned(), name, version };
@@ -132,7 +132,7 @@ impl Metadata {
                     continue;
                 }
                 if self.producers.len() == MAX_PRODUCERS {
-                    return Err(format!("more than {MAX_PRODUCERS}, of which the first are kept"));
+                    return Err(format!("more than {MAX_PRODUCERS}; only the first are kept"));
                 }
                 self.producers.push(producer);
             }

@@ -161,7 +161,7 @@ async fn ask(
         }
         (ApprovalAnswer::Nobody, _) => {
             recorder.decide(Decision::new(Behavior::Deny, Reason::Nobody, rests_on));
-            return Err(refused("this call requires approval, but nobody is available to ask"));
+            return Err(refused("this call requires approval, but no one is available to ask"));
         }
         (answer @ (ApprovalAnswer::Session | ApprovalAnswer::Always), Some(approval)) => {
             scope.memory.approve(approval);

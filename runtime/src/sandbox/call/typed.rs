@@ -56,8 +56,8 @@ impl Sandbox {
         let component = program.component().ok_or_else(mismatch)?;
         let export = export(component.component(), function).ok_or_else(mismatch)?;
         let lowered = arguments.as_object().and_then(|arguments| values::lower(function, arguments));
-        let lowered = lowered
-            .ok_or_else(|| ToolError::new(Outcome::BadArguments, "the arguments are not those of the function"))?;
+        let lowered =
+            lowered.ok_or_else(|| ToolError::new(Outcome::BadArguments, "the arguments do not match the function"))?;
         let store = FreshStore { config, counts_fuel: program.counts_fuel, limits: input.limits, usage };
         let run = async |store: &mut Store<CallState>| {
             let instance = component.instantiate_async(&mut *store).await?;

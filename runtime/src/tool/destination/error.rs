@@ -56,7 +56,7 @@ pub enum DestinationErrorReason {
     #[error("the network has bits set behind its prefix")]
     HostBits,
     /// IPv4 address mapped into IPv6.
-    #[error("an IPv4 address must be in IPv4 notation, not in that of IPv6")]
+    #[error("an IPv4 address must be in IPv4 notation, not IPv6 notation")]
     MappedIpv4,
     /// Invalid host.
     #[error(transparent)]
