@@ -243,11 +243,11 @@ mod tests {
 
         assert_eq!(read(&[("producers", languages(1000, 100, "a"))]).1, Vec::<String>::new());
         let (_, left_out) = read(&[("producers", languages(1001, 1, "a"))]);
-        assert_eq!(left_out, ["more than 1000 in one section, of which the first are kept"]);
+        assert_eq!(left_out, ["more than 1000 in one section; only the first are kept"]);
         let (metadata, left_out) =
             read(&[("producers", languages(100, 100, "a")), ("producers", languages(1, 1, "b"))]);
         assert_eq!(metadata.producers.len(), MAX_PRODUCERS);
-        assert_eq!(left_out, ["more than 100, of which the first are kept"]);
+        assert_eq!(left_out, ["more than 100; only the first are kept"]);
         let (metadata, _) = read(&[("producers", languages(1, 1, &"a".repeat(5000)))]);
         assert_eq!(metadata.producers[0].name.chars().count(), MAX_PRODUCER_LEN);
         let strange = [vec![1], sized(&[b'z'; 90_000]), vec![0]].concat();
