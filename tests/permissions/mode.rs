@@ -221,7 +221,7 @@ fn where_nobody_can_answer_the_grant_alone_decides() {
     assert!(ran.stderr.contains(hint) && ran.stderr.contains("`--ask-tool=@overwrites` denies such calls"), "{ran:?}");
     fs::write(crib.path("work/x"), "text").unwrap();
     let ran = ended(&mut run(&crib, &[]));
-    assert_eq!((reasons(&ran.stdout), ran.stderr.contains("nobody can answer")), (vec!["default".to_owned()], false));
+    assert_eq!((reasons(&ran.stdout), ran.stderr.contains("no one can answer")), (vec!["default".to_owned()], false));
     fs::write(crib.path("work/x"), "text").unwrap();
     // A program that has closed its end denies.
     let ran = ended(&mut run(&crib, &["--answers"]));
