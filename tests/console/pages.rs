@@ -258,7 +258,7 @@ fn calls_that_tools_made_are_shown_with_the_call_of_the_model() {
     assert_eq!(about.matches(">record<").count(), 2, "{about}");
     let address = about.split("href=\"").nth(1).unwrap().split('"').next().unwrap();
     let record = browser.page(address.strip_prefix(&browser.path).unwrap());
-    for part in ["Call of <bdi>echo</bdi>", "inner", "<dt>Limits</dt>", "of the tool of this name now"] {
+    for part in ["Call of <bdi>echo</bdi>", "inner", "<dt>Limits</dt>", "of the tool with this name now"] {
         assert!(record.contains(part), "{part} in {record}");
     }
 }
