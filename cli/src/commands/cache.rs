@@ -24,9 +24,8 @@ Examples:
   toolcrib cache list
   toolcrib cache list --json | jq 'map(.bytes) | add'
 
-The time of the last use is up to an hour early. With --json, `digest` is the SHA-256 of the \
-program or of the manifest of the bundle, and `file` the path of the entry in the cache directory. A \
-`download` is a part of an interrupted pull.";
+The time of last use is up to an hour early. With --json, `digest` is the SHA-256 of the program or the bundle's \
+manifest, and `file` the entry's path in the cache directory. A `download` is a part of an interrupted pull.";
 const PRUNE_EXAMPLES: &str = "\
 Examples:
   toolcrib cache prune              down to the limit of 2 GiB

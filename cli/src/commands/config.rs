@@ -23,8 +23,8 @@ Examples:
   toolcrib config schema > toolcrib.schema.json   JSON Schema for editors
 
 Layers, the strongest first: options, environment variables, the project's ./toolcrib.toml once it \
-is trusted, the profile of --profile or TOOLCRIB_PROFILE, your file, the file of the system. Rules, \
-denials and tags of all layers add up; of other keys, the strongest value counts.";
+is trusted, the profile from --profile or TOOLCRIB_PROFILE, your file, the system's file. Rules, denials and tags \
+from all layers add up; for other keys, the strongest value counts.";
 
 /// Show and change settings.
 #[derive(clap::Args)]
@@ -95,7 +95,7 @@ struct View {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Settings file of the project in place of ./toolcrib.toml
+    /// Project settings file instead of ./toolcrib.toml
     #[arg(long, value_name = "FILE", env = "TOOLCRIB_CONFIG", hide_env_values = true)]
     config: Option<PathBuf>,
 }

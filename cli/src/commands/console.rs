@@ -18,10 +18,9 @@ There a person allows a call once or always, denies it with a reason, and revoke
 `toolcrib approvals` does; trusts a source or ends its trust, as `toolcrib trust` does; and tries a tool by a \
 form, under the permissions and rules of these options, with the preview first.
 
-Only this machine reaches the page, and only a browser that was opened with the printed address: its token \
-is new at each start. Whoever has the address can decide, so share the one of --share-read. Everything ends \
-with the program (Ctrl-C), also the calls that run. The page needs no network, and its one script only keeps it \
-current.";
+Only this machine can reach the page, and only a browser that was opened with the printed link: its token is new at \
+each start. Anyone with the link can decide, so share the second link, from --share-read. Everything ends with the \
+program (Ctrl-C), including running calls. The page needs no network, and its one script only keeps it current.";
 
 /// Serve a page with runs, calls, tools and decisions.
 #[derive(clap::Args)]

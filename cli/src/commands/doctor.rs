@@ -18,7 +18,7 @@ Examples:
   toolcrib doctor --tools ./tools.json  the installation and these tools
   toolcrib doctor --json | jq '.[] | select(.status != \"ok\")'
 
-Servers of MCP clients are started as the clients start them, asked for their tools, and ended. \
+MCP clients' servers are started as the clients start them, asked for their tools, and stopped. \
 Only this program is started, and no tool is called.
 
 Exit status: 1 if a check reports `fail`; a `warn` is advice.";

@@ -22,8 +22,8 @@ Examples:
   toolcrib export --tools ./tools.json --allow-read=./docs --out ./records
   toolcrib export --format skill --out ./.claude/skills
 
-With --format skill, writes an Agent Skill, the folder NAME with a SKILL.md that \
-teaches an agent to use these tools by the command line; without --out, prints \
+With --format skill, writes an Agent Skill, the folder NAME with a SKILL.md that teaches an agent to use these \
+tools from the command line; without --out, prints \
 the SKILL.md. The skill names the sources as --tools does.
 
 With --format agent-tool and without --out, prints one JSON object with an array for each kind of Agent Tool record. With \

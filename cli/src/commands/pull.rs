@@ -18,9 +18,9 @@ Examples:
   toolcrib pull registry.example.com/tools/weather@sha256:… -o weather.tar
   toolcrib call get_weather --tools \"$(toolcrib pull localhost:5000/weather:1)\"
 
-Every command takes a reference with `oci://` in place of a source, and pulls it by itself. The \
-bundle is stored in the cache directory; `toolcrib cache` lists and removes it. An interrupted pull \
-continues where it ended. Prints the reference with the digest, which always names this content.";
+Every command takes a reference with `oci://` in place of a source, and pulls it by itself. The bundle is stored in \
+the cache directory; `toolcrib cache` lists and removes it. An interrupted pull continues where it stopped. Prints \
+the reference with the digest, which always names this content.";
 
 /// Pull a bundle or a component from a registry.
 #[derive(clap::Args)]

@@ -16,8 +16,8 @@ Examples:
   toolcrib push greet.wasm localhost:5000/greet:1
   toolcrib push weather.tar registry.example.com/tools/weather --json
 
-A bundle is pushed as it is: its digest stays. A component is pushed in the layout of other tools \
-for WebAssembly (config application/vnd.wasm.config.v0+json, one layer application/wasm).
+A bundle is pushed as it is: its digest stays. A component is pushed in the layout that other WebAssembly tools use \
+(config application/vnd.wasm.config.v0+json, one layer application/wasm).
 Prints the reference with the digest, which always names this content.";
 
 /// Push a bundle or a component to a registry.

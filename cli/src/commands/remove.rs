@@ -11,8 +11,7 @@ Examples:
   toolcrib remove acme/weather
   toolcrib remove acme/weather --global
 
-The grants and the pins of signer and version are removed too: a bundle that is installed again \
-is a new one.";
+Its grants and its signer and version pins are removed too: if you install the bundle again, it is new.";
 
 /// Remove installed bundles.
 #[derive(clap::Args)]

@@ -43,7 +43,7 @@ A script replaces the model, without a server or a key:
     {\"content\": \"…\", \"tool_calls\": [
       {\"name\": \"fs_list_dir\", \"arguments\": {\"path\": \".\"}}]},
     {\"content\": \"the answer\"}]}
-A call of a tool that takes text has `\"input\": \"the text\"` instead of `arguments`.
+A call to a tool that takes text has `\"input\": \"the text\"` instead of `arguments`.
 
 With --json every line of standard output is one event with a `type`: start, text, message, \
 tool_call, tool_preview, tool_part, tool_result, usage, retry, warning, and finally `end` or \

@@ -24,8 +24,8 @@ Examples:
   toolcrib runs remove 7k3md-x0q9a
   toolcrib runs remove --older-than 7d
 
-`toolcrib run --resume ID` and `--continue` resume a run, `--fork ID` a copy of it. At most 500 runs of 512 MiB \
-are kept, each for 90 days after its last change; the oldest are removed first.";
+`toolcrib run --resume ID` and `--continue` resume a run, `--fork ID` a copy of it. At most 500 runs, together 512 \
+MiB, are kept, each for 90 days after its last change; the oldest are removed first.";
 
 /// List, show, export and remove kept runs.
 #[derive(clap::Args)]

@@ -19,8 +19,8 @@ Examples:
   toolcrib schema --for mcp --notes | jq '.[] | {tool, notes}'
 
 Some targets accept only a part of JSON Schema, or fewer names. Each difference \
-from the tool's own definition is a warning on standard error. A tool that a \
-target cannot state at all is left out with an error, and the command exits \
+from the tool's own definition is a warning on standard error. A tool that a target cannot express at all is left \
+out with an error, and the command exits \
 with 1. Calls are always checked against the tool's own schema.";
 
 /// Print tool definitions for a model API.

@@ -22,7 +22,7 @@ A tool requests a secret by name, for one host and one place in the request:
   \"capabilities\": {\"secrets\": [{\"name\": \"github\", \"host\": \"api.github.com\",
     \"header\": \"Authorization\", \"format\": \"Bearer {}\"}]}
 toolcrib inserts the value only into requests to that host; the tool never sees it.
-Tools of your own tools.json get the secrets that they request. Other tools also need a flag:
+Tools in your own tools.json get the secrets that they request. Other tools also need a flag:
   --allow-secret=github@api.github.com#header:authorization
 
 Secrets are stored in the system's keyring if it answers, else in an encrypted file. The key of that \

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Tar, or reference `oci://HOST/PATH[:TAG][@DIGEST]`
     #[arg(value_name = "BUNDLE")]
     bundle: OsString,
-    /// Secret key: PEM (P-256 or Ed25519), a key of cosign, or with --minisign a key of minisign
+    /// Secret key: PEM (P-256 or Ed25519), a cosign key, or with --minisign a minisign key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
     #[command(flatten)]

@@ -35,7 +35,7 @@ const HEADINGS: [&str; 4] = ["PATH", "TRUSTED", "REQUESTS", "DIGEST"];
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Sources of tools, `oci://` references, settings files or an `AGENTS.md` [default: those of this folder]
+    /// Tool sources, `oci://` references, settings files or an `AGENTS.md` [default: those in this directory]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Trust the paths without asking if their content has this digest; repeatable

@@ -19,9 +19,9 @@ Examples:
   toolcrib verify tools.tar --trust-root trusted_root.json \\
     --identity release@acme.example --issuer https://accounts.example.com
 
-Beside a tar, FILE.sigstore.json and FILE.minisig are checked, and what is attached inside; in a \
-registry, what is attached to the bundle. Without a trusted signer, signatures are listed only. \
-The only network connection is the one to the registry that you name.
+For a tar, FILE.sigstore.json and FILE.minisig next to it and attached signatures inside are checked; in a registry, \
+what is attached to the bundle. Without a trusted signer, signatures are only listed. The only network connection is \
+to the registry that you name.
 
 Exit status: 0 a trusted signer made a valid signature, 3 none did, 1 failure, 2 usage error.";
 

@@ -25,8 +25,8 @@ Examples:
 Days are in UTC. With --json, each line is a record as written in the log. Lines that are not records are left out: \
 this command does not check the log, `toolcrib audit verify` does.
 
-ARGUMENTS shows the beginning of the arguments of a call, masked; --json prints up to 4 KiB of \
-them. Calls of unknown tools, and those with --no-log-arguments, have only the size.";
+ARGUMENTS shows the start of a call's arguments, masked; --json prints up to 4 KiB. For unknown tools, and with \
+--no-log-arguments, only the size is logged.";
 const HEADINGS: [&str; 7] = ["TIME (UTC)", "TOOL", "OUTCOME", "MS", "GRANTED", "DENIED", "ARGUMENTS"];
 /// Maximum characters of the arguments in a row.
 const MAX_ARGUMENTS: usize = 60;

@@ -22,8 +22,8 @@ Examples:
   toolcrib bundle inspect weather.tar
   toolcrib bundle inspect weather.tar --json | jq -r '.files[].path'
 
-Name, version and licences are statements of the author. The digest names the bundle with all of its \
-content. A tool gets what it requests only once flags allow it or you trust the bundle.";
+Name, version and licences are the author's statements. The digest identifies the bundle with all its content. A \
+tool gets what it requests only once flags allow it or you trust the bundle.";
 const FILES: [&str; 4] = ["FILE", "TYPE", "BYTES", "DIGEST"];
 /// Maximum size of a bill of materials that is read, in bytes.
 const MAX_BILL: u64 = 64 << 20;

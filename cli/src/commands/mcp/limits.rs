@@ -31,7 +31,7 @@ pub(super) struct LimitOptions {
     #[arg(long, value_name = "N", value_parser = count::<u32, 1, 1_000_000>, default_value = "1000")]
     #[arg(requires = "http", help_heading = HEADING)]
     max_rate: u32,
-    /// Time limit for the head of a request, for its body, and for the client to take a part of the answer
+    /// Time limit for a request's head, for its body, and for the client to take a part of the answer
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     #[arg(requires = "http", help_heading = HEADING)]
     arrival_timeout: Duration,

@@ -82,7 +82,7 @@ pub(super) struct Args {
     /// List at most this many tools; with more, clients search for them [default: 128]
     #[arg(long, value_name = "N", value_parser = count::<u32, 0, 32_768>, help_heading = "Tools")]
     max_listed: Option<u32>,
-    /// Compile no program ahead of its first call, as a check of the server needs it
+    /// Do not compile programs ahead of their first call, which is enough for a check of the server
     #[arg(long, hide = true)]
     uncompiled: bool,
     /// Time limit of a call if the tool sets none

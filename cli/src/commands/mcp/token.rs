@@ -31,7 +31,7 @@ pub(super) struct Args {
 enum Action {
     /// Create a token and print it
     New {
-        /// Name of the client, which records of its calls and approvals state
+        /// Client name in the records of its calls and approvals
         name: String,
         /// Permissions and rules of this client, such as `--allow-read=./docs` or `--deny-tool=fs_rm`
         #[arg(last = true, value_name = "OPTION")]

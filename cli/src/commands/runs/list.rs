@@ -15,15 +15,15 @@ Examples:
   toolcrib runs list --search invoice
   toolcrib runs list --json | jq -r '.[] | select(.state == \"killed\").id'
 
-STATE is `answer`, `max_steps`, `budget`, `interrupted` or `failed`, as the run or the last exchange of a \
-chat ended; `ended` if a chat has no answer; `running` while a process writes it; `killed` if its process \
-ended without a word.";
+STATE is `answer`, `max_steps`, `budget`, `interrupted` or `failed`, depending on how the run or the last exchange \
+in a chat ended; `ended` if a chat has no answer; `running` while a process writes it; `killed` if its process ended \
+without recording an end.";
 
 /// List the kept runs.
 #[derive(clap::Args)]
 #[command(after_long_help = LIST_EXAMPLES)]
 pub(super) struct Args {
-    /// Only runs in which this text occurs: in prompts, answers, results, or names and arguments of calls
+    /// Only runs that contain this text: in prompts, answers, results, or call names and arguments
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
     /// Only runs of the current directory
