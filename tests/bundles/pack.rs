@@ -198,7 +198,7 @@ fn a_file_that_is_not_a_bundle_is_replaced_only_by_force() {
         ("work", "error: `work` is a folder\nhint: name a file, such as `-o work/tools.tar`\n"),
         (
             "no/such/x.tar",
-            "error: the folder `no/such` of `no/such/x.tar` does not exist\nhint: create it with `mkdir -p no/such`\n",
+            "error: the directory `no/such` of `no/such/x.tar` does not exist\nhint: create it with `mkdir -p no/such`\n",
         ),
     ] {
         let ran = crib.run(&["bundle", "pack", "tools.json", "-o", out, "--force"]);

@@ -294,7 +294,7 @@ fn a_run_that_is_interrupted_while_its_tools_are_compiled_is_kept() {
             let end: Value = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
             assert_eq!((&end["type"], &end["reason"], &end["run"]), (&json!("end"), &json!("interrupted"), &json!(id)));
         } else {
-            let way = format!("continue with `toolcrib run --resume {id}`");
+            let way = format!("run saved; continue: `toolcrib run --resume {id}`");
             assert!(told.is_empty() && rest.iter().any(|line| line.contains(&way)), "{told} {rest:?}");
         }
     }

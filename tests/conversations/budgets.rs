@@ -172,7 +172,10 @@ mod at_a_terminal {
         terminal.types("n\n");
         let left = terminal.end();
         assert_eq!(left.code, Some(4), "{left:?}");
-        assert!(left.terminal.contains(&format!("continue with `toolcrib run --resume {}`", place.id())), "{left:?}");
+        assert!(
+            left.terminal.contains(&format!("run saved; continue: `toolcrib run --resume {}`", place.id())),
+            "{left:?}"
+        );
     }
 
     #[test]

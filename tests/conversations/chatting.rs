@@ -163,7 +163,7 @@ fn a_tool_that_is_allowed_ahead_is_not_asked_about() {
     terminal.types("/undo\r");
     terminal.until("no dropped call can have changed anything");
     terminal.types("/allow ma*\r");
-    terminal.until("calls of `ma*` are not asked about in this chat");
+    terminal.until("`ma*` calls are allowed without asking in this chat");
     terminal.types("go\r");
     terminal.until("It is done.");
     terminal.types("/quit\r");
@@ -194,7 +194,7 @@ Makes a tool.
     terminal.types("/allow raeder\r");
     terminal.until("`raeder` matches no tool, and nothing is allowed: did you mean `/allow reader`?");
     terminal.types("/allow reader\r");
-    terminal.until("calls of `reader` are not asked about in this chat");
+    terminal.until("`reader` calls are allowed without asking in this chat");
     terminal.types("use it\r");
     terminal.until("It is done.");
     terminal.types("/quit\r");

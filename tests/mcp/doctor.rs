@@ -164,7 +164,7 @@ fn a_server_that_floods_or_sends_something_else_is_ended() {
     for (text, wanted) in [
         ("exec cat /dev/zero", "Cursor: sent more than 32 MiB or 200 pages"),
         (notice, "Cursor: sent more than 32 MiB or 200 pages"),
-        ("exec yes", "Cursor: sent text that is no message of the protocol: `y`"),
+        ("exec yes", "Cursor: sent text that is not an MCP message: `y`"),
         (
             "echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{\"code\":1,\"message\":\"no\\u001b[2J\"}}'; cat",
             "Cursor: refused `initialize`: no\\u{1b}[2J",

@@ -120,7 +120,7 @@ fn files_from_which_no_server_can_be_made_are_named() {
         ("own.pem", "PRIVATE KEY AAAA", "cannot use `PRIVATE KEY AAAA`"),
         ("own.key", "own.key", "cannot use `own.key`"),
         ("own.pem", "own.pem", "cannot use `own.pem`"),
-        ("own.pem", "other.key", "the key in `other.key` does not fit the certificate in `own.pem`"),
+        ("own.pem", "other.key", "the key in `other.key` does not match the certificate in `own.pem`"),
     ] {
         let ran = refused(&crib, certificate, key);
         assert_eq!(ran.code, Some(1), "{certificate}, {key}: {ran:?}");

@@ -45,7 +45,7 @@ fn giving_up_names_the_status_the_words_and_the_attempts() {
 fn a_refusal_that_stays_names_the_next_step() {
     let key: &[&str] = &["--api-key", "k"];
     for (status, key, hint) in [
-        (429, key, "hint: the server limits the requests of this key: wait, or check the limits and the credit"),
+        (429, key, "hint: the server limits this key's requests: wait, or check your account's limits and credit"),
         (503, key, "hint: the server failed: try again later, or look at its log"),
         (403, key, "hint: the server refuses the key: `toolcrib run --print-config` shows where it comes from"),
         (

@@ -28,7 +28,7 @@ An installed bundle is available to commands without --tools: in the current dir
 directory. The lock names it, and your own records hold the grants: a lock that someone else wrote grants nothing. \
 --grant=… installs again with other permissions.";
 
-/// Install a bundle of tools, or a lock's bundles.
+/// Install a bundle of tools, or the bundles in a lock.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -16,7 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib key new team.key                     asks for a passphrase, twice
   toolcrib key new team.key --passphrase-from env:KEY_PASSPHRASE
-  toolcrib key new ci.key --no-passphrase       anyone who reads the file can sign
+  toolcrib key new ci.key --no-passphrase       anyone with the file can sign
   toolcrib key new team.minisign.key --minisign
 
 Creates FILE, the secret key, which only you can read, and FILE.pub, the public key, which you publish. \

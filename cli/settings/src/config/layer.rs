@@ -25,8 +25,8 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Prefix of a settings file's requests.
 const REQUEST: &str = "setting:";
 /// Places of the host's keys.
-pub const HOST_LAYERS: &str = "the profile, user and system layers, whose files `toolcrib config explain` names, and in \
-                                      a file of `--config`";
+pub const HOST_LAYERS: &str = "the profile, user or system layer (`toolcrib config explain` lists their files), or in a \
+                                      `--config` file";
 
 /// Value of a key with its place.
 #[derive(Debug, Clone)]
