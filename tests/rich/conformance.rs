@@ -108,7 +108,7 @@ fn case_5_what_surrounds_a_call_has_layers_and_a_caller_overrides_none() {
     assert!(result.content().starts_with("from the operator "), "{}", result.content());
     assert_eq!(
         result.receipt.warnings,
-        ["the context's key `config` is the host's own: the caller's value is left out"]
+        ["the context key `config` is reserved for the host: the caller's value is ignored"]
     );
 }
 
