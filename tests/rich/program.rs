@@ -26,7 +26,7 @@ fn settings_give_tools_their_configuration_and_a_context_overrides_none() {
     let context = r#"{"config":{"token":"mine"},"more":1}"#;
     let ran = crib.run(&["call", "prepared", "--tools", "rich.wasm", "--context", context]);
     assert!(ran.stdout.starts_with("\"set "), "{ran:?}");
-    assert!(ran.stderr.contains("the context key `config` is the host's own"), "{ran:?}");
+    assert!(ran.stderr.contains("the context key `config` is reserved for the host"), "{ran:?}");
     let ran = crib.run(&["call", "say", r#"{"value":"x"}"#, "--tools", "rich.wasm"]);
     assert_eq!(ran.stdout, "\"x\"\n", "{ran:?}");
 }
