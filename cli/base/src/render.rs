@@ -185,6 +185,11 @@ pub fn quoted(mark: &str, text: &str) {
     aside(&text.replace('\n', "\n  "));
 }
 
+/// Writes lines from outside, each with a mark of its own, so that none can imitate a line of the program.
+pub fn quoted_lines(mark: &str, text: &str) {
+    text.lines().for_each(|line| quoted(mark, line));
+}
+
 /// Lines of standard error that are shown of a failed call, and characters of each.
 const LOG_END: (usize, usize) = (5, 400);
 

@@ -58,7 +58,7 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
         {
             render::hint(&hint);
         }
-        _ if !verbose => render::log_end(result).iter().for_each(|end| render::quoted("|", end)),
+        _ if !verbose => render::log_end(result).iter().for_each(|end| render::quoted_lines("|", end)),
         _ => {}
     }
     if let Some(tool) = tool.filter(|tool| tool.requested.model && error.message.contains(NO_MODEL)) {
