@@ -126,12 +126,12 @@ impl Stores {
             }
             Action::Compile => {
                 // The compiled code is missing, so the program compiles it anew.
-                command.args(["call", "says", "--cache-dir", "fresh"])
+                command.args(["call", "says", "--set", "cache.dir=fresh"])
             }
             Action::Approvals => command.args(["approvals", "remove", REVOKED]),
         };
         if action != Action::Approvals {
-            command.args(["--records", "records", "--max-inline", "16"]);
+            command.args(["--records", "records", "--set", "results.max_inline=16"]);
         }
         self.enter(&mut command);
         command

@@ -65,7 +65,7 @@ def prepare(home, guests):
         ),
         answer="The order is 90 hours. The letter stays: I may not remove it.",
     )
-    home.must("run", "--script", script, *tools, *grant, "--tool-timeout=300ms", "--deny-tool=fs_rm(path=*letter.md)")
+    home.must("run", "--script", script, *tools, *grant, "--set=limits.tool_timeout=300ms", "--deny-tool=fs_rm(path=*letter.md)")
     series = [{"name": "shop", "values": [7.5, 6, 8.25]}]
     chart = {"title": "Hours of the week", "labels": ["Mon", "Tue", "Wed"], "series": series}
     home.must("run", "--script", home.script("chart.json", "Show the hours.", ("", ("chart", chart))), *tools)

@@ -119,7 +119,7 @@ def file(report, window):
 
 def endless(report, browser, home, component):
     """Makes a call that shows parts without an end, and looks at the page while it does and after it is stopped."""
-    console = Console(home, "--tools", component, "--max-timeout=5m")
+    console = Console(home, "--tools", component, "--set=limits.max_timeout=5m")
     window = Window(browser, console)
     page = window.page
     begin(window, "flood")

@@ -53,7 +53,7 @@ pub(crate) fn axis() -> Axis {
         });
         axis.add(append, records, rounds.min().expect("a round"));
         drop(runtime);
-        let folder = format!("--audit-dir={}", log.display());
+        let folder = format!("--set=records.audit_dir={}", log.display());
         let (home, echo) = (log.parent().expect("a folder"), guest("echo").display().to_string());
         let program = |words: &[&str]| least(|| toolcrib(home, &[words, &[folder.as_str()][..]].concat()));
         axis.add(command, records, program(&["call", "echo", r#"{"text":"hello"}"#, "--tools", &echo]));

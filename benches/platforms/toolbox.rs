@@ -119,8 +119,11 @@ impl<'a> Server<'a> {
     fn start(platform: &'a Platform, folder: &Path, flags: &[&str]) -> io::Result<Self> {
         let tools = "--tools=../../../../crib";
         // Compilation takes minutes under emulation.
-        let arguments: Vec<String> =
-            ["mcp", tools, "--compile-timeout=10m"].iter().chain(flags).map(|word| (*word).to_owned()).collect();
+        let arguments: Vec<String> = ["mcp", tools, "--set=limits.compile_timeout=10m"]
+            .iter()
+            .chain(flags)
+            .map(|word| (*word).to_owned())
+            .collect();
         let mut command = platform.command(folder, &arguments);
         let messages = folder.join("messages.txt");
         let standard_error = Stdio::from(fs::File::create(&messages)?);

@@ -29,12 +29,12 @@ fn attacks() -> impl Iterator<Item = Case> {
 
 fn limits() -> impl Iterator<Item = Case> {
     let table: [(&str, &str, &[&str]); 9] = [
-        ("spin", "{}", &["--tool-timeout=300ms"]),
-        ("spin", "{}", &["--fuel=1000000"]),
+        ("spin", "{}", &["--set=limits.tool_timeout=300ms"]),
+        ("spin", "{}", &["--set=limits.fuel=1000000"]),
         ("grow", "{}", &["--max-memory=16MiB"]),
-        ("flood_stdout", "{}", &["--max-output=64KiB"]),
-        ("big_result", r#"{"bytes":10240}"#, &["--max-output=10KiB"]),
-        ("big_result", r#"{"bytes":10237}"#, &["--max-output=10KiB"]),
+        ("flood_stdout", "{}", &["--set=limits.max_output=64KiB"]),
+        ("big_result", r#"{"bytes":10240}"#, &["--set=limits.max_output=10KiB"]),
+        ("big_result", r#"{"bytes":10237}"#, &["--set=limits.max_output=10KiB"]),
         ("exit_code", r#"{"code":7}"#, &[]),
         ("empty", "{}", &[]),
         ("random_bytes", "{}", &["--max-memory=1MiB"]),

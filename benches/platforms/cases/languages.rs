@@ -10,7 +10,7 @@ use super::{Case, case, write};
 const LANGUAGES: [(&str, bool); 4] = [("c", false), ("go", true), ("javascript", true), ("python", true)];
 
 /// Time for a compilation under emulation.
-const PATIENT: &str = "--compile-timeout=10m";
+const PATIENT: &str = "--set=limits.compile_timeout=10m";
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();

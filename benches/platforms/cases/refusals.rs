@@ -19,7 +19,7 @@ const CALLS: &[(&str, &str, &[&str])] = &[
     ("fs_write_file", r#"{"path":"a.txt","content":"x"}"#, &["--allow-read=work"]),
     ("fs_write_file", r#"{"path":"new.txt","content":"x"}"#, &["--allow-write=work"]),
     ("fs_write_file", r#"{"path":"new.txt","content":"x"}"#, &["--allow-write=work", "--ask-tool=fs_write_file"]),
-    ("fs_write_file", r#"{"path":"new.txt","content":"x"}"#, &["--allow-write=work", "--deny-write"]),
+    ("fs_write_file", r#"{"path":"new.txt","content":"x"}"#, &["--allow-write=work", "--set=deny.write=*"]),
     ("fs_rm", r#"{"path":"a.txt"}"#, &["--allow-write=work", "--deny-tool=fs_rm"]),
     ("fetch_page", r#"{"url":"https://example.com/"}"#, &[]),
     ("fetch_page", r#"{"url":"http://127.0.0.1:9/"}"#, &["--allow-net=example.com"]),
@@ -34,7 +34,7 @@ const CALLS: &[(&str, &str, &[&str])] = &[
     ("calculate", r#"{"expression":"6*7"}"#, &["--no-such-flag"]),
     ("calculate", r#"{"expression":"6*7"}"#, &["--max-memory=none"]),
     ("calculate", r#"{"expression":"6*7"}"#, &["--max-memory=1MiB"]),
-    ("calculate", r#"{"expression":"2^200"}"#, &["--max-inline=10"]),
+    ("calculate", r#"{"expression":"2^200"}"#, &["--set=results.max_inline=10"]),
 ];
 
 pub(super) fn cases() -> Vec<Case> {

@@ -153,7 +153,7 @@ fn markdown() -> Vec<Case> {
         write(folder, "deep/loop.md", SCRIPT.replace("found = []", "found = [x for x in range(1000000000)]"));
     };
     // The emulator compiles the interpreter for up to two minutes.
-    let patient = "--compile-timeout=10m";
+    let patient = "--set=limits.compile_timeout=10m";
     let call = ["call", "todos", r#"{"folder":"."}"#, patient];
     let with = |flags: &[&'static str]| [&call, flags].concat();
     vec![
@@ -191,7 +191,7 @@ fn markdown() -> Vec<Case> {
             "markdown",
             "a script without end",
             alone,
-            &[&["call", "loop", r#"{"folder":"."}"#, "--tools=deep/loop.md", "--fuel=50000000", patient]],
+            &[&["call", "loop", r#"{"folder":"."}"#, "--tools=deep/loop.md", "--set=limits.fuel=50000000", patient]],
         ),
     ]
 }
