@@ -72,8 +72,8 @@ fn the_most_that_is_told_whole_is_what_the_tool_declares_and_the_operator_lets_i
     };
     assert_eq!(kind(json!({"max_inline_chars": 100}), 98, &[]), Value::Null);
     assert_eq!(kind(json!({"max_inline_chars": 100}), 99, &[]), "preview");
-    assert_eq!(kind(json!({"max_inline_chars": 100}), 50, &["--max-inline=40"]), "preview");
-    assert_eq!(kind(json!({"max_inline_chars": 40}), 50, &["--max-inline=100"]), "preview");
+    assert_eq!(kind(json!({"max_inline_chars": 100}), 50, &["--set=results.max_inline=40"]), "preview");
+    assert_eq!(kind(json!({"max_inline_chars": 40}), 50, &["--set=results.max_inline=100"]), "preview");
 }
 
 #[test]
@@ -86,14 +86,14 @@ fn the_operator_raises_what_is_told_whole_up_to_the_limit_of_the_output() {
         line["result"]["toolcrib"]["kind"].clone()
     };
     let config = "[results]\nmax_inline = 200000\n";
-    for (config, flags) in [("", &["--max-inline=200000"] as &[_]), (config, &[])] {
+    for (config, flags) in [("", &["--set=results.max_inline=200000"] as &[_]), (config, &[])] {
         assert_eq!(kind(199_998, config, flags), Value::Null);
         assert_eq!(kind(199_999, config, flags), "preview");
     }
     assert_eq!(kind(100_000, "", &[]), "preview", "without it the default holds");
-    assert_eq!(kind(100_000, config, &["--max-inline=90000"]), "preview", "a flag stands before the file");
-    assert_eq!(kind(1_000_000, "", &["--max-inline=4000000000"]), Value::Null);
-    let larger = ["--max-output=4MiB", "--max-inline=4000000000"];
+    assert_eq!(kind(100_000, config, &["--set=results.max_inline=90000"]), "preview", "a flag stands before the file");
+    assert_eq!(kind(1_000_000, "", &["--set=results.max_inline=4000000000"]), Value::Null);
+    let larger = ["--set=limits.max_output=4MiB", "--set=results.max_inline=4000000000"];
     assert_eq!(kind(3_000_000, "", &larger), Value::Null, "as long as the output may be");
 }
 

@@ -237,7 +237,7 @@ fn what_is_to_be_redacted_is_masked_in_the_record() {
     crib.manifest(&json!({"tools": [
         {"name": "n", "command": ["./tools/bin/empty", "--key=sk-abc", "plain.text", "plainxtext"]}
     ]}));
-    let mut command = crib.toolcrib(&["call", "n", "{}", "--redact", "sk-[a-z]+;(plain"]);
+    let mut command = crib.toolcrib(&["call", "n", "{}", "--set", "records.redact=sk-[a-z]+;(plain"]);
     command.env("OAI_API_KEY", "plain.text").output().unwrap();
     let [record] = crib.records().try_into().unwrap();
     assert_eq!(record["argv"], json!(["./tools/bin/empty", "--key=***REDACTED***", "***REDACTED***", "plainxtext"]));

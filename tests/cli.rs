@@ -145,8 +145,8 @@ fn wrong_use_is_exit_2_and_says_what_was_wrong() {
         &["call", "echo", "--timeout", "soon"],
         &["list", "--max-memory", "lots"],
         &["list", "--color", "pink"],
-        &["list", "--concurrency", "0"],
-        &["list", "--fuel", "none"],
+        &["list", "--set", "limits.concurrency=0"],
+        &["list", "--set", "limits.fuel=none"],
     ];
     for arguments in cases {
         page.run(&crib, arguments);
@@ -306,7 +306,7 @@ fn doctor_fails_with_a_cure_where_something_is_broken() {
     let crib = crib();
     write(&crib, "blocker", "a file, no folder");
     write(&crib, "tools.json", "{}}");
-    let ran = crib.run(&["doctor", "--json", "--audit-dir", "blocker/log"]);
+    let ran = crib.run(&["doctor", "--json", "--set", "records.audit_dir=blocker/log"]);
     assert_eq!(ran.code, Some(1));
     let findings: Vec<Value> = serde_json::from_str(&ran.stdout).expect("JSON");
     let failed: Vec<&Value> = findings.iter().filter(|finding| finding["status"] == "fail").collect();

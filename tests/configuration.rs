@@ -1,6 +1,7 @@
-//! Settings in layers: options, environment, the project's file once it is trusted, the profile, the user's file and the
+//! Settings in layers: options, assignments, environment, the project's file once it is trusted, the profile, the user's file and the
 //! system's file; and the commands that show and change them.
 
+mod assigning;
 mod changing;
 mod explaining;
 mod keys;

@@ -43,7 +43,7 @@ fn ends(crib: &Crib, guest: &str, arguments: Value, flags: &[&str], outcome: &st
 /// One raw operation, with the folder `work` granted for writing: it is refused, and nothing outside changes.
 fn refused(crib: &Crib, op: &str, path: &str, to: &str) -> Value {
     let arguments = json!({"op": op, "path": path, "to": to, "text": "x"});
-    let line = ends(crib, "file_io", arguments, &["--allow-write=work", "--tool-timeout=10s"], "ok");
+    let line = ends(crib, "file_io", arguments, &["--allow-write=work", "--set=limits.tool_timeout=10s"], "ok");
     assert!(line["result"]["error"].is_string(), "{op} {path} {to}: {line}");
     assert_eq!(fs::read_to_string(crib.path("secret")).unwrap(), "canary", "{op} {path} {to}");
     line

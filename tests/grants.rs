@@ -129,8 +129,11 @@ fn a_fifo_in_a_granted_folder_is_refused_and_blocks_nothing() {
         return;
     }
     for op in ["open", "read", "write"] {
-        let line =
-            attack(&crib, json!({"op": op, "path": "fifo", "text": "x"}), &["--allow-write=work", "--tool-timeout=5s"]);
+        let line = attack(
+            &crib,
+            json!({"op": op, "path": "fifo", "text": "x"}),
+            &["--allow-write=work", "--set=limits.tool_timeout=5s"],
+        );
         assert_eq!(line["result"]["error"], "not-permitted", "{line}");
     }
 }
@@ -181,10 +184,10 @@ fn no_grant_reaches_the_audit_log_or_the_compile_cache() {
     let page = Page::new();
     let crib = crib();
     for (folder, flag) in [
-        ("work", "--audit-dir=work/log"),
-        ("work", "--cache-dir=work"),
-        (".", "--audit-dir=audit"),
-        ("audit/x", "--audit-dir=audit"),
+        ("work", "--set=records.audit_dir=work/log"),
+        ("work", "--set=cache.dir=work"),
+        (".", "--set=records.audit_dir=audit"),
+        ("audit/x", "--set=records.audit_dir=audit"),
     ] {
         fs::create_dir_all(crib.path(folder)).unwrap();
         page.run(&crib, &["call", "file_io", "{}", &format!("--allow-read={folder}"), flag]);

@@ -153,8 +153,8 @@ fn little_address_space_is_enough_for_calls_and_their_limits() {
     assert_eq!(call("within", &[]), "ok");
     assert_eq!(call("beyond", &[]), "memory", "more elements than a table may have");
     assert_eq!(call("recurse", &[]), "stack");
-    assert_eq!(call("spin", &["--tool-timeout=200ms"]), "deadline");
-    assert_eq!(call("spin", &["--fuel=1000000"]), "fuel");
+    assert_eq!(call("spin", &["--set=limits.tool_timeout=200ms"]), "deadline");
+    assert_eq!(call("spin", &["--set=limits.fuel=1000000"]), "fuel");
     let found = with_addresses(&crib, 4 << 20, &["doctor"]).stdout;
     assert!(found.contains("address space is limited"), "{found}");
     assert!(!crib.run(&["doctor"]).stdout.contains("address space is limited"));

@@ -30,19 +30,19 @@ fn ends(name: &str, arguments: Value, flags: &[&str], outcome: &str) -> Value {
 
 #[test]
 fn a_guest_that_computes_is_stopped_at_its_deadline() {
-    let ended = ends("spin", json!({}), &["--tool-timeout", "300ms"], "deadline");
+    let ended = ends("spin", json!({}), &["--set", "limits.tool_timeout=300ms"], "deadline");
     assert_eq!(ended["error"], "tool timed out");
 }
 
 #[test]
 fn a_guest_asleep_in_the_host_is_stopped_at_its_deadline() {
-    ends("sleep", json!({}), &["--tool-timeout", "300ms"], "deadline");
+    ends("sleep", json!({}), &["--set", "limits.tool_timeout=300ms"], "deadline");
 }
 
 #[test]
 fn a_guest_that_polls_forever_is_stopped_at_its_deadline() {
-    ends("poll", json!({}), &["--tool-timeout", "300ms"], "deadline");
-    ends("poll_ready", json!({}), &["--tool-timeout", "300ms"], "deadline");
+    ends("poll", json!({}), &["--set", "limits.tool_timeout=300ms"], "deadline");
+    ends("poll_ready", json!({}), &["--set", "limits.tool_timeout=300ms"], "deadline");
 }
 
 #[test]
@@ -63,9 +63,10 @@ fn a_start_function_that_loops_is_stopped_at_the_deadline() {
 
 #[test]
 fn fuel_is_counted_when_it_is_limited() {
-    ends("spin", json!({}), &["--fuel", "1000000"], "fuel");
+    ends("spin", json!({}), &["--set", "limits.fuel=1000000"], "fuel");
     let crib = Crib::with_guests(&["echo"]);
-    let counted = |_| crib.call("echo", &json!({}), &["--fuel", "50000000"])["receipt"]["fuel"].as_u64().unwrap();
+    let counted =
+        |_| crib.call("echo", &json!({}), &["--set", "limits.fuel=50000000"])["receipt"]["fuel"].as_u64().unwrap();
     let [first, second] = [0, 1].map(counted);
     assert!(first > 1000 && first == second, "fuel is deterministic: {first} and {second}");
 }
@@ -133,7 +134,7 @@ fn endless_recursion_ends_in_a_stack_error() {
 #[test]
 fn endless_output_is_cut_at_its_cap() {
     for guest in ["flood_stdout", "flood_byte"] {
-        let ended = ends(guest, json!({}), &["--max-output", "64KiB"], "output-limit");
+        let ended = ends(guest, json!({}), &["--set", "limits.max_output=64KiB"], "output-limit");
         assert_eq!(ended["receipt"]["stdoutBytes"], 65536);
         assert_eq!(ended["receipt"]["truncated"], true);
         assert_eq!(ended["error"], "tool wrote more than 64 KiB to standard output");
@@ -146,7 +147,7 @@ fn endless_output_is_cut_at_its_cap() {
 fn a_result_over_the_cap_is_refused_and_one_at_the_cap_is_not() {
     let crib = Crib::with_guests(&["big_result"]);
     // Two quotation marks and a newline are part of the line.
-    let of = |bytes: u64| crib.outcome("big_result", &json!({"bytes": bytes}), &["--max-output", "10KiB"]);
+    let of = |bytes: u64| crib.outcome("big_result", &json!({"bytes": bytes}), &["--set", "limits.max_output=10KiB"]);
     assert_eq!((of(10 * 1024 - 3), of(10 * 1024)), ("ok".into(), "output-limit".into()));
 }
 

@@ -157,8 +157,8 @@ fn the_entrys_time_limit_wins_over_the_flags() {
         |name: &str, seconds: Value| json!({"name": name, "command": ["./tools/bin/busy"], "timeoutSec": seconds});
     crib.manifest(&json!({"tools": [entry("long", json!(20)), entry("unset", json!(0))]}));
     let busy = json!({"ms": 700});
-    assert_eq!(crib.outcome("long", &busy, &["--tool-timeout", "100ms"]), "ok");
-    assert_eq!(crib.outcome("unset", &busy, &["--tool-timeout", "100ms"]), "deadline");
+    assert_eq!(crib.outcome("long", &busy, &["--set", "limits.tool_timeout=100ms"]), "ok");
+    assert_eq!(crib.outcome("unset", &busy, &["--set", "limits.tool_timeout=100ms"]), "deadline");
     assert_eq!(crib.outcome("unset", &busy, &["--timeout", "100ms"]), "deadline");
 }
 

@@ -199,10 +199,21 @@ fn sources_become_absolute_and_other_arguments_stay() {
     fs::write(crib.path("tools.json"), "{\"tools\":[]}").unwrap();
     let here = crib.dir.path().canonicalize().unwrap().join("tools.json");
     let reference = "oci://registry.example/acme/weather:1";
-    let args =
-        ["cursor", "--tools", "tools.json", "--tools", reference, "--json", "--", "--allow-read=docs", "--tag", "a"];
+    let args = [
+        "cursor",
+        "--tools",
+        "tools.json",
+        "--tools",
+        reference,
+        "--json",
+        "--",
+        "--allow-read=docs",
+        "--set",
+        "run.tags=a",
+    ];
     let shown: Value = serde_json::from_str(&config(&crib, &args).stdout).unwrap();
-    let wanted = ["mcp", "--tools", here.to_str().unwrap(), "--tools", reference, "--allow-read=docs", "--tag", "a"];
+    let wanted =
+        ["mcp", "--tools", here.to_str().unwrap(), "--tools", reference, "--allow-read=docs", "--set", "run.tags=a"];
     assert_eq!(shown["entry"]["args"], Value::from_iter(wanted));
     let ran = config(&crib, &["cursor", "--tools", "none.json"]);
     assert!(ran.code == Some(1) && ran.stderr.starts_with("error: cannot find the source `none.json`\n"), "{ran:?}");
@@ -233,11 +244,11 @@ fn arguments_that_start_no_server_for_a_client_are_refused() {
 #[test]
 fn an_argument_that_a_client_would_change_is_refused() {
     let crib = Crib::new();
-    let ran = config(&crib, &["vscode", "--write", "--", "--tag", "${input:x}"]);
+    let ran = config(&crib, &["vscode", "--write", "--", "--set", "run.tags=${input:x}"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let wanted = "error: `${input:x}` cannot be an argument: VS Code would replace the `${` in it\n";
+    let wanted = "error: `run.tags=${input:x}` cannot be an argument: VS Code would replace the `${` in it\n";
     assert!(ran.stderr.starts_with(wanted), "{ran:?}");
-    assert_eq!(config(&crib, &["codex", "--", "--tag", "${input:x}"]).code, Some(0));
+    assert_eq!(config(&crib, &["codex", "--", "--set", "run.tags=${input:x}"]).code, Some(0));
 }
 
 #[test]

@@ -200,11 +200,11 @@ fn no_tool_may_write_the_rules_or_what_was_agreed_to() {
         let arguments = json!({"op": op, "path": "own.toml"}).to_string();
         crib.run(&[&["call", "file_io", &arguments, "--json"], &flags[..]].concat())
     };
-    let ran = call("roots", ["--allow-write=work", "--approvals=work/agreed.json"]);
+    let ran = call("roots", ["--allow-write=work", "--set=approvals.file=work/agreed.json"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("would let a tool reach the approvals in"), "{ran:?}");
     assert!(ran.stderr.contains("work/agreed.json; grant a narrower folder, or keep the two apart"), "{ran:?}");
-    let ran = call("roots", ["--allow-read=work", "--approvals=work/agreed.json"]);
+    let ran = call("roots", ["--allow-read=work", "--set=approvals.file=work/agreed.json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let ran = call("write", ["--allow-write=work", "--config=work/own.toml"]);
     assert!(ran.stdout.contains("not-permitted") && ran.stdout.contains("write:own.toml"), "{ran:?}");

@@ -100,7 +100,7 @@ fn run(crib: &Crib, flags: &[&str]) -> (Ran, Duration) {
 #[test]
 fn a_run_is_traced_with_its_requests_and_calls() {
     let (server, crib) = (accepting_collector(), crib());
-    let (ran, _) = run(&crib, &["--otlp", &server.uri()]);
+    let (ran, _) = run(&crib, &[&format!("--set=records.otlp={}", server.uri())]);
     assert_eq!(ran.stderr, "");
     let spans = spans(&server);
     assert_eq!(spans.len(), 6, "{spans:#?}");
@@ -140,7 +140,7 @@ fn a_run_is_traced_with_its_requests_and_calls() {
 #[test]
 fn a_call_is_told_with_how_it_ended_and_never_with_what_was_said() {
     let (server, crib) = (accepting_collector(), crib());
-    run(&crib, &["--otlp", &server.uri()]);
+    run(&crib, &[&format!("--set=records.otlp={}", server.uri())]);
     let spans = spans(&server);
     let records = crib.records();
     for (name, id, outcome) in [("echo", "one", "ok"), ("exit_code", "two", "failed"), ("file_io", "three", "denied")] {
@@ -183,8 +183,8 @@ fn a_request_to_a_model_is_told_with_its_cost_and_a_failed_one_with_its_kind() {
     let answers = [Answer::new(503), Answer::new(200).json(answer)];
     let (server, crib) = (accepting_collector().answers("/api/chat/completions", answers), crib());
     let base = format!("{}/api", server.uri());
-    let model = ["run", "go", "--model", "m", "--base-url", &base, "--http-retry-backoff", "1ms"];
-    let ran = crib.run(&[&model[..], &["--otlp", &server.uri()]].concat());
+    let model = ["run", "go", "--model", "m", "--base-url", &base, "--set", "model.http_retry_backoff=1ms"];
+    let ran = crib.run(&[&model[..], &[&format!("--set=records.otlp={}", server.uri())]].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let spans = spans(&server);
     let [failed, answered, agent] = &spans[..] else { panic!("{spans:#?}") };
@@ -202,7 +202,17 @@ fn a_request_to_a_model_is_told_with_its_cost_and_a_failed_one_with_its_kind() {
         assert_eq!(said(span, "gen_ai.usage.output_tokens"), 2);
     }
     let base = format!("http://{}", nobody());
-    let gone = ["run", "go", "--model", "m", "--base-url", &base, "--http-retries", "0", "--otlp", &server.uri()];
+    let gone = [
+        "run",
+        "go",
+        "--model",
+        "m",
+        "--base-url",
+        &base,
+        "--set",
+        "model.http_retries=0",
+        &format!("--set=records.otlp={}", server.uri()),
+    ];
     assert_eq!(crib.run(&gone).code, Some(1));
     let spans = self::spans(&server);
     for span in &spans[3..] {
@@ -213,7 +223,7 @@ fn a_request_to_a_model_is_told_with_its_cost_and_a_failed_one_with_its_kind() {
 #[test]
 fn a_single_call_is_a_trace_of_its_own() {
     let (server, crib) = (accepting_collector(), crib());
-    let ran = crib.run(&["call", "echo", "{}", "--otlp", &format!("{}/", server.uri())]);
+    let ran = crib.run(&["call", "echo", "{}", &format!("--set=records.otlp={}/", server.uri())]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     let spans = spans(&server);
     let [only] = &spans[..] else { panic!("{spans:#?}") };
@@ -226,8 +236,12 @@ fn a_question_and_an_answer_that_is_kept_are_moments_of_a_call() {
     let mut asked = crib.entry("echo");
     asked["interface"] = json!({ "approval_reason": SECRET });
     crib.manifest(&json!({ "tools": [asked, crib.entry("big_result")] }));
-    crib.call("echo", &json!({}), &["--otlp", &server.uri()]);
-    crib.call("big_result", &json!({ "bytes": 50_000 }), &["--max-inline", "1000", "--otlp", &server.uri()]);
+    crib.call("echo", &json!({}), &[&format!("--set=records.otlp={}", server.uri())]);
+    crib.call(
+        "big_result",
+        &json!({ "bytes": 50_000 }),
+        &["--set", "results.max_inline=1000", &format!("--set=records.otlp={}", server.uri())],
+    );
     let spans = spans(&server);
     let [asked, kept] = &spans[..] else { panic!("{spans:#?}") };
     let moment = |span: &Value, name: &str| named(span["events"].as_array().unwrap(), name).clone();
@@ -258,7 +272,8 @@ fn an_interrupted_run_is_traced_to_its_end() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let slow = Answer::new(200).late(Duration::from_secs(60));
         let server = accepting_collector().answers("/chat/completions", [slow]);
-        let model = ["run", "go", "--model", "m", "--base-url", &server.uri(), "--otlp", &server.uri()];
+        let model =
+            ["run", "go", "--model", "m", "--base-url", &server.uri(), &format!("--set=records.otlp={}", server.uri())];
         let mut child = crib.toolcrib(&model).stderr(Stdio::null()).spawn().unwrap();
         while server.received().is_empty() {
             std::thread::sleep(Duration::from_millis(20));
@@ -281,7 +296,7 @@ fn nobody() -> String {
 
 #[test]
 fn a_collector_that_is_not_there_costs_a_warning() {
-    let (ran, took) = run(&crib(), &["--otlp", &format!("http://user:{SECRET}@{}", nobody())]);
+    let (ran, took) = run(&crib(), &[&format!("--set=records.otlp=http://user:{SECRET}@{}", nobody())]);
     assert!(
         ran.stderr.starts_with("warning: 6 of 6 spans were not delivered to `http://user:***@127.0.0.1:"),
         "{ran:?}"
@@ -292,7 +307,7 @@ fn a_collector_that_is_not_there_costs_a_warning() {
 #[test]
 fn a_collector_that_hangs_is_waited_for_a_little_while() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (ran, took) = run(&crib(), &["--otlp", &format!("http://{}", silent.local_addr().unwrap())]);
+    let (ran, took) = run(&crib(), &[&format!("--set=records.otlp=http://{}", silent.local_addr().unwrap())]);
     assert!(ran.stderr.starts_with("warning: 6 of 6 spans were not delivered to"), "{ran:?}");
     assert!(ran.stderr.ends_with(": no answer in time\n") && took < BOUNDED, "{took:?} {ran:?}");
 }
@@ -306,7 +321,7 @@ fn what_a_collector_refuses_is_told() {
         (Answer::new(200).json(some), "rejected: too old\n"),
     ] {
         let server = collector(answer);
-        let (ran, _) = run(&crib(), &["--otlp", &server.uri()]);
+        let (ran, _) = run(&crib(), &[&format!("--set=records.otlp={}", server.uri())]);
         assert!(ran.stderr.ends_with(wanted) && ran.stderr.lines().count() == 1, "{ran:?}");
     }
 }
@@ -317,7 +332,9 @@ fn an_address_that_is_none_is_wrong_use_and_not_repeated() {
     for address in ["localhost:4318", "ftp://user:hunter2-and-more@host", "hunter2-and-more"] {
         let ran = page.run(&crib(), &["call", "echo", "{}", "--otlp", address]);
         assert!(ran.code == Some(2) && ran.stderr.contains("example: `http://localhost:4318`"), "{ran:?}");
-        assert!(!ran.stderr.contains(SECRET), "{ran:?}");
+        let set = crib().run(&["call", "echo", "{}", "--set", &format!("records.otlp={address}")]);
+        assert!(set.code == Some(2) && set.stderr.contains("`records.otlp` must be another value: URL"), "{set:?}");
+        assert!(!ran.stderr.contains(SECRET) && !set.stderr.contains(SECRET), "{ran:?} {set:?}");
     }
     page.matches("telemetry/address");
 }

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Command, Error};
+use toolcrib_settings::config;
 
 /// Prepares the help of all commands; `arguments` are the program's arguments.
 pub(crate) fn prepare(command: Command, arguments: impl IntoIterator<Item = OsString>) -> Command {
@@ -20,7 +21,7 @@ pub(crate) fn prepare(command: Command, arguments: impl IntoIterator<Item = OsSt
     if !is_brief && !is_long {
         return command;
     }
-    let command = groups::arrange(inert::hide(command));
+    let command = groups::arrange(inert::hide(config::hide_deprecated(command)));
     if is_brief { brief::fit(command, &path(&arguments)) } else { command }
 }
 

@@ -5,7 +5,10 @@ mod allocator;
 mod commands;
 mod help;
 mod open_files;
+#[cfg(test)]
+mod visible;
 
+use std::ffi::OsString;
 use std::io;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -64,6 +67,10 @@ struct GlobalOptions {
     /// Use of colors; `auto` means on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, help_heading = "General")]
     color: render::Color,
+    /// Set a key of the settings for this command, such as `limits.max_memory=64MiB`; repeatable. `toolcrib config keys` lists all
+    #[arg(long, global = true, value_name = "NAME=VALUE")]
+    #[arg(help_heading = "General", hide_short_help = true)]
+    set: Vec<String>,
     /// Add the settings of this profile of your settings file
     #[arg(long, global = true, value_name = "NAME", env = PROFILE_VARIABLE, hide_env_values = true)]
     #[arg(help_heading = "General", hide_short_help = true)]
@@ -78,26 +85,35 @@ struct GlobalOptions {
 const PROFILE_VARIABLE: &str = "TOOLCRIB_PROFILE";
 
 impl Cli {
-    /// Reads the command line; ends the program after help, and after a usage error with code 2.
-    fn read() -> Self {
-        let first = std::env::args_os().nth(1).and_then(|name| name.into_string().ok());
-        let define = || help::prepare(Self::define(first.as_deref()), std::env::args_os());
+    /// Reads the command line, and returns it with the warnings about it. Ends the program after help, and after a usage error
+    /// with code 2.
+    ///
+    /// # Errors
+    ///
+    /// The exit code after a mistake in the settings.
+    fn read() -> Result<(Self, Vec<String>), ExitCode> {
+        let arguments = arguments();
+        let first = arguments.get(1).and_then(|name| name.to_str()).map(str::to_owned);
+        let define = || help::prepare(Self::define(first.as_deref()), arguments.iter().cloned());
         let parse = |command: clap::Command| {
-            let arguments = folders::with_home(std::env::args_os());
+            let arguments = folders::with_home(arguments.iter().cloned());
             command.try_get_matches_from(arguments).unwrap_or_else(|error| help::advise(error, first.as_deref()).exit())
         };
         let given = parse(define());
         config::use_profile(given.get_one::<String>("profile").cloned());
-        let matches = match config::with_defaults(define, &given) {
+        let assignments: Vec<String> = given.get_many("set").into_iter().flatten().cloned().collect();
+        let assigned = config::use_assignments(&assignments, arguments.iter().cloned());
+        let warnings = config::deprecations(&given);
+        let matches = match assigned.and_then(|()| config::with_defaults(define, &given)) {
             Ok(Some(command)) => parse(command),
             Ok(None) => given,
             Err(error) => {
                 let cli = Self::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
-                cli.command.refuse(&error);
-                std::process::exit(1);
+                return Err(cli.command.refuse(&error));
             }
         };
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        let cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        Ok((cli, warnings))
     }
 
     /// Returns the definition of the command line for its first argument: with the command of this name alone, because the
@@ -117,10 +133,25 @@ impl Cli {
     }
 }
 
+/// Returns the arguments of the program. `help settings` lists the keys of the settings.
+fn arguments() -> Vec<OsString> {
+    let given: Vec<OsString> = std::env::args_os().collect();
+    match given.as_slice() {
+        [program, help, settings] if help == "help" && settings == "settings" => {
+            vec![program.clone(), "config".into(), "keys".into()]
+        }
+        _ => given,
+    }
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::read();
+    let (cli, warnings) = match Cli::read() {
+        Ok(read) => read,
+        Err(code) => return code,
+    };
     render::use_color(cli.options.color);
     render::use_plain(cli.options.plain);
+    warnings.iter().for_each(|warning| render::warning(warning));
     if let Command::CompileWorker(args) = &cli.command {
         // The worker sets its limits before any thread starts.
         return commands::compile_worker::run(args).unwrap_or_else(|error| render::failure(&error));

@@ -202,13 +202,13 @@ impl Error {
             Error::UnknownTool { nearest: Some(nearest), .. } => Some(format!("did you mean `{nearest}`?")),
             Error::UnknownTool { nearest: None, .. } => Some("`toolcrib list` shows the tools".into()),
             Error::Audit { .. } => {
-                Some("calls are not run unlogged: make the directory writable, or name another with `--audit-dir DIR`".into())
+                Some("calls are not run unlogged: make the directory writable, or name another with `--set records.audit_dir=DIR`".into())
             }
             Error::Approvals { .. } => Some(
                 "nothing was changed: check that only you own and can write the file, then repair it, or delete it to be asked again"
                     .into(),
             ),
-            Error::Cache { .. } => Some("check that only you own and can write the directory, or name another with `--cache-dir DIR`".into()),
+            Error::Cache { .. } => Some("check that only you own and can write the directory, or name another with `--set cache.dir=DIR`".into()),
             Error::Results { .. } => {
                 Some("check that only you own and can write the directory and that it has free space, or name another".into())
             }
@@ -216,10 +216,10 @@ impl Error {
                 Some(format!("`toolcrib validate {}` lists every problem of the source", path.display()))
             }
             Error::AuditUnread { path, .. } if is_missing(path) => {
-                Some("the first call that is logged there creates it; name another with `--audit-dir DIR`".into())
+                Some("the first call that is logged there creates it; name another with `--set records.audit_dir=DIR`".into())
             }
-            Error::AuditUnread { .. } => Some("check that only you own the directory, or name another with `--audit-dir DIR`".into()),
-            Error::Network(_) => Some("correct the value of `--dns` or `--net-ca`, or of the section `network` of the settings".into()),
+            Error::AuditUnread { .. } => Some("check that only you own the directory, or name another with `--set records.audit_dir=DIR`".into()),
+            Error::Network(_) => Some("correct `network.nameservers` or `network.ca` in the settings or after `--set`".into()),
             Error::Engine(_) => {
                 Some("the system may lack memory or threads: see `ulimit -a`, and `toolcrib doctor` for this machine".into())
             }

@@ -69,7 +69,7 @@ fn a_record_states_the_arguments_and_the_origin_of_its_call() {
 fn arguments_are_masked_by_schema_and_redactions_and_withheld_where_nobody_knows() {
     let crib = crib();
     let call = |name: &str, arguments: &str| {
-        let mut command = crib.toolcrib(&["call", name, arguments, "--redact", "hush-[0-9]+"]);
+        let mut command = crib.toolcrib(&["call", name, arguments, "--set", "records.redact=hush-[0-9]+"]);
         command.env("OAI_API_KEY", "sk-very\"secret").output().unwrap();
         last(&crib)
     };
@@ -93,7 +93,7 @@ fn without_arguments_a_record_has_their_size_and_digest() {
     let crib = crib();
     let plain = r#"{"a":"private"}"#;
     let withheld = json!({"bytes": plain.len(), "digest": hash(plain)});
-    crib.run(&["call", "open", plain, "--no-log-arguments"]);
+    crib.run(&["call", "open", plain, "--set=records.log_arguments=false"]);
     assert_eq!(last(&crib), withheld);
     for (value, expected) in
         [("1", withheld.clone()), ("true", withheld.clone()), ("0", json!({"json": {"a": "private"}}))]

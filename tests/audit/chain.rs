@@ -296,7 +296,7 @@ fn a_log_full_of_anything_is_read_to_its_end() {
 #[test]
 fn a_folder_that_is_not_there_is_told() {
     let page = Page::new();
-    page.run(&Crib::new(), &["audit", "verify", "--audit-dir", "nowhere"]);
+    page.run(&Crib::new(), &["audit", "verify", "--set", "records.audit_dir=nowhere"]);
     page.matches("audit/no-folder");
 }
 

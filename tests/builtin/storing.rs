@@ -20,13 +20,13 @@ fn stored(crib: &Crib) -> Vec<PathBuf> {
 }
 
 fn call(crib: &Crib) -> Ran {
-    crib.run(&[&CALL[..], &["--tools", "builtin", "--cache-dir", "cache"]].concat())
+    crib.run(&[&CALL[..], &["--tools", "builtin", "--set", "cache.dir=cache"]].concat())
 }
 
 #[test]
 fn a_call_of_another_source_stores_nothing() {
     let crib = Crib::with_guests(&["echo"]);
-    let ran = crib.run(&["call", "echo", "{}", "--cache-dir", "cache"]);
+    let ran = crib.run(&["call", "echo", "{}", "--set", "cache.dir=cache"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(stored(&crib).is_empty());
     calculated(&call(&crib));
@@ -63,7 +63,7 @@ fn a_damaged_entry_of_the_copy_is_mended_by_a_call_that_reads_it_and_by_a_list()
         fs::write(&copy, damaged).unwrap();
         calculated(&call(&crib));
         mended.push(fs::read(&copy).unwrap() == sound);
-        let ran = crib.run(&["list", "--tools", "builtin", "--cache-dir", "cache"]);
+        let ran = crib.run(&["list", "--tools", "builtin", "--set", "cache.dir=cache"]);
         assert!(ran.code == Some(0) && fs::read(&copy).unwrap() == sound, "{content:?}: {ran:?}");
     }
     let large: Vec<bool> = entries(&sound).iter().map(|content| content.len() > LARGE).collect();
@@ -105,7 +105,7 @@ fn a_link_in_place_of_the_copy_is_refused() {
 #[test]
 fn processes_that_store_the_copy_at_once_all_use_one() {
     let crib = Crib::new();
-    let arguments = [&CALL[..], &["--cache-dir", "cache"]].concat();
+    let arguments = [&CALL[..], &["--set", "cache.dir=cache"]].concat();
     let start = |_| {
         let mut command = crib.toolcrib(&arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -121,6 +121,6 @@ fn processes_that_store_the_copy_at_once_all_use_one() {
 fn a_cache_that_is_too_small_is_named() {
     let page = Page::new().hide(r"bundle of \d+ bytes", "bundle of [size]");
     let crib = Crib::new();
-    page.run(&crib, &[&CALL[..], &["--cache-dir", "cache", "--max-cache", "1MiB"]].concat());
+    page.run(&crib, &[&CALL[..], &["--set", "cache.dir=cache", "--set", "cache.max=1MiB"]].concat());
     page.matches("builtin/small-cache");
 }

@@ -11,7 +11,7 @@ use crate::crib::{Crib, Ran, guest};
 use super::ECHO;
 
 /// Flags that name the cache of a crib.
-const FOLDER: [&str; 2] = ["--cache-dir", "cache"];
+const FOLDER: [&str; 2] = ["--set", "cache.dir=cache"];
 
 /// Creates a crib with a compiled module, used three hours ago, and a compiled component, used five hours ago.
 fn crib() -> Crib {
@@ -65,7 +65,7 @@ fn a_list_shows_the_latest_use_first_and_the_total() {
     assert!(lines[1].starts_with(&format!("{digest}…  module     {}", listed[0]["bytes"])), "{}", table.stdout);
     assert!(lines[2].contains("…  component  "), "{}", table.stdout);
     assert!(table.stderr.starts_with("2 entries, ") && table.stderr.ends_with(" of 2 GiB\n"), "{}", table.stderr);
-    let small = cache(&crib, &["list", "--max-cache", "64MiB"]);
+    let small = cache(&crib, &["list", "--set", "cache.max=64MiB"]);
     assert!(small.stderr.ends_with(" of 64 MiB\n"), "{}", small.stderr);
     let doctor = crib.run(&[&["doctor"][..], &FOLDER].concat()).stdout;
     assert!(doctor.contains(", 2 compiled tools, ") && doctor.contains(" of 2 GiB\n"), "{doctor}");
@@ -162,7 +162,7 @@ fn a_shared_folder_is_refused_with_a_hint() {
         assert_eq!(
             ran.stderr,
             "error: cache cache: it is a link, or belongs to or can be written by someone else\n\
-             hint: check that only you own and can write the directory, or name another with `--cache-dir DIR`\n"
+             hint: check that only you own and can write the directory, or name another with `--set cache.dir=DIR`\n"
         );
     }
     assert_eq!(entries(&crib).len(), 2);
@@ -174,10 +174,10 @@ fn the_help_of_each_action_teaches_with_examples() {
     for action in ["list", "prune", "clear"] {
         let help = crib.run(&["cache", action, "--help"]);
         assert_eq!(help.code, Some(0));
-        for words in ["Examples:\n  toolcrib cache ", "--cache-dir", "Records:"] {
+        for words in ["Examples:\n  toolcrib cache ", "--set", "General:"] {
             assert!(help.stdout.contains(words), "{words} in {}", help.stdout);
         }
     }
     let help = crib.run(&["completions", "bash"]).stdout;
-    assert!(help.contains("--max-cache"));
+    assert!(help.contains("--max-memory") && !help.contains("--max-cache"));
 }

@@ -169,7 +169,7 @@ fn json_adds_the_receipt_and_keeps_the_result_byte_for_byte() {
 #[test]
 fn a_deadline_ends_a_tool_that_never_ends() {
     let page = Page::new();
-    page.run(&crib(), &["call", "spin", "--tool-timeout", "300ms"]);
+    page.run(&crib(), &["call", "spin", "--set", "limits.tool_timeout=300ms"]);
     page.matches("call/deadline");
 }
 
@@ -181,7 +181,7 @@ fn records_go_to_the_state_folder_and_hold_no_key() {
         "tools.json",
         r#"{"tools":[{"name":"echo","command":["./tools/bin/echo","sk-very-secret","hush-12"]}]}"#,
     );
-    let mut command = crib.toolcrib(&["call", "echo", "--redact", "hush-[0-9]+; unused"]);
+    let mut command = crib.toolcrib(&["call", "echo", "--set", "records.redact=hush-[0-9]+; unused"]);
     command.env_remove("TOOLCRIB_AUDIT_DIR").env("OPENAI_API_KEY", "sk-very-secret");
     assert_eq!(Ran::from(command.output().expect("the program starts")).code, Some(0));
     assert!(crib.records().is_empty(), "nothing goes to a folder that is not named any more");

@@ -76,7 +76,7 @@ fn the_limit_of_an_embedder_is_that_of_the_folder() {
 fn a_program_beyond_the_whole_limit_is_not_stored() {
     let crib = crib(&program(1));
     for _ in 0..2 {
-        assert_eq!(compile(&crib, 1, &["--max-cache", "1KiB"]), None);
+        assert_eq!(compile(&crib, 1, &["--set", "cache.max=1KiB"]), None);
     }
     assert!(compiled(&crib.path("cache")).is_empty());
 }
@@ -111,7 +111,8 @@ fn processes_that_compile_and_evict_at_once_all_answer() {
     }
     compile(&cribs[0], 3, &["--max-cache", &limit]);
     assert!(total(&cache) <= limit.parse().unwrap());
-    assert!(cribs[0].run(&["cache", "clear", "--cache-dir", folder]).stderr.starts_with("removed "));
+    let cleared = cribs[0].run(&["cache", "clear", &format!("--set=cache.dir={folder}")]);
+    assert!(cleared.stderr.starts_with("removed "));
     together("1");
     assert!(compiled(&cache).is_empty());
     let left: Vec<_> = fs::read_dir(&cache).unwrap().map(|file| file.unwrap().file_name()).collect();
@@ -123,7 +124,7 @@ fn a_cache_that_cannot_be_used_never_fails_a_call() {
     let crib = crib(&program(1));
     fs::write(crib.path("file"), "no folder").unwrap();
     for folder in ["file", "file/cache"] {
-        let flags = ["--cache-dir", folder, "--max-cache", "1"];
+        let flags = ["--cache-dir", folder, "--set", "cache.max=1"];
         assert_eq!(crib.outcome("n", &json!({}), &flags), "ok", "{folder}");
     }
     assert_eq!(fs::read_to_string(crib.path("file")).unwrap(), "no folder");
@@ -132,14 +133,14 @@ fn a_cache_that_cannot_be_used_never_fails_a_call() {
     fs::remove_file(&entry).unwrap();
     fs::create_dir(&entry).unwrap();
     for _ in 0..2 {
-        assert_eq!(compile(&crib, 1, &["--max-cache", "1"]), None);
+        assert_eq!(compile(&crib, 1, &["--set", "cache.max=1"]), None);
     }
     assert!(entry.is_dir());
     // A folder with the name of the lock: the limit holds all the same.
     fs::remove_file(crib.path("cache/lock")).unwrap();
     fs::create_dir(crib.path("cache/lock")).unwrap();
     compile(&crib, 2, &[]).expect("an entry");
-    compile(&crib, 3, &["--max-cache", "1"]);
+    compile(&crib, 3, &["--set", "cache.max=1"]);
     assert!(compiled(&crib.path("cache")).iter().all(|path| path.is_dir()));
 }
 
@@ -156,7 +157,7 @@ fn a_folder_without_rights_never_fails_a_call_and_a_link_stays() {
         allow(mode);
         for number in [1, 2] {
             fs::write(crib.path("tools/bin/n.wasm"), program(number)).unwrap();
-            assert_eq!(called(&crib, &["--max-cache", "1"]).0, "ok", "{mode:o}");
+            assert_eq!(called(&crib, &["--set", "cache.max=1"]).0, "ok", "{mode:o}");
         }
     }
     allow(0o700);
@@ -165,7 +166,7 @@ fn a_folder_without_rights_never_fails_a_call_and_a_link_stays() {
     fs::write(crib.path("outside"), "of the person").unwrap();
     symlink(crib.path("outside"), &entry).unwrap();
     assert_eq!(compile(&crib, 1, &[]), None, "an entry replaces no link");
-    crib.run(&["cache", "clear", "--cache-dir", "cache"]);
+    crib.run(&["cache", "clear", "--set", "cache.dir=cache"]);
     assert!(entry.is_symlink());
     assert_eq!(fs::read_to_string(crib.path("outside")).unwrap(), "of the person");
 }

@@ -74,9 +74,13 @@ fn a_program_that_takes_too_long_to_compile_is_stopped_and_named() {
     let memory = (2 << 30) + 4096;
     let crib = crib(&endless());
     let started = Instant::now();
-    let (outcome, output) = called(&crib, &["--compile-timeout", "700ms", "--compile-memory", &memory.to_string()]);
+    let (outcome, output) =
+        called(&crib, &["--set", "limits.compile_timeout=700ms", "--compile-memory", &memory.to_string()]);
     assert_eq!(outcome, "bad-component", "{output}");
-    assert_eq!(output, "compilation took more than 1 s of processor time; raise the limit with `--compile-timeout`");
+    assert_eq!(
+        output,
+        "compilation took more than 1 s of processor time; raise the limit with `--set limits.compile_timeout=TIME`"
+    );
     assert!(started.elapsed() < BOUND, "{:?}", started.elapsed());
     assert_eq!(compilers(memory), [0; 0], "its process is gone");
     assert_eq!(compiled(&crib.path("cache")).len(), 0, "nothing of it is kept");
@@ -89,7 +93,7 @@ fn a_compilation_that_gets_no_processor_is_stopped_and_is_no_fault_of_the_progra
     let memory = (2 << 30) + 28_672;
     let crib = crib(&endless());
     let mut command =
-        crib.toolcrib(&["call", "n", "{}", "--compile-timeout=1s", "--compile-memory", &memory.to_string()]);
+        crib.toolcrib(&["call", "n", "{}", "--set=limits.compile_timeout=1s", "--compile-memory", &memory.to_string()]);
     command.arg("--cache-dir").arg(crib.path("cache")).stdin(Stdio::null()).stdout(Stdio::piped());
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     // The call tries once more by itself: the first process ends at once, the second gets no processor.
@@ -246,9 +250,9 @@ fn a_worker_that_used_up_its_processor_time_says_so() {
 fn what_ships_compiles_well_within_a_tenth_of_the_memory() {
     let crib = Crib::with_guests(&["echo"]);
     let cache = crib.path("cache");
-    let flags = ["--compile-memory", "200MiB", "--cache-dir", cache.to_str().unwrap()];
+    let flags = ["--set", "limits.compile_memory=200MiB", "--cache-dir", cache.to_str().unwrap()];
     assert_eq!(crib.outcome("echo", &json!({"a": 1}), &flags), "ok");
-    let fuelled = [flags.as_slice(), &["--fuel", "1000000000"]].concat();
+    let fuelled = [flags.as_slice(), &["--set", "limits.fuel=1000000000"]].concat();
     let line = crib.call("echo", &json!({"a": 1}), &fuelled);
     assert!(line["receipt"]["fuel"].as_u64().is_some_and(|fuel| fuel > 1000), "the code counts fuel: {line}");
     assert_eq!(compiled(&cache).len(), 2);

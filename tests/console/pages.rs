@@ -272,7 +272,7 @@ fn what_calls_showed_is_kept_with_the_run_and_shown() {
     let turns = json!([{"tool_calls": calls}, {"tool_calls": [flood]}, {"content": "done"}]);
     fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
     let flags = ["--tools", "rich.wasm"];
-    let ran = crib.run(&[&["run", "--script", "script.json", "--redact=two"][..], &flags].concat());
+    let ran = crib.run(&[&["run", "--script", "script.json", "--set=records.redact=two"][..], &flags].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let console = Console::start(&crib, &flags);
     let browser = console.browser();

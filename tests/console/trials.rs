@@ -390,7 +390,7 @@ fn forms_are_bounded_and_only_for_those_who_decide() {
 #[test]
 fn a_running_call_lets_pages_be_shown_and_can_be_stopped() {
     let crib = Crib::with_guests(&["sleep"]);
-    let console = Console::start(&crib, &["--max-timeout=1h"]);
+    let console = Console::start(&crib, &["--set=limits.max_timeout=1h"]);
     let browser = console.browser();
     let address = led(&browser, &press(&browser, &browser.page("tool/call?name=sleep"), &[], "preview"));
     let page = settled(&browser, &address);
@@ -417,7 +417,7 @@ fn the_end_of_the_console_ends_its_calls_with_their_records() {
     use rustix::process::{Pid, Signal, kill_process};
 
     let crib = Crib::with_guests(&["echo", "sleep"]);
-    let console = Console::start(&crib, &["--max-timeout=1h", "--ask-tool=sleep"]);
+    let console = Console::start(&crib, &["--set=limits.max_timeout=1h", "--ask-tool=sleep"]);
     let browser = console.browser();
     for name in ["echo", "sleep"] {
         let form = browser.page(&format!("tool/call?name={name}"));

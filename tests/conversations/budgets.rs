@@ -22,12 +22,12 @@ fn a_run_stops_at_each_budget_with_its_own_code_and_can_be_resumed() {
     for (flags, budget, words, made) in [
         (&["--max-steps", "1"][..], "steps", "stopped after 1 step without a final answer", 2),
         (&["--max-tokens", "15"], "tokens", "the budget of 15 tokens is used up", 2),
-        (&["--max-calls", "2"], "calls", "the budget of 2 calls is used up", 2),
-        (&["--max-calls", "1"], "calls", "the budget of 1 call is used up", 0),
-        (&["--max-calls", "0"], "calls", "the budget of 0 calls is used up", 0),
-        (&["--max-cpu", "0.01ms"], "processor_time", "of processor time is used up", 2),
-        (&["--max-bytes", "10"], "bytes", "the budget of 10 bytes is used up", 2),
-        (&["--max-cost", "0.00001", "--price", "1/2"], "cost", "of money is used up", 2),
+        (&["--set", "budgets.calls=2"], "calls", "the budget of 2 calls is used up", 2),
+        (&["--set", "budgets.calls=1"], "calls", "the budget of 1 call is used up", 0),
+        (&["--set", "budgets.calls=0"], "calls", "the budget of 0 calls is used up", 0),
+        (&["--set", "budgets.cpu=0.01ms"], "processor_time", "of processor time is used up", 2),
+        (&["--set", "budgets.bytes=10"], "bytes", "the budget of 10 bytes is used up", 2),
+        (&["--max-cost", "0.00001", "--set", "budgets.price=1/2"], "cost", "of money is used up", 2),
     ] {
         let place = Place::new();
         let model = Model::start(turns(), None);
@@ -59,11 +59,11 @@ fn a_budget_that_suffices_changes_nothing() {
     let flags = [
         "--max-steps=3",
         "--max-tokens=45",
-        "--max-calls=3",
-        "--max-cpu=10m",
-        "--max-bytes=1MiB",
+        "--set=budgets.calls=3",
+        "--set=budgets.cpu=10m",
+        "--set=budgets.bytes=1MiB",
         "--max-cost=1",
-        "--price=1/2",
+        "--set=budgets.price=1/2",
     ];
     let ran = place.run(&model, &[&["run", "go", "--json"], &flags[..]].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -152,7 +152,7 @@ mod at_a_terminal {
     fn a_person_is_asked_to_go_on_at_a_budget() {
         let place = Place::new();
         let model = Model::start(turns(), None);
-        let mut terminal = Terminal::start(place.command(&model, &["run", "go", "--max-calls", "2"]));
+        let mut terminal = Terminal::start(place.command(&model, &["run", "go", "--set", "budgets.calls=2"]));
         terminal.until("the budget of 2 calls is used up.");
         terminal.until("Continue with 2 calls more [y], or stop [N]? ");
         terminal.types("maybe\n");

@@ -23,7 +23,7 @@ fn chat(place: &Place, model: &Model, args: &[&str]) -> Terminal {
 fn a_chat_answers_edits_lines_and_is_kept() {
     let place = Place::new();
     let model = Model::start(vec![calls("I look.", "mark", &["a"]), says("It is done.")], None);
-    let mut terminal = chat(&place, &model, &["--price", "1/2"]);
+    let mut terminal = chat(&place, &model, &["--set", "budgets.price=1/2"]);
     terminal.until("`/help` lists the commands");
     terminal.until("> ");
     // Typed with a mistake that is corrected: backspace, the beginning of the line, and its end.

@@ -52,7 +52,7 @@ fn a_run_that_has_its_answer_needs_a_prompt_and_the_wrong_use_is_explained() {
         (&["run", "go", "--resume", "00000-00000"], 1),
         (&["run", "go", "--resume", &id, "--system", "x"], 2),
         (&["run", "go", "--resume", &id, "--no-keep"], 2),
-        (&["run", "go", "--resume", &id, "--no-log-arguments"], 2),
+        (&["run", "go", "--resume", &id, "--set=records.log_arguments=false"], 2),
     ] {
         let ran = page.command(&mut place.command(&model, args));
         assert_eq!(ran.code, Some(code), "{args:?}: {ran:?}");
@@ -64,7 +64,11 @@ fn a_run_that_has_its_answer_needs_a_prompt_and_the_wrong_use_is_explained() {
 fn no_file_is_written_where_nothing_may_be_kept() {
     let place = Place::new();
     let model = Model::start(turns(), None);
-    for args in [&["run", "go", "--no-keep"][..], &["run", "go", "--no-log-arguments"], &["run", "go", "--dry-run"]] {
+    for args in [
+        &["run", "go", "--no-keep"][..],
+        &["run", "go", "--set=records.log_arguments=false"],
+        &["run", "go", "--dry-run"],
+    ] {
         assert_eq!(place.run(&model, args).code, Some(0), "{args:?}");
     }
     assert!(!place.runs().exists());
@@ -85,7 +89,7 @@ fn nothing_that_the_audit_log_masks_is_kept() {
     };
     let model = Model::start(vec![turn, says("patterned-4711 and sk-canary-0123456789")], None);
     let prompt = format!("use {key} and {word}");
-    let mut command = place.command(&model, &["run", &prompt, "--stream", "--redact", "patterned-[0-9]+"]);
+    let mut command = place.command(&model, &["run", &prompt, "--stream", "--set", "records.redact=patterned-[0-9]+"]);
     let ran = crate::crib::Ran::from(command.env("OAI_API_KEY", key).output().unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(place.made()[0].contains(key), "the tool gets the argument as the model wrote it");
@@ -146,7 +150,7 @@ fn no_tool_reaches_the_kept_runs() {
 fn a_copy_never_makes_the_calls_of_its_origin() {
     let place = Place::new();
     let model = Model::start(turns(), None);
-    assert_eq!(place.run(&model, &["run", "go", "--max-calls", "0"]).code, Some(4));
+    assert_eq!(place.run(&model, &["run", "go", "--set", "budgets.calls=0"]).code, Some(4));
     let id = place.id();
     let forked = place.run(&model, &["run", "--fork", &id]);
     assert_eq!((forked.code, forked.stdout.as_str()), (Some(0), "It is done.\n"), "{forked:?}");
@@ -202,7 +206,7 @@ fn nothing_of_a_masked_text_is_kept_while_it_arrives() {
     let place = Place::new();
     let long = "BEGIN canary one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen";
     let model = Model::start(vec![Turn { parts: vec![long, " sixteen END, ", "done."], calls: Vec::new() }], None);
-    let ran = place.run(&model, &["run", "go", "--stream", "--redact", "BEGIN[^.]*END"]);
+    let ran = place.run(&model, &["run", "go", "--stream", "--set", "records.redact=BEGIN[^.]*END"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let kept = place.file(&place.id());
     assert!(!kept.contains("canary") && kept.contains("***REDACTED***, done."), "{kept}");

@@ -72,8 +72,15 @@ impl Place {
 
     /// Command of the program with a model.
     pub(super) fn command(&self, model: &Model, args: &[&str]) -> Command {
-        let common =
-            ["--base-url", &model.address, "--model", "m", "--http-retry-backoff", "300ms", "--allow-write=work"];
+        let common = [
+            "--base-url",
+            &model.address,
+            "--model",
+            "m",
+            "--set",
+            "model.http_retry_backoff=300ms",
+            "--allow-write=work",
+        ];
         let mut command = self.crib.toolcrib(&[&args[..1], &common, &args[1..]].concat());
         command.stdin(Stdio::null());
         command

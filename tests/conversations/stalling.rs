@@ -19,7 +19,7 @@ fn a_stall_after_text_ends_the_request_and_the_text_stays() {
     let place = Place::new();
     let turn = Turn { parts: vec!["Half of ", "an answer"], calls: Vec::new() };
     let model = Model::start(vec![turn], Some(Pause::AfterText(0)));
-    let ran = page.command(&mut place.command(&model, &["run", "go", "--stream", "--http-timeout", "1s"]));
+    let ran = page.command(&mut place.command(&model, &["run", "go", "--stream", "--set", "model.http_timeout=1s"]));
     assert_eq!(model.bodies().len(), 1, "it is not requested again: {ran:?}");
     let id = place.id();
     assert_eq!(ran.stderr.matches("--resume").count(), 1, "one way to go on: {ran:?}");
@@ -36,7 +36,7 @@ fn a_stall_after_text_ends_the_request_and_the_text_stays() {
 fn an_error_comes_before_the_way_to_go_on() {
     let place = Place::new();
     let model = Model::start(vec![says("It is done.")], Some(Pause::Busy(0)));
-    let ran = place.run(&model, &["run", "go", "--http-retries", "0"]);
+    let ran = place.run(&model, &["run", "go", "--set", "model.http_retries=0"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let hint = format!("hint: run saved; continue: `toolcrib run --resume {}` (repeat your options)", place.id());
     let (error, way) = (ran.stderr.find("error: "), ran.stderr.find(&hint));
@@ -48,7 +48,7 @@ fn a_chat_names_one_way_to_go_on_after_a_stall() {
     let place = Place::new();
     let turn = Turn { parts: vec!["Half of ", "an answer"], calls: Vec::new() };
     let model = Model::start(vec![turn], Some(Pause::AfterText(0)));
-    let mut child = place.start(&model, &["chat", "--stream", "--quiet", "--http-timeout", "1s"]);
+    let mut child = place.start(&model, &["chat", "--stream", "--quiet", "--set", "model.http_timeout=1s"]);
     child.stdin.take().expect("standard input").write_all(b"go\n").unwrap();
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert!(ran.stderr.contains("the answer stopped") && ran.stderr.contains("`/go` asks the model again"), "{ran:?}");
@@ -60,7 +60,7 @@ fn a_stall_before_any_text_is_requested_again() {
     let page = Page::new();
     let place = Place::new();
     let model = Model::start(vec![says("It is done.")], Some(Pause::BeforeTurn(0)));
-    page.command(&mut place.command(&model, &["run", "go", "--stream", "--http-timeout", "1s"]));
+    page.command(&mut place.command(&model, &["run", "go", "--stream", "--set", "model.http_timeout=1s"]));
     assert_eq!(model.bodies().len(), 2);
     page.matches("runs/stalled-before");
 }
@@ -69,7 +69,7 @@ fn a_stall_before_any_text_is_requested_again() {
 fn white_space_is_no_text_and_a_stall_after_it_is_requested_again() {
     let place = Place::new();
     let model = Model::start(vec![Turn { parts: vec![" \n"], calls: Vec::new() }], Some(Pause::AfterText(0)));
-    let ran = place.run(&model, &["run", "go", "--stream", "--http-timeout", "1s"]);
+    let ran = place.run(&model, &["run", "go", "--stream", "--set", "model.http_timeout=1s"]);
     assert_eq!((ran.code, model.bodies().len()), (Some(0), 2), "{ran:?}");
 }
 
@@ -92,7 +92,8 @@ fn cut_server() -> String {
 fn text_that_was_cut_stays_if_all_further_attempts_fail() {
     let place = Place::new();
     let address = cut_server();
-    let args = ["run", "go", "--stream", "--base-url", &address, "--model", "m", "--http-retry-backoff", "1ms"];
+    let args =
+        ["run", "go", "--stream", "--base-url", &address, "--model", "m", "--set", "model.http_retry_backoff=1ms"];
     let ran = Ran::from(place.crib.toolcrib(&args).output().unwrap());
     assert!(ran.code == Some(1) && ran.stderr.contains("after 3 attempts"), "{ran:?}");
     let messages = place.messages(&place.id());

@@ -13,7 +13,8 @@ const ENTRIES: u64 = 100_000;
 /// Peak memory of the program, in KiB, while it listed `work` with sixteen open listings.
 fn peak(crib: &Crib, times: usize, seen: u64) -> u64 {
     let arguments = json!({"at_once": 15, "times": times}).to_string();
-    let mut command = crib.toolcrib(&["call", "list_often", &arguments, "--allow-read=work", "--tool-timeout=120s"]);
+    let mut command =
+        crib.toolcrib(&["call", "list_often", &arguments, "--allow-read=work", "--set=limits.tool_timeout=120s"]);
     let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {

@@ -210,7 +210,7 @@ fn a_link_in_the_place_of_a_folder_that_the_host_writes_is_refused() {
     let crib = crib(&["file_io"]);
     fs::create_dir(crib.path("outside")).unwrap();
     symlink("../outside", crib.path("work/planted")).unwrap();
-    for flag in ["--media", "--records", "--audit-dir"] {
+    for flag in ["--set=records.media_dir", "--records", "--set=records.audit_dir"] {
         for path in ["work/planted", "work/planted/", "work/planted/.", "work/planted//./"] {
             let flag = format!("{flag}={path}");
             page.run(&crib, &["call", "file_io", r#"{"op":"roots"}"#, &flag]);

@@ -24,13 +24,13 @@ fn a_call_that_fills_the_disk_ends_in_a_quota_error() {
     for way in ["append", "files", "rewrite", "cut", "size"] {
         let crib = crib(&["fill_disk"]);
         let arguments = json!({"way": way, "most": 64 * MIB});
-        let line = ends(&crib, "fill_disk", arguments, &["--allow-write=work", "--max-disk=1MiB"], "quota");
+        let line = ends(&crib, "fill_disk", arguments, &["--allow-write=work", "--set=limits.max_disk=1MiB"], "quota");
         assert_eq!(line["error"], "tool wrote more than 1 MiB to its folders", "{way}: {line}");
         assert_eq!(line["receipt"]["diskBytes"], MIB, "{way}: {line}");
         assert!(size(&crib.path("work")) <= MIB + 4, "{way}: {} bytes", size(&crib.path("work")));
         // The next call has its own quota.
         let arguments = json!({"way": way, "most": MIB / 2});
-        ends(&crib, "fill_disk", arguments, &["--allow-write=work", "--max-disk=1MiB"], "ok");
+        ends(&crib, "fill_disk", arguments, &["--allow-write=work", "--set=limits.max_disk=1MiB"], "ok");
     }
 }
 
@@ -38,7 +38,7 @@ fn a_call_that_fills_the_disk_ends_in_a_quota_error() {
 fn a_tool_that_copes_with_the_refusal_succeeds() {
     let crib = crib(&["fill_disk"]);
     let arguments = json!({"way": "append", "most": 64 * MIB, "copes": true});
-    let line = ends(&crib, "fill_disk", arguments, &["--allow-write=work", "--max-disk=1MiB"], "ok");
+    let line = ends(&crib, "fill_disk", arguments, &["--allow-write=work", "--set=limits.max_disk=1MiB"], "ok");
     assert_eq!(line["result"]["written"], MIB, "{line}");
     assert!(line["result"]["error"].is_string(), "{line}");
 }
@@ -57,7 +57,7 @@ fn a_file_is_not_stretched_beyond_the_quota() {
 
 #[test]
 fn a_call_makes_only_so_many_entries() {
-    let flags = ["--allow-write=work", "--max-disk-entries=50"];
+    let flags = ["--allow-write=work", "--set=limits.max_disk_entries=50"];
     for kind in ["file", "folder", "link", "hard_link"] {
         for removes in [false, true] {
             let crib = crib(&["many_entries"]);
@@ -106,7 +106,10 @@ fn a_manifest_sets_the_quota_and_a_flag_only_lowers_it() {
         let line = ends(&crib, "fill_disk", arguments, &[&["--allow-write=work"], flags].concat(), "ok");
         line["result"]["written"].as_u64().unwrap()
     };
-    assert_eq!([fill(&[]), fill(&["--max-disk=1MiB"]), fill(&["--max-disk=1GiB"])], [2 * MIB, MIB, 2 * MIB]);
+    assert_eq!(
+        [fill(&[]), fill(&["--set=limits.max_disk=1MiB"]), fill(&["--set=limits.max_disk=1GiB"])],
+        [2 * MIB, MIB, 2 * MIB]
+    );
     let ran = crib.run(&["inspect", "fill_disk", "--json"]);
     assert!(ran.stdout.contains(r#""diskBytes":2097152"#) && ran.stdout.contains(r#""diskEntries":3"#), "{ran:?}");
 }

@@ -8,7 +8,7 @@ use super::entry;
 use crate::crib::{Crib, guest};
 use crate::screen::Page;
 
-const DIR: &[&str] = &["--keyvalue-dir", "kept"];
+const DIR: &[&str] = &["--set", "records.keyvalue_dir=kept"];
 
 fn steps(steps: Value) -> Value {
     json!({ "steps": steps })

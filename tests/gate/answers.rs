@@ -142,7 +142,7 @@ fn what_comes_behind_the_last_chunk_is_bounded() {
             peer.say(format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{head}"))?;
             peer.flood(flood.repeat(4096).as_bytes())
         });
-        let flags = [&allow(&[&server.authority()])[..], "--timeout=18s", "--max-received=1MiB"];
+        let flags = [&allow(&[&server.authority()])[..], "--timeout=18s", "--set=limits.max_received=1MiB"];
         let line = gate.ask(&json!({"url": server.url()}), &flags);
         assert_ne!(line["receipt"]["outcome"], "deadline", "{flood:?}: {line}");
         assert!(server.is_left_alone(), "{flood:?}");

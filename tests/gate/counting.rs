@@ -83,10 +83,13 @@ fn a_flag_lowers_the_count_and_the_bytes() {
         let arguments = json!({"url": server.url(), "repeat": repeat, "silent": true});
         gate.ask(&arguments, &[&flag, more])["receipt"]["outcome"].as_str().unwrap().to_owned()
     };
-    assert_eq!((outcome(2, "--max-requests=2"), outcome(3, "--max-requests=2")), ("ok".into(), "request-limit".into()));
+    assert_eq!(
+        (outcome(2, "--set=limits.max_requests=2"), outcome(3, "--set=limits.max_requests=2")),
+        ("ok".into(), "request-limit".into())
+    );
     assert_eq!(server.connections(), 4);
     assert_eq!(
-        (outcome(2, "--max-received=10"), outcome(3, "--max-received=10")),
+        (outcome(2, "--set=limits.max_received=10"), outcome(3, "--set=limits.max_received=10")),
         ("ok".into(), "output-limit".into())
     );
     gate.ends_well();

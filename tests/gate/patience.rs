@@ -55,13 +55,13 @@ fn the_deadline_holds_however_slow_the_server_is() {
     for (name, server, scheme) in slow() {
         let url = format!("{scheme}://{}/", server.authority());
         let request = json!({"url": url, "times": [3_600_000, 3_600_000, 3_600_000]});
-        let line = gate.ask(&request, &[&allow(&[&server.authority()]), "--tool-timeout=1s"]);
+        let line = gate.ask(&request, &[&allow(&[&server.authority()]), "--set=limits.tool_timeout=1s"]);
         assert_eq!(line["receipt"]["outcome"], "deadline", "{name}: {line}");
         assert_eq!(line["error"], "tool timed out", "{name}: {line}");
         assert!(server.is_asked(1) && server.is_left_alone(), "{name}");
     }
     let names = Names::new([("silent.example.com", Says::Silence)]);
-    let flags = ["--allow-net=silent.example.com", "--dns", &names.address(), "--tool-timeout=1s"];
+    let flags = ["--allow-net=silent.example.com", "--dns", &names.address(), "--set=limits.tool_timeout=1s"];
     let line = gate.ask(&json!({"url": "https://silent.example.com/"}), &flags);
     assert_eq!(line["receipt"]["outcome"], "deadline", "{line}");
     gate.ends_well();
@@ -77,7 +77,7 @@ fn a_guest_may_be_less_patient_than_its_deadline() {
         }
         let url = format!("{scheme}://{}/", server.authority());
         let request = json!({"url": url, "times": [300, 300, 300]});
-        let line = gate.ask(&request, &[&allow(&[&server.authority()]), "--tool-timeout=15s"]);
+        let line = gate.ask(&request, &[&allow(&[&server.authority()]), "--set=limits.tool_timeout=15s"]);
         assert_eq!(line["receipt"]["outcome"], "ok", "{name}: {line}");
         let error = line["result"]["error"].as_str().unwrap_or_else(|| panic!("{name}: {line}"));
         let waited_for = match name {
@@ -96,7 +96,7 @@ fn a_request_body_that_nobody_takes_ends_at_the_deadline() {
     let gate = Gate::new();
     let server = Server::raw(|peer| peer.idle());
     let request = json!({"url": server.url(), "method": "POST", "body_bytes": 7 << 20});
-    let line = gate.ask(&request, &[&allow(&[&server.authority()]), "--tool-timeout=1s"]);
+    let line = gate.ask(&request, &[&allow(&[&server.authority()]), "--set=limits.tool_timeout=1s"]);
     assert_eq!(line["receipt"]["outcome"], "deadline", "{line}");
     gate.ends_well();
 }
@@ -186,7 +186,7 @@ fn hung_calls_leave_no_descriptor_and_no_thread_behind() {
     fs::write(crib.path("script.json"), turns.to_string()).unwrap();
     let authorities: Vec<_> = servers.iter().map(|(_, server, _)| server.authority()).collect();
     let grant = allow(&authorities.iter().map(String::as_str).collect::<Vec<_>>());
-    let args = ["run", "--script", "script.json", "--json", "--tool-timeout=2s", "--max-steps=10", &grant];
+    let args = ["run", "--script", "script.json", "--json", "--set=limits.tool_timeout=2s", "--max-steps=10", &grant];
     let mut child = crib.toolcrib(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let process = child.id();
     let mut counts = Vec::new();

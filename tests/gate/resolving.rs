@@ -34,7 +34,7 @@ fn localhost_by_name_needs_one_of_its_addresses_too() {
     let (gate, server) = (Gate::new(), Server::plain("hello"));
     let name = format!("localhost:{}", server.port());
     // No name server is queried, so this one need not exist.
-    let (request, dns) = (json!({"url": format!("http://{name}/")}), "--dns=127.0.0.1:1");
+    let (request, dns) = (json!({"url": format!("http://{name}/")}), "--set=network.nameservers=127.0.0.1:1");
     let denied = gate.denied(&request, &[&allow(&[&name]), dns]);
     assert_eq!((&denied["flag"], server.connections()), (&json!(allow(&[&server.authority()])), 0));
     gate.answered(&request, &[&allow(&[&name, &server.authority()]), dns]);
@@ -49,7 +49,7 @@ fn a_name_that_changes_between_the_look_and_the_connection_gains_nothing() {
     let name = format!("turn.example.com:{}", server.port());
     let first = format!("127.0.0.2:{}", server.port());
     let request = json!({"url": format!("http://{name}/"), "times": BRIEF});
-    let flags = [&allow(&[&name, &first])[..], "--dns", &names.address(), "--tool-timeout=5s"];
+    let flags = [&allow(&[&name, &first])[..], "--dns", &names.address(), "--set=limits.tool_timeout=5s"];
     let line = gate.ask(&request, &flags);
     assert_eq!(line["result"]["error"], "ConnectionRefused", "{line}");
     assert_eq!(names.asked("turn.example.com"), 1, "the answer that was checked is the one that is used");
@@ -110,7 +110,7 @@ fn many_addresses_hide_none() {
     let names = Names::new([("many.example.com", Says::Addresses(many))]);
     let name = format!("many.example.com:{}", server.port());
     let grant = allow(&[&name, &format!("192.0.2.0/24:{}", server.port())]);
-    let flags = [&grant[..], "--dns", &names.address(), "--tool-timeout=5s"];
+    let flags = [&grant[..], "--dns", &names.address(), "--set=limits.tool_timeout=5s"];
     gate.denied(&json!({"url": format!("http://{name}/"), "times": BRIEF}), &flags);
     assert_eq!(server.connections(), 0);
 }
@@ -128,14 +128,14 @@ fn a_name_server_that_says_nothing_or_nonsense_ends_in_an_error() {
     let grant = allow(&[&format!("*.example.com:{port}"), &server.authority()]);
     for name in ["garbage", "loop", "empty", "absent"] {
         let request = json!({"url": format!("http://{name}.example.com:{port}/"), "times": BRIEF});
-        let flags = [&grant[..], "--dns", &names.address(), "--tool-timeout=10s"];
+        let flags = [&grant[..], "--dns", &names.address(), "--set=limits.tool_timeout=10s"];
         let line = gate.ask(&request, &flags);
         assert_eq!(line["receipt"]["outcome"], "ok", "{name}: {line}");
         assert!(line["result"]["error"].is_string(), "{name}: {line}");
         assert_eq!(line["receipt"]["denied"], json!([]), "nobody denied it: {line}");
     }
     let request = json!({"url": format!("http://silent.example.com:{port}/")});
-    let line = gate.ask(&request, &[&grant, "--dns", &names.address(), "--tool-timeout=700ms"]);
+    let line = gate.ask(&request, &[&grant, "--dns", &names.address(), "--set=limits.tool_timeout=700ms"]);
     assert_eq!(line["receipt"]["outcome"], "deadline", "{line}");
     assert_eq!(server.connections(), 0);
     gate.ends_well();

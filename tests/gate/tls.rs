@@ -29,7 +29,7 @@ fn a_server_that_proves_its_name_is_believed_and_no_other() {
     let by_number = Server::https(authority.serves("127.0.0.1"), |peer| peer.answer("an address"));
     let request = |server: &Server| json!({"url": format!("https://api.example.com:{}/", server.port())});
     let grant = |server: &Server| allow(&[&format!("https://api.example.com:{}", server.port()), &server.authority()]);
-    let trusted = ["--dns", &dns, "--net-ca", "ca.pem"];
+    let trusted = ["--dns", &dns, "--set", "network.ca=ca.pem"];
     let answer = gate.answered(&request(&good), &[&[&grant(&good)[..]], &trusted[..]].concat());
     assert_eq!(answer["body"], "proven");
     for server in [&wrong, &old, &foreign, &by_number] {
@@ -42,7 +42,10 @@ fn a_server_that_proves_its_name_is_believed_and_no_other() {
     assert!(error.starts_with("Tls") || error == "ConfigurationError", "nobody trusts it untold: {error}");
     assert_eq!(good.heads().len(), 1);
     let number = json!({"url": format!("https://{}/", by_number.authority())});
-    assert_eq!(gate.answered(&number, &[&allow(&[&by_number.authority()]), "--net-ca=ca.pem"])["body"], "an address");
+    assert_eq!(
+        gate.answered(&number, &[&allow(&[&by_number.authority()]), "--set=network.ca=ca.pem"])["body"],
+        "an address"
+    );
     gate.ends_well();
 }
 
@@ -52,7 +55,7 @@ fn a_refused_name_gets_no_handshake() {
     let server = Server::https(authority.serves("other.example.com"), |peer| peer.answer("hello"));
     let url = format!("https://other.example.com:{}/", server.port());
     let granted = allow(&[&format!("api.example.com:{}", server.port()), &server.authority()]);
-    gate.denied(&json!({"url": url}), &[&granted, "--dns", &names.address(), "--net-ca=ca.pem"]);
+    gate.denied(&json!({"url": url}), &[&granted, "--dns", &names.address(), "--set=network.ca=ca.pem"]);
     assert_eq!(server.connections(), 0);
 }
 
@@ -81,7 +84,7 @@ fn an_authority_that_cannot_be_read_ends_before_anything_runs() {
     fs::write(gate.crib.path("words.pem"), "no certificate\n").unwrap();
     fs::write(gate.crib.path("broken.pem"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
     for file in ["absent.pem", "empty.pem", "words.pem", "broken.pem", "work"] {
-        let ran = page.run(&gate.crib, &["call", "http", "{}", &format!("--net-ca={file}")]);
+        let ran = page.run(&gate.crib, &["call", "http", "{}", &format!("--set=network.ca={file}")]);
         assert!(matches!(ran.code, Some(1 | 2)), "{file}: {ran:?}");
         assert!(ran.stderr.contains(file), "{file}: {ran:?}");
     }
@@ -94,8 +97,8 @@ fn a_name_server_that_is_none_is_wrong_use() {
     let page = Page::new();
     let gate = Gate::new();
     for written in ["", "ns.example.com:53", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536"] {
-        let ran = page.run(&gate.crib, &["call", "http", "{}", &format!("--dns={written}")]);
-        assert!(ran.code == Some(2) && ran.stderr.contains("--dns"), "{written:?}: {ran:?}");
+        let ran = page.run(&gate.crib, &["call", "http", "{}", &format!("--set=network.nameservers={written}")]);
+        assert!(ran.code == Some(2) && ran.stderr.contains("`network.nameservers[0]`"), "{written:?}: {ran:?}");
     }
     page.matches("network/name-server");
 }

@@ -62,8 +62,17 @@ fn tools_run_while_no_server_answers() {
     let address = format!("http://{}/v1", nobody.local_addr().unwrap());
     drop(nobody);
     let began = Instant::now();
-    let ran =
-        crib.run(&["run", "go", "--base-url", &address, "--model", "m", "--http-retry-backoff", "1ms", "--quiet"]);
+    let ran = crib.run(&[
+        "run",
+        "go",
+        "--base-url",
+        &address,
+        "--model",
+        "m",
+        "--set",
+        "model.http_retry_backoff=1ms",
+        "--quiet",
+    ]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(began.elapsed() < Duration::from_secs(20), "retries are bounded");
     assert_eq!(crib.outcome("echo", &json!({"a": 1}), &[]), "ok");
@@ -106,7 +115,7 @@ fn days_of_a_jumping_clock(first: bool) -> usize {
     let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(crib.path("jumping.c")).status();
     assert!(built.expect("a C compiler, which the build needs too").success());
     let call = |name: &str, arguments: &str, first: bool| {
-        let mut command = crib.toolcrib(&["call", name, arguments, "--json", "--tool-timeout", "700ms"]);
+        let mut command = crib.toolcrib(&["call", name, arguments, "--json", "--set", "limits.tool_timeout=700ms"]);
         if first {
             command.env("JUMPS_FIRST", "1");
         }

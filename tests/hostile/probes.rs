@@ -83,7 +83,14 @@ fn a_long_argument_is_cut_between_characters() {
             let arguments = json!({ "text": text }).to_string();
             let name = format!("call-{index}-{}", c.to_string().repeat(300));
             std::fs::write(crib.path("arguments.json"), &arguments).unwrap();
-            let ran = crib.run(&["call", "echo", "@arguments.json", "--records", "records", "--max-inline=1000000"]);
+            let ran = crib.run(&[
+                "call",
+                "echo",
+                "@arguments.json",
+                "--records",
+                "records",
+                "--set=results.max_inline=1000000",
+            ]);
             assert_eq!((ran.code, ran.stdout.trim_end()), (Some(0), arguments.as_str()), "{}", ran.stderr);
             assert_eq!(crib.run(&["call", &name]).code, Some(1));
         }

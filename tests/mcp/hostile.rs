@@ -72,7 +72,7 @@ fn endless_loops_on_every_core_end_at_their_deadline_and_delay_no_other_call() {
 #[test]
 fn processor_time_is_bounded_by_fuel_too() {
     let crib = Crib::with_guests(&["echo", "spin"]);
-    let mut client = client(&crib, &["--fuel=50000000"]);
+    let mut client = client(&crib, &["--set=limits.fuel=50000000"]);
     failed(&client.call("spin", &json!({})), "fuel", "used up its fuel");
     goes_on(&mut client);
 }

@@ -100,7 +100,10 @@ fn a_wildcard_covers_the_names_below_it_and_no_other() {
     // The name server hears the questions and answers none.
     let names = UdpSocket::bind("127.0.0.1:0").unwrap();
     names.set_read_timeout(Some(PATIENCE)).unwrap();
-    let flags = [format!("--dns={}", names.local_addr().unwrap()), "--allow-net=*.example.com:80".to_owned()];
+    let flags = [
+        format!("--set=network.nameservers={}", names.local_addr().unwrap()),
+        "--allow-net=*.example.com:80".to_owned(),
+    ];
     let mut client = Client::initialized(&crib, &[&flags[0], &flags[1]], &json!({}));
     for outside in ["example.com", "example.com.evil", "a.example.com.evil", "aexample.com", "a.example.org"] {
         let answer = sent(&mut client, &format!("http://{outside}/"));

@@ -45,11 +45,11 @@ fn a_tool_that_allows_more_than_clients_accept_states_the_maximum_that_is_sent()
             .map(|(name, hint)| (name.to_owned(), hint))
     };
     assert_eq!(hints(&crib, &[]), wanted(Some(200_000), None, 1 << 20));
-    assert_eq!(hints(&crib, &["--max-inline=100000"]), wanted(Some(100_000), Some(100_000), 1 << 20));
-    assert_eq!(hints(&crib, &["--max-inline=65537"]), wanted(Some(65_537), Some(65_537), 1 << 20));
-    assert_eq!(hints(&crib, &["--max-inline=65536"]), wanted(None, None, 1 << 20));
+    assert_eq!(hints(&crib, &["--set=results.max_inline=100000"]), wanted(Some(100_000), Some(100_000), 1 << 20));
+    assert_eq!(hints(&crib, &["--set=results.max_inline=65537"]), wanted(Some(65_537), Some(65_537), 1 << 20));
+    assert_eq!(hints(&crib, &["--set=results.max_inline=65536"]), wanted(None, None, 1 << 20));
     let capped = wanted(Some(150 << 10), None, 150 << 10);
-    assert_eq!(hints(&crib, &["--max-output=150KiB"]), capped, "no result is longer than the output");
+    assert_eq!(hints(&crib, &["--set=limits.max_output=150KiB"]), capped, "no result is longer than the output");
 }
 
 #[test]
@@ -80,6 +80,6 @@ fn the_tool_that_calls_unlisted_ones_states_the_largest_maximum_of_these() {
             .map(|(name, hint)| (name.to_owned(), hint))
     };
     assert_eq!(hints(&crib, &["--max-listed=0"]), listed(Some(1 << 20)));
-    assert_eq!(hints(&crib, &["--max-listed=0", "--max-output=100KiB"]), listed(Some(100 << 10)));
-    assert_eq!(hints(&crib, &["--max-listed=0", "--max-output=60KiB"]), listed(None));
+    assert_eq!(hints(&crib, &["--max-listed=0", "--set=limits.max_output=100KiB"]), listed(Some(100 << 10)));
+    assert_eq!(hints(&crib, &["--max-listed=0", "--set=limits.max_output=60KiB"]), listed(None));
 }

@@ -82,7 +82,7 @@ fn an_endless_loop_ends_at_its_deadline() {
 #[test]
 fn a_thousand_requests_at_once_are_all_answered() {
     let crib = Crib::with_guests(&["echo"]);
-    let mut client = Client::initialized(&crib, &["--max-inline=100000"], &json!({}));
+    let mut client = Client::initialized(&crib, &["--set=results.max_inline=100000"], &json!({}));
     let ids: Vec<(u64, usize)> = (0..1000)
         .map(|number| {
             let size = 1024 << (number % 7);
@@ -165,7 +165,7 @@ fn with_many_tools_a_fixed_pair_finds_and_calls_them() {
 #[test]
 fn a_large_result_is_a_preview_with_a_link_that_can_be_read() {
     let crib = Crib::with_guests(&["echo"]);
-    let mut client = Client::initialized(&crib, &["--max-inline=2000"], &json!({}));
+    let mut client = Client::initialized(&crib, &["--set=results.max_inline=2000"], &json!({}));
     let answer = client.call("echo", &json!({"text": "y".repeat(10_000)}));
     assert!(answer.to_string().len() < 6000, "{answer}");
     let content = answer["result"]["content"].as_array().unwrap();
@@ -186,7 +186,7 @@ fn a_large_result_of_a_tool_with_an_output_schema_still_conforms_to_it() {
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     entry["interface"] = json!({ "output_schema": schema });
     crib.manifest(&json!({ "tools": [entry] }));
-    let mut client = Client::initialized(&crib, &["--max-inline=2000"], &json!({}));
+    let mut client = Client::initialized(&crib, &["--set=results.max_inline=2000"], &json!({}));
     let listed = client.ask("tools/list", &json!({}));
     let schema = jsonschema::validator_for(&listed["result"]["tools"][0]["outputSchema"]).unwrap();
     for (length, is_stored) in [(10, false), (10_000, true)] {

@@ -105,7 +105,7 @@ fn the_questions_of_one_step_come_in_the_order_of_its_calls() {
 fn the_time_of_a_person_is_not_that_of_the_tool_or_of_the_step() {
     let crib = crib();
     fs::write(crib.path("toolcrib.toml"), "[scheduler]\nstep_time = \"6s\"\n").unwrap();
-    let mut terminal = Terminal::start(call(&crib, &["--tool-timeout=6s"]));
+    let mut terminal = Terminal::start(call(&crib, &["--set=limits.tool_timeout=6s"]));
     terminal.question();
     thread::sleep(Duration::from_millis(6500));
     terminal.types("y\n");

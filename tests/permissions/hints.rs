@@ -113,7 +113,7 @@ fn a_call_that_is_stopped_at_a_limit_names_the_flag_that_raises_it() {
     let hint = |name: &str, flags: &[&str]| page.run(&crib, &[&["call", name, "{}"], flags].concat()).stderr;
     let memory = "hint: `--max-memory=SIZE` raises the limit, if you trust the tool with more\n";
     assert!(hint("grow", &["--max-memory=8MiB"]).contains(memory), "{}", hint("grow", &[]));
-    let time = "hint: `--tool-timeout=TIME`, and `--max-timeout=TIME` where that is lower, raises the limit, if you trust the tool with more\n";
+    let time = "hint: `--set limits.tool_timeout=TIME`, and `--set limits.max_timeout=TIME` where that is lower, raises the limit, if you trust the tool with more\n";
     assert!(hint("spin", &["--timeout=200ms"]).contains(time), "{}", hint("spin", &["--timeout=200ms"]));
     let mut entry = crib.entry("grow");
     entry["limits"] = json!({"memoryMb": 4});
@@ -129,7 +129,7 @@ fn a_call_that_is_stopped_at_a_limit_names_the_flag_that_raises_it() {
     crib.manifest(&json!({"tools": [entry]}));
     let turns = json!([{"tool_calls": [{"name": "spin", "arguments": {}}]}, {"content": "done"}]);
     fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
-    page.run(&crib, &["run", "--script", "script.json", "--max-timeout=200ms"]);
+    page.run(&crib, &["run", "--script", "script.json", "--set=limits.max_timeout=200ms"]);
     page.matches("permissions/limits");
 }
 

@@ -159,10 +159,10 @@ fn no_tool_reaches_the_calls_that_wait() {
         assert!(ran.code == Some(1) && ran.stderr.contains("would let a tool reach the "), "{flag}: {ran:?}");
     }
     for access in ["read", "write"] {
-        let ran = call(&["--pending=work/waiting.json", &format!("--allow-{access}=work")]);
+        let ran = call(&["--set=approvals.pending=work/waiting.json", &format!("--allow-{access}=work")]);
         assert_eq!(ran.code, Some(1), "{access}: {ran:?}");
         assert!(ran.stderr.contains("would let a tool reach the pending approvals in"), "{access}: {ran:?}");
     }
-    let ran = call(&["--pending=waiting.json", "--allow-write=work"]);
+    let ran = call(&["--set=approvals.pending=waiting.json", "--allow-write=work"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }

@@ -34,7 +34,7 @@ fn refused(words: &str, twist: impl Fn(&Request, Reply) -> Reply + Send + Sync +
     let (crib, registry, _) = published(BYTES);
     registry.twist(twist);
     let began = Instant::now();
-    let ran = run(&crib, &["pull", &registry.reference("echo:1"), "--registry-timeout", "300ms"]);
+    let ran = run(&crib, &["pull", &registry.reference("echo:1"), "--set", "registries.timeout=300ms"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{words}: {ran:?}");
     assert!(ran.stderr.starts_with("error: cannot ") && ran.stderr.contains(words), "{words}: {}", ran.stderr);
     assert!(began.elapsed() < Duration::from_secs(60), "{words}: {:?}", began.elapsed());
@@ -167,7 +167,7 @@ fn a_hostile_token_server_gets_no_credential() {
         super::login::keep(&crib, &registry, "canary-7f");
         registry.twist(move |_, _| Reply::new(401).header("WWW-Authenticate", format!("Bearer realm=\"{realm}\"")));
         registry.requests();
-        let ran = run(&crib, &["pull", &registry.reference("echo:1"), "--registry-timeout", "300ms"]);
+        let ran = run(&crib, &["pull", &registry.reference("echo:1"), "--set", "registries.timeout=300ms"]);
         assert_eq!(ran.code, Some(1), "{realm} {ran:?}");
         assert!(ran.stderr.starts_with("error: cannot pull"), "{realm} {}", ran.stderr);
         assert!(!ran.stderr.contains("canary"), "{}", ran.stderr);

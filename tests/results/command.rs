@@ -94,7 +94,7 @@ fn the_folder_is_a_flag_a_variable_or_in_the_state_folder() {
     let crib = Crib::new();
     let kept = Results::folder(crib.path("elsewhere")).put("t", "c", b"x").unwrap();
     assert_eq!(crib.run(&["result", "show", &kept.reference]).code, Some(1));
-    assert_eq!(crib.run(&["result", "show", &kept.reference, "--results-dir", "elsewhere"]).stdout, "x");
+    assert_eq!(crib.run(&["result", "show", &kept.reference, "--set", "records.results_dir=elsewhere"]).stdout, "x");
     let kept = Results::folder(crib.path("home/.local/state/toolcrib/results")).put("t", "c", b"y").unwrap();
     let mut command = std::process::Command::new(TOOLCRIB);
     command.args(["result", "show", &kept.reference]).env_clear().env("HOME", crib.path("home"));
@@ -107,7 +107,7 @@ fn the_help_of_each_action_teaches_with_examples() {
     for action in ["show", "list", "remove"] {
         let help = crib.run(&["result", action, "--help"]);
         assert_eq!(help.code, Some(0));
-        for words in ["Examples:\n  toolcrib result ", "--results-dir", "Records:"] {
+        for words in ["Examples:\n  toolcrib result ", "--set", "General:"] {
             assert!(help.stdout.contains(words), "{words} in {}", help.stdout);
         }
     }

@@ -57,7 +57,7 @@ fn the_list_says_why_a_tool_is_disabled() {
     let crib = crib(json!({"requiredTags": ["ci"]}));
     page.run(&crib, &["list", "--tools", "tool.wasm"]);
     page.run(&crib, &["list", "--all", "--tools", "tool.wasm"]);
-    page.run(&crib, &["list", "--tools", "tool.wasm", "--tag", "ci"]);
+    page.run(&crib, &["list", "--tools", "tool.wasm", "--set", "run.tags=ci"]);
     let ran = crib.run(&["list", "--all", "--json", "--tools", "tool.wasm"]);
     let tools: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(tools[0]["disabled"], "the tool needs the tag `ci`, which this run does not have");

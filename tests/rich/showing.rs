@@ -123,7 +123,7 @@ fn a_run_tells_parts_previews_and_what_people_are_shown() {
         events.iter().position(is).unwrap()
     };
     assert!(place("tool_part") == of_stream("tool_part") && of_stream("tool_part") < of_stream("tool_result"));
-    let ran = crib.run(&["run", "--script", "script.json", "--tools", "rich.wasm", "--media", "seen"]);
+    let ran = crib.run(&["run", "--script", "script.json", "--tools", "rich.wasm", "--set", "records.media_dir=seen"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(&std::fs::read(crib.path("seen/dot.png")).unwrap()[1..4], b"PNG");
     assert!(ran.stderr.contains("» echo value='x'") && ran.stderr.contains("┊"), "{ran:?}");

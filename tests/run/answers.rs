@@ -99,7 +99,7 @@ fn an_answer_is_found_wherever_a_server_puts_it() {
     ];
     for body in cases {
         let server = server([Answer::new(200).json(&body)]);
-        for flag in ["--no-stream", "--stream"] {
+        for flag in ["--set=display.stream=false", "--stream"] {
             let end = place.ask(&base(&server), &["go", flag]).ended(0);
             assert_eq!(end.stdout, "hello\n", "{flag} {body}");
         }
@@ -142,7 +142,7 @@ fn a_stream_is_known_by_its_bytes_and_its_odd_ends_are_ends() {
         for mime in ["text/event-stream", "application/json", "text/plain; charset=utf-8"] {
             let server = server([Answer::new(200).raw(body.clone(), mime)]);
             // Also for a request without streaming.
-            for flag in ["--stream", "--no-stream"] {
+            for flag in ["--stream", "--set=display.stream=false"] {
                 let end = place.ask(&base(&server), &["go", flag]).ended(0);
                 assert_eq!(end.stdout, "hello\n", "{flag} {mime} {body}");
             }
@@ -213,7 +213,7 @@ fn a_flood_of_fragments_and_lines_takes_no_longer_than_it_is_long() {
     for flood in [fragments, "x\n".repeat(6 << 20), identifier + &"data: {}\n\n".repeat(1 << 20), " ".repeat(15 << 20)]
     {
         let server = server([Answer::new(200).raw(flood, "text/event-stream")]);
-        Place::new().ask(&base(&server), &["go", "--stream", "--http-retries", "0"]).ended(1);
+        Place::new().ask(&base(&server), &["go", "--stream", "--set", "model.http_retries=0"]).ended(1);
     }
     assert!(began.elapsed() < std::time::Duration::from_mins(4), "{:?}", began.elapsed());
 }

@@ -85,7 +85,7 @@ fn calls_of_one_step_run_at_the_same_time() {
     let naps = [("nap", "", "{}"); 8];
     let server = server([calls(&naps), says("done")]);
     let place = Place::new();
-    let end = place.ask(&base(&server), &["go", "--json", "--concurrency", "8"]).ended(0);
+    let end = place.ask(&base(&server), &["go", "--json", "--set", "limits.concurrency=8"]).ended(0);
     let end = end.events().pop().expect("an event");
     // One after another, they would sleep for at least eight seconds.
     assert!(end["ms"].as_u64().expect("milliseconds") < 7000, "{end}");

@@ -128,7 +128,7 @@ impl Place {
 
     /// Runs against the server at `uri`, with retries without delay.
     pub(super) fn ask(&self, uri: &str, args: &[&str]) -> End {
-        self.run(&[&["--base-url", uri, "--model", "m", "--http-retry-backoff", "1ms"], args].concat())
+        self.run(&[&["--base-url", uri, "--model", "m", "--set", "model.http_retry_backoff=1ms"], args].concat())
     }
 
     pub(super) fn start(&self, args: &[&str]) -> Child {

@@ -66,7 +66,7 @@ fn a_dry_run_prints_what_would_be_sent_and_sends_nothing() {
 
 #[test]
 fn a_stream_and_a_temperature_are_sent_when_wished_for() {
-    let request = dry_run(&["go", "--model", "m", "--stream", "--temp", "0.5"], &[]);
+    let request = dry_run(&["go", "--model", "m", "--stream", "--set", "model.temperature=0.5"], &[]);
     assert_eq!(request["stream"], true);
     assert_eq!(request["stream_options"], json!({ "include_usage": true }));
     assert_eq!(request["temperature"], 0.5);
@@ -75,7 +75,9 @@ fn a_stream_and_a_temperature_are_sent_when_wished_for() {
 #[test]
 fn the_nucleus_wins_over_the_temperature_with_one_warning() {
     let place = Place::new();
-    let end = place.run(&["go", "--model", "m", "--dry-run", "--temp", "0.5", "--top-p", "0.9"]).ended(0);
+    let end = place
+        .run(&["go", "--model", "m", "--dry-run", "--set", "model.temperature=0.5", "--set", "model.top_p=0.9"])
+        .ended(0);
     let request: Value = serde_json::from_str(&end.stdout).expect("JSON");
     assert_eq!((request["top_p"].as_f64(), request.get("temperature")), (Some(0.9), None));
     assert_eq!(end.stderr.matches("--top-p overrides --temp").count(), 1, "{}", end.stderr);
@@ -213,8 +215,9 @@ fn a_server_that_echoes_the_key_does_not_show_it() {
         [(200, "you sent Bearer sk-secret-1"), (200, "data: Bearer sk-secret-1\n\n"), (403, "sk-secret-1")]
     {
         let server = server([Answer::new(status).text(body)]);
-        let end =
-            place.ask(&base(&server), &["go", "--api-key", "sk-secret-1", "--debug", "--http-retries", "0"]).ended(1);
+        let end = place
+            .ask(&base(&server), &["go", "--api-key", "sk-secret-1", "--debug", "--set", "model.http_retries=0"])
+            .ended(1);
         assert!(!end.stderr.contains("sk-secret"), "{status}: {}", end.stderr);
         assert_eq!(headers(&server, "authorization"), ["Bearer sk-secret-1"]);
     }

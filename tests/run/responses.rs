@@ -59,7 +59,7 @@ fn event(kind: &str, fields: Value) -> Value {
 fn a_request_has_the_form_of_the_api() {
     let server = responses([output(json!([function("echo", "a", "{\"n\":1}")])), done()]);
     let place = Place::new();
-    let end = ask(&place, &server, &["--system", "be kind", "--developer", "one", "--top-p", "0.5"]).ended(0);
+    let end = ask(&place, &server, &["--system", "be kind", "--developer", "one", "--set", "model.top_p=0.5"]).ended(0);
     assert_eq!(end.stdout, "done\n");
     let sent = bodies(&server);
     let keys: Vec<_> = sent[0].as_object().expect("an object").keys().collect();
@@ -76,8 +76,9 @@ fn a_request_has_the_form_of_the_api() {
     input.push(json!({ "type": "function_call", "call_id": "a", "name": "echo", "arguments": "{\"n\":1}" }));
     input.push(json!({ "type": "function_call_output", "call_id": "a", "output": "{\"n\":1}" }));
     assert_eq!(sent[1]["input"], json!(input));
-    let asked =
-        place.ask(&base(&server), &["go", "--api", "responses", "--dry-run", "--stream", "--temp", "1"]).ended(0);
+    let asked = place
+        .ask(&base(&server), &["go", "--api", "responses", "--dry-run", "--stream", "--set", "model.temperature=1"])
+        .ended(0);
     let printed: Value = serde_json::from_str(&asked.stdout).expect("JSON");
     assert_eq!(
         (&printed["stream"], &printed["temperature"], printed.get("messages")),
@@ -196,7 +197,7 @@ fn a_cut_stream_executes_nothing() {
             })
             .collect();
         let server = responses([Answer::new(200).raw(lines, "text/event-stream")]);
-        let end = ask(&place, &server, &["--http-retries", "1"]).ended(1);
+        let end = ask(&place, &server, &["--set", "model.http_retries=1"]).ended(1);
         assert!(end.stderr.contains("the stream was cut before the answer was complete"), "{}", end.stderr);
         assert_eq!((bodies(&server).len(), place.audited()), (2, Vec::<String>::new()));
     }
@@ -248,7 +249,7 @@ fn an_end_that_is_none_is_told() {
         let bare = events(&[json!({ "type": "error", "code": code, "message": "so sorry" })]);
         for answer in [whole, streamed, bare] {
             let server = responses([answer]);
-            let end = ask(&place, &server, &["--http-retries", "1"]).ended(1);
+            let end = ask(&place, &server, &["--set", "model.http_retries=1"]).ended(1);
             assert!(end.stderr.contains("the server reports: so") && !end.stderr.contains('\u{1b}'), "{}", end.stderr);
             assert_eq!(bodies(&server).len(), attempts, "{code}");
         }
@@ -267,7 +268,7 @@ fn what_a_model_refuses_is_left_out_of_every_later_request() {
         done(),
     ];
     let server = responses(answers);
-    let end = ask(&Place::new(), &server, &["--temp", "1", "--http-retries", "0"]).ended(0);
+    let end = ask(&Place::new(), &server, &["--set", "model.temperature=1", "--set", "model.http_retries=0"]).ended(0);
     assert!(end.stderr.contains("does not support a temperature"), "{}", end.stderr);
     let has = |body: &Value| (body.get("include").is_some(), body.get("temperature").is_some());
     let sent: Vec<_> = bodies(&server).iter().map(has).collect();
@@ -296,7 +297,7 @@ fn the_api_is_chosen_by_flag_else_by_variable() {
     let variable = [("OAI_API", "Responses"), ("OAI_NO_CUSTOM_TOOLS", "1")];
     assert_eq!(chosen(&[], &variable), (json!("responses"), json!("OAI_API"), json!(false)));
     assert_eq!(chosen(&["--api", "chat"], &variable), (json!("chat"), json!("--api"), json!(false)));
-    assert_eq!(chosen(&["--no-custom-tools"], &[("OAI_NO_CUSTOM_TOOLS", "0")]).2, json!(false));
+    assert_eq!(chosen(&["--set=model.custom_tools=false"], &[("OAI_NO_CUSTOM_TOOLS", "0")]).2, json!(false));
     for (name, value) in [("OAI_API", "soap"), ("OAI_NO_CUSTOM_TOOLS", "maybe")] {
         let end = config(&[], &[(name, value)], 2);
         assert!(end.stderr.contains(&format!("`{name}` is `{value}`")), "{}", end.stderr);

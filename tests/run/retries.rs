@@ -57,7 +57,7 @@ fn a_refusal_that_stays_names_the_next_step() {
         (413, key, "hint: the request is too large: attach less, or begin a new run"),
     ] {
         let server = server([refuses(status, "no")]);
-        let end = Place::new().ask(&base(&server), &[&["go", "--http-retries", "0"], key].concat()).ended(1);
+        let end = Place::new().ask(&base(&server), &[&["go", "--set", "model.http_retries=0"], key].concat()).ended(1);
         assert_eq!(end.stderr.matches(hint).count(), 1, "{status}: {}", end.stderr);
     }
 }
@@ -114,7 +114,9 @@ fn a_server_may_ask_for_a_wait_and_an_absurd_one_is_not_believed() {
 fn a_refused_temperature_is_left_out_from_then_on() {
     let refusal = refuses(400, "Unsupported value: 'Temperature' does not support 0.3");
     let server = server([refusal, calls(&[("echo", "a", "{}")]), says("hello")]);
-    let end = Place::new().ask(&base(&server), &["go", "--temp", "0.3", "--http-retries", "0"]).ended(0);
+    let end = Place::new()
+        .ask(&base(&server), &["go", "--set", "model.temperature=0.3", "--set", "model.http_retries=0"])
+        .ended(0);
     assert_eq!(end.stdout, "hello\n");
     let temperatures: Vec<_> = bodies(&server).iter().map(|body| body["temperature"].clone()).collect();
     assert_eq!(temperatures, [json!(0.3), Value::Null, Value::Null]);
@@ -123,7 +125,7 @@ fn a_refused_temperature_is_left_out_from_then_on() {
 #[test]
 fn a_temperature_is_blamed_once_and_only_if_it_was_sent() {
     let server = server([refuses(400, "temperature")]);
-    Place::new().ask(&base(&server), &["go", "--temp", "1"]).ended(1);
+    Place::new().ask(&base(&server), &["go", "--set", "model.temperature=1"]).ended(1);
     assert_eq!(bodies(&server).len(), 2);
     Place::new().ask(&base(&server), &["go"]).ended(1);
     assert_eq!(bodies(&server).len(), 3);
@@ -134,7 +136,7 @@ fn a_server_that_refuses_the_usage_of_a_stream_is_asked_once_more_without_it() {
     for status in [400, 422] {
         let refusal = refuses(status, "Extra inputs are not permitted: body.stream_options");
         let server = server([refusal, calls(&[("echo", "a", "{}")]), says("hello")]);
-        let end = Place::new().ask(&base(&server), &["go", "--stream", "--http-retries", "0"]).ended(0);
+        let end = Place::new().ask(&base(&server), &["go", "--stream", "--set", "model.http_retries=0"]).ended(0);
         assert!(end.stdout.contains("hello"), "{end:?}");
         assert_eq!(end.stderr.matches("the server refuses `stream_options`").count(), 1, "{}", end.stderr);
         let options: Vec<_> = bodies(&server).iter().map(|body| body.get("stream_options").is_some()).collect();
@@ -169,19 +171,19 @@ fn what_only_its_server_knows_goes_back_to_it_and_to_no_other() {
 fn silence_is_a_passing_failure() {
     let silent = says("late").late(Duration::from_secs(30));
     let server = server([silent, says("hello")]);
-    let end = Place::new().ask(&base(&server), &["go", "--http-timeout", "500ms"]).ended(0);
+    let end = Place::new().ask(&base(&server), &["go", "--set", "model.http_timeout=500ms"]).ended(0);
     assert!(end.stdout == "hello\n" && end.stderr.contains("no answer within 500ms"), "{end:?}");
 }
 
 #[test]
 fn silence_that_goes_on_names_the_limit_and_the_option() {
     let server = server([says("late").late(Duration::from_secs(30))]);
-    let args = ["go", "--http-timeout", "300ms", "--http-retries", "1"];
+    let args = ["go", "--set", "model.http_timeout=300ms", "--set", "model.http_retries=1"];
     let end = Place::new().ask(&base(&server), &args).ended(1);
-    for words in ["after 2 attempts", "no answer within 300ms, the limit of `--http-timeout`"] {
+    for words in ["after 2 attempts", "no answer within 300ms, the limit of `model.http_timeout`"] {
         assert!(end.stderr.contains(words), "{words}: {}", end.stderr);
     }
-    let hint = "hint: set a longer limit with `--http-timeout`, such as `--http-timeout 5m`";
+    let hint = "hint: set a longer limit with `--set model.http_timeout=5m`";
     assert!(end.stderr.contains(&format!("{hint}, and continue with `toolcrib run --resume ")), "{}", end.stderr);
     let end = Place::new().ask(&base(&server), &[&args[..], &["--no-keep"]].concat()).ended(1);
     assert!(end.stderr.contains(&format!("{hint}\n")), "{}", end.stderr);
@@ -262,7 +264,7 @@ fn a_page_in_the_place_of_an_answer_is_named_as_such() {
 #[test]
 fn a_server_that_cannot_be_reached_is_named_with_its_settings() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let end = Place::new().ask(&format!("http://{free}/v1"), &["go", "--http-retries=0"]).ended(1);
+    let end = Place::new().ask(&format!("http://{free}/v1"), &["go", "--set=model.http_retries=0"]).ended(1);
     let error = format!("error: no answer from `http://{free}/v1/chat/completions` after 1 attempt\n");
     assert!(end.stderr.contains(&error), "{}", end.stderr);
     assert!(

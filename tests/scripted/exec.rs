@@ -146,7 +146,7 @@ fn what_its_programs_do_to_the_world_counts_for_the_call() {
     )]);
     write(&crib, ".harness/bin/many_entries.wasm", fs::read(guest("many_entries")).expect("the guest was built"));
     (0..5).for_each(|n| fs::create_dir_all(crib.path(format!("work/{n}"))).expect("a folder"));
-    let flags = ["--allow-exec", "--allow-write=work", "--max-disk-entries=5"];
+    let flags = ["--allow-exec", "--allow-write=work", "--set=limits.max_disk_entries=5"];
     let line = crib.call("fill", &json!({}), &flags);
     assert_eq!(line["receipt"]["diskEntries"], 5, "{line}");
     let made: usize = (0..5).map(|n| fs::read_dir(crib.path(format!("work/{n}"))).expect("a folder").count()).sum();
@@ -163,7 +163,7 @@ fn every_slot_may_hold_a_script_that_runs_a_program() {
     };
     let turn = json!({ "tool_calls": (0..6).map(one).collect::<Vec<_>>() });
     let script = json!({"prompt": "go", "turns": [turn, {"content": "x"}]});
-    for concurrency in ["--concurrency=1", "--concurrency=4"] {
+    for concurrency in ["--set=limits.concurrency=1", "--set=limits.concurrency=4"] {
         let ran = play(&crib, &script, &["--allow-exec", concurrency]);
         let ended: Vec<_> = results(&ran).iter().map(|result| result["isError"].clone()).collect();
         assert_eq!(ended, [false; 6], "{ran:?}");

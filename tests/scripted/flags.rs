@@ -123,7 +123,7 @@ fn no_hook_may_write_what_decides_over_it() {
         write(&crib, &format!(".harness/tools/{name}.md"), text);
     }
     std::fs::remove_file(crib.path(".harness/bin/hello.wasm")).expect("a program");
-    page.run(&crib, &["list", "--approvals", "own/agreed.json", "--allow-write=own"]);
+    page.run(&crib, &["list", "--set", "approvals.file=own/agreed.json", "--allow-write=own"]);
     page.matches("script/reached");
 }
 
@@ -132,16 +132,16 @@ fn help_teaches_what_each_flag_lets_a_script_do() {
     let help = Crib::new().run(&["call", "--help"]).stdout;
     for words in [
         "--allow-exec[=<NAME>]",
-        "--deny-exec[=<NAME>]",
         "--allow-delegate",
-        "--deny-delegate",
         "--allow-meta",
-        "--deny-meta",
         "--allow-hooks[=<PATH>]",
-        "--deny-hooks[=<PATH>]",
         "never runs a system program",
     ] {
         assert!(help.contains(words), "{words}: {help}");
+    }
+    let keys = Crib::new().run(&["config", "keys", "deny"]).stdout;
+    for key in ["deny.exec", "deny.delegate", "deny.meta", "deny.hooks"] {
+        assert!(keys.contains(key), "{key}: {keys}");
     }
 }
 

@@ -29,7 +29,7 @@ fn a_loop_ends_at_the_deadline_that_its_file_names() {
     let line = ends("for i in range(1000000000):\n    pass", "timeout_ms: 25", &[]);
     assert_eq!(outcome(&line), ("deadline", "tool timed out"), "{line}");
     assert!(line["receipt"]["ms"].as_f64().is_some_and(|ms| (25.0..5000.0).contains(&ms)), "{line}");
-    let line = ends("for i in range(1000000000):\n    pass", "timeout_ms: 0", &["--max-timeout=100ms"]);
+    let line = ends("for i in range(1000000000):\n    pass", "timeout_ms: 0", &["--set=limits.max_timeout=100ms"]);
     assert_eq!(outcome(&line), ("deadline", "tool timed out"), "{line}");
     let line = ends("x = [1]\nfor i in x:\n    x.append(i)", "timeout_ms: 1000", &[]);
     assert_eq!(outcome(&line).0, "failed", "a list is not changed while it is gone over: {line}");
@@ -77,9 +77,10 @@ fn a_recursion_by_a_detour_and_a_flood_of_words_end_too() {
     assert_eq!(outcome(&line).0, "failed", "{line}");
     let line = ends("for i in range(100000):\n    print(\"words, words, words\")", "", &[]);
     assert_eq!(outcome(&line), ("output-limit", "tool wrote more than 64 KiB to standard error"), "{line}");
-    let line = ends("return fs.write(\"a.txt\", \"x\" * 100000)", "", &["--allow-write=work", "--max-disk=64KiB"]);
+    let line =
+        ends("return fs.write(\"a.txt\", \"x\" * 100000)", "", &["--allow-write=work", "--set=limits.max_disk=64KiB"]);
     assert_eq!(outcome(&line), ("quota", "tool wrote more than 64 KiB to its folders"), "{line}");
-    let line = ends("for i in range(1000000000):\n    pass", "", &["--fuel=10000000"]);
+    let line = ends("for i in range(1000000000):\n    pass", "", &["--set=limits.fuel=10000000"]);
     assert_eq!(outcome(&line), ("fuel", "tool used up its fuel (limit 10000000)"), "{line}");
 }
 

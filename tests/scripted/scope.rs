@@ -127,10 +127,10 @@ fn one_warning_a_source_names_the_flag_and_a_decision_silences_it() {
     let list = |flags: &[&str]| page.run(&crib, &[&["list"], &BOTH[..], flags].concat()).stderr;
     let warned = list(&[]);
     assert_eq!(warned.matches("--allow-hooks=alien").count(), 1, "{warned}");
-    for flags in ["--allow-hooks", "--allow-hooks=alien", "--deny-hooks", "--deny-hooks=alien"] {
+    for flags in ["--allow-hooks", "--allow-hooks=alien", "--set=deny.hooks=*", "--set=deny.hooks=alien"] {
         assert_eq!(list(&[flags]), "", "{flags}");
     }
-    let unknown = list(&["--deny-hooks=alien", "--allow-hooks=alein"]);
+    let unknown = list(&["--set=deny.hooks=alien", "--allow-hooks=alein"]);
     assert_eq!(unknown, "warning: alein: `--allow-hooks` matches no loaded source\n");
     let own = two_sources(&[("h", hook_when("tool.pre", "{tool: \"the*\"}", "return None"))]);
     page.note("it asks for its own tools alone");

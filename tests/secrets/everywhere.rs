@@ -112,8 +112,8 @@ fn a_run_leaves_no_trace_of_a_secret_anywhere() {
             "talk.json",
             "--otlp",
             &collector,
-            "--max-inline=300",
-            "--redact=nothing-of-it",
+            "--set=results.max_inline=300",
+            "--set=records.redact=nothing-of-it",
             "--max-steps=100",
         ];
         let mut command = crib.toolcrib(&[&args[..], further].concat());

@@ -110,7 +110,7 @@ fn a_text_to_redact_is_kept_in_no_encoding() {
     }
     let numbers = ["4111111111", "4111111111.0", "4.111111111e9"];
     let calls: Vec<Value> = numbers.map(|number| serde_json::from_str(&format!(r#"{{"n":{number}}}"#)).unwrap()).into();
-    let masked = ran(&calls, &["--redact=4111111111"]);
+    let masked = ran(&calls, &["--set=records.redact=4111111111"]);
     assert!(!masked.contains("4111111111") && !masked.contains("4.111111111"), "{masked}");
 }
 

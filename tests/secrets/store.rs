@@ -269,7 +269,7 @@ fn a_keyring_that_never_answers_is_waited_for_a_few_seconds() {
     for store in ["keyring", "auto"] {
         let (ran, took) = run(&["list", "--json"], store);
         assert!(ran.code == Some(1) && ran.stderr.contains("it did not answer within 5 s"), "{ran:?}");
-        assert!(ran.stderr.contains("--secrets-store file"), "{ran:?}");
+        assert!(ran.stderr.contains("--set secrets.store=file"), "{ran:?}");
         assert!(took < Duration::from_secs(30), "{took:?}");
     }
     keep(&crib, "github", CANARY);
@@ -284,7 +284,7 @@ fn where_no_keyring_can_be_there_is_the_file_alone() {
     let crib = Crib::new();
     keep(&crib, "github", CANARY);
     for args in [&["list", "--json"][..], &["remove", "github"]] {
-        let mut command = crib.toolcrib(&[&["secret"], args, &["--secrets-store", "auto"]].concat());
+        let mut command = crib.toolcrib(&[&["secret"], args, &["--set", "secrets.store=auto"]].concat());
         let ran = Ran::from(command.env("XDG_RUNTIME_DIR", crib.path(".")).output().unwrap());
         assert_eq!(ran.code, Some(0), "{ran:?}");
     }

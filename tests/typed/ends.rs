@@ -28,7 +28,7 @@ fn every_limit_of_a_call_holds_for_a_function() {
     let crib = crib();
     for (name, arguments, flags, outcome, expected) in [
         ("crash", json!({}), vec![], "trap", "unreachable"),
-        ("for_ever", json!({}), vec!["--max-timeout", "300ms"], "deadline", "timed out"),
+        ("for_ever", json!({}), vec!["--set", "limits.max_timeout=300ms"], "deadline", "timed out"),
         ("long", json!({"length": 2_000_000}), vec![], "output-limit", "more than 1 MiB"),
         ("many_bytes", json!({"length": 900_000}), vec![], "output-limit", "more than 16 MiB of values"),
         ("long", json!({"length": 200_000_000}), vec![], "memory", "out of memory"),

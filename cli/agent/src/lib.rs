@@ -309,7 +309,7 @@ impl Agent {
             _ => {}
         }
         if is_empty {
-            let hint = "`--debug` shows its answer; ask again with `--resume`, with another model, or with fewer tools";
+            let hint = "`--set display.debug=true` shows its answer; ask again with `--resume`, with another model, or with fewer tools";
             bail!(Advice::new(format!("the model `{}` returned neither text nor calls", self.options.model), hint));
         }
         Ok(turn)

@@ -12,7 +12,7 @@ pub(super) const TRANSPORT: &str = "transport";
 /// Kind of an error about a time limit.
 pub(super) const TIMEOUT: &str = "timeout";
 /// Option with the time limit of a server.
-const LIMIT: &str = "`--http-timeout`";
+const LIMIT: &str = "`model.http_timeout`";
 
 /// Error of a request. Its kind is the status, `timeout`, `transport` or
 /// `unusable-answer`.

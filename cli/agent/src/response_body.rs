@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_stream_that_never_ends_is_given_up_and_never_asked_for_again() {
         let RequestError::Permanent { reason, .. } = RequestError::endless(MAX_STREAM) else { panic!("it is retried") };
-        assert!(reason.contains("within 1800s, the limit of a stream or a longer `--http-timeout`"), "{reason}");
+        assert!(reason.contains("within 1800s, the limit of a stream or a longer `model.http_timeout`"), "{reason}");
         let limit = Duration::from_secs(1);
         assert!(matches!(RequestError::timed_out(limit).after_text(), RequestError::Permanent { .. }));
         assert!(matches!(RequestError::transient("cut").after_text(), RequestError::Transient { .. }));

@@ -125,7 +125,7 @@ impl Server {
 
     /// Returns the hint about an error that the retries did not overcome.
     fn transient_hint(&self, kind: &str, report: &Report) -> Option<String> {
-        let later = "`--http-retries` and `--http-retry-backoff` set how often and how long it is retried";
+        let later = "`model.http_retries` and `model.http_retry_backoff` set how often and how long it is retried";
         match kind {
             TRANSPORT => Some(self.connection_hint()),
             TIMEOUT => Some(timeout_hint(report)),
@@ -243,7 +243,7 @@ impl Server {
 
 /// Returns the hint about a time limit, and how to go on from the text of a kept run. A chat says itself how it goes on.
 fn timeout_hint(report: &Report) -> String {
-    let limit = "set a longer limit with `--http-timeout`, such as `--http-timeout 5m`";
+    let limit = "set a longer limit with `--set model.http_timeout=5m`";
     match report.resume_command().filter(|_| !report.is_chat()) {
         Some(command) => format!("{limit}, and continue with `{command}`"),
         None => limit.to_owned(),

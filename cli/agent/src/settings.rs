@@ -78,7 +78,7 @@ pub struct ModelOptions {
     #[arg(long, value_name = "N", value_parser = count::<u32, 1, MAX_COUNT>, help_heading = MODEL)]
     max_steps: Option<u32>,
 
-    /// Time limit for --tool-timeout and --http-timeout where they are not set [default: 30s for a call, 120s for the server]
+    /// Time limit of a call and of the server where `limits.tool_timeout` and `model.http_timeout` are not set [default: 30s for a call, 120s for the server]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = TIMES)]
     timeout: Option<Duration>,
     /// Time limit of a call, such as `10s` or `500ms`, unless the tool sets its own; a number without a unit is in seconds
@@ -158,7 +158,7 @@ impl ModelOptions {
             Some(found.map(|value| value.trim().to_owned())).filter(|found| !found.value.is_empty())
         };
         let base_url = text(&self.base_url, BASE_URL, &["OAI_BASE_URL", "OPENAI_BASE_URL"]);
-        let is_named_above_files = base_url.is_some() && config::origin_of(BASE_URL).is_none();
+        let is_named_above_files = base_url.is_some() && !config::is_of_file(BASE_URL);
         let is_named_by_project = base_url.is_some() && config::is_of_project(BASE_URL);
         let base_url = base_url.unwrap_or_else(|| Sourced::from("default", DEFAULT_URL.to_owned()));
         let base_url = Sourced {
@@ -172,7 +172,7 @@ impl ModelOptions {
                 let value = value.map(|value| Sourced::from(API_KEY_ENV, value));
                 // The key of a file belongs to the server of a file, not to one that the command line or the environment
                 // names beside a key of its own.
-                let of_environment = match is_named_above_files && config::origin_of(API_KEY_ENV).is_some() {
+                let of_environment = match is_named_above_files && config::is_of_file(API_KEY_ENV) {
                     true => text(&None, "", &API_KEYS),
                     false => None,
                 };
@@ -322,7 +322,7 @@ impl Settings {
 fn missing_key(name: &str) -> String {
     let fix = match config::repair_of(API_KEY_ENV) {
         Some((origin, repair)) => format!("set it; its name is from the {origin}: {repair}"),
-        None => "set it, or name another variable with `--api-key-env`".to_owned(),
+        None => "set it, or name another variable with `--set model.api_key_env=NAME`".to_owned(),
     };
     format!("the variable `{name}` with the API key is not set: {fix}")
 }

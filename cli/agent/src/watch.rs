@@ -286,7 +286,7 @@ pub fn text_of(part: &Part, folder: Option<&MediaFolder>) -> String {
                         format!("[{}, {name}, {bytes}, not saved]", media.mime_type)
                     }
                 },
-                None => format!("[{}, {name}, {bytes}: `--media DIR` saves it]", media.mime_type),
+                None => format!("[{}, {name}, {bytes}: `--set records.media_dir=DIR` saves it]", media.mime_type),
             }
         }
         Part::Progress { done, total: Some(total) } => format!("{done} of {total}"),

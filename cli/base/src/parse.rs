@@ -82,6 +82,14 @@ pub fn rounded_size(bytes: u64) -> String {
     }
 }
 
+/// Parses two amounts of money, for a million tokens of prompts and of answers.
+pub fn price(text: &str) -> Result<(f64, f64), String> {
+    let wrong = || format!("`{text}` is not a price: write two amounts for a million tokens, such as `0.25/2`");
+    let (prompt, answer) = text.trim().split_once('/').ok_or_else(wrong)?;
+    let amount = |text: &str| text.trim().parse().ok().filter(|amount| (0.0..=1e9).contains(amount));
+    Ok((amount(prompt).ok_or_else(wrong)?, amount(answer).ok_or_else(wrong)?))
+}
+
 /// Parses the address of a name server, with or without a port.
 pub fn name_server(text: &str) -> Result<SocketAddr, String> {
     let alone = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));

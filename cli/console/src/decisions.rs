@@ -168,12 +168,18 @@ fn key(one: &StoredApproval) -> String {
 }
 
 fn pending(views: &Views) -> anyhow::Result<PendingCalls> {
-    let none =
-        || Advice::new("no file for pending calls: no home directory was found", "name one with `--pending FILE`");
+    let none = || {
+        Advice::new(
+            "no file for pending calls: no home directory was found",
+            "name one with `--set approvals.pending=FILE`",
+        )
+    };
     views.kept.pending().ok_or_else(|| none().into())
 }
 
 fn approvals(views: &Views) -> anyhow::Result<Approvals> {
-    let none = || Advice::new("no file for approvals: no home directory was found", "name one with `--approvals FILE`");
+    let none = || {
+        Advice::new("no file for approvals: no home directory was found", "name one with `--set approvals.file=FILE`")
+    };
     views.kept.file().ok_or_else(|| none().into())
 }

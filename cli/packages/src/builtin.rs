@@ -79,7 +79,7 @@ fn compared(cache: Option<Cache>, part: Part) -> anyhow::Result<&'static Path> {
     }
     require()?;
     let cache = cache.ok_or_else(|| {
-        let hint = "set one with `--cache-dir DIR`";
+        let hint = "set one with `--set cache.dir=DIR`";
         Advice::new("no directory for the built-in tools: no home directory was found", hint)
     })?;
     let stored = store(&cache, part)?;

@@ -34,7 +34,7 @@ impl CacheFolder {
     /// Returns the cache in the named or default folder.
     pub fn cache(&self) -> anyhow::Result<Cache> {
         self.path().map(Cache::folder).ok_or_else(|| {
-            Advice::new("no directory for the cache: no home directory was found", "set one with `--cache-dir DIR`")
+            Advice::new("no directory for the cache: no home directory was found", "set one with `--set cache.dir=DIR`")
                 .into()
         })
     }

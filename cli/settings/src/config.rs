@@ -1,13 +1,18 @@
-//! Settings in layers: the project's `toolcrib.toml`, a profile, the user's file and the system's file; options and environment
-//! variables are above them. A file that the user names is their own. The file of the current directory can only ask and deny
+//! Settings in layers: the assignments of `--set`, the project's `toolcrib.toml`, a profile, the user's file and the system's
+//! file; options are above them, and environment variables are above the files. A file that the user names is their own. The
+//! file of the current directory can only ask and deny
 //! until a person trusts it. Every mistake is an error, since a file about permissions must not be applied partially.
 //!
 //! Of most keys, the value of the strongest layer counts. Rules, denials and tags of all layers add up. A value that is the
 //! default of an option reaches the command through [`with_defaults`]; [`Config`] holds the rest.
 
+mod assignments;
 mod defaults;
+mod deprecated;
 mod edit;
 mod key;
+mod keys;
+mod kind;
 mod layer;
 mod layer_kind;
 mod layers;
@@ -31,7 +36,11 @@ use toolcrib_base::parse::{duration, size};
 
 use crate::trust::{Subject, Trusted};
 
-pub use defaults::{is_lasting, is_of_project, origin_of, project_of, repair_of, untrusted_file_with, with_defaults};
+pub use assignments::{Assignment, SET, use_assignments, variable};
+pub use defaults::{
+    is_lasting, is_of_file, is_of_project, origin_of, project_of, repair_of, untrusted_file_with, with_defaults,
+};
+pub use deprecated::{deprecations, hide_deprecated, without_hidden};
 pub use edit::{Change, path_of};
 pub use key::{Key, Merge, find};
 pub use layer::{HOST_LAYERS, Layer, Setting, SettingsText, shown};
@@ -75,6 +84,8 @@ pub struct ConfiguredRule {
     pub place: String,
     /// Commands that remove or correct it.
     pub repair: String,
+    /// `true` for a rule of the command line.
+    pub is_given: bool,
 }
 
 /// Named mask for tool answers, referenced by tool definitions.
@@ -95,6 +106,8 @@ pub struct ConfiguredDenial {
     pub values: Vec<String>,
     /// Key and file.
     pub origin: String,
+    /// `true` for a denial of the command line.
+    pub is_given: bool,
 }
 
 impl Config {
@@ -114,7 +127,8 @@ impl Config {
 
     /// Collects the settings of layers.
     fn of(layers: &Layers) -> anyhow::Result<Self> {
-        let mut files: Vec<PathBuf> = layers.all().iter().map(|layer| layer.path.clone()).collect();
+        let files = layers.all().iter().filter(|layer| layer.kind != LayerKind::Set);
+        let mut files: Vec<PathBuf> = files.map(|layer| layer.path.clone()).collect();
         files.dedup();
         let rules = layers.all().iter().map(rules).collect::<anyhow::Result<Vec<_>>>()?.concat();
         let mut config = Self { files, rules, denials: denials(layers), ..Self::default() };
@@ -161,9 +175,8 @@ pub fn rules(layer: &Layer) -> anyhow::Result<Vec<ConfiguredRule>> {
             for (index, text) in layer.texts(setting).into_iter().enumerate() {
                 let pattern: Pattern = text.parse().map_err(|error: PatternError| anyhow!(error))?;
                 let rule = Rule::new(behavior, pattern, layer.file.as_str());
-                let (line, column) = setting.item_place(index);
-                let place = format!("{}:{line}:{column}", layer.file);
-                rules.push(ConfiguredRule { rule, place, repair: repair.clone() });
+                let (place, repair) = (layer.place_of(setting, Some(index)), repair.clone());
+                rules.push(ConfiguredRule { rule, place, repair, is_given: layer.kind == LayerKind::Set });
             }
         }
     }
@@ -175,7 +188,7 @@ fn denials(layers: &Layers) -> Vec<ConfiguredDenial> {
     let denial = |(layer, setting): (&Layer, &Setting)| {
         let values = if setting.value == Value::Bool(false) { Vec::new() } else { layer.texts(setting) };
         let origin = format!("`{}` in `{}`", setting.name, layer.place(setting));
-        ConfiguredDenial { name: setting.key.name, values, origin }
+        ConfiguredDenial { name: setting.key.name, values, origin, is_given: layer.kind == LayerKind::Set }
     };
     settings.map(denial).collect()
 }

@@ -128,7 +128,7 @@ impl Compiler for CompilerProcesses {
         let (seconds, memory) = (self.seconds, size_in_words(self.memory));
         if system::was_out_of_time(status) {
             return Err(CompileError::Program(format!(
-                "compilation took more than {seconds} s of processor time; raise the limit with `--compile-timeout`"
+                "compilation took more than {seconds} s of processor time; raise the limit with `--set limits.compile_timeout=TIME`"
             )));
         }
         if late {
@@ -140,7 +140,7 @@ impl Compiler for CompilerProcesses {
         if system::broke_off(status) {
             return Err(CompileError::Program(format!(
                 "compilation exceeded {memory} of memory or crashed the compiler; if you trust the program, \
-                 raise the limit with `--compile-memory`"
+                 raise the limit with `--set limits.compile_memory=SIZE`"
             )));
         }
         // The compiler refuses such code itself; a larger answer means that the program took it over.

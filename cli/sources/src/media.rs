@@ -27,7 +27,7 @@ impl MediaFolder {
         let path: PathBuf = path.components().collect();
         let context = || format!("cannot save media in `{}`", path.display());
         if path.is_symlink() {
-            let hint = "pass its target folder with `--media DIR`";
+            let hint = "pass its target folder with `--set records.media_dir=DIR`";
             return Err(
                 Advice::new(format!("{}: it is a link, which a tool could have created", context()), hint).into()
             );

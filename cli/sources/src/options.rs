@@ -43,8 +43,8 @@ use checking::with_place;
 pub use checking::{DeadRule, RuleCheck, check_permissions, check_rules};
 pub use client::ClientOptions;
 pub use compiling::Compiling;
-use denials::denials;
-use permissions::{Permissions, refuse_unmatched};
+use denials::{denials, given_denials};
+use permissions::{Permissions, refuse_unmatched, warn_about_assigned_folders};
 pub use records::{Recording, RecordsFolder};
 pub use results::ResultsFolder;
 pub use rules::{Kept, Rules};
@@ -85,8 +85,8 @@ pub struct Sources {
     #[command(flatten)]
     pub rules: Rules,
     /// Tag this run; tools can require or exclude tags
-    #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', help_heading = TOOLS)]
-    tags: Vec<String>,
+    #[arg(long, value_name = "TAG", value_delimiter = ',', help_heading = TOOLS)]
+    tag: Vec<String>,
 
     /// Maximum time per call, such as `10s`; caps the tool's own limit, --tool-timeout and --timeout
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
@@ -205,7 +205,7 @@ impl Sources {
         for Mask { name, pattern } in &config.masks {
             builder = builder.mask(name, pattern);
         }
-        for tag in self.tags.iter().chain(&config.tags) {
+        for tag in self.tag.iter().chain(&config.tags) {
             builder = builder.tag(tag);
         }
         for (name, tool) in &config.routes {
@@ -239,9 +239,10 @@ impl Sources {
         builder = keep_apart(builder, approvals.as_ref(), self.rules.kept.pending().as_ref(), vault.as_ref());
         builder = config.files.iter().fold(builder, Builder::protect);
         let runtime = with(builder).build().map_err(|error| with_place(error, &config.rules, &config.denials))?;
+        let assigned = given_denials(&config)?;
         if !self.permissions().any(Permissions::lets_add_tools) {
-            self.rules.refuse_misspelt(&runtime)?;
-            let mut denied = self.permissions().flat_map(Permissions::denied);
+            self.rules.refuse_misspelt(&runtime, &config)?;
+            let mut denied = self.permissions().flat_map(Permissions::denied).chain(assigned.iter().cloned());
             denied.try_for_each(|denied| refuse_unmatched(&self.located(denied), &runtime))?;
         }
         // The options of one client change nothing about the sources.
@@ -254,6 +255,7 @@ impl Sources {
             permissions.warn_about_unknown_tools(&runtime);
             permissions.warn_about_missing_folders();
         });
+        warn_about_assigned_folders(&assigned);
         Ok(runtime)
     }
 

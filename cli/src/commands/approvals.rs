@@ -120,7 +120,8 @@ fn reason(text: &str) -> Result<String, String> {
 
 fn file(kept: &Kept) -> anyhow::Result<Approvals> {
     kept.file().ok_or_else(|| {
-        Advice::new("no file for approvals: no home directory was found", "name one with `--approvals FILE`").into()
+        Advice::new("no file for approvals: no home directory was found", "name one with `--set approvals.file=FILE`")
+            .into()
     })
 }
 

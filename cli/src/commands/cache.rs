@@ -17,7 +17,7 @@ Examples:
 
 A tool is compiled when it is first called, and again if its program, its engine settings or \
 toolcrib change. Bundles are pulled from registries. After each compilation and each pull the least \
-recently used entries above --max-cache are removed. Removing entries only costs the time to compile \
+recently used entries above `cache.max` are removed. Removing entries only costs the time to compile \
 or pull them again. Installed bundles are not in the cache.";
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -35,7 +35,7 @@ Only files of the cache are removed, never others in its directory. Bundles in u
 const CLEAR_EXAMPLES: &str = "\
 Examples:
   toolcrib cache clear
-  toolcrib cache clear --cache-dir ./cache
+  toolcrib cache clear --set cache.dir=./cache
 
 Only files of the cache are removed, never others in its directory. Bundles in use stay.";
 const HEADINGS: [&str; 4] = ["DIGEST", "KIND", "BYTES", "LAST USED"];

@@ -36,7 +36,7 @@ Examples:
   toolcrib call fs_rm '{\"path\":\"x\"}' --allow-write=out --ask-tool='fs_*'
   toolcrib call text_diff @arguments.json --json | jq .receipt.peakMemoryBytes
   toolcrib call apply_patch --text=@change.patch --allow-write=. --verbose
-  toolcrib call chart @numbers.json --media ./charts
+  toolcrib call chart @numbers.json --set records.media_dir=./charts
   toolcrib call get_time '{\"timezone\":\"UTC\"}' --records ./records
 
 Standard output is exactly one line of JSON, even if a model would see plain text; a failed call \
@@ -85,7 +85,7 @@ pub(crate) struct Args {
     /// gets at most --max-timeout or, without that, the limit of a tool that sets none.
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Limits")]
     tool_timeout: Option<Duration>,
-    /// Time limit of a call if neither the tool nor --tool-timeout sets one
+    /// Time limit of a call if neither the tool nor `limits.tool_timeout` sets one
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
     timeout: Duration,
     #[command(flatten)]

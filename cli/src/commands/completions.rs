@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use toolcrib_base::render;
+use toolcrib_settings::config::without_hidden;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,7 +23,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::Cli::command(), "toolcrib", &mut script);
+    clap_complete::generate(args.shell, &mut without_hidden(&crate::Cli::command()), "toolcrib", &mut script);
     render::print(String::from_utf8_lossy(&script).trim_end())?;
     Ok(ExitCode::SUCCESS)
 }

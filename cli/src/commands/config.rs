@@ -3,6 +3,7 @@
 mod edit;
 mod editor;
 mod explain;
+mod keys;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib config explain                         all settings and their files
   toolcrib config explain limits.max_memory       every layer that has the key
+  toolcrib config keys limits                     type and default of each key
   toolcrib config get model.name
   toolcrib config set model.name gpt-5-mini       in your own file
   toolcrib config set --add permissions.deny 'fs_rm(path=*.git*)'
@@ -22,9 +24,9 @@ Examples:
   toolcrib config edit                            opens $VISUAL or $EDITOR
   toolcrib config schema > toolcrib.schema.json   JSON Schema for editors
 
-Layers, the strongest first: options, environment variables, the project's ./toolcrib.toml once it \
-is trusted, the profile from --profile or TOOLCRIB_PROFILE, your file, the system's file. Rules, denials and tags \
-from all layers add up; for other keys, the strongest value counts.";
+Layers, the strongest first: options, `--set NAME=VALUE`, environment variables, the project's \
+./toolcrib.toml once it is trusted, the profile from --profile or TOOLCRIB_PROFILE, your file, the system's file. Rules, \
+denials and tags from all layers add up; for other keys, the strongest value counts.";
 
 /// Show and change settings.
 #[derive(clap::Args)]
@@ -84,6 +86,16 @@ enum Action {
         #[command(flatten)]
         target: Target,
     },
+    /// List all keys with their types, defaults and options
+    #[command(after_long_help = EXAMPLES)]
+    Keys {
+        /// Section, such as `limits` [default: all]
+        #[arg(value_name = "SECTION")]
+        section: Option<String>,
+        /// Print a JSON array, one object per key
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the JSON Schema of the settings files
     #[command(after_long_help = EXAMPLES)]
     Schema,
@@ -118,6 +130,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Set { key, value, add, target } => edit::set(&target, &key, &value, add).await,
         Action::Unset { key, target } => edit::unset(&target, &key).await,
         Action::Edit { target } => edit::edit(target).await,
+        Action::Keys { section, json } => keys::keys(section.as_deref(), json),
         Action::Schema => {
             serde_json::to_string_pretty(&schema())?.lines().try_for_each(render::print)?;
             Ok(ExitCode::SUCCESS)

@@ -11,6 +11,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::{Error, ErrorKind};
 
+use toolcrib_settings::config::{Assignment, SET};
+
 use super::Command;
 
 pub(crate) use config::settings_file;
@@ -70,7 +72,12 @@ pub(crate) fn check_arguments(arguments: &[String]) -> Result<(), Error> {
     let wrong = |message: &str| Error::raw(ErrorKind::ValueValidation, format!("{message}\n"));
     let no_server = || wrong("these arguments start no server: expected `mcp` and its options");
     let line = once("toolcrib").chain(arguments.iter().map(String::as_str));
-    match crate::Cli::try_parse_from(line).map(|cli| cli.command) {
+    let given = crate::Cli::try_parse_from(line).and_then(|cli| {
+        let mut assigned = cli.options.set.iter().map(|text| Assignment::parse(text).map(drop));
+        assigned.try_for_each(|checked| checked.map_err(|error| wrong(&format!("{SET}: {error}"))))?;
+        Ok(cli.command)
+    });
+    match given {
         Ok(Command::Mcp(Args { action: None, serve })) => match serve.is_http() {
             false => Ok(()),
             true => Err(wrong("`--http` starts no server for a client: it talks over standard streams")),

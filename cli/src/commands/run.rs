@@ -236,7 +236,7 @@ impl Args {
             (_, Some(max_wait)) if !self.dry_run => {
                 let calls = self.shared.sources.rules.kept.pending().ok_or_else(|| {
                     let message = "no file for the calls that wait: no home directory was found";
-                    Advice::new(message, "set one with `--pending FILE`")
+                    Advice::new(message, "set one with `--set approvals.pending=FILE`")
                 })?;
                 Ok(Arc::new(WaitingApprover::new(calls, approvals(), max_wait)))
             }

@@ -21,8 +21,7 @@ const LATE_HEADINGS: [&str; 9] = [
     "General",
 ];
 /// Beginnings of other such options' names.
-const LATE: [&str; 20] = [
-    "deny-",
+const LATE: [&str; 12] = [
     "allow-exec",
     "allow-delegate",
     "allow-meta",
@@ -32,14 +31,7 @@ const LATE: [&str; 20] = [
     "allow-secret",
     "allow-env",
     "api-key",
-    "dns",
-    "net-ca",
     "strict",
-    "tag",
-    "top-p",
-    "temp",
-    "no-custom-tools",
-    "debug",
     "print-messages",
     "context",
 ];

@@ -3,46 +3,25 @@
 
 use clap::{Arg, Command};
 
-/// Commands that load tools and call none.
-const QUIET: [&str; 5] = ["list", "schema", "export", "inspect", CONSOLE];
-/// Command that shows the records of calls.
-const CONSOLE: &str = "console";
-/// Options of calls that also place these records.
-const OF_RECORDS: [&str; 3] = ["audit-dir", "approvals", "pending"];
-/// Options that act only on calls, by the beginnings of their names.
-const OF_CALLS: [&str; 14] = [
-    "max-",
-    "fuel",
-    "concurrency",
-    "audit-dir",
-    "no-log-arguments",
-    "redact",
-    "results-dir",
-    "keyvalue-dir",
-    "secrets-",
-    "approvals",
-    "pending",
-    "dns",
-    "net-ca",
-    "otlp",
+/// Commands with the beginnings of the names of options that have no effect on them.
+const INERT: [(&str, &[&str]); 6] = [
+    ("list", OF_CALLS),
+    ("schema", OF_CALLS),
+    ("export", OF_CALLS),
+    ("inspect", OF_CALLS),
+    ("console", OF_CALLS),
+    ("doctor", &["max-", "allow-", "ask-", "deny-", "strict"]),
 ];
-/// Options with such a beginning that also act without calls.
-const OTHERS: [&str; 1] = ["max-cache"];
+/// Beginnings of options that act only on calls.
+const OF_CALLS: &[&str] = &["max-"];
 
 /// Hides the options without effect.
 pub(super) fn hide(command: Command) -> Command {
-    command.mut_subcommands(|command| match QUIET.contains(&command.get_name()) {
-        true => {
-            let shows_records = command.get_name() == CONSOLE;
-            let is_shown = |option: &Arg| shows_records && option.get_long().is_some_and(|it| OF_RECORDS.contains(&it));
-            let has_effect = |option: &Arg| is_shown(option) || !acts_on_calls(option);
-            command.mut_args(|option| if has_effect(&option) { option } else { option.hide(true) })
-        }
-        false => command,
+    command.mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        let Some((_, starts)) = INERT.iter().find(|(of, _)| *of == name) else { return command };
+        let is_inert =
+            |option: &Arg| option.get_long().is_some_and(|long| starts.iter().any(|it| long.starts_with(it)));
+        command.mut_args(|option| if is_inert(&option) { option.hide(true) } else { option })
     })
-}
-
-fn acts_on_calls(option: &Arg) -> bool {
-    let is_of_calls = |name: &str| OF_CALLS.iter().any(|start| name.starts_with(start)) && !OTHERS.contains(&name);
-    option.get_long().is_some_and(is_of_calls)
 }

@@ -20,7 +20,7 @@ const RECURSION_FRAMES: usize = 16;
 
 /// Message for a call that the system, and not a limit of the call, refused memory.
 const SYSTEM_EXHAUSTED: &str = "the system has no memory or memory mappings left for this call; raise its limits (`ulimit -v`, \
-    `sysctl vm.max_map_count`), or allow fewer calls at once (`--concurrency`)";
+    `sysctl vm.max_map_count`), or allow fewer calls at once (`--set limits.concurrency=N`)";
 
 /// Returns the error of a call that exceeded its deadline.
 pub(super) fn timed_out() -> ToolError {

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use toolcrib_base::parse::{count, duration, size};
+use toolcrib_base::parse::{count, duration, price, size};
 use toolcrib_base::render::usage_error;
 
 use super::{Amounts, Budget, Spent};
@@ -25,7 +25,7 @@ pub struct BudgetOptions {
     /// Maximum bytes that all calls together print, write, send and receive, such as `100MiB`
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = BUDGETS)]
     max_bytes: Option<usize>,
-    /// Maximum cost, in the currency of --price
+    /// Maximum cost, in the currency of `budgets.price`
     #[arg(long, value_name = "MONEY", value_parser = money, help_heading = BUDGETS)]
     max_cost: Option<f64>,
     /// Price of a million prompt tokens and of a million tokens of answers, such as `0.25/2`; without it no money is counted
@@ -53,7 +53,9 @@ impl BudgetOptions {
             (None, None) => None,
         };
         if self.max_cost.is_some() && price.is_none() {
-            return Err(usage_error("--max-cost needs the price of the model: set `--price` or `TOOLCRIB_PRICE`"));
+            return Err(usage_error(
+                "--max-cost needs the price of the model: set `budgets.price` or `TOOLCRIB_PRICE`",
+            ));
         }
         let limits = Amounts {
             tokens: self.max_tokens,
@@ -77,10 +79,7 @@ impl FromStr for Price {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a price: write two amounts for a million tokens, such as `0.25/2`");
-        let (prompt, answer) = text.trim().split_once('/').ok_or_else(wrong)?;
-        let amount = |text: &str| text.trim().parse().ok().filter(|amount| (0.0..=1e9).contains(amount));
-        Ok(Self { prompt: amount(prompt).ok_or_else(wrong)?, answer: amount(answer).ok_or_else(wrong)? })
+        price(text).map(|(prompt, answer)| Self { prompt, answer })
     }
 }
 

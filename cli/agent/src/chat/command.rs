@@ -25,7 +25,7 @@ pub(super) const HELP: &str = "\
 /tools          the tools that the model may call, with their permissions
 /allow PATTERN  do not ask about calls of these tools in this chat, such as fs_rm or fs_*; alone: what is allowed
 /undo           drop your last message and everything after it from the conversation
-/cost           tokens and calls so far, and money if --price is set
+/cost           tokens and calls so far, and money if `budgets.price` is set
 /go             let the model continue without a new message, after an interruption, an error or a budget
 /help           this list
 /quit           end the chat, which is kept; Ctrl-D does the same

@@ -210,7 +210,7 @@ impl Chat {
         let (steps, calls) = (counted(totals.steps, "step"), counted(totals.calls, "call"));
         let money = match totals.cost {
             Some(cost) => format!("cost {cost:.6} at your price"),
-            None => "no price is set (`--price`), so no cost is counted".to_owned(),
+            None => "no price is set (`budgets.price`), so no cost is counted".to_owned(),
         };
         render::aside(&format!("in this process: {steps} · {calls} · {tokens} · {money}"));
     }

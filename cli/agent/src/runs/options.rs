@@ -59,8 +59,11 @@ impl RunsFolder {
     pub fn store(&self) -> anyhow::Result<RunStore> {
         let folder = self.runs_dir.clone().or_else(|| state_folder("runs"));
         folder.map(RunStore::new).ok_or_else(|| {
-            Advice::new("no directory for kept runs: no home directory was found", "set one with `--runs-dir DIR`")
-                .into()
+            Advice::new(
+                "no directory for kept runs: no home directory was found",
+                "set one with `--set records.runs_dir=DIR`",
+            )
+            .into()
         })
     }
 }
@@ -86,7 +89,7 @@ impl KeepOptions {
         }
         if sources.no_log_arguments {
             return Err(usage_error(
-                "--no-log-arguments saves no run, so none can be resumed: use --fork, which copies the conversation",
+                "no run is saved while `records.log_arguments` is `false`, so none can be resumed: use --fork, which copies the conversation",
             ));
         }
         let open = || store.open(&named.map_or_else(|| store.latest_here(), Ok)?);

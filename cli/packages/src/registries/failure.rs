@@ -20,7 +20,7 @@ pub fn failed(error: Error, doing: &str, registry: &Registry) -> anyhow::Error {
             "let the token server use TLS, or the host and port of the registry, or remove the credential".to_owned()
         }
         Error::Stalled { .. } | Error::Slow { .. } | Error::Deadline { .. } | Error::Truncated { .. } => {
-            "try again: what has arrived is kept; `--registry-timeout` allows longer pauses".to_owned()
+            "try again: what has arrived is kept; `--set registries.timeout=TIME` allows longer pauses".to_owned()
         }
         Error::DigestMismatch { .. } | Error::Size { .. } => {
             "the registry sent other content than it announced: nothing was stored".to_owned()

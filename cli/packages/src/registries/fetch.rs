@@ -139,7 +139,7 @@ impl Plan {
         if total > cache.limit() {
             let limit = size_in_words(cache.limit() as usize);
             let message = format!("it has {}, more than the limit of the cache ({limit})", rounded_size(total));
-            return Err(Advice::new(message, "raise the limit with `--max-cache`").into());
+            return Err(Advice::new(message, "raise the limit with `--set cache.max=SIZE`").into());
         }
         let ref_name = parsed.annotations.get(VERSION).map(|version| version.replace('+', "_"));
         Ok(Self { digest, manifest, ref_name, blobs: blobs.into_values().collect(), total })

@@ -42,7 +42,7 @@ impl BundleStore {
     /// There is no cache.
     pub fn new(cache: Option<Cache>) -> anyhow::Result<Self> {
         let cache = cache.ok_or_else(|| {
-            Advice::new("no directory for bundles: no home directory was found", "set one with `--cache-dir DIR`")
+            Advice::new("no directory for bundles: no home directory was found", "set one with `--set cache.dir=DIR`")
         })?;
         Ok(Self { cache, installed: bundles_folder() })
     }

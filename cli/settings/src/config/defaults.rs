@@ -1,14 +1,16 @@
-//! Values from settings files as option defaults: an option that is given, or whose environment variable is set, keeps
-//! its value.
+//! Values of settings as option defaults: an option that is given keeps its value, and so does one whose environment
+//! variable is set, unless `--set` sets its key.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use clap::builder::{OsStr, Resettable};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use serde_json::Value;
 
+use super::assignments::SET;
 use super::key::{ANY, KEYS, Key, OptionOf};
 use super::layer::{Layer, Setting};
 use super::layer_kind::LayerKind;
@@ -17,7 +19,7 @@ use super::mistake::repair;
 use crate::selection::one_folder;
 use crate::trust::{TrustRecords, Trusted};
 
-/// Commands that work without settings, such as those that repair or review them.
+/// Commands that work without settings files, such as those that repair or review them.
 const WITHOUT: [&str; 5] = ["config", "completions", "trust", "compile-worker", "help"];
 /// Command that reports mistakes in the settings itself.
 const DOCTOR: &str = "doctor";
@@ -78,13 +80,12 @@ fn keep(named: Option<&Path>, layers: Layers, is_built: bool) -> Arc<Layers> {
     layers
 }
 
-/// Returns the layer and the place of an option's value, if a settings file gave it.
+/// Returns the layer and the place of an option's value, if a setting gave it.
 pub fn origin_of(option: &str) -> Option<&'static str> {
     origin(option).map(|origin| origin.shown.as_str())
 }
 
-/// Returns the layer and the place of an option's value, and the commands that remove or correct it, if a settings file
-/// gave it.
+/// Returns the layer and the place of an option's value, and the commands that remove or correct it, if a setting gave it.
 pub fn repair_of(option: &str) -> Option<(&'static str, &'static str)> {
     origin(option).map(|origin| (origin.shown.as_str(), origin.repair.as_str()))
 }
@@ -92,6 +93,11 @@ pub fn repair_of(option: &str) -> Option<(&'static str, &'static str)> {
 /// Returns `true` if the file of a project, which others may have written, gave an option's value.
 pub fn is_of_project(option: &str) -> bool {
     origin(option).is_some_and(|origin| origin.kind == LayerKind::Project)
+}
+
+/// Returns `true` if a settings file gave the value of an option, and not the command line.
+pub fn is_of_file(option: &str) -> bool {
+    origin(option).is_some_and(|origin| origin.kind != LayerKind::Set)
 }
 
 /// Returns the settings file that has a key and is ignored because nobody trusts it.
@@ -104,7 +110,7 @@ pub fn untrusted_file_with(key: &str) -> Option<PathBuf> {
 /// Returns `true` if a settings file that applies without being named gave the value of an option, so that it lasts while sources
 /// change.
 pub fn is_lasting(option: &str) -> bool {
-    origin(option).is_some_and(|origin| origin.kind != LayerKind::Named)
+    origin(option).is_some_and(|origin| !origin.kind.is_given())
 }
 
 /// Returns the folder of the project whose file grants an option's paths; they lie in it.
@@ -116,36 +122,42 @@ fn origin(option: &str) -> Option<&'static Origin> {
     ORIGINS.get()?.get(option.trim_start_matches("--"))
 }
 
-/// Returns the command with the settings files' values as defaults of its options, given what the command line has;
-/// `None` without settings.
+/// Returns the command with the settings' values as defaults of its options, given what the command line has; `None`
+/// without settings. Commands that work without settings files have the assignments of `--set` alone.
 ///
 /// # Errors
 ///
 /// A mistake in a settings file.
 pub fn with_defaults(define: impl FnOnce() -> Command, given: &ArgMatches) -> anyhow::Result<Option<Command>> {
     let path = path_of(given);
+    let leaf = leaf_of(given).1;
     if path.first().is_none_or(|name| WITHOUT.contains(name)) {
-        return Ok(None);
+        return Ok(defaulting(define, &path, given, &Layers::of_command_line()));
     }
-    let leaf = leaf_of(given);
     let digests = leaf.try_get_many::<String>("digests").ok().flatten().into_iter().flatten().cloned();
     let named = leaf.try_get_one::<PathBuf>("config").ok().flatten();
     let records = TrustRecords::of_user();
     let layers = Trusted::read(&digests.collect::<Vec<_>>(), records.as_ref())
         .and_then(|trusted| Layers::load(named.map(PathBuf::as_path), &trusted));
     let layers = match layers {
-        Err(_) if path.first() == Some(&DOCTOR) => return Ok(None),
+        Err(_) if path.first() == Some(&DOCTOR) => {
+            return Ok(defaulting(define, &path, given, &Layers::of_command_line()));
+        }
         layers => layers?,
     };
-    let layers = keep(named.map(PathBuf::as_path), layers, false);
+    Ok(defaulting(define, &path, given, &keep(named.map(PathBuf::as_path), layers, false)))
+}
+
+/// Returns the command with the values of layers as defaults; `None` without layers.
+fn defaulting(define: impl FnOnce() -> Command, path: &[&str], given: &ArgMatches, layers: &Layers) -> Option<Command> {
     if layers.all().is_empty() {
-        return Ok(None);
+        return None;
     }
     let mut origins = BTreeMap::new();
-    let command = apply(define(), &path, given, leaf, &layers, &mut origins);
+    let command = apply(define(), path, given, leaf_of(given).1, layers, &mut origins);
     // Fails only on a second call; `main` makes the only one.
     let _ = ORIGINS.set(origins);
-    Ok(Some(command))
+    Some(command)
 }
 
 /// Names of the command and its given subcommands.
@@ -159,8 +171,13 @@ fn path_of(given: &ArgMatches) -> Vec<&str> {
     path
 }
 
-fn leaf_of(given: &ArgMatches) -> &ArgMatches {
-    given.subcommand().map_or(given, |(_, below)| leaf_of(below))
+/// Returns the last command that is given, with its options; its name is empty without a command.
+pub(super) fn leaf_of(given: &ArgMatches) -> (&str, &ArgMatches) {
+    let (mut name, mut at) = ("", given);
+    while let Some((below, options)) = at.subcommand() {
+        (name, at) = (below, options);
+    }
+    (name, at)
 }
 
 /// Sets the option defaults for the whole program and for the command at `path`.
@@ -195,23 +212,39 @@ fn set_defaults(
         .filter_map(|option| Some((option.get_long()?.to_owned(), option.get_id().clone())))
         .collect();
     let id = |name: &str| options.iter().find(|(long, _)| long == name).map(|(_, id)| id.clone());
-    let is_given = |name: &str| {
-        let source = given.zip(id(name)).and_then(|(given, id)| given.value_source(id.as_str()));
-        source.is_some_and(|source| source != ValueSource::DefaultValue)
-    };
-    for key in KEYS.iter().filter(|key| key.name != ANY) {
+    let source = |name: &str| given.zip(id(name)).and_then(|(given, id)| given.value_source(id.as_str()));
+    let is_typed = |name: &str| source(name) == Some(ValueSource::CommandLine);
+    let is_given = |name: &str| source(name).is_some_and(|source| source != ValueSource::DefaultValue);
+    let name_of_command = command.get_name().to_owned();
+    for key in KEYS.iter().filter(|key| key.name != ANY && key.is_of(&name_of_command)) {
         let flags = key.options();
         if flags.is_empty() {
             continue;
         }
         let name = key.to_string();
         let Some((layer, setting)) = layers.effective(&name).into_iter().next() else { continue };
-        if flags.iter().chain(key.unless).any(|name| is_given(name)) || given.is_some() && is_overridden(key) {
+        let is_set = layer.kind == LayerKind::Set;
+        let is_replaced = match is_set {
+            true => flags.iter().any(|name| is_typed(name)),
+            false => {
+                let others = || key.unless.iter().any(|name| is_given(name) || layers.sets_option(name));
+                flags.iter().any(|name| is_given(name)) || others() || given.is_some() && is_overridden(key)
+            }
+        };
+        if is_replaced {
             continue;
+        }
+        if is_set {
+            let without =
+                |command: Command, id: clap::Id| command.mut_arg(id, |option| option.env(Resettable::<OsStr>::Reset));
+            command = flags.iter().filter_map(|name| id(name)).fold(command, without);
         }
         let Some((option, values)) = default_of(key, layer, setting) else { continue };
         let Some(id) = id(option) else { continue };
-        let shown = format!("{} settings, {}", layer.kind.as_str(), layer.place(setting));
+        let shown = match is_set {
+            true => format!("{SET} {name}"),
+            false => format!("{} settings, {}", layer.kind.as_str(), layer.place(setting)),
+        };
         let project = setting.project().map(Path::to_path_buf);
         let repair = repair(layer.kind, &layer.path, Some(&name));
         origins.insert(option, Origin { kind: layer.kind, shown, repair, project });
@@ -242,7 +275,7 @@ fn is_overridden(key: &Key) -> bool {
 /// Returns the option of a setting with its values, which live as long as the program, like all defaults.
 fn default_of(key: &Key, layer: &Layer, setting: &Setting) -> Option<(&'static str, Vec<&'static str>)> {
     match key.option {
-        OptionOf::None => None,
+        OptionOf::None | OptionOf::Adds(_) => None,
         OptionOf::Value(name) => {
             let values: Vec<&'static str> = layer.texts(setting).into_iter().map(|text| &*text.leak()).collect();
             (!values.is_empty()).then_some((name, values))

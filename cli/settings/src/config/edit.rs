@@ -5,7 +5,8 @@ use toml_edit::{Array, DocumentMut, Item, Table, Value};
 use toolcrib_base::render::{Advice, MAX_NAMED, one_line};
 use toolcrib_base::suggestion;
 
-use super::key::{KEYS, Key, Kind, find, sections};
+use super::key::{KEYS, Key, find, sections};
+use super::kind::Kind;
 
 /// Section in which a path may lead below the name.
 const NESTED: &str = "config";
@@ -43,6 +44,9 @@ pub fn path_of(dotted: &str) -> anyhow::Result<(&'static Key, Vec<&str>)> {
 
 /// Returns a hint about an unknown key: the nearest one, or the keys of its section.
 fn nearest(dotted: &str) -> String {
+    if let Some(key) = KEYS.iter().find(|key| key.options().contains(&dotted)) {
+        return format!("did you mean `{key}`?");
+    }
     let all: Vec<String> = KEYS.iter().map(ToString::to_string).collect();
     if let Some(nearest) = suggestion::nearest(dotted, all.iter().map(String::as_str)) {
         return format!("did you mean `{nearest}`?");
@@ -236,6 +240,7 @@ mod tests {
             ("model.nam", "did you mean `model.name`?"),
             ("limit.max_memory", "did you mean `limits.max_memory`?"),
             ("permissions.dney", "did you mean `permissions.deny`?"),
+            ("max-memory", "did you mean `limits.max_memory`?"),
             ("cache.unheard_of", "expected one of `dir`, `max`"),
         ] {
             let error = path_of(key).unwrap_err();

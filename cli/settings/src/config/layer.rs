@@ -4,12 +4,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toolcrib::policy::canonical;
 use toolcrib_base::input;
 use toolcrib_base::render::{self, Advice, Mistake};
 
-use super::key::{ANY, KEYS, Key, Kind, sections};
+use super::key::{ANY, KEYS, Key, sections};
+use super::kind::Kind;
 use super::layer_kind::LayerKind;
 use super::mistake::with_repair;
 use super::table::{Field, Table};
@@ -25,8 +26,8 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Prefix of a settings file's requests.
 const REQUEST: &str = "setting:";
 /// Places of the host's keys.
-pub const HOST_LAYERS: &str = "the profile, user or system layer (`toolcrib config explain` lists their files), or in a \
-                                      `--config` file";
+pub const HOST_LAYERS: &str = "the profile, user or system layer (`toolcrib config explain` lists their files), in a \
+                                      `--config` file, or in `--set`";
 
 /// Value of a key with its place.
 #[derive(Debug, Clone)]
@@ -57,6 +58,15 @@ struct Confined {
 }
 
 impl Setting {
+    /// Adds another value of the same key: list items and table members add up, and any other value is replaced.
+    pub(super) fn add(&mut self, other: Self) {
+        match (&mut self.value, other.value) {
+            (Value::Array(items), Value::Array(others)) => items.extend(others),
+            (Value::Object(members), Value::Object(others)) => add_members(members, others),
+            (value, other) => *value = other,
+        }
+    }
+
     /// Returns the folder of the project that grants the setting's paths.
     pub(super) fn project(&self) -> Option<&Path> {
         self.confined.as_ref().map(|confined| confined.project.as_path())
@@ -146,7 +156,19 @@ impl Layer {
 
     /// File and line of a setting, for messages.
     pub(crate) fn place(&self, setting: &Setting) -> String {
-        format!("{}:{}", self.file, setting.line)
+        match self.kind {
+            LayerKind::Set => self.file.clone(),
+            _ => format!("{}:{}", self.file, setting.line),
+        }
+    }
+
+    /// File, line and column of an item of a setting, or of the setting itself.
+    pub fn place_of(&self, setting: &Setting, item: Option<usize>) -> String {
+        let (line, column) = item.map_or((setting.line, setting.column), |item| setting.item_place(item));
+        match self.kind {
+            LayerKind::Set => self.file.clone(),
+            _ => format!("{}:{line}:{column}", self.file),
+        }
     }
 }
 
@@ -260,6 +282,16 @@ impl SettingsText {
     /// Returns the settings outside of profiles as a layer.
     pub(crate) fn layer(self, kind: LayerKind, is_trusted: bool) -> Layer {
         Layer { kind, path: self.path, file: self.file, settings: self.settings, is_trusted }
+    }
+}
+
+/// Adds the members of a table to another, at every depth.
+fn add_members(members: &mut Map<String, Value>, others: Map<String, Value>) {
+    for (name, other) in others {
+        match (members.entry(name).or_insert(Value::Null), other) {
+            (Value::Object(members), Value::Object(others)) => add_members(members, others),
+            (known, other) => *known = other,
+        }
     }
 }
 

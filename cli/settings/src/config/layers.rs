@@ -1,5 +1,5 @@
-//! Layers of the configuration, the strongest first: the project's file, the profile, the user's file, the system's file.
-//! Options of the command line and environment variables are above all of them.
+//! Layers of the configuration, the strongest first: the assignments of `--set`, the project's file, the profile, the user's
+//! file, the system's file. Other options are above all of them, and environment variables above all files.
 
 use std::fs;
 use std::io;
@@ -11,6 +11,7 @@ use toolcrib_base::suggestion;
 
 use crate::trust::{Subject, Trusted};
 
+use super::assignments;
 use super::key::Merge;
 use super::layer::{Layer, Setting, SettingsText};
 use super::layer_kind::LayerKind;
@@ -64,6 +65,11 @@ impl Layers {
         Self { all: vec![layer], untrusted: None }
     }
 
+    /// Returns the assignments of the command line alone.
+    pub(super) fn of_command_line() -> Self {
+        Self { all: Vec::from_iter(assignments::layer().cloned()), untrusted: None }
+    }
+
     /// Loads all files: `named` is the user's own in the place of the project's.
     ///
     /// # Errors
@@ -90,7 +96,7 @@ impl Layers {
         trusted: &Trusted,
         mut failed: impl FnMut(LayerKind, anyhow::Error) -> anyhow::Result<()>,
     ) -> anyhow::Result<Self> {
-        let (mut layers, mut untrusted) = (Vec::new(), None);
+        let (mut layers, mut untrusted) = (Vec::from_iter(assignments::layer().cloned()), None);
         let mut keep = |kind, loaded: anyhow::Result<Option<Layer>>| match loaded {
             Ok(layer) => Ok(layer),
             Err(error) => failed(kind, error).map(|()| None),
@@ -149,6 +155,12 @@ impl Layers {
             applied.truncate(1);
         }
         applied
+    }
+
+    /// Returns `true` if an assignment on the command line sets an option's value.
+    pub(super) fn sets_option(&self, option: &str) -> bool {
+        let assigned = self.all.iter().filter(|layer| layer.kind == LayerKind::Set).flat_map(|layer| &layer.settings);
+        assigned.into_iter().any(|setting| setting.key.options().contains(&option))
     }
 
     /// Names of all settings in a section, sorted.

@@ -35,6 +35,7 @@ pub(super) fn with_repair(error: anyhow::Error, kind: LayerKind, path: &Path) ->
 /// as such, no command that removes it: the file would no longer ask or deny.
 pub(crate) fn repair(kind: LayerKind, path: &Path, key: Option<&str>) -> String {
     let target = match kind {
+        LayerKind::Set => return "correct the value of `--set`".to_owned(),
         LayerKind::Named => return format!("correct the file {}", shell_path(path)),
         LayerKind::Project => " --project",
         LayerKind::System => " --system",

@@ -51,7 +51,7 @@ pub(super) fn check(rule: PathRule, kind: LayerKind, text: &str) -> Result<(), S
     let is_here = || matches!(path.components().next(), Some(Component::CurDir));
     match kind {
         _ if is_no_path(rule, text) || path.is_absolute() || below_home(text).is_some() || is_here() => Ok(()),
-        LayerKind::Named | LayerKind::Project => Ok(()),
+        LayerKind::Set | LayerKind::Named | LayerKind::Project => Ok(()),
         _ => Err(format!(
             "`{tools}{text}`: this file holds for every folder: write an absolute path, `{tools}~/{text}`, or \
              `{tools}./{text}` for the current directory"

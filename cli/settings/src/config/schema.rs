@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::key::{ANY, KEYS, Key, Kind, sections};
+use super::key::{ANY, KEYS, Key, sections};
+use super::kind::Kind;
 
 /// Returns the schema of a settings file.
 pub fn schema() -> Value {

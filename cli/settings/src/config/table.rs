@@ -55,8 +55,11 @@ impl<'a> File<'a> {
         Self { name, text, marks: marks.into() }
     }
 
-    /// Formats a message about a place in the file.
+    /// Formats a message about a place in the file. A text without a name is of the command line, and has no places.
     fn at(&self, place: &Range<usize>, message: &str) -> String {
+        if self.name.is_empty() {
+            return message.to_owned();
+        }
         let (line, column) = self.position(place);
         format!("{}:{line}:{column}: {message}", self.name)
     }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::key::{ANY, KEYS, Kind};
+use super::key::{ANY, KEYS};
+use super::kind::Kind;
 use super::*;
 
 const WHOLE: &str = r#"
@@ -182,6 +183,22 @@ fn the_keys_of_the_host_are_refused_in_a_project_and_listed_in_the_book() {
     }
 }
 
+#[test]
+fn the_defaults_of_limits_are_those_of_the_library() {
+    let limits = toolcrib::tool::Limits::with_deadline(Duration::from_secs(30));
+    let default = |name| find(name).and_then(Key::default_value).unwrap();
+    let bytes = |name| size(default(name)).unwrap() as u64;
+    assert_eq!(bytes("limits.max_memory"), limits.memory as u64);
+    assert_eq!(bytes("limits.max_output"), limits.stdout as u64);
+    assert_eq!(bytes("limits.max_disk"), limits.disk_bytes);
+    assert_eq!(bytes("limits.max_received"), limits.received as u64);
+    assert_eq!(default("limits.max_disk_entries"), limits.disk_entries.to_string());
+    assert_eq!(default("limits.max_requests"), limits.requests.to_string());
+    let scheduler = Scheduler::default();
+    assert_eq!(default("scheduler.queue"), scheduler.queue.to_string());
+    assert_eq!(SiblingFailure::from_word(default("scheduler.sibling_failure")), Some(scheduler.sibling_failure));
+}
+
 /// A value that a kind accepts, and one that it refuses.
 fn samples(kind: &Kind) -> (String, String) {
     match kind {
@@ -191,6 +208,7 @@ fn samples(kind: &Kind) -> (String, String) {
             wanted if wanted.starts_with("a URL") => ("'http://h/v1'".into(), "'h/v1'".into()),
             wanted if wanted.starts_with("an address") => ("'192.0.2.53'".into(), "'dns.example'".into()),
             wanted if wanted.starts_with("a destination") => ("'api.example.com'".into(), "''".into()),
+            wanted if wanted.starts_with("a price") => ("'0.25/2'".into(), "'1'".into()),
             wanted if wanted.starts_with("a regular") => ("'a+'".into(), "3".into()),
             _ => ("'name'".into(), "''".into()),
         },

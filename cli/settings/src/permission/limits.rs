@@ -14,38 +14,41 @@ pub fn limit_hint(outcome: Outcome, own: Option<&LimitRequest>, deadline: Option
         && requested > deadline
     {
         return Some(format!(
-            "the tool's definition asks for {requested:?}, but the limit here is {deadline:?}: `--max-timeout=TIME` raises it"
+            "the tool's definition asks for {requested:?}, but the limit here is {deadline:?}: `--set limits.max_timeout=TIME` raises it"
         ));
     }
     let is_own = |limit: fn(&LimitRequest) -> bool| own.is_some_and(limit);
     let (flags, field) = match outcome {
         Outcome::Deadline => (
-            "`--tool-timeout=TIME`, and `--max-timeout=TIME` where that is lower,",
+            "`--set limits.tool_timeout=TIME`, and `--set limits.max_timeout=TIME` where that is lower,",
             is_own(|own| own.deadline.is_some())
-                .then_some(("`timeoutSec`; in Markdown and records `timeout_ms`", "`--max-timeout=TIME`")),
+                .then_some(("`timeoutSec`; in Markdown and records `timeout_ms`", "`--set limits.max_timeout=TIME`")),
         ),
         Outcome::Memory => (
             "`--max-memory=SIZE`",
             is_own(|own| own.memory.is_some()).then_some(("`limits.memoryMb`", "`--max-memory=SIZE`")),
         ),
-        Outcome::Fuel => {
-            ("`--fuel=UNITS`", is_own(|own| own.fuel.is_some()).then_some(("`limits.fuel`", "`--fuel=UNITS`")))
-        }
+        Outcome::Fuel => (
+            "`--set limits.fuel=UNITS`",
+            is_own(|own| own.fuel.is_some()).then_some(("`limits.fuel`", "`--set limits.fuel=UNITS`")),
+        ),
         Outcome::OutputLimit => (
-            "`--max-output=SIZE`, or `--max-received=SIZE` for responses of servers,",
+            "`--set limits.max_output=SIZE`, or `--set limits.max_received=SIZE` for responses of servers,",
             is_own(|own| own.stdout.is_some() || own.received.is_some()).then_some((
                 "`limits.outputKb` or `limits.receivedKb`",
-                "`--max-output=SIZE` or `--max-received=SIZE`",
+                "`--set limits.max_output=SIZE` or `--set limits.max_received=SIZE`",
             )),
         ),
         Outcome::Quota => (
-            "`--max-disk=SIZE` for bytes, or `--max-disk-entries=N` for files,",
-            is_own(|own| own.disk_bytes.is_some() || own.disk_entries.is_some())
-                .then_some(("`limits.diskMb` or `limits.diskEntries`", "`--max-disk=SIZE` or `--max-disk-entries=N`")),
+            "`--set limits.max_disk=SIZE` for bytes, or `--set limits.max_disk_entries=N` for files,",
+            is_own(|own| own.disk_bytes.is_some() || own.disk_entries.is_some()).then_some((
+                "`limits.diskMb` or `limits.diskEntries`",
+                "`--set limits.max_disk=SIZE` or `--set limits.max_disk_entries=N`",
+            )),
         ),
         Outcome::RequestLimit => (
-            "`--max-requests=N`",
-            is_own(|own| own.requests.is_some()).then_some(("`limits.requests`", "`--max-requests=N`")),
+            "`--set limits.max_requests=N`",
+            is_own(|own| own.requests.is_some()).then_some(("`limits.requests`", "`--set limits.max_requests=N`")),
         ),
         _ => return None,
     };
@@ -76,7 +79,8 @@ mod tests {
         let of_deadline =
             |seconds| limit_hint(Outcome::Deadline, Some(&own), Some(Duration::from_secs(seconds))).expect("a hint");
         assert!(of_deadline(60).contains("`timeout_ms`): raise it there"), "{}", of_deadline(60));
-        let capped = "the tool's definition asks for 60s, but the limit here is 2s: `--max-timeout=TIME` raises it";
+        let capped =
+            "the tool's definition asks for 60s, but the limit here is 2s: `--set limits.max_timeout=TIME` raises it";
         assert_eq!(of_deadline(2), capped);
         for outcome in Outcome::ALL {
             let is_raised = matches!(

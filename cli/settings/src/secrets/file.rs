@@ -178,7 +178,7 @@ impl SecretsFile {
         result.map_err(|error| {
             let hint = match error.downcast_ref::<Advice>() {
                 Some(advice) => advice.hint().to_owned(),
-                None => "nothing was changed: check the owner, mode and content of the file, or use another with `--secrets-file FILE`".to_owned(),
+                None => "nothing was changed: check the owner, mode and content of the file, or use another with `--set secrets.file=FILE`".to_owned(),
             };
             Advice::new(format!("secrets `{}`: {error:#}", self.path().display()), hint).into()
         })

@@ -158,7 +158,7 @@ impl Vault {
             self.path().display(),
             names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
         );
-        let hint = "repeat the command when the keyring answers; without a keyring, use `--secrets-store file`";
+        let hint = "repeat the command when the keyring answers; without a keyring, use `--set secrets.store=file`";
         bail!(Advice::new(message, hint))
     }
 
@@ -209,11 +209,12 @@ impl Vault {
 }
 
 fn not_selected() -> KeyringError {
-    KeyringError::Absent("not selected by `--secrets-store`".to_owned())
+    KeyringError::Absent("not selected by `secrets.store`".to_owned())
 }
 
 fn with_hint(error: &KeyringError) -> anyhow::Error {
-    Advice::new(error.to_string(), "unlock the keyring, or store secrets in a file with `--secrets-store file`").into()
+    Advice::new(error.to_string(), "unlock the keyring, or store secrets in a file with `--set secrets.store=file`")
+        .into()
 }
 
 impl SecretStore for Vault {

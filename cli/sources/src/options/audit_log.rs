@@ -19,8 +19,11 @@ impl AuditLog {
     /// Returns the log's folder.
     pub fn folder(&self) -> anyhow::Result<PathBuf> {
         self.audit_dir.clone().or_else(|| state_folder("audit")).ok_or_else(|| {
-            Advice::new("no directory for the audit log: no home directory was found", "set one with `--audit-dir DIR`")
-                .into()
+            Advice::new(
+                "no directory for the audit log: no home directory was found",
+                "set one with `--set records.audit_dir=DIR`",
+            )
+            .into()
         })
     }
 

@@ -117,7 +117,7 @@ impl Sources {
 /// Finds the rule of a settings file that an error is about.
 fn dead_rule(error: &Error, rules: &[ConfiguredRule]) -> Option<DeadRule> {
     let Error::Permission { permission, reason } = error else { return None };
-    let ConfiguredRule { rule, place, repair } = rules.iter().find(|of| of.rule.to_string() == *permission)?;
+    let ConfiguredRule { rule, place, repair, .. } = rules.iter().find(|of| of.rule.to_string() == *permission)?;
     let message = format!("{place}: {} {}: {reason}", rule.behavior().as_str(), rule.pattern().as_str());
     Some(DeadRule { message, repair: repair.clone() })
 }
@@ -139,7 +139,8 @@ pub(super) fn with_place(error: Error, rules: &[ConfiguredRule], denials: &[Conf
         return Advice::new(message, repair).into();
     }
     if let Some(denial) = denial_of(&error, denials) {
-        let hint = format!("its value is from {}; `toolcrib config edit` opens your file", denial.origin);
+        let repair = if denial.is_given { "correct it" } else { "`toolcrib config edit` opens your file" };
+        let hint = format!("its value is from {}; {repair}", denial.origin);
         return Advice::new(error.to_string(), hint).into();
     }
     let option = match &error {

@@ -17,8 +17,24 @@ use super::permissions::denied_folder;
 ///
 /// A value that the settings accept is no permission.
 pub(super) fn denials(config: &Config) -> anyhow::Result<Vec<(Permission, String)>> {
+    permissions(&config.denials)
+}
+
+/// Returns the denials of `--set`, which are about this run as those of flags are.
+///
+/// # Errors
+///
+/// As for [`denials`].
+pub(super) fn given_denials(config: &Config) -> anyhow::Result<Vec<Permission>> {
+    let given = permissions(config.denials.iter().filter(|denial| denial.is_given))?;
+    Ok(given.into_iter().map(|(permission, _)| permission).collect())
+}
+
+fn permissions<'c>(
+    denials: impl IntoIterator<Item = &'c ConfiguredDenial>,
+) -> anyhow::Result<Vec<(Permission, String)>> {
     let mut all = Vec::new();
-    for ConfiguredDenial { name, values, origin } in &config.denials {
+    for ConfiguredDenial { name, values, origin, .. } in denials {
         for value in values {
             let denied = denied(name, value).with_context(|| format!("cannot apply {origin}"))?;
             all.extend(denied.into_iter().map(|permission| (permission, origin.clone())));
@@ -73,7 +89,8 @@ mod tests {
     }
 
     fn of_settings(name: &'static str, value: &str) -> Vec<Permission> {
-        let denial = ConfiguredDenial { name, values: vec![value.to_owned()], origin: "`deny` in `t:1`".to_owned() };
+        let (values, origin) = (vec![value.to_owned()], "`deny` in `t:1`".to_owned());
+        let denial = ConfiguredDenial { name, values, origin, is_given: false };
         let config = Config { denials: vec![denial], ..Config::default() };
         let denied = denials(&config).unwrap().into_iter();
         denied.inspect(|(_, origin)| assert!(origin.ends_with("`t:1`"))).map(|(permission, _)| permission).collect()

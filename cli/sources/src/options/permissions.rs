@@ -8,6 +8,7 @@ use toolcrib::tool::Service;
 use toolcrib_base::headings::PERMISSIONS;
 use toolcrib_base::render::{self, Advice, one_line};
 use toolcrib_base::suggestion;
+use toolcrib_settings::config::SET;
 use toolcrib_settings::selection::ALL;
 use toolcrib_settings::selection::{Limited, folders, texts};
 
@@ -102,8 +103,7 @@ impl Permissions {
         for (flag, lists) in [("--deny-read", &self.deny_read), ("--deny-write", &self.deny_write)] {
             let paths = lists.iter().flat_map(Limited::values);
             for path in paths.filter(|path| path.as_os_str() != ALL && !path.exists()) {
-                let path = one_line(&path.to_string_lossy());
-                render::warning(&format!("`{flag}={path}`: no such file or folder, so it denies nothing yet"));
+                warn_about_missing_folder(flag, path);
             }
         }
     }
@@ -137,6 +137,25 @@ impl Permissions {
     pub(super) fn also_write(&mut self, folder: PathBuf) {
         self.allow_write.insert(0, Limited::for_all(folder));
     }
+}
+
+/// Warns about each denied path of `--set` that does not exist.
+pub(super) fn warn_about_assigned_folders(denied: &[Permission]) {
+    for denied in denied {
+        let (key, path) = match denied.unlimited() {
+            Permission::Read(path) => ("deny.read", path),
+            Permission::Write(path) => ("deny.write", path),
+            _ => continue,
+        };
+        if !path.exists() {
+            warn_about_missing_folder(&format!("{SET} {key}"), path);
+        }
+    }
+}
+
+fn warn_about_missing_folder(option: &str, path: &Path) {
+    let path = one_line(&path.to_string_lossy());
+    render::warning(&format!("`{option}={path}`: no such file or folder, so it denies nothing yet"));
 }
 
 /// Returns the name of the option that allows a permission.

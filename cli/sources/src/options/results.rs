@@ -20,7 +20,11 @@ impl ResultsFolder {
     pub fn results(&self) -> anyhow::Result<Results> {
         let folder = self.results_dir.clone().or_else(|| state_folder("results"));
         folder.map(Results::folder).ok_or_else(|| {
-            Advice::new("no folder for results: no home directory was found", "set one with `--results-dir DIR`").into()
+            Advice::new(
+                "no folder for results: no home directory was found",
+                "set one with `--set records.results_dir=DIR`",
+            )
+            .into()
         })
     }
 }

@@ -68,30 +68,15 @@ impl Rules {
         Config::load(self.config.as_deref(), trusted, builds)
     }
 
-    /// Checks the names of tools in the rules of the command line, as [`RuleFlags::refuse_misspelt`] does.
-    ///
-    /// # Errors
-    ///
-    /// The first rule with a misspelt name.
-    pub(super) fn refuse_misspelt(&self, runtime: &Runtime) -> anyhow::Result<()> {
-        self.flags.refuse_misspelt(runtime)
-    }
-
-    /// Returns the rules of the command line, of `config` and of the question mode.
-    pub(super) fn rules(&self, config: &Config) -> impl Iterator<Item = Rule> {
-        self.flags.rules().chain(config.rules.iter().map(|of| of.rule.clone())).chain(self.mode.clone())
-    }
-}
-
-impl RuleFlags {
-    /// Refuses a rule with the name of one tool that is probably misspelt: it would have no effect on this run. A pattern, and a
-    /// rule of a file, may be about the tools of another run, so they are warnings.
+    /// Refuses a rule of the command line with the name of one tool that is probably misspelt: it would have no effect on this
+    /// run. A pattern, and a rule of a file, may be about the tools of another run, so they are warnings.
     ///
     /// # Errors
     ///
     /// The first such rule, with the name that was probably meant.
-    pub(super) fn refuse_misspelt(&self, runtime: &Runtime) -> anyhow::Result<()> {
-        for rule in self.rules() {
+    pub(super) fn refuse_misspelt(&self, runtime: &Runtime, config: &Config) -> anyhow::Result<()> {
+        let assigned = config.rules.iter().filter(|of| of.is_given).map(|of| of.rule.clone());
+        for rule in self.flags.rules().chain(assigned) {
             let Some(name) = one_name(&rule).filter(|name| runtime.tool(name).is_none()) else { continue };
             let mut names = runtime.tools().map(|tool| tool.name.as_str());
             if let Some(meant) = meant(name, &mut names) {
@@ -102,6 +87,13 @@ impl RuleFlags {
         Ok(())
     }
 
+    /// Returns the rules of the command line, of `config` and of the question mode.
+    pub(super) fn rules(&self, config: &Config) -> impl Iterator<Item = Rule> {
+        self.flags.rules().chain(config.rules.iter().map(|of| of.rule.clone())).chain(self.mode.clone())
+    }
+}
+
+impl RuleFlags {
     /// Returns the rules of the flags.
     pub(super) fn rules(&self) -> impl Iterator<Item = Rule> {
         let flags = [

@@ -107,7 +107,7 @@ impl KeptSecrets {
         let file =
             self.secrets_file.clone().or_else(|| state_folder("secrets").map(|folder| folder.join("secrets.enc")));
         let file = file.ok_or_else(|| {
-            Advice::new("no file for secrets: no home directory was found", "set one with `--secrets-file FILE`")
+            Advice::new("no file for secrets: no home directory was found", "set one with `--set secrets.file=FILE`")
         })?;
         Ok(Vault::new(self.secrets_store, SecretsFile::new(file)))
     }

@@ -13,7 +13,7 @@ use toolcrib_base::render::{self, Advice};
 use toolcrib_packages::builtin;
 use toolcrib_packages::install::available_here;
 use toolcrib_packages::install::{AvailableBundles, LOCK_FILE, signer_name};
-use toolcrib_settings::config::{is_lasting, origin_of, repair_of};
+use toolcrib_settings::config::{is_lasting, is_of_file, repair_of};
 
 use super::permissions::option_of;
 use super::{MAX_WARNINGS, Sources};
@@ -102,7 +102,7 @@ impl Sources {
         if !is_lasting(option_of(permission.unlimited())) {
             return permission;
         }
-        let named = if origin_of("tools").is_none() { self.tools.clone() } else { Vec::new() };
+        let named = if !is_of_file("tools") { self.tools.clone() } else { Vec::new() };
         permission.limited_to(ToolSelection::Trusted(named))
     }
 
@@ -138,7 +138,7 @@ impl Sources {
     pub fn hint_untrusted(&self, runtime: &Runtime, tool: Option<&str>) {
         let settings_grant = self.permissions.allowed().any(|it| is_lasting(option_of(it.unlimited())));
         let is_named = |source: &Path| self.tools.iter().any(|named| source.starts_with(real_path(named)));
-        let reaches = |source: &Path| origin_of("tools").is_none() && is_named(source);
+        let reaches = |source: &Path| !is_of_file("tools") && is_named(source);
         self.trust.hint(runtime, tool, |source| settings_grant && !reaches(source));
     }
 

@@ -67,7 +67,11 @@ pub(super) fn deny(kept: &Kept, id: &str, reason: &str) -> anyhow::Result<()> {
 
 fn file(kept: &Kept) -> anyhow::Result<PendingCalls> {
     kept.pending().ok_or_else(|| {
-        Advice::new("no file for pending calls: no home directory was found", "name one with `--pending FILE`").into()
+        Advice::new(
+            "no file for pending calls: no home directory was found",
+            "name one with `--set approvals.pending=FILE`",
+        )
+        .into()
     })
 }
 

@@ -26,7 +26,7 @@ Days are in UTC. With --json, each line is a record as written in the log. Lines
 this command does not check the log, `toolcrib audit verify` does.
 
 ARGUMENTS shows the start of a call's arguments, masked; --json prints up to 4 KiB. For unknown tools, and with \
---no-log-arguments, only the size is logged.";
+`records.log_arguments` set to false, only the size is logged.";
 const HEADINGS: [&str; 7] = ["TIME (UTC)", "TOOL", "OUTCOME", "MS", "GRANTED", "DENIED", "ARGUMENTS"];
 /// Maximum characters of the arguments in a row.
 const MAX_ARGUMENTS: usize = 60;

@@ -38,7 +38,7 @@ impl Target {
 
     fn path(&self) -> anyhow::Result<PathBuf> {
         let path = match self.kind() {
-            LayerKind::Named | LayerKind::Project => Some(PathBuf::from(DEFAULT_FILE)),
+            LayerKind::Set | LayerKind::Named | LayerKind::Project => Some(PathBuf::from(DEFAULT_FILE)),
             LayerKind::System => system_file(),
             LayerKind::User | LayerKind::Profile => user_file(),
         };
@@ -115,6 +115,7 @@ fn check_key(text: &SettingsText, target: &Target, key: &str) -> anyhow::Result<
         name: setting.key.name,
         values: layer.texts(setting),
         origin: origin(),
+        is_given: false,
     });
     let denied = denied.collect();
     let options = check_values(layer, &Cli::command())?;

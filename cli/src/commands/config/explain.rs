@@ -180,18 +180,15 @@ fn variable(key: &Key) -> Option<(&'static str, String)> {
 fn of(layers: &Layers, name: &str) -> Option<Explanation> {
     let key = toolcrib_settings::config::find(name)?;
     let mut stated = Vec::new();
+    let (assigned, of_files): (Vec<_>, Vec<_>) =
+        layers.settings_of(name).partition(|(layer, _)| layer.kind == LayerKind::Set);
+    stated.extend(assigned.into_iter().map(|(layer, setting)| Stated::new(layer, setting, State::Used)));
     if let Some((variable, value)) = variable(key) {
-        let layer = ENVIRONMENT;
-        stated.push(Stated {
-            layer,
-            from: variable.to_owned(),
-            file: None,
-            place: None,
-            value: value.into(),
-            state: State::Used,
-        });
+        let state = if stated.is_empty() { State::Used } else { State::Overridden };
+        let (layer, from) = (ENVIRONMENT, variable.to_owned());
+        stated.push(Stated { layer, from, file: None, place: None, value: value.into(), state });
     }
-    for (layer, setting) in layers.settings_of(name) {
+    for (layer, setting) in of_files {
         let is_overridden = key.merge == Merge::Strongest && stated.iter().any(|other| other.state == State::Used);
         let state = match () {
             () if !layer.applies(setting) => State::Untrusted,
@@ -205,9 +202,11 @@ fn of(layers: &Layers, name: &str) -> Option<Explanation> {
 
 impl Stated {
     fn new(layer: &Layer, setting: &Setting, state: State) -> Self {
-        let from = format!("{}:{}:{}", layer.file, setting.line, setting.column);
-        let (file, place) = (Some(layer.path.clone()), Some((setting.line, setting.column)));
-        Self { layer: layer.kind.as_str(), from, file, place, value: setting.value.clone(), state }
+        let is_of_file = layer.kind != LayerKind::Set;
+        let file = is_of_file.then(|| layer.path.clone());
+        let place = is_of_file.then_some((setting.line, setting.column));
+        let (from, value) = (layer.place_of(setting, None), setting.value.clone());
+        Self { layer: layer.kind.as_str(), from, file, place, value, state }
     }
 
     fn json(&self) -> Value {
@@ -216,7 +215,7 @@ impl Stated {
             "file": self.file,
             "line": self.place.map(|(line, _)| line),
             "column": self.place.map(|(_, column)| column),
-            "variable": self.file.is_none().then_some(&self.from),
+            "variable": (self.layer == ENVIRONMENT).then_some(&self.from),
             "value": self.value,
             "state": self.state.as_str(),
         })

@@ -49,9 +49,12 @@ pub(super) fn all(sources: &Sources) -> Vec<Finding> {
     findings.extend(system());
     findings.push(match sources.log.folder() {
         Ok(folder) => audit(&folder),
-        Err(error) => {
-            Finding::wrong("audit log", Status::Fail, error.to_string(), "set a directory with `--audit-dir DIR`")
-        }
+        Err(error) => Finding::wrong(
+            "audit log",
+            Status::Fail,
+            error.to_string(),
+            "set a directory with `--set records.audit_dir=DIR`",
+        ),
     });
     findings.push(config(sources));
     findings.extend(sources.rules.kept.file().map(|approvals| self::approvals(&approvals)));
@@ -112,7 +115,7 @@ fn target() -> Finding {
 fn cache(cache: Option<Cache>) -> Finding {
     const CHECK: &str = "cache";
     let Some(cache) = cache else {
-        let fix = "set a directory with `--cache-dir DIR` or TOOLCRIB_CACHE_DIR";
+        let fix = "set a directory with `--set cache.dir=DIR` or TOOLCRIB_CACHE_DIR";
         return Finding::wrong(
             CHECK,
             Status::Warn,
@@ -122,7 +125,7 @@ fn cache(cache: Option<Cache>) -> Finding {
     };
     let (folder, shown) = (cache.path(), cache.path().display());
     if let Err(error) = probe(folder) {
-        let fix = "make it writable, or choose another with `--cache-dir DIR` or TOOLCRIB_CACHE_DIR";
+        let fix = "make it writable, or choose another with `--set cache.dir=DIR` or TOOLCRIB_CACHE_DIR";
         return Finding::wrong(CHECK, Status::Fail, format!("{shown} cannot be written: {error}"), fix);
     }
     if !folder.is_dir() {
@@ -144,7 +147,7 @@ fn cache(cache: Option<Cache>) -> Finding {
             Finding::ok(CHECK, format!("{shown}, {tools}{bundles}, {total} of {limit}"))
         }
         Err(error) => {
-            let fix = "every run compiles again: choose another with `--cache-dir DIR`";
+            let fix = "every run compiles again: choose another with `--set cache.dir=DIR`";
             Finding::wrong(CHECK, Status::Warn, error.to_string(), fix)
         }
     }
@@ -154,7 +157,7 @@ fn audit(folder: &Path) -> Finding {
     const CHECK: &str = "audit log";
     let shown = folder.display();
     if let Err(error) = probe(folder) {
-        let fix = "calls are not run unlogged: make it writable, or choose another with `--audit-dir DIR` or TOOLCRIB_AUDIT_DIR";
+        let fix = "calls are not run unlogged: make it writable, or choose another with `--set records.audit_dir=DIR` or TOOLCRIB_AUDIT_DIR";
         return Finding::wrong(CHECK, Status::Fail, format!("{shown} cannot be written: {error}"), fix);
     }
     if !folder.is_dir() {
@@ -234,7 +237,7 @@ fn secrets(vault: &Vault) -> Finding {
         Ok(Protection::KeyFile) => format!("{shown} is encrypted with the key file next to it"),
         Ok(Protection::Passphrase) => format!("{shown} is encrypted with a passphrase"),
         Err(error) => {
-            let fix = "its secrets are unavailable: fix it, or use another file with `--secrets-file FILE`";
+            let fix = "its secrets are unavailable: fix it, or use another file with `--set secrets.file=FILE`";
             return Finding::wrong(CHECK, Status::Fail, format!("{error:#}"), fix);
         }
     };

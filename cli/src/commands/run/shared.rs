@@ -22,6 +22,7 @@ use toolcrib_agent::settings::{ModelOptions, Settings};
 use toolcrib_agent::telemetry::{Root, TelemetryOptions};
 use toolcrib_agent::unsent::unsent_hint;
 use toolcrib_base::render;
+use toolcrib_settings::config;
 use toolcrib_settings::permission::TerminalApprover;
 use toolcrib_sources::options::{AskOptions, RecordsFolder, Sources};
 
@@ -77,7 +78,7 @@ pub(crate) struct OpenedAgent {
 impl AgentOptions {
     /// Resolves the settings of the model.
     pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
-        self.model.resolve(|name| std::env::var(name).ok())
+        self.model.resolve(config::variable)
     }
 
     /// Creates the approver that asks at the terminal. The runtime takes the stored approvals from it, which are read once.
@@ -182,7 +183,7 @@ impl AgentOptions {
         let model = if is_scripted { "script".to_owned() } else { settings.model()? };
         let stream = self.stream || (!self.no_stream && !is_json && io::stdout().is_terminal());
         let (api, custom_tools, sampling) = (settings.api.value, settings.custom_tools.value, settings.sampling());
-        let budget = Arc::new(self.budgets.budget(|name| std::env::var(name).ok())?);
+        let budget = Arc::new(self.budgets.budget(config::variable)?);
         let max_steps = settings.max_steps.value;
         Ok(RequestOptions { api, custom_tools, model, sampling, stream, max_steps, budget })
     }
