@@ -3,7 +3,7 @@
 mod listing;
 mod planted;
 mod quota;
-mod race;
+pub(crate) mod race;
 mod settling;
 mod single;
 mod swapped;

@@ -46,12 +46,6 @@ pub(crate) const NAMED: &[Difference] = &[
         "",
         "the tool stops itself after two seconds, in which the emulator does not get as far",
     ),
-    emulated(
-        "shipped tools",
-        "fs_write_file: \"a_protected_parent_may_be_there_already\"",
-        "",
-        "without `openat2`, which the emulator does not know, a protected name is refused before it is looked up",
-    ),
     Difference {
         platform: "",
         group: "shipped tools",

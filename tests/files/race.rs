@@ -23,13 +23,13 @@ const TIMES: usize = 10_000;
 const ROUNDS: usize = 50;
 
 /// Repeats an action until it is dropped.
-pub(super) struct Swapping {
+pub(crate) struct Swapping {
     stop: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Swapping {
-    pub(super) fn start(mut swap: impl FnMut() + Send + 'static) -> Self {
+    pub(crate) fn start(mut swap: impl FnMut() + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = thread::spawn(move || {

@@ -252,7 +252,7 @@ const AGENT_SETTINGS: [(&str, &[&str]); 8] = [
 ];
 
 /// Maximum number of parent names that a protected name requires: one less than the longest sequence above.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no folder is looked through there"))]
+#[cfg_attr(windows, allow(dead_code, reason = "moved folders are judged by whole paths there"))]
 pub(crate) const MAX_PARENT_NAMES: usize = 1;
 
 /// Returns the settings files in a project for a client of the Model Context Protocol, as relative paths with `/`; none

@@ -167,6 +167,7 @@ mod opening {
     use std::io;
     use std::path::Path;
 
+    use cap_primitives::fs::open_dir;
     use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
 
     use crate::policy::identity::Identity;
@@ -177,8 +178,6 @@ mod opening {
 
     use super::EntryKind;
 
-    pub(super) use system::inside;
-
     const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
     /// Opens a folder, without following links in writable folders.
@@ -186,9 +185,10 @@ mod opening {
         let here = Path::new(".");
         let path = std::path::absolute(if path.as_os_str().is_empty() { here } else { path })?;
         let may_follow = |step: &Step<'_>| !lineage(step.folder, &path).iter().any(|above| writable.contains(above));
-        listable(&walk(root()?, &path, |step| {
+        let found = walk(root()?, &path, |step| {
             if !step.is_link() || may_follow(step) { Ok(()) } else { Err(OpenError::Link(step.name.into())) }
-        })?)
+        })?;
+        Ok(listable(&found)?)
     }
 
     /// Opens a folder below another without following links.
@@ -197,7 +197,7 @@ mod opening {
             true => Err(OpenError::Link(named.join(path))),
             false => Ok(()),
         };
-        listable(&walk(outer.try_clone()?, path, refuse_link)?)
+        Ok(listable(&walk(outer.try_clone()?, path, refuse_link)?)?)
     }
 
     /// Returns the kind of an entry in an open folder.
@@ -211,43 +211,13 @@ mod opening {
     }
 
     /// Reopens a folder with a handle that can list it.
-    fn listable(folder: &File) -> Result<File, OpenError> {
-        Ok(openat(folder, ".", FOLDER, Mode::empty()).map(File::from).map_err(io::Error::from)?)
+    fn listable(folder: &File) -> io::Result<File> {
+        Ok(openat(folder, ".", FOLDER, Mode::empty())?.into())
     }
 
-    #[cfg(target_os = "linux")]
-    mod system {
-        use std::fs::File;
-        use std::io;
-        use std::path::Path;
-
-        use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
-
-        use crate::policy::open_error::OpenError;
-        use crate::policy::walk::has_openat2;
-
-        /// Opens a folder below another, following links that stay below it.
-        pub(in crate::policy) fn inside(outer: &File, named: &Path, within: &Path) -> io::Result<File> {
-            let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            // Without this operation links cannot be restricted to targets below the folder.
-            if !has_openat2() {
-                return super::below(outer, named, within).map_err(OpenError::into);
-            }
-            Ok(openat2(outer, within, flags, Mode::empty(), beneath).map(File::from)?)
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    mod system {
-        use std::fs::File;
-        use std::io;
-        use std::path::Path;
-
-        /// Opens a folder below another without following links; the system cannot restrict links to targets below it.
-        pub(in crate::policy) fn inside(outer: &File, named: &Path, within: &Path) -> io::Result<File> {
-            super::below(outer, named, within).map_err(crate::policy::open_error::OpenError::into)
-        }
+    /// Opens a folder below another, following links that stay below it.
+    pub(super) fn inside(outer: &File, _: &Path, within: &Path) -> io::Result<File> {
+        listable(&open_dir(outer, within)?)
     }
 }
 

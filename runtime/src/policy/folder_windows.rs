@@ -6,6 +6,9 @@ use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use cap_primitives::ambient_authority;
+use cap_primitives::fs::open_ambient_dir;
+
 use crate::policy::identity::Identity;
 use crate::policy::location::identity;
 use crate::policy::open_error::OpenError;
@@ -74,11 +77,7 @@ pub(super) fn inside(outer: &File, named: &Path, within: &Path) -> io::Result<Fi
 
 /// Opens a folder that no other handle can move or remove.
 fn pinned(path: &Path) -> Result<File, OpenError> {
-    let opened = toolcrib_windows_files::pin(path, true)?;
-    match opened.metadata()?.is_dir() {
-        true => Ok(opened),
-        false => Err(io::Error::from(io::ErrorKind::NotADirectory).into()),
-    }
+    Ok(open_ambient_dir(path, ambient_authority())?)
 }
 
 /// Finds the first link on a path, with the rest of the path.

@@ -2,8 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use cap_primitives::fs::open_dir;
 
 use crate::call::{Denial, pasted};
 use crate::error::Error;
@@ -74,19 +77,13 @@ impl Folder {
         }
     }
 
-    /// Returns a path that leads only to the granted folder for the lifetime of the grant.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn path(&self) -> PathBuf {
-        use std::os::fd::AsRawFd;
-        PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()))
-    }
-
-    /// Returns the path of the folder. On systems without paths for handles, [`Grant::new`] refuses a folder inside a
-    /// writable one.
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) fn path(&self) -> PathBuf {
-        let _ = &self.handle;
-        self.host.clone()
+    /// Opens the granted folder anew by its handle, whatever is at its path by now.
+    ///
+    /// # Errors
+    ///
+    /// The error of the system.
+    pub(crate) fn open(&self) -> io::Result<File> {
+        open_dir(&self.handle, Path::new("."))
     }
 }
 

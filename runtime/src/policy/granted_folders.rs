@@ -141,9 +141,6 @@ fn grouped(folders: Vec<(RealFolder, Access)>) -> Vec<Folder> {
 
 /// Assigns the paths in the guest: the first folder is `/`; if there are several, each is also `/NAME`.
 pub(super) fn name_folders(folders: Vec<(RealFolder, Access)>) -> Result<Vec<Folder>, Error> {
-    if !cfg!(target_os = "linux") {
-        refuse_nested(&folders)?;
-    }
     let folders = grouped(folders);
     let several = folders.len() > 1;
     let mut names = HashMap::new();
@@ -181,19 +178,4 @@ pub(super) fn name_folders(folders: Vec<(RealFolder, Access)>) -> Result<Vec<Fol
         named.push(Folder { host, handle, location, guest, access, files });
     }
     Ok(named)
-}
-
-/// Refuses a granted folder inside a writable one, which the guest could replace.
-fn refuse_nested(folders: &[(RealFolder, Access)]) -> Result<(), Error> {
-    for (outer, access) in folders {
-        let inner = folders.iter().find(|(inner, _)| inner.path != outer.path && inner.path.starts_with(&outer.path));
-        let inner = inner.filter(|_| outer.file.is_none());
-        if let (Access::Write, Some((inner, _))) = (access, inner) {
-            return Err(Error::Permission {
-                permission: inner.path.display().to_string(),
-                reason: format!("lies inside the writable {}; grant one of the two", outer.path.display()),
-            });
-        }
-    }
-    Ok(())
 }

@@ -15,16 +15,6 @@ impl Identity {
     pub(crate) fn of(about: &rustix::fs::Stat) -> Self {
         Self { device: about.st_dev as u64, inode: about.st_ino as u128 }
     }
-
-    /// Finds the identity of an open file, and returns `true` with it if the file has several names.
-    ///
-    /// # Errors
-    ///
-    /// The error of the system.
-    pub(crate) fn of_linked(file: &std::fs::File) -> std::io::Result<(Self, bool)> {
-        let about = rustix::fs::fstat(file)?;
-        Ok((Self::of(&about), about.st_nlink > 1))
-    }
 }
 
 #[cfg(windows)]

@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 #[cfg(unix)]
-pub(super) use system::identity_of;
-pub(super) use system::{identity, lineage, path_of};
+pub(crate) use system::path_by_handle;
+pub(super) use system::{identity, identity_of, lineage, path_of};
 
 use crate::tool::names::{NameRules, canonical};
 
@@ -193,11 +193,14 @@ mod system {
     use std::io;
     use std::path::{Path, PathBuf};
 
-    use rustix::fs::{Mode, fstat, open, openat, stat};
-
-    use crate::policy::walk::ANY;
+    use cap_primitives::ambient_authority;
+    use cap_primitives::fs::{open_ambient_dir, open_parent_dir};
+    use rustix::fs::{fstat, stat};
 
     use crate::policy::identity::Identity;
+    use crate::tool::names::canonical;
+
+    pub(crate) use path_by_handle::path as path_by_handle;
 
     /// Maximum number of parent folders that are visited.
     const MAX_DEPTH: usize = 4096;
@@ -213,19 +216,19 @@ mod system {
     }
 
     pub(super) fn open_any(path: &Path) -> Option<File> {
-        open(path, ANY, Mode::empty()).ok().map(File::from)
+        open_ambient_dir(path, ambient_authority()).ok()
     }
 
     /// Finds the identities of a folder and its ancestors, nearest first, by walking up from its handle.
     pub(in crate::policy) fn lineage(folder: &File, _: &Path) -> Vec<Identity> {
         let mut all: Vec<Identity> = identity_of(folder).into_iter().collect();
-        let mut above = openat(folder, "..", ANY, Mode::empty()).map(File::from);
+        let mut above = open_parent_dir(folder, ambient_authority());
         while let Ok(folder) = above {
             match identity_of(&folder) {
                 Some(identity) if all.last() != Some(&identity) && all.len() < MAX_DEPTH => all.push(identity),
                 _ => break,
             }
-            above = openat(&folder, "..", ANY, Mode::empty()).map(File::from);
+            above = open_parent_dir(&folder, ambient_authority());
         }
         all
     }
@@ -236,7 +239,11 @@ mod system {
     ///
     /// [`io::ErrorKind::NotFound`] if the path no longer leads to it.
     pub(in crate::policy) fn path_of(file: &File, named: &Path) -> io::Result<PathBuf> {
-        let path = path_by_handle::path(file, named)?;
+        let path = match path_by_handle(file) {
+            // The system does not report the path of a handle.
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => canonical(named)?,
+            found => found?,
+        };
         if identity(&path) == identity_of(file) { Ok(path) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
@@ -245,9 +252,10 @@ mod system {
         use std::fs::File;
         use std::io;
         use std::os::fd::AsRawFd;
-        use std::path::{Path, PathBuf};
+        use std::path::PathBuf;
 
-        pub(super) fn path(file: &File, _: &Path) -> io::Result<PathBuf> {
+        /// Finds the current path of an open file or folder.
+        pub(crate) fn path(file: &File) -> io::Result<PathBuf> {
             std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
         }
     }
@@ -258,10 +266,10 @@ mod system {
         use std::fs::File;
         use std::io;
         use std::os::unix::ffi::OsStringExt;
-        use std::path::{Path, PathBuf};
+        use std::path::PathBuf;
 
         /// Returns the path as the file system stores it, whatever spelling opened the file.
-        pub(super) fn path(file: &File, _: &Path) -> io::Result<PathBuf> {
+        pub(crate) fn path(file: &File) -> io::Result<PathBuf> {
             Ok(OsString::from_vec(rustix::fs::getpath(file)?.into_bytes()).into())
         }
     }
@@ -270,10 +278,11 @@ mod system {
     mod path_by_handle {
         use std::fs::File;
         use std::io;
-        use std::path::{Path, PathBuf};
+        use std::path::PathBuf;
 
-        pub(super) fn path(_: &File, named: &Path) -> io::Result<PathBuf> {
-            crate::tool::names::canonical(named)
+        /// Reports that this system does not know the path of a handle.
+        pub(crate) fn path(_: &File) -> io::Result<PathBuf> {
+            Err(io::ErrorKind::Unsupported.into())
         }
     }
 }

@@ -37,7 +37,7 @@ pub use crate::tool::names::canonical;
 
 pub use approval::{Approval, ApprovalAnswer, ApprovalRequest, Approver};
 pub use approvals::{Approvals, StoredApproval};
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub(crate) use autostart::MAX_PARENT_NAMES;
 pub use autostart::agent_settings;
 pub(crate) use definition::definition;
@@ -45,14 +45,14 @@ pub use grant::{Folder, Grant};
 pub(crate) use hooks::{HookAccess, source_id};
 pub(crate) use identity::Identity;
 pub(crate) use literal::Literal;
+#[cfg(unix)]
+pub(crate) use location::path_by_handle;
 pub use location::real_path;
 pub(crate) use location::{Location, Mounts};
 pub use network::Network;
 pub(crate) use network::{FlagHints, Refusal};
 pub use protected::controlled_by;
-#[cfg(any(target_os = "linux", windows))]
-pub(crate) use protected::lock_moves;
-pub(crate) use protected::{Protected, is_link_out, protects_names_below};
+pub(crate) use protected::{Protected, is_link_out, lock_moves, protects_names_below};
 pub(crate) use resolved::Allowed;
 pub use review::{ReviewedItem, SourceReview, named_requests, review};
 pub(crate) use rule::{
@@ -66,8 +66,6 @@ pub use secret::{Secret, SecretStore, Secrets};
 pub use selection::ToolSelection;
 pub use sensitive::SensitiveArguments;
 pub(crate) use target::Target;
-#[cfg(target_os = "linux")]
-pub(crate) use walk::has_openat2;
 pub(crate) use withhold::withhold;
 
 /// A permission, as written by an operator.

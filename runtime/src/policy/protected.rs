@@ -87,7 +87,6 @@ pub(crate) struct Protected {
     linked_own: OnceLock<Option<HashSet<Identity>>>,
 }
 
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "entries are judged by their names alone there"))]
 impl Protected {
     /// Protects the host's own data from access under another name.
     pub(crate) fn new(own: impl IntoIterator<Item = PathBuf>) -> Self {
@@ -194,7 +193,6 @@ fn linked_files(own: &[PathBuf], max: usize) -> Option<HashSet<Identity>> {
 
 /// Waits for the lock for creating and moving links and folders, so that no link is created in a folder that is moved
 /// at the same time; `None` if the deadline passes.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "entries are judged by their names alone there"))]
 pub(crate) fn lock_moves(deadline: Instant) -> Option<MutexGuard<'static, ()>> {
     loop {
         match MOVE_LOCK.try_lock() {

@@ -7,17 +7,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
+use cap_primitives::ambient_authority;
+use cap_primitives::fs::{open_ambient_dir, open_dir_nofollow, open_parent_dir};
+use rustix::fs::{AtFlags, FileType, Stat, readlinkat, statat};
 use rustix::io::Errno;
 
 use super::identity::Identity;
 use super::open_error::OpenError;
-
-/// Flags that open a folder without access to its entries.
-#[cfg(target_os = "linux")]
-pub(super) const ANY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-#[cfg(not(target_os = "linux"))]
-pub(super) const ANY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
 /// Maximum number of links on one path, equal to the system's maximum.
 const MAX_LINKS: usize = 40;
@@ -62,18 +58,9 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Returns `true` if the kernel resolves paths within a folder. Kernels before Linux 5.6 cannot, and some containers refuse it.
-/// The kernel is asked once.
-#[cfg(target_os = "linux")]
-pub(crate) fn has_openat2() -> bool {
-    static FOUND: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    let refused = || rustix::fs::openat2(rustix::fs::CWD, ".", ANY, Mode::empty(), rustix::fs::ResolveFlags::BENEATH);
-    *FOUND.get_or_init(|| !matches!(refused(), Err(Errno::NOSYS | Errno::PERM)))
-}
-
 /// Opens the root folder.
 pub(super) fn root() -> io::Result<File> {
-    Ok(rustix::fs::open("/", ANY, Mode::empty()).map(File::from)?)
+    open_ambient_dir(Path::new("/"), ambient_authority())
 }
 
 /// Walks a path from a folder, and passes every name to `visit` before it is entered. Returns the folder at its end.
@@ -94,7 +81,7 @@ pub(super) fn walk(
             continue;
         }
         if name == ".." {
-            folder = enter(&folder, &name)?;
+            folder = open_parent_dir(&folder, ambient_authority())?;
             continue;
         }
         let step = Step::at(&folder, &name)?;
@@ -107,14 +94,10 @@ pub(super) fn walk(
                 let target = readlinkat(&folder, &name, Vec::new()).map_err(io::Error::from)?;
                 left.extend(reversed(Path::new(OsStr::from_bytes(target.as_bytes()))));
             }
-            Some(_) => folder = enter(&folder, &name)?,
+            Some(_) => folder = open_dir_nofollow(&folder, name.as_ref())?,
         }
     }
     Ok(folder)
-}
-
-fn enter(folder: &File, name: &OsStr) -> Result<File, OpenError> {
-    Ok(openat(folder, name, ANY | OFlags::NOFOLLOW, Mode::empty()).map(File::from).map_err(io::Error::from)?)
 }
 
 /// Lists the names of a path, last first.

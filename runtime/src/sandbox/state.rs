@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, UpdateDeadline};
+use wasmtime_wasi::WasiCtx;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
-use wasmtime_wasi::{FsPerms, WasiCtx};
 use wasmtime_wasi_http::WasiHttpCtx;
 
-use crate::error::{Outcome, ToolError};
+use crate::error::ToolError;
 use crate::policy::FlagHints;
-use crate::tool::{Access, Limits};
+use crate::tool::Limits;
 
 use super::causes::DeadlinePassed;
 use super::descriptor_budget::DescriptorBudget;
@@ -63,7 +63,7 @@ impl StoreConfig {
     ///
     /// # Errors
     ///
-    /// [`Outcome::Denied`] if a granted folder can no longer be opened.
+    /// [`Denied`](crate::error::Outcome::Denied) if a granted folder can no longer be opened.
     pub(super) fn granted(
         input: &GuestInput<'_>,
         streams: &Streams,
@@ -72,9 +72,11 @@ impl StoreConfig {
         budget: &Arc<DescriptorBudget>,
         client: &Arc<HttpClient>,
     ) -> Result<Self, ToolError> {
+        let mut files = FileState::new(input.limits, usage, budget, PathGuard::new(input.grant));
+        input.grant.folders().iter().try_for_each(|folder| files.grant(folder))?;
         Ok(Self {
-            ctx: context(input, streams)?,
-            files: FileState::new(input.limits, usage, budget, PathGuard::new(input.grant)),
+            ctx: context(input, streams),
+            files,
             http: http_access(input, usage, client),
             extras: input.extras.clone(),
             log: Some(streams.stderr().clone()),
@@ -148,8 +150,8 @@ impl StoreConfig {
     }
 }
 
-/// Returns the WASI context of one call: its streams, its arguments and its grant.
-fn context(input: &GuestInput<'_>, streams: &Streams) -> Result<WasiCtx, ToolError> {
+/// Returns the WASI context of one call: its streams, its arguments and its variables.
+fn context(input: &GuestInput<'_>, streams: &Streams) -> WasiCtx {
     let mut ctx = WasiCtx::builder();
     ctx.args(input.argv)
         .envs(input.grant.env())
@@ -158,18 +160,7 @@ fn context(input: &GuestInput<'_>, streams: &Streams) -> Result<WasiCtx, ToolErr
         .stdin(MemoryInputPipe::new(input.stdin.clone()))
         .stdout(streams.stdout().clone())
         .stderr(streams.stderr().clone());
-    for folder in input.grant.folders() {
-        let perms = match folder.access {
-            Access::Read => FsPerms::ReadOnly,
-            Access::Write => FsPerms::ReadWrite,
-        };
-        for name in &folder.guest {
-            ctx.preopened_dir(folder.path(), name, perms).map_err(|_| {
-                ToolError::new(Outcome::Denied, format!("the granted folder `{name}` can no longer be opened"))
-            })?;
-        }
-    }
-    Ok(ctx.build())
+    ctx.build()
 }
 
 /// Returns the network access of a call. A call without a network grant allocates nothing here.

@@ -82,8 +82,7 @@ fn version() -> Finding {
 fn system() -> Vec<Finding> {
     const CHECK: &str = "system";
     let (gaps, slower) = (platform::gaps(), slower().collect::<Vec<_>>());
-    let fix = "run unreviewed tools on Linux 5.6 or newer, in a container whose profile allows `openat2`; see \
-               \"Residual risks\" in the threat model";
+    let fix = "run unreviewed tools on Linux; see \"Residual risks\" in the threat model";
     let gaps = (!gaps.is_empty()).then(|| Finding::wrong(CHECK, Status::Warn, gaps.join("; "), fix));
     gaps.into_iter().chain((!slower.is_empty()).then(|| Finding::ok("speed", slower.join("; ")))).collect()
 }

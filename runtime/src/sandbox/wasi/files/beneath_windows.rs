@@ -6,32 +6,59 @@ use std::io::ErrorKind;
 use std::os::windows::fs::OpenOptionsExt;
 use std::path::Path;
 
-use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+use cap_fs_ext::{OpenOptionsFollowExt, OpenOptionsMaybeDirExt};
+use cap_primitives::fs::FollowSymlinks;
 use winapi_util::file::typ;
 
 use crate::policy::Identity;
 use crate::sandbox::wasi::files::entry::{
-    FILE_FLAG_OPEN_REPARSE_POINT, FolderEntry, ResolvedPath, code, is_reparse_point, pinned,
+    FILE_FLAG_OPEN_REPARSE_POINT, FolderEntry, ResolveError, ResolvedPath, code, is_inside, is_reparse_point, pinned,
 };
-
 use crate::tool::names::plain;
 
-use super::{OpenError, OpenRequest, OpenedFile, PathGuard, Quota};
+use super::{ErrorCode, OpenRequest, OpenedFile, PathGuard, Quota};
 
 /// Number of attempts to open a file that others create and remove.
 const ATTEMPTS: usize = 16;
 
-/// Opens a regular file or a folder. A link is followed by the engine, within the folder and for reading alone.
+/// Opens a regular file or a folder. A link is followed within the folder and for reading alone.
 pub(in crate::sandbox::wasi::files) fn open(
     folder: &File,
     request: &OpenRequest,
     quota: &Quota,
     guard: &PathGuard,
-) -> Result<OpenedFile, OpenError> {
+) -> Result<OpenedFile, ErrorCode> {
     match open_unlinked(folder, request, quota, guard) {
-        Err(OpenError::Unsupported) if request.writes() => Err(ErrorCode::NotPermitted.into()),
-        opened => opened,
+        Err(ResolveError::Link) if request.writes() => Err(ErrorCode::NotPermitted),
+        Err(ResolveError::Link) => open_linked(folder, request, guard),
+        Err(ResolveError::Refused(code)) => Err(code),
+        Ok(opened) => Ok(opened),
     }
+}
+
+/// Opens a file or folder behind a link for reading. Each link on the path is followed by handles, and leads nowhere out of the
+/// folder.
+fn open_linked(folder: &File, request: &OpenRequest, guard: &PathGuard) -> Result<OpenedFile, ErrorCode> {
+    let links = if request.follows() { FollowSymlinks::Yes } else { FollowSymlinks::No };
+    // A device is not even opened.
+    let there = cap_primitives::fs::stat(folder, request.path.as_ref(), links).map_err(code)?;
+    if !there.is_dir() && !there.is_file() && !there.is_symlink() {
+        return Err(ErrorCode::NotPermitted);
+    }
+    let mut options = cap_primitives::fs::OpenOptions::new();
+    options.read(true).follow(links).maybe_dir(true);
+    let opened = cap_primitives::fs::open(folder, request.path.as_ref(), &options).map_err(code)?;
+    if !is_inside(&opened, folder) {
+        return Err(ErrorCode::NotPermitted);
+    }
+    if opened.metadata().map_err(code)?.is_dir() {
+        return Ok(OpenedFile::Folder(opened));
+    }
+    if request.is_folder() {
+        return Err(ErrorCode::NotDirectory);
+    }
+    judge_file(&opened, guard)?;
+    Ok(OpenedFile::Regular(opened))
 }
 
 fn open_unlinked(
@@ -39,7 +66,7 @@ fn open_unlinked(
     request: &OpenRequest,
     quota: &Quota,
     guard: &PathGuard,
-) -> Result<OpenedFile, OpenError> {
+) -> Result<OpenedFile, ResolveError> {
     for _ in 0..ATTEMPTS {
         let at = ResolvedPath::of(folder, &request.path)?;
         if at.name.is_none() && request.path.is_empty() {
@@ -58,10 +85,10 @@ fn open_unlinked(
             return Err(ErrorCode::Exist.into());
         }
         if is_reparse_point(&about) {
-            return Err(if request.follows() { OpenError::Unsupported } else { ErrorCode::Loop.into() });
+            return Err(if request.follows() { ResolveError::Link } else { ErrorCode::Loop.into() });
         }
         if about.is_dir() {
-            return open_folder(&at, request);
+            return Ok(open_folder(&at, request)?);
         }
         if request.is_folder() || at.slash {
             return Err(ErrorCode::NotDirectory.into());
@@ -69,15 +96,15 @@ fn open_unlinked(
         match options(request).open(at.path()) {
             // The file was removed in the meantime.
             Err(error) if error.kind() == ErrorKind::NotFound && request.creates() => {}
-            opened => return check_opened(opened.map_err(code)?, &at, request, guard),
+            opened => return Ok(check_opened(opened.map_err(code)?, &at, request, guard)?),
         }
     }
     Err(ErrorCode::Busy.into())
 }
 
-fn open_folder(at: &ResolvedPath, request: &OpenRequest) -> Result<OpenedFile, OpenError> {
+fn open_folder(at: &ResolvedPath, request: &OpenRequest) -> Result<OpenedFile, ErrorCode> {
     if request.writes() {
-        return Err(ErrorCode::IsDirectory.into());
+        return Err(ErrorCode::IsDirectory);
     }
     let folder = pinned(&at.path()).map_err(code)?;
     at.located(&folder, at.path())?;
@@ -85,7 +112,7 @@ fn open_folder(at: &ResolvedPath, request: &OpenRequest) -> Result<OpenedFile, O
     match about.is_dir() && !is_reparse_point(&about) {
         true => Ok(OpenedFile::Folder(folder)),
         // Replaced in the meantime.
-        false => Err(ErrorCode::Busy.into()),
+        false => Err(ErrorCode::Busy),
     }
 }
 
@@ -95,19 +122,17 @@ fn create(
     request: &OpenRequest,
     quota: &Quota,
     guard: &PathGuard,
-) -> Result<Option<OpenedFile>, OpenError> {
+) -> Result<Option<OpenedFile>, ErrorCode> {
     let entry = FolderEntry::at(at, &request.path);
     entry.judge(guard)?;
     if entry.slash() {
-        return Err(ErrorCode::IsDirectory.into());
+        return Err(ErrorCode::IsDirectory);
     }
     quota.entry().map_err(|_| ErrorCode::Quota)?;
     let created = options(request).write(true).create_new(true).open(entry.system_path());
     match created.inspect_err(|_| quota.uncount_entry()) {
         Ok(created) => check_opened(created, entry.resolved(), request, guard).map(Some),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && request.is_exclusive() => {
-            Err(ErrorCode::Exist.into())
-        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && request.is_exclusive() => Err(ErrorCode::Exist),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
         Err(error) => Err(code(error)),
     }
@@ -125,28 +150,34 @@ fn check_opened(
     at: &ResolvedPath,
     request: &OpenRequest,
     guard: &PathGuard,
-) -> Result<OpenedFile, OpenError> {
-    let about = file.metadata().map_err(code)?;
-    let is_on_disk = typ(&file).is_ok_and(|kind| kind.is_disk());
-    if !is_on_disk || !about.is_file() || is_reparse_point(&about) {
-        return Err(ErrorCode::NotPermitted.into());
-    }
+) -> Result<OpenedFile, ErrorCode> {
+    let (identity, is_linked) = judge_file(&file, guard)?;
     let path = plain(at.located(&file, at.path())?);
-    let (identity, is_linked) = Identity::of_linked(&file).map_err(code)?;
-    // Another hard link may belong to the host's own files.
-    if is_linked && guard.protected.is_own(identity) {
-        return Err(ErrorCode::NotPermitted.into());
-    }
     if request.writes() {
         let is_protected = guard.protected.holds_file(identity, is_linked, &path);
         if is_protected || guard.protected.is_named(Path::new(&request.path)) {
-            return Err(ErrorCode::NotPermitted.into());
+            return Err(ErrorCode::NotPermitted);
         }
     }
     if request.truncates() {
         file.set_len(0).map_err(code)?;
     }
     Ok(OpenedFile::Regular(file))
+}
+
+/// Refuses an open file that is no regular file, or another name of the host's own. Returns its identity, and `true` if it has
+/// several names.
+fn judge_file(file: &File, guard: &PathGuard) -> Result<(Identity, bool), ErrorCode> {
+    let about = file.metadata().map_err(code)?;
+    let is_on_disk = typ(file).is_ok_and(|kind| kind.is_disk());
+    if !is_on_disk || !about.is_file() || is_reparse_point(&about) {
+        return Err(ErrorCode::NotPermitted);
+    }
+    let (identity, is_linked) = Identity::of_linked(file).map_err(code)?;
+    match is_linked && guard.protected.is_own(identity) {
+        true => Err(ErrorCode::NotPermitted),
+        false => Ok((identity, is_linked)),
+    }
 }
 
 #[cfg(test)]
@@ -181,15 +212,8 @@ mod tests {
         fn open(&self, path: &str, open: OpenFlags, flags: DescriptorFlags) -> Result<OpenedFile, ErrorCode> {
             let request = OpenRequest { path: path.into(), link: PathFlags::SYMLINK_FOLLOW, open, flags };
             let quota = Quota::new(&Limits::default(), &Arc::default());
-            open_any(&self.root, &request, &quota, &self.guard)
+            super::open(&self.root, &request, &quota, &self.guard)
         }
-    }
-
-    fn open_any(root: &File, request: &OpenRequest, quota: &Quota, guard: &PathGuard) -> Result<OpenedFile, ErrorCode> {
-        open(root, request, quota, guard).map_err(|error| match error {
-            OpenError::Refused(code) => code,
-            OpenError::Unsupported => ErrorCode::Unsupported,
-        })
     }
 
     #[test]

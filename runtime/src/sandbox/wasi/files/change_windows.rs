@@ -6,23 +6,14 @@ use std::io::{self, ErrorKind};
 use std::os::windows::fs::{FileTypeExt, symlink_dir, symlink_file};
 use std::path::Path;
 
-use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
-
 use crate::policy::{Identity, is_link_out, lock_moves, protects_names_below};
-use crate::sandbox::wasi::files::entry::{FolderEntry, code, pinned};
+use crate::sandbox::wasi::files::entry::{code, pinned};
 use crate::sandbox::wasi::files::moved;
 
-use super::{Change, OpenError, PathGuard};
+use super::{Change, ErrorCode, FolderEntry, PathGuard};
 
 /// Performs a change. Changes that place a link or a folder hold a lock from the check on. No link is followed.
-pub(super) fn apply(folder: &File, path: &str, change: &Change, guard: &PathGuard) -> Result<(), OpenError> {
-    match apply_unlinked(folder, path, change, guard) {
-        Err(OpenError::Unsupported) => Err(ErrorCode::NotPermitted.into()),
-        done => done,
-    }
-}
-
-fn apply_unlinked(folder: &File, path: &str, change: &Change, guard: &PathGuard) -> Result<(), OpenError> {
+pub(super) fn apply(folder: &File, path: &str, change: &Change, guard: &PathGuard) -> Result<(), ErrorCode> {
     let makes_folder = matches!(change, Change::MakeFolder);
     let _turn = match change {
         Change::RemoveFile | Change::RemoveFolder => None,
@@ -30,12 +21,12 @@ fn apply_unlinked(folder: &File, path: &str, change: &Change, guard: &PathGuard)
     };
     let entry = match FolderEntry::resolve(folder, path) {
         // `.` and `..` exist.
-        Err(OpenError::Refused(ErrorCode::Invalid)) if makes_folder => return Err(ErrorCode::Exist.into()),
+        Err(ErrorCode::Invalid) if makes_folder => return Err(ErrorCode::Exist),
         entry => entry?,
     };
     // A program that creates every folder on the way to a file continues past an existing one, protected or not.
     if makes_folder && entry.metadata().is_ok() {
-        return Err(ErrorCode::Exist.into());
+        return Err(ErrorCode::Exist);
     }
     entry.judge(guard)?;
     let at = entry.system_path();
@@ -46,15 +37,15 @@ fn apply_unlinked(folder: &File, path: &str, change: &Change, guard: &PathGuard)
             require_folder_after_slash(&entry, &about)?;
             match about.file_type().is_symlink_dir() {
                 true => fs::remove_dir(at),
-                false if about.is_dir() => return Err(ErrorCode::IsDirectory.into()),
+                false if about.is_dir() => return Err(ErrorCode::IsDirectory),
                 false => fs::remove_file(at),
             }
         }
         Change::RemoveFolder => match entry.metadata()?.is_dir() {
             true => fs::remove_dir(at),
-            false => return Err(ErrorCode::NotDirectory.into()),
+            false => return Err(ErrorCode::NotDirectory),
         },
-        Change::Link(_) if entry.slash() => return Err(ErrorCode::NotDirectory.into()),
+        Change::Link(_) if entry.slash() => return Err(ErrorCode::NotDirectory),
         Change::Link(target) => {
             check_link(&entry, Path::new(target))?;
             let target = target.replace('/', "\\");
@@ -67,7 +58,7 @@ fn apply_unlinked(folder: &File, path: &str, change: &Change, guard: &PathGuard)
             let to = FolderEntry::resolve(into, to)?;
             to.judge(guard)?;
             if entry.slash() || to.slash() {
-                return Err(ErrorCode::NotDirectory.into());
+                return Err(ErrorCode::NotDirectory);
             }
             check_moved(&entry, &to, guard)?;
             fs::hard_link(at, to.system_path())
@@ -78,7 +69,7 @@ fn apply_unlinked(folder: &File, path: &str, change: &Change, guard: &PathGuard)
             let about = entry.metadata()?;
             require_folder_after_slash(&entry, &about)?;
             if to.slash() && !about.is_dir() {
-                return Err(ErrorCode::NotDirectory.into());
+                return Err(ErrorCode::NotDirectory);
             }
             check_moved(&entry, &to, guard)?;
             match fs::rename(at, to.system_path()) {
@@ -92,47 +83,42 @@ fn apply_unlinked(folder: &File, path: &str, change: &Change, guard: &PathGuard)
     done.map_err(code)
 }
 
-/// Returns `true` if the path names a protected entry.
-pub(super) fn is_protected(folder: &File, path: &str, guard: &PathGuard) -> bool {
-    FolderEntry::resolve(folder, path).is_ok_and(|entry| entry.judge(guard).is_err())
-}
-
-fn require_folder_after_slash(entry: &FolderEntry, about: &Metadata) -> Result<(), OpenError> {
+fn require_folder_after_slash(entry: &FolderEntry, about: &Metadata) -> Result<(), ErrorCode> {
     match entry.slash() && !about.is_dir() {
-        true => Err(ErrorCode::NotDirectory.into()),
+        true => Err(ErrorCode::NotDirectory),
         false => Ok(()),
     }
 }
 
 /// Returns the error of a move to an entry that cannot be replaced. The system reports only that access is denied.
-fn refused_move(about: &Metadata, to: &FolderEntry, error: io::Error) -> OpenError {
+fn refused_move(about: &Metadata, to: &FolderEntry, error: io::Error) -> ErrorCode {
     let has_entries = || fs::read_dir(to.system_path()).is_ok_and(|mut entries| entries.next().is_some());
     match (about.is_dir(), to.metadata().is_ok_and(|there| there.is_dir())) {
-        (false, true) => ErrorCode::IsDirectory.into(),
-        (true, true) if has_entries() => ErrorCode::NotEmpty.into(),
+        (false, true) => ErrorCode::IsDirectory,
+        (true, true) if has_entries() => ErrorCode::NotEmpty,
         _ => code(error),
     }
 }
 
 /// Refuses a link that would lead out of its folder, or whose name could turn names below it into protected ones.
-fn check_link(entry: &FolderEntry, target: &Path) -> Result<(), OpenError> {
+fn check_link(entry: &FolderEntry, target: &Path) -> Result<(), ErrorCode> {
     refuse_above(entry)?;
     match is_link_out(target, entry.depth()) {
-        true => Err(ErrorCode::NotPermitted.into()),
+        true => Err(ErrorCode::NotPermitted),
         false => Ok(()),
     }
 }
 
 /// Refuses a link or a moved folder if its new name could turn names below it into protected ones.
-fn refuse_above(entry: &FolderEntry) -> Result<(), OpenError> {
+fn refuse_above(entry: &FolderEntry) -> Result<(), ErrorCode> {
     match protects_names_below(&entry.path) {
-        true => Err(ErrorCode::NotPermitted.into()),
+        true => Err(ErrorCode::NotPermitted),
         false => Ok(()),
     }
 }
 
 /// Refuses a moved entry that would lead out of its folder, or become a protected one at its new place.
-fn check_moved(from: &FolderEntry, to: &FolderEntry, guard: &PathGuard) -> Result<(), OpenError> {
+fn check_moved(from: &FolderEntry, to: &FolderEntry, guard: &PathGuard) -> Result<(), ErrorCode> {
     let about = from.metadata()?;
     if about.is_symlink() {
         return check_link(to, &fs::read_link(from.system_path()).map_err(code)?);
@@ -145,7 +131,7 @@ fn check_moved(from: &FolderEntry, to: &FolderEntry, guard: &PathGuard) -> Resul
     let file = pinned(&from.system_path()).map_err(code)?;
     let (identity, is_linked) = Identity::of_linked(&file).map_err(code)?;
     match guard.protected.holds_file(identity, is_linked, &from.path) {
-        true => Err(ErrorCode::NotPermitted.into()),
+        true => Err(ErrorCode::NotPermitted),
         false => Ok(()),
     }
 }
@@ -179,10 +165,7 @@ mod tests {
         }
 
         fn apply(&self, path: &str, change: Change) -> Result<(), ErrorCode> {
-            apply(&self.root, path, &change, &self.guard).map_err(|error| match error {
-                OpenError::Refused(code) => code,
-                OpenError::Unsupported => ErrorCode::Unsupported,
-            })
+            apply(&self.root, path, &change, &self.guard)
         }
 
         fn moved(&self, from: &str, to: &str) -> Result<(), ErrorCode> {

@@ -13,10 +13,22 @@ use crate::policy::Identity;
 use crate::tool::names::{NameRules, plain};
 
 use super::guard::PathGuard;
-use super::resolve::OpenError;
 
 /// Opens a link itself, and not its target.
 pub(super) const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
+
+/// Reason why a path is not resolved.
+pub(super) enum ResolveError {
+    /// A link is among the folders on the way.
+    Link,
+    Refused(ErrorCode),
+}
+
+impl From<ErrorCode> for ResolveError {
+    fn from(code: ErrorCode) -> Self {
+        Self::Refused(code)
+    }
+}
 
 /// Path below a folder, with every name but the last opened.
 pub(super) struct ResolvedPath {
@@ -37,9 +49,9 @@ impl ResolvedPath {
     ///
     /// # Errors
     ///
-    /// [`OpenError::Unsupported`] if a link is among the folders on the way; the path leaves the folder; or the error of the
+    /// [`ResolveError::Link`] if a link is among the folders on the way; the path leaves the folder; or the error of the
     /// system.
-    pub(super) fn of(root: &File, path: &str) -> Result<Self, OpenError> {
+    pub(super) fn of(root: &File, path: &str) -> Result<Self, ResolveError> {
         let is_separator = |c: char| c == '/' || c == '\\';
         if path.starts_with(is_separator) {
             return Err(ErrorCode::NotPermitted.into());
@@ -66,12 +78,12 @@ impl ResolvedPath {
         Ok(resolved)
     }
 
-    fn enter(&mut self, name: &str) -> Result<(), OpenError> {
+    fn enter(&mut self, name: &str) -> Result<(), ResolveError> {
         let path = self.folder.join(name);
         let folder = pinned(&path).map_err(code)?;
         let about = folder.metadata().map_err(code)?;
         if is_reparse_point(&about) {
-            return Err(OpenError::Unsupported);
+            return Err(ResolveError::Link);
         }
         if !about.is_dir() {
             return Err(ErrorCode::NotDirectory.into());
@@ -81,23 +93,23 @@ impl ResolvedPath {
         Ok(())
     }
 
-    fn leave(&mut self) -> Result<(), OpenError> {
+    fn leave(&mut self) -> Result<(), ErrorCode> {
         self.pins.pop();
         self.folder.pop();
         match self.pins.is_empty() {
-            true => Err(ErrorCode::NotPermitted.into()),
+            true => Err(ErrorCode::NotPermitted),
             false => Ok(()),
         }
     }
 
     /// Returns the path of a file or folder that was opened at `path`, and refuses one outside the outer folder: the
     /// system has followed a link that it does not show, as Wine does.
-    pub(super) fn located(&self, opened: &File, path: PathBuf) -> Result<PathBuf, OpenError> {
+    pub(super) fn located(&self, opened: &File, path: PathBuf) -> Result<PathBuf, ErrorCode> {
         // A system that does not tell the path of a handle, such as Wine for a long path, opened the one that was named.
         let Ok(found) = toolcrib_windows_files::final_path(opened) else { return Ok(path) };
         match is_below(&found, &self.root) {
             true => Ok(found),
-            false => Err(ErrorCode::NotPermitted.into()),
+            false => Err(ErrorCode::NotPermitted),
         }
     }
 
@@ -107,7 +119,7 @@ impl ResolvedPath {
     }
 
     /// Returns the metadata of the entry; links are not followed. `None` if it does not exist.
-    pub(super) fn metadata(&self) -> Result<Option<Metadata>, OpenError> {
+    pub(super) fn metadata(&self) -> Result<Option<Metadata>, ErrorCode> {
         match toolcrib_windows_files::open_attributes(&self.path(), false).and_then(|entry| entry.metadata()) {
             Ok(about) => Ok(Some(about)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -126,12 +138,15 @@ pub(super) struct FolderEntry {
 }
 
 impl FolderEntry {
-    /// Resolves all of a path but its last name, below a folder.
-    pub(super) fn resolve(root: &File, path: &str) -> Result<Self, OpenError> {
-        let at = ResolvedPath::of(root, path)?;
+    /// Resolves all of a path but its last name, below a folder. No link is followed.
+    pub(super) fn resolve(root: &File, path: &str) -> Result<Self, ErrorCode> {
+        let at = ResolvedPath::of(root, path).map_err(|error| match error {
+            ResolveError::Link => ErrorCode::NotPermitted,
+            ResolveError::Refused(code) => code,
+        })?;
         match at.name {
-            None if path.is_empty() => Err(ErrorCode::NoEntry.into()),
-            None => Err(ErrorCode::Invalid.into()),
+            None if path.is_empty() => Err(ErrorCode::NoEntry),
+            None => Err(ErrorCode::Invalid),
             Some(_) => Ok(Self { path: plain(at.path()), request: PathBuf::from(path), at }),
         }
     }
@@ -160,16 +175,16 @@ impl FolderEntry {
     }
 
     /// Returns the metadata of the entry; links are not followed.
-    pub(super) fn metadata(&self) -> Result<Metadata, OpenError> {
-        self.at.metadata()?.ok_or_else(|| ErrorCode::NoEntry.into())
+    pub(super) fn metadata(&self) -> Result<Metadata, ErrorCode> {
+        self.at.metadata()?.ok_or(ErrorCode::NoEntry)
     }
 
     /// Refuses an entry that is protected by its place or by the names of its path.
-    pub(super) fn judge(&self, guard: &PathGuard) -> Result<(), OpenError> {
+    pub(super) fn judge(&self, guard: &PathGuard) -> Result<(), ErrorCode> {
         let folder = self.at.pins.last().ok_or(ErrorCode::NotPermitted)?;
         let folder = Identity::of(folder).map_err(code)?;
         match guard.protected.holds_entry(folder, &self.path) || guard.protected.is_named(&self.request) {
-            true => Err(ErrorCode::NotPermitted.into()),
+            true => Err(ErrorCode::NotPermitted),
             false => Ok(()),
         }
     }
@@ -180,6 +195,14 @@ pub(super) fn pinned(path: &Path) -> io::Result<File> {
     toolcrib_windows_files::pin(path, false)
 }
 
+/// Returns `true` if an open file or folder is an open folder or is below it. The system may have followed a link that it does
+/// not show, as Wine does.
+pub(super) fn is_inside(opened: &File, folder: &File) -> bool {
+    let path = toolcrib_windows_files::final_path;
+    // A system that does not report the path of a handle, such as Wine for a long path, opened the one that was named.
+    path(opened).is_err() || path(folder).is_ok_and(|folder| path(opened).is_ok_and(|path| is_below(&path, &folder)))
+}
+
 /// Returns `true` if a path names a folder or is below it, in any case.
 fn is_below(path: &Path, folder: &Path) -> bool {
     let folded = |path: &Path| path.to_str().and_then(|path| NameRules::Windows.fold_path(path));
@@ -188,8 +211,8 @@ fn is_below(path: &Path, folder: &Path) -> bool {
 }
 
 /// Converts an error of the system.
-pub(super) fn code(error: io::Error) -> OpenError {
-    OpenError::Refused(error.into())
+pub(super) fn code(error: io::Error) -> ErrorCode {
+    error.into()
 }
 
 #[cfg(test)]
@@ -217,10 +240,10 @@ mod tests {
         assert_eq!(resolve("sub/..").ok(), Some(top.clone()));
         assert_eq!(resolve(".").ok(), Some(top));
         for path in ["..", "sub/../..", "sub/../../x", "/sub", r"\sub", "../x"] {
-            assert!(matches!(resolve(path), Err(OpenError::Refused(ErrorCode::NotPermitted))), "{path}");
+            assert!(matches!(resolve(path), Err(ResolveError::Refused(ErrorCode::NotPermitted))), "{path}");
         }
-        assert!(matches!(resolve("sub/file/x"), Err(OpenError::Refused(ErrorCode::NotDirectory))));
-        assert!(matches!(resolve("absent/x"), Err(OpenError::Refused(ErrorCode::NoEntry))));
+        assert!(matches!(resolve("sub/file/x"), Err(ResolveError::Refused(ErrorCode::NotDirectory))));
+        assert!(matches!(resolve("absent/x"), Err(ResolveError::Refused(ErrorCode::NoEntry))));
     }
 
     #[test]

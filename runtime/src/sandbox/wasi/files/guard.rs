@@ -6,27 +6,21 @@ use std::time::Instant;
 
 use crate::policy::{Grant, Identity, Protected};
 
-use super::single::SingleFiles;
-
 /// Rules for the changes of one call: the files that it must not change, and the folders that no link may leave.
 #[derive(Debug, Clone, Default)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "entries are judged by their names alone there"))]
+#[cfg_attr(windows, expect(dead_code, reason = "no entry of a folder is judged by the folders above it there"))]
 pub(in crate::sandbox) struct PathGuard {
     pub(super) protected: Arc<Protected>,
     pub(super) roots: Arc<[Identity]>,
-    /// Folders with only some files granted.
-    pub(super) single: SingleFiles,
     /// Files that the call created.
     pub(super) created: Arc<CreatedFiles>,
     /// End of the call, if it has one. No folder is searched for longer.
     pub(super) until: Option<Instant>,
 }
 
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "entries are judged by their names alone there"))]
 impl PathGuard {
     pub(in crate::sandbox) fn new(grant: &Grant) -> Self {
-        let (protected, roots) = (grant.protected().clone(), grant.roots());
-        Self { protected, roots, single: SingleFiles::new(grant), ..Self::default() }
+        Self { protected: grant.protected().clone(), roots: grant.roots(), ..Self::default() }
     }
 
     /// Returns the end of the call.
@@ -37,10 +31,9 @@ impl PathGuard {
 
 /// Files that one call created, at most as many as its quota of entries. One that replaces another file takes its mode.
 #[derive(Debug, Default)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "modes are kept on Linux alone"))]
 pub(super) struct CreatedFiles(Mutex<HashSet<Identity>>);
 
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "modes are kept on Linux alone"))]
+#[cfg_attr(windows, expect(dead_code, reason = "files have no modes there"))]
 impl CreatedFiles {
     pub(super) fn add(&self, file: Identity) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(file);

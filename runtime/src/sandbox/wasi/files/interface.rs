@@ -22,10 +22,6 @@ use super::state::Files;
 /// Maximum number of folders that one call lists at the same time.
 const MAX_LISTINGS: usize = 16;
 
-fn same(fd: &Resource<Descriptor>) -> Resource<Descriptor> {
-    Resource::new_borrow(fd.rep())
-}
-
 impl preopens::Host for Files<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         let folders = self.granted()?;
@@ -106,10 +102,7 @@ impl HostDescriptor for Files<'_> {
 
     async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
         self.state.quota.entry()?;
-        let created = match self.change(&fd, &path, Change::MakeFolder).await {
-            Ok(None) => self.inner.create_directory_at(fd, path.clone()).await,
-            done => done.map(drop),
-        };
+        let created = self.change(&fd, &path, Change::MakeFolder).await;
         let created = self.uncount_failed(created);
         self.record(Access::Write, &path, created)
     }
@@ -135,10 +128,7 @@ impl HostDescriptor for Files<'_> {
         to: String,
     ) -> FsResult<()> {
         self.state.quota.entry()?;
-        let linked = match self.change_into(&fd, &from, flags, &folder, Change::Name, &to).await {
-            Ok(None) => self.inner.link_at(same(&fd), flags, from.clone(), folder, to.clone()).await,
-            done => done.map(drop),
-        };
+        let linked = self.change_into(&fd, &from, flags, &folder, Change::Name, &to).await;
         let linked = self.uncount_failed(linked);
         self.record_either(&fd, (&from, &to), linked).await
     }
@@ -150,37 +140,25 @@ impl HostDescriptor for Files<'_> {
         folder: Resource<Descriptor>,
         to: String,
     ) -> FsResult<()> {
-        let renamed = match self.change_into(&fd, &from, PathFlags::empty(), &folder, Change::Move, &to).await {
-            Ok(None) => self.inner.rename_at(same(&fd), from.clone(), folder, to.clone()).await,
-            done => done.map(drop),
-        };
+        let renamed = self.change_into(&fd, &from, PathFlags::empty(), &folder, Change::Move, &to).await;
         self.record_either(&fd, (&from, &to), renamed).await
     }
 
     async fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> FsResult<()> {
         self.state.quota.bytes(target.len() as u64)?;
         self.state.quota.entry()?;
-        let linked = match self.change(&fd, &path, Change::Link(target.clone())).await {
-            Ok(None) => self.inner.symlink_at(fd, target, path.clone()).await,
-            done => done.map(drop),
-        };
+        let linked = self.change(&fd, &path, Change::Link(target)).await;
         let linked = self.uncount_failed(linked);
         self.record(Access::Write, &path, linked)
     }
 
     async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        let removed = match self.change(&fd, &path, Change::RemoveFile).await {
-            Ok(None) => self.inner.unlink_file_at(fd, path.clone()).await,
-            done => done.map(drop),
-        };
+        let removed = self.change(&fd, &path, Change::RemoveFile).await;
         self.record(Access::Write, &path, removed)
     }
 
     async fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        let removed = match self.change(&fd, &path, Change::RemoveFolder).await {
-            Ok(None) => self.inner.remove_directory_at(fd, path.clone()).await,
-            done => done.map(drop),
-        };
+        let removed = self.change(&fd, &path, Change::RemoveFolder).await;
         self.record(Access::Write, &path, removed)
     }
 

@@ -4,15 +4,16 @@
 mod beneath;
 mod change;
 mod descriptors;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod entry;
 #[cfg(windows)]
 #[path = "entry_windows.rs"]
 mod entry;
+mod granted;
 mod guard;
 mod interface;
 mod listing;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod moved;
 #[cfg(windows)]
 #[path = "moved_windows.rs"]
@@ -20,7 +21,6 @@ mod moved;
 mod open;
 mod quota;
 mod request;
-mod resolve;
 mod single;
 mod state;
 mod times;

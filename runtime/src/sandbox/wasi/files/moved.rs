@@ -1,21 +1,21 @@
 //! Checks of links and folders at their new place: no link may lead out of its granted folder when it is created or
 //! moved, and no folder with a protected entry is moved.
 
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::time::Instant;
 
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{
-    AtFlags, Dir, DirEntry, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat, statat,
-};
+use cap_fs_ext::DirExt;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, DirEntry, FileType};
+use rustix::fs::fstat;
 use rustix::io::Errno;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use crate::policy::{Identity, MAX_PARENT_NAMES, is_link_out};
 
-use super::entry::FolderEntry;
+use super::entry::{FolderEntry, code, errno};
 use super::guard::PathGuard;
-use super::resolve::{OpenError, resolve};
 
 /// Maximum number of entries in a folder that is moved.
 const MAX_MOVED: usize = 20_000;
@@ -25,50 +25,50 @@ const MAX_INNER: usize = 256;
 const MAX_DEPTH: usize = 4096;
 
 /// Refuses a link that would lead out of its granted folder.
-pub(super) fn check_link(at: &FolderEntry, target: &Path, guard: &PathGuard) -> Result<(), OpenError> {
+pub(super) fn check_link(at: &FolderEntry, target: &Path, guard: &PathGuard) -> Result<(), ErrorCode> {
     let (root, depth) = root(&at.folder, guard)?;
     if is_link_out(target, depth) {
-        return Err(ErrorCode::NotPermitted.into());
+        return Err(ErrorCode::NotPermitted);
     }
     // Links of others could lead further from there.
     let folder = at.path.parent().unwrap_or(&at.path);
     let names: Vec<_> = folder.components().rev().take(depth).collect();
     let through: PathBuf =
         std::iter::once(Path::new(".").components()).flatten().chain(names.into_iter().rev()).collect();
-    match resolve(&root, &*through.join(target), OFlags::PATH, Mode::empty()) {
-        // The target is inside the folder, or does not exist.
-        Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
-        Err(error) => Err(error.into()),
+    match root.metadata(through.join(target)) {
+        Ok(_) => Ok(()),
+        Err(error) => match Errno::from_io_error(&error) {
+            // The target does not exist.
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
+            _ => Err(code(error)),
+        },
     }
 }
 
 /// Refuses a folder that contains a protected entry, or a link that would lead out of its granted folder from the new
 /// place. The folders above both places were checked with them, so that only the last names of each inner path are
 /// checked here.
-pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGuard) -> Result<(), OpenError> {
+pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGuard) -> Result<(), ErrorCode> {
     let protected = &guard.protected;
     if protected.has_below(&from.path) || protected.has_below(&to.path) {
-        return Err(ErrorCode::NotPermitted.into());
+        return Err(ErrorCode::NotPermitted);
     }
     let (_, above) = root(&to.folder, guard)?;
-    let top = folder(&from.folder, Path::new(&from.name))?;
+    let top = from.folder.open_dir_nofollow(&from.name).map_err(code)?;
     let (mut pending, mut count) = (vec![(PathBuf::new(), 0)], 0);
     while let Some((inner, depth)) = pending.pop() {
-        let open = folder(&top, &Path::new(".").join(&inner))?;
-        let owner = Identity::of(&fstat(&open)?);
+        let open = descend(&top, &inner).map_err(code)?;
+        let owner = Identity::of(&fstat(&open).map_err(errno)?);
         let (before, after) = (last_names(&from.path.join(&inner)), last_names(&to.path.join(&inner)));
-        for entry in Dir::read_from(&open)? {
-            let entry = entry?;
+        for entry in open.entries().map_err(code)? {
+            let entry = entry.map_err(code)?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if matches!(name.as_str(), "." | "..") {
-                continue;
-            }
             count += 1;
             if Instant::now() >= guard.end() {
-                return Err(ErrorCode::Busy.into());
+                return Err(ErrorCode::Busy);
             }
-            let kind = kind(&open, &entry)?;
-            let leads_out = || match readlinkat(&open, entry.file_name(), Vec::new()) {
+            let kind = kind(&entry).map_err(code)?;
+            let leads_out = || match open.read_link_contents(entry.file_name()) {
                 Ok(target) => is_link_out(Path::new(&*target.to_string_lossy()), above + 1 + depth),
                 Err(_) => true,
             };
@@ -76,12 +76,12 @@ pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGua
                 protected.holds_entry(owner, &before.join(&name))
                     || after != before && protected.is_named(&after.join(&name))
             };
-            if count > MAX_MOVED || is_settled() || kind == FileType::Symlink && leads_out() {
-                return Err(ErrorCode::NotPermitted.into());
+            if count > MAX_MOVED || is_settled() || kind.is_symlink() && leads_out() {
+                return Err(ErrorCode::NotPermitted);
             }
-            if kind == FileType::Directory {
+            if kind.is_dir() {
                 if depth == MAX_INNER {
-                    return Err(ErrorCode::NotPermitted.into());
+                    return Err(ErrorCode::NotPermitted);
                 }
                 pending.push((inner.join(&name), depth + 1));
             }
@@ -98,35 +98,29 @@ fn last_names(folder: &Path) -> PathBuf {
 }
 
 /// Returns the kind of an entry, which some file systems do not report in a listing.
-fn kind(folder: &OwnedFd, entry: &DirEntry) -> Result<FileType, OpenError> {
-    match entry.file_type() {
-        FileType::Unknown => {
-            let about = statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
-            Ok(FileType::from_raw_mode(about.st_mode))
-        }
-        kind => Ok(kind),
+fn kind(entry: &DirEntry) -> io::Result<FileType> {
+    match entry.file_type()? {
+        kind if kind.is_dir() || kind.is_file() || kind.is_symlink() => Ok(kind),
+        _ => Ok(entry.metadata()?.file_type()),
     }
 }
 
-const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
-
-fn folder(below: impl AsFd, path: &Path) -> Result<OwnedFd, OpenError> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    Ok(openat2(below, path, FOLDER, Mode::empty(), resolve)?)
+/// Opens a folder below another without following links.
+fn descend(top: &Dir, inner: &Path) -> io::Result<Dir> {
+    inner.iter().try_fold(top.try_clone()?, |folder, name| folder.open_dir_nofollow(name))
 }
 
 /// Returns the nearest granted folder above a folder, and the distance to it.
-fn root(folder: &OwnedFd, guard: &PathGuard) -> Result<(OwnedFd, usize), OpenError> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut at = openat(folder, ".", flags, Mode::empty())?;
+fn root(folder: &Dir, guard: &PathGuard) -> Result<(Dir, usize), ErrorCode> {
+    let mut at = folder.try_clone().map_err(code)?;
     for depth in 0..MAX_DEPTH {
-        if guard.roots.contains(&Identity::of(&fstat(&at)?)) {
+        if guard.roots.contains(&Identity::of(&fstat(&at).map_err(errno)?)) {
             return Ok((at, depth));
         }
-        at = openat(&at, "..", flags, Mode::empty())?;
+        at = at.open_parent_dir(ambient_authority()).map_err(code)?;
     }
     // Another process moved the folder out.
-    Err(ErrorCode::NotPermitted.into())
+    Err(ErrorCode::NotPermitted)
 }
 
 #[cfg(test)]
@@ -144,7 +138,7 @@ mod tests {
         let mut guard = PathGuard { roots, until: Some(Instant::now()), ..PathGuard::default() };
         let entry = |name| FolderEntry::resolve(&root, name).ok().unwrap();
         let (from, to) = (entry("from"), entry("to"));
-        assert!(matches!(check_folder(&from, &to, &guard), Err(OpenError::Refused(ErrorCode::Busy))));
+        assert!(matches!(check_folder(&from, &to, &guard), Err(ErrorCode::Busy)));
         guard.until = Some(Instant::now() + std::time::Duration::from_secs(600));
         assert!(check_folder(&from, &to, &guard).is_ok());
     }

@@ -11,7 +11,6 @@ use crate::policy::{Identity, is_link_out};
 
 use super::entry::{FolderEntry, code, pinned};
 use super::guard::PathGuard;
-use super::resolve::OpenError;
 
 /// Maximum number of entries in a folder that is moved.
 const MAX_MOVED: usize = 20_000;
@@ -19,10 +18,10 @@ const MAX_MOVED: usize = 20_000;
 const MAX_INNER: usize = 256;
 
 /// Refuses a folder that contains a protected entry, or a link that would lead out from the new place.
-pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGuard) -> Result<(), OpenError> {
+pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGuard) -> Result<(), ErrorCode> {
     let protected = &guard.protected;
     if protected.has_below(&from.path) || protected.has_below(&to.path) {
-        return Err(ErrorCode::NotPermitted.into());
+        return Err(ErrorCode::NotPermitted);
     }
     let top = from.system_path();
     let (mut pending, mut count) = (vec![(PathBuf::new(), 0)], 0);
@@ -35,7 +34,7 @@ pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGua
             let entry = entry.map_err(code)?;
             count += 1;
             if Instant::now() >= guard.end() {
-                return Err(ErrorCode::Busy.into());
+                return Err(ErrorCode::Busy);
             }
             let inner = inner.join(entry.file_name());
             let kind = entry.file_type().map_err(code)?;
@@ -46,11 +45,11 @@ pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGua
             let is_settled =
                 || protected.holds_entry(owner, &from.path.join(&inner)) || protected.is_named(&to.path.join(&inner));
             if count > MAX_MOVED || is_settled() || kind.is_symlink() && leads_out() {
-                return Err(ErrorCode::NotPermitted.into());
+                return Err(ErrorCode::NotPermitted);
             }
             if kind.is_dir() {
                 if depth == MAX_INNER {
-                    return Err(ErrorCode::NotPermitted.into());
+                    return Err(ErrorCode::NotPermitted);
                 }
                 pending.push((inner, depth + 1));
             }
@@ -71,7 +70,7 @@ mod tests {
         let mut guard = PathGuard { until: Some(Instant::now()), ..PathGuard::default() };
         let entry = |name| FolderEntry::resolve(&root, name).ok().unwrap();
         let (from, to) = (entry("from"), entry("to"));
-        assert!(matches!(check_folder(&from, &to, &guard), Err(OpenError::Refused(ErrorCode::Busy))));
+        assert!(matches!(check_folder(&from, &to, &guard), Err(ErrorCode::Busy)));
         guard.until = Some(Instant::now() + std::time::Duration::from_secs(600));
         assert!(check_folder(&from, &to, &guard).is_ok());
     }

@@ -22,7 +22,6 @@ pub(super) fn refuse_misread(path: &str) -> Result<(), ErrorCode> {
     }
 }
 
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is opened beneath a folder there"))]
 impl OpenRequest {
     pub(super) fn follows(&self) -> bool {
         self.link.contains(PathFlags::SYMLINK_FOLLOW)

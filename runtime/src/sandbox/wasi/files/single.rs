@@ -1,15 +1,11 @@
 //! Folders with only some files granted: a guest finds only these files there, and the folder stays as it is.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::FsResult;
-use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{ErrorCode, PathFlags};
-
-use crate::policy::{Folder, Grant};
 
 use super::request::{OpenRequest, refuse_misread};
 use super::state::Files;
@@ -17,38 +13,7 @@ use super::state::Files;
 /// Names of the granted files in a folder.
 pub(super) type Names = Arc<[String]>;
 
-/// Folders of a grant with only some files, by their paths in the guest.
-#[derive(Debug, Clone, Default)]
-pub(super) struct SingleFiles(Option<Arc<HashMap<String, Names>>>);
-
-impl SingleFiles {
-    pub(super) fn new(grant: &Grant) -> Self {
-        let is_single = |folder: &&Folder| folder.files().next().is_some();
-        // Most grants have none.
-        if !grant.folders().iter().any(|folder| is_single(&folder)) {
-            return Self(None);
-        }
-        let named = grant.folders().iter().filter(is_single).flat_map(|folder| {
-            let names: Names = folder.files().map(str::to_owned).collect();
-            folder.guest.iter().map(move |guest| (guest.clone(), names.clone()))
-        });
-        Self(Some(Arc::new(named.collect())))
-    }
-}
-
 impl Files<'_> {
-    /// Opens the granted folders, and notes the folders with only some files granted.
-    pub(in crate::sandbox::wasi) fn granted(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
-        let folders = preopens::Host::get_directories(&mut self.inner)?;
-        let Some(single) = &self.state.guard.single.0 else { return Ok(folders) };
-        for (folder, guest) in &folders {
-            if let Some(names) = single.get(guest) {
-                self.state.single.insert(folder.rep(), names.clone());
-            }
-        }
-        Ok(folders)
-    }
-
     /// Names of the granted files in an open folder; `None` if all of it is granted.
     pub(super) fn single(&self, fd: &Resource<Descriptor>) -> Option<&Names> {
         if self.state.single.is_empty() { None } else { self.state.single.get(&fd.rep()) }

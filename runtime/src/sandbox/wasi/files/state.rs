@@ -14,6 +14,7 @@ use crate::sandbox::usage::Usage;
 use crate::tool::{Access, Limits};
 
 use super::descriptors::CallDescriptors;
+use super::granted::GrantedFolder;
 use super::guard::PathGuard;
 use super::quota::{CountedStream, Quota};
 use super::single::Names;
@@ -25,6 +26,7 @@ pub(in crate::sandbox) struct FileState {
     /// Number of open folder listings.
     pub(super) listings: usize,
     pub(super) guard: PathGuard,
+    pub(super) folders: Vec<GrantedFolder>,
     /// Open folders with only some files granted, by their numbers.
     pub(super) single: HashMap<u32, Names>,
 }
@@ -42,6 +44,7 @@ impl FileState {
             descriptors: CallDescriptors::new(budget),
             listings: 0,
             guard,
+            folders: Vec::new(),
             single: HashMap::new(),
         }
     }

@@ -99,7 +99,7 @@ impl Files<'_> {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod system {
     use std::fs::File;
 
@@ -107,40 +107,29 @@ mod system {
     use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
     use crate::policy::Identity;
-    use crate::sandbox::wasi::files::entry::{FolderEntry, path_of};
+    use crate::sandbox::wasi::files::entry::{FolderEntry, errno, path_of};
     use crate::sandbox::wasi::files::guard::PathGuard;
-    use crate::sandbox::wasi::files::resolve::OpenError;
 
     /// Refuses a protected entry of a folder.
     pub(super) fn judge_entry(folder: &File, path: &str, guard: &PathGuard) -> Result<(), ErrorCode> {
-        // Other paths end at a folder, which is judged by its names alone.
-        let is_entry = !matches!(path.trim_end_matches('/').rsplit('/').next(), None | Some("" | "." | ".."));
-        let judge = || FolderEntry::resolve(folder, path)?.judge(guard);
-        if is_entry { judge().or_else(code) } else { Ok(()) }
+        match path.trim_end_matches('/').rsplit('/').next() {
+            // The path ends at a folder, which is judged by its names alone.
+            None | Some("" | "." | "..") => Ok(()),
+            Some(_) => FolderEntry::resolve(folder, path)?.judge(guard),
+        }
     }
 
     /// Refuses an open file or folder that is protected, whatever its name was when it was opened.
     pub(super) fn judge_open(handle: &File, guard: &PathGuard) -> Result<(), ErrorCode> {
-        let judge = || {
-            let about = fstat(handle)?;
-            match guard.protected.holds_file(Identity::of(&about), about.st_nlink > 1, &path_of(handle)?) {
-                true => Err(OpenError::Refused(ErrorCode::NotPermitted)),
-                false => Ok(()),
-            }
-        };
-        judge().or_else(code)
-    }
-
-    /// Returns the code of a refusal. A system without the operation judges by names alone.
-    fn code(error: OpenError) -> Result<(), ErrorCode> {
-        match error {
-            OpenError::Unsupported => Ok(()),
-            OpenError::Refused(code) => Err(code),
+        let about = fstat(handle).map_err(errno)?;
+        match guard.protected.holds_file(Identity::of(&about), about.st_nlink > 1, &path_of(handle)?) {
+            true => Err(ErrorCode::NotPermitted),
+            false => Ok(()),
         }
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(windows)]
 mod system {
     use std::fs::File;
 

@@ -10,12 +10,14 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
 use tempfile::TempDir;
 use wasmtime::component::ResourceTable;
+use wasmtime_wasi::WasiCtx;
 use wasmtime_wasi::p1::types::Errno;
 use wasmtime_wasi::p1::wasi_snapshot_preview1 as abi;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
-use wasmtime_wasi::{FsPerms, WasiCtx};
 use wasmtime_wasi_http::WasiHttpCtx;
 use wiggle::{GuestError, GuestMemory};
 
@@ -27,7 +29,7 @@ use crate::sandbox::usage::Usage;
 use crate::sandbox::wasi::{
     CappedStream, FileState, HttpAccess, HttpHooks, PathGuard, Preview1State, WasiExtras, WasiState,
 };
-use crate::tool::Limits;
+use crate::tool::{Access, Limits};
 
 const MEMORY: usize = 1 << 16;
 /// Number of the one granted folder.
@@ -60,15 +62,17 @@ impl Guest {
         let mut wasi = WasiCtx::builder();
         wasi.args(&["a", "bc"]).env("K", "v").stdin(MemoryInputPipe::new("standard input"));
         wasi.stdout(CappedStream::new(OutputExceeded::Stdout, limits.stdout, &usage));
-        if is_granted {
-            wasi.preopened_dir(folder.path(), "/", FsPerms::ReadWrite).unwrap();
-        }
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles);
+        let mut files = FileState::new(&limits, &usage, DescriptorBudget::of_process(), PathGuard::default());
+        if is_granted {
+            let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+            files.add_folder(dir.into_std_file(), Access::Write, &["/".to_owned()], None);
+        }
         let mut host = WasiState {
             ctx: wasi.build(),
             table,
-            files: FileState::new(&limits, &usage, DescriptorBudget::of_process(), PathGuard::default()),
+            files,
             http_hooks: HttpHooks::new(HttpAccess::Closed(FlagHints::default()), &limits, &usage),
             http: WasiHttpCtx::new(),
             preview1: Preview1State::default(),
