@@ -13,6 +13,7 @@ use crate::tool::names::NameRules;
 use super::identity::Identity;
 use super::location::{Location, Mounts, path_of};
 use super::open_error::OpenError;
+use super::open_folder::OpenFolder;
 
 /// File systems that expose the host itself, and are never granted.
 const HOST_FILE_SYSTEMS: [&str; 12] = [
@@ -54,6 +55,15 @@ impl RealFolder {
     /// is behind such a link.
     pub(super) fn open(path: &Path, written: &str, mounts: &Mounts, writable: &[Identity]) -> Result<Self, Error> {
         Self::checked(|| opening::open(path, writable), path, written, mounts)
+    }
+
+    /// Opens a held folder for a grant.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Permission`] if it was removed, or is or contains a file system that exposes the host.
+    pub(super) fn held(folder: &OpenFolder, written: &str, mounts: &Mounts) -> Result<Self, Error> {
+        Self::checked(|| Ok(opening::listable(folder.handle())?), folder.path(), written, mounts)
     }
 
     /// Opens a folder below another. Links on the path of the outer folder are followed as by [`RealFolder::open`], links below
@@ -211,7 +221,7 @@ mod opening {
     }
 
     /// Reopens a folder with a handle that can list it.
-    fn listable(folder: &File) -> io::Result<File> {
+    pub(super) fn listable(folder: &File) -> io::Result<File> {
         Ok(openat(folder, ".", FOLDER, Mode::empty())?.into())
     }
 

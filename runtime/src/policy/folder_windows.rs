@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use cap_primitives::ambient_authority;
-use cap_primitives::fs::open_ambient_dir;
+use cap_primitives::fs::{open_ambient_dir, open_dir};
 
 use crate::policy::identity::Identity;
 use crate::policy::location::identity;
@@ -73,6 +73,11 @@ pub(super) fn below(_: &File, named: &Path, path: &Path) -> Result<File, OpenErr
 /// Opens a folder below another without following links.
 pub(super) fn inside(outer: &File, named: &Path, within: &Path) -> io::Result<File> {
     below(outer, named, within).map_err(OpenError::into)
+}
+
+/// Opens a folder anew, with a handle that keeps it at its path.
+pub(super) fn listable(folder: &File) -> io::Result<File> {
+    open_dir(folder, Path::new("."))
 }
 
 /// Opens a folder that no other handle can move or remove.

@@ -15,6 +15,7 @@ mod literal;
 mod location;
 mod network;
 mod open_error;
+mod open_folder;
 mod protected;
 mod resolved;
 mod review;
@@ -29,9 +30,12 @@ mod target;
 mod walk;
 mod withhold;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::tool::{Destination, Glob, Service};
+use cap_std::fs::Dir;
+
+use crate::tool::{Access, Destination, Glob, Service};
 
 pub use crate::tool::names::canonical;
 
@@ -51,6 +55,7 @@ pub use location::real_path;
 pub(crate) use location::{Location, Mounts};
 pub use network::Network;
 pub(crate) use network::{FlagHints, Refusal};
+pub use open_folder::OpenFolder;
 pub use protected::controlled_by;
 pub(crate) use protected::{Protected, is_link_out, lock_moves, protects_names_below};
 pub(crate) use resolved::Allowed;
@@ -76,6 +81,8 @@ pub enum Permission {
     Read(PathBuf),
     /// Writing and reading a folder and everything below it, or one file. `/` in a denial means every folder.
     Write(PathBuf),
+    /// Reading, or writing and reading, an open folder and everything below it, whatever takes its path.
+    Folder(OpenFolder, Access),
     /// Reading an environment variable. `*` in a denial means every variable.
     Env(String),
     /// Using a secret in requests: `NAME@HOST#PLACE`. A denial may omit the place, or the host and the place; `*` in a
@@ -96,6 +103,26 @@ impl Permission {
     /// Creates the permission to use a service, for all names if it has any.
     pub fn service(service: Service) -> Self {
         Self::Service(service, Glob::everything())
+    }
+
+    /// Creates the permission to use a folder that is open already.
+    ///
+    /// ```
+    /// # fn demo(folder: &std::path::Path) -> std::io::Result<()> {
+    /// use cap_std::{ambient_authority, fs::Dir};
+    /// use toolcrib::{Policy, policy::Permission, tool::Access};
+    ///
+    /// let data = Dir::open_ambient_dir(folder, ambient_authority())?;
+    /// let policy = Policy::default().allow(Permission::folder(data, Access::Read)?);
+    /// # Ok(()) }
+    /// # demo(&std::env::temp_dir()).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`OpenFolder::new`].
+    pub fn folder(folder: Dir, access: Access) -> io::Result<Self> {
+        Ok(Self::Folder(OpenFolder::new(folder)?, access))
     }
 
     /// Limits the permission to some tools.
@@ -126,8 +153,9 @@ pub struct Policy {
 impl Policy {
     /// Returns `true` if flags allow any folder.
     pub(crate) fn allows_folders(&self) -> bool {
-        let is_folder =
-            |permission: &Permission| matches!(permission.unlimited(), Permission::Read(_) | Permission::Write(_));
+        let is_folder = |permission: &Permission| {
+            matches!(permission.unlimited(), Permission::Read(_) | Permission::Write(_) | Permission::Folder(..))
+        };
         self.allowed.iter().any(is_folder)
     }
 
@@ -135,6 +163,7 @@ impl Policy {
     pub(crate) fn writable(&self) -> impl Iterator<Item = &Path> {
         self.allowed.iter().filter_map(|permission| match permission.unlimited() {
             Permission::Write(path) => Some(path.as_path()),
+            Permission::Folder(folder, Access::Write) => Some(folder.path()),
             _ => None,
         })
     }

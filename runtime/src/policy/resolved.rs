@@ -72,6 +72,9 @@ impl Allowed {
         match permission {
             Permission::Read(path) => self.deny_folder(path, Access::Read),
             Permission::Write(path) => self.deny_folder(path, Access::Write),
+            Permission::Folder(folder, access) => {
+                self.denied_folders.push((folder.location(&self.mounts), *access));
+            }
             Permission::Env(all) if all == "*" => self.denied_env.push(all.clone()),
             Permission::Env(name) => self.denied_env.push(variable(name, "--deny-env")?),
             Permission::Secret(text) => self.secrets.deny.push(SecretRule::read(text, "--deny-secret")?),
@@ -98,6 +101,10 @@ impl Allowed {
         match permission {
             Permission::Read(path) => self.add_folder(policy, path, Access::Read, writable, prefix)?,
             Permission::Write(path) => self.add_folder(policy, path, Access::Write, writable, prefix)?,
+            Permission::Folder(folder, access) => {
+                let written = written(prefix, folder.path(), *access);
+                self.insert_folder(RealFolder::held(folder, &written, &self.mounts)?, *access);
+            }
             Permission::Env(name) => self.env.push(variable(name, "--allow-env")?),
             Permission::Secret(text) => self.secrets.allow.push(SecretRule::read(text, "--allow-secret")?),
             Permission::Net(destination) => self.network.push(destination.clone().with_default_port()),
@@ -200,9 +207,14 @@ impl Allowed {
     fn writable(&self, policy: &Policy) -> Result<Vec<Identity>, Error> {
         let mut writable = Vec::new();
         for permission in &policy.allowed {
-            let Permission::Write(path) = permission.unlimited() else { continue };
-            let folder = self.open(policy, path, &written(&prefix(permission), path, Access::Write), &[])?;
-            writable.extend(folder.location.identity());
+            match permission.unlimited() {
+                Permission::Write(path) => {
+                    let folder = self.open(policy, path, &written(&prefix(permission), path, Access::Write), &[])?;
+                    writable.extend(folder.location.identity());
+                }
+                Permission::Folder(folder, Access::Write) => writable.push(folder.identity()),
+                _ => {}
+            }
         }
         Ok(writable)
     }
