@@ -12,7 +12,7 @@ use winapi_util::file::typ;
 
 use crate::policy::Identity;
 use crate::sandbox::wasi::files::entry::{
-    FILE_FLAG_OPEN_REPARSE_POINT, FolderEntry, ResolveError, ResolvedPath, code, is_inside, is_reparse_point, pinned,
+    FILE_FLAG_OPEN_REPARSE_POINT, FolderEntry, ResolveError, ResolvedPath, code, is_reparse_point, located, pinned,
 };
 use crate::tool::names::plain;
 
@@ -48,9 +48,7 @@ fn open_linked(folder: &File, request: &OpenRequest, guard: &PathGuard) -> Resul
     let mut options = cap_primitives::fs::OpenOptions::new();
     options.read(true).follow(links).maybe_dir(true);
     let opened = cap_primitives::fs::open(folder, request.path.as_ref(), &options).map_err(code)?;
-    if !is_inside(&opened, folder) {
-        return Err(ErrorCode::NotPermitted);
-    }
+    located(&opened, &toolcrib_windows_files::final_path(folder).map_err(code)?)?;
     if opened.metadata().map_err(code)?.is_dir() {
         return Ok(OpenedFile::Folder(opened));
     }

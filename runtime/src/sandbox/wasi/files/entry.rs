@@ -88,6 +88,12 @@ pub(super) fn path_of(file: &File) -> Result<PathBuf, ErrorCode> {
     path_by_handle(file).map_err(|_| ErrorCode::NotPermitted)
 }
 
+/// Returns the identity of an open file, `true` if it has several names, and its path on the host.
+pub(super) fn opened(file: &File) -> Result<(Identity, bool, PathBuf), ErrorCode> {
+    let about = fstat(file).map_err(errno)?;
+    Ok((Identity::of(&about), about.st_nlink > 1, path_of(file)?))
+}
+
 /// Converts an error of the system. A path that leads out of its folder is not permitted.
 pub(super) fn code(error: io::Error) -> ErrorCode {
     match Errno::from_io_error(&error) {

@@ -102,15 +102,9 @@ impl ResolvedPath {
         }
     }
 
-    /// Returns the path of a file or folder that was opened at `path`, and refuses one outside the outer folder: the
-    /// system has followed a link that it does not show, as Wine does.
+    /// Returns the path of a file or folder that was opened at `path`, and refuses one outside the outer folder.
     pub(super) fn located(&self, opened: &File, path: PathBuf) -> Result<PathBuf, ErrorCode> {
-        // A system that does not tell the path of a handle, such as Wine for a long path, opened the one that was named.
-        let Ok(found) = toolcrib_windows_files::final_path(opened) else { return Ok(path) };
-        match is_below(&found, &self.root) {
-            true => Ok(found),
-            false => Err(ErrorCode::NotPermitted),
-        }
+        Ok(located(opened, &self.root)?.unwrap_or(path))
     }
 
     /// Path of the entry, or the folder itself, which no system call reads in another way.
@@ -195,12 +189,22 @@ pub(super) fn pinned(path: &Path) -> io::Result<File> {
     toolcrib_windows_files::pin(path, false)
 }
 
-/// Returns `true` if an open file or folder is an open folder or is below it. The system may have followed a link that it does
-/// not show, as Wine does.
-pub(super) fn is_inside(opened: &File, folder: &File) -> bool {
-    let path = toolcrib_windows_files::final_path;
-    // A system that does not report the path of a handle, such as Wine for a long path, opened the one that was named.
-    path(opened).is_err() || path(folder).is_ok_and(|folder| path(opened).is_ok_and(|path| is_below(&path, &folder)))
+/// Returns the path of a file or folder that was opened below `root`; `None` if the system does not report it. One that is
+/// elsewhere is refused: the system has followed a link that it does not show, as Wine does.
+pub(super) fn located(opened: &File, root: &Path) -> Result<Option<PathBuf>, ErrorCode> {
+    match toolcrib_windows_files::final_path(opened) {
+        // Wine does not report a long path.
+        Err(_) => Ok(None),
+        Ok(found) if is_below(&found, root) => Ok(Some(found)),
+        Ok(_) => Err(ErrorCode::NotPermitted),
+    }
+}
+
+/// Returns the identity of an open file, `true` if it has several names, and its path on the host. A file without a known path
+/// is judged by its identity alone.
+pub(super) fn opened(file: &File) -> Result<(Identity, bool, PathBuf), ErrorCode> {
+    let (identity, is_linked) = Identity::of_linked(file).map_err(code)?;
+    Ok((identity, is_linked, toolcrib_windows_files::final_path(file).map(plain).unwrap_or_default()))
 }
 
 /// Returns `true` if a path names a folder or is below it, in any case.

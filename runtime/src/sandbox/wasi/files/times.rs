@@ -1,5 +1,6 @@
 //! File times. Setting them is a write: a guest that could set the times of a protected file could hide a change of it.
 
+use std::fs::File;
 use std::path::Path;
 
 use wasmtime::component::Resource;
@@ -10,6 +11,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{FsError, FsResult};
 use wasmtime_wasi::runtime::spawn_blocking;
 
+use super::entry::{FolderEntry, opened};
+use super::guard::PathGuard;
 use super::request::OpenRequest;
 use super::single::unfollowed;
 use super::state::Files;
@@ -37,7 +40,7 @@ impl Files<'_> {
             return self.set_times_of(&fd, path, accessed, modified).await;
         }
         let (folder, guard, name) = (self.folder(&fd)?.dir.clone(), self.state.guard.clone(), path.to_owned());
-        spawn_blocking(move || system::judge_entry(&folder, &name, &guard)).await?;
+        spawn_blocking(move || judge_entry(&folder, &name, &guard)).await?;
         self.inner.set_times_at(fd, flags, path.to_owned(), accessed, modified).await
     }
 
@@ -54,7 +57,7 @@ impl Files<'_> {
             Descriptor::Dir(folder) => folder.dir.clone(),
         };
         let guard = self.state.guard.clone();
-        spawn_blocking(move || system::judge_open(&handle, &guard)).await?;
+        spawn_blocking(move || judge_open(&handle, &guard)).await?;
         self.inner.set_times(fd, accessed, modified).await
     }
 
@@ -99,51 +102,53 @@ impl Files<'_> {
     }
 }
 
-#[cfg(unix)]
-mod system {
-    use std::fs::File;
-
-    use rustix::fs::fstat;
-    use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
-
-    use crate::policy::Identity;
-    use crate::sandbox::wasi::files::entry::{FolderEntry, errno, path_of};
-    use crate::sandbox::wasi::files::guard::PathGuard;
-
-    /// Refuses a protected entry of a folder.
-    pub(super) fn judge_entry(folder: &File, path: &str, guard: &PathGuard) -> Result<(), ErrorCode> {
-        match path.trim_end_matches('/').rsplit('/').next() {
-            // The path ends at a folder, which is judged by its names alone.
-            None | Some("" | "." | "..") => Ok(()),
-            Some(_) => FolderEntry::resolve(folder, path)?.judge(guard),
-        }
-    }
-
-    /// Refuses an open file or folder that is protected, whatever its name was when it was opened.
-    pub(super) fn judge_open(handle: &File, guard: &PathGuard) -> Result<(), ErrorCode> {
-        let about = fstat(handle).map_err(errno)?;
-        match guard.protected.holds_file(Identity::of(&about), about.st_nlink > 1, &path_of(handle)?) {
-            true => Err(ErrorCode::NotPermitted),
-            false => Ok(()),
-        }
+/// Refuses a protected entry of a folder. A path that ends at the folder itself is judged by its names alone.
+fn judge_entry(folder: &File, path: &str, guard: &PathGuard) -> Result<(), ErrorCode> {
+    match FolderEntry::resolve(folder, path) {
+        Err(ErrorCode::Invalid) => Ok(()),
+        entry => entry?.judge(guard),
     }
 }
 
-#[cfg(windows)]
-mod system {
-    use std::fs::File;
-
-    use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
-
-    use crate::sandbox::wasi::files::guard::PathGuard;
-
-    /// Entries are judged by their names alone here.
-    pub(super) fn judge_entry(_: &File, _: &str, _: &PathGuard) -> Result<(), ErrorCode> {
-        Ok(())
+/// Refuses an open file or folder that is protected, whatever its name was when it was opened.
+fn judge_open(file: &File, guard: &PathGuard) -> Result<(), ErrorCode> {
+    let (identity, is_linked, path) = opened(file)?;
+    match guard.protected.holds_file(identity, is_linked, &path) {
+        true => Err(ErrorCode::NotPermitted),
+        false => Ok(()),
     }
+}
 
-    /// Entries are judged by their names alone here.
-    pub(super) fn judge_open(_: &File, _: &PathGuard) -> Result<(), ErrorCode> {
-        Ok(())
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use cap_std::ambient_authority;
+    use cap_std::fs::Dir;
+
+    use crate::policy::Protected;
+
+    use super::*;
+
+    #[test]
+    fn the_times_of_a_protected_file_are_set_by_none_of_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("sub")).unwrap();
+        fs::write(dir.path().join("kept"), "").unwrap();
+        fs::hard_link(dir.path().join("kept"), dir.path().join("alias")).unwrap();
+        fs::write(dir.path().join("free"), "").unwrap();
+        let mut protected = Protected::default();
+        protected.add(&dir.path().join("kept"));
+        let guard = PathGuard { protected: Arc::new(protected), ..PathGuard::default() };
+        let folder = Dir::open_ambient_dir(dir.path(), ambient_authority()).unwrap().into_std_file();
+        for (path, is_free) in [("kept", false), ("sub/../kept", false), ("free", true), (".", true), ("sub/..", true)]
+        {
+            assert_eq!(judge_entry(&folder, path, &guard).is_ok(), is_free, "{path}");
+        }
+        for (name, is_free) in [("kept", false), ("alias", false), ("free", true)] {
+            let file = File::open(dir.path().join(name)).unwrap();
+            assert_eq!(judge_open(&file, &guard).is_ok(), is_free, "{name}");
+        }
     }
 }
