@@ -148,7 +148,10 @@ pub(super) fn assert_whole(messages: &[Value]) {
             assert_eq!((&result["role"], &result["tool_call_id"]), (&json!("tool"), &call["id"]), "{messages:#?}");
         }
         at += 1 + calls.len();
-        assert!(messages.get(at).is_none_or(|next| next["role"] != "tool"), "the result of an unknown call: {messages:#?}");
+        assert!(
+            messages.get(at).is_none_or(|next| next["role"] != "tool"),
+            "the result of an unknown call: {messages:#?}"
+        );
     }
 }
 

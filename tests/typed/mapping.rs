@@ -134,7 +134,7 @@ fn an_argument_that_does_not_fit_is_told_with_its_place_and_the_function_is_not_
         ("a_variant", of(json!({"nothing": 1})), "$.value: the case `nothing` carries nothing"),
         ("some_flags", of(json!(["read", "read"])), "$.value[1]: \\\"read\\\" occurs twice"),
         ("a_tuple", of(json!([true, "x"])), "$.value: a tuple of 3 is expected, found 2 items"),
-        ("some_bytes", of(json!("###")), "$.value: no base64 with padding"),
+        ("some_bytes", of(json!("###")), "$.value: not base64 with padding"),
         ("many", json!({"first": 1}), "$.second-one: missing, a string is expected"),
         ("many", json!({"first": 1, "second-one": "x", "fourth": 1}), "$.fourth: unknown argument, one of"),
     ] {

@@ -23,10 +23,7 @@ fn hint(names: &[String], flags: &[&str]) -> Option<String> {
     let flags = if flags.is_empty() { String::new() } else { format!("; use {}", listed(&flags)) };
     let named = listed(names);
     let count = counted(names.len(), "tool");
-    let (verb, needs) = if names.len() == 1 { ("is", "it needs") } else { ("are", "they need") };
-    (!names.is_empty()).then(|| {
-        format!("{count} {verb} not sent to the model, since not everything {needs} is granted ({named}){flags}")
-    })
+    (!names.is_empty()).then(|| format!("{count} hidden from the model: missing permissions ({named}){flags}"))
 }
 
 #[cfg(test)]
@@ -42,7 +39,7 @@ mod tests {
             Some("1 tool hidden from the model: missing permissions (`t0`); use --allow-read=DIR")
         );
         let many = hint(&names, &["--a", "--b", "--c", "--d", "--e"]).expect("a hint");
-        assert!(many.starts_with("10 tools are not sent") && many.contains("`t7` and 2 more"), "{many}");
+        assert!(many.starts_with("10 tools hidden") && many.contains("`t7` and 2 more"), "{many}");
         assert!(many.ends_with("; use --a, --b, --c, --d, --e"), "{many}");
     }
 }

@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(message(flags, json!(["low", "low"])), "$.items[1]: \"low\" occurs twice");
         assert_eq!(message(levels(), json!(1)), "$.items: a string, one of `low`, `high` is expected, found 1");
         assert_eq!(message(Type::Char, json!("ab")), "$.items: a string of one character is expected, found \"ab\"");
-        assert!(message(Type::Bytes, json!("%")).starts_with("$.items: no base64 with padding"));
+        assert!(message(Type::Bytes, json!("%")).starts_with("$.items: not base64 with padding"));
         assert_eq!(message(Type::F32, json!(1e300)), "$.items: 1e+300 does not fit f32");
         let long = message(Type::Bool, json!("é".repeat(1000)));
         assert!(long.chars().count() < 150 && long.ends_with('…'), "{long}");
