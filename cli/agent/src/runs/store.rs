@@ -129,8 +129,7 @@ impl RunStore {
     pub fn parse(typed: &str) -> anyhow::Result<String> {
         short_id::parse(typed).ok_or_else(|| {
             let shown = excerpt(typed);
-            Advice::new(format!("`{shown}` is not a run ID such as `7k3md-x0q9a`"), LIST_HINT)
-                .into()
+            Advice::new(format!("`{shown}` is not a run ID such as `7k3md-x0q9a`"), LIST_HINT).into()
         })
     }
 
