@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -16,8 +17,7 @@ use serde::de::DeserializeOwned;
 
 use super::owner_only::{OwnerOnlyFile, SharedAccess};
 
-/// Maximum wait for the lock: several dozen changes of calls that begin at the same time, each written to a disk that others keep
-/// busy.
+/// Maximum wait for the lock that another holder has: a change is written to a disk that others may keep busy.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// A file with a list. It may be missing, and the list is then empty.
@@ -27,12 +27,20 @@ pub struct ListFile<T> {
     /// The one field of the JSON object in the file.
     field: &'static str,
     items: PhantomData<fn() -> T>,
+    /// Held during a change: the threads of a process wait for one another here, however many they are, and one of them at a
+    /// time waits for the lock.
+    turn: Arc<Mutex<()>>,
 }
 
 impl<T: Clone + PartialEq + Serialize + DeserializeOwned> ListFile<T> {
     /// Names a file of at most `max_len` bytes, without opening it. Other users may read it.
     pub fn new(path: impl Into<PathBuf>, field: &'static str, max_len: u64) -> Self {
-        Self { file: OwnerOnlyFile::new(path, max_len, SharedAccess::Read), field, items: PhantomData }
+        Self {
+            file: OwnerOnlyFile::new(path, max_len, SharedAccess::Read),
+            field,
+            items: PhantomData,
+            turn: Arc::default(),
+        }
     }
 
     /// Path of the file.
@@ -52,12 +60,13 @@ impl<T: Clone + PartialEq + Serialize + DeserializeOwned> ListFile<T> {
         items.ok_or_else(|| io::Error::other(format!("expected an object with the field `{}` alone", self.field)))
     }
 
-    /// Reads, changes and replaces the file while holding its lock. An unchanged list is not written.
+    /// Reads, changes and replaces the file while holding its lock. An unchanged list is not written. Clones take turns.
     ///
     /// # Errors
     ///
     /// As for [`ListFile::read`], and if the file cannot be locked or written, or would become too long.
     pub fn change<R>(&self, change: impl FnOnce(&mut Vec<T>) -> R) -> io::Result<R> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let lock = self.file.lock(MAX_LOCK_WAIT)?;
         let mut items = self.read()?;
         let before = items.clone();
