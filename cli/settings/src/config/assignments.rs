@@ -107,6 +107,7 @@ mod tests {
             ("allow.read=[\"a\", \"b\"]", json!(["a", "b"])),
             ("allow.read=[]", json!([])),
             ("deny.model=true", json!(true)),
+            ("deny.net=[::1]:443", json!(["[::1]:443"])),
             ("config.summarize.style=brief", json!({"style": "brief"})),
             ("records.audit_dir=./log", json!("./log")),
         ] {
@@ -121,6 +122,12 @@ mod tests {
             ("allow.model=yes", "`allow.model` must be `true` or `false`, found `\"yes\"`"),
             ("records.otlp=ftp://user:hidden@host", "`records.otlp` must be another value: URL"),
             ("profile.ci.model.name=x", "unknown key `profile.ci.model.name`; "),
+            (
+                "deny.read=[\"desk\"",
+                "`deny.read`: `[\"desk\"` is not a list; write `[\"a\", \"b\"]`, or one item alone",
+            ),
+            ("deny.read=[desk]", "`deny.read`: `[desk]` is not a list; "),
+            ("permissions.deny= ['fs_*'", "`permissions.deny`: `['fs_*'` is not a list; "),
         ] {
             let error = Assignment::parse(text).unwrap_err();
             assert!(error.starts_with(message) && !error.contains("hidden"), "{text}: {error}");

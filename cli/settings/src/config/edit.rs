@@ -2,7 +2,7 @@
 
 use anyhow::{Context, anyhow};
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
-use toolcrib_base::render::{Advice, MAX_NAMED, one_line};
+use toolcrib_base::render::{Advice, MAX_NAMED, excerpt, one_line};
 use toolcrib_base::suggestion;
 
 use super::key::{KEYS, Key, find, sections};
@@ -102,6 +102,9 @@ impl Change<'_> {
         }
         let old = table.get(last).and_then(Item::as_value).cloned();
         let decor = old.as_ref().map(|old| old.decor().clone());
+        if let (Change::Set(text) | Change::Add(text), Some(Kind::List(of))) = (self, kind) {
+            refuse_broken_list(dotted, of, text)?;
+        }
         let mut new = match self {
             Change::Add(item) => with_item(old, kind, item).ok_or_else(|| {
                 let hint = format!("set its value without `--add`: `toolcrib config set {dotted} VALUE`");
@@ -154,6 +157,18 @@ fn below<'a>(table: &'a mut Table, path: &[&str]) -> Option<&'a mut dyn toml_edi
         at = at.get_mut(name)?.as_table_like_mut()?;
     }
     Some(at)
+}
+
+/// Refuses a text that begins as a list and is none: taken as one item, a denial would deny nothing. Other items than paths may
+/// begin with a bracket, such as `[::1]:443`.
+fn refuse_broken_list(dotted: &str, of: &Kind, text: &str) -> anyhow::Result<()> {
+    let Some(inner) = text.trim_start().strip_prefix('[') else { return Ok(()) };
+    let begins = inner.trim_start().starts_with(['"', '\'']) || matches!(of, Kind::Path(_));
+    if !begins || matches!(text.trim().parse::<Value>(), Ok(Value::Array(_))) {
+        return Ok(());
+    }
+    let hint = "write `[\"a\", \"b\"]`, or one item alone";
+    Err(Advice::new(format!("`{dotted}`: `{}` is not a list", excerpt(text)), hint).into())
 }
 
 /// Converts a text of the command line: a list may be one item, and text needs no quotes.
