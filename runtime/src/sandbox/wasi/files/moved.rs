@@ -56,7 +56,10 @@ pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGua
     let (_, above) = root(&to.folder, guard)?;
     let top = from.folder.open_dir_nofollow(&from.name).map_err(code)?;
     let (mut pending, mut count) = (vec![(PathBuf::new(), 0)], 0);
+    let in_time = || if Instant::now() < guard.end() { Ok(()) } else { Err(ErrorCode::Busy) };
     while let Some((inner, depth)) = pending.pop() {
+        // Before each folder too: those without entries also take time.
+        in_time()?;
         let open = descend(&top, &inner).map_err(code)?;
         let owner = Identity::of(&fstat(&open).map_err(errno)?);
         let (before, after) = (last_names(&from.path.join(&inner)), last_names(&to.path.join(&inner)));
@@ -64,9 +67,7 @@ pub(super) fn check_folder(from: &FolderEntry, to: &FolderEntry, guard: &PathGua
             let entry = entry.map_err(code)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             count += 1;
-            if Instant::now() >= guard.end() {
-                return Err(ErrorCode::Busy);
-            }
+            in_time()?;
             let kind = kind(&entry).map_err(code)?;
             let leads_out = || match open.read_link_contents(entry.file_name()) {
                 Ok(target) => is_link_out(Path::new(&*target.to_string_lossy()), above + 1 + depth),
@@ -139,6 +140,7 @@ mod tests {
         let entry = |name| FolderEntry::resolve(&root, name).ok().unwrap();
         let (from, to) = (entry("from"), entry("to"));
         assert!(matches!(check_folder(&from, &to, &guard), Err(ErrorCode::Busy)));
+        assert!(matches!(check_folder(&entry("from/inner"), &to, &guard), Err(ErrorCode::Busy)), "an empty folder");
         guard.until = Some(Instant::now() + std::time::Duration::from_secs(600));
         assert!(check_folder(&from, &to, &guard).is_ok());
     }

@@ -14,8 +14,14 @@ pub(super) struct OpenRequest {
     pub(super) flags: DescriptorFlags,
 }
 
-/// Refuses a path that the file system of this system could read as another file than it says.
+/// Length of a path in bytes from which it is refused: the limit of Linux. Elsewhere, each name in it is opened alone.
+const MAX_PATH: usize = 4096;
+
+/// Refuses a path that is too long, or that the file system of this system could read as another file than it says.
 pub(super) fn refuse_misread(path: &str) -> Result<(), ErrorCode> {
+    if path.len() >= MAX_PATH {
+        return Err(ErrorCode::NameTooLong);
+    }
     match NameRules::HERE.misread(path) {
         Some(_) => Err(ErrorCode::NotPermitted),
         None => Ok(()),
@@ -79,6 +85,19 @@ impl OpenRequest {
         match perms.write_not_permitted() && self.writes() {
             true => Err(ErrorCode::NotPermitted),
             false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_less_than_4096_bytes() {
+        assert!(refuse_misread(&"./".repeat(MAX_PATH / 2 - 1)).is_ok());
+        for length in [MAX_PATH / 2, MAX_PATH * 1000] {
+            assert!(matches!(refuse_misread(&"./".repeat(length)), Err(ErrorCode::NameTooLong)), "{length}");
         }
     }
 }
