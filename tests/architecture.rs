@@ -13,9 +13,8 @@ const ORDER: [&str; 16] = [
 ];
 
 /// Each module of the crate that reads programs, likewise.
-const COMPONENT_ORDER: [&str; 14] = [
+const COMPONENT_ORDER: [&str; 13] = [
     "error",
-    "text",
     "form",
     "sections",
     "nesting",

@@ -6,12 +6,11 @@ mod confusables;
 use std::collections::HashMap;
 use std::path::Path;
 
+use toolcrib_foundation::text::{MAX_NAME, truncate};
+
 use crate::error::{Error, UnknownToolWording};
 use crate::source::{load_usable, nearest};
 use crate::tool::{Tool, Trust, Visibility};
-
-/// Maximum length of an unknown name in a message, in characters. No tool has a longer one.
-const MAX_NAME_LEN: usize = 128;
 
 /// Tools in the order in which they were loaded.
 #[derive(Debug, Default)]
@@ -122,10 +121,8 @@ impl Registry {
     /// [`Error::UnknownTool`], with the nearest name.
     pub(crate) fn find(&self, name: &str) -> Result<usize, Error> {
         self.index(name).ok_or_else(|| Error::UnknownTool {
-            name: match name.char_indices().nth(MAX_NAME_LEN) {
-                Some((end, _)) => format!("{}…", &name[..end]),
-                None => name.to_owned(),
-            },
+            // No tool has a longer name.
+            name: truncate(name, MAX_NAME),
             wording: self.wording(),
             nearest: self.meant(name).map(str::to_owned),
         })
@@ -134,7 +131,7 @@ impl Registry {
     /// Returns the name of a tool for models that an unknown name means: the same one in another case, with other separators or
     /// after a namespace, as in `functions.calculate`, or else the nearest.
     fn meant(&self, name: &str) -> Option<&str> {
-        if name.len() > MAX_NAME_LEN * size_of::<char>() {
+        if name.len() > MAX_NAME * size_of::<char>() {
             return None;
         }
         let is_internal = |tool: &&Tool| tool.interface.discovery.schema_visibility.value == Visibility::Internal;
@@ -195,7 +192,7 @@ mod tests {
         let start = Instant::now();
         let error = registry.find(&"é".repeat(3 << 20)).unwrap_err();
         assert!(start.elapsed().as_millis() < 200, "{:?}", start.elapsed());
-        assert_eq!(error.to_string(), format!("unknown tool: {}…", "é".repeat(MAX_NAME_LEN)));
+        assert_eq!(error.to_string(), format!("unknown tool: {}…", "é".repeat(MAX_NAME)));
         registry.add(plain("fs_read")).unwrap();
         let hint = registry.find("fs_raed").unwrap_err().hint().unwrap();
         assert_eq!(hint, "did you mean `fs_read`?");

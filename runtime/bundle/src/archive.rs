@@ -4,6 +4,8 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
+use toolcrib_foundation::text::{listed, shown};
+
 use crate::blob::BlobReader;
 use crate::digest::Digest;
 use crate::error::{Error, Result};
@@ -15,8 +17,8 @@ use crate::tar::{self, Contents};
 pub const MAX_LAYOUT_SIZE: u64 = 4 << 10;
 /// Maximum size of `index.json` or a nested index in bytes.
 pub const MAX_INDEX_SIZE: u64 = 1 << 20;
-/// Maximum size of a manifest in bytes, as registries accept it.
-pub const MAX_MANIFEST_SIZE: u64 = 4 << 20;
+/// Maximum size of a manifest or a config in bytes, as registries accept it.
+pub const MAX_DOCUMENT_SIZE: u64 = 4 << 20;
 /// Maximum number of manifests per archive, including nested indexes and their manifests.
 pub const MAX_MANIFESTS: usize = 64;
 /// Maximum length of a ref name in bytes.
@@ -239,24 +241,20 @@ impl<R: Read + Seek> Archive<R> {
     /// Reads a manifest and its bytes.
     pub(crate) fn read_manifest(&mut self, descriptor: &Descriptor) -> Result<(Manifest, Vec<u8>)> {
         let document = format!("manifest {}", descriptor.digest);
-        let bytes = self.read_document(&document, descriptor, MAX_MANIFEST_SIZE)?;
+        let bytes = self.read_document(&document, descriptor, MAX_DOCUMENT_SIZE)?;
         Ok((Manifest::parse(&document, &bytes)?, bytes))
     }
 }
 
 /// Lists the first manifests for an error message.
 fn list<'a>(manifests: impl Iterator<Item = &'a ManifestEntry>) -> String {
-    const MAX_SHOWN: usize = 8;
     let all = manifests.map(|manifest| match &manifest.ref_name {
         Some(name) => format!("`{name}` ({})", manifest.descriptor.digest),
         None => manifest.descriptor.digest.to_string(),
     });
-    let all = all.collect::<Vec<_>>();
-    let shown = all[..all.len().min(MAX_SHOWN)].join(", ");
-    match all.len() {
-        0 => "none".to_owned(),
-        count if count > MAX_SHOWN => format!("{shown} and {} more", count - MAX_SHOWN),
-        _ => shown,
+    match all.collect::<Vec<_>>() {
+        none if none.is_empty() => "none".to_owned(),
+        all => listed(all.into_iter()),
     }
 }
 
@@ -269,7 +267,7 @@ pub(crate) fn check_reference(name: &str) -> Result<()> {
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.ends_with(|c: char| c.is_ascii_alphanumeric())
         && runs.all(|run| run.chars().all(separators) && is_run(run));
-    if valid { Ok(()) } else { Err(Error::Reference { name: name.chars().take(80).collect() }) }
+    if valid { Ok(()) } else { Err(Error::Reference { name: shown(name) }) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read, Seek, Write};
 
-use crate::archive::{MAX_INDEX_SIZE, MAX_MANIFEST_SIZE, MAX_MANIFESTS, check_reference};
+use crate::archive::{MAX_DOCUMENT_SIZE, MAX_INDEX_SIZE, MAX_MANIFESTS, check_reference};
 use crate::digest::{Digest, HashWriter};
 use crate::error::{Error, Result};
 use crate::media_type::{MediaType, OCI_MANIFEST};
@@ -121,7 +121,7 @@ impl<'a> ArchiveBuilder<'a> {
     /// [`Error::TooLarge`] and [`Error::TooManyManifests`] if a bound is exceeded.
     pub fn add_manifest(&mut self, bytes: Vec<u8>, ref_name: Option<&str>) -> Result<Descriptor> {
         let size = bytes.len() as u64;
-        Error::check_size(|| "the manifest".to_owned(), size, MAX_MANIFEST_SIZE)?;
+        Error::check_size(|| "the manifest".to_owned(), size, MAX_DOCUMENT_SIZE)?;
         let manifest = Manifest::parse("the manifest", &bytes)?;
         if self.manifests.len() == MAX_MANIFESTS {
             return Err(Error::TooManyManifests);

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{Cursor, Read, Seek};
 
 use serde::Deserialize;
+use toolcrib_foundation::text::shown;
 
-use crate::archive::{Archive, ManifestEntry, Selector};
+use crate::archive::{Archive, MAX_DOCUMENT_SIZE, ManifestEntry, Selector};
 use crate::blob::FileReader;
-use crate::config::{BundledFile, BundledTool, Config, MAX_CONFIG_SIZE, Metadata};
+use crate::config::{BundledFile, BundledTool, Config, Metadata};
 use crate::digest::Digest;
 use crate::error::{Error, Result};
 use crate::media_type::{BUNDLE_ARTIFACT_TYPE, BUNDLE_CONFIG, MediaType, WASM_CONFIG};
@@ -99,7 +100,7 @@ impl<R: Read + Seek> Bundle<R> {
             BundleKind::Tools => layer_files(digest, &manifest)?,
             BundleKind::WasmArtifact => vec![artifact_file(&manifest)],
         };
-        let config = archive.read_document("the config of the bundle", &manifest.config, MAX_CONFIG_SIZE)?;
+        let config = archive.read_document("the config of the bundle", &manifest.config, MAX_DOCUMENT_SIZE)?;
         let (metadata, tools, sources) = match kind {
             BundleKind::Tools => {
                 let config = Config::parse(&config)?;
@@ -169,7 +170,7 @@ impl<R: Read + Seek> Bundle<R> {
     ///
     /// Returns [`Error::FileMissing`] for an unknown path.
     pub fn file(&self, path: &str) -> Result<&BundledFile> {
-        let missing = || Error::FileMissing { path: path.chars().take(80).collect() };
+        let missing = || Error::FileMissing { path: shown(path) };
         self.files.iter().find(|file| file.path.as_str() == path).ok_or_else(missing)
     }
 
@@ -205,7 +206,7 @@ impl<R: Read + Seek> Bundle<R> {
     /// Returns the first error of reading.
     pub fn verify(&mut self) -> Result<()> {
         self.archive.read_manifest(&self.entry.descriptor)?;
-        self.archive.read_document("the config of the bundle", &self.manifest.config, MAX_CONFIG_SIZE)?;
+        self.archive.read_document("the config of the bundle", &self.manifest.config, MAX_DOCUMENT_SIZE)?;
         for file in &self.files {
             let blob = self.archive.read_blob(file.digest)?;
             let mut reader = FileReader::new(blob, file.path.as_str(), &file.media_type)?;

@@ -2,10 +2,10 @@
 
 use std::io::{Cursor, Write};
 
-use crate::archive::check_reference;
+use crate::archive::{MAX_DOCUMENT_SIZE, check_reference};
 use crate::archive_builder::{ArchiveBuilder, BlobSource, ExaminedBlob, WrittenArchive};
 use crate::bundle::MAX_LAYERS;
-use crate::config::{BundledFile, BundledTool, Config, MAX_CONFIG_SIZE, Metadata};
+use crate::config::{BundledFile, BundledTool, Config, Metadata};
 use crate::digest::Digest;
 use crate::error::{Error, Result};
 use crate::media_type::{BUNDLE_ARTIFACT_TYPE, BUNDLE_CONFIG, MediaType};
@@ -142,7 +142,7 @@ impl<'a> BundleBuilder<'a> {
         let config = Config::new(self.metadata, self.tools, self.files, self.sources)?;
         let config_bytes = config.to_json()?;
         let config_size = config_bytes.len() as u64;
-        Error::check_size(|| "the config of the bundle".to_owned(), config_size, MAX_CONFIG_SIZE)?;
+        Error::check_size(|| "the config of the bundle".to_owned(), config_size, MAX_DOCUMENT_SIZE)?;
         let config_digest = self.archive.add_bytes(config_bytes)?;
         let layers = config.files.into_iter().map(layer).collect();
         let config = Descriptor::new(BUNDLE_CONFIG.parse()?, config_digest, config_size);

@@ -9,8 +9,6 @@ use crate::oci::{self, Annotations, TITLE};
 use crate::path::BundlePath;
 use crate::text::Text;
 
-/// Maximum size of a config in bytes.
-pub const MAX_CONFIG_SIZE: u64 = 4 << 20;
 /// Maximum number of tools per bundle.
 pub const MAX_TOOLS: usize = 4096;
 /// Maximum number of sources per bundle.

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
+use toolcrib_foundation::text::shown;
 
 /// Prefix of the only accepted algorithm.
 const ALGORITHM: &str = "sha256:";
@@ -22,7 +23,7 @@ pub struct Digest([u8; 32]);
 #[error("{text:?} is not a digest: expected `sha256:` and 64 lower-case hexadecimal digits")]
 #[non_exhaustive]
 pub struct DigestError {
-    /// The first 80 characters of the text.
+    /// The first characters of the text.
     pub text: String,
 }
 
@@ -102,7 +103,7 @@ impl FromStr for Digest {
     fn from_str(text: &str) -> Result<Self, DigestError> {
         text.strip_prefix(ALGORITHM)
             .and_then(|hex| Self::from_hex(hex.as_bytes()))
-            .ok_or_else(|| DigestError { text: text.chars().take(80).collect() })
+            .ok_or_else(|| DigestError { text: shown(text) })
     }
 }
 
@@ -199,6 +200,6 @@ mod tests {
     #[test]
     fn the_error_quotes_a_bounded_part_of_the_text() {
         let error = "x".repeat(1 << 20).parse::<Digest>().unwrap_err();
-        assert_eq!(error.text.len(), 80);
+        assert_eq!(error.text.chars().count(), 80);
     }
 }

@@ -143,7 +143,7 @@ pub enum Error {
     /// The bundle has no file with this path.
     #[error("the bundle has no file {path:?}")]
     FileMissing {
-        /// The first 80 characters of the path.
+        /// The first characters of the path.
         path: String,
     },
     /// The content of a file does not fit its media type: precompiled or native code, or WebAssembly under another type.
@@ -176,7 +176,7 @@ pub enum Error {
         "{name:?} is not a ref name: expected letters and digits, separated by `-`, `.`, `_`, `:`, `@`, `/` or `+`, at most {MAX_REFERENCE_LENGTH} bytes"
     )]
     Reference {
-        /// The first 80 characters of the name.
+        /// The first characters of the name.
         name: String,
     },
     /// A source of content does not have the stated size, or changed between its two readings.

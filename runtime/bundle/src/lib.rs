@@ -58,27 +58,26 @@ mod tar;
 mod text;
 
 pub use archive::{
-    Archive, MAX_INDEX_SIZE, MAX_LAYOUT_SIZE, MAX_MANIFEST_SIZE, MAX_MANIFESTS, MAX_REFERENCE_LENGTH, ManifestEntry,
+    Archive, MAX_DOCUMENT_SIZE, MAX_INDEX_SIZE, MAX_LAYOUT_SIZE, MAX_MANIFESTS, MAX_REFERENCE_LENGTH, ManifestEntry,
     Selector,
 };
 pub use archive_builder::{ArchiveBuilder, BlobSource, WrittenArchive};
 pub use blob::{BlobReader, FileReader};
 pub use bundle::{Bundle, BundleKind, MAX_LAYERS, open_bytes};
 pub use bundle_builder::{BundleBuilder, WrittenBundle};
-pub use config::{BundledFile, BundledTool, MAX_ANNOTATIONS, MAX_CONFIG_SIZE, MAX_SOURCES, MAX_TOOLS, Metadata};
+pub use config::{BundledFile, BundledTool, MAX_ANNOTATIONS, MAX_SOURCES, MAX_TOOLS, Metadata};
 pub use digest::{Digest, DigestError};
 pub use error::{Error, Result};
 pub use json::{JsonError, MAX_JSON_DEPTH, MAX_JSON_VALUES};
 pub use media_type::{
-    BUNDLE_ARTIFACT_TYPE, BUNDLE_CONFIG, MAX_MEDIA_TYPE_LENGTH, MediaType, MediaTypeError, OCI_INDEX, OCI_MANIFEST,
-    WASM_CONFIG,
+    BUNDLE_ARTIFACT_TYPE, BUNDLE_CONFIG, MediaType, MediaTypeError, OCI_INDEX, OCI_MANIFEST, WASM_CONFIG,
 };
 pub use oci::{Annotations, Descriptor, Manifest, REF_NAME, TITLE};
-pub use path::{BundlePath, MAX_PATH_COMPONENT_LENGTH, MAX_PATH_COMPONENTS, MAX_PATH_LENGTH, PathError, PathFault};
+pub use path::{BundlePath, MAX_PATH_COMPONENTS, MAX_PATH_LENGTH, PathError, PathFault};
 pub use program::{ProgramFault, ProgramKind, program_kind};
 pub use sbom::{MAX_SBOM_COMPONENTS, Sbom, SbomComponent, SbomKind};
 pub use tar::{
     ARCHIVE_PREFIX, MAX_ARCHIVE_SIZE, MAX_BLOB_SIZE, MAX_ENTRIES, MAX_TRAILING_ZEROS, TarError, TarFault,
     looks_like_archive,
 };
-pub use text::{MAX_KEY_LENGTH, MAX_NAME_LENGTH, MAX_TEXT_LENGTH, MAX_VERSION_LENGTH, TextError, TextFault, visible};
+pub use text::{MAX_KEY_LENGTH, MAX_TEXT_LENGTH, TextError, TextFault, visible};

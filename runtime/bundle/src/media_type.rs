@@ -6,10 +6,7 @@ use std::str::FromStr;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-/// Maximum length of a media type in bytes: a type and a subtype with 127 bytes each, the bound in RFC 6838, section
-/// 4.2.
-pub const MAX_MEDIA_TYPE_LENGTH: usize = 255;
+use toolcrib_foundation::text::shown;
 
 /// `artifactType` of a bundle's manifest.
 pub const BUNDLE_ARTIFACT_TYPE: &str = "application/vnd.toolcrib.bundle.v1+json";
@@ -31,7 +28,7 @@ pub struct MediaType(Cow<'static, str>);
 #[error("{text:?} is not a media type: expected lower-case `type/subtype` of at most 127 bytes each")]
 #[non_exhaustive]
 pub struct MediaTypeError {
-    /// The first 80 characters of the text.
+    /// The first characters of the text.
     pub text: String,
 }
 
@@ -79,7 +76,7 @@ impl FromStr for MediaType {
             Some((kind, subtype)) if is_restricted_name(kind) && is_restricted_name(subtype) => {
                 Ok(Self(Cow::Owned(text.to_owned())))
             }
-            _ => Err(MediaTypeError { text: text.chars().take(80).collect() }),
+            _ => Err(MediaTypeError { text: shown(text) }),
         }
     }
 }
@@ -136,7 +133,7 @@ mod tests {
             assert!(text.parse::<MediaType>().is_err(), "{text}");
         }
         let longest = format!("{0}/{0}", "a".repeat(127));
-        assert_eq!(longest.len(), MAX_MEDIA_TYPE_LENGTH);
+        assert_eq!(longest.len(), 255);
         assert!(longest.parse::<MediaType>().is_ok());
     }
 }

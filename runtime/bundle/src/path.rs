@@ -8,12 +8,11 @@ use std::str::FromStr;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toolcrib_foundation::text::{MAX_NAME, shown};
 use unicode_normalization::UnicodeNormalization;
 
 /// Maximum length of a path in bytes.
 pub const MAX_PATH_LENGTH: usize = 240;
-/// Maximum length of a path component in bytes.
-pub const MAX_PATH_COMPONENT_LENGTH: usize = 128;
 /// Maximum number of components per path.
 pub const MAX_PATH_COMPONENTS: usize = 16;
 
@@ -35,7 +34,7 @@ pub enum PathFault {
     #[error("it is longer than {MAX_PATH_LENGTH} bytes")]
     TooLong,
     /// A component has too many bytes.
-    #[error("a component is longer than {MAX_PATH_COMPONENT_LENGTH} bytes")]
+    #[error("a component is longer than {MAX_NAME} bytes")]
     ComponentTooLong,
     /// The path has too many components.
     #[error("it has more than {MAX_PATH_COMPONENTS} components")]
@@ -68,7 +67,7 @@ pub enum PathFault {
 #[error("path {path:?} is refused: {fault}")]
 #[non_exhaustive]
 pub struct PathError {
-    /// The first 80 characters of the path.
+    /// The first characters of the path.
     pub path: String,
     /// Reason why it is refused.
     pub fault: PathFault,
@@ -83,7 +82,7 @@ impl BundlePath {
     pub fn new(path: &str) -> Result<Self, PathError> {
         match check(path) {
             Ok(()) => Ok(Self(path.to_owned())),
-            Err(fault) => Err(PathError { path: path.chars().take(80).collect(), fault }),
+            Err(fault) => Err(PathError { path: shown(path), fault }),
         }
     }
 
@@ -164,7 +163,7 @@ fn check_component(component: &str) -> Result<(), PathFault> {
     if component == "." || component == ".." {
         return Err(PathFault::Dots);
     }
-    if component.len() > MAX_PATH_COMPONENT_LENGTH {
+    if component.len() > MAX_NAME {
         return Err(PathFault::ComponentTooLong);
     }
     if component.starts_with(char::is_whitespace)
@@ -228,7 +227,7 @@ mod tests {
 
     #[test]
     fn ordinary_paths_are_accepted() {
-        let component = "a".repeat(MAX_PATH_COMPONENT_LENGTH);
+        let component = "a".repeat(MAX_NAME);
         let deep = vec!["a"; MAX_PATH_COMPONENTS].join("/");
         for path in [
             "a",
@@ -296,7 +295,7 @@ mod tests {
     #[test]
     fn long_and_deep_paths_are_refused() {
         assert_eq!(fault(&"a".repeat(MAX_PATH_LENGTH + 1)), PathFault::TooLong);
-        assert_eq!(fault(&"a".repeat(MAX_PATH_COMPONENT_LENGTH + 1)), PathFault::ComponentTooLong);
+        assert_eq!(fault(&"a".repeat(MAX_NAME + 1)), PathFault::ComponentTooLong);
         assert_eq!(fault(&vec!["a"; MAX_PATH_COMPONENTS + 1].join("/")), PathFault::TooDeep);
     }
 

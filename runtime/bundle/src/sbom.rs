@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
+use toolcrib_foundation::text::MAX_NAME;
 
 use crate::digest::Digest;
 use crate::error::{Error, Result};
 use crate::json;
 use crate::path::BundlePath;
-use crate::text::{self, MAX_NAME_LENGTH, MAX_TEXT_LENGTH, Text};
+use crate::text::{self, MAX_TEXT_LENGTH, Text};
 
 /// Maximum number of components per SBOM.
 pub const MAX_SBOM_COMPONENTS: usize = 16_384;
@@ -84,7 +85,7 @@ impl SbomComponent {
     /// shown.
     #[must_use]
     pub fn without_invalid_texts(mut self) -> Self {
-        self.name = text::visible(&self.name, MAX_NAME_LENGTH);
+        self.name = text::visible(&self.name, MAX_NAME);
         if self.name.is_empty() {
             self.name = "unnamed".to_owned();
         }

@@ -1,11 +1,9 @@
 //! Bounds on the texts of a bundle's metadata: names, versions, descriptions, licences, addresses and annotations.
 
+use toolcrib_foundation::text::{MAX_NAME, shown};
+
 use crate::path::is_invisible;
 
-/// Maximum length of a name in bytes.
-pub const MAX_NAME_LENGTH: usize = 128;
-/// Maximum length of a version in bytes.
-pub const MAX_VERSION_LENGTH: usize = 128;
 /// Maximum length of a description, an address, a licence expression or an annotation's value in bytes.
 pub const MAX_TEXT_LENGTH: usize = 4096;
 /// Maximum length of an annotation's key in bytes.
@@ -18,7 +16,7 @@ pub const MAX_KEY_LENGTH: usize = 256;
 pub struct TextError {
     /// Field of the metadata.
     pub field: &'static str,
-    /// The first 80 characters of the text.
+    /// The first characters of the text.
     pub text: String,
     /// Reason of the refusal.
     pub fault: TextFault,
@@ -69,14 +67,13 @@ pub(crate) enum Text {
 impl Text {
     /// Checks `text`, which is the value of `field`.
     pub(crate) fn check(self, field: &'static str, text: &str) -> Result<(), TextError> {
-        self.fault(text).map_or(Ok(()), |fault| Err(TextError { field, text: text.chars().take(80).collect(), fault }))
+        self.fault(text).map_or(Ok(()), |fault| Err(TextError { field, text: shown(text), fault }))
     }
 
     /// Returns the first fault of `text`.
     fn fault(self, text: &str) -> Option<TextFault> {
         let max = match self {
-            Self::Name | Self::ToolName => MAX_NAME_LENGTH,
-            Self::Version => MAX_VERSION_LENGTH,
+            Self::Name | Self::ToolName | Self::Version => MAX_NAME,
             Self::Prose | Self::License | Self::Address | Self::PackageUrl => MAX_TEXT_LENGTH,
             Self::Key => MAX_KEY_LENGTH,
         };

@@ -28,10 +28,8 @@ mod kind;
 mod nesting;
 pub mod preflight;
 mod sections;
-mod text;
 
 pub use error::{Error, Result};
 pub use form::{Form, MAX_PROGRAM_BYTES, digest, digest_of};
 pub use inspect::inspect;
 pub use kind::{CALL, ProgramKind, RUN};
-pub use text::truncate;

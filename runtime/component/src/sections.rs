@@ -11,6 +11,8 @@ use crate::form::Form;
 
 /// Maximum sections of a program.
 pub(crate) const MAX_SECTIONS: usize = 100_000;
+/// Maximum custom sections of a program or a part, and entries that are read of one section.
+pub(crate) const MAX_CUSTOM: usize = 1000;
 /// Maximum nesting depth of modules and components.
 pub(crate) const MAX_DEPTH: usize = 100;
 /// Maximum bytes of section bodies that are read from a program.

@@ -13,7 +13,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::challenge::Challenge;
 use crate::error::{Error, What};
 use crate::exchange::Payload;
-use crate::limits::{MAX_TOKEN_BYTES, MAX_TOKEN_LIFETIME, MAX_TOKEN_RESPONSE_BYTES, MAX_TOKENS, MAX_URL_BYTES};
+use crate::limits::{MAX_ANSWER_BYTES, MAX_CREDENTIAL_BYTES, MAX_TOKEN_LIFETIME, MAX_TOKENS, MAX_URL_BYTES};
 use crate::reference::Repository;
 use crate::secret::{Credential, Secret, authorization, basic_pair};
 use crate::session::{Credentials, Session, authority};
@@ -183,7 +183,7 @@ impl Session {
             }
             return Err(reply.into_error(What::Token, !anonymous, self.limits()).await);
         }
-        let body = reply.body(What::Token, MAX_TOKEN_RESPONSE_BYTES, self.limits()).await?;
+        let body = reply.body(What::Token, MAX_ANSWER_BYTES, self.limits()).await?;
         let (token, lifetime) = read_token(&body)?;
         Ok(Authorization::new("Bearer", token, lifetime, anonymous))
     }
@@ -221,8 +221,8 @@ fn read_token(body: &[u8]) -> Result<(Secret, Duration), Error> {
     let filled = |text: Option<String>| text.filter(|text| !text.is_empty()).map(Secret::new);
     let token = filled(response.token.take()).or(filled(response.access_token.take()));
     let token = token.ok_or_else(|| Error::malformed(what, "it has neither `token` nor `access_token`"))?;
-    if token.expose().len() > MAX_TOKEN_BYTES {
-        return Err(Error::TooLarge { what, limit: MAX_TOKEN_BYTES as u64 });
+    if token.expose().len() > MAX_CREDENTIAL_BYTES {
+        return Err(Error::TooLarge { what, limit: MAX_CREDENTIAL_BYTES as u64 });
     }
     if !token.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Error::malformed(what, "the token has characters that do not fit into a header"));
@@ -247,7 +247,7 @@ mod tests {
     fn a_token_is_bounded_and_fits_into_a_header() {
         let read = |token: &str| read_token(format!(r#"{{"access_token":"{token}","expires_in":20}}"#).as_bytes());
         assert_eq!(read("abc.def").unwrap().1, Duration::from_secs(20));
-        assert!(matches!(read(&"x".repeat(MAX_TOKEN_BYTES + 1)), Err(Error::TooLarge { .. })));
+        assert!(matches!(read(&"x".repeat(MAX_CREDENTIAL_BYTES + 1)), Err(Error::TooLarge { .. })));
         for token in ["", "a b", "a\\r\\nHost: evil", "\\u00e4"] {
             assert!(matches!(read(token), Err(Error::Malformed { .. })), "{token}");
         }

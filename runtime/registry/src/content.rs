@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::error::{Error, What};
-use crate::limits::{MAX_MANIFEST_BYTES, MAX_MANIFEST_ENTRIES};
+use crate::limits::{MAX_DOCUMENT_BYTES, MAX_MANIFEST_ENTRIES};
 
 /// Media type of an OCI image manifest.
 pub const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -145,7 +145,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// [`Error::TooLarge`] over [`MAX_MANIFEST_BYTES`], [`Error::MediaType`] if the type is no manifest type or
+    /// [`Error::TooLarge`] over [`MAX_DOCUMENT_BYTES`], [`Error::MediaType`] if the type is no manifest type or
     /// contradicts the field `mediaType`, [`Error::Malformed`] if the content is not a manifest.
     pub fn new(media_type: &str, bytes: impl Into<Bytes>) -> Result<Self, Error> {
         let bytes = bytes.into();
@@ -161,8 +161,8 @@ impl Manifest {
     /// See [`Manifest::new`]; [`Error::TooMany`] over [`MAX_MANIFEST_ENTRIES`].
     pub fn parse(&self) -> Result<Content, Error> {
         let what = What::Manifest;
-        if self.bytes.len() > MAX_MANIFEST_BYTES {
-            return Err(Error::TooLarge { what, limit: MAX_MANIFEST_BYTES as u64 });
+        if self.bytes.len() > MAX_DOCUMENT_BYTES {
+            return Err(Error::TooLarge { what, limit: MAX_DOCUMENT_BYTES as u64 });
         }
         // An array would be read as the fields in order.
         if self.bytes.trim_ascii_start().first() != Some(&b'{') {
@@ -267,9 +267,9 @@ mod tests {
     fn too_many_entries_and_too_many_bytes_are_refused() {
         let entries = vec![descriptor(); MAX_MANIFEST_ENTRIES + 1].join(",");
         let text = format!(r#"{{"schemaVersion":2,"manifests":[{entries}]}}"#);
-        assert!(text.len() < MAX_MANIFEST_BYTES);
+        assert!(text.len() < MAX_DOCUMENT_BYTES);
         assert!(matches!(Manifest::new(OCI_INDEX, text), Err(Error::TooMany { .. })));
-        let long = format!(r#"{{"schemaVersion":2,"manifests":[],"x":"{}"}}"#, "x".repeat(MAX_MANIFEST_BYTES));
+        let long = format!(r#"{{"schemaVersion":2,"manifests":[],"x":"{}"}}"#, "x".repeat(MAX_DOCUMENT_BYTES));
         assert!(matches!(Manifest::new(OCI_INDEX, long), Err(Error::TooLarge { .. })));
         let negative = descriptor().replace("\"size\":0", "\"size\":-1");
         let text = format!(r#"{{"schemaVersion":2,"manifests":[{negative}]}}"#);

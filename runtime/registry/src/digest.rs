@@ -10,9 +10,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256, Sha512};
 use toolcrib_foundation::hex;
 
-/// Longest text accepted as a digest, in bytes: `sha512:` and 128 hexadecimal digits.
-pub const MAX_DIGEST_BYTES: usize = 7 + 128;
-
 /// Digest algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -190,7 +187,7 @@ mod tests {
         assert_eq!(expected.parse::<Digest>().unwrap(), Digest::of(b""));
         let long = Digest::compute(Algorithm::Sha512, b"");
         assert!(long.to_string().starts_with("sha512:cf83e1357eefb8bd"));
-        assert_eq!(long.to_string().len(), MAX_DIGEST_BYTES);
+        assert_eq!(long.to_string().len(), 7 + 128);
         assert_eq!(long.referrers_tag().len(), 7 + 64);
     }
 

@@ -4,21 +4,16 @@
 
 use std::time::Duration;
 
-pub use crate::digest::MAX_DIGEST_BYTES;
 pub use crate::reference::{MAX_HOST_BYTES, MAX_REFERENCE_BYTES, MAX_REPOSITORY_BYTES, MAX_TAG_BYTES};
 
-/// Largest manifest or index accepted and sent, in bytes. Registries are required to accept 4 MiB.
-pub const MAX_MANIFEST_BYTES: usize = 4 << 20;
+/// Largest manifest, index or page of tags or referrers accepted and sent, in bytes. Registries are required to accept 4 MiB.
+pub const MAX_DOCUMENT_BYTES: usize = 4 << 20;
 /// Most entries read from one manifest or index: layers, blobs or manifests.
 pub const MAX_MANIFEST_ENTRIES: usize = 10_000;
-/// Largest page of tags or referrers, in bytes.
-pub const MAX_PAGE_BYTES: usize = 4 << 20;
 /// Largest body of an error response that is read, in bytes. The rest is dropped with the connection.
 pub const MAX_ERROR_BYTES: usize = 16 << 10;
-/// Largest response of a token server, in bytes.
-pub const MAX_TOKEN_RESPONSE_BYTES: usize = 64 << 10;
-/// Longest token, in bytes. It has to fit into one request header.
-pub const MAX_TOKEN_BYTES: usize = 16 << 10;
+/// Largest answer of a token server or a credential helper, in bytes.
+pub const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// Longest lifetime assumed for a token. A token server that claims more is asked again after this time.
 pub const MAX_TOKEN_LIFETIME: Duration = Duration::from_secs(3600);
 /// Most tokens kept in memory. The oldest is dropped first.
@@ -43,10 +38,8 @@ pub const MAX_BACK_OFF: Duration = Duration::from_secs(30);
 pub const MAX_CHUNK_BYTES: u64 = 256 << 20;
 /// Largest credential file, in bytes.
 pub const MAX_CREDENTIAL_FILE_BYTES: u64 = 1 << 20;
-/// Largest user name or password, in bytes.
+/// Largest user name, password or token, in bytes. It has to fit into one request header.
 pub const MAX_CREDENTIAL_BYTES: usize = 16 << 10;
-/// Most bytes read from a credential helper.
-pub const MAX_HELPER_OUTPUT_BYTES: usize = 64 << 10;
 /// Longest name of a credential helper, in bytes.
 pub const MAX_HELPER_NAME_BYTES: usize = 64;
 /// Longest run of a credential helper. It may have to ask a person to unlock a keychain.

@@ -10,7 +10,7 @@ use crate::content::{Descriptor, MANIFEST_TYPES, Manifest};
 use crate::digest::Digest;
 use crate::error::{Error, What};
 use crate::exchange::Exchange;
-use crate::limits::MAX_MANIFEST_BYTES;
+use crate::limits::MAX_DOCUMENT_BYTES;
 use crate::reference::{Reference, Repository, Tag};
 use crate::reply::Reply;
 use crate::retry::Retry;
@@ -43,7 +43,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::TooLarge`] over [`MAX_MANIFEST_BYTES`]; [`Error::DigestMismatch`] if the content has another digest
+    /// [`Error::TooLarge`] over [`MAX_DOCUMENT_BYTES`]; [`Error::DigestMismatch`] if the content has another digest
     /// than the reference or the header `Docker-Content-Digest`; [`Error::MediaType`] if the type is not one of OCI or
     /// Docker; [`Error::Malformed`] if the content is not a manifest of that type.
     pub async fn pull_manifest(&self, reference: &Reference) -> Result<Manifest, Error> {
@@ -111,7 +111,7 @@ impl Session {
         let reply = self.checked(exchange, &[200]).await?;
         let media_type = manifest_type(&reply)?;
         let announced = reply.announced_digest(WHAT)?;
-        let bytes = reply.body(WHAT, MAX_MANIFEST_BYTES, self.limits()).await?;
+        let bytes = reply.body(WHAT, MAX_DOCUMENT_BYTES, self.limits()).await?;
         for expected in expected.into_iter().chain(&announced) {
             let found = Digest::compute(expected.algorithm(), &bytes);
             if found != *expected {
@@ -144,8 +144,8 @@ impl Session {
         if reply.status() != 200 {
             return Ok(None);
         }
-        if size > MAX_MANIFEST_BYTES as u64 {
-            return Err(Error::TooLarge { what: WHAT, limit: MAX_MANIFEST_BYTES as u64 });
+        if size > MAX_DOCUMENT_BYTES as u64 {
+            return Err(Error::TooLarge { what: WHAT, limit: MAX_DOCUMENT_BYTES as u64 });
         }
         match reference.digest() {
             // Digests of two algorithms cannot be compared: the content decides.

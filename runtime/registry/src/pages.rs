@@ -9,7 +9,7 @@ use crate::authorization::Scope;
 use crate::client::Client;
 use crate::error::{Error, What};
 use crate::exchange::Exchange;
-use crate::limits::{MAX_PAGE_BYTES, MAX_URL_BYTES};
+use crate::limits::{MAX_DOCUMENT_BYTES, MAX_URL_BYTES};
 use crate::reference::{Repository, Tag};
 use crate::reply::Reply;
 use crate::retry::Retry;
@@ -95,7 +95,7 @@ impl Session {
                 return Err(Error::malformed(what, "the next page is not in the same list of the same registry"));
             }
             let media_type = reply.media_type().unwrap_or_default().to_owned();
-            take(Page { body: reply.body(what, MAX_PAGE_BYTES, self.limits()).await?, media_type })?;
+            take(Page { body: reply.body(what, MAX_DOCUMENT_BYTES, self.limits()).await?, media_type })?;
         }
         Ok(Walk::Complete)
     }

@@ -6,15 +6,13 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use reqwest::{Response, StatusCode};
 use serde::Deserialize;
+use toolcrib_foundation::text::MAX_SHOWN;
 
 use crate::challenge::{self, Challenge};
 use crate::digest::Digest;
 use crate::error::{Error, What};
 use crate::limits::{Limits, MAX_ERROR_BYTES, MAX_HEADER_BYTES};
 use crate::retry::parse_retry_after;
-
-/// Longest error code of a registry that is shown, in bytes.
-const MAX_CODE_BYTES: usize = 40;
 
 /// Response with headers within their bounds.
 pub(crate) struct Reply {
@@ -133,7 +131,7 @@ fn error_code(body: &[u8]) -> Option<String> {
     }
     let errors: Errors = serde_json::from_slice(body).ok()?;
     let code = errors.errors.into_iter().next()?.code;
-    let valid = code.len() <= MAX_CODE_BYTES && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    let valid = code.len() <= MAX_SHOWN && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
     valid.then_some(code)
 }
 
@@ -146,7 +144,7 @@ mod tests {
         let code = |text: &str| error_code(format!(r#"{{"errors":[{{"code":"{text}","message":"m"}}]}}"#).as_bytes());
         assert_eq!(code("BLOB_UNKNOWN").as_deref(), Some("BLOB_UNKNOWN"));
         assert_eq!(code("Bearer abc123"), None);
-        assert_eq!(code(&"A".repeat(MAX_CODE_BYTES + 1)), None);
+        assert_eq!(code(&"A".repeat(MAX_SHOWN + 1)), None);
         assert_eq!(error_code(b"<html>"), None);
         assert_eq!(error_code(br#"{"errors":[]}"#), None);
     }

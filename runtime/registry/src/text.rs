@@ -1,12 +1,11 @@
 //! Text of strangers made safe for an error message: bounded, on one line, without control characters.
 
-/// Longest excerpt of a registry's text in a message, in characters.
-pub(crate) const MAX_EXCERPT_CHARS: usize = 120;
+use toolcrib_foundation::text::{MAX_SHOWN, prefix};
 
-/// Returns `text` with everything but printable ASCII escaped, cut at [`MAX_EXCERPT_CHARS`].
+/// Returns `text` with everything but printable ASCII escaped, cut at the length of a message.
 pub(crate) fn excerpt(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX_EXCERPT_CHARS).flat_map(escaped).collect();
-    if text.chars().nth(MAX_EXCERPT_CHARS).is_some() {
+    let mut shown: String = prefix(text, MAX_SHOWN).chars().flat_map(escaped).collect();
+    if text.chars().nth(MAX_SHOWN).is_some() {
         shown.push_str("...");
     }
     shown
@@ -27,6 +26,6 @@ mod tests {
     fn an_excerpt_is_one_bounded_line_of_ascii() {
         assert_eq!(excerpt("plain text"), "plain text");
         assert_eq!(excerpt("a\nb\u{1b}[31m`"), "a\\u{a}b\\u{1b}[31m\\u{60}");
-        assert_eq!(excerpt(&"x".repeat(1_000_000)).len(), MAX_EXCERPT_CHARS + 3);
+        assert_eq!(excerpt(&"x".repeat(1_000_000)).len(), MAX_SHOWN + 3);
     }
 }

@@ -8,32 +8,16 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crate::{
     error::{Error, excerpt},
     json::{self, Object},
+    limits::{
+        MAX_ENTRIES, MAX_EVIDENCE, MAX_FIELD_BYTES, MAX_HINT_BYTES, MAX_LOG_BODY_BYTES, MAX_PART_BYTES,
+        MAX_PAYLOAD_BYTES,
+    },
 };
 
 /// Media type of the only accepted bundle format.
 pub const BUNDLE_MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 /// Payload type of the only accepted DSSE envelopes.
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
-/// Longest payload of an envelope, in bytes.
-pub const MAX_PAYLOAD_BYTES: usize = 512 << 10;
-/// Longest signature, in bytes.
-pub const MAX_SIGNATURE_BYTES: usize = 1024;
-/// Longest key hint and key identifier, in bytes.
-pub const MAX_HINT_BYTES: usize = 256;
-/// Longest certificate, in bytes of DER.
-pub const MAX_CERTIFICATE_BYTES: usize = 16 << 10;
-/// Most transparency log entries of a bundle.
-pub const MAX_LOG_ENTRIES: usize = 4;
-/// Longest canonical body of a log entry, in bytes.
-pub const MAX_LOG_BODY_BYTES: usize = 256 << 10;
-/// Most hashes in an inclusion proof; a tree of 2^64 entries needs 64.
-pub const MAX_PROOF_HASHES: usize = 64;
-/// Longest signed checkpoint of a log, in bytes.
-pub const MAX_CHECKPOINT_BYTES: usize = 16 << 10;
-/// Most signed timestamps of a bundle.
-pub const MAX_TIMESTAMPS: usize = 4;
-/// Longest signed timestamp, in bytes.
-pub const MAX_TIMESTAMP_BYTES: usize = 16 << 10;
 
 /// Longest hash in base64: 64 bytes.
 const MAX_HASH_TEXT_BYTES: usize = 88;
@@ -70,7 +54,7 @@ impl Bundle {
         let mut envelope = bundle.object("dsseEnvelope")?;
         bundle.finish()?;
 
-        let log_entries = material.objects("tlogEntries", MAX_LOG_ENTRIES)?;
+        let log_entries = material.objects("tlogEntries", MAX_EVIDENCE)?;
         let timestamps = material.optional_object("timestampVerificationData")?;
         let parsed = Self {
             log_entries: log_entries.len(),
@@ -126,7 +110,7 @@ fn read_material(material: &mut Object) -> Result<Material, Error> {
             Ok(Material::PublicKey { hint })
         }
         (None, Some(mut certificate)) => {
-            certificate.bytes("rawBytes", MAX_CERTIFICATE_BYTES)?;
+            certificate.bytes("rawBytes", MAX_PART_BYTES)?;
             certificate.finish()?;
             Ok(Material::Certificate)
         }
@@ -150,17 +134,17 @@ fn read_signature(envelope: &mut Object) -> Result<Vec<u8>, Error> {
     };
     // DSSE defines `keyid` as an unauthenticated hint.
     signature.optional_text("keyid", MAX_HINT_BYTES)?;
-    let bytes = signature.bytes("sig", MAX_SIGNATURE_BYTES)?;
+    let bytes = signature.bytes("sig", MAX_FIELD_BYTES)?;
     signature.finish()?;
     Ok(bytes)
 }
 
 fn check_timestamps(mut data: Object) -> Result<usize, Error> {
-    let timestamps = data.objects("rfc3161Timestamps", MAX_TIMESTAMPS)?;
+    let timestamps = data.objects("rfc3161Timestamps", MAX_EVIDENCE)?;
     data.finish()?;
     let count = timestamps.len();
     for mut timestamp in timestamps {
-        timestamp.bytes("signedTimestamp", MAX_TIMESTAMP_BYTES)?;
+        timestamp.bytes("signedTimestamp", MAX_PART_BYTES)?;
         timestamp.finish()?;
     }
     Ok(count)
@@ -178,7 +162,7 @@ fn check_log_entry(mut entry: Object) -> Result<(), Error> {
     kind.text("version", MAX_HINT_BYTES)?;
     kind.finish()?;
     if let Some(mut promise) = entry.optional_object("inclusionPromise")? {
-        promise.bytes("signedEntryTimestamp", MAX_SIGNATURE_BYTES)?;
+        promise.bytes("signedEntryTimestamp", MAX_FIELD_BYTES)?;
         promise.finish()?;
     }
     // Version 0.3 requires a proof with a checkpoint in every entry.
@@ -190,13 +174,13 @@ fn check_proof(mut proof: Object) -> Result<(), Error> {
     check_number(&mut proof, "logIndex")?;
     check_number(&mut proof, "treeSize")?;
     proof.bytes("rootHash", 64)?;
-    for (i, hash) in proof.array("hashes", MAX_PROOF_HASHES)?.into_iter().enumerate() {
+    for (i, hash) in proof.array("hashes", MAX_ENTRIES)?.into_iter().enumerate() {
         if hash.as_str().is_none_or(|text| text.len() > MAX_HASH_TEXT_BYTES) {
             return Err(proof.unexpected(&format!("hashes[{i}]"), "a hash in base64", json::kind(&hash)));
         }
     }
     let mut checkpoint = proof.object("checkpoint")?;
-    checkpoint.text("envelope", MAX_CHECKPOINT_BYTES)?;
+    checkpoint.text("envelope", MAX_PART_BYTES)?;
     checkpoint.finish()?;
     proof.finish()
 }

@@ -5,8 +5,7 @@
 
 use std::{io, path::PathBuf};
 
-/// Longest excerpt of untrusted text in a message, in characters.
-pub const MAX_EXCERPT: usize = 80;
+use toolcrib_foundation::text::shown;
 
 /// Failure of an operation in this crate.
 #[derive(Debug, thiserror::Error)]
@@ -164,13 +163,9 @@ impl Error {
     }
 }
 
-/// Escapes control characters of untrusted text and shortens it to [`MAX_EXCERPT`] characters.
+/// Escapes control characters of untrusted text and shortens it to the length of a message.
 pub(crate) fn excerpt(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX_EXCERPT).flat_map(char::escape_debug).collect();
-    if text.chars().nth(MAX_EXCERPT).is_some() {
-        shown.push('…');
-    }
-    shown
+    shown(text).chars().flat_map(char::escape_debug).collect()
 }
 
 #[cfg(test)]
@@ -180,7 +175,7 @@ mod tests {
     #[test]
     fn excerpts_of_untrusted_text_are_short_and_free_of_control_characters() {
         let shown = excerpt(&"\u{1b}[2J\u{202e}".repeat(1_000));
-        assert!(shown.len() < MAX_EXCERPT * 10, "{shown}");
+        assert!(shown.len() < 800, "{shown}");
         assert!(!shown.chars().any(|c| c.is_control() || c == '\u{202e}'), "{shown}");
         assert!(shown.ends_with('…'));
     }

@@ -10,13 +10,7 @@ use toolcrib_foundation::json::{Limits, parse_within};
 pub(crate) use toolcrib_foundation::json::kind;
 
 use crate::error::{Error, excerpt};
-
-/// Largest JSON document, in bytes.
-pub const MAX_JSON_BYTES: usize = 1 << 20;
-/// Deepest nesting of arrays and objects.
-pub const MAX_JSON_DEPTH: usize = 32;
-/// Longest text field unless a smaller limit is named, in bytes.
-pub const MAX_TEXT_BYTES: usize = 4096;
+use crate::limits::{MAX_JSON_BYTES, MAX_JSON_DEPTH, MAX_TEXT_BYTES};
 
 /// A value takes a byte at least.
 const LIMITS: Limits = Limits { depth: MAX_JSON_DEPTH, values: MAX_JSON_BYTES };

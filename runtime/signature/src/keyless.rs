@@ -13,18 +13,13 @@ use sigstore_verify::{
 
 use crate::{
     Digest,
-    bundle::MAX_CERTIFICATE_BYTES,
     error::{Error, excerpt},
     json::{self, Object},
     key::PublicKey,
+    limits::{MAX_CHAIN_CERTIFICATES, MAX_ENTRIES, MAX_PART_BYTES},
     policy::Identity,
     provider,
 };
-
-/// Most authorities or logs of one kind in a trust root.
-pub const MAX_AUTHORITIES: usize = 64;
-/// Most certificates in the chain of one authority.
-pub const MAX_CHAIN_CERTIFICATES: usize = 8;
 
 /// Authorities and logs that keyless signatures are checked against: the content of a `trusted_root.json`.
 #[derive(Clone)]
@@ -41,10 +36,10 @@ impl TrustRoot {
     pub fn from_json(bytes: &[u8]) -> Result<Self, Error> {
         let mut root = json::object(WHAT, bytes)?;
         for key in ["tlogs", "ctlogs"] {
-            root.objects(key, MAX_AUTHORITIES)?;
+            root.objects(key, MAX_ENTRIES)?;
         }
         for key in ["certificateAuthorities", "timestampAuthorities"] {
-            root.objects(key, MAX_AUTHORITIES)?.into_iter().try_for_each(check_authority)?;
+            root.objects(key, MAX_ENTRIES)?.into_iter().try_for_each(check_authority)?;
         }
         provider::install();
         let root = TrustedRoot::from_json(text(bytes)?).map_err(|error| Error::TrustRoot(error.into()))?;
@@ -110,7 +105,7 @@ const WHAT: &str = "trust root";
 fn check_authority(mut authority: Object) -> Result<(), Error> {
     let mut chain = authority.object("certChain")?;
     for mut certificate in chain.objects("certificates", MAX_CHAIN_CERTIFICATES)? {
-        certificate.bytes("rawBytes", MAX_CERTIFICATE_BYTES)?;
+        certificate.bytes("rawBytes", MAX_PART_BYTES)?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@
 //!
 //! Everything that this crate does not know: other media types, message signatures, certificate chains, several
 //! signatures, subjects with other digests or other digest algorithms, other payload or predicate types, unknown fields,
-//! repeated keys, trailing data, and evidence that the policy cannot check. Every size and count has a limit named `MAX_*`.
+//! repeated keys, trailing data, and evidence that the policy cannot check. Every size and count has its limit in [`limits`].
 //!
 //! Two fields are not covered by a signature and decide nothing: the key hint and the DSSE `keyid`.
 //!
@@ -44,6 +44,7 @@ pub mod error;
 pub mod json;
 pub mod key;
 pub mod keyless;
+pub mod limits;
 pub mod minisign;
 pub mod policy;
 pub mod provenance;

@@ -2,12 +2,8 @@
 
 use std::fmt;
 
-use crate::{error::Error, json::MAX_TEXT_BYTES, key::PublicKey, keyless::TrustRoot};
-
-/// Most keys of one policy.
-pub const MAX_TRUSTED_KEYS: usize = 64;
-/// Most identities of one policy.
-pub const MAX_TRUSTED_IDENTITIES: usize = 64;
+use crate::limits::{MAX_ENTRIES, MAX_TEXT_BYTES};
+use crate::{error::Error, key::PublicKey, keyless::TrustRoot};
 
 /// Signer of a keyless signature: a certified name and the issuer that vouched for the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,9 +69,9 @@ impl Policy {
     /// Trusts signatures by a key.
     ///
     /// # Errors
-    /// [`Error::Limit`] over [`MAX_TRUSTED_KEYS`].
+    /// [`Error::Limit`] over [`MAX_ENTRIES`].
     pub fn trust_key(mut self, key: PublicKey) -> Result<Self, Error> {
-        Error::limit("trusted keys", self.keys.len() + 1, MAX_TRUSTED_KEYS)?;
+        Error::limit("trusted keys", self.keys.len() + 1, MAX_ENTRIES)?;
         self.keys.push(key);
         Ok(self)
     }
@@ -83,9 +79,9 @@ impl Policy {
     /// Trusts keyless signatures of an identity; they also need [`Self::trust_root`].
     ///
     /// # Errors
-    /// [`Error::Limit`] over [`MAX_TRUSTED_IDENTITIES`].
+    /// [`Error::Limit`] over [`MAX_ENTRIES`].
     pub fn trust_identity(mut self, identity: Identity) -> Result<Self, Error> {
-        Error::limit("trusted identities", self.identities.len() + 1, MAX_TRUSTED_IDENTITIES)?;
+        Error::limit("trusted identities", self.identities.len() + 1, MAX_ENTRIES)?;
         self.identities.push(identity);
         Ok(self)
     }

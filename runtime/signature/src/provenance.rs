@@ -10,17 +10,11 @@ use crate::{
     Digest,
     error::{Error, excerpt},
     json::Object,
+    limits::{MAX_DEPENDENCIES, MAX_FIELD_BYTES, MAX_SUBJECTS},
     policy::Policy,
     statement::{PROVENANCE_PREDICATE, Statement},
     verify::{Verified, verify_statement},
 };
-
-/// Most dependencies of a build that are read.
-pub const MAX_DEPENDENCIES: usize = 256;
-/// Most source repositories of a build.
-pub const MAX_SOURCES: usize = 16;
-/// Longest text of the summary, in bytes.
-pub const MAX_SUMMARY_TEXT_BYTES: usize = 1024;
 
 /// Reason to believe a provenance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +45,7 @@ pub struct Source {
     pub revision: String,
 }
 
-/// Summary of SLSA provenance. No text in it has control characters or more than [`MAX_SUMMARY_TEXT_BYTES`].
+/// Summary of SLSA provenance. No text in it has control characters or more than [`MAX_FIELD_BYTES`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Provenance {
@@ -103,7 +97,7 @@ impl Provenance {
         for dependency in definition.objects("resolvedDependencies", MAX_DEPENDENCIES)? {
             sources.extend(source(dependency)?);
         }
-        Error::limit("source repositories in the provenance", sources.len(), MAX_SOURCES)?;
+        Error::limit("source repositories in the provenance", sources.len(), MAX_SUBJECTS)?;
         let (mut invocation_id, mut started, mut finished) = (None, None, None);
         if let Some(mut metadata) = run.optional_object("metadata")? {
             invocation_id = text(&mut metadata, "invocationId")?;
@@ -127,7 +121,7 @@ fn source(mut dependency: Object) -> Result<Option<Source>, Error> {
 
 /// Takes an optional text without control characters.
 fn text(object: &mut Object, key: &str) -> Result<Option<String>, Error> {
-    let text = object.optional_text(key, MAX_SUMMARY_TEXT_BYTES)?;
+    let text = object.optional_text(key, MAX_FIELD_BYTES)?;
     if let Some(text) = text.as_ref().filter(|text| text.chars().any(char::is_control)) {
         return Err(object.unexpected(key, "text without control characters", format!("`{}`", excerpt(text))));
     }

@@ -3,10 +3,10 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use crate::{
-    Digest,
-    bundle::{self, MAX_PAYLOAD_BYTES},
+    Digest, bundle,
     error::Error,
     key::Signer,
+    limits::MAX_PAYLOAD_BYTES,
     statement::{Statement, signature_statement},
 };
 

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use crate::{
     Digest,
     error::{Error, excerpt},
-    json::{self, MAX_TEXT_BYTES, Object},
+    json::{self, Object},
+    limits::{MAX_SUBJECTS, MAX_TEXT_BYTES},
 };
 
 /// Type of statement that is read and written (in-toto attestation framework, version 1).
@@ -17,8 +18,6 @@ pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 pub const SIGNATURE_PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
 /// Predicate type of build provenance.
 pub const PROVENANCE_PREDICATE: &str = "https://slsa.dev/provenance/v1";
-/// Most subjects of one statement.
-pub const MAX_SUBJECTS: usize = 16;
 
 const WHAT: &str = "in-toto statement";
 const DIGEST: &str = "one `sha256` digest of 64 lowercase hexadecimal digits";

@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use serde::Serialize;
+use toolcrib_foundation::text::{MAX_RECORDED, clipped};
 
-use super::receipt::{Receipt, clipped};
+use super::receipt::Receipt;
 
 /// Maximum number of hooks that a receipt lists.
 const MAX_NOTES: usize = 32;
-/// Maximum characters of a path in a record.
-const MAX_PATH_LEN: usize = 256;
 
 /// Hook verdict about a call, or about an event of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -103,7 +102,7 @@ impl Receipt {
 /// Shortens a path to the maximum length in a record, keeping its end.
 fn clipped_path(path: &Path) -> String {
     let text = path.to_string_lossy();
-    let surplus = text.chars().count().saturating_sub(MAX_PATH_LEN);
+    let surplus = text.chars().count().saturating_sub(MAX_RECORDED);
     match surplus {
         0 => text.into_owned(),
         surplus => std::iter::once('…').chain(text.chars().skip(surplus + 1)).collect(),
@@ -137,7 +136,7 @@ mod tests {
         let noted = HookNote::new(&long, "block").source(Path::new(&format!("/{long}/guard.md")));
         assert_eq!(noted.hook.chars().count(), 256);
         let source = noted.source.unwrap();
-        assert_eq!(source.chars().count(), MAX_PATH_LEN);
+        assert_eq!(source.chars().count(), MAX_RECORDED);
         assert!(source.starts_with('…') && source.ends_with("/guard.md"), "{source}");
         let whole = HookNote::new("h", "block").source(Path::new("/a/guard.md"));
         assert_eq!(whole.source.as_deref(), Some("/a/guard.md"));

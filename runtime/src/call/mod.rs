@@ -23,8 +23,8 @@ pub use part::{Form, Link, Media, Part};
 pub use receipt::{Denial, Exchange, Mutation, NetworkUse, Persisted, ProgramRun, Receipt, Written};
 pub use trace::TraceContext;
 
-pub(crate) use receipt::clipped;
 pub(crate) use shell::pasted;
+pub(crate) use toolcrib_foundation::text::clipped;
 
 /// Call of a tool by a model or a person. Nothing in it is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,9 +9,6 @@ use super::decision::Decision;
 use super::flag::Flag;
 use super::hook_note::HookNote;
 
-/// Maximum characters of a caller's text in a record.
-const MAX_TEXT_LEN: usize = 256;
-
 /// Receipt of a call. The caller and the audit log get the same figures.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -292,9 +289,4 @@ pub struct Persisted {
     pub bytes: u64,
     /// Bytes for the model.
     pub shown_bytes: u64,
-}
-
-/// Shortens a caller's text to the maximum length in a record.
-pub(crate) fn clipped(text: &str) -> String {
-    text.chars().take(MAX_TEXT_LEN).collect()
 }

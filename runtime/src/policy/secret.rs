@@ -37,7 +37,7 @@ impl Secret {
         let (name, value) = (name.into(), Zeroizing::new(value.into()));
         let refuse = |reason: String| Err(Error::Secret { name: name.clone(), reason });
         if !is_secret_name(&name) {
-            let name: String = name.chars().take(80).collect();
+            let name = toolcrib_foundation::text::shown(&name);
             let reason = "not the name of a secret (must match [a-z0-9][a-z0-9_-]*, at most 64 characters)".to_owned();
             return Err(Error::Secret { name, reason });
         }

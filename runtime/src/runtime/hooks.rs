@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use toolcrib_foundation::text::listed;
+
 use crate::call::pasted;
 use crate::error::Error;
 use crate::pipeline::ScriptHook;
@@ -14,8 +16,6 @@ use crate::tool::{HookPoint, HookScope, ScriptedHook, Tool};
 use super::builder::Builder;
 use super::prepare::ReservedPlace;
 
-/// Maximum number of hooks that a warning names.
-const MAX_NAMED_HOOKS: usize = 8;
 /// Maximum number of patterns times tools that are matched for the warning about one source. Further hooks count as matching.
 const MAX_MATCHES: usize = 1 << 20;
 
@@ -118,9 +118,7 @@ fn reads_only(hook: &Tool) -> Diagnostic {
 
 /// Returns the warning about the hooks of a source that ask for more than their scope; `None` if there are none.
 fn scope_warning(path: &Path, names: &[&str]) -> Option<String> {
-    let named: Vec<_> = names.iter().take(MAX_NAMED_HOOKS).map(|name| format!("{name:?}")).collect();
-    let more = names.len().saturating_sub(MAX_NAMED_HOOKS);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let named = listed(names.iter().map(|name| format!("{name:?}")));
     let [noun, matches, handle, their, them] = match names {
         [] => return None,
         [_] => ["hook", "matches", "handles", "its", "it"],
@@ -128,7 +126,7 @@ fn scope_warning(path: &Path, names: &[&str]) -> Option<String> {
     };
     let flag = pasted("--allow-hooks", &path.to_string_lossy()).unwrap_or_else(|| "--allow-hooks".to_owned());
     Some(format!(
-        "{noun} {}{more} {matches} tools of other sources or events of the whole run, but {handle} only the tools of {their} own \
+        "{noun} {named} {matches} tools of other sources or events of the whole run, but {handle} only the tools of {their} own \
          source; use {flag} to let {them} handle all",
         named.join(", ")
     ))
@@ -136,6 +134,8 @@ fn scope_warning(path: &Path, names: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use toolcrib_foundation::text::MAX_LISTED;
+
     use super::*;
     use crate::tool::When;
     use crate::tool::tests::plain;
@@ -174,8 +174,8 @@ mod tests {
             "hook \"guard\" matches tools of other sources or events of the whole run, but handles only the tools of its own \
              source; use --allow-hooks='./down loads' to let it handle all"
         );
-        let several = scope_warning(path, &["h"; MAX_NAMED_HOOKS + 3]).unwrap();
-        assert_eq!(several.matches("\"h\"").count(), MAX_NAMED_HOOKS);
+        let several = scope_warning(path, &["h"; MAX_LISTED + 3]).unwrap();
+        assert_eq!(several.matches("\"h\"").count(), MAX_LISTED);
         assert!(several.starts_with("hooks ") && several.contains(" and 3 more match tools"), "{several}");
         let unquotable = scope_warning(Path::new("./a'b"), &["h"]).unwrap();
         assert!(unquotable.contains("use --allow-hooks to let it"), "{unquotable}");

@@ -29,5 +29,5 @@ pub(crate) use engine::Instances;
 pub(crate) use guest_io::{GuestInput, GuestOutput};
 pub(crate) use program::{Program, Sandbox};
 pub(crate) use services::{ExecOutcome, HostServices, Registration};
-pub(crate) use usage::Usage;
+pub(crate) use usage::{MAX_RECORDED, Usage};
 pub(crate) use wasi::{Certificates, HttpClient, Settings, WasiExtras, certificates};

@@ -5,11 +5,10 @@ use serde_json::{Map, Value};
 
 use super::CompiledSchema;
 use super::clock::with_step_limit;
+use super::violation::MAX_VIOLATION_STEPS;
 
 /// Maximum number of defaults that are checked.
 const MAX_DEFAULTS: usize = 256;
-/// Maximum number of steps for one default's check; beyond it the default counts as valid.
-const MAX_STEPS: u64 = 200_000;
 /// Parts of the schema for all arguments that count for one argument's schema.
 const PARTS: [&str; 3] = ["properties", "$defs", "definitions"];
 
@@ -34,7 +33,7 @@ pub(crate) fn refused_defaults(schema: &Value) -> Vec<RefusedDefault> {
     let Ok(compiled) = CompiledSchema::compile(Some(&parts)) else { return Vec::new() };
     let refused = |(name, default): (&String, &Value)| {
         let arguments = Value::Object(Map::from_iter([(name.clone(), default.clone())]));
-        let violations = with_step_limit(MAX_STEPS, || compiled.violations(&arguments)).ok()??;
+        let violations = with_step_limit(MAX_VIOLATION_STEPS, || compiled.violations(&arguments)).ok()??;
         let pointer = format!("/{}/{}/default", PARTS[0], name.replace('~', "~0").replace('/', "~1"));
         let message = format!("schema: the default of an argument is not valid: {violations}");
         Some(RefusedDefault { pointer, message })

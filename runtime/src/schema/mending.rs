@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 
 use crate::tool::typed::{Field, Function, Type};
 
+use super::typed;
+
 /// Maximum depth of a schema below which arguments are mended.
 const MAX_DEPTH: usize = 16;
-/// Maximum absolute value of a number that is mended: a larger one may have been rounded when it was read.
-const MAX_NUMBER: f64 = 9_007_199_254_740_992.0;
 
 /// Part of a schema that says how arguments are mended. Only what holds for certain is known: `properties`, `items` and `type`.
 #[derive(Debug, Default)]
@@ -198,7 +198,7 @@ fn is_plain(number: &str) -> bool {
 
 /// Returns a whole number without its fraction.
 fn whole(number: Option<f64>) -> Option<i64> {
-    let number = number.filter(|number| number.fract() == 0.0 && number.abs() <= MAX_NUMBER)?;
+    let number = number.filter(|number| number.fract() == 0.0 && number.abs() <= typed::MAX_EXACT)?;
     #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is in the range")]
     Some(number as i64)
 }

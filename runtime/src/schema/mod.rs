@@ -29,7 +29,7 @@ use graph::{SchemaGraph, objects, outside_reference};
 use mending::Shape;
 use metered::MeteredJson;
 pub(crate) use mismatch::{Mismatch, ValuePredicate, find_mismatch};
-use pattern::MAX_COMPILED_NAME;
+use pattern::MAX_AUTOMATON;
 pub(crate) use toolcrib_foundation::json::{StrictValue, check_line, parse};
 pub(crate) use validator::{CheckedArguments, ToolValidator};
 pub(crate) use violation::schema_errors;
@@ -81,7 +81,7 @@ impl CompiledSchema {
         cost::check(schema, &graph).map_err(|error| format!("schema: {error}"))?;
         let patterns = pattern::compile(&graph).map_err(|error| format!("schema: {error}"))?;
         let matches_names = graph.nodes().iter().any(|node| node.schema.get("patternProperties").is_some());
-        let name_patterns = jsonschema::PatternOptions::regex().size_limit(MAX_COMPILED_NAME);
+        let name_patterns = jsonschema::PatternOptions::regex().size_limit(MAX_AUTOMATON);
         let validator = jsonschema::options_for::<MeteredJson>()
             .with_pattern_options(name_patterns)
             .with_keyword("pattern", move |_, written, _| pattern::keyword(&patterns, written))

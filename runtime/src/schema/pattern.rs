@@ -10,6 +10,7 @@ use regex_automata::hybrid::dfa::{Cache, Config, DFA};
 use regex_automata::nfa::thompson::{self, NFA, WhichCaptures};
 use regex_automata::util::syntax;
 use serde_json::{Map, Value};
+use toolcrib_foundation::text::{MAX_SHOWN, shown};
 
 use super::clock::step;
 use super::graph::SchemaGraph;
@@ -23,20 +24,16 @@ const MAX_PATTERN_BYTES: usize = 4096;
 const MAX_PATTERNS_BYTES: usize = 64 << 10;
 /// Maximum memory of one compiled pattern in bytes.
 const MAX_COMPILED: usize = 2 << 20;
-/// Maximum memory of one compiled pattern for names in bytes.
-pub(super) const MAX_COMPILED_NAME: usize = 1 << 20;
+/// Maximum memory for the states of one automaton, and of one compiled pattern for names, in bytes.
+pub(super) const MAX_AUTOMATON: usize = 1 << 20;
 /// Maximum memory of all compiled patterns together in bytes.
 const MAX_COMPILED_TOGETHER: usize = 8 << 20;
-/// Maximum memory for the states of one automaton in bytes.
-const MAX_STATES: usize = 1 << 20;
 /// Maximum memory for states that are cached between two matches in bytes.
 const MAX_CACHED_STATES: usize = 32 << 10;
 /// Number of pattern states per step.
 const STATES_PER_STEP: usize = 64;
 /// Maximum number of bytes between two clock checks.
 const MAX_STRIDE: usize = 1024;
-/// Maximum characters of a text in a message.
-const MAX_SHOWN: usize = 100;
 
 /// Compiled patterns of a schema by their text.
 pub(super) type Patterns = HashMap<String, Arc<Pattern>>;
@@ -97,7 +94,7 @@ impl Pattern {
     fn compile(text: &str) -> Result<Option<Self>, String> {
         if text.len() > MAX_PATTERN_BYTES {
             let length = text.len();
-            return Err(format!("{} has {length} bytes, more than the {MAX_PATTERN_BYTES} allowed", quoted(text)));
+            return Err(format!("`{}` has {length} bytes, more than the {MAX_PATTERN_BYTES} allowed", shown(text)));
         }
         let Ok(translated) = jsonschema_regex::to_rust_regex(text) else { return Ok(None) };
         let config = thompson::Config::new().which_captures(WhichCaptures::None).nfa_size_limit(Some(MAX_COMPILED));
@@ -106,12 +103,12 @@ impl Pattern {
         let nfa: NFA = match compiler.build(&with_ascii_word_boundaries(&translated)) {
             Ok(nfa) => nfa,
             Err(error) if error.size_limit().is_some() => {
-                return Err(format!("{} takes more than {MAX_COMPILED} bytes when it is compiled", quoted(text)));
+                return Err(format!("`{}` takes more than {MAX_COMPILED} bytes when it is compiled", shown(text)));
             }
             Err(_) => return Ok(None),
         };
         let (states, memory) = (nfa.states().len(), nfa.memory_usage());
-        let config = Config::new().cache_capacity(MAX_STATES).skip_cache_capacity_check(true);
+        let config = Config::new().cache_capacity(MAX_AUTOMATON).skip_cache_capacity_check(true);
         let automaton = DFA::builder().configure(config).build_from_nfa(nfa).ok();
         let text = text.to_owned();
         Ok(automaton.map(|automaton| Self { text, automaton, states, memory, cache: Mutex::default() }))
@@ -183,14 +180,6 @@ fn with_ascii_word_boundaries(pattern: &str) -> String {
     written
 }
 
-/// Quotes the start of a text for a message.
-fn quoted(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN) {
-        Some((end, _)) => format!("`{}…`", &text[..end]),
-        None => format!("`{text}`"),
-    }
-}
-
 /// Keyword `pattern`.
 struct PatternKeyword(Arc<Pattern>);
 
@@ -221,10 +210,9 @@ pub(super) fn keyword<'a>(
     let text = written.as_str().unwrap_or_default();
     match patterns.get(text) {
         Some(pattern) => Ok(Box::new(PatternKeyword(pattern.clone()))),
-        None => Err(ValidationError::custom(format!(
-            "{} is not a pattern that can be matched in linear time",
-            quoted(text)
-        ))),
+        None => {
+            Err(ValidationError::custom(format!("{} is not a pattern that can be matched in linear time", shown(text))))
+        }
     }
 }
 

@@ -14,7 +14,7 @@ const MAX_VIOLATIONS: usize = 5;
 /// Maximum length of one violation in a message.
 const MAX_VIOLATION_LEN: usize = 300;
 /// Maximum number of steps for finding all violations; beyond it only the first is reported.
-const MAX_VIOLATION_STEPS: u64 = 200_000;
+pub(super) const MAX_VIOLATION_STEPS: u64 = 200_000;
 /// Maximum number of reported errors per schema.
 const MAX_SCHEMA_ERRORS: usize = 100;
 

@@ -4,6 +4,7 @@
 use std::path::{Component, Path};
 
 use serde_json::{Map, Value};
+use toolcrib_foundation::text;
 
 use crate::tool::{
     Access, Capabilities, Destination, FileRequest, FolderRequest, Glob, LimitRequest, NetworkRequest, Service,
@@ -19,8 +20,6 @@ const FIELDS: [&str; 5] = ["files", "env", "network", "secrets", "cache"];
 const MAX_GLOBS: usize = 256;
 /// Maximum entries of any other list: each is compared with those before it.
 const MAX_LISTED: usize = 1024;
-/// Maximum unknown fields of one object that are reported.
-const MAX_UNKNOWN: usize = 16;
 
 /// Faults of one field in an entry, collected so that each is reported.
 #[derive(Default)]
@@ -38,7 +37,7 @@ impl Faults {
     /// Returns the members of an object, and adds a fault for each unknown one.
     fn object(&mut self, field: &str, value: Value, known: &[&str]) -> Map<String, Value> {
         let fields = self.checked(members(field, value));
-        let unknown = fields.keys().filter(|key| !known.contains(&key.as_str())).take(MAX_UNKNOWN);
+        let unknown = fields.keys().filter(|key| !known.contains(&key.as_str())).take(text::MAX_LISTED);
         let expected = known.join("`, `");
         self.0.extend(unknown.map(|key| format!("{field}: unknown field `{key}`, expected one of `{expected}`")));
         fields
@@ -389,6 +388,6 @@ mod tests {
         let faults = limits(Some(json!({"fuel": 0, "memoryMb": "x", "fule": 1}))).unwrap_err();
         assert_eq!(faults.len(), 3, "{faults:?}");
         let many: Map<String, Value> = (0..1000).map(|n| (format!("field_{n}"), json!(n))).collect();
-        assert_eq!(limits(Some(many.into())).unwrap_err().len(), MAX_UNKNOWN);
+        assert_eq!(limits(Some(many.into())).unwrap_err().len(), text::MAX_LISTED);
     }
 }

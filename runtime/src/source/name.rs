@@ -1,11 +1,10 @@
 //! Rules for the names of tools in every dialect.
 
+use toolcrib_foundation::text::{MAX_NAME, prefix};
+
 use crate::tool::Place;
 
 use super::diagnostics::Diagnostics;
-
-/// Maximum length of a tool's name, in characters.
-const MAX_CHARS: usize = 128;
 
 /// Checks the length of a name.
 ///
@@ -13,9 +12,9 @@ const MAX_CHARS: usize = 128;
 ///
 /// Fails if the name is longer than 128 characters.
 pub(super) fn check_length(name: &str) -> Result<(), String> {
-    match name.chars().count() <= MAX_CHARS {
+    match name.chars().count() <= MAX_NAME {
         true => Ok(()),
-        false => Err(format!("name is longer than {MAX_CHARS} characters")),
+        false => Err(format!("name is longer than {MAX_NAME} characters")),
     }
 }
 
@@ -34,5 +33,5 @@ pub(super) fn warn_of_servers(name: &str, place: Option<Place>, report: &mut Dia
 
 /// Truncates a name for a message.
 pub(super) fn shortened(name: &str) -> String {
-    name.chars().take(MAX_CHARS).collect()
+    prefix(name, MAX_NAME)
 }

@@ -1,28 +1,21 @@
-//! Suggestions in messages: the known word nearest to an unknown one, and the first of a long list.
+//! Suggestions in messages: the known word nearest to an unknown one.
 
-/// Maximum length of a word that is compared, in characters.
-const MAX_WORD_LEN: usize = 128;
+use toolcrib_foundation::text::MAX_NAME;
+
 /// Maximum number of character pairs compared in one search: a few milliseconds.
 const MAX_PAIRS: usize = 1 << 20;
-
-/// Joins the first `max` items with commas, and counts the others.
-pub(super) fn listed(items: impl ExactSizeIterator<Item = String>, max: usize) -> String {
-    let more = items.len().saturating_sub(max);
-    let more = (more > 0).then(|| format!("and {more} more"));
-    items.take(max).chain(more).collect::<Vec<_>>().join(", ")
-}
 
 /// Finds the known word nearest to `word` within a third of its length, at most three edits. Only the first of very many
 /// words are compared.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let length = word.chars().take(MAX_WORD_LEN + 1).count();
-    if length > MAX_WORD_LEN {
+    let length = word.chars().take(MAX_NAME + 1).count();
+    if length > MAX_NAME {
         return None;
     }
     let max_distance = (length / 3).clamp(1, 3);
     let mut pairs = MAX_PAIRS;
     known
-        .filter(|candidate| candidate.chars().take(MAX_WORD_LEN + 1).count().abs_diff(length) <= max_distance)
+        .filter(|candidate| candidate.chars().take(MAX_NAME + 1).count().abs_diff(length) <= max_distance)
         .take_while(|candidate| {
             let remaining = pairs.checked_sub((length + 1) * (candidate.len() + 1));
             pairs = remaining.unwrap_or(0);

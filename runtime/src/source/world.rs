@@ -11,18 +11,16 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use toolcrib_foundation::text::listed;
+
 use crate::error::Error;
 use crate::tool::{Body, Format, Rich, RichExports, Tool};
 
 use super::diagnostics::{Diagnostics, ScopedDiagnostic, confine};
-use super::suggestion::listed;
 use super::{Diagnostic, Severity, files};
 
 use descriptor::Descriptor;
 use program::{Contract, Kind, Program, Unusable};
-
-/// Maximum tools of a component that a message names.
-const MAX_NAMES: usize = 10;
 
 /// The programs of one source. Each is read once, however many entries name it.
 #[derive(Default)]
@@ -218,7 +216,7 @@ fn select(tool: &Tool, described: &[Arc<Descriptor>]) -> Result<Option<Arc<Descr
         (0, _) => Ok(None),
         (1, None) => Ok(described.first().cloned()),
         (_, named) => {
-            let names = listed(described.iter().map(|one| format!("`{}`", one.name)), MAX_NAMES);
+            let names = listed(described.iter().map(|one| format!("`{}`", one.name)));
             let found = named.map_or_else(String::new, |named| format!(" and none is named {named:?}"));
             Err(format!("its component holds {names}{found}: name one as the second word of `command`"))
         }

@@ -26,6 +26,8 @@ pub(crate) const TEMPORARY_PREFIX: &str = ".unfinished-";
 const RANDOM_CHARS: usize = 6;
 /// Minimum age of a temporary file that counts as left behind by a killed process.
 const MAX_TEMPORARY_AGE: Duration = Duration::from_hours(1);
+/// Maximum wait for the lock of a folder with a store.
+pub(crate) const MAX_LOCK_WAIT: Duration = Duration::from_secs(10);
 /// Name of the lock file in a folder that several processes share.
 const FOLDER_LOCK: &str = "lock";
 /// Extra capacity for reading a file, so that the buffer is not reallocated at the end of the file.

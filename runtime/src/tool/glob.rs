@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use toolcrib_foundation::text::shown;
+
 /// Maximum length of a pattern in characters. Matching visits each character of the text once and costs a [`WORD`]-th of
 /// the pattern's length per character, for every pattern.
 const MAX_CHARS: usize = 1024;
 /// Number of pattern positions that one machine word represents.
 const WORD: usize = u64::BITS as usize;
-/// Maximum number of characters per pattern in a message.
-const MAX_SHOWN: usize = 100;
 
 /// Pattern that matches a whole name or text.
 #[derive(Debug, Clone)]
@@ -99,7 +99,7 @@ impl FromStr for Glob {
 
     fn from_str(glob: &str) -> Result<Self, GlobError> {
         if let Some((end, _)) = glob.char_indices().nth(MAX_CHARS) {
-            return Err(GlobError { start: glob[..end].chars().take(MAX_SHOWN).collect() });
+            return Err(GlobError { start: shown(&glob[..end]) });
         }
         let length = glob.chars().filter(|c| *c != '*').count();
         let none = vec![0; length / WORD + 1];

@@ -65,7 +65,7 @@ macro_rules! partitions {
                         let value = <$kind as FactValue>::read(value).ok_or_else(|| FieldError::Type {
                             field: field.to_owned(),
                             expected: <$kind as FactValue>::EXPECTED,
-                            found: clip(&text),
+                            found: toolcrib_foundation::text::shown(&text),
                         })?;
                         self.$partition.$field = Fact::declared(value);
                         Ok(true)
@@ -251,15 +251,6 @@ impl Interface {
         self.safety.is_concurrency_safe.infer(true);
         self.execution.interrupt_behavior.infer(Interrupt::Cancel);
         self.permission.risk_level.infer(Risk::Low);
-    }
-}
-
-/// Returns the start of a long text.
-fn clip(text: &str) -> String {
-    const MAX_CHARS: usize = 60;
-    match text.char_indices().nth(MAX_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toolcrib::source::inspect::{Inspection, ProgramKind};
 use toolcrib_base::render::Advice;
 use toolcrib_bundle::{
-    Archive, Bundle, Descriptor as BundleDescriptor, Digest, MAX_MANIFEST_SIZE, Manifest as BundleManifest, MediaType,
+    Archive, Bundle, Descriptor as BundleDescriptor, Digest, MAX_DOCUMENT_SIZE, Manifest as BundleManifest, MediaType,
     TITLE, WASM_CONFIG,
 };
 use toolcrib_registry::{BlobSource, Descriptor, Manifest, OCI_MANIFEST};
@@ -76,7 +76,7 @@ fn bundle(path: &Path, file: File) -> anyhow::Result<Artifacts> {
 
 /// Reads a manifest of an archive. Its blobs stay in the file.
 fn from_archive(path: &Path, archive: &mut Archive<File>, digest: Digest) -> anyhow::Result<Artifact> {
-    let bytes = archive.read_blob(digest)?.into_vec(MAX_MANIFEST_SIZE)?;
+    let bytes = archive.read_blob(digest)?.into_vec(MAX_DOCUMENT_SIZE)?;
     let manifest = BundleManifest::parse("the manifest", &bytes)?;
     let mut blobs: Vec<(Descriptor, BlobSource)> = Vec::new();
     for blob in manifest.layers.iter().chain([&manifest.config]) {

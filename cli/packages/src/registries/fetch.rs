@@ -13,7 +13,7 @@ use toolcrib_base::parse::{rounded_size, size_in_words};
 use toolcrib_base::progress;
 use toolcrib_base::render::{Advice, listed};
 use toolcrib_bundle::{
-    ArchiveBuilder, Bundle, BundleKind, Descriptor as BundleDescriptor, Digest, MAX_ARCHIVE_SIZE, MAX_CONFIG_SIZE,
+    ArchiveBuilder, Bundle, BundleKind, Descriptor as BundleDescriptor, Digest, MAX_ARCHIVE_SIZE, MAX_DOCUMENT_SIZE,
     Manifest as BundleManifest,
 };
 use toolcrib_registry::{Client, Content, Descriptor, Error, Manifest, OCI_MANIFEST, Reference, Repository};
@@ -127,7 +127,7 @@ impl Plan {
             anyhow::Error::new(error).context(Advice::new("it is neither a bundle nor a component", hint))
         })?;
         ensure!(parsed.subject.is_none(), "it is not a bundle: it is attached to another artifact, as signatures are");
-        ensure!(parsed.config.size <= MAX_CONFIG_SIZE, "its config has more than {MAX_CONFIG_SIZE} bytes");
+        ensure!(parsed.config.size <= MAX_DOCUMENT_SIZE, "its config has more than {MAX_DOCUMENT_SIZE} bytes");
         let mut blobs: BTreeMap<Digest, BundleDescriptor> = BTreeMap::new();
         for blob in std::iter::once(&parsed.config).chain(&parsed.layers) {
             ensure!(blob.size <= MAX_BLOB_BYTES, "blob {} has more than {MAX_BLOB_BYTES} bytes", blob.digest);

@@ -4,7 +4,7 @@ use anyhow::{bail, ensure};
 use toolcrib_registry::{Content, Descriptor, Manifest};
 use toolcrib_signature::Digest;
 use toolcrib_signature::bundle::{BUNDLE_MEDIA_TYPE, PAYLOAD_TYPE};
-use toolcrib_signature::json::MAX_JSON_BYTES;
+use toolcrib_signature::limits::MAX_JSON_BYTES;
 
 use super::TrustedSigners;
 use super::finding::{Finding, Format};

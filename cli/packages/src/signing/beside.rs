@@ -11,7 +11,7 @@ use toolcrib_base::render::{self, Advice};
 use toolcrib_bundle::Bundle;
 use toolcrib_registry::{Manifest, OCI_MANIFEST};
 use toolcrib_signature::Digest;
-use toolcrib_signature::json::MAX_JSON_BYTES;
+use toolcrib_signature::limits::MAX_JSON_BYTES;
 
 use super::finding::{Finding, Format};
 use super::{SignatureReport, TrustedSigners, attached};

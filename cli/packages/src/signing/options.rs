@@ -7,13 +7,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use toolcrib_base::input;
 use toolcrib_base::render::{self, Advice, usage_error};
-use toolcrib_signature::json::MAX_JSON_BYTES;
-use toolcrib_signature::key::{MAX_PUBLIC_KEY_BYTES, PublicKey};
+use toolcrib_signature::key::PublicKey;
 use toolcrib_signature::keyless::TrustRoot;
+use toolcrib_signature::limits::{self, MAX_JSON_BYTES, MAX_TEXT_BYTES};
 use toolcrib_signature::{Identity, Policy, minisign};
 
 /// Maximum number of trusted minisign keys, as many as of other keys.
-pub(crate) const MAX_MINISIGN_KEYS: usize = toolcrib_signature::policy::MAX_TRUSTED_KEYS;
+pub(crate) const MAX_MINISIGN_KEYS: usize = limits::MAX_ENTRIES;
 const PEM_START: &str = "-----BEGIN ";
 const HEADING: &str = "Trusted signers";
 
@@ -46,7 +46,7 @@ impl SignerOptions {
     pub fn trusted(&self) -> anyhow::Result<TrustedSigners> {
         let mut trusted = TrustedSigners::default();
         for path in &self.keys {
-            let text = read_named(path, MAX_PUBLIC_KEY_BYTES);
+            let text = read_named(path, MAX_TEXT_BYTES);
             let added = text.and_then(|text| trusted.add_key(&text));
             added.with_context(|| format!("cannot use the public key `{}`", path.display()))?;
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use toolcrib_base::render::{Advice, usage_error};
 use toolcrib_settings::secrets::prompt;
-use toolcrib_signature::key::MAX_PASSPHRASE_BYTES;
+use toolcrib_signature::limits::MAX_FIELD_BYTES;
 use zeroize::Zeroizing;
 
 /// Minimum length of a new passphrase, in characters.
@@ -89,9 +89,9 @@ fn from_source(source: &str) -> anyhow::Result<Zeroizing<String>> {
 
 fn from_file(path: PathBuf) -> anyhow::Result<Zeroizing<String>> {
     const FAILED: &str = "cannot read the passphrase from the file or descriptor of --passphrase-from";
-    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_PASSPHRASE_BYTES + 3));
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_FIELD_BYTES + 3));
     let file = File::open(path).context(FAILED)?;
-    file.take(MAX_PASSPHRASE_BYTES as u64 + 3).read_to_end(&mut bytes).context(FAILED)?;
+    file.take(MAX_FIELD_BYTES as u64 + 3).read_to_end(&mut bytes).context(FAILED)?;
     let text = std::str::from_utf8(&bytes).ok().context("the passphrase is not UTF-8")?;
     let line = text.strip_suffix('\n').unwrap_or(text);
     checked(Zeroizing::new(line.strip_suffix('\r').unwrap_or(line).to_owned()))
@@ -100,7 +100,7 @@ fn from_file(path: PathBuf) -> anyhow::Result<Zeroizing<String>> {
 fn checked(passphrase: Zeroizing<String>) -> anyhow::Result<Zeroizing<String>> {
     ensure!(!passphrase.is_empty(), "the passphrase is empty");
     let bytes = passphrase.len();
-    ensure!(bytes <= MAX_PASSPHRASE_BYTES, "the passphrase has more than {MAX_PASSPHRASE_BYTES} bytes");
+    ensure!(bytes <= MAX_FIELD_BYTES, "the passphrase has more than {MAX_FIELD_BYTES} bytes");
     Ok(passphrase)
 }
 
@@ -118,8 +118,8 @@ mod tests {
     fn one_line_is_read_from_a_file_within_the_limit() {
         assert_eq!(*read(b"correct horse\r\n").expect("a passphrase"), "correct horse");
         assert_eq!(*read(b" two\nlines\n\n").expect("a passphrase"), " two\nlines\n");
-        assert!(read(&vec![b'x'; MAX_PASSPHRASE_BYTES]).is_ok());
-        assert!(read(&vec![b'x'; MAX_PASSPHRASE_BYTES + 1]).is_err());
+        assert!(read(&vec![b'x'; MAX_FIELD_BYTES]).is_ok());
+        assert!(read(&vec![b'x'; MAX_FIELD_BYTES + 1]).is_err());
         assert!(read(b"\n").is_err());
         assert!(read(b"\xff").is_err());
     }

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use crate::support::{Entry, Layout, manifest, read_all, sample, tar};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib_bundle::{BUNDLE_CONFIG, MAX_MANIFEST_SIZE, OCI_MANIFEST, open_bytes};
+use toolcrib_bundle::{BUNDLE_CONFIG, MAX_DOCUMENT_SIZE, OCI_MANIFEST, open_bytes};
 
 /// System allocator that counts the bytes of the current thread.
 struct Counting;
@@ -191,11 +191,11 @@ fn a_huge_size_takes_no_memory() {
 #[test]
 fn the_largest_manifest_of_the_smallest_values_takes_bounded_memory() {
     let mut layout = Layout::default();
-    let text = format!(r#"{{"schemaVersion":2,"x":[{}0]}}"#, "[],".repeat(MAX_MANIFEST_SIZE as usize / 3 - 20));
-    assert!(text.len() as u64 <= MAX_MANIFEST_SIZE);
+    let text = format!(r#"{{"schemaVersion":2,"x":[{}0]}}"#, "[],".repeat(MAX_DOCUMENT_SIZE as usize / 3 - 20));
+    assert!(text.len() as u64 <= MAX_DOCUMENT_SIZE);
     let descriptor = layout.blob(OCI_MANIFEST, text.as_bytes());
     layout.manifests.push(descriptor);
-    assert!(peak(&layout.tar()) < 3 * MAX_MANIFEST_SIZE);
+    assert!(peak(&layout.tar()) < 3 * MAX_DOCUMENT_SIZE);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::support::{COMPONENT, Layout, MODULE, config};
 use serde_json::{Value, json};
 use toolcrib_bundle::{
     Archive, ArchiveBuilder, BlobSource, Bundle, BundleBuilder, BundledTool, Error, MAX_ANNOTATIONS, MAX_ARCHIVE_SIZE,
-    MAX_BLOB_SIZE, MAX_CONFIG_SIZE, MAX_INDEX_SIZE, MAX_JSON_VALUES, MAX_LAYERS, MAX_MANIFEST_SIZE, MAX_MANIFESTS,
-    MAX_SOURCES, MAX_TOOLS, MediaType, Metadata, OCI_INDEX, OCI_MANIFEST, ProgramFault, open_bytes,
+    MAX_BLOB_SIZE, MAX_DOCUMENT_SIZE, MAX_INDEX_SIZE, MAX_JSON_VALUES, MAX_LAYERS, MAX_MANIFESTS, MAX_SOURCES,
+    MAX_TOOLS, MediaType, Metadata, OCI_INDEX, OCI_MANIFEST, ProgramFault, open_bytes,
 };
 
 /// Returns a builder of an empty bundle.
@@ -134,16 +134,16 @@ fn too_many_manifests_are_refused() {
 fn documents_over_their_size_are_refused() {
     let spaces = |size: u64| vec![b' '; size as usize + 1];
     let mut layout = Layout::default();
-    layout.manifests = vec![layout.blob(OCI_MANIFEST, &spaces(MAX_MANIFEST_SIZE))];
-    assert!(matches!(error(&layout), Error::TooLarge { max: MAX_MANIFEST_SIZE, .. }));
+    layout.manifests = vec![layout.blob(OCI_MANIFEST, &spaces(MAX_DOCUMENT_SIZE))];
+    assert!(matches!(error(&layout), Error::TooLarge { max: MAX_DOCUMENT_SIZE, .. }));
     layout.manifests = vec![layout.blob(OCI_INDEX, &spaces(MAX_INDEX_SIZE))];
     assert!(matches!(error(&layout), Error::TooLarge { max: MAX_INDEX_SIZE, .. }));
-    let config = error_of_config(|config| config["x"] = "x".repeat(MAX_CONFIG_SIZE as usize).into());
-    assert!(matches!(config, Error::TooLarge { max: MAX_CONFIG_SIZE, .. }));
+    let config = error_of_config(|config| config["x"] = "x".repeat(MAX_DOCUMENT_SIZE as usize).into());
+    assert!(matches!(config, Error::TooLarge { max: MAX_DOCUMENT_SIZE, .. }));
     let index = Layout::default().tar_with_index(&spaces(MAX_INDEX_SIZE));
     assert!(matches!(open_bytes(&index), Err(Error::Tar(_))));
-    let refused = ArchiveBuilder::new().add_manifest(spaces(MAX_MANIFEST_SIZE), None);
-    assert!(matches!(refused, Err(Error::TooLarge { max: MAX_MANIFEST_SIZE, .. })));
+    let refused = ArchiveBuilder::new().add_manifest(spaces(MAX_DOCUMENT_SIZE), None);
+    assert!(matches!(refused, Err(Error::TooLarge { max: MAX_DOCUMENT_SIZE, .. })));
 }
 
 #[test]

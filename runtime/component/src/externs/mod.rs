@@ -220,5 +220,5 @@ impl Found {
 }
 
 fn no_type(import: &str) -> Error {
-    Error::Invalid(format!("its import `{}` has no instance type", crate::text::prefix(import, 100)))
+    Error::Invalid(format!("its import `{}` has no instance type", toolcrib_foundation::text::shown(import)))
 }

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use toolcrib_foundation::text::{MAX_NAME, prefix};
 use wasmparser::component_types::{
     ComponentAnyTypeId, ComponentDefinedType, ComponentDefinedTypeId, ComponentEntityType, ComponentFuncTypeId,
     ComponentItem, ComponentValType,
@@ -14,7 +15,6 @@ use wasmparser::{Payload, PrimitiveValType, Validator, WasmFeatures};
 use crate::error::{Error, Result};
 use crate::nesting::check_nesting;
 use crate::sections::payloads;
-use crate::text::prefix;
 
 use super::docs::{self, Docs, InterfaceDocs};
 use super::is_contract;
@@ -32,8 +32,6 @@ const MAX_SCHEMA_BYTES: usize = 256 << 10;
 const MAX_TOTAL_SCHEMA_BYTES: usize = 2 << 20;
 /// Estimated bytes of a type in a schema, without its names and texts.
 const TYPE_BYTES: usize = 90;
-/// Maximum characters of a function name, and of a parameter in a message.
-const MAX_NAME_LEN: usize = 128;
 
 /// Exports that compilers of languages leave behind: they initialized the program while it was built, and are no tools. Each
 /// has a place and its first parameters, because a function of the author's may have the same name.
@@ -178,8 +176,8 @@ impl<'a> Reader<'a> {
         if name.starts_with('[') {
             return Err("a part of a resource, and JSON has no handles".to_owned());
         }
-        if name.len() > MAX_NAME_LEN {
-            return Err(format!("its name is longer than {MAX_NAME_LEN} characters"));
+        if name.len() > MAX_NAME {
+            return Err(format!("its name is longer than {MAX_NAME} characters"));
         }
         let types = self.types;
         let ty = &types[id];
@@ -190,7 +188,7 @@ impl<'a> Reader<'a> {
         let mut weight = Weight { parts: 0, bytes: TYPE_BYTES + docs.as_ref().map_or(0, String::len), height: 0 };
         let mut params = Vec::with_capacity(ty.params.len());
         for (name, ty) in &ty.params {
-            let short = || prefix(name, MAX_NAME_LEN);
+            let short = || prefix(name, MAX_NAME);
             let read = self.value(ty, 1).map_err(|why| format!("its parameter `{}` is {why}", short()))?;
             weight.add_text(name, None);
             params.push(Field { name: name.to_string(), docs: None, ty: weight.take(read) });

@@ -2,26 +2,20 @@
 //! part, and every part's producers.
 
 use serde::Serialize;
+use toolcrib_foundation::text::{MAX_MESSAGE, MAX_RECORDED, truncate};
 use wasmparser::{
     BinaryReaderError, ComponentName, ComponentNameSectionReader, CustomSectionReader, Name, NameSectionReader,
     ProducersSectionReader,
 };
 
 use crate::error::Error;
-use crate::text::truncate;
+use crate::sections::MAX_CUSTOM;
 
 /// Name of the producers section.
 pub(super) const PRODUCERS: &str = "producers";
-/// Maximum characters of one text; the rest is cut.
-const MAX_TEXT_LEN: usize = 2000;
-/// Maximum producers of a program.
+/// Maximum producers of a program, and parts of a name section that are read. The name of the module or component is the first
+/// part.
 const MAX_PRODUCERS: usize = 100;
-/// Maximum producers that are read of one section.
-const MAX_VALUES: usize = 1000;
-/// Maximum characters of a producer's name and version; the rest is cut.
-const MAX_PRODUCER_LEN: usize = 200;
-/// Maximum parts of a name section that are read. The name of the module or component is the first part.
-const MAX_NAMES: usize = 100;
 
 /// Metadata of a program. Of a repeated section, the last one counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -95,9 +89,9 @@ impl Metadata {
             _ => Some(std::str::from_utf8(section.data()).map_err(|_| "it is not UTF-8")?),
         };
         let (Some(text), Some(field)) = (text, self.field(section.name())) else { return Ok(()) };
-        *field = Some(truncate(text, MAX_TEXT_LEN));
-        match text.chars().nth(MAX_TEXT_LEN) {
-            Some(_) => Err(format!("it has {} bytes and is cut to {MAX_TEXT_LEN} characters", text.len())),
+        *field = Some(truncate(text, MAX_MESSAGE));
+        match text.chars().nth(MAX_MESSAGE) {
+            Some(_) => Err(format!("it has {} bytes and is cut to {MAX_MESSAGE} characters", text.len())),
             None => Ok(()),
         }
     }
@@ -123,10 +117,10 @@ impl Metadata {
             for value in field.values {
                 let value = value.map_err(malformed)?;
                 values += 1;
-                if values > MAX_VALUES {
-                    return Err(format!("more than {MAX_VALUES} in one section; only the first are kept"));
+                if values > MAX_CUSTOM {
+                    return Err(format!("more than {MAX_CUSTOM} in one section; only the first are kept"));
                 }
-                let [name, version] = [value.name, value.version].map(|text| truncate(text, MAX_PRODUCER_LEN));
+                let [name, version] = [value.name, value.version].map(|text| truncate(text, MAX_RECORDED));
                 let producer = Producer { field: field.name.to_owned(), name, version };
                 if self.producers.contains(&producer) {
                     continue;
@@ -146,7 +140,7 @@ fn find_name<'a, N>(
     names: impl Iterator<Item = wasmparser::Result<N>>,
     select: impl Fn(N) -> Option<&'a str>,
 ) -> Result<Option<&'a str>, String> {
-    for name in names.take(MAX_NAMES) {
+    for name in names.take(MAX_PRODUCERS) {
         if let Some(name) = select(name.map_err(malformed)?) {
             return Ok(Some(name));
         }
@@ -157,8 +151,8 @@ fn find_name<'a, N>(
 /// Returns an error's message without its offset, cut: it can contain names of the author's.
 pub(super) fn shortened(error: &Error) -> String {
     match error {
-        Error::Malformed(error) => truncate(error.message(), MAX_PRODUCER_LEN),
-        other => truncate(&other.to_string(), MAX_PRODUCER_LEN),
+        Error::Malformed(error) => truncate(error.message(), MAX_RECORDED),
+        other => truncate(&other.to_string(), MAX_RECORDED),
     }
 }
 
@@ -235,10 +229,10 @@ mod tests {
 
     #[test]
     fn a_text_beyond_a_bound_is_cut_with_a_reason() {
-        let (metadata, left_out) = read(&[("description", vec![b'x'; MAX_TEXT_LEN])]);
-        assert_eq!((metadata.description.map(|text| text.len()), left_out.len()), (Some(MAX_TEXT_LEN), 0));
+        let (metadata, left_out) = read(&[("description", vec![b'x'; MAX_MESSAGE])]);
+        assert_eq!((metadata.description.map(|text| text.len()), left_out.len()), (Some(MAX_MESSAGE), 0));
         let (metadata, left_out) = read(&[("description", vec![b'x'; 1 << 20])]);
-        assert_eq!(metadata.description.map(|text| text.chars().count()), Some(MAX_TEXT_LEN));
+        assert_eq!(metadata.description.map(|text| text.chars().count()), Some(MAX_MESSAGE));
         assert_eq!(left_out, ["it has 1048576 bytes and is cut to 2000 characters"]);
 
         assert_eq!(read(&[("producers", languages(1000, 100, "a"))]).1, Vec::<String>::new());
@@ -249,11 +243,11 @@ mod tests {
         assert_eq!(metadata.producers.len(), MAX_PRODUCERS);
         assert_eq!(left_out, ["more than 100; only the first are kept"]);
         let (metadata, _) = read(&[("producers", languages(1, 1, &"a".repeat(5000)))]);
-        assert_eq!(metadata.producers[0].name.chars().count(), MAX_PRODUCER_LEN);
+        assert_eq!(metadata.producers[0].name.chars().count(), MAX_RECORDED);
         let strange = [vec![1], sized(&[b'z'; 90_000]), vec![0]].concat();
-        assert_eq!(read(&[("producers", strange)]).1[0].chars().count(), MAX_PRODUCER_LEN);
+        assert_eq!(read(&[("producers", strange)]).1[0].chars().count(), MAX_RECORDED);
 
-        let unknown = [0x50, 0].repeat(MAX_NAMES - 1);
+        let unknown = [0x50, 0].repeat(MAX_PRODUCERS - 1);
         let name = [vec![0], sized(&sized(b"n"))].concat();
         assert_eq!(read(&[("name", [unknown.clone(), name.clone()].concat())]).0.name.as_deref(), Some("n"));
         assert_eq!(read(&[("name", [unknown, vec![0x50, 0], name].concat())]).0.name, None);

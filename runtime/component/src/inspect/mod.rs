@@ -4,6 +4,7 @@
 mod metadata;
 
 use serde::Serialize;
+use toolcrib_foundation::text::{MAX_MESSAGE, truncate};
 use wasmparser::Payload;
 
 use crate::capability::Capability;
@@ -11,15 +12,12 @@ use crate::error::{Error, Result};
 use crate::externs::Externs;
 use crate::form::{Form, digest};
 use crate::functions;
-use crate::interfaces::{self, CapabilityRequest, MAX_NAME_LEN};
+use crate::interfaces::{self, CapabilityRequest};
 use crate::kind::ProgramKind;
-use crate::sections::{MAX_DEPTH, payloads};
-use crate::text::truncate;
+use crate::sections::{MAX_CUSTOM, MAX_DEPTH, payloads};
 
 pub use metadata::{Metadata, Producer};
 
-/// Maximum custom sections that are read: all in the outermost part, and the producers in the others.
-const MAX_CUSTOM_SECTIONS: usize = 1000;
 /// Maximum notes about sections with parts left out.
 const MAX_NOTES: usize = 20;
 
@@ -91,7 +89,7 @@ pub fn inspect(program: &[u8]) -> Result<Inspection> {
         }
         _ => Vec::new(),
     };
-    let not_tool = |(export, why): (String, String)| SkippedExport { export: truncate(&export, MAX_NAME_LEN), why };
+    let not_tool = |(export, why): (String, String)| SkippedExport { export: truncate(&export, MAX_MESSAGE), why };
     Ok(Inspection {
         kind,
         digest: digest(program),
@@ -99,7 +97,7 @@ pub fn inspect(program: &[u8]) -> Result<Inspection> {
         core_modules: outline.modules,
         pure: asks.as_deref().filter(|_| read.is_ok()).and_then(purity),
         asks,
-        exports: exports.map(|names| names.iter().map(|name| truncate(name, MAX_NAME_LEN)).collect()),
+        exports: exports.map(|names| names.iter().map(|name| truncate(name, MAX_MESSAGE)).collect()),
         not_tools: skipped.into_iter().map(not_tool).collect(),
         metadata: outline.metadata,
         notes,
@@ -137,8 +135,8 @@ impl Outline {
                 Payload::ModuleSection { .. } => self.modules += 1,
                 Payload::CustomSection(section) if depth == 0 || section.name() == metadata::PRODUCERS => {
                     self.custom_sections += 1;
-                    if self.custom_sections > MAX_CUSTOM_SECTIONS {
-                        return Err(format!("it has more than {MAX_CUSTOM_SECTIONS} custom sections"));
+                    if self.custom_sections > MAX_CUSTOM {
+                        return Err(format!("it has more than {MAX_CUSTOM} custom sections"));
                     }
                     if let Err(reason) = self.metadata.read(&section)
                         && notes.len() < MAX_NOTES
@@ -235,9 +233,9 @@ mod tests {
 
     #[test]
     fn the_number_of_custom_sections_is_bounded() {
-        let about = component(&[custom("x", b"").repeat(MAX_CUSTOM_SECTIONS - 1), custom("version", b"1")]);
+        let about = component(&[custom("x", b"").repeat(MAX_CUSTOM - 1), custom("version", b"1")]);
         assert_eq!((about.metadata.version.as_deref(), about.notes.len()), (Some("1"), 0));
-        let about = component(&[custom("source", &[0xff]).repeat(MAX_CUSTOM_SECTIONS)]);
+        let about = component(&[custom("source", &[0xff]).repeat(MAX_CUSTOM)]);
         assert_eq!(about.notes.len(), MAX_NOTES);
         let made_with = [vec![1], sized(b"sdk"), vec![1], sized(b"x"), sized(b"")].concat();
         let inside = [MODULE, &custom("producers", &made_with), &custom("version", b"2")].concat();
@@ -247,15 +245,15 @@ mod tests {
             (1, None),
             "the texts are those of the outermost part"
         );
-        let about = component(&[custom("x", b"").repeat(MAX_CUSTOM_SECTIONS), custom("version", b"1")]);
+        let about = component(&[custom("x", b"").repeat(MAX_CUSTOM), custom("version", b"1")]);
         assert_eq!(about.metadata.version, None);
         assert!(about.notes[0].contains("more than 1000 custom sections"), "{:?}", about.notes);
     }
 
     #[test]
     fn a_long_name_is_cut() {
-        let about = inspect(&imports(&"é".repeat(MAX_NAME_LEN + 1), 1)).expect("a module");
+        let about = inspect(&imports(&"é".repeat(MAX_MESSAGE + 1), 1)).expect("a module");
         let asks = about.asks.expect("imports");
-        assert_eq!(asks[0].interfaces[0].name.chars().count(), MAX_NAME_LEN);
+        assert_eq!(asks[0].interfaces[0].name.chars().count(), MAX_MESSAGE);
     }
 }

@@ -3,18 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use toolcrib_foundation::text::{MAX_MESSAGE, truncate};
 
 use crate::capability::{Capability, Granted};
 use crate::externs::{Externs, Import};
 use crate::form::Form;
 use crate::functions;
 use crate::kind::ProgramKind;
-use crate::text::truncate;
 
 use super::{Link, SCRIPT, find, preview1, split};
-
-/// Maximum characters of an import or export name; the rest is cut.
-pub(crate) const MAX_NAME_LEN: usize = 1000;
 
 /// Use of one imported interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -66,11 +63,11 @@ pub fn requests(imports: &[Import], kind: ProgramKind) -> Vec<CapabilityRequest>
         };
         // The module names of core modules have no version.
         let (name, version) = match import.from.split_once('@').filter(|_| kind != ProgramKind::Module) {
-            Some((name, version)) => (name, Some(truncate(version, MAX_NAME_LEN))),
+            Some((name, version)) => (name, Some(truncate(version, MAX_MESSAGE))),
             None => (import.from.as_str(), None),
         };
-        let functions = import.functions.iter().map(|name| truncate(name, MAX_NAME_LEN)).collect();
-        let interface = ImportedInterface { name: truncate(name, MAX_NAME_LEN), version, functions, cannot_link };
+        let functions = import.functions.iter().map(|name| truncate(name, MAX_MESSAGE)).collect();
+        let interface = ImportedInterface { name: truncate(name, MAX_MESSAGE), version, functions, cannot_link };
         found.entry(capability).or_default().push(interface);
     }
     found.into_iter().map(|(capability, interfaces)| CapabilityRequest::new(capability, interfaces)).collect()
@@ -116,11 +113,11 @@ fn add_preview1(import: &Import, found: &mut BTreeMap<Capability, Vec<ImportedIn
         let capability = preview1::find(function).map_or(Capability::Unknown, |(capability, _)| capability);
         let interfaces = found.entry(capability).or_default();
         match interfaces.iter_mut().find(|interface| interface.name == preview1::MODULE) {
-            Some(interface) => interface.functions.push(truncate(function, MAX_NAME_LEN)),
+            Some(interface) => interface.functions.push(truncate(function, MAX_MESSAGE)),
             None => interfaces.push(ImportedInterface {
                 name: preview1::MODULE.to_owned(),
                 version: None,
-                functions: vec![truncate(function, MAX_NAME_LEN)],
+                functions: vec![truncate(function, MAX_MESSAGE)],
                 cannot_link: (capability == Capability::Unknown)
                     .then(|| format!("`{}` has no such function", preview1::MODULE)),
             }),

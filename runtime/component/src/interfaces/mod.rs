@@ -7,7 +7,6 @@ pub mod preview1;
 use crate::capability::Capability;
 use crate::externs::Import;
 
-pub(crate) use link::MAX_NAME_LEN;
 pub use link::{CapabilityRequest, ImportedInterface, requests, unlinked};
 
 /// Prefix of the interfaces between the host and the script interpreter.

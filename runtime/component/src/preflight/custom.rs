@@ -5,16 +5,12 @@ use std::collections::HashSet;
 use wasmparser::CustomSectionReader;
 
 use crate::error::{Error, Result};
-use crate::text::prefix;
+use crate::sections::MAX_CUSTOM;
 
 /// Prefixes of the names that the host reads: a module's worlds, descriptors, docs.
 const READ: [&str; 3] = ["component-type", "toolcrib", "package-docs"];
 /// Maximum bytes of a section that is read.
 const MAX_BYTES: usize = 1 << 20;
-/// Maximum custom sections of one module or component.
-const MAX_SECTIONS: usize = 1000;
-/// Maximum characters of a name in a message.
-const MAX_NAME_LEN: usize = 100;
 
 /// Custom sections of one module or component so far.
 #[derive(Default)]
@@ -31,14 +27,14 @@ impl<'a> CustomSections<'a> {
     /// There are too many sections, or a section that the host reads is too large or repeated.
     pub(super) fn add(&mut self, section: &CustomSectionReader<'a>) -> Result<()> {
         self.count += 1;
-        if self.count > MAX_SECTIONS {
-            return Err(Error::Limit(format!("a part of it has more than {MAX_SECTIONS} custom sections")));
+        if self.count > MAX_CUSTOM {
+            return Err(Error::Limit(format!("a part of it has more than {MAX_CUSTOM} custom sections")));
         }
         let (name, bytes) = (section.name(), section.data().len());
         if !READ.iter().any(|beginning| name.starts_with(beginning)) {
             return Ok(());
         }
-        let shown = prefix(name, MAX_NAME_LEN);
+        let shown = toolcrib_foundation::text::shown(name);
         if bytes > MAX_BYTES {
             return Err(Error::Limit(format!(
                 "its custom section `{shown}` has {bytes} bytes, and at most {MAX_BYTES} are read"

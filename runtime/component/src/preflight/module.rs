@@ -1,20 +1,18 @@
 //! The imports and exports of a core module before it is compiled. It may import preview 1, and exports a memory and `_start`.
 //! Everything else is refused by its name.
 
+use toolcrib_foundation::text::shown;
 use wasmparser::{ExternalKind, Payload, TypeRef};
 
 use crate::error::{Error, Result};
 use crate::interfaces::preview1::{DRAFT, MODULE};
 use crate::sections::payloads;
-use crate::text::prefix;
 
 /// Export that starts a command.
 pub const START: &str = "_start";
 /// Export that initializes a reactor.
 const INITIALIZE: &str = "_initialize";
 const MEMORY: &str = "memory";
-/// Maximum characters of a name in a message.
-const MAX_NAME_LEN: usize = 100;
 
 /// Checks that a core module can be a command of preview 1.
 ///
@@ -59,7 +57,6 @@ pub(super) fn check(module: &[u8]) -> Result<()> {
 }
 
 fn check_import(module: &str, name: &str, is_function: bool) -> Result<()> {
-    let shown = |name: &str| prefix(name, MAX_NAME_LEN);
     if module == DRAFT {
         return Err(Error::Unsupported(format!(
             "a core module that imports `{module}`, a draft older than WASI preview 1; build it for `wasm32-wasip1`"

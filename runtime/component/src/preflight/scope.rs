@@ -2,19 +2,16 @@
 //! a third: a compiler that expands them all would never end. So each component has a weight, the number of instances that it
 //! creates, and only components of known weight can be instantiated: those that the program itself contains.
 
+use toolcrib_foundation::text::shown;
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentTypeRef, Instance,
     Payload,
 };
 
 use crate::error::{Error, Result};
-use crate::text::prefix;
 
 use super::custom::CustomSections;
 use super::limits::Limits;
-
-/// Maximum characters of a name in a message.
-const MAX_NAME_LEN: usize = 100;
 
 /// The module or component that is being read, and those that enclose it.
 pub(super) struct Scopes<'a> {
@@ -70,7 +67,7 @@ impl<'a> Scopes<'a> {
                 for import in section {
                     let import = import?;
                     if let ComponentTypeRef::Component(_) = import.ty {
-                        let name = prefix(import.name.name, MAX_NAME_LEN);
+                        let name = shown(import.name.name);
                         return Err(Error::Unsupported(format!(
                             "it imports `{name}`, a component to instantiate; include it in the program"
                         )));
@@ -107,7 +104,7 @@ impl<'a> Scopes<'a> {
     fn alias(&mut self, alias: &ComponentAlias<'_>) -> Result<()> {
         match alias {
             ComponentAlias::InstanceExport { kind: ComponentExternalKind::Component, name, .. } => {
-                let name = prefix(name, MAX_NAME_LEN);
+                let name = shown(name);
                 Err(Error::Unsupported(format!(
                     "it takes the component `{name}` out of an instance to instantiate it; include it in the program"
                 )))

@@ -14,7 +14,7 @@ use tokio::process::Command;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::error::CredentialError;
-use crate::limits::{MAX_HELPER_NAME_BYTES, MAX_HELPER_OUTPUT_BYTES, MAX_HELPER_TIME};
+use crate::limits::{MAX_ANSWER_BYTES, MAX_HELPER_NAME_BYTES, MAX_HELPER_TIME};
 use crate::secret::{Credential, Secret};
 
 /// User name that marks a helper's refresh token.
@@ -122,7 +122,7 @@ pub(super) async fn store(
         Credential::RegistryToken(_) => return Err(failed("helpers keep no registry tokens")),
     };
     let entry = Entry { server, username, secret: secret.expose() };
-    let mut input = Zeroizing::new(Vec::with_capacity(MAX_HELPER_OUTPUT_BYTES));
+    let mut input = Zeroizing::new(Vec::with_capacity(MAX_ANSWER_BYTES));
     serde_json::to_writer(&mut *input, &entry).map_err(|_| failed("the entry cannot be written as JSON"))?;
     let (success, _) = run(environment, name, "store", &input).await?;
     if success { Ok(()) } else { Err(failed("it did not store the credential")) }
@@ -168,11 +168,11 @@ async fn run(
             let _ = stdin.shutdown().await;
             drop(stdin);
         };
-        let mut output = Zeroizing::new(Vec::with_capacity(MAX_HELPER_OUTPUT_BYTES + 1));
-        let mut bounded = stdout.take(MAX_HELPER_OUTPUT_BYTES as u64 + 1);
+        let mut output = Zeroizing::new(Vec::with_capacity(MAX_ANSWER_BYTES + 1));
+        let mut bounded = stdout.take(MAX_ANSWER_BYTES as u64 + 1);
         let (_, read) = tokio::join!(write, bounded.read_to_end(&mut output));
         read.map_err(|_| failed("its output could not be read"))?;
-        if output.len() > MAX_HELPER_OUTPUT_BYTES {
+        if output.len() > MAX_ANSWER_BYTES {
             return Err(failed("its output is too large"));
         }
         let status = child.wait().await.map_err(|_| failed("its exit status could not be read"))?;

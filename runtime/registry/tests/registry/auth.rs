@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
-use toolcrib_registry::limits::{MAX_TOKEN_BYTES, MAX_TOKEN_RESPONSE_BYTES};
+use toolcrib_registry::limits::{MAX_ANSWER_BYTES, MAX_CREDENTIAL_BYTES};
 use toolcrib_registry::{
     BlobSource, Client, Credential, CredentialStore, Error, HelperEnvironment, Role, Secret, StoredIn, UploadMode,
 };
@@ -204,10 +204,10 @@ async fn a_realm_elsewhere_is_refused() {
 
 #[tokio::test]
 async fn a_token_server_that_lies_is_refused() {
-    let long = json!({ "token": "x".repeat(MAX_TOKEN_BYTES + 1) }).to_string();
+    let long = json!({ "token": "x".repeat(MAX_CREDENTIAL_BYTES + 1) }).to_string();
     let error = pull_with_token(move || Reply::new(200).bytes(long.clone())).await;
     assert!(matches!(error, Error::TooLarge { .. }), "{error:?}");
-    let error = pull_with_token(|| Reply::new(200).bytes(vec![b' '; MAX_TOKEN_RESPONSE_BYTES + 1])).await;
+    let error = pull_with_token(|| Reply::new(200).bytes(vec![b' '; MAX_ANSWER_BYTES + 1])).await;
     assert!(matches!(error, Error::TooLarge { .. }), "{error:?}");
     let error = pull_with_token(|| Reply::new(200).body(Body::Endless)).await;
     assert!(matches!(error, Error::TooLarge { .. }), "{error:?}");

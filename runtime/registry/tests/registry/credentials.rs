@@ -138,7 +138,7 @@ mod unix {
 
     use tokio::sync::{Mutex, MutexGuard};
     use toolcrib_registry::StoredIn;
-    use toolcrib_registry::limits::MAX_HELPER_OUTPUT_BYTES;
+    use toolcrib_registry::limits::MAX_ANSWER_BYTES;
 
     use super::*;
 
@@ -237,7 +237,7 @@ mod unix {
 
     #[tokio::test]
     async fn the_output_of_a_helper_has_an_exact_bound() {
-        let script = format!("head -c {} /dev/zero", MAX_HELPER_OUTPUT_BYTES + 1);
+        let script = format!("head -c {} /dev/zero", MAX_ANSWER_BYTES + 1);
         let (stored, _alone) = with_helper(STORE, &script).await;
         let error = find(&stored, "a.example/x").await.unwrap_err();
         assert!(error.to_string().ends_with("its output is too large"), "{error}");

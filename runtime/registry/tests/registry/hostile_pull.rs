@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolcrib_registry::limits::{MAX_MANIFEST_BYTES, MAX_PAGE_BYTES};
+use toolcrib_registry::limits::MAX_DOCUMENT_BYTES;
 use toolcrib_registry::{Client, DOCKER_INDEX, Descriptor, Digest, Error, OCI_INDEX, OCI_MANIFEST};
 
 use crate::honest::{self, Features};
@@ -71,12 +71,12 @@ async fn media_types_that_do_not_match_are_refused() {
 #[tokio::test]
 async fn a_manifest_over_the_limit_is_refused_early() {
     let reply = || Reply::new(200).header("Content-Type", OCI_INDEX);
-    let announced = manifest_from(move || reply().header("Content-Length", MAX_MANIFEST_BYTES + 1), ":v1").await;
+    let announced = manifest_from(move || reply().header("Content-Length", MAX_DOCUMENT_BYTES + 1), ":v1").await;
     assert!(matches!(announced, Err(Error::TooLarge { .. })), "{announced:?}");
     let endless = manifest_from(move || reply().body(Body::Endless), ":v1").await;
     assert!(matches!(endless, Err(Error::TooLarge { .. })), "{endless:?}");
     let server = Server::start(move |_| {
-        reply().header("Docker-Content-Digest", Digest::of(b"")).header("Content-Length", MAX_MANIFEST_BYTES + 1)
+        reply().header("Docker-Content-Digest", Digest::of(b"")).header("Content-Length", MAX_DOCUMENT_BYTES + 1)
     })
     .await;
     let resolved = client().resolve(&reference(&server, ":v1")).await;
@@ -193,7 +193,7 @@ async fn endless_lists_and_bad_tags_are_refused() {
         let refused = client().tags(&repository(&server)).await;
         assert!(matches!(refused, Err(Error::Malformed { .. })), "{refused:?}");
     }
-    let huge = Server::start(|_| Reply::new(200).header("Content-Length", MAX_PAGE_BYTES + 1)).await;
+    let huge = Server::start(|_| Reply::new(200).header("Content-Length", MAX_DOCUMENT_BYTES + 1)).await;
     let refused = client().tags(&repository(&huge)).await;
     assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
 }

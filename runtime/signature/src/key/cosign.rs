@@ -16,17 +16,14 @@ use super::secret::scrypt_cost;
 use crate::{
     error::Error,
     json::{self, Object},
+    limits::{MAX_HINT_BYTES, MAX_SCRYPT_MEMORY, MAX_TEXT_BYTES},
 };
 
 /// Label of keys that cosign writes since version 2.
 pub(super) const LABEL: &str = "ENCRYPTED SIGSTORE PRIVATE KEY";
 /// Label of keys that cosign wrote before version 2.
 pub(super) const OLD_LABEL: &str = "ENCRYPTED COSIGN PRIVATE KEY";
-/// Most memory that scrypt may use to decrypt a key of cosign, in bytes.
-pub const MAX_COSIGN_SCRYPT_MEMORY: u64 = 256 << 20;
 
-const MAX_CIPHERTEXT_BYTES: usize = 4096;
-const MAX_SALT_BYTES: usize = 256;
 const TAG_BYTES: usize = 16;
 
 /// Decrypts a key and returns its PKCS#8 document in DER.
@@ -39,7 +36,7 @@ pub(super) fn decrypt(text: &str, passphrase: &[u8]) -> Result<Zeroizing<Vec<u8>
     let nonce: [u8; 24] =
         cipher.bytes("nonce", 24)?.try_into().map_err(|_| cipher.unexpected("nonce", "24 bytes", "fewer"))?;
     cipher.finish()?;
-    let boxed = document.bytes("ciphertext", MAX_CIPHERTEXT_BYTES)?;
+    let boxed = document.bytes("ciphertext", MAX_TEXT_BYTES)?;
     document.finish()?;
     open(&key, &nonce, &boxed).ok_or(Error::Passphrase)
 }
@@ -53,8 +50,8 @@ fn derive(mut kdf: Object, passphrase: &[u8]) -> Result<Zeroizing<[u8; 32]>, Err
     };
     let (n, r, p) = (number("N")?, number("r")?, number("p")?);
     parameters.finish()?;
-    scrypt_cost(n, r, p, MAX_COSIGN_SCRYPT_MEMORY)?;
-    let salt = kdf.bytes("salt", MAX_SALT_BYTES)?;
+    scrypt_cost(n, r, p, MAX_SCRYPT_MEMORY)?;
+    let salt = kdf.bytes("salt", MAX_HINT_BYTES)?;
     kdf.finish()?;
     let cost = n.is_power_of_two().then(|| n.trailing_zeros() as u8);
     let params = match (cost, u32::try_from(r), u32::try_from(p)) {

@@ -12,6 +12,7 @@ use std::{
 use zeroize::Zeroizing;
 
 use crate::error::Error;
+use crate::limits::MAX_PART_BYTES;
 
 #[cfg(windows)]
 #[path = "file_windows.rs"]
@@ -20,8 +21,6 @@ mod system;
 #[path = "file_unix.rs"]
 mod system;
 
-/// Longest file with a secret key, in bytes.
-pub const MAX_KEY_FILE_BYTES: usize = 16 << 10;
 
 /// Content of a file with a secret key; erased when dropped.
 pub struct KeyFile(Zeroizing<Vec<u8>>);
@@ -46,7 +45,7 @@ impl fmt::Debug for KeyFile {
 ///
 /// # Errors
 /// [`Error::File`] when the file cannot be opened or read; [`Error::KeyFile`] when it is not a regular file, belongs to
-/// another user or gives any access to others; [`Error::Limit`] over [`MAX_KEY_FILE_BYTES`].
+/// another user or gives any access to others; [`Error::Limit`] over [`MAX_PART_BYTES`].
 pub fn read_key_file(path: &Path) -> Result<KeyFile, Error> {
     let file = system::open(path).map_err(|source| Error::File { action: "open", path: path.into(), source })?;
     system::check(&file, path)?;
@@ -55,13 +54,13 @@ pub fn read_key_file(path: &Path) -> Result<KeyFile, Error> {
 
 fn read(file: &File, path: &Path) -> Result<KeyFile, Error> {
     // Allocated once: growth would leave copies of the secret behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_KEY_FILE_BYTES + 1));
-    file.take(MAX_KEY_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|source| Error::File {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_PART_BYTES + 1));
+    file.take(MAX_PART_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|source| Error::File {
         action: "read",
         path: path.into(),
         source,
     })?;
-    Error::limit("key file, bytes", bytes.len(), MAX_KEY_FILE_BYTES)?;
+    Error::limit("key file, bytes", bytes.len(), MAX_PART_BYTES)?;
     Ok(KeyFile(bytes))
 }
 
@@ -72,7 +71,7 @@ fn read(file: &File, path: &Path) -> Result<KeyFile, Error> {
 /// # Errors
 /// [`Error::File`] when the file exists or cannot be created, written or flushed to the disk.
 pub fn write_key_file(path: &Path, content: &[u8]) -> Result<(), Error> {
-    Error::limit("key file, bytes", content.len(), MAX_KEY_FILE_BYTES)?;
+    Error::limit("key file, bytes", content.len(), MAX_PART_BYTES)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {
         let mut file = system::temporary(folder)?;

@@ -7,10 +7,9 @@ mod secret;
 
 use std::fmt;
 
-pub use cosign::MAX_COSIGN_SCRYPT_MEMORY;
-pub use file::{KeyFile, MAX_KEY_FILE_BYTES, read_key_file, write_key_file};
-pub use public::{KeyId, MAX_PUBLIC_KEY_BYTES, PublicKey};
-pub use secret::{MAX_PASSPHRASE_BYTES, MAX_PBKDF2_ROUNDS, MAX_SCRYPT_MEMORY, MAX_SCRYPT_PARALLELISM, Signer};
+pub use file::{KeyFile, read_key_file, write_key_file};
+pub use public::{KeyId, PublicKey};
+pub use secret::Signer;
 
 /// Signature algorithm of a key. The key decides the algorithm, never the signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -14,10 +14,8 @@ use super::Algorithm;
 use crate::{
     Digest,
     error::{Error, excerpt},
+    limits::MAX_TEXT_BYTES,
 };
-
-/// Longest PEM document of a public key, in bytes.
-pub const MAX_PUBLIC_KEY_BYTES: usize = 4096;
 
 /// Stable identifier of a key: SHA-256 of its SubjectPublicKeyInfo in DER, written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,10 +55,10 @@ impl PublicKey {
     /// Reads a SubjectPublicKeyInfo in PEM (`-----BEGIN PUBLIC KEY-----`).
     ///
     /// # Errors
-    /// [`Error::Limit`] over [`MAX_PUBLIC_KEY_BYTES`]; [`Error::Key`] for another label, malformed PEM or DER, trailing
+    /// [`Error::Limit`] over [`MAX_TEXT_BYTES`]; [`Error::Key`] for another label, malformed PEM or DER, trailing
     /// data, another algorithm, or a point of small order.
     pub fn from_pem(pem: &[u8]) -> Result<Self, Error> {
-        Error::limit("public key, bytes", pem.len(), MAX_PUBLIC_KEY_BYTES)?;
+        Error::limit("public key, bytes", pem.len(), MAX_TEXT_BYTES)?;
         let text = std::str::from_utf8(pem).map_err(|_| malformed("bytes that are not text"))?;
         match super::pem_label(text) {
             Some("PUBLIC KEY") => {}
@@ -76,7 +74,7 @@ impl PublicKey {
     /// # Errors
     /// As [`Self::from_pem`].
     pub fn from_der(der: &[u8]) -> Result<Self, Error> {
-        Error::limit("public key, bytes", der.len(), MAX_PUBLIC_KEY_BYTES)?;
+        Error::limit("public key, bytes", der.len(), MAX_TEXT_BYTES)?;
         let info = SubjectPublicKeyInfoRef::try_from(der).map_err(|error| malformed(error.to_string()))?;
         match super::algorithm(WHAT, info.algorithm)? {
             Algorithm::EcdsaP256 => P256Key::from_public_key_der(der)

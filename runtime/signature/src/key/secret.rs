@@ -13,17 +13,9 @@ use pkcs8::{
 };
 use zeroize::Zeroizing;
 
-use super::{Algorithm, MAX_KEY_FILE_BYTES, PublicKey, cosign};
+use super::{Algorithm, PublicKey, cosign};
 use crate::error::{Error, excerpt};
-
-/// Longest passphrase, in bytes.
-pub const MAX_PASSPHRASE_BYTES: usize = 1024;
-/// Most memory that scrypt may use to decrypt a PKCS#8 key, in bytes.
-pub const MAX_SCRYPT_MEMORY: u64 = 256 << 20;
-/// Most rounds of PBKDF2 to decrypt a PKCS#8 key.
-pub const MAX_PBKDF2_ROUNDS: u32 = 10_000_000;
-/// Highest parallelism parameter of scrypt, which multiplies the time.
-pub const MAX_SCRYPT_PARALLELISM: u64 = 8;
+use crate::limits::{MAX_FIELD_BYTES, MAX_PART_BYTES, MAX_PBKDF2_ROUNDS, MAX_SCRYPT_MEMORY, MAX_SCRYPT_PARALLELISM};
 
 /// Secret key that signs.
 pub struct Signer(Inner);
@@ -60,10 +52,10 @@ impl Signer {
     /// `passphrase` is ignored when the key is not encrypted.
     ///
     /// # Errors
-    /// [`Error::Limit`] over [`MAX_KEY_FILE_BYTES`] or the limits of key derivation, [`Error::PassphraseRequired`],
+    /// [`Error::Limit`] over [`MAX_PART_BYTES`] or the limits of key derivation, [`Error::PassphraseRequired`],
     /// [`Error::Passphrase`] for a wrong passphrase, [`Error::Key`] for everything else.
     pub fn from_pem(pem: &[u8], passphrase: Option<&[u8]>) -> Result<Self, Error> {
-        Error::limit("secret key, bytes", pem.len(), MAX_KEY_FILE_BYTES)?;
+        Error::limit("secret key, bytes", pem.len(), MAX_PART_BYTES)?;
         let text = std::str::from_utf8(pem).map_err(|_| malformed("bytes that are not text"))?;
         match super::pem_label(text) {
             Some("PRIVATE KEY") => Self::from_pkcs8(document(text)?.as_bytes()),
@@ -105,7 +97,7 @@ impl Signer {
     /// OpenSSL refuses scrypt with more than 32 MiB of memory; these parameters use 16 MiB and five times the work.
     ///
     /// # Errors
-    /// [`Error::Key`] for an empty passphrase, [`Error::Limit`] over [`MAX_PASSPHRASE_BYTES`], [`Error::Random`].
+    /// [`Error::Key`] for an empty passphrase, [`Error::Limit`] over [`MAX_FIELD_BYTES`], [`Error::Random`].
     pub fn to_encrypted_pem(&self, passphrase: &[u8]) -> Result<Zeroizing<String>, Error> {
         let passphrase = required(Some(passphrase))?;
         if passphrase.is_empty() {
@@ -177,7 +169,7 @@ fn document(pem: &str) -> Result<SecretDocument, Error> {
 
 fn required(passphrase: Option<&[u8]>) -> Result<&[u8], Error> {
     let passphrase = passphrase.ok_or(Error::PassphraseRequired)?;
-    Error::limit("passphrase, bytes", passphrase.len(), MAX_PASSPHRASE_BYTES)?;
+    Error::limit("passphrase, bytes", passphrase.len(), MAX_FIELD_BYTES)?;
     Ok(passphrase)
 }
 

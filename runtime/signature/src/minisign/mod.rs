@@ -7,17 +7,11 @@
 mod secret;
 mod verify;
 
-pub use secret::{MAX_SCRYPT_MEMORY, MAX_SCRYPT_OPERATIONS, SecretKey, sign, signature_comment};
+pub use secret::{SecretKey, sign, signature_comment};
 pub use verify::{MinisignKey, MinisignVerified, verify};
 
 use crate::error::{Error, excerpt};
-
-/// Longest untrusted comment, in bytes; the limit of the program `minisign`.
-pub const MAX_COMMENT_BYTES: usize = 1024;
-/// Longest trusted comment, in bytes; the limit of the program `minisign`.
-pub const MAX_TRUSTED_COMMENT_BYTES: usize = 8192;
-/// Longest signature file, public key file or secret key file, in bytes.
-pub const MAX_FILE_BYTES: usize = 16 << 10;
+use crate::limits::MAX_PART_BYTES;
 
 const COMMENT: &str = "untrusted comment: ";
 const TRUSTED_COMMENT: &str = "trusted comment: ";
@@ -38,7 +32,7 @@ fn check_comment(what: &'static str, comment: &str, max: usize) -> Result<(), Er
 
 /// Reads a document as exactly `N` lines with an optional line break at the end.
 fn lines<'a, const N: usize>(what: &'static str, document: &'a [u8]) -> Result<[&'a str; N], Error> {
-    Error::limit(format!("minisign {what}, bytes"), document.len(), MAX_FILE_BYTES)?;
+    Error::limit(format!("minisign {what}, bytes"), document.len(), MAX_PART_BYTES)?;
     let text = std::str::from_utf8(document).map_err(|_| malformed(what, "text", "bytes that are not UTF-8"))?;
     let lines: Vec<&str> = text.lines().collect();
     let count = lines.len();

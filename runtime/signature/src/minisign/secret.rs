@@ -11,19 +11,11 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
-use super::{
-    COMMENT, MAX_COMMENT_BYTES, MAX_TRUSTED_COMMENT_BYTES, MinisignKey, TRUSTED_COMMENT, check_comment, lines,
-    malformed,
-};
+use super::{COMMENT, MinisignKey, TRUSTED_COMMENT, check_comment, lines, malformed};
 use crate::{
     error::{Error, excerpt},
-    key::MAX_PASSPHRASE_BYTES,
+    limits::{MAX_FIELD_BYTES, MAX_MINISIGN_MEMORY, MAX_MINISIGN_OPERATIONS, MAX_TRUSTED_COMMENT_BYTES},
 };
-
-/// Most memory that scrypt may use for a secret key, in bytes; the program `minisign` uses exactly this much.
-pub const MAX_SCRYPT_MEMORY: u64 = 1 << 30;
-/// Most scrypt operations for a secret key, in the unit of libsodium; the program `minisign` uses exactly as many.
-pub const MAX_SCRYPT_OPERATIONS: u64 = 1 << 25;
 
 /// Memory of scrypt for new keys, in bytes: N = 2^17, r = 8, p = 1.
 const NEW_MEMORY: u64 = 128 << 20;
@@ -112,7 +104,7 @@ impl SecretKey {
     ///
     /// # Errors
     /// [`Error::Random`] when the system has no random numbers, [`Error::Limit`] for a password over
-    /// [`MAX_PASSPHRASE_BYTES`], [`Error::Minisign`] for an empty password.
+    /// [`MAX_FIELD_BYTES`], [`Error::Minisign`] for an empty password.
     pub fn to_file(&self, password: Option<&[u8]>) -> Result<Zeroizing<String>, Error> {
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
         bytes[..6].copy_from_slice(if password.is_some() { WITH_PASSWORD } else { WITHOUT_PASSWORD });
@@ -163,7 +155,7 @@ impl fmt::Debug for SecretKey {
 pub fn sign(mut data: impl Read, key: &SecretKey, trusted_comment: &str) -> Result<String, Error> {
     check_comment("trusted comment", trusted_comment, MAX_TRUSTED_COMMENT_BYTES)?;
     let comment = format!("signature from minisign key {}", super::shown_id(key.id));
-    check_comment("untrusted comment", &comment, MAX_COMMENT_BYTES)?;
+    check_comment("untrusted comment", &comment, MAX_FIELD_BYTES)?;
     let mut hash = Blake2b512::new();
     let mut chunk = vec![0; 64 << 10];
     loop {
@@ -197,7 +189,7 @@ fn checksum(bytes: &[u8; KEY_BYTES]) -> Zeroizing<[u8; 32]> {
 
 /// Encrypts or decrypts identifier, key pair and checksum: an exclusive or with the output of scrypt.
 fn combine(bytes: &mut [u8; KEY_BYTES], password: &[u8]) -> Result<(), Error> {
-    Error::limit("password, bytes", password.len(), MAX_PASSPHRASE_BYTES)?;
+    Error::limit("password, bytes", password.len(), MAX_FIELD_BYTES)?;
     let number = |range: std::ops::Range<usize>| {
         let mut number = [0; 8];
         number.copy_from_slice(&bytes[range]);
@@ -213,8 +205,8 @@ fn combine(bytes: &mut [u8; KEY_BYTES], password: &[u8]) -> Result<(), Error> {
 /// Derives N and p (r is 8) from the two limits of libsodium, within this module's limits.
 fn scrypt_parameters(operations: u64, memory: u64) -> Result<scrypt::Params, Error> {
     for (what, found, max) in [
-        ("minisign scrypt operations", operations, MAX_SCRYPT_OPERATIONS),
-        ("minisign scrypt memory, bytes", memory, MAX_SCRYPT_MEMORY),
+        ("minisign scrypt operations", operations, MAX_MINISIGN_OPERATIONS),
+        ("minisign scrypt memory, bytes", memory, MAX_MINISIGN_MEMORY),
     ] {
         if found > max {
             return Err(Error::Limit { what: what.into(), found, max });

@@ -4,8 +4,9 @@ use std::{fmt, io::Read};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-use super::{COMMENT, MAX_COMMENT_BYTES, MAX_TRUSTED_COMMENT_BYTES, TRUSTED_COMMENT, check_comment, lines, malformed};
+use super::{COMMENT, TRUSTED_COMMENT, check_comment, lines, malformed};
 use crate::error::{Error, excerpt};
+use crate::limits::{MAX_FIELD_BYTES, MAX_TRUSTED_COMMENT_BYTES};
 
 /// Bytes of a public key: algorithm, identifier, Ed25519 key.
 const PUBLIC_KEY_BYTES: usize = 2 + 8 + 32;
@@ -32,7 +33,7 @@ impl MinisignKey {
             Err(_) => {
                 let [comment, encoded] = lines(WHAT_KEY, document)?;
                 let comment = prefixed(WHAT_KEY, COMMENT, comment)?;
-                check_comment("untrusted comment", comment, MAX_COMMENT_BYTES)?;
+                check_comment("untrusted comment", comment, MAX_FIELD_BYTES)?;
                 encoded
             }
         };
@@ -93,7 +94,7 @@ pub struct MinisignVerified {
 pub fn verify(mut data: impl Read, signature: &[u8], key: &MinisignKey) -> Result<MinisignVerified, Error> {
     let [comment, encoded, trusted, global] = lines(WHAT, signature)?;
     let comment = prefixed(WHAT, COMMENT, comment)?;
-    check_comment("untrusted comment", comment, MAX_COMMENT_BYTES)?;
+    check_comment("untrusted comment", comment, MAX_FIELD_BYTES)?;
     let trusted = prefixed(WHAT, TRUSTED_COMMENT, trusted)?;
     check_comment("trusted comment", trusted, MAX_TRUSTED_COMMENT_BYTES)?;
     let bytes = decode::<SIGNATURE_BYTES>(WHAT, encoded)?;

@@ -4,14 +4,12 @@ use crate::support::{bundle, digest, edited, encode, signer, trusting};
 use serde_json::{Value, json};
 use toolcrib_signature::{
     Error, Identity, Policy,
-    bundle::{
-        MAX_CERTIFICATE_BYTES, MAX_CHECKPOINT_BYTES, MAX_HINT_BYTES, MAX_LOG_BODY_BYTES, MAX_LOG_ENTRIES,
-        MAX_PAYLOAD_BYTES, MAX_PROOF_HASHES, MAX_SIGNATURE_BYTES, MAX_TIMESTAMP_BYTES, MAX_TIMESTAMPS,
-    },
-    json::{MAX_JSON_BYTES, MAX_JSON_DEPTH, MAX_TEXT_BYTES},
     key::Algorithm,
-    keyless::{MAX_AUTHORITIES, MAX_CHAIN_CERTIFICATES, TrustRoot},
-    policy::{MAX_TRUSTED_IDENTITIES, MAX_TRUSTED_KEYS},
+    keyless::TrustRoot,
+    limits::{
+        MAX_CHAIN_CERTIFICATES, MAX_ENTRIES, MAX_EVIDENCE, MAX_FIELD_BYTES, MAX_HINT_BYTES, MAX_JSON_BYTES,
+        MAX_JSON_DEPTH, MAX_LOG_BODY_BYTES, MAX_PART_BYTES, MAX_PAYLOAD_BYTES, MAX_TEXT_BYTES,
+    },
     verify,
 };
 
@@ -59,8 +57,8 @@ fn a_bundle_over_the_depth_limit_is_refused() {
 #[test]
 fn long_fields_are_refused() {
     exceeds(MAX_PAYLOAD_BYTES, |b| b["dsseEnvelope"]["payload"] = encode(vec![0; MAX_PAYLOAD_BYTES + 1]));
-    exceeds(MAX_SIGNATURE_BYTES, |b| {
-        b["dsseEnvelope"]["signatures"][0]["sig"] = encode(vec![0; MAX_SIGNATURE_BYTES + 1]);
+    exceeds(MAX_FIELD_BYTES, |b| {
+        b["dsseEnvelope"]["signatures"][0]["sig"] = encode(vec![0; MAX_FIELD_BYTES + 1]);
     });
     exceeds(MAX_HINT_BYTES, |b| {
         b["verificationMaterial"]["publicKey"]["hint"] = "h".repeat(MAX_HINT_BYTES + 1).into();
@@ -73,16 +71,15 @@ fn long_fields_are_refused() {
 
 #[test]
 fn large_certificates_are_refused() {
-    exceeds(MAX_CERTIFICATE_BYTES, |b| {
-        b["verificationMaterial"] =
-            json!({ "certificate": { "rawBytes": encode(vec![0; MAX_CERTIFICATE_BYTES + 1]) } });
+    exceeds(MAX_PART_BYTES, |b| {
+        b["verificationMaterial"] = json!({ "certificate": { "rawBytes": encode(vec![0; MAX_PART_BYTES + 1]) } });
     });
 }
 
 #[test]
 fn many_log_entries_and_long_parts_of_them_are_refused() {
-    exceeds(MAX_LOG_ENTRIES, |b| {
-        b["verificationMaterial"]["tlogEntries"] = vec![log_entry(); MAX_LOG_ENTRIES + 1].into();
+    exceeds(MAX_EVIDENCE, |b| {
+        b["verificationMaterial"]["tlogEntries"] = vec![log_entry(); MAX_EVIDENCE + 1].into();
     });
     let one = |change: fn(&mut Value)| {
         move |b: &mut Value| {
@@ -92,17 +89,17 @@ fn many_log_entries_and_long_parts_of_them_are_refused() {
         }
     };
     exceeds(MAX_LOG_BODY_BYTES, one(|e| e["canonicalizedBody"] = encode(vec![0; MAX_LOG_BODY_BYTES + 1])));
-    exceeds(MAX_PROOF_HASHES, one(|e| e["inclusionProof"]["hashes"] = vec![""; MAX_PROOF_HASHES + 1].into()));
+    exceeds(MAX_ENTRIES, one(|e| e["inclusionProof"]["hashes"] = vec![""; MAX_ENTRIES + 1].into()));
     exceeds(
-        MAX_CHECKPOINT_BYTES,
+        MAX_PART_BYTES,
         one(|e| {
-            let envelope = "c".repeat(MAX_CHECKPOINT_BYTES + 1);
+            let envelope = "c".repeat(MAX_PART_BYTES + 1);
             e["inclusionProof"]["checkpoint"]["envelope"] = envelope.into();
         }),
     );
     exceeds(
-        MAX_SIGNATURE_BYTES,
-        one(|e| e["inclusionPromise"] = json!({ "signedEntryTimestamp": encode(vec![0; MAX_SIGNATURE_BYTES + 1]) })),
+        MAX_FIELD_BYTES,
+        one(|e| e["inclusionPromise"] = json!({ "signedEntryTimestamp": encode(vec![0; MAX_FIELD_BYTES + 1]) })),
     );
 }
 
@@ -113,8 +110,8 @@ fn many_and_long_timestamps_are_refused() {
             b["verificationMaterial"]["timestampVerificationData"] = json!({ "rfc3161Timestamps": stamps });
         }
     };
-    exceeds(MAX_TIMESTAMPS, with(vec![json!({ "signedTimestamp": "" }); MAX_TIMESTAMPS + 1].into()));
-    exceeds(MAX_TIMESTAMP_BYTES, with(json!([{ "signedTimestamp": encode(vec![0; MAX_TIMESTAMP_BYTES + 1]) }])));
+    exceeds(MAX_EVIDENCE, with(vec![json!({ "signedTimestamp": "" }); MAX_EVIDENCE + 1].into()));
+    exceeds(MAX_PART_BYTES, with(json!([{ "signedTimestamp": encode(vec![0; MAX_PART_BYTES + 1]) }])));
 }
 
 #[test]
@@ -132,12 +129,11 @@ fn evidence_without_a_trust_root_is_refused_unless_the_policy_ignores_it() {
 #[test]
 fn policies_have_limits() {
     let key = signer(Algorithm::Ed25519).public_key();
-    let full = (0..MAX_TRUSTED_KEYS).fold(Policy::new(), |policy, _| policy.trust_key(key.clone()).unwrap());
+    let full = (0..MAX_ENTRIES).fold(Policy::new(), |policy, _| policy.trust_key(key.clone()).unwrap());
     assert!(matches!(full.trust_key(key), Err(Error::Limit { .. })));
 
     let identity = Identity::new("a@example.com", "https://issuer.example").unwrap();
-    let full =
-        (0..MAX_TRUSTED_IDENTITIES).fold(Policy::new(), |policy, _| policy.trust_identity(identity.clone()).unwrap());
+    let full = (0..MAX_ENTRIES).fold(Policy::new(), |policy, _| policy.trust_identity(identity.clone()).unwrap());
     assert!(matches!(full.trust_identity(identity), Err(Error::Limit { .. })));
 
     assert!(matches!(Identity::new("a".repeat(MAX_TEXT_BYTES + 1), "i"), Err(Error::Limit { .. })));
@@ -149,14 +145,14 @@ fn policies_have_limits() {
 fn trust_roots_have_limits() {
     let root = |key: &str, value: Value| TrustRoot::from_json(&serde_json::to_vec(&json!({ key: value })).unwrap());
     for key in ["tlogs", "ctlogs", "certificateAuthorities", "timestampAuthorities"] {
-        let many = root(key, vec![json!({ "certChain": {} }); MAX_AUTHORITIES + 1].into());
+        let many = root(key, vec![json!({ "certChain": {} }); MAX_ENTRIES + 1].into());
         assert!(matches!(many, Err(Error::Limit { .. })), "{key}");
     }
     for key in ["certificateAuthorities", "timestampAuthorities"] {
         let chain = |certificates: Value| json!([{ "certChain": { "certificates": certificates } }]);
         let long = vec![json!({ "rawBytes": "" }); MAX_CHAIN_CERTIFICATES + 1];
         assert!(matches!(root(key, chain(long.into())), Err(Error::Limit { .. })), "{key}");
-        let large = json!([{ "rawBytes": encode(vec![0; MAX_CERTIFICATE_BYTES + 1]) }]);
+        let large = json!([{ "rawBytes": encode(vec![0; MAX_PART_BYTES + 1]) }]);
         assert!(matches!(root(key, chain(large)), Err(Error::Limit { .. })), "{key}");
     }
     assert!(matches!(TrustRoot::from_json(&vec![b' '; MAX_JSON_BYTES + 1]), Err(Error::Limit { .. })));

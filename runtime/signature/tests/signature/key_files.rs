@@ -11,7 +11,8 @@ use crate::support::signer;
 use tempfile::tempdir;
 use toolcrib_signature::{
     Error,
-    key::{Algorithm, MAX_KEY_FILE_BYTES, Signer, read_key_file, write_key_file},
+    key::{Algorithm, Signer, read_key_file, write_key_file},
+    limits::MAX_PART_BYTES,
 };
 
 #[test]
@@ -86,9 +87,9 @@ fn folders_pipes_devices_and_missing_files_are_refused_without_waiting() {
 fn a_long_key_file_is_refused() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("key.pem");
-    write_key_file(&path, &vec![b'k'; MAX_KEY_FILE_BYTES]).unwrap();
+    write_key_file(&path, &vec![b'k'; MAX_PART_BYTES]).unwrap();
     read_key_file(&path).unwrap();
-    let long = vec![b'k'; MAX_KEY_FILE_BYTES + 1];
+    let long = vec![b'k'; MAX_PART_BYTES + 1];
     fs::write(&path, &long).unwrap();
     assert!(matches!(read_key_file(&path), Err(Error::Limit { .. })));
     assert!(matches!(write_key_file(&folder.path().join("other"), &long), Err(Error::Limit { .. })));

@@ -3,7 +3,8 @@
 use crate::support::{ALGORITHMS, bundle, digest, signer, trusting};
 use toolcrib_signature::{
     Error,
-    key::{Algorithm, MAX_KEY_FILE_BYTES, MAX_PASSPHRASE_BYTES, MAX_PUBLIC_KEY_BYTES, PublicKey, Signer},
+    key::{Algorithm, PublicKey, Signer},
+    limits::{MAX_FIELD_BYTES, MAX_PART_BYTES, MAX_TEXT_BYTES},
     verify,
 };
 
@@ -107,7 +108,7 @@ fn costly_key_derivation_of_pkcs8_is_refused_before_it_runs() {
 fn empty_and_long_passphrases_are_refused() {
     let key = signer(Algorithm::EcdsaP256);
     assert!(key.to_encrypted_pem(b"").is_err());
-    let long = vec![b'x'; MAX_PASSPHRASE_BYTES + 1];
+    let long = vec![b'x'; MAX_FIELD_BYTES + 1];
     assert!(matches!(key.to_encrypted_pem(&long), Err(Error::Limit { .. })));
     let pem = include_bytes!("data/openssl/p256.scrypt.pem");
     assert!(matches!(Signer::from_pem(pem, Some(&long)), Err(Error::Limit { .. })));
@@ -189,9 +190,9 @@ fn malformed_pem_is_refused() {
 
 #[test]
 fn long_key_documents_are_refused() {
-    assert!(matches!(PublicKey::from_pem(&vec![b'-'; MAX_PUBLIC_KEY_BYTES + 1]), Err(Error::Limit { .. })));
-    assert!(matches!(PublicKey::from_der(&vec![0x30; MAX_PUBLIC_KEY_BYTES + 1]), Err(Error::Limit { .. })));
-    assert!(matches!(Signer::from_pem(&vec![b'-'; MAX_KEY_FILE_BYTES + 1], None), Err(Error::Limit { .. })));
+    assert!(matches!(PublicKey::from_pem(&vec![b'-'; MAX_TEXT_BYTES + 1]), Err(Error::Limit { .. })));
+    assert!(matches!(PublicKey::from_der(&vec![0x30; MAX_TEXT_BYTES + 1]), Err(Error::Limit { .. })));
+    assert!(matches!(Signer::from_pem(&vec![b'-'; MAX_PART_BYTES + 1], None), Err(Error::Limit { .. })));
 }
 
 #[test]

@@ -4,10 +4,8 @@ use std::io::{self, Read};
 
 use toolcrib_signature::{
     Error,
-    minisign::{
-        MAX_COMMENT_BYTES, MAX_FILE_BYTES, MAX_TRUSTED_COMMENT_BYTES, MinisignKey, SecretKey, sign, signature_comment,
-        verify,
-    },
+    limits::{MAX_FIELD_BYTES, MAX_PART_BYTES, MAX_TRUSTED_COMMENT_BYTES},
+    minisign::{MinisignKey, SecretKey, sign, signature_comment, verify},
 };
 
 const DATA: &[u8] = include_bytes!("data/minisign/bundle.tar");
@@ -174,7 +172,7 @@ fn long_comments_and_control_characters_are_refused_on_both_sides() {
     let longer = signature.replace("trusted comment: c", "trusted comment: cc");
     assert!(matches!(verify(DATA, longer.as_bytes(), &plain_public()), Err(Error::Limit { .. })));
     let (short, public) = signed("comment");
-    let untrusted = short.replacen("signature", &"s".repeat(MAX_COMMENT_BYTES + 1), 1);
+    let untrusted = short.replacen("signature", &"s".repeat(MAX_FIELD_BYTES + 1), 1);
     assert!(matches!(verify(DATA, untrusted.as_bytes(), &public), Err(Error::Limit { .. })));
     let escape = short.replacen("signature", "\u{1b}]0;title\u{7}", 1);
     assert!(matches!(verify(DATA, escape.as_bytes(), &public), Err(Error::Minisign { .. })));
@@ -182,7 +180,7 @@ fn long_comments_and_control_characters_are_refused_on_both_sides() {
 
 #[test]
 fn long_files_are_refused() {
-    let long = vec![b'x'; MAX_FILE_BYTES + 1];
+    let long = vec![b'x'; MAX_PART_BYTES + 1];
     assert!(matches!(verify(DATA, &long, &plain_public()), Err(Error::Limit { .. })));
     assert!(matches!(MinisignKey::parse(&long), Err(Error::Limit { .. })));
     assert!(matches!(SecretKey::parse(&long, None), Err(Error::Limit { .. })));

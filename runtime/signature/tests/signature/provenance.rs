@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use toolcrib_signature::{
     Digest, Error, SignedBy,
     key::Algorithm,
-    provenance::{Assurance, MAX_DEPENDENCIES, MAX_SOURCES, MAX_SUMMARY_TEXT_BYTES, Provenance},
+    limits::{MAX_DEPENDENCIES, MAX_FIELD_BYTES, MAX_SUBJECTS},
+    provenance::{Assurance, Provenance},
 };
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -119,11 +120,11 @@ fn missing_and_malformed_parts_are_refused_by_name() {
 #[test]
 fn limits_of_the_summary_are_enforced() {
     let limited = |result: Result<Provenance, Error>| assert!(matches!(result, Err(Error::Limit { .. })), "{result:?}");
-    limited(with("/predicate/runDetails/builder/id", "b".repeat(MAX_SUMMARY_TEXT_BYTES + 1).into()));
+    limited(with("/predicate/runDetails/builder/id", "b".repeat(MAX_FIELD_BYTES + 1).into()));
     let dependencies = "/predicate/buildDefinition/resolvedDependencies";
     limited(with(dependencies, vec![json!({}); MAX_DEPENDENCIES + 1].into()));
     with(dependencies, vec![json!({}); MAX_DEPENDENCIES].into()).unwrap();
     let source = json!({ "uri": "git+https://git.example/a", "digest": { "gitCommit": COMMIT } });
-    limited(with(dependencies, vec![source.clone(); MAX_SOURCES + 1].into()));
-    with(dependencies, vec![source; MAX_SOURCES].into()).unwrap();
+    limited(with(dependencies, vec![source.clone(); MAX_SUBJECTS + 1].into()));
+    with(dependencies, vec![source; MAX_SUBJECTS].into()).unwrap();
 }

@@ -1,13 +1,11 @@
 //! Payloads that script hooks get, and the answers that they return.
 
 use serde_json::{Map, Value, json};
+use toolcrib_foundation::text;
 
 use crate::error::{Outcome, ToolError};
 use crate::hook::{FinishedCall, ProposedCall};
 use crate::schema;
-
-/// Maximum characters of a reason.
-const MAX_REASON_LEN: usize = 2000;
 
 /// Answer of a script to an event.
 pub(super) enum Answer {
@@ -105,15 +103,12 @@ pub(super) fn parse_answer(text: &str) -> Result<Answer, String> {
         Some("delegate") => Ok(Answer::Delegate(Value::Object(fields))),
         _ => Err(format!(
             "its `action` must be allow, block, modify or delegate, found {}",
-            action.map_or_else(|| "none".to_owned(), |action| action.to_string().chars().take(80).collect())
+            action.map_or_else(|| "none".to_owned(), |action| text::shown(&action.to_string()))
         )),
     }
 }
 
 /// Shortens the reason of a hook for the model.
 pub(super) fn clipped_reason(reason: &str) -> String {
-    match reason.char_indices().nth(MAX_REASON_LEN) {
-        Some((end, _)) => format!("{}…", &reason[..end]),
-        None => reason.to_owned(),
-    }
+    text::truncate(reason, text::MAX_MESSAGE)
 }

@@ -1,10 +1,13 @@
 //! Runs computations over untrusted data: short ones at once, long ones on a blocking thread with a deadline.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::time::timeout_at;
 
 use crate::schema::{self, Clock};
+
+/// Maximum time of work beside a call: a claim, a preview, the patterns of a hook, the masks of arguments for the record.
+pub(crate) const MAX_SIDE_TIME: Duration = Duration::from_secs(1);
 
 /// Runs a short computation on the calling thread. Returns `None` if there are too many `bytes` or it takes too long; the
 /// caller then runs it [`aside`].

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -12,10 +12,7 @@ use crate::schema::{self, Clock, step, with_clock};
 use crate::tool::{Body, Glob, HookPoint, ScriptedHook, Tool};
 
 use super::PreparedTool;
-use super::compute::aside;
-
-/// Maximum time for the patterns of one hook on large arguments.
-const MAX_GLOBS_TIME: Duration = Duration::from_secs(1);
+use super::compute::{MAX_SIDE_TIME, aside};
 
 /// A script hook with its prepared state.
 pub(crate) struct ScriptHook {
@@ -91,7 +88,7 @@ impl ScriptHook {
         }
         let (globs, schema, arguments) = (globs.clone(), schema.cloned(), arguments.clone());
         let job =
-            aside(Instant::now() + MAX_GLOBS_TIME, move || matches(&globs, schema.as_ref(), &arguments, usize::MAX));
+            aside(Instant::now() + MAX_SIDE_TIME, move || matches(&globs, schema.as_ref(), &arguments, usize::MAX));
         job.await.flatten().unwrap_or(true)
     }
 }

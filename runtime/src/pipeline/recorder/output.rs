@@ -4,6 +4,7 @@ use crate::call::{Form, Media, Part};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
 use crate::policy::Secrets;
+use crate::sandbox::MAX_RECORDED;
 
 use super::{CallRecorder, redact, rendering};
 
@@ -46,19 +47,16 @@ impl ToolOutput {
     }
 }
 
-/// Maximum number of warnings per call.
-const MAX_WARNINGS: usize = 16;
-
 impl CallRecorder<'_> {
     /// Records the invocation of the call that makes this one.
     pub(crate) fn set_parent(&mut self, parent: Option<&str>) {
         self.note(|receipt| receipt.parent = parent.map(str::to_owned));
     }
 
-    /// Records a warning for the caller, each once and at most [`MAX_WARNINGS`].
+    /// Records a warning for the caller, each once and at most [`MAX_RECORDED`].
     pub(crate) fn warn(&mut self, warning: String) {
         self.note(|receipt| {
-            if receipt.warnings.len() < MAX_WARNINGS && !receipt.warnings.contains(&warning) {
+            if receipt.warnings.len() < MAX_RECORDED && !receipt.warnings.contains(&warning) {
                 receipt.warnings.push(warning);
             }
         });

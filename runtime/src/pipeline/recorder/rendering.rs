@@ -3,14 +3,13 @@
 use std::io::{self, Write};
 
 use serde_json::Value;
+use toolcrib_foundation::text::MAX_MESSAGE;
 
 use crate::error::Outcome;
 use crate::tool::Rendering;
 
 /// Maximum characters of one argument in a line.
 const MAX_VALUE_LEN: usize = 120;
-/// Maximum characters of a line.
-const MAX_LINE_LEN: usize = 1000;
 
 /// Returns `true` if the definition has any template.
 pub(super) fn has_any(rendering: &Rendering) -> bool {
@@ -53,7 +52,7 @@ pub(super) fn transcript(rendering: &Rendering, arguments: &Value) -> Option<Str
 
 /// Replaces each `{argument}` in a template by the argument of that name, or by nothing if there is no such argument.
 fn fill(template: &str, arguments: &Value) -> String {
-    let mut line = Line(String::new(), MAX_LINE_LEN);
+    let mut line = Line(String::new(), MAX_MESSAGE);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{').filter(|_| line.1 > 0) {
         line.push(before, usize::MAX);
@@ -119,7 +118,7 @@ mod tests {
         let arguments = json!({"path": "{n}", "n": 3, "long": "x".repeat(5000)});
         assert_eq!(fill("read {path} from {n}{gone} {", &arguments), "read {n} from 3 {");
         assert_eq!(fill("{long}", &arguments).len(), MAX_VALUE_LEN);
-        assert_eq!(fill(&"{long}".repeat(64), &arguments).len(), MAX_LINE_LEN);
+        assert_eq!(fill(&"{long}".repeat(64), &arguments).len(), MAX_MESSAGE);
     }
 
     #[test]
@@ -128,7 +127,7 @@ mod tests {
         let start = std::time::Instant::now();
         let line = fill(&"{rows} ".repeat(64), &arguments);
         assert!(line.starts_with(r#"[{"a":"é"},{"a":"é"}"#), "{line}");
-        assert_eq!(line.chars().count(), MAX_LINE_LEN);
+        assert_eq!(line.chars().count(), MAX_MESSAGE);
         assert!(start.elapsed().as_millis() < 500, "{:?}", start.elapsed());
     }
 }

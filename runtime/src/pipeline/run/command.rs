@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::recorder::CallRecorder;
-use crate::pipeline::state::{CallScope, Execution, Pipeline, unless_cancelled};
+use crate::pipeline::state::{CallScope, Execution, MAX_ERROR_LEN, Pipeline, unless_cancelled};
 use crate::sandbox::{GuestInput, GuestOutput, Program};
 use crate::schema;
 use crate::tool::Body;
@@ -17,9 +17,6 @@ use crate::tool::Body;
 use super::epilogue::{RefusalsBefore, finish};
 use super::wasi_extras::wasi_extras;
 use super::{Answer, RunInput};
-
-/// Maximum characters of a plain error text for the model.
-pub(super) const MAX_ERROR_LEN: usize = 4096;
 
 /// Runs a command.
 pub(super) async fn run(

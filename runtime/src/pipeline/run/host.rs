@@ -6,19 +6,16 @@ use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use toolcrib_foundation::text::{MAX_MESSAGE, prefix};
 
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::prepared::compute::aside;
 use crate::pipeline::stage::FRAME;
 use crate::pipeline::state::builtin::{MAX_FOUND, MAX_OPENED};
-use crate::pipeline::state::{CallScope, Memory, Pipeline, TaskRequest, unless_cancelled};
+use crate::pipeline::state::{CallScope, MAX_EXTRA_BYTES, Memory, Pipeline, TaskRequest, unless_cancelled};
 use crate::schema::step;
 use crate::tool::{Builtin, Limits, Tool, Visibility};
 
-/// Maximum characters of a description in a search's answer.
-const MAX_DESCRIPTION_LEN: usize = 2000;
-/// Maximum bytes of all definitions in a search's answer.
-const MAX_DEFINITION_BYTES: usize = 64 << 10;
 /// Maximum number of words in a search.
 const MAX_WORDS: usize = 32;
 
@@ -92,13 +89,12 @@ fn search(pipeline: &Pipeline, search: Search, memory: &Memory) -> String {
     let mut bytes = 0;
     for (_, index) in found {
         let tool = &pipeline.registry.tools()[index];
-        let description: Option<String> =
-            tool.description.as_ref().map(|text| text.chars().take(MAX_DESCRIPTION_LEN).collect());
+        let description: Option<String> = tool.description.as_ref().map(|text| prefix(text, MAX_MESSAGE));
         let definition =
             json!({"name": tool.name, "description": description, "parameters": tool.model_input_schema()});
         bytes += definition.to_string().len();
         // A tool that is left out is not loaded. The first tool is always included, whatever its size.
-        if !tools.is_empty() && bytes > MAX_DEFINITION_BYTES {
+        if !tools.is_empty() && bytes > MAX_EXTRA_BYTES {
             break;
         }
         memory.load(index);

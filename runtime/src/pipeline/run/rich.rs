@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
+use toolcrib_foundation::text;
 
 use crate::call::Part;
 use crate::error::{Outcome, ToolError};
@@ -23,9 +24,6 @@ use super::epilogue::{RefusalsBefore, answered_bytes, finish, refuse_leak};
 use super::parts::show_while;
 use super::wasi_extras::wasi_extras;
 use super::{Answer, RunInput};
-
-/// Maximum characters of a line for people.
-const MAX_LINE_LEN: usize = 1000;
 
 /// Runs a rich tool.
 pub(super) async fn run(
@@ -146,7 +144,7 @@ fn map(
         None => (None, None, None, None),
         Some(Presentation { content, display, summary, transcript }) => (content, Some(display), summary, transcript),
     };
-    let one_line = |text: String| text.chars().take(MAX_LINE_LEN).collect::<String>();
+    let one_line = |text: String| text::prefix(&text, text::MAX_MESSAGE);
     let mut output =
         ToolOutput { summary: summary.map(one_line), transcript: transcript.map(one_line), ..ToolOutput::default() };
     let answer = match ended {

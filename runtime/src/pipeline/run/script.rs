@@ -9,12 +9,12 @@ use bytes::Bytes;
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::services::CallServices;
-use crate::pipeline::state::{CallScope, Execution, Pipeline, unless_cancelled};
+use crate::pipeline::state::{CallScope, Execution, MAX_ERROR_LEN, Pipeline, unless_cancelled};
 use crate::sandbox::{EntryPoint, GuestInput, GuestOutput, Interpreter, ScriptCall, ScriptProblem, WasiExtras};
 use crate::schema;
 use crate::tool::Script;
 
-use super::command::{MAX_ERROR_LEN, own_error};
+use super::command::own_error;
 use super::epilogue::{denied_if, finish};
 use super::{Answer, RunInput};
 

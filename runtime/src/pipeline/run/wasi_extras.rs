@@ -9,12 +9,10 @@ use crate::sandbox::{Program, Settings, WasiExtras};
 use crate::store::keyvalue::Store;
 use crate::tool::{Body, Tool};
 
-use crate::pipeline::state::{CallScope, Execution, Memory, Pipeline};
+use crate::pipeline::state::{CallScope, Execution, MAX_EXTRA_BYTES, Memory, Pipeline};
 
 /// Maximum number of settings per tool.
 const MAX_SETTINGS: usize = 1000;
-/// Maximum bytes of one setting.
-const MAX_SETTING_LEN: usize = 64 << 10;
 
 /// Returns the data for a program that imports one of the interfaces; every other program gets none.
 pub(super) fn wasi_extras(
@@ -56,10 +54,10 @@ fn settings(config: &Value) -> Settings {
     }
     let text = |(key, value): (&String, &Value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        match value.len() > MAX_SETTING_LEN {
+        match value.len() > MAX_EXTRA_BYTES {
             true => {
                 let bytes = value.len();
-                Err(format!("the setting `{key}` has {bytes} bytes, more than the {MAX_SETTING_LEN} allowed"))
+                Err(format!("the setting `{key}` has {bytes} bytes, more than the {MAX_EXTRA_BYTES} allowed"))
             }
             false => Ok((key.clone(), value)),
         }
@@ -83,7 +81,7 @@ mod tests {
         let many = |count: usize| Value::Object((0..count).map(|n| (n.to_string(), json!(n))).collect());
         assert_eq!(settings(&many(MAX_SETTINGS)).unwrap().len(), MAX_SETTINGS);
         assert!(settings(&many(MAX_SETTINGS + 1)).unwrap_err().contains("1001 settings"));
-        assert!(settings(&json!({"a": "x".repeat(MAX_SETTING_LEN)})).is_ok());
-        assert!(settings(&json!({"a": "x".repeat(MAX_SETTING_LEN + 1)})).unwrap_err().contains("`a` has 65537 bytes"));
+        assert!(settings(&json!({"a": "x".repeat(MAX_EXTRA_BYTES)})).is_ok());
+        assert!(settings(&json!({"a": "x".repeat(MAX_EXTRA_BYTES + 1)})).unwrap_err().contains("`a` has 65537 bytes"));
     }
 }

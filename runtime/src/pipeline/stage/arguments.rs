@@ -1,19 +1,16 @@
 //! Masks the arguments of a call for its record.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::time::timeout_at;
 
 use crate::audit::{CallArguments, LoggedArguments};
-use crate::pipeline::prepared::compute::aside;
+use crate::pipeline::prepared::compute::{MAX_SIDE_TIME, aside};
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::Pipeline;
 
-/// Maximum time for large arguments.
-const MAX_TIME: Duration = Duration::from_secs(1);
-
 /// Masks the arguments of a call that has ended, on a blocking thread if they are large or take long. Arguments that take
-/// longer than [`MAX_TIME`] are represented by their size.
+/// longer than [`MAX_SIDE_TIME`] are represented by their size.
 pub(crate) async fn log_arguments(pipeline: &Pipeline, recorder: &mut CallRecorder<'_>) {
     let Some(arguments) = recorder.arguments() else { return };
     let logged = match pipeline.audit.represent_at_once(arguments) {
@@ -25,7 +22,7 @@ pub(crate) async fn log_arguments(pipeline: &Pipeline, recorder: &mut CallRecord
 
 /// Represents arguments on a blocking thread; `None` if that takes too long.
 async fn represent_aside(pipeline: &Pipeline, arguments: &CallArguments) -> Option<LoggedArguments> {
-    let until = Instant::now() + MAX_TIME;
+    let until = Instant::now() + MAX_SIDE_TIME;
     let permit = timeout_at(until.into(), pipeline.maskings.clone().acquire_owned()).await.ok()?;
     let (audit, arguments) = (pipeline.audit.clone(), arguments.clone());
     // A job that nobody waits for any more keeps its permit to its end.

@@ -2,6 +2,7 @@
 //! envelope for one provider stays structured, and everything else becomes text.
 
 use serde_json::{Value, json};
+use toolcrib_foundation::text::MAX_NAME;
 
 use crate::call::{Form, Link, Media, Part};
 use crate::error::{Outcome, ToolError};
@@ -9,20 +10,16 @@ use crate::sandbox::{GuestFailure, GuestFailureKind, GuestLink, GuestMedia, Gues
 use crate::schema;
 use crate::tool::names::NameRules;
 
+use crate::pipeline::state::{MAX_ERROR_LEN, MAX_EXTRA_BYTES};
+
 use super::result::FRAME;
 
 /// Maximum number of parts per answer.
 const MAX_PARTS: usize = 256;
-/// Maximum characters of a name.
-const MAX_NAME_LEN: usize = 128;
 /// Maximum bytes of a media type.
 const MAX_TYPE_LEN: usize = 100;
 /// Maximum characters of an address.
 const MAX_URI_LEN: usize = 2048;
-/// Maximum characters of a failure's message.
-const MAX_MESSAGE_LEN: usize = 4096;
-/// Maximum bytes of a failure's details.
-const MAX_DETAILS_LEN: usize = 64 << 10;
 /// Type of an envelope for one provider.
 const ENVELOPE: &str = "provider_native_tool_result";
 
@@ -71,7 +68,7 @@ fn line(text: String) -> Result<String, ToolError> {
 
 fn native(GuestNative { format, content }: GuestNative) -> Result<ModelContent, ToolError> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    if format.is_empty() || format.len() > MAX_NAME_LEN || !format.chars().all(is_name) {
+    if format.is_empty() || format.len() > MAX_NAME || !format.chars().all(is_name) {
         return Err(bad("tool answered with an envelope with an unknown format name".to_owned()));
     }
     let content = schema::parse(&content).ok().filter(Value::is_array);
@@ -127,7 +124,7 @@ pub(crate) fn part(piece: GuestPart) -> Part {
         GuestPart::Media(bytes) => media(bytes).map_or_else(Part::Text, Part::Media),
         GuestPart::Link(reference) => link(reference).map_or_else(Part::Text, Part::Link),
         GuestPart::Native(GuestNative { format, .. }) => {
-            let format: String = format.chars().take(MAX_NAME_LEN).collect();
+            let format: String = format.chars().take(MAX_NAME).collect();
             Part::Text(format!("[content for {format}]"))
         }
     }
@@ -138,7 +135,7 @@ fn media(GuestMedia { mime_type, name, data }: GuestMedia) -> Result<Media, Stri
     // A name is a file name on every system, not a path, a device or a stream.
     let plain = |name: &String| {
         !name.is_empty()
-            && name.chars().count() <= MAX_NAME_LEN
+            && name.chars().count() <= MAX_NAME
             && !name.starts_with('.')
             && !name.chars().any(|c| c == '/' || c == '\\')
             && NameRules::Windows.misread(name).is_none()
@@ -150,7 +147,7 @@ fn link(GuestLink { uri, name, mime_type }: GuestLink) -> Result<Link, String> {
     if uri.is_empty() || uri.chars().count() > MAX_URI_LEN || uri.chars().any(|c| c.is_control() || c == ' ') {
         return Err("tool answered with an invalid link".to_owned());
     }
-    let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(MAX_NAME_LEN).collect());
+    let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect());
     Ok(Link { uri, name, mime_type: mime_type.and_then(|mime_type| media_type(&mime_type).ok()) })
 }
 
@@ -187,9 +184,9 @@ pub(crate) fn tool_error(failure: GuestFailure, presented: Option<String>) -> To
         GuestFailureKind::Unavailable => (Outcome::Upstream, Some("unavailable")),
         GuestFailureKind::Failed => (Outcome::Failed, None),
     };
-    let message: String = presented.unwrap_or(message).chars().take(MAX_MESSAGE_LEN).collect();
+    let message: String = presented.unwrap_or(message).chars().take(MAX_ERROR_LEN).collect();
     let message = if message.trim().is_empty() { "tool failed without a message".to_owned() } else { message };
-    let details = details.filter(|text| text.len() <= MAX_DETAILS_LEN);
+    let details = details.filter(|text| text.len() <= MAX_EXTRA_BYTES);
     let details = details.and_then(|text| schema::parse(&text).ok()).filter(Value::is_object);
     if word.is_none() && details.is_none() {
         return ToolError::new(outcome, message);
@@ -281,8 +278,8 @@ mod tests {
         assert_eq!(tool_error(failure(" ", "no json"), None).content(), r#"{"error":"tool failed without a message"}"#);
         let content = tool_error(failure("why", r#"{"a":1}"#), None).content();
         assert_eq!(content, r#"{"error":"why","details":{"a":1}}"#);
-        let large = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_DETAILS_LEN));
+        let large = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_EXTRA_BYTES));
         assert_eq!(tool_error(failure("why", &large), None).content(), r#"{"error":"why"}"#);
-        assert_eq!(tool_error(failure(&"x".repeat(10_000), ""), None).message.len(), MAX_MESSAGE_LEN);
+        assert_eq!(tool_error(failure(&"x".repeat(10_000), ""), None).message.len(), MAX_ERROR_LEN);
     }
 }

@@ -1,19 +1,17 @@
 //! Asks a rich tool for a preview of its call, for observers and for the person who approves it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+use toolcrib_foundation::text::{MAX_MESSAGE, prefix};
 
 use crate::observe::EventKind;
+use crate::pipeline::prepared::compute::MAX_SIDE_TIME;
 use crate::pipeline::recorder::{CallRecorder, redact};
 use crate::pipeline::state::{CallScope, Execution, Pipeline, RichRunner, payload};
 use crate::sandbox::Usage;
 use crate::schema::CheckedArguments;
 use crate::tool::Limits;
-
-/// Maximum time of a preview.
-const MAX_TIME: Duration = Duration::from_secs(1);
-/// Maximum characters of a preview.
-const MAX_LEN: usize = 2000;
 
 /// Returns a preview of a call: the tool's own, or else the one that its definition renders. Returns `None`
 /// without an observer and an approver.
@@ -32,7 +30,7 @@ pub(crate) async fn preview(
         Some(runner) => Box::pin(own_preview(pipeline, execution, runner, checked, scope, recorder)).await,
     };
     let text = own.filter(|text| !text.trim().is_empty()).or_else(|| recorder.rendered_preview());
-    let text: String = redact::masked(pipeline.secrets.as_ref(), text?).chars().take(MAX_LEN).collect();
+    let text = prefix(&redact::masked(pipeline.secrets.as_ref(), text?), MAX_MESSAGE);
     recorder.emit(EventKind::Preview(&text));
     Some(text)
 }
@@ -49,7 +47,7 @@ async fn own_preview(
     let since = Instant::now();
     let prepared = scope.memory.prepared(&pipeline.contexts.preparation_key(tool, rich, program));
     let invocation = invocation.with(rich, payload(tool, checked), prepared.as_deref());
-    let limits = Limits { deadline: settled.limits.deadline.min(MAX_TIME), ..settled.limits };
+    let limits = Limits { deadline: settled.limits.deadline.min(MAX_SIDE_TIME), ..settled.limits };
     let usage = Arc::new(Usage::default());
     let ended = match pipeline.concurrency.acquire(settled, &limits, scope.depth).await {
         Ok(_permits) => pipeline.sandbox.preview_rich(program, invocation, &limits, &usage).await,

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 use crate::call::{Payload, ToolCall, clipped};
 use crate::error::{Error, Outcome, ToolError};
 use crate::pipeline::prepared::ToolEntry;
+use crate::pipeline::prepared::compute::MAX_SIDE_TIME;
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, InvocationFields, Pipeline};
 use crate::sandbox::{GuestPayload, Opinion, Usage};
 use crate::tool::{Body, Limits};
 
-/// Maximum time in which one tool decides about its claim.
-const MAX_TIME: Duration = Duration::from_secs(1);
 /// Maximum time in which all tools decide about their claims to one call.
 const MAX_TOTAL_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of tools that decide about one call.
@@ -114,7 +113,7 @@ async fn opinion<'p>(
         Payload::Text => GuestPayload::Text(&call.arguments),
         Payload::Object => GuestPayload::Object(&call.arguments),
     };
-    let limits = Limits { deadline: entry.prepared.limits.deadline.min(MAX_TIME), ..entry.prepared.limits };
+    let limits = Limits { deadline: entry.prepared.limits.deadline.min(MAX_SIDE_TIME), ..entry.prepared.limits };
     let since = Instant::now();
     let opinion = match pipeline.concurrency.acquire(entry.prepared, &limits, scope.depth).await {
         Ok(_permits) => {

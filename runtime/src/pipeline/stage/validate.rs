@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use toolcrib_foundation::text::{MAX_MESSAGE, prefix};
+
 use crate::call::{Behavior, Decision, Reason, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
@@ -15,9 +17,6 @@ use crate::policy::RuleDecision;
 use crate::sandbox::Program;
 use crate::schema::CheckedArguments;
 use crate::tool::Body;
-
-/// Maximum characters of a message from a tool's own check.
-const MAX_MESSAGE_LEN: usize = 2000;
 
 /// Validates the arguments that the model sent, and loads the code that runs the call. Also returns the judgement of the
 /// operator's rules: nothing of the tool runs for a denied call, but a hook may still change its arguments.
@@ -164,6 +163,6 @@ async fn run_check(
 
 /// Returns the error for arguments that the tool's own check rejects.
 fn invalid(why: String) -> ToolError {
-    let why: String = why.chars().take(MAX_MESSAGE_LEN).collect();
+    let why = prefix(&why, MAX_MESSAGE);
     ToolError::new(Outcome::BadArguments, format!("invalid values: {why}"))
 }

@@ -11,12 +11,11 @@ use crate::sandbox::{GuestPayload, Invocation, Program};
 use crate::schema::CheckedArguments;
 use crate::tool::{Rich, Tool};
 
+use super::MAX_EXTRA_BYTES;
 use super::scope::CallScope;
 
 /// The host's own keys in every context.
 const RESERVED_KEYS: [&str; 6] = ["trigger_source", "config", "tool", "invocation", "depth", "parent"];
-/// Maximum bytes that a caller adds.
-const MAX_BYTES: usize = 64 << 10;
 
 /// Contexts of one runtime's calls.
 #[derive(Debug, Default)]
@@ -79,9 +78,9 @@ impl CallContexts {
         all.insert("parent".to_owned(), json!(position.parent));
         let mut warnings = Vec::new();
         let bytes = bytes(&call.context);
-        if bytes > MAX_BYTES {
+        if bytes > MAX_EXTRA_BYTES {
             let message =
-                format!("the caller's context has {bytes} bytes, more than the {MAX_BYTES} allowed: left out");
+                format!("the caller's context has {bytes} bytes, more than the {MAX_EXTRA_BYTES} allowed: left out");
             return (Value::Object(all).to_string(), vec![message]);
         }
         for (key, value) in &call.context {
@@ -158,8 +157,9 @@ pub(crate) fn payload<'a>(tool: &Tool, checked: &'a CheckedArguments) -> GuestPa
 /// Returns the caller's metadata about the payload, as JSON text, and a warning if it is too large.
 fn metadata(call: &ToolCall) -> (String, Option<String>) {
     let bytes = bytes(&call.metadata);
-    if bytes > MAX_BYTES {
-        let warning = format!("the call's metadata has {bytes} bytes, more than the {MAX_BYTES} allowed: left out");
+    if bytes > MAX_EXTRA_BYTES {
+        let warning =
+            format!("the call's metadata has {bytes} bytes, more than the {MAX_EXTRA_BYTES} allowed: left out");
         return ("{}".to_owned(), Some(warning));
     }
     (serde_json::to_string(&call.metadata).unwrap_or_else(|_| "{}".to_owned()), None)
@@ -192,7 +192,7 @@ mod tests {
         );
         assert_eq!(warnings.len(), 3);
         assert!(warnings[0].contains("`config`") && warnings[1].contains("`application`"), "{warnings:?}");
-        call.context.insert("large".to_owned(), json!("x".repeat(MAX_BYTES)));
+        call.context.insert("large".to_owned(), json!("x".repeat(MAX_EXTRA_BYTES)));
         let (context, warnings) = contexts.of(&call, &position);
         assert!(!context.contains("mine") && warnings[0].contains("more than the 65536"), "{warnings:?}");
     }

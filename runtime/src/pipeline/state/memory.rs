@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use crate::delegate::Task;
 use crate::observe::Observer;
 use crate::policy::Approval;
-use crate::store::keyvalue::Store;
+use crate::store::keyvalue::{MAX_KEY_LEN, MAX_KEYS, Store};
 use crate::tool::Tool;
 
 use crate::pipeline::prepared::PreparedTool;
@@ -19,12 +19,8 @@ use super::hook_chain::ChainedHook;
 
 /// Maximum number of tools, and maximum number of hooks, that scripts add to one run.
 const MAX_ADDED: usize = 32;
-/// Maximum number of values in a cache.
-const MAX_VALUES: usize = 1000;
 /// Maximum total bytes of the values in a cache with their keys.
 const MAX_CACHE_BYTES: usize = 4 << 20;
-/// Maximum bytes of one key.
-const MAX_KEY_LEN: usize = 1024;
 
 /// Memory of one conversation.
 #[derive(Default)]
@@ -182,8 +178,8 @@ impl Cache {
         if bytes > MAX_CACHE_BYTES {
             return Err(format!("the run would store {bytes} bytes, more than the {MAX_CACHE_BYTES} allowed"));
         }
-        if before == 0 && cached.values.len() == MAX_VALUES {
-            return Err(format!("the run already stores {MAX_VALUES} values, the maximum"));
+        if before == 0 && cached.values.len() == MAX_KEYS {
+            return Err(format!("the run already stores {MAX_KEYS} values, the maximum"));
         }
         cached.bytes = bytes;
         cached.values.insert(key, value);
@@ -230,7 +226,7 @@ mod tests {
     #[test]
     fn a_run_keeps_so_many_values_of_so_many_bytes() {
         let memory = Cache::default();
-        (0..MAX_VALUES).for_each(|n| memory.set(format!("k{n}"), "1".into()).unwrap());
+        (0..MAX_KEYS).for_each(|n| memory.set(format!("k{n}"), "1".into()).unwrap());
         assert!(memory.set("one more".into(), "1".into()).unwrap_err().contains("1000 values"));
         memory.set("k0".into(), "2".into()).unwrap();
         assert_eq!(memory.get("k0").as_deref(), Some("2"));

@@ -47,6 +47,12 @@ pub(crate) use scope::{CallScope, CallTree, Parent};
 pub(crate) use tasks::{MAX_TASKS, Task, TaskRequest, TaskState, Tasks};
 pub(crate) use unstarted::UnstartedCall;
 
+/// Maximum characters of a tool's error.
+pub(crate) const MAX_ERROR_LEN: usize = 4096;
+/// Maximum bytes of data beside arguments and content: the context and the metadata of a call, a setting, the details of an
+/// error, and the definitions that one search finds.
+pub(crate) const MAX_EXTRA_BYTES: usize = 64 << 10;
+
 /// State that all calls of one runtime share.
 pub(crate) struct Pipeline {
     pub(crate) registry: Registry,

@@ -145,7 +145,7 @@ impl Tasks {
         let task = tasks.get(id).ok_or_else(|| {
             let known: Vec<&str> = tasks.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none was started".to_owned() } else { known.join(", ") };
-            let id: String = id.chars().take(64).collect();
+            let id = toolcrib_foundation::text::shown(id);
             ToolError::new(Outcome::BadArguments, format!("no task `{id}` in this run ({known})"))
         })?;
         Ok((task.tool.clone(), task.state.clone()))

@@ -4,17 +4,16 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::call::{Denial, HookNote, ProgramRun};
+use crate::call::{Denial, HookNote, ProgramRun, clipped};
 use crate::error::{Outcome, ToolError};
 use crate::sandbox::causes::{ByteSize, QuotaExceeded};
 use crate::tool::Access;
 
 use super::request_log::RequestLog;
 
-/// Maximum number that one call records of denials, executed programs, and hooks that refused a program.
-const MAX_RECORDED: usize = 16;
-/// Maximum length of a denied path, in characters.
-const MAX_PATH_LEN: usize = 256;
+/// Maximum number of denials, of executed programs, of hooks that refused a program, of secrets in requests, and of warnings that
+/// one call records.
+pub(crate) const MAX_RECORDED: usize = 16;
 
 /// Usage of one call, or by one program or hook that runs for a call.
 #[derive(Debug, Default)]
@@ -81,7 +80,7 @@ impl Usage {
     /// Records a path that the grant denied. Each path is recorded once, and at most [`MAX_RECORDED`] are.
     pub(in crate::sandbox) fn record_denied_path(&self, access: Access, path: &str) {
         let mut denials = locked(&self.whole().denials);
-        let path: String = path.chars().take(MAX_PATH_LEN).collect();
+        let path = clipped(path);
         if denials.len() < MAX_RECORDED && !denials.iter().any(|(_, known)| *known == path) {
             denials.push((access, path));
         }

@@ -12,7 +12,7 @@ mod thread_clock;
 #[path = "thread_clock_windows.rs"]
 mod thread_clock;
 
-pub(crate) use counters::Usage;
+pub(crate) use counters::{MAX_RECORDED, Usage};
 pub(super) use memory::MemoryBudget;
 pub(super) use metered::Metered;
 pub(super) use request_error::{MAX_HEADERS, RequestError, RequestPhase};

@@ -8,10 +8,8 @@ use crate::error::{Outcome, ToolError};
 use crate::policy::Refusal;
 use crate::tool::Limits;
 
+use super::counters::MAX_RECORDED;
 use super::request_error::RequestError;
-
-/// Maximum number of requests, and maximum number of denials, that one call records.
-const MAX_RECORDED: usize = 16;
 
 /// Log of one call's requests.
 #[derive(Debug, Default)]

@@ -12,8 +12,6 @@ use super::state::WasiStore;
 
 /// Error code of a refusal.
 const DENIED: &str = "access-denied";
-/// Maximum length of a function's name in the record, in characters.
-const MAX_NAME_LEN: usize = 64;
 
 /// Result of a stub.
 #[derive(Clone, Copy)]
@@ -61,7 +59,7 @@ impl SocketStubs {
                 }
                 ComponentItem::ComponentFunc(function) => {
                     let answer = self.answer(&function);
-                    let short_name: String = name.chars().take(MAX_NAME_LEN).collect();
+                    let short_name = toolcrib_foundation::text::clipped(name);
                     interface.func_new(name, move |mut store, _, params, results| {
                         let usage = store.data_mut().wasi().usage();
                         if matches!(answer, StubResult::Denied | StubResult::Ends) {

@@ -1,11 +1,9 @@
 //! `wasi:io/error`: the error of a stream in one bounded text. The engine's own implementation prints the error with
 //! its `Debug` form, which contains the host's stack if backtraces are enabled.
 
+use toolcrib_foundation::text::clipped;
 use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::io::error::{Host, HostError};
-
-/// Maximum length of a message, in characters.
-const MAX_MESSAGE_CHARS: usize = 500;
 
 /// Stream errors of one call.
 pub(super) struct StreamErrors<'a>(pub(super) &'a mut ResourceTable);
@@ -20,7 +18,7 @@ impl Host for StreamErrors<'_> {}
 
 impl HostError for StreamErrors<'_> {
     fn to_debug_string(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<String> {
-        Ok(format!("{:#}", self.0.get(&error)?).chars().take(MAX_MESSAGE_CHARS).collect())
+        Ok(clipped(&format!("{:#}", self.0.get(&error)?)))
     }
 
     fn drop(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<()> {
@@ -31,6 +29,8 @@ impl HostError for StreamErrors<'_> {
 
 #[cfg(test)]
 mod tests {
+    use toolcrib_foundation::text::MAX_RECORDED;
+
     use super::*;
 
     #[test]
@@ -40,7 +40,7 @@ mod tests {
         let error = table.push(error).unwrap();
         let output = StreamErrors(&mut table).to_debug_string(Resource::new_borrow(error.rep())).unwrap();
         assert!(
-            output.starts_with("the server closed the connection early: xxx") && output.len() == MAX_MESSAGE_CHARS,
+            output.starts_with("the server closed the connection early: xxx") && output.len() == MAX_RECORDED,
             "{output}"
         );
         StreamErrors(&mut table).drop(error).unwrap();

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
+use toolcrib_foundation::text;
 
 use crate::tool::typed::{Cases, Field, Function, Integer, Type};
 
@@ -17,11 +18,7 @@ use super::{ERROR, INFINITE, NEGATIVE_INFINITE, NOT_A_NUMBER, OK, SOME};
 pub(super) const MAX_VALUES: usize = 1 << 18;
 const NAME_BYTES: usize = 40;
 /// Maximum magnitude with exact doubles: a double represents every whole number up to it.
-const MAX_EXACT: f64 = (1_u64 << 53) as f64;
-/// Maximum characters of a value in a message.
-const MAX_SHOWN_LEN: usize = 60;
-/// Maximum names in a message.
-const MAX_LISTED: usize = 12;
+pub(in crate::schema) const MAX_EXACT: f64 = (1_u64 << 53) as f64;
 
 /// Checks the arguments of a function.
 ///
@@ -68,7 +65,7 @@ impl Mismatch {
 }
 
 fn is_plain(name: &str) -> bool {
-    name.len() <= MAX_SHOWN_LEN && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    name.len() <= text::MAX_SHOWN && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 fn value(ty: &Type, found: &Value, budget: &mut usize) -> Result<(), Mismatch> {
@@ -165,7 +162,7 @@ fn members(fields: &[Field], found: &Map<String, Value>, word: &str, budget: &mu
     let is_unknown = |name: &&String| !fields.iter().any(|field| field.name == **name);
     match found.keys().find(is_unknown) {
         Some(name) => {
-            let expected = listed(fields.iter().map(|field| field.name.as_str()));
+            let expected = alternatives(fields.iter().map(|field| field.name.as_str()));
             Err(Mismatch::new(format!("unknown {word}, {expected} is expected")).at(Step::Member(name.clone())))
         }
         None => Ok(()),
@@ -233,7 +230,7 @@ fn case<'a>(
 fn check_name(cases: &Cases, name: &str) -> Result<(), Mismatch> {
     cases.find(name).map(drop).ok_or_else(|| {
         let found = shown(&Value::String(name.to_owned()));
-        Mismatch::new(format!("unknown name {found}, {} is expected", listed(cases.names())))
+        Mismatch::new(format!("unknown name {found}, {} is expected", alternatives(cases.names())))
     })
 }
 
@@ -280,11 +277,11 @@ fn expectation(ty: &Type) -> String {
         Type::Bytes => "a string of base64".to_owned(),
         Type::List(_) | Type::Tuple(_) => "an array".to_owned(),
         Type::Flags(cases) => {
-            format!("an array of names, {}", listed(cases.names()))
+            format!("an array of names, {}", alternatives(cases.names()))
         }
-        Type::Enum(cases) => format!("a string, {}", listed(cases.names())),
-        Type::Variant(cases) => format!("a case, {}", listed(cases.names())),
-        Type::Result(_) => format!("a case, {}", listed([OK, ERROR].into_iter())),
+        Type::Enum(cases) => format!("a string, {}", alternatives(cases.names())),
+        Type::Variant(cases) => format!("a case, {}", alternatives(cases.names())),
+        Type::Result(_) => format!("a case, {}", alternatives([OK, ERROR].into_iter())),
         Type::Map(sides) if sides.0 != Type::String => "an array of pairs `[key, value]`".to_owned(),
         Type::Map(_) | Type::Record(_) => "an object".to_owned(),
         Type::Option(inner) if inner.takes_null() => format!("null or {{\"{SOME}\": …}}"),
@@ -292,18 +289,12 @@ fn expectation(ty: &Type) -> String {
     }
 }
 
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let short = |name: &str| name.chars().take(MAX_SHOWN_LEN).collect::<String>();
-    let mut names: Vec<_> = names.take(MAX_LISTED + 1).map(|name| format!("`{}`", short(name))).collect();
+fn alternatives<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.map(|name| format!("`{}`", text::shown(name))).collect();
     match names.len() {
         0 => "none".to_owned(),
-        1 => names.remove(0),
-        more => {
-            if more > MAX_LISTED {
-                names[MAX_LISTED] = "…".to_owned();
-            }
-            format!("one of {}", names.join(", "))
-        }
+        1 => text::listed(names.into_iter()),
+        _ => format!("one of {}", text::listed(names.into_iter())),
     }
 }
 
@@ -319,13 +310,10 @@ fn kind_or_value(found: &Value) -> String {
 fn shown(found: &Value) -> String {
     let text = match found {
         // Only the shown part of a long text is written.
-        Value::String(text) => Value::String(text.chars().take(MAX_SHOWN_LEN + 1).collect()).to_string(),
+        Value::String(text) => Value::String(text::prefix(text, text::MAX_SHOWN)).to_string(),
         other => other.to_string(),
     };
-    match text.char_indices().nth(MAX_SHOWN_LEN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    text::shown(&text)
 }
 
 #[cfg(test)]

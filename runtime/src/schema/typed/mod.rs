@@ -25,6 +25,7 @@
 mod check;
 mod describe;
 
+pub(super) use check::MAX_EXACT;
 pub(crate) use check::check;
 pub(crate) use describe::{arguments, output};
 

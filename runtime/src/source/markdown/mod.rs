@@ -16,6 +16,8 @@ mod yaml;
 use std::path::Path;
 use std::sync::Arc;
 
+use toolcrib_foundation::text::listed;
+
 use crate::error::UnknownToolWording;
 use crate::tool::{Body, Format, Origin, Place, ScriptedHook, Tool};
 
@@ -35,8 +37,6 @@ use script::Lines;
 
 /// Fields of a file with lists. Only a project file may have the last.
 const FIELDS: [&str; 3] = ["tools", "hooks", "tools_policy"];
-/// Maximum number of unknown fields that a warning names.
-const MAX_NAMED: usize = 16;
 
 /// A Markdown file.
 pub(super) struct Markdown;
@@ -178,13 +178,10 @@ fn list(field: &str, fields: &mut Fields, report: &mut Diagnostics) -> Vec<(Stri
 fn warn_of_unknown(fields: Fields, report: &mut Diagnostics) {
     let unknown = fields.rest();
     let Some((first, _)) = unknown.first() else { return };
-    let named = unknown.iter().take(MAX_NAMED).map(|(key, _)| match nearest(&key.name, FIELDS.into_iter()) {
+    let named = unknown.iter().map(|(key, _)| match nearest(&key.name, FIELDS.into_iter()) {
         Some(near) => format!("`{}` (did you mean `{near}`?)", key.name),
         None => format!("`{}`", key.name),
     });
-    let named = named.collect::<Vec<_>>().join(", ");
-    let more = unknown.len().checked_sub(MAX_NAMED).filter(|more| *more > 0);
-    let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
     report.enter(String::new());
-    report.warn_at(first.place, &format!("fields of another system are kept and ignored: {named}{more}"));
+    report.warn_at(first.place, &format!("fields of another system are kept and ignored: {}", listed(named)));
 }

@@ -4,19 +4,16 @@
 use std::sync::Arc;
 
 use toolcrib_component::functions::Names;
+use toolcrib_foundation::text::listed;
 
 use crate::schema::typed as mapping;
 use crate::source::diagnostics::Diagnostics;
 use crate::source::name;
-use crate::source::suggestion::listed;
 use crate::tool::typed::Typed;
 use crate::tool::{Body, Format, Tool};
 
 use super::program::Functions;
-use super::{Component, MAX_NAMES, filled, required_function};
-
-/// Maximum number of skipped exports listed in a message.
-const MAX_SKIPPED: usize = 3;
+use super::{Component, filled, required_function};
 
 impl Component {
     /// Returns the tools of a component with functions, with its command if it has one.
@@ -123,7 +120,7 @@ fn no_function(word: Option<&str>, functions: &Functions) -> String {
     if callable.is_empty() {
         return format!("none of its component's exports is a tool: {}", list_skipped(skipped));
     }
-    let known = listed(callable.iter().map(|(_, names)| format!("`{}`", name::shortened(&names.short))), MAX_NAMES);
+    let known = listed(callable.iter().map(|(_, names)| format!("`{}`", name::shortened(&names.short))));
     let found = word.map(|word| format!(" and none is named {word:?}")).unwrap_or_default();
     format!("its component has {known}{found}: name one after the component")
 }
@@ -133,7 +130,7 @@ fn list_skipped(skipped: &[(String, String)]) -> String {
     if skipped.is_empty() {
         return "it exports no functions".to_owned();
     }
-    listed(skipped.iter().map(|(place, why)| format!("`{}` ({why})", name::shortened(place))), MAX_SKIPPED)
+    listed(skipped.iter().map(|(place, why)| format!("`{}` ({why})", name::shortened(place))))
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use toolcrib_component::externs::Externs;
 use toolcrib_component::functions::{self, Exported, Names};
-use toolcrib_component::{Error, RUN, descriptor, truncate};
+use toolcrib_component::{Error, RUN, descriptor};
+use toolcrib_foundation::text::{MAX_MESSAGE, truncate};
 
 use crate::source::diagnostics::{Diagnostics, ScopedDiagnostic};
 use crate::source::{files, program, program_bytes};
@@ -20,9 +21,6 @@ use super::unfit;
 const PACKAGE: &str = "toolcrib:tool/";
 /// Version in these names: every minor version of the first major one.
 const VERSION: &str = "@1.";
-
-/// Maximum characters of one program problem: each entry that names the program may repeat it.
-const MAX_REASON_LEN: usize = 1000;
 
 /// Facts about a program.
 pub(super) struct Program {
@@ -100,7 +98,7 @@ impl Program {
             Err(_) => return Ok(Self::unread(None, None)),
         };
         if let Some(why) = &externs.unsupported {
-            return Err(Unusable::Unrunnable(truncate(why, MAX_REASON_LEN)));
+            return Err(Unusable::Unrunnable(truncate(why, MAX_MESSAGE)));
         }
         let skipped = || {
             let read = |bytes: &[u8]| functions::read(bytes).map(|exported| exported.skipped).unwrap_or_default();
@@ -110,7 +108,7 @@ impl Program {
             }
         };
         let [unlinked, uncallable] = [unfit::unlinked(&externs, skipped), unfit::uncallable(&externs)]
-            .map(|why| why.map(|why| truncate(&why, MAX_REASON_LEN)));
+            .map(|why| why.map(|why| truncate(&why, MAX_MESSAGE)));
         let has_own_exports = functions::has_own_exports(&externs);
         let Externs { imports, exports, has_descriptor, .. } = externs;
         let imports = Some(Arc::from(imports));
@@ -141,8 +139,8 @@ impl Program {
             }
         };
         for ScopedDiagnostic { problem, reason, .. } in &mut report.problems {
-            problem.message = truncate(&problem.message, MAX_REASON_LEN);
-            *reason = reason.as_deref().map(|reason| truncate(reason, MAX_REASON_LEN));
+            problem.message = truncate(&problem.message, MAX_MESSAGE);
+            *reason = reason.as_deref().map(|reason| truncate(reason, MAX_MESSAGE));
         }
         let kind = match (is_rich, bytes) {
             (true, _) => Kind::Rich(optional_parts(&exports)),

@@ -3,12 +3,10 @@
 use toolcrib_component::externs::Externs;
 use toolcrib_component::interfaces::{self, ImportedInterface, preview1};
 use toolcrib_component::{Form, ProgramKind};
+use toolcrib_foundation::text::listed;
 
 use crate::source::name::shortened;
-use crate::source::suggestion::listed;
 
-/// Maximum names that one reason lists.
-const MAX_LISTED: usize = 5;
 /// Version of the WASI 0.3 interfaces.
 const WASI_0_3: &str = "@0.3.";
 /// Advice for a component of WASI 0.3.
@@ -32,7 +30,7 @@ pub(super) fn unlinked(externs: &Externs, skipped: impl FnOnce() -> Vec<(String,
     let first = unlinked.first()?;
     match externs.core_functions {
         Some(_) if first.name == preview1::MODULE => {
-            let functions = listed(quoted(&first.functions), MAX_LISTED);
+            let functions = listed(quoted(&first.functions));
             let module = preview1::MODULE;
             Some(format!("a core module that imports {functions} from `{module}`, which has no such function"))
         }
@@ -44,7 +42,7 @@ pub(super) fn unlinked(externs: &Externs, skipped: impl FnOnce() -> Vec<(String,
             Some(format!("a core module that imports `{}`; only `{}` can be linked", first.name, preview1::MODULE))
         }
         None => {
-            let each = listed(unlinked.iter().map(with_reason), MAX_LISTED);
+            let each = listed(unlinked.iter().map(with_reason));
             Some(format!("it has imports that cannot be linked: {each}"))
         }
     }
@@ -56,7 +54,7 @@ fn asynchronous(skipped: &[(String, String)]) -> String {
     if skipped.is_empty() {
         return "it has asynchronous functions".to_owned();
     }
-    let functions = listed(skipped.iter().map(|(place, why)| format!("`{}` ({why})", shortened(place))), MAX_LISTED);
+    let functions = listed(skipped.iter().map(|(place, why)| format!("`{}` ({why})", shortened(place))));
     format!(
         "{functions} cannot be loaded, and the other functions of the component only without it; remove it, give it other types, \
          such as a list in place of a stream, or build it into a component of its own"
@@ -76,8 +74,7 @@ pub(super) fn uncallable(externs: &Externs) -> Option<String> {
             return None;
         }
         let kind = if functions.iter().any(|name| name == "_initialize") { "as a reactor, it" } else { "it" };
-        let exports =
-            if functions.is_empty() { "no function".to_owned() } else { listed(quoted(functions), MAX_LISTED) };
+        let exports = if functions.is_empty() { "no function".to_owned() } else { listed(quoted(functions)) };
         return Some(format!(
             "a core module that is not a command: {kind} exports {exports} and no `_start`; build it as a program with a \
              `main`, or as a component that exports functions"
@@ -86,8 +83,7 @@ pub(super) fn uncallable(externs: &Externs) -> Option<String> {
     if ProgramKind::of(Form::Component, Some(externs)) != ProgramKind::Component {
         return None;
     }
-    let exports =
-        if externs.exports.is_empty() { "nothing".to_owned() } else { listed(quoted(&externs.exports), MAX_LISTED) };
+    let exports = if externs.exports.is_empty() { "nothing".to_owned() } else { listed(quoted(&externs.exports)) };
     Some(format!(
         "not a tool: it exports {exports}; a tool exports functions of its own, a command `wasi:cli/run`, a rich tool \
          `toolcrib:tool/call@1.1.0`"

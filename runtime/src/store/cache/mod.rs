@@ -51,8 +51,6 @@ const MAX_ENTRIES: usize = 16_384;
 /// Maximum number of entries that one scan reads. A scan that reads this many removes most of them, so that a folder
 /// with more is within its limits after a few writes: each write adds one.
 const MAX_SCANNED: usize = 4 * MAX_ENTRIES;
-/// Maximum wait for the lock of an explicit removal.
-const MAX_LOCK_WAIT: Duration = Duration::from_secs(10);
 /// Precision of the last use's time. A more recent time is not updated.
 const USE_PRECISION: Duration = Duration::from_hours(1);
 
@@ -199,7 +197,7 @@ impl Cache {
             if !owner_only::folder_exists(&self.path)? {
                 return Ok(all);
             }
-            let _lock = owner_only::lock_folder(&self.path, MAX_LOCK_WAIT)?;
+            let _lock = owner_only::lock_folder(&self.path, owner_only::MAX_LOCK_WAIT)?;
             owner_only::remove_abandoned(&self.path, TEMPORARY_PREFIX);
             bundles::remove_unfinished(&self.path.join(name::BUNDLES));
             loop {

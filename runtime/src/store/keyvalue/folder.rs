@@ -12,8 +12,6 @@ use crate::store::owner_only::{self, FileLock, SharedAccess, TEMPORARY_PREFIX};
 
 use super::{Entries, MAX_KEY_LEN, MAX_VALUE_LEN, hex};
 
-/// Maximum wait for the lock.
-const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
 /// File layout: digest of the rest, key length in two bytes, key, value.
 const DIGEST_LEN: usize = 32;
 const HEADER_LEN: usize = DIGEST_LEN + 2;
@@ -39,7 +37,7 @@ impl Folder {
     /// Creates the folder if it is missing and waits for its lock.
     pub(super) fn lock(&self) -> io::Result<LockedFolder<'_>> {
         owner_only::create_folder(&self.parent)?;
-        let lock = owner_only::lock_folder(&self.path, MAX_LOCK_WAIT)?;
+        let lock = owner_only::lock_folder(&self.path, owner_only::MAX_LOCK_WAIT)?;
         Ok(LockedFolder { path: &self.path, _lock: lock })
     }
 }

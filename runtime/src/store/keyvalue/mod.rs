@@ -21,9 +21,9 @@ use folder::Folder;
 use memory::Values;
 
 /// Limits of one store.
-const MAX_KEYS: usize = 1000;
+pub(crate) const MAX_KEYS: usize = 1000;
 const MAX_BYTES: usize = 16 << 20;
-const MAX_KEY_LEN: usize = 1024;
+pub(crate) const MAX_KEY_LEN: usize = 1024;
 const MAX_VALUE_LEN: usize = 1 << 20;
 /// Maximum number of keys per listing page.
 const PAGE_LEN: usize = 100;

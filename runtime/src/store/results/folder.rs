@@ -14,8 +14,6 @@ use super::reference::Reference;
 
 /// Prefix of temporary file names, which are removed under the lock.
 const TEMPORARY_PREFIX: &str = ".res-";
-/// Maximum wait for the lock.
-const MAX_LOCK_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
@@ -68,7 +66,7 @@ impl Folder {
 
     /// Creates the folder if it is missing, waits for its lock, and removes temporary files that a crash left.
     pub(super) fn lock(&self) -> io::Result<LockedFolder<'_>> {
-        let lock = owner_only::lock_folder(&self.path, MAX_LOCK_WAIT)?;
+        let lock = owner_only::lock_folder(&self.path, owner_only::MAX_LOCK_WAIT)?;
         owner_only::remove_temporary(&self.path, TEMPORARY_PREFIX);
         Ok(LockedFolder { path: &self.path, _lock: lock })
     }

@@ -27,6 +27,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use toolcrib_foundation::text::clipped;
 
 use crate::error::Error;
 use crate::store::owner_only;
@@ -36,9 +37,6 @@ use folder::Folder;
 use reference::Reference;
 
 pub use preview::{Preview, preview};
-
-/// Maximum number of characters that are stored from a tool's name and from an invocation.
-const MAX_NAME_CHARS: usize = 256;
 
 /// Reasons why a reference names no result. A removed result cannot be distinguished from one that never existed.
 const MISSING: &str = "it was removed, was replaced by newer results, or never existed";
@@ -159,12 +157,11 @@ impl Results {
     /// seconds.
     pub fn put(&self, tool: &str, invocation: &str, content: &[u8]) -> Result<StoredResult, Error> {
         let now = (self.clock)();
-        let truncate = |name: &str| name.chars().take(MAX_NAME_CHARS).collect();
         let reference = Reference::random().map_err(|error| self.fault(io::Error::other(error)))?;
         let stored = StoredResult {
             reference: reference.to_string(),
-            tool: truncate(tool),
-            invocation: truncate(invocation),
+            tool: clipped(tool),
+            invocation: clipped(invocation),
             bytes: content.len() as u64,
             created: Timestamp::try_from(now).unwrap_or(Timestamp::MAX),
             sha256: file::sha256(content),

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
+use toolcrib_foundation::text::shown;
+
 use crate::error::Error;
 
 const PREFIX: &str = "res_";
 /// Hexadecimal digits of 128 random bits.
 const DIGITS: usize = 32;
-/// Characters of an invalid reference that an error quotes.
-const MAX_QUOTED_CHARS: usize = 48;
 
 /// `res_` and 32 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Reference {
         match text.strip_prefix(PREFIX) {
             Some(digits) if digits.len() == DIGITS && digits.bytes().all(digit) => Ok(Self(text.to_owned())),
             _ => Err(Error::NoResult {
-                reference: text.chars().take(MAX_QUOTED_CHARS).collect(),
+                reference: shown(text),
                 reason: format!("a reference is `{PREFIX}` and {DIGITS} of the digits 0-9 and a-f"),
             }),
         }

@@ -25,8 +25,8 @@ use crate::sandbox::usage::{RequestError, RequestPhase};
 
 /// Maximum number of addresses per name that are tried.
 const MAX_ADDRESSES: usize = 8;
-/// Maximum duration of a handshake.
-pub(super) const MAX_HANDSHAKE: Duration = Duration::from_secs(10);
+/// Maximum duration of the lookup of a name, and of a handshake.
+pub(super) const MAX_CONNECT: Duration = Duration::from_secs(10);
 
 /// TLS configuration. It is created for the first request, because reading the system's roots takes time.
 #[derive(Default)]
@@ -70,7 +70,7 @@ impl Tls {
         };
         let name = name.map_err(|_| RequestError::Tls("its host is not a valid name for a certificate"))?;
         let connector = TlsConnector::from(self.config().await?);
-        let handshake = tokio::time::timeout(timeout.min(MAX_HANDSHAKE), connector.connect(name, stream)).await;
+        let handshake = tokio::time::timeout(timeout.min(MAX_CONNECT), connector.connect(name, stream)).await;
         let stream = handshake.map_err(|_| {
             RequestError::Slow(RequestPhase::Connection, "the server did not finish the TLS handshake in time")
         })?;

@@ -13,16 +13,16 @@ use hyper::body::Body;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
-use crate::call::Denial;
+use crate::call::{Denial, clipped};
 use crate::policy::{Credentials, FlagHints, Network, Refusal, Target};
 use crate::sandbox::usage::{MAX_HEADERS, RequestError, RequestPhase, Usage};
 use crate::tool::{Host, Limits};
 
 use super::body::{RequestBody, ResponseBody};
 use super::client::HttpClient;
-use super::connect::{BoundedStream, MAX_HANDSHAKE, ReadBudget, Stream, connect, overflowed};
+use super::connect::{BoundedStream, MAX_CONNECT, ReadBudget, Stream, connect, overflowed};
 use super::headers;
-use super::logged::{LoggedRequest, clip};
+use super::logged::LoggedRequest;
 use super::secret;
 use super::secret::SecretFilter;
 
@@ -75,7 +75,7 @@ impl HttpEgress {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let mut logged = LoggedRequest::begin(&self.usage, &clip(request.method().as_str()), &self.limits)?;
+        let mut logged = LoggedRequest::begin(&self.usage, &clipped(request.method().as_str()), &self.limits)?;
         let permit = logged.take_descriptors(DESCRIPTORS_PER_REQUEST);
         let logged = Arc::new(logged);
         let exchanged = match permit {
@@ -149,7 +149,7 @@ impl HttpEgress {
         let stream = BoundedStream { stream, budget: budget.clone() };
         let mut http = http1::Builder::new();
         http.max_headers(MAX_HEADERS).max_buf_size(buffer).max_header_size(head);
-        let handshake = tokio::time::timeout(MAX_HANDSHAKE, http.handshake(TokioIo::new(stream))).await;
+        let handshake = tokio::time::timeout(MAX_CONNECT, http.handshake(TokioIo::new(stream))).await;
         let connection_error = |error: hyper::Error| connection_error(&error, head);
         let (mut sender, connection) = handshake
             .map_err(|_| RequestError::Slow(RequestPhase::Head, "the server is too slow"))?
@@ -181,11 +181,11 @@ const MIN_BUFFER_BYTES: usize = 8192;
 fn target(uri: &http::Uri, logged: &LoggedRequest) -> Result<Target, RequestError> {
     match headers::target(uri) {
         Ok(target) => {
-            logged.set_target(&clip(&target.host.to_string()), Some(target.port));
+            logged.set_target(&clipped(&target.host.to_string()), Some(target.port));
             Ok(target)
         }
         Err((authority, reason)) => {
-            let authority = clip(&authority);
+            let authority = clipped(&authority);
             logged.set_target(&authority, None);
             let denial = Denial { capability: format!("net:{authority}"), flag: None };
             Err(RequestError::Denied(logged.refuse(Refusal { denial, why: format!("`{authority}`: {reason}") })))
@@ -201,7 +201,7 @@ pub(in crate::sandbox) fn refuse(
     limits: &Limits,
     usage: &Arc<Usage>,
 ) -> RequestError {
-    let logged = match LoggedRequest::begin(usage, &clip(method), limits) {
+    let logged = match LoggedRequest::begin(usage, &clipped(method), limits) {
         Ok(logged) => logged,
         Err(error) => return error,
     };

@@ -7,14 +7,6 @@ use crate::sandbox::descriptor_budget::{DescriptorBudget, DescriptorPermit};
 use crate::sandbox::usage::{RequestError, Usage};
 use crate::tool::Limits;
 
-/// Maximum length of a host or a method in the log, in characters.
-const MAX_NAME_LEN: usize = 256;
-
-/// Shortens a host or a method for the log.
-pub(super) fn clip(name: &str) -> String {
-    name.chars().take(MAX_NAME_LEN).collect()
-}
-
 /// One request of a call. It counts as active until it is dropped.
 #[derive(Debug)]
 pub(super) struct LoggedRequest {

@@ -14,8 +14,8 @@ use hickory_resolver::{Hosts, TokioResolver};
 
 use crate::sandbox::usage::{RequestError, RequestPhase};
 
-/// Maximum duration of a lookup.
-const MAX_LOOKUP: Duration = Duration::from_secs(10);
+use super::connect::MAX_CONNECT;
+
 /// Maximum duration of one query to one name server.
 const MAX_QUERY: Duration = Duration::from_secs(4);
 /// Time for which the system's settings are cached.
@@ -46,7 +46,7 @@ impl NameResolver {
         Self { servers, system: SettingsCache::default() }
     }
 
-    /// Returns every address of a name, at least one, within a time limit that may be shorter than [`MAX_LOOKUP`].
+    /// Returns every address of a name, at least one, within a time limit that may be shorter than [`MAX_CONNECT`].
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl NameResolver {
     pub(super) async fn addresses(&self, name: &str, limit: Duration) -> Result<Vec<IpAddr>, RequestError> {
         let resolver = self.resolver().await?;
         // The trailing dot makes the name absolute: no search domain is appended.
-        let lookup = tokio::time::timeout(limit.min(MAX_LOOKUP), resolver.lookup_ip(format!("{name}.")));
+        let lookup = tokio::time::timeout(limit.min(MAX_CONNECT), resolver.lookup_ip(format!("{name}.")));
         let found = lookup.await.unwrap_or(Err(NetError::Timeout)).map_err(|error| lookup_error(&error))?;
         let addresses: Vec<IpAddr> = found.iter().collect();
         if addresses.is_empty() { Err(RequestError::Name("its host has no address")) } else { Ok(addresses) }
