@@ -12,7 +12,6 @@ use crate::client::{Client, OnProgress};
 use crate::content::Descriptor;
 use crate::error::{Error, What};
 use crate::exchange::Exchange;
-use crate::files;
 use crate::intake::Intake;
 use crate::reference::Repository;
 use crate::reply::Reply;
@@ -82,7 +81,7 @@ impl Client {
             }
             let failed = |source| Error::File { action: "rename the partial file to", path: target.to_owned(), source };
             let (from, to) = (partial.to_owned(), target.to_owned());
-            let renamed = tokio::task::spawn_blocking(move || files::rename(&from, &to)).await;
+            let renamed = tokio::task::spawn_blocking(move || toolcrib_private_files::rename(&from, &to)).await;
             renamed.map_err(io::Error::other).and_then(|renamed| renamed).map_err(failed)
         })
         .await

@@ -4,14 +4,8 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
+use toolcrib_private_files::{SharedAccess, check_file, create_folder, open_linked, options, persist, temporary};
 use zeroize::Zeroizing;
-
-#[cfg(windows)]
-#[path = "files/windows.rs"]
-mod system;
-#[cfg(unix)]
-#[path = "files/unix.rs"]
-mod system;
 
 /// Result of a bounded read.
 pub(crate) enum Bounded {
@@ -27,7 +21,7 @@ pub(crate) enum Bounded {
 
 /// Reads a regular file of at most `limit` bytes. The content is overwritten in memory when it is dropped.
 pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Bounded> {
-    let file = match system::open_read(path) {
+    let file = match open_linked(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Bounded::Missing),
         Err(error) => return Err(error),
@@ -48,12 +42,18 @@ pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Bounded> {
 
 /// Opens a regular file for reading.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    regular(system::open_read(path)?)
+    let file = open_linked(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+    }
 }
 
-/// Opens or creates a regular file for reading and writing. A symbolic link is refused.
+/// Opens or creates a regular file of this user for reading and writing. A symbolic link is refused.
 pub(crate) fn open_private(path: &Path) -> io::Result<File> {
-    regular(system::open_private(path)?)
+    let file = options().read(true).write(true).create(true).truncate(false).open(path)?;
+    check_file(&file, SharedAccess::Read)?;
+    Ok(file)
 }
 
 /// Replaces a file in one step with content that its owner alone may read. Links are followed to the file.
@@ -64,22 +64,9 @@ pub(crate) fn replace_private(path: &Path, content: &[u8]) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    system::create_private_folder(folder)?;
-    // A temporary file is created for its owner alone.
-    let mut file = system::temporary(tempfile::Builder::new().prefix(".toolcrib-"), folder)?;
+    create_folder(folder)?;
+    let mut file = temporary(tempfile::Builder::new().prefix(".toolcrib-"), folder)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
-    system::persist(file, &target)
-}
-
-/// Renames a file over another. On Windows this waits within a bound for a program that holds one of the two open.
-pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    system::rename(from, to)
-}
-
-fn regular(file: File) -> io::Result<File> {
-    if file.metadata()?.is_file() {
-        return Ok(file);
-    }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+    persist(file, &target).map(drop)
 }

@@ -99,14 +99,12 @@ pub enum Error {
     #[error("the passphrase does not decrypt the secret key, or the key is damaged")]
     Passphrase,
     /// A key file can be read or replaced by others, or is not a regular file.
-    #[error("key file `{}`: expected {expected}, found {found}", path.display())]
+    #[error("key file `{}`: {reason}", path.display())]
     KeyFile {
         /// Path as given by the caller.
         path: PathBuf,
-        /// Required property.
-        expected: &'static str,
-        /// Property of the opened file.
-        found: String,
+        /// Property of the opened file that is refused.
+        reason: String,
     },
     /// A file cannot be opened, read or written.
     #[error("cannot {action} `{}`", path.display())]

@@ -16,6 +16,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
+use toolcrib_private_files as system;
+
+pub(crate) use toolcrib_private_files::persist_new;
+pub use toolcrib_private_files::{SharedAccess, options, persist, rename};
 
 /// Interval between two attempts to take a lock.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(200);
@@ -32,16 +36,6 @@ pub(crate) const MAX_LOCK_WAIT: Duration = Duration::from_secs(10);
 const FOLDER_LOCK: &str = "lock";
 /// Extra capacity for reading a file, so that the buffer is not reallocated at the end of the file.
 const READ_MARGIN: usize = 64;
-
-/// Access of other users that an existing file may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SharedAccess {
-    /// Other users may neither read nor write the file, and its folder must belong to this user and not be
-    /// writable by others.
-    None,
-    /// Other users may read the file.
-    Read,
-}
 
 /// A file with owner-only rights that is read whole and replaced whole. It may be missing.
 #[derive(Debug, Clone)]
@@ -155,11 +149,6 @@ pub(crate) fn open(path: &Path, shared: SharedAccess) -> io::Result<Option<File>
     Ok(Some(file))
 }
 
-/// Options that create files with mode 0600, or with the access list of this module on Windows, follow no symbolic link at the path, and do not block on a FIFO.
-pub fn options() -> system::Options {
-    system::options()
-}
-
 /// Creates a folder and its missing parents with mode 0700, and refuses it if it is a link, belongs to someone else or
 /// can be written by someone else.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
@@ -225,30 +214,6 @@ pub fn temporary_file(folder: &Path, prefix: &str) -> io::Result<NamedTempFile> 
     system::temporary(tempfile::Builder::new().prefix(prefix), folder)
 }
 
-/// Gives a complete temporary file its final name, in place of the file that has it. On Windows the rename waits within a
-/// bound for a program that holds that file open.
-///
-/// # Errors
-///
-/// The error of the system. The temporary file is removed.
-pub fn persist(file: NamedTempFile, path: &Path) -> io::Result<File> {
-    system::persist(file, path)
-}
-
-/// Gives a complete temporary file its final name, which must be free; on failure the file is returned.
-pub(crate) fn persist_new(file: NamedTempFile, path: &Path) -> Result<File, (io::Error, NamedTempFile)> {
-    system::persist_new(file, path)
-}
-
-/// Renames a file or folder over another, as [`persist`] does.
-///
-/// # Errors
-///
-/// The error of the system.
-pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    system::rename(from, to)
-}
-
 /// Removes the files of [`temporary`] that are older than an hour: the process that wrote them was killed.
 pub(crate) fn remove_abandoned(folder: &Path, prefix: &str) {
     remove_files(folder, MAX_TEMPORARY_AGE, |name| is_temporary(name, prefix), |_| true);
@@ -295,13 +260,6 @@ pub(crate) fn remove(path: &Path) -> io::Result<bool> {
         removed => removed.map(|()| true),
     }
 }
-
-#[cfg(unix)]
-#[path = "owner_only/unix.rs"]
-mod system;
-#[cfg(windows)]
-#[path = "owner_only/windows.rs"]
-mod system;
 
 #[cfg(test)]
 mod tests {

@@ -5,22 +5,15 @@
 use std::{
     fmt,
     fs::File,
-    io::{Read as _, Write as _},
+    io::{self, Read as _, Write as _},
     path::Path,
 };
 
+use toolcrib_private_files::{SharedAccess, check_file, open_linked, persist_new, temporary};
 use zeroize::Zeroizing;
 
 use crate::error::Error;
 use crate::limits::MAX_PART_BYTES;
-
-#[cfg(windows)]
-#[path = "file_windows.rs"]
-mod system;
-#[cfg(unix)]
-#[path = "file_unix.rs"]
-mod system;
-
 
 /// Content of a file with a secret key; erased when dropped.
 pub struct KeyFile(Zeroizing<Vec<u8>>);
@@ -47,8 +40,11 @@ impl fmt::Debug for KeyFile {
 /// [`Error::File`] when the file cannot be opened or read; [`Error::KeyFile`] when it is not a regular file, belongs to
 /// another user or gives any access to others; [`Error::Limit`] over [`MAX_PART_BYTES`].
 pub fn read_key_file(path: &Path) -> Result<KeyFile, Error> {
-    let file = system::open(path).map_err(|source| Error::File { action: "open", path: path.into(), source })?;
-    system::check(&file, path)?;
+    let file = open_linked(path).map_err(|source| Error::File { action: "open", path: path.into(), source })?;
+    check_file(&file, SharedAccess::None).map_err(|refused| match refused.kind() {
+        io::ErrorKind::PermissionDenied => Error::KeyFile { path: path.into(), reason: refused.to_string() },
+        _ => Error::File { action: "read", path: path.into(), source: refused },
+    })?;
     read(&file, path)
 }
 
@@ -74,10 +70,10 @@ pub fn write_key_file(path: &Path, content: &[u8]) -> Result<(), Error> {
     Error::limit("key file, bytes", content.len(), MAX_PART_BYTES)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {
-        let mut file = system::temporary(folder)?;
+        let mut file = temporary(&tempfile::Builder::new(), folder)?;
         file.write_all(content)?;
         file.as_file().sync_all()?;
-        system::persist_new(file, path)
+        persist_new(file, path).map_err(|(error, _)| error)
     };
-    write().map_err(|source| Error::File { action: "write", path: path.into(), source })
+    write().map(drop).map_err(|source| Error::File { action: "write", path: path.into(), source })
 }

@@ -50,7 +50,7 @@ fn each_permission_for_others_is_refused() {
         let mode = 0o600 | 1 << bit;
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let error = read_key_file(&path).unwrap_err();
-        assert!(error.to_string().contains(&format!("found mode {mode:04o}")), "{error}");
+        assert!(error.to_string().contains(&format!("its mode is {mode:04o}")), "{error}");
         // The handle is judged, so a private link or folder does not help.
         let link = folder.path().join(format!("link{bit}"));
         symlink(&path, &link).unwrap();
@@ -68,7 +68,7 @@ fn a_file_of_another_user_is_refused() {
     // Only the superuser can give a file away; elsewhere the case cannot be made.
     if std::os::unix::fs::chown(&path, Some(12_345), None).is_ok() {
         let error = read_key_file(&path).unwrap_err();
-        assert!(error.to_string().contains("found a file of user 12345"), "{error}");
+        assert!(error.to_string().contains("it belongs to user 12345"), "{error}");
     }
 }
 

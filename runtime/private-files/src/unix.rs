@@ -1,4 +1,4 @@
-//! Files and folders with owner-only rights on Unix: by owner and mode.
+//! Private files on Unix: by owner and mode.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, ErrorKind};
@@ -8,16 +8,26 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use tempfile::{Builder, NamedTempFile};
 
-use super::SharedAccess;
+use crate::SharedAccess;
 
-pub(super) use std::fs::OpenOptions as Options;
+/// Options that open a file.
+pub use std::fs::OpenOptions as Options;
 
-pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
+/// Creates a folder and its missing parents with mode 0700.
+///
+/// # Errors
+///
+/// The error of the system.
+pub fn create_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(without_trailing_slash(folder))
 }
 
 /// Refuses a path that is a link, belongs to someone else or can be written by someone else.
-pub(super) fn refuse_shared(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+///
+/// The reason, or the error of the system.
+pub fn refuse_shared(path: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(without_trailing_slash(path))?;
     match is_own(&metadata) && metadata.mode() & 0o022 == 0 && !metadata.is_symlink() {
         true => Ok(()),
@@ -26,7 +36,11 @@ pub(super) fn refuse_shared(path: &Path) -> io::Result<()> {
 }
 
 /// Refuses a folder in which other users could replace files. Links to it are followed.
-pub(super) fn refuse_shared_target(folder: &Path) -> io::Result<()> {
+///
+/// # Errors
+///
+/// The reason, or the error of the system.
+pub fn refuse_shared_target(folder: &Path) -> io::Result<()> {
     let metadata = fs::metadata(folder)?;
     match is_own(&metadata) && metadata.mode() & 0o022 == 0 {
         true => Ok(()),
@@ -37,13 +51,20 @@ pub(super) fn refuse_shared_target(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Checks the type, the owner and the mode of an open file.
-pub(super) fn check_file(file: &File, shared: SharedAccess) -> io::Result<()> {
+/// Checks that an open file is a regular one of this user, without further access by others.
+///
+/// # Errors
+///
+/// [`ErrorKind::PermissionDenied`] with the reason, or the error of the system.
+pub fn check_file(file: &File, shared: SharedAccess) -> io::Result<()> {
     let metadata = file.metadata()?;
     // A refusal says nothing about the content, which may be intact.
     let refuse = |reason: String| Err(io::Error::new(ErrorKind::PermissionDenied, reason));
-    if !metadata.is_file() || !is_own(&metadata) {
-        return refuse("it is not a regular file, or it belongs to someone else".to_owned());
+    if !metadata.is_file() {
+        return refuse("it is not a regular file".to_owned());
+    }
+    if !is_own(&metadata) {
+        return refuse(format!("it belongs to user {}", metadata.uid()));
     }
     let (refused, access) = match shared {
         SharedAccess::None => (0o077, "read or write"),
@@ -56,28 +77,56 @@ pub(super) fn check_file(file: &File, shared: SharedAccess) -> io::Result<()> {
     }
 }
 
-pub(super) fn options() -> Options {
+/// Options that create files with mode 0600, follow no symbolic link at the path, and do not block on a FIFO.
+pub fn options() -> Options {
     let mut options = Options::new();
     options.mode(0o600).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
     options
 }
 
+/// Opens a file for reading. Links are followed, and neither a FIFO nor a terminal takes effect.
+///
+/// # Errors
+///
+/// The error of the system.
+pub fn open_linked(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    Options::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+}
+
 /// Creates a temporary file with mode 0600, as the library does by itself.
-pub(super) fn temporary(builder: &Builder<'_, '_>, folder: &Path) -> io::Result<NamedTempFile> {
+///
+/// # Errors
+///
+/// The error of the system.
+pub fn temporary(builder: &Builder<'_, '_>, folder: &Path) -> io::Result<NamedTempFile> {
     builder.tempfile_in(folder)
 }
 
 /// Gives a complete temporary file its final name, in place of the file that has it.
-pub(super) fn persist(file: NamedTempFile, path: &Path) -> io::Result<File> {
+///
+/// # Errors
+///
+/// The error of the system.
+pub fn persist(file: NamedTempFile, path: &Path) -> io::Result<File> {
     file.persist(path).map_err(|failed| failed.error)
 }
 
 /// Gives a complete temporary file its final name, which must be free.
-pub(super) fn persist_new(file: NamedTempFile, path: &Path) -> Result<File, (io::Error, NamedTempFile)> {
+///
+/// # Errors
+///
+/// The error of the system, with the file.
+pub fn persist_new(file: NamedTempFile, path: &Path) -> Result<File, (io::Error, NamedTempFile)> {
     file.persist_noclobber(path).map_err(|failed| (failed.error, failed.file))
 }
 
-pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+/// Renames a file or folder over another.
+///
+/// # Errors
+///
+/// The error of the system.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
