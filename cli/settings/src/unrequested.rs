@@ -3,87 +3,77 @@
 //! call; an attempt shows the use by a script.
 
 use toolcrib::Tool;
-use toolcrib::tool::{Body, Capabilities, FileRequest, NetworkRequest};
+use toolcrib::tool::{Body, Capabilities, FileRequest, Import, NetworkRequest, Service, ServiceKind};
 use toolcrib_base::render::{MAX_NAMED, one_line};
+use toolcrib_component::capability::Capability;
+use toolcrib_component::interfaces::{find, split};
 
-/// Interfaces with the capability that a tool requests for them. A standard library imports some interfaces for every
-/// program; those are not in the list.
-const INTERFACES: [Interface; 8] = [
-    Interface {
-        name: "wasi:filesystem/types@",
-        function: Some("[method]descriptor.open-at"),
-        capability: "files",
-        is_requested: |requested| requested.files != FileRequest::None,
-        option: "files = \"read\"` or `files = \"write\"",
-        field: "files: read` or `files: write",
-    },
-    Interface {
-        name: "wasi:http/outgoing-handler@",
-        function: None,
-        capability: "network",
-        is_requested: |requested| requested.network != NetworkRequest::None || !requested.secrets.is_empty(),
-        option: "network(\"HOST\")",
-        field: "network: [HOST]",
-    },
-    Interface {
-        name: "toolcrib:tool/model@",
-        function: None,
-        capability: "model",
-        is_requested: |requested| requested.model,
-        option: "model",
-        field: "model: true",
-    },
-    Interface {
-        name: "toolcrib:tool/tools@",
-        function: None,
-        capability: "tools",
-        is_requested: |requested| !requested.tools.is_empty(),
-        option: "tools(\"NAME\")",
-        field: "tools: [NAME]",
-    },
-    Interface {
-        name: "toolcrib:tool/cache@",
-        function: None,
-        capability: "cache",
-        is_requested: |requested| requested.cache,
-        option: "cache",
-        field: "cache: true",
-    },
-    Interface::of_scripts("exec", |requested| !requested.exec.is_empty(), "exec: [NAME]"),
-    Interface::of_scripts("delegate", |requested| requested.delegate, "delegate: true"),
-    Interface::of_scripts("meta", |requested| requested.meta, "meta: true"),
-];
-
-/// An interface and the request for it.
-struct Interface {
-    /// Name up to the version; empty if no program can import it.
-    name: &'static str,
-    /// Function that shows the use; any if `None`.
-    function: Option<&'static str>,
-    /// Key of `capabilities` in a descriptor.
-    capability: &'static str,
-    is_requested: fn(&Capabilities) -> bool,
-    /// Option of the macro `#[tool]`.
-    option: &'static str,
-    /// Field of `capabilities` in front matter.
-    field: &'static str,
+/// A request of a tool: a service, or one of the other capabilities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Request {
+    Files,
+    Network,
+    Cache,
+    Service(Service),
 }
 
-impl Interface {
-    /// Creates the row of a module that only scripts have.
-    const fn of_scripts(
-        capability: &'static str,
-        is_requested: fn(&Capabilities) -> bool,
-        field: &'static str,
-    ) -> Self {
-        Self { name: "", function: None, capability, is_requested, option: "", field }
+impl Request {
+    fn all() -> impl Iterator<Item = Self> {
+        [Self::Files, Self::Network, Self::Cache].into_iter().chain(Service::ALL.map(Self::Service))
+    }
+
+    /// Returns the request for an import; `None` if it needs none, or if a standard library imports it for every program.
+    fn of_import(import: &Import) -> Option<Self> {
+        let opens = || import.functions.iter().any(|function| function == "[method]descriptor.open-at");
+        let interface = find(split(&import.from).0)?;
+        match interface.capability {
+            Capability::Files if opens() => Some(Self::Files),
+            Capability::Http if interface.name == "wasi:http/outgoing-handler" => Some(Self::Network),
+            Capability::Cache => Some(Self::Cache),
+            Capability::Model => Some(Self::Service(Service::Model)),
+            Capability::Tools => Some(Self::Service(Service::Call)),
+            _ => None,
+        }
+    }
+
+    /// Key of `capabilities` in a descriptor.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Network => "network",
+            Self::Cache => "cache",
+            Self::Service(service) => service.key(),
+        }
+    }
+
+    fn is_in(self, requested: &Capabilities) -> bool {
+        match self {
+            Self::Files => requested.files != FileRequest::None,
+            Self::Network => requested.network != NetworkRequest::None || !requested.secrets.is_empty(),
+            Self::Cache => requested.cache,
+            Self::Service(service) => !requested.service(service).is_empty(),
+        }
+    }
+
+    /// Option of the macro `#[tool]`, and field of `capabilities` in front matter.
+    fn written(self) -> [String; 2] {
+        let key = self.key();
+        match self {
+            Self::Files => {
+                ["files = \"read\"` or `files = \"write\"", "files: read` or `files: write"].map(str::to_owned)
+            }
+            Self::Network => [format!("{key}(\"HOST\")"), format!("{key}: [HOST]")],
+            Self::Service(service) if service.kind() == ServiceKind::Names => {
+                [format!("{key}(\"NAME\")"), format!("{key}: [NAME]")]
+            }
+            Self::Cache | Self::Service(_) => [key.to_owned(), format!("{key}: true")],
+        }
     }
 
     /// Returns the missing request if none of the tools has it.
-    fn missing(&self, tools: &[Tool], import: &str, place: Place) -> Option<Unrequested> {
-        let is_requested = tools.iter().any(|tool| (self.is_requested)(&tool.requested));
-        let Self { capability, option, field, .. } = *self;
-        (!is_requested).then(|| Unrequested { import: import.to_owned(), capability, option, field, place })
+    fn missing(self, tools: &[Tool], import: &str, place: Place) -> Option<Unrequested> {
+        let is_requested = tools.iter().any(|tool| self.is_in(&tool.requested));
+        (!is_requested).then(|| Unrequested { import: import.to_owned(), capability: self.key(), request: self, place })
     }
 }
 
@@ -102,15 +92,15 @@ pub struct Unrequested {
     pub import: String,
     /// Key of `capabilities` in a descriptor.
     pub capability: &'static str,
-    option: &'static str,
-    field: &'static str,
+    request: Request,
     place: Place,
 }
 
 impl Unrequested {
     /// Advice for the author.
     pub fn advice(&self) -> String {
-        let Self { capability, option, field, place, .. } = self;
+        let Self { capability, place, .. } = self;
+        let [option, field] = self.request.written();
         match place {
             Place::Descriptor => format!(
                 "request it with `{option}` in `#[tool(…)]`, or as `{capability}` in the `capabilities` of the descriptor"
@@ -129,18 +119,11 @@ pub fn unrequested(tools: &[Tool]) -> Vec<Unrequested> {
     if let Some(Tool { body: Body::Script(_), origin, .. }) = tools.first() {
         let file = origin.path.file_name().unwrap_or_default().to_string_lossy();
         let place = Place::FrontMatter(one_line(&file));
-        return INTERFACES.iter().filter_map(|interface| interface.missing(tools, "", place.clone())).collect();
+        return Request::all().filter_map(|request| request.missing(tools, "", place.clone())).collect();
     }
     let imports = tools.first().and_then(|tool| tool.imports.as_deref()).unwrap_or_default();
-    let used = imports.iter().filter_map(|import| {
-        let interface = INTERFACES.iter().find(|interface| {
-            let uses = |function: &str| import.functions.iter().any(|used| used == function);
-            let is_imported = !interface.name.is_empty() && import.from.starts_with(interface.name);
-            is_imported && interface.function.is_none_or(uses)
-        })?;
-        interface.missing(tools, &import.from, Place::Descriptor)
-    });
-    used.collect()
+    let missing = |import: &Import| Request::of_import(import)?.missing(tools, &import.from, Place::Descriptor);
+    imports.iter().filter_map(missing).collect()
 }
 
 /// Functions of scripts that read a variable.
