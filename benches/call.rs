@@ -6,6 +6,8 @@
 #[path = "../tests/answering.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]
 mod answering;
+#[allow(dead_code, reason = "other benches use the rest")]
+mod built;
 mod floor;
 
 use std::io::Write;
@@ -20,30 +22,11 @@ use toolcrib::{Audit, Runtime, ToolCall};
 use wasmtime::component::Component;
 
 use answering::{Answer, Request, Server};
+use built::{TOOLCRIB, arguments, guest, tokio};
 use floor::Floor;
 
-const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
-
-fn target() -> PathBuf {
-    Path::new(TOOLCRIB).ancestors().nth(2).expect("the program lies two folders down").to_path_buf()
-}
-
-fn echo() -> PathBuf {
-    target().join("guests/wasm32-wasip2/guest/echo.wasm")
-}
-
-/// About 1 KiB of arguments, as a model writes them.
-fn arguments() -> String {
-    let line = "The quick brown fox jumps over the lazy dog. ".repeat(4);
-    json!({"path": "notes/today.md", "lines": [line, line, line, line, line], "limit": 40, "exact": true}).to_string()
-}
-
-fn tokio() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
-}
-
 fn runtime(cache: Option<&Path>, audit: Audit) -> Runtime {
-    let builder = Runtime::builder(audit).source(echo());
+    let builder = Runtime::builder(audit).source(guest("echo"));
     cache.into_iter().fold(builder, |builder, cache| builder.compile_cache(cache)).build().expect("a runtime")
 }
 
@@ -60,7 +43,7 @@ fn load(criterion: &mut Criterion) {
     group.sample_size(10).bench_function("cold", |bencher| bencher.iter(|| prepare(None)));
     group.bench_function("cold, floor: compile on bare wasmtime", |bencher| {
         let engine = floor::engine();
-        bencher.iter(|| Component::from_file(&engine, echo()).expect("a component"));
+        bencher.iter(|| Component::from_file(&engine, guest("echo")).expect("a component"));
     });
     group.sample_size(50).bench_function("cached", |bencher| bencher.iter(|| prepare(Some(cache.path()))));
     group.finish();
@@ -74,7 +57,7 @@ fn call(criterion: &mut Criterion) {
     for runtime in [&signed, &unsigned] {
         tokio.block_on(runtime.prepare("echo")).expect("a program");
     }
-    let floor = Floor::new(&echo());
+    let floor = Floor::new(&guest("echo"));
     let native = native(folder.path());
     let arguments = arguments();
     let pipeline = |runtime: &Runtime| {
@@ -129,7 +112,7 @@ fn turns(criterion: &mut Criterion) {
                 .args(["run", "go", "--quiet", "--model", "m", "--api-key", "k", "--max-steps", "100", "--base-url"])
                 .arg(server.uri())
                 .arg("--tools")
-                .arg(echo())
+                .arg(guest("echo"))
                 .current_dir(folder.path())
                 .env_clear()
                 .env("HOME", folder.path())

@@ -12,6 +12,9 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
+#[allow(dead_code, reason = "other benches use the rest")]
+mod built;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,7 +28,6 @@ use toolcrib::observe::{Event, EventKind, Observer};
 use toolcrib::tool::Limits;
 use toolcrib::{Audit, Runtime, Scheduler, ToolCall};
 
-const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
 /// Sleeping calls without a number.
 const CALLS: usize = 9_000;
 /// Calls that a runtime runs at once at most.
@@ -56,12 +58,10 @@ impl Observer for Started {
 }
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let calls = match (arguments.next().as_deref(), arguments.next().map(|number| number.parse())) {
-        (None, _) => CALLS,
-        (Some("--calls"), Some(Ok(calls @ 1..))) => calls,
-        _ => {
-            println!("usage: cargo bench --bench density -- [--calls N]");
+    let calls = match built::calls("density", CALLS, 1) {
+        Ok(calls) => calls,
+        Err(usage) => {
+            println!("{usage}");
             return ExitCode::from(2);
         }
     };
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
         println!("skipped: this system does not report the memory of a process");
         return ExitCode::SUCCESS;
     }
-    let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
+    let threads = built::tokio();
     let resident = threads.block_on(measure(calls));
     // The sleeping calls end with the process.
     threads.shutdown_background();
@@ -143,12 +143,10 @@ fn sleep(runtime: &Runtime, number: usize) {
 
 /// Builds a runtime of the sleeping tools and the echo, with a permit for each call.
 fn runtime(folder: &Path, calls: usize, started: Arc<Started>) -> Runtime {
-    let target = Path::new(TOOLCRIB).ancestors().nth(2).expect("the program lies two folders down");
     let programs: PathBuf = folder.join("tools/bin");
     fs::create_dir_all(&programs).expect("a folder");
     let entries = SLEEPERS.map(|name| (name, "nap")).into_iter().chain([("echo", "echo")]).map(|(name, guest)| {
-        let program = target.join(format!("guests/wasm32-wasip2/guest/{guest}.wasm"));
-        fs::copy(program, programs.join(format!("{name}.wasm"))).expect("the guest was built");
+        fs::copy(built::guest(guest), programs.join(format!("{name}.wasm"))).expect("the guest was built");
         json!({"name": name, "command": [format!("./tools/bin/{name}")]})
     });
     let manifest = folder.join("tools.json");
@@ -156,7 +154,7 @@ fn runtime(folder: &Path, calls: usize, started: Arc<Started>) -> Runtime {
     let scheduler = Scheduler { queue: calls, ..Scheduler::default() };
     let builder = Runtime::builder(Audit::off()).source(manifest).limits(Limits::with_deadline(DEADLINE));
     // Half of them, rounded up, may be of one tool.
-    let builder = builder.compile_cache(target.join("test-cache")).concurrency(calls);
+    let builder = builder.compile_cache(built::target().join("test-cache")).concurrency(calls);
     builder.scheduler(scheduler).observer(started).build().expect("a runtime")
 }
 

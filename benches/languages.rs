@@ -6,6 +6,9 @@
 #![allow(missing_docs, reason = "criterion's macros make items of their own")]
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
+#[allow(dead_code, reason = "other benches use the rest")]
+mod built;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,18 +16,12 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use tempfile::TempDir;
 use toolcrib::{Audit, Runtime, ToolCall};
 
+use built::{guest, target, tokio};
+
 const LANGUAGES: [&str; 4] = ["c", "javascript", "go", "python"];
 /// Text of forty words.
 const TEXT: &str = "the quick brown fox jumps over the lazy dog and the dog does not mind at all for it is a lazy dog and \
                     the fox is quick and brown and will be gone before the dog wakes up to see it";
-
-fn target() -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_toolcrib")).ancestors().nth(2).expect("two folders down").to_path_buf()
-}
-
-fn tokio() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
-}
 
 fn runtime(component: &Path, cache: &Path) -> Runtime {
     let builder = Runtime::builder(Audit::off()).source(component);
@@ -43,7 +40,7 @@ const ECHO: &str = r#"(module
 
 /// Components, each with the measured tool and its arguments; `folder` is for programs that are generated here.
 fn components(folder: &Path) -> Vec<(&'static str, PathBuf, &'static str, String)> {
-    let rust = target().join("guests/wasm32-wasip2/guest/typed.wasm");
+    let rust = guest("typed");
     let text = serde_json::json!(TEXT);
     let mut all = vec![("rust, floor: gives the text back", rust, "a_string", format!("{{\"value\":{text}}}"))];
     for language in LANGUAGES {

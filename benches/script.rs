@@ -3,12 +3,17 @@
 
 #![allow(missing_docs, reason = "criterion's macros make items of their own")]
 
-use std::path::{Path, PathBuf};
+#[allow(dead_code, reason = "other benches use the rest")]
+mod built;
+
+use std::path::Path;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use tempfile::TempDir;
 use toolcrib::{Audit, Runtime, ToolCall};
+
+use built::{guest, tokio};
 
 /// Ten lines with the work of typical small scripts: read arguments, iterate over a list, build a text.
 const TEN_LINES: &str = r#"---
@@ -38,23 +43,13 @@ const ANEW: &str = "NOW = time.now_ms()\n  def greet";
 
 const ONE_LINE: &str = "---\nscript: |\n  def run(args): return 1\n---\nOne.\n";
 
-fn echo() -> PathBuf {
-    let target =
-        Path::new(env!("CARGO_BIN_EXE_toolcrib")).ancestors().nth(2).expect("the program lies two folders down");
-    target.join("guests/wasm32-wasip2/guest/echo.wasm")
-}
-
-fn tokio() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
-}
-
 fn runtime(folder: &Path) -> Runtime {
     std::fs::write(folder.join("ten_lines.md"), TEN_LINES).expect("it is written");
     let parsed = TEN_LINES.replacen("if", PARSED, 1).replacen("type: array, required: true", "type: array", 1);
     std::fs::write(folder.join("parsed.md"), parsed).expect("it is written");
     std::fs::write(folder.join("anew.md"), TEN_LINES.replacen("def greet", ANEW, 1)).expect("it is written");
     std::fs::write(folder.join("one_line.md"), ONE_LINE).expect("it is written");
-    let builder = Runtime::builder(Audit::off()).source(folder).source(echo());
+    let builder = Runtime::builder(Audit::off()).source(folder).source(guest("echo"));
     builder
         .interpreter(toolcrib_embedded::interpreter().expect("an interpreter"))
         .compile_cache(folder.join("cache"))

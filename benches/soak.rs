@@ -12,8 +12,11 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
+#[allow(dead_code, reason = "other benches use the rest")]
+mod built;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -27,7 +30,8 @@ use toolcrib::policy::{Policy, Rule};
 use toolcrib::tool::Limits;
 use toolcrib::{Audit, Outcome, Runtime, ToolCall, audit};
 
-const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
+use built::{guest, target};
+
 /// Calls at once. A tool gets half of the slots, so the pool has twice as many.
 const AT_ONCE: usize = 32;
 /// Guests that are called.
@@ -49,12 +53,10 @@ struct Kind {
 }
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let calls = match (arguments.next().as_deref(), arguments.next().map(|number| number.parse())) {
-        (None, _) => 20_000,
-        (Some("--calls"), Some(Ok(calls @ 1000..))) => calls,
-        _ => {
-            println!("usage: cargo bench --bench soak -- [--calls N], at least 1,000");
+    let calls = match built::calls("soak", 20_000, 1000) {
+        Ok(calls) => calls as u64,
+        Err(usage) => {
+            println!("{usage}");
             return ExitCode::from(2);
         }
     };
@@ -144,11 +146,9 @@ fn kinds() -> Vec<Kind> {
 }
 
 fn runtime(folder: &Path, log: &Path) -> Runtime {
-    let target = Path::new(TOOLCRIB).ancestors().nth(2).expect("the program lies two folders down");
     fs::create_dir_all(folder.join("tools/bin")).expect("a folder");
     let entry = |name: &&str| {
-        let program = target.join("guests/wasm32-wasip2/guest").join(format!("{name}.wasm"));
-        fs::copy(program, folder.join(format!("tools/bin/{name}.wasm"))).expect("the guest was built");
+        fs::copy(guest(name), folder.join(format!("tools/bin/{name}.wasm"))).expect("the guest was built");
         let mut entry = json!({"name": name, "command": [format!("./tools/bin/{name}")]});
         entry["limits"] = json!({"memoryMb": 4, "outputKb": 64});
         if !["sleep", "spin"].contains(name) {
@@ -163,7 +163,7 @@ fn runtime(folder: &Path, log: &Path) -> Runtime {
     // Only a trusted source raises its time above the default.
     let builder =
         Runtime::builder(Audit::off()).trusted_source(folder).policy(Policy::default().rule(deny)).limits(limits);
-    let cache: PathBuf = target.join("test-cache");
+    let cache = target().join("test-cache");
     builder.compile_cache(cache).concurrency(2 * AT_ONCE).audit(Audit::folder(log)).build().expect("a runtime")
 }
 

@@ -14,6 +14,9 @@
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
 mod audit;
+#[path = "../built.rs"]
+#[allow(dead_code, reason = "other benches use the rest")]
+mod built;
 mod calls;
 mod conversations;
 mod curve;
@@ -26,9 +29,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
+use built::{TOOLCRIB, guest, target, tokio};
 use curve::{Axis, Curve, MAX_SLOPE};
 
-const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
 /// Times that an axis is measured until no curve is steep: other work of the machine slows long runs more than short ones.
 const MAX_ATTEMPTS: usize = 3;
 /// Measures an axis.
@@ -76,24 +79,9 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Folder of everything that is built.
-fn target() -> PathBuf {
-    Path::new(TOOLCRIB).ancestors().nth(2).expect("the program lies two folders down").to_path_buf()
-}
-
-/// Path of a guest of the tests.
-fn guest(name: &str) -> PathBuf {
-    target().join(format!("guests/wasm32-wasip2/guest/{name}.wasm"))
-}
-
 /// Folder of compiled code, which outlasts a run.
 fn cache() -> PathBuf {
     target().join("test-cache")
-}
-
-/// Runtime of tasks on both cores.
-fn tokio() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads")
 }
 
 /// Runs toolcrib with its state in a folder and nothing of this process's environment. Its output is dropped.

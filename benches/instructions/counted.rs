@@ -8,6 +8,8 @@ use toolcrib::call::Behavior;
 use toolcrib::policy::{Policy, Rule};
 use toolcrib::{Audit, Runtime, ToolCall};
 
+use super::built::{self, guest};
+
 /// First argument of the process that makes the calls; their number and the folder follow.
 pub(crate) const FLAG: &str = "--counted-calls";
 /// Argument behind the folder for a runtime of the tool alone, as the program has it for one call. Its code differs
@@ -29,8 +31,7 @@ impl Workload {
         for folder in [&programs, &workload.home()] {
             fs::create_dir_all(folder).expect("a folder");
         }
-        let target = Path::new(env!("CARGO_BIN_EXE_toolcrib")).ancestors().nth(2).expect("a target folder");
-        let echo = target.join("guests/wasm32-wasip2/guest/echo.wasm");
+        let echo = guest("echo");
         let names: Vec<String> =
             (0..tools).map(|n| if n == 0 { TOOL.to_owned() } else { format!("{TOOL}_{n}") }).collect();
         let text = json!({"type": "string", "minLength": 1});
@@ -80,18 +81,12 @@ impl Workload {
         vec![
             "call".to_owned(),
             TOOL.to_owned(),
-            arguments(),
+            built::arguments(),
             option("tools", self.manifest()),
             option("cache-dir", self.folder.join("cache")),
             option("audit-dir", self.folder.join("audit")),
         ]
     }
-}
-
-/// About 1 KiB of arguments.
-fn arguments() -> String {
-    let line = "The quick brown fox jumps over the lazy dog. ".repeat(4);
-    json!({"path": "notes/today.md", "lines": [line, line, line, line, line], "limit": 40, "exact": true}).to_string()
 }
 
 /// Makes the calls, on one thread so that every run does the same.
@@ -109,7 +104,7 @@ pub(crate) fn run(arguments: &[String]) {
     let runtime = if is_alone { runtime.only(TOOL) } else { runtime.policy(policy) };
     let runtime = runtime.build().expect("a runtime");
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a thread");
-    let arguments = self::arguments();
+    let arguments = built::arguments();
     tokio.block_on(async {
         for _ in 0..calls.parse::<u64>().expect("a number") {
             let result = runtime.call(ToolCall::new("call", TOOL, arguments.as_str())).await;

@@ -10,6 +10,9 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
+#[path = "../built.rs"]
+#[allow(dead_code, reason = "other benches use the rest")]
+mod built;
 mod counted;
 mod figures;
 mod profile;
@@ -86,7 +89,7 @@ impl Counter {
     fn of_command(&self, tools: usize) -> u64 {
         let workload = self.workload(&format!("start-{tools}"), tools);
         count("none", &this_program(), &workload.arguments_alone(), &workload);
-        count("callgrind", Path::new(env!("CARGO_BIN_EXE_toolcrib")), &workload.command(), &workload)
+        count("callgrind", Path::new(built::TOOLCRIB), &workload.command(), &workload)
     }
 
     /// Creates a workload. Its cache is warmed under the counter, because the processor that it shows to programs lacks some

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::built::TOOLCRIB;
 use super::counted::Workload;
 
 /// Argument that measures times in place of instructions. A number of rounds may follow, and `--` with another command.
@@ -44,7 +45,7 @@ pub(crate) fn measure(arguments: &[String]) {
     }
     for tools in TOOLS {
         let workload = Workload::in_folder(&folder.path().join(tools.to_string()), tools);
-        let words = [vec![env!("CARGO_BIN_EXE_toolcrib").to_owned()], workload.command()].concat();
+        let words = [vec![TOOLCRIB.to_owned()], workload.command()].concat();
         let name = format!("toolcrib call, {tools} {}", if tools == 1 { "tool" } else { "tools" });
         programs.push(Program::new(&name, words, &workload.home()));
     }

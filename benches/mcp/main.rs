@@ -12,6 +12,9 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
+#[path = "../built.rs"]
+#[allow(dead_code, reason = "other benches use the rest")]
+mod built;
 mod conversation;
 mod nothing;
 mod servers;
@@ -23,7 +26,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use conversation::{Conversation, Revision, Transport};
 use servers::Servers;
@@ -86,8 +89,12 @@ fn main() -> ExitCode {
 }
 
 fn options(given: Vec<OsString>) -> Option<Options> {
-    let mut options =
-        Options { calls: DEFAULT_CALLS, arguments: default_arguments(), tool: "echo".to_owned(), command: Vec::new() };
+    let mut options = Options {
+        calls: DEFAULT_CALLS,
+        arguments: serde_json::from_str(&built::arguments()).unwrap_or_default(),
+        tool: "echo".to_owned(),
+        command: Vec::new(),
+    };
     let mut given = given.into_iter();
     while let Some(option) = given.next() {
         if option == "--" {
@@ -103,12 +110,6 @@ fn options(given: Vec<OsString>) -> Option<Options> {
         }
     }
     Some(options)
-}
-
-/// About 1 KiB of arguments, as a model writes them.
-fn default_arguments() -> Value {
-    let line = "The quick brown fox jumps over the lazy dog. ".repeat(4);
-    json!({"path": "notes/today.md", "lines": [line, line, line, line, line], "limit": 40, "exact": true})
 }
 
 fn measure(options: &Options) -> io::Result<()> {

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -11,9 +10,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::built::{TOOLCRIB, guest, target};
 use crate::conversation::Transport;
-
-const TOOLCRIB: &str = env!("CARGO_BIN_EXE_toolcrib");
 
 /// Time after which all processes are killed, so that a server that never answers ends the benchmark.
 const MAX_TIME: Duration = Duration::from_secs(120);
@@ -48,7 +46,7 @@ impl Servers {
 
     /// Starts toolcrib with the echo of the tests, over standard streams.
     pub(crate) fn toolcrib_over_stdio(&self) -> io::Result<Transport> {
-        self.over_stdio(self.toolcrib().arg("--tools").arg(echo()))
+        self.over_stdio(self.toolcrib().arg("--tools").arg(guest("echo")))
     }
 
     /// Starts toolcrib with the echo of the tests and a token, over HTTP, and connects twice. The limit of requests in a
@@ -60,7 +58,7 @@ impl Servers {
             return Err(io::Error::other(format!("no token: {}", String::from_utf8_lossy(&created.stderr))));
         }
         let flags = ["--http=127.0.0.1:0", "--max-rate=1000000", "--tools"];
-        let address = self.over_http(self.toolcrib().args(flags).arg(echo()))?;
+        let address = self.over_http(self.toolcrib().args(flags).arg(guest("echo")))?;
         Ok([Transport::http(address, Some(token.clone()))?, Transport::http(address, Some(token))?])
     }
 
@@ -118,12 +116,4 @@ fn kill(processes: &Mutex<Vec<Child>>) {
         let _ = child.kill();
         let _ = child.wait();
     }
-}
-
-fn target() -> PathBuf {
-    Path::new(TOOLCRIB).ancestors().nth(2).expect("the program lies two folders down").to_path_buf()
-}
-
-fn echo() -> PathBuf {
-    target().join("guests/wasm32-wasip2/guest/echo.wasm")
 }
