@@ -28,7 +28,7 @@
 //! - There is no deadline over a call, no repetition, and no resumption from a partial file with a check of the whole.
 //! - A reference without a host means Docker Hub.
 //!
-//! The protocol itself is small. This crate implements it over `reqwest` with rustls and ring, HTTP/1.1 only, and
+//! `contributions/oci-client.patch` adds hooks for the first two. The protocol itself is small. This crate implements it over `reqwest` with rustls and ring, HTTP/1.1 only, and
 //! without proxies, cookies, compression or automatic redirects and repetitions.
 //!
 //! # Example
