@@ -127,8 +127,7 @@ fn scope_warning(path: &Path, names: &[&str]) -> Option<String> {
     let flag = pasted("--allow-hooks", &path.to_string_lossy()).unwrap_or_else(|| "--allow-hooks".to_owned());
     Some(format!(
         "{noun} {named} {matches} tools of other sources or events of the whole run, but {handle} only the tools of {their} own \
-         source; use {flag} to let {them} handle all",
-        named.join(", ")
+         source; use {flag} to let {them} handle all"
     ))
 }
 

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use crate::store::owner_only::{self, FileLock};
 
