@@ -326,5 +326,5 @@ fn a_large_argument_is_shown_no_further_than_its_line() {
     let runtime = Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
     let call = ToolCall::new("", "costly", json!({"a": vec![json!([]); 200_000]}).to_string());
     let display = Workers::start().block_on(runtime.call(call)).display.unwrap();
-    assert_eq!(display.chars().count(), 1000);
+    assert_eq!(display.chars().count(), 2000);
 }

@@ -211,7 +211,7 @@ pub(super) fn keyword<'a>(
     match patterns.get(text) {
         Some(pattern) => Ok(Box::new(PatternKeyword(pattern.clone()))),
         None => {
-            Err(ValidationError::custom(format!("{} is not a pattern that can be matched in linear time", shown(text))))
+            Err(ValidationError::custom(format!("`{}` is not a pattern that can be matched in linear time", shown(text))))
         }
     }
 }
