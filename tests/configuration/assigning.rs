@@ -179,7 +179,8 @@ fn an_assignment_grants_as_an_option_does_and_no_more() {
     // A denial of a file holds, and the file of a project that nobody trusts grants nothing.
     write_project(&crib, "[deny]\nread = [\"work\"]\n[allow]\nread = [\".\"]\n");
     let ran = crib.run(&["list", "--json", "--tools=tools.json", "--set=allow.read=work", "--set=deny.read=[]"]);
-    assert!(!ran.stdout.contains("\"read:"), "{ran:?}");
+    assert!(ran.code == Some(0) && !ran.stdout.contains("\"read:"), "{ran:?}");
+    assert!(by_option.1.contains("\"read:"), "without the file it is granted: {by_option:?}");
 }
 
 #[test]
@@ -205,17 +206,37 @@ fn a_wrong_assignment_runs_nothing() {
 }
 
 #[test]
+fn an_assignment_that_the_command_does_not_use_is_an_error() {
+    let crib = Crib::with_guests(&["echo"]);
+    for args in [
+        &["call", "echo", "{}", "--set=approvals.ask=writes"][..],
+        &["call", "echo", "{}", "--set=display.stream=true"],
+        &["runs", "list", "--set=records.redact=key"],
+        &["mcp", "--set=budgets.calls=10"],
+        &["mcp", "config", "cursor", "--set=limits.fuel=1"],
+        &["completions", "bash", "--set=cache.dir=elsewhere"],
+        &["install", "--set=deny.net=*"],
+        &["test", "--set=limits.tool_timeout=2s"],
+    ] {
+        let ran = crib.run(args);
+        let key = args.last().unwrap().split('=').nth(1).unwrap();
+        let message = format!("error: --set: `toolcrib {}", args[0]);
+        assert!(ran.code == Some(2) && ran.stdout.is_empty(), "{args:?}: {ran:?}");
+        assert!(ran.stderr.starts_with(&message) && ran.stderr.contains(&format!("does not use `{key}`")), "{ran:?}");
+    }
+    let ran = crib.run(&["run", "--json", "--answers", "--set=approvals.wait=5m", "x"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("cannot be used with `--answers`"), "{ran:?}");
+    let ran = crib.run(&["list", "--set=deny.call=ech"]);
+    let warning = "`--set deny.call=ech` matches no loaded tool; did you mean `echo`?";
+    assert!(ran.code == Some(0) && ran.stderr.contains(warning), "{ran:?}");
+}
+
+#[test]
 fn commands_without_settings_files_take_assignments_for_their_options() {
     let crib = Crib::with_guests(&["echo"]);
     write_user(&crib, "[model\n");
-    for args in [
-        &["trust", "--list", "--set", "cache.dir=elsewhere"][..],
-        &["doctor", "--set", "cache.dir=elsewhere"],
-        &["config", "explain", "cache.dir", "--set", "cache.dir=elsewhere"],
-    ] {
-        let ran = crib.run(args);
-        assert!(!ran.stderr.contains("--set"), "{args:?}: {ran:?}");
-    }
+    let explained = crib.run(&["config", "explain", "cache.dir", "--set", "cache.dir=elsewhere"]);
+    assert!(explained.stdout.contains("elsewhere"), "{explained:?}");
     let doctor = crib.run(&["doctor", "--json", "--set", "cache.dir=./elsewhere"]);
     assert!(doctor.stdout.contains("elsewhere"), "{doctor:?}");
 }

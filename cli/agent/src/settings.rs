@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use reqwest::Url;
 use serde_json::{Value, json};
 use toolcrib_base::http::{self, secrets_in, shown};
-use toolcrib_base::parse::{MAX_COUNT, count, duration};
+use toolcrib_base::parse::{MAX_COUNT, count, delay, duration};
 use toolcrib_base::render::{self, usage_error};
 use toolcrib_settings::config;
 
@@ -95,7 +95,7 @@ pub struct ModelOptions {
     #[arg(long, value_name = "N", value_parser = count::<u32, 0, 100>, help_heading = TIMES)]
     http_retries: Option<u32>,
     /// Delay before the first retry; doubles with each retry [default: 500ms]
-    #[arg(long, value_name = "TIME", value_parser = backoff, help_heading = TIMES)]
+    #[arg(long, value_name = "TIME", value_parser = delay, help_heading = TIMES)]
     http_retry_backoff: Option<Duration>,
 }
 
@@ -340,9 +340,4 @@ fn within<const MAX: u8>(text: &str) -> Result<f64, String> {
     } else {
         Err(format!("`{text}` is not between 0 and {MAX}"))
     }
-}
-
-/// Parses a delay, which may be zero.
-fn backoff(text: &str) -> Result<Duration, String> {
-    if matches!(text.trim(), "0" | "0s" | "0ms") { Ok(Duration::ZERO) } else { duration(text) }
 }

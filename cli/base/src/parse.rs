@@ -27,6 +27,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     if time.is_zero() || time > toolcrib::tool::Limits::MAX_DEADLINE { Err(wrong()) } else { Ok(time) }
 }
 
+/// Parses a delay: a time, or zero.
+pub fn delay(text: &str) -> Result<Duration, String> {
+    if matches!(text.trim(), "0" | "0s" | "0ms") { Ok(Duration::ZERO) } else { duration(text) }
+}
+
 /// Parses the time for which a call waits for approval elsewhere.
 pub fn approval_wait(text: &str) -> Result<Duration, String> {
     match duration(text)? {

@@ -10,6 +10,7 @@ mod assignments;
 mod defaults;
 mod deprecated;
 mod edit;
+mod effect;
 mod key;
 mod keys;
 mod kind;

@@ -44,7 +44,7 @@ pub use checking::{DeadRule, RuleCheck, check_permissions, check_rules};
 pub use client::ClientOptions;
 pub use compiling::Compiling;
 use denials::{denials, given_denials};
-use permissions::{Permissions, refuse_unmatched, warn_about_assigned_folders};
+use permissions::{Permissions, refuse_unmatched, warn_about_assigned};
 pub use records::{Recording, RecordsFolder};
 pub use results::ResultsFolder;
 pub use rules::{Kept, Rules};
@@ -255,7 +255,7 @@ impl Sources {
             permissions.warn_about_unknown_tools(&runtime);
             permissions.warn_about_missing_folders();
         });
-        warn_about_assigned_folders(&assigned);
+        warn_about_assigned(&assigned, &runtime);
         Ok(runtime)
     }
 

@@ -127,6 +127,9 @@ mod tests {
                 "`deny.read`: `[\"desk\"` is not a list; write `[\"a\", \"b\"]`, or one item alone",
             ),
             ("deny.read=[desk]", "`deny.read`: `[desk]` is not a list; "),
+            ("deny.exec=[git]", "`deny.exec`: `[git]` is not a list; "),
+            ("run.tags=[ci]", "`run.tags`: `[ci]` is not a list; "),
+            ("permissions.deny=[fs_*]", "`permissions.deny`: `[fs_*]` is not a list; "),
             ("permissions.deny= ['fs_*'", "`permissions.deny`: `['fs_*'` is not a list; "),
         ] {
             let error = Assignment::parse(text).unwrap_err();

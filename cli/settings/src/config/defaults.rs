@@ -10,7 +10,8 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use serde_json::Value;
 
-use super::assignments::SET;
+use super::assignments::{self, SET};
+use super::effect::refuse_idle;
 use super::key::{ANY, KEYS, Key, OptionOf};
 use super::layer::{Layer, Setting};
 use super::layer_kind::LayerKind;
@@ -20,7 +21,9 @@ use crate::selection::one_folder;
 use crate::trust::{TrustRecords, Trusted};
 
 /// Commands that work without settings files, such as those that repair or review them.
-const WITHOUT: [&str; 5] = ["config", "completions", "trust", "compile-worker", "help"];
+const WITHOUT: [&str; 5] = [CONFIG, "completions", "trust", "compile-worker", "help"];
+/// Command that shows and changes the settings.
+const CONFIG: &str = "config";
 /// Command that reports mistakes in the settings itself.
 const DOCTOR: &str = "doctor";
 
@@ -132,7 +135,7 @@ pub fn with_defaults(define: impl FnOnce() -> Command, given: &ArgMatches) -> an
     let path = path_of(given);
     let leaf = leaf_of(given).1;
     if path.first().is_none_or(|name| WITHOUT.contains(name)) {
-        return Ok(defaulting(define, &path, given, &Layers::of_command_line()));
+        return defaulting(define, &path, given, &Layers::of_command_line());
     }
     let digests = leaf.try_get_many::<String>("digests").ok().flatten().into_iter().flatten().cloned();
     let named = leaf.try_get_one::<PathBuf>("config").ok().flatten();
@@ -141,23 +144,33 @@ pub fn with_defaults(define: impl FnOnce() -> Command, given: &ArgMatches) -> an
         .and_then(|trusted| Layers::load(named.map(PathBuf::as_path), &trusted));
     let layers = match layers {
         Err(_) if path.first() == Some(&DOCTOR) => {
-            return Ok(defaulting(define, &path, given, &Layers::of_command_line()));
+            return defaulting(define, &path, given, &Layers::of_command_line());
         }
         layers => layers?,
     };
-    Ok(defaulting(define, &path, given, &keep(named.map(PathBuf::as_path), layers, false)))
+    defaulting(define, &path, given, &keep(named.map(PathBuf::as_path), layers, false))
 }
 
 /// Returns the command with the values of layers as defaults; `None` without layers.
-fn defaulting(define: impl FnOnce() -> Command, path: &[&str], given: &ArgMatches, layers: &Layers) -> Option<Command> {
+fn defaulting(
+    define: impl FnOnce() -> Command,
+    path: &[&str],
+    given: &ArgMatches,
+    layers: &Layers,
+) -> anyhow::Result<Option<Command>> {
     if layers.all().is_empty() {
-        return None;
+        return Ok(None);
+    }
+    let (command, leaf) = (define(), leaf_of(given).1);
+    // `toolcrib config` shows the assignments of any command.
+    if let Some(assigned) = assignments::layer().filter(|_| path.first() != Some(&CONFIG)) {
+        refuse_idle(&command, path, leaf, assigned)?;
     }
     let mut origins = BTreeMap::new();
-    let command = apply(define(), path, given, leaf_of(given).1, layers, &mut origins);
+    let command = apply(command, path, given, leaf, layers, &mut origins);
     // Fails only on a second call; `main` makes the only one.
     let _ = ORIGINS.set(origins);
-    Some(command)
+    Ok(Some(command))
 }
 
 /// Names of the command and its given subcommands.
@@ -273,7 +286,7 @@ fn is_overridden(key: &Key) -> bool {
 }
 
 /// Returns the option of a setting with its values, which live as long as the program, like all defaults.
-fn default_of(key: &Key, layer: &Layer, setting: &Setting) -> Option<(&'static str, Vec<&'static str>)> {
+pub(super) fn default_of(key: &Key, layer: &Layer, setting: &Setting) -> Option<(&'static str, Vec<&'static str>)> {
     match key.option {
         OptionOf::None | OptionOf::Adds(_) => None,
         OptionOf::Value(name) => {

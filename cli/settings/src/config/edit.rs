@@ -102,8 +102,8 @@ impl Change<'_> {
         }
         let old = table.get(last).and_then(Item::as_value).cloned();
         let decor = old.as_ref().map(|old| old.decor().clone());
-        if let (Change::Set(text) | Change::Add(text), Some(Kind::List(of))) = (self, kind) {
-            refuse_broken_list(dotted, of, text)?;
+        if let (Change::Set(text) | Change::Add(text), Some(Kind::List(_))) = (self, kind) {
+            refuse_broken_list(dotted, text)?;
         }
         let mut new = match self {
             Change::Add(item) => with_item(old, kind, item).ok_or_else(|| {
@@ -159,15 +159,17 @@ fn below<'a>(table: &'a mut Table, path: &[&str]) -> Option<&'a mut dyn toml_edi
     Some(at)
 }
 
-/// Refuses a text that begins as a list and is none: taken as one item, a denial would deny nothing. Other items than paths may
-/// begin with a bracket, such as `[::1]:443`.
-fn refuse_broken_list(dotted: &str, of: &Kind, text: &str) -> anyhow::Result<()> {
+/// Keys of lists whose items may begin with a bracket, such as `[::1]:443`.
+const BRACKETED: [&str; 3] = ["allow.net", "deny.net", "network.nameservers"];
+
+/// Refuses a text that begins as a list and is none: taken as one item, a denial would deny nothing.
+fn refuse_broken_list(dotted: &str, text: &str) -> anyhow::Result<()> {
     let Some(inner) = text.trim_start().strip_prefix('[') else { return Ok(()) };
-    let begins = inner.trim_start().starts_with(['"', '\'']) || matches!(of, Kind::Path(_));
+    let begins = inner.trim_start().starts_with(['"', '\'']) || !BRACKETED.contains(&dotted);
     if !begins || matches!(text.trim().parse::<Value>(), Ok(Value::Array(_))) {
         return Ok(());
     }
-    let hint = "write `[\"a\", \"b\"]`, or one item alone";
+    let hint = "write `[\"a\", \"b\"]`, or one item alone; an item that begins with a bracket needs the first form";
     Err(Advice::new(format!("`{dotted}`: `{}` is not a list", excerpt(text)), hint).into())
 }
 

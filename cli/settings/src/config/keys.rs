@@ -3,7 +3,7 @@
 
 use super::key::{ANY, Key};
 use super::kind::{
-    ADDRESS, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, MASK, NAME, NAMED_RULE, NAMES, NUMBER, PATHS, POSITIVE, PRICE,
+    ADDRESS, DELAY, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, MASK, NAME, NAMED_RULE, NAMES, NUMBER, PATHS, POSITIVE, PRICE,
     RULE, SIZE, TAG, TIME, TOOL, URL, WAIT,
 };
 use super::path::PathRule;
@@ -40,7 +40,7 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("model", "http_retries", Kind::Count(0, 100), "Maximum retries of a request")
         .option("http-retries")
         .replaces(),
-    Key::new("model", "http_retry_backoff", TIME, "Delay before the first retry")
+    Key::new("model", "http_retry_backoff", DELAY, "Delay before the first retry")
         .option("http-retry-backoff")
         .replaces(),
     Key::new("budgets", "tokens", POSITIVE, "Maximum tokens of a run").option("max-tokens"),

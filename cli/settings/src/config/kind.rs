@@ -3,7 +3,7 @@
 use regex::Regex;
 use toolcrib::policy::{Pattern, PatternError};
 use toolcrib::tool::{Destination, Glob};
-use toolcrib_base::parse::{MAX_COUNT, approval_wait, duration, name_server, not_allowed, price, size};
+use toolcrib_base::parse::{MAX_COUNT, approval_wait, delay, duration, name_server, not_allowed, price, size};
 
 use super::path::PathRule;
 use crate::selection::{split as split_selection, split_destination};
@@ -58,6 +58,11 @@ pub(super) const TIME: Kind = Kind::Text {
     wanted: "a time as text, such as \"60s\"",
     pattern: r"^\s*[0-9.]+\s*(ms|s|m|min|h)?\s*$",
     check: |text| duration(text).map(drop),
+};
+pub(super) const DELAY: Kind = Kind::Text {
+    wanted: "a time as text, such as \"500ms\", or \"0s\"",
+    pattern: r"^\s*[0-9.]+\s*(ms|s|m|min|h)?\s*$",
+    check: |text| delay(text).map(drop),
 };
 pub(super) const WAIT: Kind = Kind::Text {
     wanted: "a time as text, such as \"10m\"",

@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::key::{ANY, KEYS};
+use clap::{Arg, ArgAction, Command};
+
+use super::defaults::defaulted;
+use super::effect::acts;
+use super::key::{ANY, KEYS, OptionOf};
 use super::kind::Kind;
 use super::*;
 
@@ -243,4 +247,40 @@ fn the_schema_accepts_and_refuses_what_the_parser_does() {
         assert_eq!(parse(&text, LayerKind::Named).is_ok(), validator.is_valid(&as_json(&text)), "{text}");
     }
     assert!(!validator.is_valid(&json!({"unheard_of": {}})));
+}
+
+/// A command with the options of a key, and no others.
+fn command_of(key: &Key) -> Command {
+    let action = if matches!(key.option, OptionOf::Flags(_)) { ArgAction::SetTrue } else { ArgAction::Append };
+    let option = |name: &&'static str| Arg::new(*name).long(*name).action(action.clone());
+    Command::new(if key.is_of("call") { "call" } else { "run" }).args(key.options().iter().map(option))
+}
+
+#[test]
+fn each_assignment_is_the_value_of_its_option_and_is_refused_without_it() {
+    for key in KEYS.iter().filter(|key| key.name != ANY) {
+        let text = format!("[{}]\n{} = {}\n", key.section, key.name, samples(&key.kind).0);
+        let layer = parse(&text, LayerKind::Set).unwrap().layer(LayerKind::Set, true);
+        let (command, other) = (command_of(key), Command::new("runs"));
+        let (of_all, setting) = (Command::new("list").arg(Arg::new("config").long("config")), &layer.settings[0]);
+        let values = layer.texts(setting);
+        let is_default = match key.option {
+            OptionOf::None | OptionOf::Adds(_) => {
+                assert!(acts(&other, &of_all, &layer, setting) && !acts(&other, &command, &layer, setting), "{key}");
+                continue;
+            }
+            OptionOf::Flags(flags) => !flags.iter().any(|(value, _)| *value == values[0]),
+            OptionOf::Value(_) => false,
+        };
+        assert!(acts(&other, &command, &layer, setting), "{key}");
+        assert!(!acts(&other, &of_all, &layer, setting) || is_default, "{key}");
+        let layers = Layers::from_layers(vec![layer]);
+        let given = defaulted(command, &layers).try_get_matches_from(["run"]).unwrap();
+        let named = |name: &&str| given.get_raw(name).is_some_and(|mut raw| raw.all(|value| *value == *values[0]));
+        let set: Vec<&str> = match key.option {
+            OptionOf::Flags(flags) => flags.iter().map(|(_, flag)| *flag).filter(|flag| given.get_flag(flag)).collect(),
+            _ => key.options().into_iter().filter(named).collect(),
+        };
+        assert_eq!(set.len(), usize::from(!is_default), "{key}: {set:?}");
+    }
 }

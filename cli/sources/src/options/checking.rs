@@ -126,9 +126,12 @@ fn dead_rule(error: &Error, rules: &[ConfiguredRule]) -> Option<DeadRule> {
 fn denial_of<'d>(error: &Error, denials: &'d [ConfiguredDenial]) -> Option<&'d ConfiguredDenial> {
     let Error::Permission { permission, .. } = error else { return None };
     let is_it = |denial: &&ConfiguredDenial| {
-        let path = permission.strip_prefix(&format!("--deny-{}=", denial.name));
-        let is_path = |value: &str, path: &str| real_path(Path::new(split(value).1)) == Path::new(path);
-        path.is_some_and(|path| denial.values.iter().any(|value| is_path(value, path)))
+        let denied = permission.strip_prefix(&format!("--deny-{}=", denial.name));
+        let is_value = |value: &str, denied: &str| {
+            let item = split(value).1;
+            value == denied || item == denied || real_path(Path::new(item)) == Path::new(denied)
+        };
+        denied.is_some_and(|denied| denial.values.iter().any(|value| is_value(value, denied)))
     };
     denials.iter().find(is_it)
 }

@@ -110,20 +110,8 @@ impl Permissions {
 
     /// Warns about each flag for calls of other tools with a name that is probably misspelt.
     pub(super) fn warn_about_unknown_tools(&self, runtime: &Runtime) {
-        let allowed = self.services.allowed().map(|permission| ("allow", permission));
-        for (verb, permission) in allowed.chain(self.services.denied().map(|permission| ("deny", permission))) {
-            let Permission::Service(Service::Call, names) = permission.unlimited() else { continue };
-            let known = || runtime.tools().map(|tool| tool.name.as_str());
-            if known().any(|name| names.is_match(name)) {
-                continue;
-            }
-            if let Some(nearest) = suggestion::nearest(names.as_str(), known()) {
-                let (written, nearest) = (one_line(names.as_str()), one_line(nearest));
-                render::warning(&format!(
-                    "`--{verb}-call={written}` matches no loaded tool; did you mean `{nearest}`?"
-                ));
-            }
-        }
+        self.services.allowed().for_each(|permission| warn_about_unknown_tool("--allow-call", &permission, runtime));
+        self.services.denied().for_each(|permission| warn_about_unknown_tool("--deny-call", &permission, runtime));
     }
 
     /// Returns `true` if scripts may add tools, which a rule may be about.
@@ -139,17 +127,33 @@ impl Permissions {
     }
 }
 
-/// Warns about each denied path of `--set` that does not exist.
-pub(super) fn warn_about_assigned_folders(denied: &[Permission]) {
+/// Warns about each denial of `--set` that probably denies nothing: a path that does not exist, or a misspelt name of a tool.
+pub(super) fn warn_about_assigned(denied: &[Permission], runtime: &Runtime) {
     for denied in denied {
         let (key, path) = match denied.unlimited() {
             Permission::Read(path) => ("deny.read", path),
             Permission::Write(path) => ("deny.write", path),
-            _ => continue,
+            _ => {
+                warn_about_unknown_tool(&format!("{SET} deny.call"), denied, runtime);
+                continue;
+            }
         };
         if !path.exists() {
             warn_about_missing_folder(&format!("{SET} {key}"), path);
         }
+    }
+}
+
+/// Warns if a permission about calls of other tools has a name that is probably misspelt. `option` is its spelling before `=`.
+fn warn_about_unknown_tool(option: &str, permission: &Permission, runtime: &Runtime) {
+    let Permission::Service(Service::Call, names) = permission.unlimited() else { return };
+    let known = || runtime.tools().map(|tool| tool.name.as_str());
+    if known().any(|name| names.is_match(name)) {
+        return;
+    }
+    if let Some(nearest) = suggestion::nearest(names.as_str(), known()) {
+        let (written, nearest) = (one_line(names.as_str()), one_line(nearest));
+        render::warning(&format!("`{option}={written}` matches no loaded tool; did you mean `{nearest}`?"));
     }
 }
 

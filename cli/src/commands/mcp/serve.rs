@@ -85,9 +85,12 @@ pub(super) struct Args {
     /// Do not compile programs ahead of their first call, which is enough for a check of the server
     #[arg(long, hide = true)]
     uncompiled: bool,
-    /// Time limit of a call if the tool sets none
+    /// Time limit of a call if neither the tool nor `limits.tool_timeout` sets one
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
     timeout: Duration,
+    /// Time limit of a call if the tool sets none [default: --timeout]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Limits")]
+    tool_timeout: Option<Duration>,
     #[command(flatten)]
     telemetry: TelemetryOptions,
     #[command(flatten)]
@@ -193,7 +196,7 @@ impl Args {
             self.wait_approval,
             self.ask_in == Place::Terminal,
         ));
-        let runtime = sources.runtime_with(self.timeout, [], |builder| {
+        let runtime = sources.runtime_with(self.tool_timeout.unwrap_or(self.timeout), [], |builder| {
             let own = [("states of waiting calls", &self.state_dir), ("key of the server", &self.tls_key)];
             let own = own.into_iter().filter_map(|(label, path)| Some((label, path.as_ref()?)));
             let builder = own.fold(builder, |builder, (label, path)| builder.reserve(label, path, Access::Read));
