@@ -383,7 +383,7 @@ fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flag
     match (detail, result.log_end) {
         (Detail::Verbose, _) if !result.log.is_empty() => render::quoted("|", result.log),
         (Detail::Verbose, _) | (_, None) => {}
-        (_, Some(end)) => render::quoted_lines("|", end),
+        (_, Some(end)) => render::quoted("|", end),
     }
     render::flags(&result.receipt.flags);
     let shows_all = result.is_error || detail == Detail::Verbose;

@@ -181,13 +181,9 @@ pub fn hint(text: &str) {
 /// Writes text from outside with a mark on each line, so that it cannot imitate a line of the program.
 pub fn quoted(mark: &str, text: &str) {
     let mark = spoken(mark);
-    let text = format!("{mark} {}", text.trim_matches('\n'));
-    aside(&text.replace('\n', "\n  "));
-}
-
-/// Writes lines from outside, each with a mark of its own, so that none can imitate a line of the program.
-pub fn quoted_lines(mark: &str, text: &str) {
-    text.lines().for_each(|line| quoted(mark, line));
+    let text = text.trim_matches('\n');
+    // One message, so that lines of other calls do not come between.
+    aside(&text.split('\n').map(|line| format!("{mark} {line}")).collect::<Vec<_>>().join("\n"));
 }
 
 /// Lines of standard error that are shown of a failed call, and characters of each.

@@ -46,6 +46,10 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
     if let Some(tool) = tool {
         render::hints(&unrequested_hints(result, tool));
     }
+    // The whole standard error was shown already, or a fault of the host explains the failure.
+    if !verbose && result.fault.is_none() {
+        render::log_end(result).iter().for_each(|end| render::quoted("|", end));
+    }
     match (&result.fault, tool) {
         (Some(fault), _) => {
             // The model sees a short message; the operator sees the full error.
@@ -58,7 +62,6 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
         {
             render::hint(&hint);
         }
-        _ if !verbose => render::log_end(result).iter().for_each(|end| render::quoted_lines("|", end)),
         _ => {}
     }
     if let Some(tool) = tool.filter(|tool| tool.requested.model && error.message.contains(NO_MODEL)) {
