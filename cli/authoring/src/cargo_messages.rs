@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::env;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::mem;
 use std::process::{Command, Stdio};
 
 use toolcrib_base::render::{self, Tone};
@@ -33,16 +34,18 @@ pub(crate) fn pipe(cargo: &mut Command) {
 ///
 /// The messages cannot be read or written.
 pub(crate) fn copy(messages: impl Read, mut out: impl Write) -> io::Result<()> {
-    let (mut messages, mut line, mut dropped) = (BufReader::new(messages), Vec::new(), 0);
+    let (mut messages, mut line) = (BufReader::new(messages), Vec::new());
+    let (mut dropped, mut is_over) = (0, false);
     while messages.read_until(b'\n', &mut line)? > 0 {
         let text = String::from_utf8_lossy(&line);
         if text.contains(START) {
             dropped = MAX_LINES;
         }
         match dropped {
+            // An empty line may follow the last one.
+            0 if mem::take(&mut is_over) && text.trim().is_empty() => {}
             0 => out.write_all(&line)?,
-            // An empty line follows the last one.
-            _ if text.contains(END) => dropped = 1,
+            _ if text.contains(END) => (dropped, is_over) = (0, true),
             _ => dropped -= 1,
         }
         line.clear();
@@ -76,6 +79,7 @@ mod tests {
             (format!("a\n\n{colored}{more}"), format!("a\n\n{more}")),
             (other.clone(), other),
             (format!("{more}\n{WARNING}"), format!("{more}\n")),
+            (format!("{}{more}", WARNING.trim_end_matches('\n').to_owned() + "\n"), more.to_owned()),
             (String::new(), String::new()),
         ] {
             assert_eq!(filtered(&messages), left);

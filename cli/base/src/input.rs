@@ -31,6 +31,10 @@ pub fn bytes(path: impl AsRef<Path>, max: u64) -> io::Result<Vec<u8>> {
 
 /// Reads the content of a regular file of at most `max` bytes; `None` without a file. Nothing else is opened: opening a pipe
 /// would wait for its writer.
+///
+/// # Errors
+///
+/// It is another kind of file or longer, or cannot be read.
 pub fn regular_file(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
     match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -111,5 +115,29 @@ mod system {
     /// Consoles and the null device are of another kind. A socket is of the same kind as a pipe here.
     pub(super) fn is_data() -> bool {
         typ(HandleRef::stdin()).is_ok_and(|kind| kind.is_disk() || kind.is_pipe())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_regular_file_is_read_within_its_limit_and_nothing_else_is_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        assert_eq!(regular_file(&path, 3).unwrap(), None);
+        fs::write(&path, b"abc").unwrap();
+        assert_eq!(regular_file(&path, 3).unwrap(), Some(b"abc".to_vec()));
+        assert!(regular_file(&path, 2).unwrap_err().to_string().contains("larger than the 2 bytes"));
+        assert!(regular_file(folder.path(), 3).is_err());
+        #[cfg(unix)]
+        {
+            let pipe = folder.path().join("pipe");
+            assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            assert!(regular_file(&pipe, 3).unwrap_err().to_string().contains("not a regular file"));
+        }
     }
 }

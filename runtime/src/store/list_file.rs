@@ -6,11 +6,11 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,8 +28,8 @@ pub struct ListFile<T> {
     field: &'static str,
     items: PhantomData<fn() -> T>,
     /// Held during a change: the threads of a process wait for one another here, however many they are, and one of them at a
-    /// time waits for the lock.
-    turn: Arc<Mutex<()>>,
+    /// time waits for the lock. Time of the last wait that failed.
+    turn: Arc<Mutex<Option<Instant>>>,
 }
 
 impl<T: Clone + PartialEq + Serialize + DeserializeOwned> ListFile<T> {
@@ -66,8 +66,13 @@ impl<T: Clone + PartialEq + Serialize + DeserializeOwned> ListFile<T> {
     ///
     /// As for [`ListFile::read`], and if the file cannot be locked or written, or would become too long.
     pub fn change<R>(&self, change: impl FnOnce(&mut Vec<T>) -> R) -> io::Result<R> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let lock = self.file.lock(MAX_LOCK_WAIT)?;
+        let begin = Instant::now();
+        let mut failed = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever waited behind a failed wait has waited as long, and does not wait again.
+        if failed.is_some_and(|at| at > begin) {
+            return Err(io::Error::new(ErrorKind::WouldBlock, "another process holds its lock"));
+        }
+        let lock = self.file.lock(MAX_LOCK_WAIT).inspect_err(|_| *failed = Some(Instant::now()))?;
         let mut items = self.read()?;
         let before = items.clone();
         let result = change(&mut items);

@@ -66,6 +66,13 @@ pub struct Facts {
     pub(super) placeholders: &'static [&'static str],
 }
 
+impl Facts {
+    /// Returns `true` if an entry of the file can be replaced.
+    pub fn can_replace(&self) -> bool {
+        self.format != Format::Yaml
+    }
+}
+
 impl Client {
     /// Facts about the settings of this client.
     pub fn facts(self) -> &'static Facts {

@@ -234,7 +234,7 @@ impl Entry {
     fn rewrite(&self) -> String {
         let name = self.client.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         let project = if self.scope == Scope::Project { " --project" } else { "" };
-        match self.connection.has_own_name() {
+        match self.connection.has_own_name() && self.client.facts().can_replace() {
             true => format!("{}, or run `toolcrib mcp config {name}{project} --write --force`", self.correct()),
             false => self.correct(),
         }

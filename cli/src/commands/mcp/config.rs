@@ -185,7 +185,11 @@ impl Report<'_> {
                 } else {
                     self.print_fragment()?;
                 }
-                return Err(Advice::new(message, "correct the file, or add this entry by hand").into());
+                let hint = match self.args.client.facts().can_replace() {
+                    true => "correct the file, or add this entry by hand",
+                    false => "add this entry by hand",
+                };
+                return Err(Advice::new(message, hint).into());
             }
         };
         let key = self.plan.keys.join(".");
