@@ -19,6 +19,8 @@ const MAX_THREADS: usize = 4;
 
 /// Maximum wall-clock time of a process, in multiples of its processor time: other work may use most of the machine.
 const MAX_WAIT: u32 = 5;
+/// Wall-clock time that every process may have. A busy machine takes this long for a second of processor time.
+const MIN_WAIT: Duration = Duration::from_secs(20);
 
 /// Starts compiler processes, at most one per core at a time.
 pub(crate) struct CompilerProcesses {
@@ -49,6 +51,11 @@ impl CompilerProcesses {
 
     fn free(&self) -> MutexGuard<'_, usize> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Maximum wall-clock time of a process.
+    fn wait(&self) -> Duration {
+        Duration::from_secs(self.seconds).saturating_mul(MAX_WAIT).max(MIN_WAIT)
     }
 
     /// Waits for permission to start a process.
@@ -99,7 +106,7 @@ impl CompilerProcesses {
             return Err(io::Error::other("the process has no pipes"));
         };
         let running = Mutex::new(running);
-        let wait = Duration::from_secs(self.seconds).saturating_mul(MAX_WAIT);
+        let wait = self.wait();
         let end = || running.lock().unwrap_or_else(PoisonError::into_inner).end();
         thread::scope(|scope| {
             let (read, is_read) = sync_channel::<()>(0);
@@ -132,7 +139,7 @@ impl Compiler for CompilerProcesses {
             )));
         }
         if late {
-            let wait = seconds.saturating_mul(u64::from(MAX_WAIT));
+            let wait = self.wait().as_secs();
             return Err(CompileError::system(format!(
                 "compilation did not end within {wait} s: the machine is overloaded"
             )));
