@@ -12,8 +12,10 @@ mod terminal_lock;
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal};
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use toolcrib::ToolResult;
 use toolcrib::call::{Flag, ProgramRun, Receipt};
 
@@ -128,9 +130,43 @@ pub fn print_content(content: &[u8]) -> anyhow::Result<()> {
     if io::stdout().is_terminal() { print(&legible(&String::from_utf8_lossy(content))) } else { to_stdout(content) }
 }
 
+/// Cancelled once standard output was found closed.
+static CLOSED: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
+
+/// Interval at which a wait looks at standard output.
+const OUTPUT_CHECK: Duration = Duration::from_millis(500);
+
+/// Waits until nobody reads standard output any more. Where the system does not tell, only a write finds that.
+pub async fn output_closed() {
+    while tokio::time::timeout(OUTPUT_CHECK, CLOSED.cancelled()).await.is_err() {
+        if has_no_reader() {
+            CLOSED.cancel();
+        }
+    }
+}
+
+/// Returns `true` if standard output is a pipe or a socket without a reader.
+#[cfg(unix)]
+fn has_no_reader() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    let output = io::stdout();
+    let mut polled = [PollFd::new(&output, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut polled, Some(&at_once)).is_ok() && polled[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
+#[cfg(not(unix))]
+fn has_no_reader() -> bool {
+    false
+}
+
 fn to_stdout(bytes: &[u8]) -> anyhow::Result<()> {
     Stream::Out.put(bytes).map_err(|error| match error.kind() {
-        ErrorKind::BrokenPipe => OutputClosed.into(),
+        ErrorKind::BrokenPipe => {
+            CLOSED.cancel();
+            OutputClosed.into()
+        }
         _ => anyhow::Error::new(error).context("cannot write to standard output"),
     })
 }

@@ -68,7 +68,12 @@ impl ProgramApprover {
         if !emit(&asked) {
             return ApprovalAnswer::Nobody;
         }
-        match (question.answer().await, &self.approvals, request.approval) {
+        let answer = tokio::select! {
+            answer = question.answer() => answer,
+            // Whoever reads no events any more answers no question.
+            () = render::output_closed() => ApprovalAnswer::Nobody,
+        };
+        match (answer, &self.approvals, request.approval) {
             (ApprovalAnswer::Always, Some(approvals), Some(approval)) => {
                 store_approval(approvals.clone(), approval.clone()).await
             }
