@@ -16,7 +16,8 @@ use crate::crib::{Crib, TOOLCRIB};
 mod prebuilt;
 
 /// The packages, by their folders, with their names and worlds.
-const PACKAGES: [(&str, &str, &[&str]); 3] = [
+const PACKAGES: [(&str, &str, &[&str]); 4] = [
+    ("code", "toolcrib:code@0.1.0", &["code"]),
     ("command", "toolcrib:tool@0.1.0", &["checked-command", "command"]),
     ("script", "toolcrib:script@0.1.0", &["interpreter-guest"]),
     ("tool", "toolcrib:tool@1.1.0", &["preparing", "presenting", "previewing", "routing", "tool", "validating"]),

@@ -34,6 +34,11 @@ impl Guests {
         Self { root: root.to_path_buf(), manifest: "Cargo.toml", target: target.join("recorded") }
     }
 
+    /// The workspace of the interpreter of Python programs, with the same root and target folder.
+    pub(crate) fn python(&self) -> Self {
+        Self { root: self.root.clone(), manifest: "tools/python/Cargo.toml", target: self.target.clone() }
+    }
+
     /// Compiles packages of the guests' workspace.
     ///
     /// # Errors

@@ -21,6 +21,8 @@ use kept::Kept;
 pub const FROM_SOURCE: &str = "TOOLCRIB_FROM_SOURCE";
 /// Guest that runs scripts.
 pub const INTERPRETER: &str = "starlark_interpreter";
+/// Guest that runs Python programs.
+pub const PYTHON: &str = "python_interpreter";
 /// Manifest of the shipped tools, in the guests' workspace.
 pub const MANIFEST: &str = "tools.json";
 
@@ -34,11 +36,13 @@ pub enum Group {
     Tools,
     /// The interpreter, alone: its features of shared crates would make the tools larger, and change how they read numbers.
     Interpreter,
+    /// The interpreter of Python programs, in a workspace of its own: it has many more crates than all tools together.
+    Python,
 }
 
 impl Group {
-    /// Both groups.
-    pub const ALL: [Self; 2] = [Self::Tools, Self::Interpreter];
+    /// All groups.
+    pub const ALL: [Self; 3] = [Self::Tools, Self::Interpreter, Self::Python];
 
     /// Name in the list of digests.
     #[must_use]
@@ -46,6 +50,7 @@ impl Group {
         match self {
             Self::Tools => "tools",
             Self::Interpreter => "interpreter",
+            Self::Python => "python",
         }
     }
 }
@@ -99,6 +104,7 @@ impl Repository {
         match group {
             Group::Tools => self.tools(),
             Group::Interpreter => Ok(vec![INTERPRETER.to_owned()]),
+            Group::Python => Ok(vec![PYTHON.to_owned()]),
         }
     }
 
@@ -129,11 +135,13 @@ impl Repository {
     /// Compiles the programs of a group.
     fn compile(&self, group: Group, guests: &Guests) -> Result<Programs, String> {
         let names = self.names(group)?;
+        let python = guests.python();
+        let guests = if group == Group::Python { &python } else { guests };
         guests.build(&names)?;
         let mut programs = Programs::new();
         for name in names {
             let program = match group {
-                Group::Tools => read(&guests.program(&name))?,
+                Group::Tools | Group::Python => read(&guests.program(&name))?,
                 Group::Interpreter => guests.snapshot(&name)?,
             };
             programs.insert(name, program);

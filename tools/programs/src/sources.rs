@@ -8,27 +8,38 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Group, read};
 
-/// Sources that all guests share: the workspace, the SDK, the contracts, and how they are compiled.
+/// Sources of the inner build.
+const OF_THE_BUILD: [&str; 2] = ["tools/programs/src/cargo.rs", "tools/programs/src/staging.rs"];
+/// Sources that the tools and the interpreter of scripts share: the workspace, the SDK and the contracts.
 const SHARED: [&str; 8] = [
     "tools/Cargo.lock",
     "tools/Cargo.toml",
-    "tools/programs/src/cargo.rs",
-    "tools/programs/src/staging.rs",
     "guest-sdk/Cargo.toml",
     "guest-sdk/src",
     "guest-sdk/macro",
-    "wit",
+    "wit/command",
+    "wit/script",
+    "wit/tool",
 ];
+/// The interpreter of Python programs and its contract.
+const OF_PYTHON: [&str; 2] = ["tools/python", "wit/code"];
 /// Crate of the interpreter, and the crate that takes its snapshot.
 const OF_THE_INTERPRETER: [&str; 2] = ["tools/starlark", "tools/snapshot"];
 /// Folders in `tools` with other crates than tools.
-const NO_TOOLS: [&str; 3] = ["programs", "snapshot", "starlark"];
+const NO_TOOLS: [&str; 4] = ["programs", "python", "snapshot", "starlark"];
 
 /// Files and folders with the sources of a group.
 pub(crate) fn of(root: &Path, group: Group) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = SHARED.iter().map(|path| root.join(path)).collect();
+    let own: &[&str] = match group {
+        Group::Tools => &[],
+        Group::Interpreter => &OF_THE_INTERPRETER,
+        Group::Python => &OF_PYTHON,
+    };
+    let shared: &[&str] = if group == Group::Python { &[] } else { &SHARED };
+    let all = OF_THE_BUILD.iter().chain(shared).chain(own);
+    let mut paths: Vec<PathBuf> = all.map(|path| root.join(path)).collect();
     match group {
-        Group::Interpreter => paths.extend(OF_THE_INTERPRETER.iter().map(|path| root.join(path))),
+        Group::Interpreter | Group::Python => {}
         Group::Tools => {
             let folders = entries(&root.join("tools")).unwrap_or_default().into_iter().filter(|path| {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -112,10 +123,14 @@ mod tests {
     fn each_source_counts() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let tools = of(&root, Group::Tools);
-        for (path, is_source) in [("calculate", true), ("tools.json", true), ("starlark", false), ("programs", false)] {
+        for (path, is_source) in
+            [("calculate", true), ("tools.json", true), ("starlark", false), ("python", false), ("programs", false)]
+        {
             assert_eq!(tools.contains(&root.join("tools").join(path)), is_source, "{path}");
         }
-        assert!(of(&root, Group::Interpreter).iter().all(|path| path.exists()));
+        for group in Group::ALL {
+            assert!(of(&root, group).iter().all(|path| path.exists()), "{}", group.name());
+        }
         assert_ne!(digest(&root, Group::Tools), digest(&root, Group::Interpreter));
     }
 }
