@@ -13,6 +13,7 @@ mod builtin;
 mod bundles;
 mod certificates;
 mod cli;
+mod code;
 mod compiling;
 mod computing;
 mod configuration;

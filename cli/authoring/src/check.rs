@@ -35,7 +35,7 @@ fn diagnostic(path: &Path, error: toolcrib::Error) -> Diagnostic {
 
 /// Collects the problems of loading the tools together, compiling their programs and parsing their scripts.
 async fn load_problems(path: &Path, compiling: &Compiling) -> Vec<Diagnostic> {
-    let builder = compiling.settle(Runtime::builder(Audit::off()).source(path));
+    let builder = compiling.settle(Runtime::builder(Audit::off()).source(path), false);
     let runtime = match builder.build() {
         Ok(runtime) => runtime,
         Err(error) => return vec![diagnostic(path, error)],

@@ -135,9 +135,9 @@ mod tests {
         assert!(regular_file(folder.path(), 3).is_err());
         #[cfg(unix)]
         {
-            let pipe = folder.path().join("pipe");
-            assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-            assert!(regular_file(&pipe, 3).unwrap_err().to_string().contains("not a regular file"));
+            let socket = folder.path().join("socket");
+            let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+            assert!(regular_file(&socket, 3).unwrap_err().to_string().contains("not a regular file"));
         }
     }
 }

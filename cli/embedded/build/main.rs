@@ -1,5 +1,4 @@
-//! Build script: prepares the files that the program embeds (the interpreter of scripts, a bundle of the shipped tools, the
-//! SDK), and lays out a crib in the target folder. The crib is `crib/tools.json` with `crib/tools/bin/NAME.wasm`, a folder that
+//! Build script: prepares the files that the program embeds (the interpreters, a bundle of the shipped tools, the SDK), and lays out a crib in the target folder. The crib is `crib/tools.json` with `crib/tools/bin/NAME.wasm`, a folder that
 //! works after it is copied anywhere, and a copy of the demonstration's folders in `crib/demo`. Without the guests' workspace
 //! it does nothing.
 
@@ -16,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use toolcrib_bundle::Digest;
-use toolcrib_programs::{Group, INTERPRETER, MANIFEST, Programs, Repository, target_folder};
+use toolcrib_programs::{Group, INTERPRETER, MANIFEST, PYTHON, Programs, Repository, target_folder};
 
 /// Folder of the programs in the crib.
 const PROGRAMS: &str = "tools/bin";
@@ -42,7 +41,9 @@ fn prepare() -> Result<(), String> {
     sdk::gather(&root, &out)?;
     let Some(repository) = Repository::at(&root) else {
         // Without an interpreter, the program reports it when a script needs one.
-        name_interpreter(&[], &out)?;
+        name_component(&[], &out, "interpreter")?;
+        name_component(&[], &out, "python")?;
+        replace(&out.join("python.txt"), b"")?;
         return builtin::pack(None, &out);
     };
     println!("cargo::rerun-if-env-changed={}", toolcrib_programs::FROM_SOURCE);
@@ -51,7 +52,10 @@ fn prepare() -> Result<(), String> {
     }
     let target = target_folder(&out)?;
     let built = repository.programs(Group::Interpreter, &target)?;
-    name_interpreter(built.get(INTERPRETER).ok_or("there is no interpreter")?, &out)?;
+    name_component(built.get(INTERPRETER).ok_or("there is no interpreter")?, &out, "interpreter")?;
+    let built = repository.programs(Group::Python, &target)?;
+    name_component(built.get(PYTHON).ok_or("there is no interpreter of Python")?, &out, "python")?;
+    replace(&out.join("python.txt"), &read(&root.join("tools/python/guide.txt"))?)?;
     let (crib, manifest) = (target.join("crib"), read(&root.join("tools").join(MANIFEST))?);
     let programs = repository.programs(Group::Tools, &target)?;
     lay_out(&manifest, &programs, &crib)?;
@@ -59,11 +63,11 @@ fn prepare() -> Result<(), String> {
     lay_out_demo(&root.join(DEMO), &crib.join("demo"))
 }
 
-/// Passes the interpreter to the program: its compressed bytes, size and digest.
-fn name_interpreter(bytes: &[u8], out: &Path) -> Result<(), String> {
-    compressed::write(bytes, out, "interpreter")?;
+/// Passes an interpreter to the program: its compressed bytes, size and digest.
+fn name_component(bytes: &[u8], out: &Path, name: &str) -> Result<(), String> {
+    compressed::write(bytes, out, name)?;
     let digest = if bytes.is_empty() { String::new() } else { Digest::of(bytes).to_string() };
-    println!("cargo::rustc-env=TOOLCRIB_INTERPRETER_DIGEST={digest}");
+    println!("cargo::rustc-env=TOOLCRIB_{}_DIGEST={digest}", name.to_uppercase());
     Ok(())
 }
 

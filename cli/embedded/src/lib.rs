@@ -6,6 +6,10 @@ use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 
 /// Digest of the interpreter of scripts, as `sha256:HEX`; empty in a build without the guests' workspace.
 pub const INTERPRETER_DIGEST: &str = env!("TOOLCRIB_INTERPRETER_DIGEST");
+/// Digest of the interpreter of Python programs, as `sha256:HEX`; empty in a build without the guests' workspace.
+pub const PYTHON_DIGEST: &str = env!("TOOLCRIB_PYTHON_DIGEST");
+/// Part of Python that programs may use, for a model.
+pub const PYTHON_GUIDE: &str = include_str!(concat!(env!("OUT_DIR"), "/python.txt"));
 /// Digest of the bundle with the shipped tools; empty in a build without them.
 pub const BUILTIN_DIGEST: &str = env!("TOOLCRIB_BUILTIN_DIGEST");
 /// Digest of the tar file of that bundle.
@@ -21,6 +25,8 @@ pub static SDK: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/sdk.rs"))
 
 static INTERPRETER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/interpreter.zlib"));
 const INTERPRETER_SIZE: usize = include!(concat!(env!("OUT_DIR"), "/interpreter.size"));
+static PYTHON: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python.zlib"));
+const PYTHON_SIZE: usize = include!(concat!(env!("OUT_DIR"), "/python.size"));
 static BUILTIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtin.zlib"));
 
 /// Decompresses the component of the interpreter of scripts.
@@ -30,6 +36,15 @@ static BUILTIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtin.zlib")
 /// The program is damaged, or was built without the guests' workspace.
 pub fn interpreter() -> io::Result<Vec<u8>> {
     decompressed(INTERPRETER, INTERPRETER_SIZE)
+}
+
+/// Decompresses the component of the interpreter of Python programs.
+///
+/// # Errors
+///
+/// As for [`interpreter`].
+pub fn python() -> io::Result<Vec<u8>> {
+    decompressed(PYTHON, PYTHON_SIZE)
 }
 
 /// Decompresses the tar file of the bundle with the shipped tools.

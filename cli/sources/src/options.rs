@@ -51,6 +51,8 @@ pub use rules::{Kept, Rules};
 pub use secrets::KeptSecrets;
 pub use sources::{default_source, project_file, sources_beside};
 
+/// Tool that runs programs. A call of it needs no `--code`.
+const RUN_CODE: &str = "run_code";
 /// Minimum length of a masked secret, in characters: masking shorter ones would garble every text.
 const MIN_SECRET_LEN: usize = 4;
 /// Default number of concurrent calls.
@@ -66,6 +68,9 @@ pub struct Sources {
     /// [default: ./tools.json, else ./.harness, and the installed bundles; `builtin` in a folder without any]
     #[arg(long, value_name = "PATH", help_heading = TOOLS)]
     pub tools: Vec<PathBuf>,
+    /// Offer the tool `run_code`, which runs a Python program that calls the other tools
+    #[arg(long, help_heading = TOOLS)]
+    code: bool,
     /// Trusted content.
     #[command(flatten)]
     pub trust: TrustOptions,
@@ -223,7 +228,7 @@ impl Sources {
         for bundle in installed.bundles {
             builder = builder.trust_part_at(bundle.file, bundle.review, bundle.granted);
         }
-        builder = self.compiling.settle(builder);
+        builder = self.compiling.settle(builder, self.code || self.called.as_deref() == Some(RUN_CODE));
         if let Some(characters) = self.max_inline.map(|characters| characters as usize) {
             builder = builder.max_inline(characters);
         }

@@ -38,7 +38,8 @@ use crate::source::Diagnostic;
 use crate::tool::Tool;
 
 pub(crate) use prepared::{
-    InterpreterSource, Interpreters, PreparedTool, ProgramCompiler, ScriptHook, SharedPrograms, ToolEntry,
+    CodeInterpreters, InterpreterSource, Interpreters, PreparedTool, ProgramCompiler, ScriptHook, SharedPrograms,
+    ToolEntry,
 };
 pub use session::{Session, Step};
 pub use state::Scheduler;

@@ -15,8 +15,8 @@ use crate::hook::Hook;
 use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{
-    CallContexts, ChainedHook, Concurrency, HookChain, InterpreterSource, Interpreters, Memory, Pipeline, PreparedTool,
-    ProgramCompiler, Scheduler, builtin, session_id,
+    CallContexts, ChainedHook, CodeInterpreters, Concurrency, HookChain, InterpreterSource, Interpreters, Memory,
+    Pipeline, PreparedTool, ProgramCompiler, Scheduler, builtin, session_id,
 };
 use crate::policy::{Allowed, Approval, Approver, HookAccess, Policy, Secrets};
 use crate::registry::Registry;
@@ -35,6 +35,14 @@ use super::trust::{TrustedSources, UntrustedSource};
 
 /// Maximum number of large arguments that are masked at the same time.
 const MAX_MASKINGS: usize = 4;
+
+/// Interpreter of programs that call tools.
+pub(super) struct CodeLanguage {
+    pub(super) language: String,
+    /// Description of the language for a model.
+    pub(super) guide: String,
+    pub(super) component: InterpreterSource,
+}
 
 /// Settings of a [`Runtime`]. Nothing is allowed by default.
 ///
@@ -69,6 +77,7 @@ pub struct Builder {
     pub(super) max_cache: u64,
     pub(super) compiler: Option<Arc<dyn Compiler>>,
     pub(super) interpreter: Option<InterpreterSource>,
+    pub(super) code: Option<CodeLanguage>,
 
     pub(super) audit: Audit,
     /// Identifier of the program's run, if the embedder sets one.
@@ -149,6 +158,7 @@ impl Builder {
             max_cache: cache::DEFAULT_MAX_BYTES,
             compiler: None,
             interpreter: None,
+            code: None,
             audit,
             run: None,
             hooks: Vec::new(),
@@ -209,6 +219,7 @@ impl Builder {
             hooks: HookChain::new(hooks),
             hook_access,
             interpreters: Interpreters::new(sandbox.clone(), self.interpreter),
+            code: CodeInterpreters::new(sandbox.clone(), self.code.map(|code| code.component)),
             delegate: self.delegate,
             model: self.model,
             routes: self.routes,
@@ -277,7 +288,8 @@ impl Builder {
         builtins.extend(prepared.iter().any(|prepared| prepared.deferred).then_some(Builtin::ToolSearch));
         builtins.extend(self.results.is_some().then_some(Builtin::ReadResult));
         builtins.extend([Builtin::TaskPoll, Builtin::TaskAwait].into_iter().filter(|_| has_tasks));
-        for mut tool in builtins.into_iter().map(builtin::tool) {
+        let code = self.code.as_ref().map(|code| builtin::run_code(&code.language, &code.guide));
+        for mut tool in builtins.into_iter().map(builtin::tool).chain(code) {
             prepared.push(self.prepare_tool(&mut tool, &Allowed::default(), &reserved, false)?);
             tools.push(tool);
         }

@@ -24,7 +24,7 @@ use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
 use crate::tool::{Access, LimitRequest, Limits};
 
-use super::builder::Builder;
+use super::builder::{Builder, CodeLanguage};
 
 /// # Sources
 impl Builder {
@@ -291,6 +291,23 @@ impl Builder {
         read: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
     ) -> Self {
         self.interpreter = Some(InterpreterSource::Stored(digest.into(), Arc::new(read)));
+        self
+    }
+
+    /// Sets the interpreter of programs that call tools, a component that exports `toolcrib:code/interpreter`, by its digest, as
+    /// `sha256:HEX`. It offers the tool `run_code` for programs of `language`, such as `python`, with `guide` as a part of its
+    /// description. `read` returns the component, and is called only if the cache does not contain its code.
+    ///
+    /// The interpreter has no grant. Every call of its program passes the whole pipeline, as a call of its caller does.
+    #[must_use]
+    pub fn code_interpreter(
+        mut self,
+        (language, guide): (impl Into<String>, impl Into<String>),
+        digest: impl Into<Arc<str>>,
+        read: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
+        let component = InterpreterSource::Stored(digest.into(), Arc::new(read));
+        self.code = Some(CodeLanguage { language: language.into(), guide: guide.into(), component });
         self
     }
 }

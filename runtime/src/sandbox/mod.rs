@@ -21,11 +21,13 @@ mod usage;
 mod wasi;
 
 pub(crate) use bindings::{
-    Answer, EntryPoint, ExecOptions, ExecOutput, GuestFailure, GuestFailureKind, GuestLink, GuestMedia, GuestNative,
-    GuestPart, GuestPayload, Invocation, ModelAnswer, ModelQuestion, Opinion, Presentation, ScriptProblem, ScriptText,
+    Answer, CodeCall, CodeCallResult, CodeCompletion, CodeFailure, CodeFailureKind, CodeForm, CodeLimits, CodeOutput,
+    CodeProgram, CodeStep, CodeTool, EntryPoint, ExecOptions, ExecOutput, FailedCall, FailedCallReason, GuestFailure,
+    GuestFailureKind, GuestLink, GuestMedia, GuestNative, GuestPart, GuestPayload, Invocation, ModelAnswer,
+    ModelQuestion, Opinion, Presentation, ScriptProblem, ScriptText,
 };
-pub(crate) use call::{Interpreter, ScriptCall, ScriptImage, ScriptSource};
-pub(crate) use engine::Instances;
+pub(crate) use call::{CodeInterpreter, CodeSession, Interpreter, ScriptCall, ScriptImage, ScriptSource};
+pub(crate) use engine::{Instances, MAX_PROGRAMS};
 pub(crate) use guest_io::{GuestInput, GuestOutput};
 pub(crate) use program::{Program, Sandbox};
 pub(crate) use services::{ExecOutcome, HostServices, Registration};

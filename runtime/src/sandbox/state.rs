@@ -32,6 +32,11 @@ pub(super) struct CallState {
 }
 
 impl CallState {
+    /// Sets the time at which the guest has to return.
+    pub(super) fn set_deadline(&mut self, deadline: Instant) {
+        self.deadline = deadline;
+    }
+
     /// Returns the services of the call.
     pub(super) fn services(&self) -> Arc<dyn HostServices> {
         match &self.services {

@@ -210,9 +210,10 @@ pub(super) fn keyword<'a>(
     let text = written.as_str().unwrap_or_default();
     match patterns.get(text) {
         Some(pattern) => Ok(Box::new(PatternKeyword(pattern.clone()))),
-        None => {
-            Err(ValidationError::custom(format!("`{}` is not a pattern that can be matched in linear time", shown(text))))
-        }
+        None => Err(ValidationError::custom(format!(
+            "`{}` is not a pattern that can be matched in linear time",
+            shown(text)
+        ))),
     }
 }
 

@@ -193,11 +193,13 @@ pub enum Builtin {
     TaskPoll,
     /// Waits for the end of a background task and returns its state.
     TaskAwait,
+    /// Runs a program that calls tools.
+    RunCode,
 }
 
 impl Builtin {
     /// All builtin tools.
-    pub const ALL: [Self; 4] = [Self::ReadResult, Self::ToolSearch, Self::TaskPoll, Self::TaskAwait];
+    pub const ALL: [Self; 5] = [Self::ReadResult, Self::ToolSearch, Self::TaskPoll, Self::TaskAwait, Self::RunCode];
 }
 
 impl Body {

@@ -59,7 +59,8 @@ fn excluded_by(leaf: &Command, given: &ArgMatches, key: &Key) -> Option<&'static
     let excluded = leaf.get_arg_conflicts_with(own);
     let is_typed = |other: &&&str| {
         let excluded = excluded.iter().find(|argument| argument.get_long() == Some(**other));
-        excluded.is_some_and(|argument| given.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine))
+        excluded
+            .is_some_and(|argument| given.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine))
     };
     key.unless.iter().find(is_typed).copied()
 }

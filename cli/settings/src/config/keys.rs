@@ -3,8 +3,8 @@
 
 use super::key::{ANY, Key};
 use super::kind::{
-    ADDRESS, DELAY, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, MASK, NAME, NAMED_RULE, NAMES, NUMBER, PATHS, POSITIVE, PRICE,
-    RULE, SIZE, TAG, TIME, TOOL, URL, WAIT,
+    ADDRESS, DELAY, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, MASK, NAME, NAMED_RULE, NAMES, NUMBER, PATHS, POSITIVE,
+    PRICE, RULE, SIZE, TAG, TIME, TOOL, URL, WAIT,
 };
 use super::path::PathRule;
 
@@ -56,6 +56,9 @@ pub(crate) static KEYS: &[Key] = &[
         .variables(&["TOOLCRIB_PRICE"])
         .replaces(),
     Key::new("sources", "tools", Kind::List(&Kind::Path(PathRule::Source)), "Sources of tools").option("tools"),
+    Key::new("sources", "code", Kind::Bool, "Offer `run_code`, which runs programs that call the other tools")
+        .flags(&[("true", "code")])
+        .default("false"),
     Key::new("allow", "read", GRANTED, "Folders that tools may read").option("allow-read"),
     Key::new("allow", "write", GRANTED, "Folders that tools may read and write").option("allow-write"),
     Key::new("allow", "env", NAMES, "Environment variables that tools may read").option("allow-env"),

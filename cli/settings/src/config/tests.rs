@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction};
 
 use super::defaults::defaulted;
 use super::effect::acts;
@@ -250,10 +250,10 @@ fn the_schema_accepts_and_refuses_what_the_parser_does() {
 }
 
 /// A command with the options of a key, and no others.
-fn command_of(key: &Key) -> Command {
+fn command_of(key: &Key) -> clap::Command {
     let action = if matches!(key.option, OptionOf::Flags(_)) { ArgAction::SetTrue } else { ArgAction::Append };
     let option = |name: &&'static str| Arg::new(*name).long(*name).action(action.clone());
-    Command::new(if key.is_of("call") { "call" } else { "run" }).args(key.options().iter().map(option))
+    clap::Command::new(if key.is_of("call") { "call" } else { "run" }).args(key.options().iter().map(option))
 }
 
 #[test]
@@ -261,8 +261,8 @@ fn each_assignment_is_the_value_of_its_option_and_is_refused_without_it() {
     for key in KEYS.iter().filter(|key| key.name != ANY) {
         let text = format!("[{}]\n{} = {}\n", key.section, key.name, samples(&key.kind).0);
         let layer = parse(&text, LayerKind::Set).unwrap().layer(LayerKind::Set, true);
-        let (command, other) = (command_of(key), Command::new("runs"));
-        let (of_all, setting) = (Command::new("list").arg(Arg::new("config").long("config")), &layer.settings[0]);
+        let (command, other) = (command_of(key), clap::Command::new("runs"));
+        let (of_all, setting) = (clap::Command::new("list").arg(Arg::new("config").long("config")), &layer.settings[0]);
         let values = layer.texts(setting);
         let is_default = match key.option {
             OptionOf::None | OptionOf::Adds(_) => {

@@ -1,8 +1,10 @@
 //! State of a tool that is settled before its first call: its checks, its grant, its limits, its availability and, once it
 //! is compiled, its program.
 
+mod code;
 mod compile_once;
 pub(crate) mod compute;
+mod host_component;
 mod image;
 mod interpreter;
 mod program;
@@ -30,7 +32,9 @@ use compile_once::CompileOnce;
 use compute::{aside, at_once};
 use image::ImageOnce;
 
-pub(crate) use interpreter::{InterpreterSource, Interpreters};
+pub(crate) use code::CodeInterpreters;
+pub(crate) use host_component::InterpreterSource;
+pub(crate) use interpreter::Interpreters;
 pub(crate) use program::ProgramCompiler;
 pub(crate) use script_hook::ScriptHook;
 

@@ -58,6 +58,7 @@ pub(super) async fn run(
             let request = TaskRequest::deserialize(arguments).map_err(bad)?;
             unless_cancelled(scope.turn, scope.tasks.ok_or_else(no_tasks)?.wait(&request)).await?
         }
+        Builtin::RunCode => Err(ToolError::new(Outcome::Trap, "a program is run by its interpreter")),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs a call in the sandbox, with one file for each kind of runner. The common end of all runs is in
 //! `epilogue`.
 
+mod code;
 mod command;
 mod delegate;
 mod epilogue;
@@ -21,7 +22,7 @@ use crate::pipeline::stage::Scheduled;
 use crate::pipeline::state::{CallScope, Execution, Pipeline, Runner};
 use crate::policy::Credentials;
 use crate::schema::CheckedArguments;
-use crate::tool::Limits;
+use crate::tool::{Builtin, Limits};
 
 pub(crate) use delegate::delegate;
 pub(crate) use script_check::check_scripts;
@@ -60,6 +61,12 @@ pub(crate) async fn run(
 ) -> Result<Finished, ToolError> {
     let input = RunInput { checked, credentials, limits: &limits };
     let answer = match &execution.runner {
+        Runner::Host(Builtin::RunCode) => {
+            // The calls of a program take permits of their own.
+            drop(permits);
+            let run = code::run(pipeline, execution.prepared, &checked.value, scope, recorder);
+            return Ok(Finished::Host(Box::pin(run).await));
+        }
         Runner::Host(builtin) => {
             // A tool of the host can wait for long, and needs no sandbox.
             drop(permits);

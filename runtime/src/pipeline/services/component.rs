@@ -132,7 +132,7 @@ impl CallServices {
         call.trace = component.trace;
         // The pipeline resolves the tool, and then checks that this tool may call it.
         let Component { invocation, tree, .. } = component;
-        let parent = Parent { invocation, grant: &self.grant, usage: &self.usage, tree };
+        let parent = Parent { invocation, grant: Some(&self.grant), usage: &self.usage, tree };
         let scope = CallScope { depth, parent: Some(parent), ..CallScope::alone(&self.memory) };
         let result = self.pipeline.call(call, scope).await;
         let content = result.content().into_owned();

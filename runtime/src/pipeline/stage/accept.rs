@@ -46,7 +46,8 @@ pub(crate) fn accept<'p, 'c>(
         recorder.decide(Decision::new(Behavior::Deny, Reason::Record, "schema_visibility"));
         return Err(ToolError::new(Outcome::Denied, "the tool can be called only by the host"));
     }
-    if prepared.deferred && !index.is_some_and(|index| scope.memory.has_loaded(index)) {
+    let is_loaded = || scope.is_of_program() || index.is_some_and(|index| scope.memory.has_loaded(index));
+    if prepared.deferred && !is_loaded() {
         let name = &tool.name;
         let message = format!("schema_not_loaded: call `tool_search` with `select:{name}` first, then `{name}`");
         return Err(ToolError::new(Outcome::SchemaNotLoaded, message));

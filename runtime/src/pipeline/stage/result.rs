@@ -18,7 +18,7 @@ use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, Execution, Pipeline};
 use crate::schema::{self, ToolValidator};
 use crate::store::results::{self, Results};
-use crate::tool::{Body, EmptyResult, Persistence, Tool};
+use crate::tool::{Body, Builtin, EmptyResult, Persistence, Tool};
 
 /// Member of an answer for the host's own words.
 pub(crate) const FRAME: &str = "toolcrib";
@@ -76,7 +76,8 @@ pub(crate) async fn store(
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<String, ToolError> {
-    if let Body::Builtin(_) = tool.body {
+    // A program gets the whole of an answer, and the model what the program returns.
+    if scope.is_of_program() || matches!(tool.body, Body::Builtin(builtin) if builtin != Builtin::RunCode) {
         return Ok(answer);
     }
     let max = pipeline.max_inline(tool, &prepared.limits);

@@ -33,7 +33,7 @@ use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
 use crate::tool::{Basis, Body, Limits, Persistence, Tool};
 
-use crate::pipeline::prepared::{Interpreters, PreparedTool, ProgramCompiler, ToolEntry};
+use crate::pipeline::prepared::{CodeInterpreters, Interpreters, PreparedTool, ProgramCompiler, ToolEntry};
 use crate::pipeline::recorder::{CallOrigin, CallRecorder};
 
 pub(crate) use call_context::{CallContexts, InvocationFields, payload};
@@ -66,6 +66,8 @@ pub(crate) struct Pipeline {
     /// Scopes of the hooks that scripts add.
     pub(crate) hook_access: HookAccess,
     pub(crate) interpreters: Interpreters,
+    /// Interpreter of the programs that call tools.
+    pub(crate) code: CodeInterpreters,
     /// Handler of the tasks that scripts delegate.
     pub(crate) delegate: Option<Arc<dyn Delegate>>,
     /// Model for the completion requests of rich tools.

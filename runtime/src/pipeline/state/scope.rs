@@ -31,11 +31,12 @@ pub(crate) struct CallScope<'a> {
     pub(crate) parent: Option<Parent<'a>>,
 }
 
-/// A call that makes another one, with its grant and the counters of its call tree.
+/// A call that makes another one, with the counters of its call tree.
 #[derive(Clone, Copy)]
 pub(crate) struct Parent<'a> {
     pub(crate) invocation: &'a str,
-    pub(crate) grant: &'a Grant,
+    /// Grant of the calling tool. `None` for a program of a caller, which may call the tools that the caller may call.
+    pub(crate) grant: Option<&'a Grant>,
     pub(crate) usage: &'a Usage,
     pub(crate) tree: &'a Arc<CallTree>,
 }
@@ -58,6 +59,11 @@ impl<'a> CallScope<'a> {
         Self { memory, tasks: None, turn, authorized: None, depth: memory.depth, parent: None }
     }
 
+    /// Returns `true` for a call of a program, whose results the model does not see.
+    pub(crate) fn is_of_program(&self) -> bool {
+        self.parent.is_some_and(|parent| parent.grant.is_none())
+    }
+
     /// Notifies the waiting sender that the call is authorized.
     pub(crate) fn notify_authorized(&self) {
         let sender = self.authorized.and_then(|sender| sender.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -76,7 +82,8 @@ impl Parent<'_> {
         if let Body::Builtin(_) = tool.body {
             return Err(ToolError::new(Outcome::Denied, format!("`{}` can be called only by a model", tool.name)));
         }
-        self.grant.rights().check(Service::Call, Some(&tool.name)).map_err(|denial| {
+        let Some(grant) = self.grant else { return Ok(()) };
+        grant.rights().check(Service::Call, Some(&tool.name)).map_err(|denial| {
             let hint = denial.flag.as_ref().map(|flag| format!("; allow it with `{flag}`")).unwrap_or_default();
             self.usage.refused(denial);
             ToolError::new(Outcome::Denied, format!("permission denied by the grant{hint}"))

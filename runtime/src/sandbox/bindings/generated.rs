@@ -1,4 +1,4 @@
-//! Types of `toolcrib:tool` and `toolcrib:script`, generated from the WIT packages.
+//! Types of `toolcrib:tool`, `toolcrib:script` and `toolcrib:code`, generated from the WIT packages.
 
 /// Package `toolcrib:tool`. Every export of a rich tool but one is optional; the world names them all for their types.
 pub(super) mod tool {
@@ -25,6 +25,15 @@ pub(super) mod script {
     wasmtime::component::bindgen!({
         path: ["../wit/script"],
         world: "toolcrib:script/interpreter-guest",
+        ownership: Borrowing { duplicate_if_necessary: false },
+    });
+}
+
+/// Package `toolcrib:code`.
+pub(super) mod code {
+    wasmtime::component::bindgen!({
+        path: ["../wit/code"],
+        world: "toolcrib:code/code",
         ownership: Borrowing { duplicate_if_necessary: false },
     });
 }

@@ -1,10 +1,16 @@
 //! Types from the WIT packages in `wit/`, and the names of exports that the host calls. Parameters of exports are
 //! borrowed, so that a call copies no payload. Values from a guest are unchecked.
 
+mod code;
 mod generated;
 mod script;
 mod tool;
 
+pub(super) use code::CODE_INTERPRETER;
+pub(crate) use code::{
+    CodeCall, CodeCallResult, CodeCompletion, CodeFailure, CodeFailureKind, CodeForm, CodeLimits, CodeOutput,
+    CodeProblem, CodeProgram, CodeStep, CodeTool, FailedCall, FailedCallReason,
+};
 pub(super) use script::INTERPRETER;
 pub(crate) use script::{EntryPoint, ExecOptions, ExecOutput, ScriptProblem, ScriptText};
 pub(crate) use tool::{

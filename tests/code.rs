@@ -1,0 +1,121 @@
+//! Programs of a model: `run_code` computes over the results of tools, and each call in a program is a call.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::crib::Crib;
+
+mod hostile;
+mod judged;
+
+/// Tool flags: the shipped tools over the folder `work`.
+const TOOLS: [&str; 2] = ["--tools=builtin", "--allow-write=work"];
+
+/// Runs a program, and returns the line of its call.
+fn program(crib: &Crib, code: &str, flags: &[&str]) -> Value {
+    crib.call("run_code", &json!({ "code": code }), &[&TOOLS[..], flags].concat())
+}
+
+/// Result of a program that succeeds.
+#[track_caller]
+fn answer(crib: &Crib, code: &str, flags: &[&str]) -> Value {
+    let line = program(crib, code, flags);
+    assert_eq!(line["receipt"]["outcome"], "ok", "{line}");
+    line["result"].clone()
+}
+
+/// Records of the calls that programs made.
+fn nested(crib: &Crib) -> Vec<Value> {
+    crib.records().into_iter().filter(|record| record["parent"].is_string()).collect()
+}
+
+#[test]
+fn a_program_computes_over_whole_results() {
+    let crib = Crib::new();
+    let rows = (1..=5000).map(|n| format!("{n},{}\n", n * 3)).collect::<String>();
+    fs::write(crib.path("work/sales.csv"), format!("id,total\n{rows}")).unwrap();
+    let code = "text, offset = '', 0\n\
+        while offset is not None:\n\
+        \x20   part = tools.fs_read_file(path='sales.csv', offset=offset)\n\
+        \x20   text += part['content']\n\
+        \x20   offset = part.get('next_offset')\n\
+        rows = [line.split(',') for line in text.split('\\n')[1:] if line]\n\
+        print(len(rows))\n\
+        {'sum': sum(int(row[1]) for row in rows), 'last': rows[-1]}";
+    let answer = answer(&crib, code, &["--set=results.max_inline=500"]);
+    assert_eq!(answer["value"], json!({"sum": 37_507_500, "last": ["5000", "15000"]}));
+    assert_eq!(answer["printed"], "5000\n");
+    assert_eq!(answer["calls"], json!([{"tool": "fs_read_file", "outcome": "ok", "count": 2}]));
+}
+
+#[test]
+fn each_call_of_a_program_is_recorded_with_its_parent() {
+    let crib = Crib::new();
+    let code = "for name in ['a', 'b']:\n    tools.fs_write_file(path=name + '.txt', content=name)\n\
+        tools.fs_stat(path='a.txt')['type']";
+    assert_eq!(answer(&crib, code, &[])["value"], "file");
+    let (all, nested) = (crib.records(), nested(&crib));
+    let names: Vec<&str> = nested.iter().map(|record| record["tool"].as_str().unwrap()).collect();
+    assert_eq!(names, ["fs_write_file", "fs_write_file", "fs_stat"]);
+    let parent = all.iter().find(|record| record["tool"] == "run_code").unwrap();
+    assert!(nested.iter().all(|record| record["parent"] == parent["invocation"]), "{all:?}");
+    assert_eq!(fs::read_to_string(crib.path("work/b.txt")).unwrap(), "b");
+}
+
+#[test]
+fn a_program_is_checked_before_it_runs() {
+    let crib = Crib::new();
+    for (code, message) in [
+        (
+            "tools.fs_write_file(path='a', content='')\ntools.fs_raed_file(path='a')",
+            "line 2, column 7: there is no tool `fs_raed_file`: did you mean `fs_read_file`?",
+        ),
+        ("tools.fs_write_file(path='a', contents='')", "line 1"),
+        ("tools.fs_write_file(path=1, content='')", "line 1"),
+        ("tools.fs_write_file(path='a', content='')\nx = (", "line 2"),
+        ("tools.run_code(code='1')", "there is no tool `run_code`"),
+    ] {
+        let line = program(&crib, code, &[]);
+        assert_eq!(line["receipt"]["outcome"], "bad-arguments", "{line}");
+        let error = line["error"].as_str().unwrap();
+        assert!(error.starts_with("the program was not run: ") && error.contains(message), "{error}");
+    }
+    assert!(nested(&crib).is_empty() && !crib.path("work/a").exists(), "nothing has run");
+}
+
+#[test]
+fn calls_that_are_gathered_run_together_and_keep_their_order() {
+    let crib = Crib::new();
+    for n in 0..20 {
+        fs::write(crib.path(format!("work/{n}.txt")), format!("{n}")).unwrap();
+    }
+    let code = "import asyncio\n\
+        files = await asyncio.gather(*[tools.fs_read_file(path=str(n) + '.txt') for n in range(20)])\n\
+        [int(file['content']) for file in files]";
+    assert_eq!(answer(&crib, code, &[])["value"], json!((0..20).collect::<Vec<_>>()));
+    assert_eq!(nested(&crib).len(), 20);
+}
+
+#[test]
+fn an_exception_is_told_with_its_line_and_what_was_printed() {
+    let crib = Crib::new();
+    let line = program(&crib, "print('before')\nvalue = {}\nvalue['missing']", &[]);
+    assert_eq!(line["receipt"]["outcome"], "failed", "{line}");
+    let error = &line["error"];
+    assert!(error["error"].as_str().unwrap().starts_with("KeyError: "), "{line}");
+    assert_eq!(error["printed"], "before\n", "{line}");
+    assert!(error["traceback"][0].as_str().unwrap().starts_with("line 3"), "{line}");
+}
+
+#[test]
+fn the_tool_is_offered_on_request_alone() {
+    let crib = Crib::with_guests(&["echo"]);
+    let call = json!({"name": "run_code", "arguments": {"code": "tools.echo(n=20 + 22)"}});
+    let turns = json!([{"tool_calls": [call]}, {"content": "done"}]);
+    fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
+    let ran = |flags: &[&str]| crib.run(&[&["run", "--json", "--script=script.json"], flags].concat()).stdout;
+    assert!(!ran(&[]).contains("42"));
+    assert!(ran(&["--code"]).contains("42"));
+    assert!(ran(&["--set=sources.code=true"]).contains("42"));
+}

@@ -1,0 +1,61 @@
+//! Programs that mean harm end with a message, and the next call works.
+
+use super::{answer, nested, program};
+use crate::crib::Crib;
+
+/// Runs a program that has to fail, and returns its outcome and the text of its line.
+#[track_caller]
+fn fails(crib: &Crib, code: &str, flags: &[&str]) -> (String, String) {
+    let line = program(crib, code, flags);
+    let outcome = line["receipt"]["outcome"].as_str().unwrap().to_owned();
+    assert_ne!(outcome, "ok", "{code}: {line}");
+    assert_eq!(answer(crib, "1 + 1", &[])["value"], 2, "after {code}");
+    (outcome, line["error"].to_string())
+}
+
+#[test]
+fn a_program_that_never_ends_is_stopped_at_its_deadline() {
+    let crib = Crib::new();
+    for code in ["while True:\n    pass", "sum(range(10**12))"] {
+        assert_eq!(fails(&crib, code, &["--timeout=2s"]).0, "deadline", "{code}");
+    }
+}
+
+#[test]
+fn a_program_that_needs_too_much_ends_with_a_message() {
+    let crib = Crib::new();
+    for (code, message) in [
+        ("def f(n):\n    return f(n + 1)\nf(0)", "RecursionError"),
+        ("9**9**9", "MemoryError"),
+        ("'x' * 10**10", "OverflowError"),
+        ("'x' * 10**9", "MemoryError"),
+        ("x = [1]\nwhile True:\n    x += x", "MemoryError"),
+        ("().__class__.__subclasses__()", "AttributeError"),
+        ("__import__('os').system('ls')", "Error"),
+        ("eval('1')", "Error"),
+        ("1 + ".to_owned().repeat(20_000).as_str(), "not run"),
+    ] {
+        let (_, error) = fails(&crib, code, &[]);
+        assert!(error.contains(message), "{}: {error}", code.chars().take(60).collect::<String>());
+    }
+}
+
+#[test]
+fn calls_without_an_end_stop_at_their_maximum() {
+    let crib = Crib::new();
+    let code =
+        "n = 0\nwhile True:\n    try:\n        tools.calculate(expression='1')\n    except Exception:\n        n += 1";
+    let (outcome, error) = fails(&crib, code, &["--timeout=120s"]);
+    assert!(outcome == "failed" && error.contains("1000"), "{outcome}: {error}");
+    assert_eq!(nested(&crib).len(), 1000);
+}
+
+#[test]
+fn printed_text_and_values_are_cut_and_it_is_said() {
+    let crib = Crib::new();
+    let printed = answer(&crib, "for n in range(100000):\n    print('line', n)\n'done'", &[]);
+    assert!(printed["printed"].as_str().unwrap().len() <= 16 << 10, "{printed}");
+    assert!(printed["dropped_bytes"].as_u64().unwrap() > 0 && printed["value"] == "done", "{printed}");
+    let shown = answer(&crib, "'x' * (3 << 20)", &[]);
+    assert!(shown.to_string().len() < 64 << 10 && shown["toolcrib"]["reference"].is_string(), "{shown}");
+}
