@@ -136,7 +136,7 @@ fn what_comes_from_outside_has_no_power_over_a_terminal() {
     for (name, text) in [("stdout", &end.stdout), ("stderr", &end.stderr)] {
         assert!(!text.contains(leads), "{name}: {text:?}");
     }
-    assert!(end.stderr.contains("\n  error: no\n  ← ok\n"), "no text passes for a line of ours: {}", end.stderr);
+    assert!(end.stderr.contains("\n· error: no\n· ← ok\n"), "no text passes for a line of ours: {}", end.stderr);
     assert!(
         end.stdout.starts_with("done\\u{1b}]0;title") && end.stdout.ends_with("\n\tand tabbed\n"),
         "{}",

@@ -60,7 +60,7 @@ pub struct Verified {
 
 /// Verifies that a signer whom `policy` trusts signed the OCI manifest with the digest `expected`.
 ///
-/// `bundle` is JSON of at most [`MAX_JSON_BYTES`](crate::json::MAX_JSON_BYTES). Only the predicate type
+/// `bundle` is JSON of at most [`MAX_JSON_BYTES`](crate::limits::MAX_JSON_BYTES). Only the predicate type
 /// [`SIGNATURE_PREDICATE`] counts: provenance by the same signer describes a build and does not approve it.
 ///
 /// # Errors

@@ -138,7 +138,10 @@ fn argument_hints(tool: &Tool, given: Given<'_>) -> Vec<String> {
             vec![format!("arguments are one JSON object, such as '{}'", example(typed))]
         }
     };
-    hints.push(format!("`toolcrib schema {}` shows the arguments of the tool", tool.name));
+    // The definitions of the host's own tools are offered to models alone.
+    if !matches!(tool.body, Body::Builtin(_)) {
+        hints.push(format!("`toolcrib schema {}` shows the arguments of the tool", tool.name));
+    }
     hints
 }
 
