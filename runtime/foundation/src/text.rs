@@ -11,16 +11,22 @@ pub const MAX_MESSAGE: usize = 2000;
 /// Maximum number of characters of a foreign name in a record.
 pub const MAX_RECORDED: usize = 256;
 
+/// Returns the position after the first `max` characters of a longer text.
+fn end_of_prefix(text: &str, max: usize) -> Option<usize> {
+    // No character has less than a byte.
+    if text.len() <= max { None } else { text.char_indices().nth(max).map(|(end, _)| end) }
+}
+
 /// Returns the first `max` characters of a text.
 pub fn prefix(text: &str, max: usize) -> String {
-    text.chars().take(max).collect()
+    text[..end_of_prefix(text, max).unwrap_or(text.len())].to_owned()
 }
 
 /// Shortens a text to at most `max` characters. The last one is an ellipsis if something was cut.
 pub fn truncate(text: &str, max: usize) -> String {
-    match text.chars().nth(max) {
+    match end_of_prefix(text, max) {
         None => text.to_owned(),
-        Some(_) => text.chars().take(max.saturating_sub(1)).chain(['…']).collect(),
+        Some(_) => prefix(text, max.saturating_sub(1)) + "…",
     }
 }
 
