@@ -118,4 +118,33 @@ fn the_tool_is_offered_on_request_alone() {
     assert!(!ran(&[]).contains("42"));
     assert!(ran(&["--code"]).contains("42"));
     assert!(ran(&["--set=sources.code=true"]).contains("42"));
+    // A tool of a source keeps its name, also in a call that needs no `--code`.
+    let mut own = crib.entry("echo");
+    own["name"] = json!("run_code");
+    crib.manifest(&json!({ "tools": [own] }));
+    assert_eq!(crib.call("run_code", &json!({"code": "1"}), &[])["result"], json!({"code": "1"}));
+}
+
+#[test]
+fn a_value_is_exact_or_shown_as_text_and_never_ends_the_host() {
+    let crib = Crib::new();
+    let ran = crib.run(&["call", "run_code", r#"{"code": "2**64 + 1"}"#, "--tools=builtin"]);
+    assert_eq!(ran.stdout.trim(), r#"{"value":18446744073709551617}"#);
+    for code in ["10**400", "[1, -(10**310)]", "x = []\nfor n in range(126):\n    x = [x]\nx"] {
+        let answer = answer(&crib, code, &[]);
+        assert!(answer["value"].is_string() && answer["note"].is_string(), "{code}: {answer}");
+    }
+}
+
+#[test]
+fn results_that_are_too_long_together_fail_and_the_program_goes_on() {
+    let crib = Crib::new();
+    fs::write(crib.path("work/long.txt"), "x".repeat(128 << 10)).unwrap();
+    let code = "import asyncio\nasync def read(n):\n    try:\n        part = await tools.fs_read_file(path='long.txt', limit=131072)\n\
+        \x20       return len(part['content'])\n    except ToolError as error:\n        return str(error)\n\
+        sizes = await asyncio.gather(*[read(n) for n in range(16)])\n\
+        [len([s for s in sizes if s == 131072]), len([s for s in sizes if 'too long' in str(s)])]";
+    let value = answer(&crib, code, &["--max-memory=8MiB"])["value"].clone();
+    let [read, failed] = [0, 1].map(|at| value[at].as_u64().unwrap());
+    assert!(read == 7 && failed == 9, "an eighth of 8 MiB: {value}");
 }

@@ -68,12 +68,12 @@ pub struct Sources {
     /// [default: ./tools.json, else ./.harness, and the installed bundles; `builtin` in a folder without any]
     #[arg(long, value_name = "PATH", help_heading = TOOLS)]
     pub tools: Vec<PathBuf>,
-    /// Offer the tool `run_code`, which runs a Python program that calls the other tools
-    #[arg(long, help_heading = TOOLS)]
-    code: bool,
     /// Trusted content.
     #[command(flatten)]
     pub trust: TrustOptions,
+    /// `true` to offer the tool `run_code`.
+    #[arg(skip)]
+    code: bool,
     /// Fail if any tool cannot be used, instead of continuing without it
     #[arg(long, help_heading = TOOLS)]
     pub strict: bool,
@@ -279,6 +279,11 @@ impl Sources {
     /// The user has no home directory, and no folder is named.
     pub fn results(&self) -> anyhow::Result<Results> {
         self.results.results()
+    }
+
+    /// Copies the options; `code` offers the tool `run_code`.
+    pub fn offering_code(&self, code: bool) -> Self {
+        Self { code, ..self.clone() }
     }
 
     /// Copies the options and grants write access to one more folder.

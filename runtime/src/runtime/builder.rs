@@ -288,7 +288,9 @@ impl Builder {
         builtins.extend(prepared.iter().any(|prepared| prepared.deferred).then_some(Builtin::ToolSearch));
         builtins.extend(self.results.is_some().then_some(Builtin::ReadResult));
         builtins.extend([Builtin::TaskPoll, Builtin::TaskAwait].into_iter().filter(|_| has_tasks));
-        let code = self.code.as_ref().map(|code| builtin::run_code(&code.language, &code.guide));
+        // A tool of a source keeps its name.
+        let code = self.code.as_ref().filter(|_| !tools.iter().any(|tool| tool.name == builtin::RUN_CODE));
+        let code = code.map(|code| builtin::run_code(&code.language, &code.guide));
         for mut tool in builtins.into_iter().map(builtin::tool).chain(code) {
             prepared.push(self.prepare_tool(&mut tool, &Allowed::default(), &reserved, false)?);
             tools.push(tool);

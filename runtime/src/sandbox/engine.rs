@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
+use crate::delegate::MAX_DEPTH;
 use crate::error::Error;
 use crate::tool::Limits;
 
@@ -138,13 +139,13 @@ const EXTRA_INSTANCES: u32 = 64;
 /// Number of instances per call: its own check and its run use one each, in turn, and the second can begin before the
 /// memory of the first is given back.
 const INSTANCES_OF_ONE_CALL: u32 = 2;
-/// Maximum number of programs that run at the same time. Each has an instance of its interpreter while its calls have theirs.
+/// Maximum number of programs that run at the same time at one depth. Each has an instance of its interpreter while its calls have theirs.
 pub(crate) const MAX_PROGRAMS: u32 = 16;
 
 fn pool(instances: Instances) -> PoolingAllocationConfig {
     let instances = match instances {
         Instances::OfOneCall => INSTANCES_OF_ONE_CALL,
-        Instances::OfCalls(slots) => slots * 2 + MAX_PROGRAMS + EXTRA_INSTANCES,
+        Instances::OfCalls(slots) => slots * 2 + MAX_PROGRAMS * (MAX_DEPTH + 1) + EXTRA_INSTANCES,
     };
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(instances)

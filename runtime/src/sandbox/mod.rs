@@ -20,11 +20,13 @@ mod trap;
 mod usage;
 mod wasi;
 
+#[cfg(test)]
+pub(crate) use bindings::CodeFrame;
 pub(crate) use bindings::{
     Answer, CodeCall, CodeCallResult, CodeCompletion, CodeFailure, CodeFailureKind, CodeForm, CodeLimits, CodeOutput,
-    CodeProgram, CodeStep, CodeTool, EntryPoint, ExecOptions, ExecOutput, FailedCall, FailedCallReason, GuestFailure,
-    GuestFailureKind, GuestLink, GuestMedia, GuestNative, GuestPart, GuestPayload, Invocation, ModelAnswer,
-    ModelQuestion, Opinion, Presentation, ScriptProblem, ScriptText,
+    CodeProblem, CodeProgram, CodeStep, CodeTool, EntryPoint, ExecOptions, ExecOutput, FailedCall, FailedCallReason,
+    GuestFailure, GuestFailureKind, GuestLink, GuestMedia, GuestNative, GuestPart, GuestPayload, Invocation,
+    ModelAnswer, ModelQuestion, Opinion, Presentation, ScriptProblem, ScriptText,
 };
 pub(crate) use call::{CodeInterpreter, CodeSession, Interpreter, ScriptCall, ScriptImage, ScriptSource};
 pub(crate) use engine::{Instances, MAX_PROGRAMS};

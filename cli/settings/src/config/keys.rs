@@ -58,7 +58,8 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("sources", "tools", Kind::List(&Kind::Path(PathRule::Source)), "Sources of tools").option("tools"),
     Key::new("sources", "code", Kind::Bool, "Offer `run_code`, which runs programs that call the other tools")
         .flags(&[("true", "code")])
-        .default("false"),
+        .default("false")
+        .of(&["run", "chat"]),
     Key::new("allow", "read", GRANTED, "Folders that tools may read").option("allow-read"),
     Key::new("allow", "write", GRANTED, "Folders that tools may read and write").option("allow-write"),
     Key::new("allow", "env", NAMES, "Environment variables that tools may read").option("allow-env"),

@@ -21,6 +21,7 @@ use toolcrib_agent::script::Script;
 use toolcrib_agent::settings::{ModelOptions, Settings};
 use toolcrib_agent::telemetry::{Root, TelemetryOptions};
 use toolcrib_agent::unsent::unsent_hint;
+use toolcrib_base::headings::TOOLS;
 use toolcrib_base::render;
 use toolcrib_settings::config;
 use toolcrib_settings::permission::TerminalApprover;
@@ -39,6 +40,9 @@ pub(crate) struct AgentOptions {
     budgets: Box<BudgetOptions>,
     #[command(flatten)]
     ask: AskOptions,
+    /// Offer the tool `run_code`, which runs a Python program that calls the other tools
+    #[arg(long, help_heading = TOOLS)]
+    code: bool,
 
     /// Print text as it arrives (the default on a terminal)
     #[arg(long, overrides_with = "no_stream", help_heading = OUTPUT)]
@@ -149,7 +153,7 @@ impl AgentOptions {
         terminal: Arc<TerminalApprover>,
         with: impl FnOnce(Builder) -> Builder,
     ) -> anyhow::Result<Runtime> {
-        let sources = &self.sources;
+        let sources = &self.sources.offering_code(self.code);
         if let (true, Err(error)) = (sources.tools.is_empty(), sources.paths()) {
             render::warning(&format!("{}; the model runs without tools", render::message(&error)));
             let builder = Runtime::builder(sources.audit(settings.secrets())?);

@@ -137,6 +137,11 @@ impl<'p> CallRecorder<'p> {
     }
 
     /// Returns the caller's identifier of the call, shortened to the maximum length in a record.
+    pub(crate) fn call(&self) -> &Arc<ToolCall> {
+        &self.call
+    }
+
+    /// Returns the caller's identifier of the call.
     pub(crate) fn call_id(&self) -> &str {
         self.receipt.as_ref().map_or("", |receipt| &receipt.call_id)
     }

@@ -1,28 +1,34 @@
 //! Runs a program that calls tools. The program has no grant: each of its calls passes the whole pipeline, as a call of its caller
-//! does, with this call as its parent.
+//! does, with this call as its parent. Neither the program nor its interpreter is trusted.
 
-use std::collections::HashSet;
+mod answer;
+mod names;
+
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use futures::{StreamExt, stream};
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::call::{ToolCall, ToolResult, TraceContext};
+use crate::call::{Flag, ToolCall, ToolResult};
 use crate::delegate::MAX_DEPTH;
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::prepared::PreparedTool;
+use crate::pipeline::prepared::compute::{MAX_SIDE_TIME, aside, at_once};
 use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::stage::Scheduled;
 use crate::pipeline::state::{CallScope, Parent, Pipeline, unless_cancelled};
 use crate::sandbox::{
-    CodeCall, CodeCallResult, CodeCompletion, CodeFailure, CodeFailureKind, CodeForm, CodeLimits, CodeOutput,
-    CodeProgram, CodeSession, CodeStep, CodeTool, FailedCall, FailedCallReason, Usage,
+    CodeCall, CodeCallResult, CodeLimits, CodeProgram, CodeSession, CodeStep, FailedCall, FailedCallReason, Usage,
 };
-use crate::tool::{Body, Limits, Tool, Visibility};
+use crate::schema;
+use crate::tool::Limits;
+
+use answer::Summary;
+use names::CallableTools;
 
 /// Maximum number of calls of one program.
 const MAX_CALLS: u32 = 1000;
@@ -32,12 +38,10 @@ const MAX_CONCURRENT: usize = 16;
 const MAX_PRINTED: u32 = 16 << 10;
 /// Maximum depth of the function calls of a program.
 const MAX_RECURSION: u32 = 1000;
-/// Maximum number of tools whose names an interpreter gets although its program does not mention them, to suggest one.
-const MAX_NAMED: usize = 200;
-/// Maximum number of problems of a program in a message.
-const MAX_PROBLEMS: usize = 10;
-/// Maximum number of calls in the summary of a program.
-const MAX_SUMMARIZED: usize = 20;
+/// Part of the memory of an instance that the values of a program may take: a list doubles before it is counted.
+const VALUES_PART: usize = 4;
+/// Part of the memory of an instance that the results of calls that are made together may take.
+const RESULTS_PART: usize = 8;
 
 /// Arguments of `run_code`.
 #[derive(Deserialize)]
@@ -50,125 +54,106 @@ pub(super) async fn run(
     pipeline: &Arc<Pipeline>,
     prepared: &PreparedTool,
     arguments: &Value,
+    Scheduled { limits, until, is_shortened, .. }: Scheduled<'_>,
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<String, ToolError> {
     let bad = |error: serde_json::Error| ToolError::new(Outcome::BadArguments, error.to_string());
     let Arguments { code } = Arguments::deserialize(arguments).map_err(bad)?;
+    if scope.depth + 1 > MAX_DEPTH {
+        let message = format!("calls are already nested {MAX_DEPTH} deep, the maximum");
+        return Err(ToolError::new(Outcome::Denied, message));
+    }
     let calls = ProgramCalls {
         pipeline,
         scope,
-        call_id: recorder.call_id().to_owned(),
+        call: recorder.call().clone(),
         invocation: recorder.invocation().to_owned(),
-        trace: recorder.trace(),
         usage: recorder.usage.clone(),
-        tools: callable(pipeline, scope),
+        tools: CallableTools::new(pipeline, scope),
         made: AtomicU32::new(0),
+        left: AtomicUsize::new(0),
     };
-    let limits = recorder.remaining(&prepared.limits)?;
-    let since = Instant::now();
-    let ended = unless_cancelled(scope.turn, pin!(calls.run(prepared, &code, limits))).await;
-    // Only the time of the interpreter counts, and it has ended.
-    recorder.budget.add_wait(since);
+    let running = calls.run(prepared, &code, limits);
+    // Calls and answers of people take none of the time of a program, but the time of its step is that of all.
+    let running = async {
+        match is_shortened {
+            true => tokio::time::timeout_at(until.into(), running).await.unwrap_or_else(|_| {
+                Err(ToolError::new(Outcome::Deadline, "the time of the step ended before the program did"))
+            }),
+            false => running.await,
+        }
+    };
+    let ended = unless_cancelled(scope.turn, pin!(running)).await;
     recorder.budget.set_end(Instant::now() + prepared.limits.deadline);
-    ended?
-}
-
-/// A tool with its name in programs.
-struct CallableTool<'p> {
-    name: String,
-    tool: &'p Tool,
-}
-
-impl CallableTool<'_> {
-    /// Returns the schema of the tool as text; of a tool without one, any object.
-    fn schema(&self) -> String {
-        self.tool.model_input_schema().map_or("{}".to_owned(), |schema| schema.to_string())
+    let answer = ended??;
+    recorder.flag(Flag::in_json(&answer));
+    if let Some(turn) = scope.turn {
+        turn.spend(answer.len())?;
     }
-}
-
-/// Returns the tools that a caller can name, by their names in programs, which are identifiers. A call of a tool that is denied
-/// is refused and recorded, as a direct call is.
-fn callable<'p>(pipeline: &'p Pipeline, scope: &'p CallScope<'_>) -> Vec<CallableTool<'p>> {
-    let known = pipeline.registry.tools().iter();
-    let added = scope.memory.tools.iter().map(|added| &added.tool);
-    let is_called = |tool: &&Tool| {
-        !matches!(tool.body, Body::Builtin(_))
-            && tool.interface.discovery.schema_visibility.value != Visibility::Internal
-    };
-    let mut names = HashSet::new();
-    let identifier = |tool: &Tool| tool.name.replace(|c: char| !c.is_alphanumeric() && c != '_', "_");
-    known
-        .chain(added)
-        .filter(is_called)
-        .map(|tool| CallableTool { name: identifier(tool), tool })
-        .filter(|tool| names.insert(tool.name.clone()))
-        .collect()
+    Ok(answer)
 }
 
 /// The calls of one program.
 struct ProgramCalls<'a> {
     pipeline: &'a Arc<Pipeline>,
     scope: &'a CallScope<'a>,
-    call_id: String,
+    /// Call of the program.
+    call: Arc<ToolCall>,
     invocation: String,
-    trace: Option<TraceContext>,
     usage: Arc<Usage>,
-    tools: Vec<CallableTool<'a>>,
+    tools: CallableTools<'a>,
     made: AtomicU32,
+    /// Bytes that are left for the results of the calls that are made together.
+    left: AtomicUsize,
 }
 
-/// A call of a program and its result.
-struct Performed {
+/// Answer of a call as one line of JSON, or the reason and message of its failure.
+type Answer = Result<String, (FailedCallReason, String)>;
+
+/// A call of a program that has ended.
+struct Ended {
     id: u32,
-    result: ToolResult,
+    tool: String,
+    outcome: Outcome,
+    answer: Answer,
 }
 
 impl ProgramCalls<'_> {
     /// Checks a program and runs it to its end.
     async fn run(&self, prepared: &PreparedTool, code: &str, limits: Limits) -> Result<String, ToolError> {
-        let (interpreter, _permit) = self.pipeline.code.interpreter(prepared).await?;
-        // The names of all tools are known to the program, and the schemas of those that it can mention.
-        let mentioned = self.tools.iter().map(|tool| code.contains(&tool.name).then(|| tool.schema()));
-        let schemas: Vec<String> = mentioned.map(Option::unwrap_or_default).collect();
-        let mut unmentioned = 0;
-        let tools = self.tools.iter().zip(&schemas).filter(|(_, schema)| {
-            unmentioned += usize::from(schema.is_empty());
-            !schema.is_empty() || unmentioned <= MAX_NAMED
-        });
-        let tools: Vec<CodeTool<'_>> = tools
-            .map(|(tool, schema)| CodeTool { name: &tool.name, schema: if schema.is_empty() { "{}" } else { schema } })
-            .collect();
+        let (interpreter, _permit) = self.pipeline.code.interpreter(prepared, &limits, self.scope.depth).await?;
+        let schemas = self.tools.schemas(code);
+        let tools = self.tools.listed(&schemas);
         let program = || CodeProgram { name: "program", source: code, tools: &tools };
         let mut session = self.pipeline.sandbox.start_code(interpreter, limits, &self.usage).await?;
         let problems = session.check(program()).await?;
         if !problems.is_empty() {
-            let lines = problems.iter().take(MAX_PROBLEMS);
-            let lines: Vec<_> =
-                lines.map(|at| format!("line {}, column {}: {}", at.line, at.column, at.message)).collect();
-            let more = problems.len().saturating_sub(MAX_PROBLEMS);
-            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            let message = format!("the program was not run: {}{more}", lines.join("; "));
-            return Err(ToolError::new(Outcome::BadArguments, message));
+            return Err(answer::refused(&problems));
         }
         let code_limits = CodeLimits {
-            memory: Some(limits.memory as u64 / 4),
+            memory: Some((limits.memory / VALUES_PART) as u64),
             recursion: MAX_RECURSION,
             printed: MAX_PRINTED,
             value: u32::try_from(limits.stdout).unwrap_or(u32::MAX),
             calls: MAX_CALLS,
         };
         let step = session.run(program(), code_limits).await?;
-        self.finish(session, step).await
+        self.finish(session, step, &limits).await
     }
 
     /// Makes the calls of a program until it ends.
-    async fn finish(&self, mut session: CodeSession<'_>, mut step: CodeStep) -> Result<String, ToolError> {
-        let mut summary = Vec::new();
+    async fn finish(
+        &self,
+        mut session: CodeSession<'_>,
+        mut step: CodeStep,
+        limits: &Limits,
+    ) -> Result<String, ToolError> {
+        let mut summary = Summary::default();
         loop {
             let calls = match step {
-                CodeStep::Finished(completion) => return completed(completion, &summary),
-                CodeStep::Failed(failure) => return Err(failed(&failure, &summary)),
+                CodeStep::Finished(completion) => return answer::completed(completion, &summary, limits.stdout),
+                CodeStep::Failed(failure) => return Err(answer::failed(&failure, &summary)),
                 CodeStep::Calls(calls) => calls,
             };
             let made = self.made.fetch_add(u32::try_from(calls.len()).unwrap_or(u32::MAX), Relaxed);
@@ -176,121 +161,100 @@ impl ProgramCalls<'_> {
                 let message = format!("the interpreter paused without a call, or made more than {MAX_CALLS}");
                 return Err(ToolError::new(Outcome::BadComponent, message));
             }
-            let performed = self.perform(made, calls).await;
-            summary.extend(performed.iter().map(|call| (call.result.name.clone(), call.result.receipt.outcome)));
-            let lines: Vec<_> = performed.iter().map(|call| call.result.line()).collect();
-            let results: Vec<_> = performed.iter().zip(&lines).map(|(call, line)| result_of(call, line)).collect();
+            self.left.store(limits.memory / RESULTS_PART, Relaxed);
+            let ended = self.perform(made, calls).await?;
+            ended.iter().for_each(|call| summary.add(&call.tool, call.outcome));
+            let results: Vec<_> = ended.iter().map(Ended::result).collect();
             step = session.resume(&results).await?;
         }
     }
 
     /// Makes calls: at the same time if the facts of all tools allow it, else one after another.
-    async fn perform(&self, first: u32, calls: Vec<CodeCall>) -> Vec<Performed> {
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::Cancelled`] if the step was interrupted meanwhile: the calls that run end, and no other begins.
+    async fn perform(&self, first: u32, calls: Vec<CodeCall>) -> Result<Vec<Ended>, ToolError> {
         let is_safe = |call: &CodeCall| {
-            let tool = self.tools.iter().find(|tool| tool.name == call.tool);
-            tool.is_none_or(|tool| tool.tool.interface.safety.is_concurrency_safe.value)
+            let tool = self.tools.find(&call.tool);
+            tool.is_some_and(|tool| tool.interface.safety.is_concurrency_safe.value)
         };
-        let at_once = if calls.iter().all(is_safe) { MAX_CONCURRENT } else { 1 };
-        let calls = calls.into_iter().zip(first + 1..).map(|(call, number)| self.call(call, number));
-        stream::iter(calls).buffered(at_once).collect().await
+        // Another tool than the named one may answer a call where tools claim calls.
+        let is_safe = !self.pipeline.has_claimants() && self.pipeline.routes.is_empty() && calls.iter().all(is_safe);
+        let calls = calls.into_iter().zip(first + 1..).map(|(call, number)| self.make(call, number));
+        let mut ended = stream::iter(calls).buffered(if is_safe { MAX_CONCURRENT } else { 1 });
+        let mut all = Vec::new();
+        while let Some(call) = ended.next().await {
+            all.push(call?);
+        }
+        Ok(all)
     }
 
     /// Makes one call through all stages of the pipeline.
-    async fn call(&self, CodeCall { id, tool, arguments }: CodeCall, number: u32) -> Performed {
-        let name = self.tools.iter().find(|known| known.name == tool).map_or(tool, |known| known.tool.name.clone());
-        let mut call = ToolCall::new(format!("{}/{number}", self.call_id), name, arguments);
-        call.trace = self.trace;
-        let depth = self.scope.depth + 1;
-        let memory = self.scope.memory;
-        if depth > MAX_DEPTH {
-            let message = format!("calls are already nested {MAX_DEPTH} deep, the maximum");
-            let result = self.pipeline.refuse(call, memory, ToolError::new(Outcome::Denied, message));
-            return Performed { id, result };
+    async fn make(&self, CodeCall { id, tool, arguments }: CodeCall, number: u32) -> Result<Ended, ToolError> {
+        if self.scope.turn.is_some_and(|turn| turn.is_interrupted()) {
+            let message = format!("interrupted after {} calls of the program", number - 1);
+            return Err(ToolError::new(Outcome::Cancelled, message));
         }
+        let name = self.tools.find(&tool).map_or(tool, |known| known.name.clone());
+        let call = ToolCall {
+            context: self.call.context.clone(),
+            caller: self.call.caller.clone(),
+            trace: self.call.trace,
+            ..ToolCall::new(format!("{}/{number}", self.call.id), name, arguments)
+        };
         self.usage.whole().calls.fetch_add(1, Relaxed);
         // Each call has counters of its own for the calls that its tool makes.
         let tree = Arc::default();
         let parent = Parent { invocation: &self.invocation, grant: None, usage: &self.usage, tree: &tree };
-        let scope = CallScope { depth, parent: Some(parent), ..CallScope::alone(memory) };
-        Performed { id, result: self.pipeline.call(call, scope).await }
+        let scope =
+            CallScope { depth: self.scope.depth + 1, parent: Some(parent), ..CallScope::alone(self.scope.memory) };
+        let result = self.pipeline.call(call, scope).await;
+        Ok(Ended { id, outcome: result.receipt.outcome, tool: result.name.clone(), answer: self.answer(result).await })
     }
-}
 
-/// Returns the result of a call for the interpreter. The line is the answer as JSON.
-fn result_of<'a>(call: &'a Performed, line: &'a str) -> CodeCallResult<'a> {
-    let outcome = match &call.result.outcome {
-        Ok(_) => Ok(line),
-        Err(error) => {
-            let reason = match error.outcome {
-                Outcome::Denied => FailedCallReason::Refused,
-                Outcome::Deadline => FailedCallReason::Timeout,
-                Outcome::BadArguments => FailedCallReason::Invalid,
-                _ => FailedCallReason::Failed,
-            };
-            Err(FailedCall { reason, message: &error.message })
+    /// Returns the answer of a call for its program, if it is strict JSON and there is room for it. Nothing else of the result
+    /// is kept.
+    async fn answer(&self, result: ToolResult) -> Answer {
+        let failed = |message: &str| Err((FailedCallReason::Failed, message.to_owned()));
+        let line = match result.outcome {
+            Ok(line) => line,
+            Err(error) => {
+                let reason = match error.outcome {
+                    Outcome::Denied => FailedCallReason::Refused,
+                    Outcome::Deadline => FailedCallReason::Timeout,
+                    Outcome::BadArguments => FailedCallReason::Invalid,
+                    _ => FailedCallReason::Failed,
+                };
+                return Err((reason, error.message));
+            }
+        };
+        let fits = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(line.len())).is_ok();
+        if !fits {
+            return failed("the results of the calls that were made together are too long for the program");
         }
-    };
-    CodeCallResult { id: call.id, outcome }
-}
-
-/// Names and outcomes of the calls of a program, in the order in which they were made.
-type Summary = [(String, Outcome)];
-
-/// Returns the answer of a program that ran to its end.
-fn completed(completion: CodeCompletion, summary: &Summary) -> Result<String, ToolError> {
-    let CodeCompletion { value, form, output } = completion;
-    let broken = |_| ToolError::new(Outcome::BadComponent, "the interpreter returned a value that is not JSON");
-    let value: Box<RawValue> = RawValue::from_string(value).map_err(broken)?;
-    let mut answer = json!({ "value": value });
-    if form == CodeForm::Shown {
-        answer["note"] = json!("the value has no JSON form; it is shown as the language shows it");
-    }
-    add_output(&mut answer, output, summary);
-    Ok(answer.to_string())
-}
-
-/// Returns the error of a program that failed.
-fn failed(failure: &CodeFailure, summary: &Summary) -> ToolError {
-    let at = failure.traceback.last().map(|frame| format!(" (line {})", frame.line)).unwrap_or_default();
-    let message = format!("{}: {}{at}", failure.exception, failure.message);
-    let outcome = match failure.kind {
-        CodeFailureKind::Invalid => Outcome::BadArguments,
-        CodeFailureKind::Uncaught | CodeFailureKind::Limit => Outcome::Failed,
-        CodeFailureKind::Misuse => Outcome::BadComponent,
-    };
-    let mut error = json!({ "error": message });
-    let traceback = failure.traceback.iter().map(|frame| {
-        let function = frame.function.as_deref().map(|name| format!(" in {name}")).unwrap_or_default();
-        let source = frame.source.as_deref().map(|line| format!(": {line}")).unwrap_or_default();
-        format!("line {}{function}{source}", frame.line)
-    });
-    let traceback: Vec<_> = traceback.collect();
-    if !traceback.is_empty() {
-        error["traceback"] = json!(traceback);
-    }
-    add_output(&mut error, failure.output.clone(), summary);
-    ToolError { outcome, message, json: Some(error.to_string()) }
-}
-
-/// Adds the printed text of a program, and the number of its calls by tool and outcome.
-fn add_output(answer: &mut Value, output: CodeOutput, summary: &Summary) {
-    if !output.text.is_empty() {
-        answer["printed"] = json!(output.text);
-    }
-    if output.dropped > 0 {
-        answer["dropped_bytes"] = json!(output.dropped);
-    }
-    let mut counted: Vec<(&(String, Outcome), usize)> = Vec::new();
-    for call in summary {
-        match counted.iter_mut().find(|(known, _)| *known == call) {
-            Some((_, count)) => *count += 1,
-            None => counted.push((call, 1)),
+        let is_strict = |line: &str| schema::parse(line).is_ok();
+        let checked = match at_once(line.len(), || is_strict(&line)) {
+            Some(is_strict) => Some((is_strict, line)),
+            None => {
+                let check = move || (is_strict(&line), line);
+                aside(Instant::now() + MAX_SIDE_TIME, check).await
+            }
+        };
+        match checked {
+            Some((true, line)) => Ok(line),
+            _ => failed("the result of the tool is no strict JSON, such as an object with a key twice"),
         }
     }
-    if !counted.is_empty() {
-        let shown = counted.iter().take(MAX_SUMMARIZED);
-        let calls =
-            shown.map(|((tool, outcome), count)| json!({"tool": tool, "outcome": outcome.as_str(), "count": count}));
-        answer["calls"] = json!(calls.collect::<Vec<_>>());
+}
+
+impl Ended {
+    /// Returns the result of the call for the interpreter.
+    fn result(&self) -> CodeCallResult<'_> {
+        let outcome = match &self.answer {
+            Ok(line) => Ok(line.as_str()),
+            Err((reason, message)) => Err(FailedCall { reason: *reason, message }),
+        };
+        CodeCallResult { id: self.id, outcome }
     }
 }

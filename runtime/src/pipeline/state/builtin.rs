@@ -3,13 +3,15 @@
 
 use serde_json::{Value, json};
 
-use crate::tool::{Body, Builtin, Capabilities, Interface, Origin, Tool};
+use crate::tool::{Body, Builtin, Capabilities, Fact, Interface, Origin, Tool};
 
 /// Maximum number of tools that a search returns.
 pub(crate) const MAX_FOUND: usize = 20;
 /// Maximum bytes of an answer that are opened at once.
 pub(crate) const MAX_OPENED: u64 = 32 << 10;
 
+/// Name of the tool that runs programs.
+pub(crate) const RUN_CODE: &str = "run_code";
 /// Maximum characters of a program.
 const MAX_CODE_CHARS: usize = 100_000;
 
@@ -78,6 +80,7 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
     };
     interface.safety.is_read_only.prove(true);
     interface.safety.is_open_world.prove(false);
+    interface.safety.is_concurrency_safe.prove(true);
     defined(builtin, name, description.to_owned(), parameters, interface)
 }
 
@@ -98,12 +101,15 @@ pub(crate) fn run_code(language: &str, guide: &str) -> Tool {
         "required": ["code"],
         "additionalProperties": false,
     });
-    defined(Builtin::RunCode, "run_code", description, parameters, Interface::default())
+    let mut interface = Interface::default();
+    // The tools that it calls may make changes, and may not run beside others.
+    interface.safety.is_read_only = Fact::declared(false);
+    interface.safety.is_concurrency_safe = Fact::declared(false);
+    defined(Builtin::RunCode, RUN_CODE, description, parameters, interface)
 }
 
 fn defined(builtin: Builtin, name: &str, description: String, parameters: Value, mut interface: Interface) -> Tool {
     interface.discovery.always_load.prove(true);
-    interface.safety.is_concurrency_safe.prove(true);
     Tool {
         description: Some(description),
         parameters: Some(parameters),

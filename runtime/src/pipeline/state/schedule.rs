@@ -2,7 +2,7 @@
 //! step's time and output among its calls, and cancels the siblings of a failed call. It runs nothing.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,8 @@ pub(crate) struct StepSchedule {
     until: Option<Instant>,
     /// Time that people took for their answers, in nanoseconds.
     asked: AtomicU64,
+    /// `true` once the step was interrupted: a program that runs makes no further call.
+    is_interrupted: AtomicBool,
     output: Option<AtomicUsize>,
 }
 
@@ -142,6 +144,7 @@ impl StepSchedule {
             changed,
             until: scheduler.time.and_then(|time| Instant::now().checked_add(time)),
             asked: AtomicU64::new(0),
+            is_interrupted: AtomicBool::new(false),
             output: scheduler.output.map(AtomicUsize::new),
         })
     }
@@ -172,6 +175,7 @@ impl StepSchedule {
 
     /// Cancels the calls that have not started and the interruptible ones that run; with `all`, the rest too.
     pub(crate) fn interrupt(&self, all: bool) {
+        self.is_interrupted.store(true, Relaxed);
         self.change(|calls| {
             let mut cancelled = Vec::new();
             for (at, slot) in calls.slots.iter_mut().enumerate() {
@@ -256,6 +260,11 @@ impl Turn {
     pub(crate) fn add_wait(&self, since: Instant) {
         let waited = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.schedule.asked.fetch_add(waited, Relaxed);
+    }
+
+    /// Returns `true` once the step was interrupted.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.schedule.is_interrupted.load(Relaxed)
     }
 
     /// Waits until the call is cancelled, and returns the error for the model.

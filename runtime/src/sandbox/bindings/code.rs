@@ -7,5 +7,8 @@ pub(crate) use super::generated::code::toolcrib::code::types::{
     Tool as CodeTool,
 };
 
+#[cfg(test)]
+pub(crate) use super::generated::code::toolcrib::code::types::Frame as CodeFrame;
+
 /// Interface that an interpreter of programs exports.
 pub(in crate::sandbox) const CODE_INTERPRETER: &str = "toolcrib:code/interpreter@0.1.0";

@@ -7,6 +7,8 @@ mod script;
 mod tool;
 
 pub(super) use code::CODE_INTERPRETER;
+#[cfg(test)]
+pub(crate) use code::CodeFrame;
 pub(crate) use code::{
     CodeCall, CodeCallResult, CodeCompletion, CodeFailure, CodeFailureKind, CodeForm, CodeLimits, CodeOutput,
     CodeProblem, CodeProgram, CodeStep, CodeTool, FailedCall, FailedCallReason,
