@@ -1,4 +1,4 @@
-//! What was built and is measured, and the threads and arguments of the measured calls, for every bench that has the program.
+//! The measured program and guests, and the threads and arguments of the measured calls, for every bench that has the program.
 
 use std::path::{Path, PathBuf};
 

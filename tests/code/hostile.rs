@@ -1,5 +1,7 @@
 //! Programs that mean harm end with a message, and the next call works.
 
+use serde_json::json;
+
 use super::{answer, nested, program};
 use crate::crib::Crib;
 
@@ -58,4 +60,14 @@ fn printed_text_and_values_are_cut_and_it_is_said() {
     assert!(printed["dropped_bytes"].as_u64().unwrap() > 0 && printed["value"] == "done", "{printed}");
     let shown = answer(&crib, "'x' * (3 << 20)", &[]);
     assert!(shown.to_string().len() < 64 << 10 && shown["toolcrib"]["reference"].is_string(), "{shown}");
+}
+
+#[test]
+fn the_calls_of_a_program_end_with_the_time_of_their_step() {
+    let crib = Crib::with_guests(&["nap"]);
+    let code = json!({"code": "for n in range(600):\n    tools.nap(ms=100)"});
+    // The program waits for its calls, and computes for less than its own second.
+    let line = crib.call("run_code", &code, &["--timeout=1s", "--set=scheduler.step_time=3s"]);
+    assert_eq!(line["receipt"]["outcome"], "deadline", "{line}");
+    assert!(nested(&crib).len() < 600, "its calls would take a minute");
 }

@@ -54,7 +54,7 @@ pub(crate) fn join(
     Writer::new(limit).object(entries).map_err(|problem| format!("tools.{}: {problem}", tool.name))
 }
 
-/// Whether a single dict can only be the tool's first parameter.
+/// Returns `true` if a single dict can only be the tool's first parameter.
 fn takes_object(tool: &Tool) -> bool {
     use crate::tools::{member, text};
     tool.parameters

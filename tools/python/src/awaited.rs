@@ -1,4 +1,4 @@
-//! Which calls of tools a program awaits. A plain call gets its result at once; an awaited or gathered one is a coroutine, so
+//! Calls of tools that a program awaits. A plain call gets its result at once; an awaited or gathered one is a coroutine, so
 //! that several can run at the same time. The interpreter does not tell the two apart at a call, so they are told apart here
 //! in the source: every awaited call site is renamed to an `async` function of this module. Its name is as long as what the
 //! program says (`tools.fs_read` and `t00ls_fs_read`), so positions stay the same.
@@ -83,9 +83,9 @@ struct Sites<'a> {
     names: HashSet<&'a str>,
     /// Parameters of the functions of the program.
     functions: HashMap<&'a str, &'a Parameters>,
-    /// Whether the value of the expression that is visited next is awaited.
+    /// `true` if the value of the expression that is visited next is awaited.
     awaited: bool,
-    /// Whether values that the current function returns are awaited.
+    /// `true` if values that the current function returns are awaited.
     returns: bool,
     /// Expressions around the current one.
     depth: usize,
@@ -97,7 +97,7 @@ impl<'a> Sites<'a> {
         self.names.len() + self.functions.len() + self.starts.len()
     }
 
-    /// Whether a function awaits the argument that it gets at a position, or by a name.
+    /// Returns `true` if a function awaits the argument that it gets at a position, or by a name.
     fn awaits(&self, function: &Expr, position: usize, name: Option<&str>) -> bool {
         if let Some(name) = name {
             return self.names.contains(name);
@@ -148,7 +148,7 @@ impl<'a> Sites<'a> {
         }
     }
 
-    /// Whether a target of an assignment holds values that are awaited.
+    /// Returns `true` if a target of an assignment holds values that are awaited.
     fn is_awaited(&self, target: &Expr) -> bool {
         match target {
             Expr::Name(name) => self.names.contains(name.id.as_str()),

@@ -47,7 +47,7 @@ const MODULES: [&str; 17] = [
     "unicodedata",
 ];
 
-/// Most problems that are reported.
+/// Maximum number of reported problems.
 const MAX_PROBLEMS: usize = 50;
 
 /// Lists the problems of a program.
@@ -86,14 +86,14 @@ fn number(place: OneIndexed) -> u32 {
 struct Finding {
     start: TextSize,
     message: String,
-    /// Whether it only holds if `tools` are the tools.
+    /// `true` if it only holds if `tools` are the tools.
     about_tools: bool,
 }
 
 struct Checker<'a> {
     tools: &'a Tools,
     found: Vec<Finding>,
-    /// Whether the program gives the name `tools` another meaning.
+    /// `true` if the program gives the name `tools` another meaning.
     rebound: bool,
     /// Expressions around the current one.
     depth: usize,

@@ -11,7 +11,7 @@ use crate::tools::{member, text};
 pub(crate) struct Mistake {
     /// Position.
     pub(crate) range: TextRange,
-    /// What is wrong, such as "must be an integer, not a string".
+    /// Reason of the refusal, such as "must be an integer, not a string".
     pub(crate) message: String,
 }
 
@@ -61,7 +61,7 @@ impl Literal<'_> {
         }
     }
 
-    /// Whether this is the given JSON value; none if the source does not say.
+    /// Returns `true` if this is the given JSON value; none if the source does not say.
     fn equals(&self, value: &JsonValue<'_>) -> Option<bool> {
         Some(match (self, value) {
             (Self::Array(_) | Self::Object(_) | Self::Set | Self::Integer(None), _) => return None,

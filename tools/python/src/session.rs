@@ -61,7 +61,7 @@ pub(crate) struct Call {
     pub(crate) arguments: String,
 }
 
-/// What the interpreter did until it returned.
+/// End of one run of the interpreter: of the program, or at its calls.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// JSON text of the value, and whether it is only shown.
@@ -97,7 +97,7 @@ pub(crate) struct Session {
     made: usize,
     /// Places of awaited tools that the current program calls at one place only.
     places: HashMap<String, Frame>,
-    /// Whether the current program was stopped because it made too many calls.
+    /// `true` if the current program was stopped because it made too many calls.
     stopped: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What programs ask of a system. They have none: files, environment and processes are refused with the way out, which is a
+//! Requests of programs to a system. They have none: files, environment and processes are refused with the way out, which is a
 //! tool. Only the date and the time are answered, from the clock that the host gives.
 
 use std::time::{Duration, SystemTime};

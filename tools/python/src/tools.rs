@@ -10,7 +10,7 @@ use jiter::JsonValue;
 pub(crate) struct Parameter {
     /// Name.
     pub(crate) name: String,
-    /// Whether a call must give it.
+    /// `true` if a call must give it.
     pub(crate) required: bool,
     /// Schema of its value.
     pub(crate) schema: JsonValue<'static>,
@@ -23,7 +23,7 @@ pub(crate) struct Tool {
     pub(crate) name: String,
     /// Parameters: required ones first, both groups in the order of the schema. Positional arguments follow this order.
     pub(crate) parameters: Vec<Parameter>,
-    /// Whether a call may have arguments that are no parameters.
+    /// `true` if a call may have arguments that are no parameters.
     pub(crate) open: bool,
 }
 

@@ -19,8 +19,7 @@ use crate::error::{Outcome, ToolError};
 use crate::pipeline::prepared::PreparedTool;
 use crate::pipeline::prepared::compute::{MAX_SIDE_TIME, aside, at_once};
 use crate::pipeline::recorder::CallRecorder;
-use crate::pipeline::stage::Scheduled;
-use crate::pipeline::state::{CallScope, Parent, Pipeline, unless_cancelled};
+use crate::pipeline::state::{CallScope, Parent, Pipeline, Turn, unless_cancelled};
 use crate::sandbox::{
     CodeCall, CodeCallResult, CodeLimits, CodeProgram, CodeSession, CodeStep, FailedCall, FailedCallReason, Usage,
 };
@@ -54,7 +53,7 @@ pub(super) async fn run(
     pipeline: &Arc<Pipeline>,
     prepared: &PreparedTool,
     arguments: &Value,
-    Scheduled { limits, until, is_shortened, .. }: Scheduled<'_>,
+    limits: Limits,
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<String, ToolError> {
@@ -75,13 +74,13 @@ pub(super) async fn run(
         left: AtomicUsize::new(0),
     };
     let running = calls.run(prepared, &code, limits);
-    // Calls and answers of people take none of the time of a program, but the time of its step is that of all.
+    // The calls of a program take none of its own time, but that of its step.
+    let left = scope.turn.and_then(Turn::left);
+    let late = || ToolError::new(Outcome::Deadline, "the time of the step ended before the program did");
     let running = async {
-        match is_shortened {
-            true => tokio::time::timeout_at(until.into(), running).await.unwrap_or_else(|_| {
-                Err(ToolError::new(Outcome::Deadline, "the time of the step ended before the program did"))
-            }),
-            false => running.await,
+        match left {
+            Some(left) => tokio::time::timeout(left, running).await.unwrap_or_else(|_| Err(late())),
+            None => running.await,
         }
     };
     let ended = unless_cancelled(scope.turn, pin!(running)).await;

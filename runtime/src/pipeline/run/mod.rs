@@ -55,7 +55,7 @@ pub(crate) async fn run(
     pipeline: &Arc<Pipeline>,
     execution: &Execution<'_>,
     (checked, credentials): (&CheckedArguments, Option<&Arc<Credentials>>),
-    Scheduled { limits, permits, until, is_shortened }: Scheduled<'_>,
+    Scheduled { limits, permits, .. }: Scheduled<'_>,
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<Finished, ToolError> {
@@ -64,8 +64,7 @@ pub(crate) async fn run(
         Runner::Host(Builtin::RunCode) => {
             // The calls of a program take permits of their own.
             drop(permits);
-            let scheduled = Scheduled { limits, until, is_shortened, permits: [None, None] };
-            let run = code::run(pipeline, execution.prepared, &checked.value, scheduled, scope, recorder);
+            let run = code::run(pipeline, execution.prepared, &checked.value, limits, scope, recorder);
             return Ok(Finished::Host(Box::pin(run).await));
         }
         Runner::Host(builtin) => {

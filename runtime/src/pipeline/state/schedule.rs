@@ -262,6 +262,12 @@ impl Turn {
         self.schedule.asked.fetch_add(waited, Relaxed);
     }
 
+    /// Returns the time that is left to the step; `None` if it is not limited.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        let asked = Duration::from_nanos(self.schedule.asked.load(Relaxed));
+        Some((self.schedule.until? + asked).saturating_duration_since(Instant::now()))
+    }
+
     /// Returns `true` once the step was interrupted.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.schedule.is_interrupted.load(Relaxed)
@@ -283,9 +289,7 @@ impl Turn {
     /// [`Outcome::Deadline`] or [`Outcome::OutputLimit`] if nothing remains.
     pub(crate) fn share(&self, limits: &Limits) -> Result<Limits, ToolError> {
         let mut limits = *limits;
-        if let Some(until) = self.schedule.until {
-            let asked = Duration::from_nanos(self.schedule.asked.load(Relaxed));
-            let left = (until + asked).saturating_duration_since(Instant::now());
+        if let Some(left) = self.left() {
             if left.is_zero() {
                 return Err(ToolError::new(Outcome::Deadline, "the time of this step is used up"));
             }

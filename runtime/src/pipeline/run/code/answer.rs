@@ -47,6 +47,10 @@ impl Summary {
         if !calls.is_empty() {
             answer.insert("calls".to_owned(), json!(calls));
         }
+        let more: usize = self.0.iter().skip(MAX_SUMMARIZED).map(|(.., count)| count).sum();
+        if more > 0 {
+            answer.insert("more_calls".to_owned(), json!(more));
+        }
     }
 }
 
@@ -147,6 +151,18 @@ mod tests {
     }
 
     #[test]
+    fn a_value_beyond_its_limit_is_refused() {
+        let output = || CodeOutput { text: String::new(), dropped: 0 };
+        let ended = |bytes: usize| {
+            let completion =
+                CodeCompletion { value: json!("x".repeat(bytes)).to_string(), form: CodeForm::Json, output: output() };
+            completed(completion, &Summary::default(), 100).map_err(|error| error.outcome)
+        };
+        assert!(ended(198).is_ok());
+        assert_eq!(ended(199), Err(Outcome::OutputLimit));
+    }
+
+    #[test]
     fn texts_of_an_interpreter_are_cut() {
         let long = || "x".repeat(1 << 20);
         let frame = || crate::sandbox::CodeFrame { line: 1, column: 1, function: Some(long()), source: Some(long()) };
@@ -159,7 +175,9 @@ mod tests {
         };
         let mut summary = Summary::default();
         (0..1000).for_each(|n| summary.add(&format!("{n}{}", long()), Outcome::Ok));
-        assert!(failed(&failure, &summary).content().len() < 64 << 10);
+        let content = failed(&failure, &summary).content();
+        assert!(content.len() < 64 << 10);
+        assert_eq!(schema::parse(&content).unwrap()["more_calls"], 1000 - MAX_SUMMARIZED);
         let problems: Vec<_> = (0..100).map(|_| CodeProblem { line: 1, column: 1, message: long() }).collect();
         assert!(refused(&problems).message.len() < 8 << 10);
     }

@@ -14,7 +14,7 @@ pub(super) struct OpenRequest {
     pub(super) flags: DescriptorFlags,
 }
 
-/// Length of a path in bytes from which it is refused: the limit of Linux. Elsewhere, each name in it is opened alone.
+/// Minimum length of a refused path in bytes: the limit of Linux. Elsewhere, each name in it is opened alone.
 const MAX_PATH: usize = 4096;
 
 /// Refuses a path that is too long, or that the file system of this system could read as another file than it says.
