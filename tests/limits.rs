@@ -382,7 +382,13 @@ fn a_thousand_timeouts_leave_nothing_behind() {
         for _ in 0..3 {
             round().await;
         }
-        assert!(descriptors() <= before + 4, "descriptors grew from {before} to {}", descriptors());
+        // Other tests of this process open descriptors for a moment; a leak stays.
+        let begun = std::time::Instant::now();
+        while descriptors() > before + 4 {
+            let found = descriptors();
+            assert!(begun.elapsed() < Duration::from_secs(60), "descriptors grew from {before} to {found}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     });
 }
 
