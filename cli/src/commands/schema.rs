@@ -1,9 +1,12 @@
 //! `toolcrib schema`: tool definitions for a model API.
 
+mod stubs;
+
 use std::collections::HashSet;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use toolcrib::stub::StubLanguage;
 use toolcrib::tool::Limits;
 use toolcrib::{Availability, Tool};
 use toolcrib_base::render;
@@ -17,6 +20,7 @@ Examples:
   toolcrib schema --for openai-strict fs_search
   toolcrib schema --for gemini | jq '{tools: [{functionDeclarations: .}]}'
   toolcrib schema --for mcp --notes | jq '.[] | {tool, notes}'
+  toolcrib schema --for python > tools.pyi
 
 Some targets accept only a part of JSON Schema, or fewer names. Each difference \
 from the tool's own definition is a warning on standard error. A tool that a target cannot express at all is left \
@@ -61,6 +65,10 @@ enum Target {
     Gemini,
     /// Model Context Protocol: tools as a server lists them.
     Mcp,
+    /// Typed functions for Python programs of `run_code`: a `.pyi`.
+    Python,
+    /// Typed functions for JavaScript programs of `run_code`: a `.d.ts`.
+    Typescript,
 }
 
 impl Target {
@@ -70,7 +78,16 @@ impl Target {
             Target::OpenaiChat | Target::OpenaiResponses | Target::OpenaiStrict => openai::NAME_RULE,
             Target::Anthropic | Target::AnthropicStrict => anthropic::NAME_RULE,
             Target::Gemini => gemini::NAME_RULE,
-            Target::Mcp => mcp::NAME_RULE,
+            Target::Mcp | Target::Python | Target::Typescript => mcp::NAME_RULE,
+        }
+    }
+
+    /// Returns the language of a target for programs.
+    fn stub_language(self) -> Option<StubLanguage> {
+        match self {
+            Target::Python => Some(StubLanguage::Python),
+            Target::Typescript => Some(StubLanguage::Typescript),
+            _ => None,
         }
     }
 
@@ -84,7 +101,7 @@ impl Target {
             Target::Anthropic => anthropic::tool(tool, name),
             Target::AnthropicStrict => anthropic::strict_tool(tool, name),
             Target::Gemini => gemini::function_declaration(tool, name),
-            Target::Mcp => mcp::definition(tool, name),
+            Target::Mcp | Target::Python | Target::Typescript => mcp::definition(tool, name),
         }
     }
 }
@@ -110,6 +127,9 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let chosen = runtime
         .tools()
         .filter(|tool| if args.names.is_empty() { is_callable(tool) } else { named.contains(tool.name.as_str()) });
+    if let Some(language) = args.target.stub_language() {
+        return stubs::print(&runtime, chosen, language, args.notes);
+    }
     // Every name counts, so that a tool has the same one wherever it is printed.
     let names = Names::of(runtime.tools().map(|tool| tool.name.as_str()), args.target.name_rule());
     let mut printed = Vec::new();
