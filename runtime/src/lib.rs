@@ -25,6 +25,7 @@
 //! | What may they use? | A [`Policy`] of [permissions](policy::Permission) and [rules](policy::Rule). [`Runtime::grants`] shows what each tool got; a [`Denial`](call::Denial) names the flag that would allow it. |
 //! | Who is asked? | An [`Approver`](policy::Approver), if a rule asks; [`Approvals`](policy::Approvals) stores permanent answers. |
 //! | How is a call made? | [`Runtime::call`] with a [`ToolCall`] gives a [`ToolResult`]: text for the model, and a [`Receipt`] with the [`Outcome`], times, bytes and denials. [`Session`] holds one conversation, [`Step`] the calls of one turn. |
+//! | How does a model compute? | By programs that call the tools: [`Builder::code_interpreter`] and [`Builder::code_mode`]. A [`stub`] describes the tools to them. |
 //! | What stops it? | [`Limits`](tool::Limits) of the tool within the operator's limits: [`Builder::limits`], [`Builder::ceiling`]. |
 //! | Who sees it? | An [`Audit`] log with one chained record for each call ([`audit::verify`]), and [observers](observe::Observer) with its events. |
 //! | Who may change it? | [Hooks](hook::Hook): they block calls, change arguments and replace results. |
@@ -41,7 +42,7 @@
 //!
 //! # Order of the modules
 //!
-//! Each module imports only from those before it: `error`, `store`, `tool`, `call`, `schema`, `source`, `registry`, `policy`,
+//! Each module imports only from those before it: `error`, `store`, `tool`, `call`, `schema`, `stub`, `source`, `registry`, `policy`,
 //! `hook`, `delegate`, `model`, `observe`, `audit`, `sandbox`, `pipeline`, `runtime`. Only [`source`] knows the formats of
 //! sources, only the private `sandbox` the engine, and only the private `pipeline` uses the sandbox.
 
@@ -60,6 +61,7 @@ mod sandbox;
 mod schema;
 pub mod source;
 mod store;
+pub mod stub;
 pub mod tool;
 
 pub use audit::Audit;
@@ -74,5 +76,5 @@ pub use runtime::{Builder, Runtime, WeakRuntime};
 pub use sandbox::{compiler, platform};
 pub use store::keyvalue::KeyValue;
 pub use store::results::Results;
-pub use store::{ListFile, cache, owner_only, results};
+pub use store::{ListFile, cache, owner_only, programs, results};
 pub use tool::Tool;

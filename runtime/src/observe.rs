@@ -14,6 +14,12 @@ use crate::tool::Tool;
 pub trait Observer: Send + Sync {
     /// Receives one event.
     fn observe(&self, event: &Event<'_>);
+
+    /// Returns the reason why the programs of a model may begin no further call, such as a budget that is used up. It is asked
+    /// before each of their calls; calls that run at the same time are observed when they end.
+    fn refusal(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Event of one call.

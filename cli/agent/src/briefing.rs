@@ -39,14 +39,17 @@ pub fn briefing(runtime: &Runtime, session: &Session, instructions: Option<&str>
     let mut groups = Vec::new();
     let mut hosts: Vec<String> = Vec::new();
     let names = model_names(session);
-    for tool in session.tools() {
+    let shown = session.tools().into_iter().map(|tool| (tool, names.get(&tool.name)));
+    // Tools that the model calls in programs alone.
+    let hidden = runtime.tools().filter(|tool| !runtime.shows(tool)).map(|tool| (tool, "run_code"));
+    for (tool, name) in shown.chain(hidden) {
         let Some(grant) = runtime.grant(&tool.name) else { continue };
         let folder = |folder: &toolcrib::policy::Folder| SharedFolder {
             guest: folder.guest.clone(),
             host: name_of(&folder.host) + &only_files(folder),
             access: folder.access,
         };
-        add(&mut groups, names.get(&tool.name), grant.folders().iter().map(folder).collect());
+        add(&mut groups, name, grant.folders().iter().map(folder).collect());
         let reached = grant.network().destinations().iter().map(ToString::to_string);
         let new: Vec<String> = reached.filter(|host| !hosts.contains(host)).collect();
         hosts.extend(new);
@@ -89,7 +92,9 @@ fn add(groups: &mut Vec<Group>, tool: &str, folders: Vec<SharedFolder>) {
     };
     match groups.iter_mut().find(same) {
         Some(group) => {
-            group.tools.push(tool.to_owned());
+            if !group.tools.iter().any(|known| known == tool) {
+                group.tools.push(tool.to_owned());
+            }
             for (known, folder) in group.folders.iter_mut().zip(folders) {
                 known.access = known.access.max(folder.access);
             }

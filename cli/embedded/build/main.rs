@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use toolcrib_bundle::Digest;
-use toolcrib_programs::{Group, INTERPRETER, MANIFEST, PYTHON, Programs, Repository, target_folder};
+use toolcrib_programs::{Group, INTERPRETER, MANIFEST, Programs, Repository, target_folder};
 
 /// Folder of the programs in the crib.
 const PROGRAMS: &str = "tools/bin";
@@ -42,8 +42,10 @@ fn prepare() -> Result<(), String> {
     let Some(repository) = Repository::at(&root) else {
         // Without an interpreter, the program reports it when a script needs one.
         name_component(&[], &out, "interpreter")?;
-        name_component(&[], &out, "python")?;
-        replace(&out.join("python.txt"), b"")?;
+        for language in Group::LANGUAGES {
+            name_component(&[], &out, language.name())?;
+            replace(&out.join(format!("{}.txt", language.name())), b"")?;
+        }
         return builtin::pack(None, &out);
     };
     println!("cargo::rerun-if-env-changed={}", toolcrib_programs::FROM_SOURCE);
@@ -53,9 +55,13 @@ fn prepare() -> Result<(), String> {
     let target = target_folder(&out)?;
     let built = repository.programs(Group::Interpreter, &target)?;
     name_component(built.get(INTERPRETER).ok_or("there is no interpreter")?, &out, "interpreter")?;
-    let built = repository.programs(Group::Python, &target)?;
-    name_component(built.get(PYTHON).ok_or("there is no interpreter of Python")?, &out, "python")?;
-    replace(&out.join("python.txt"), &read(&root.join("tools/python/guide.txt"))?)?;
+    for language in Group::LANGUAGES {
+        let (built, name) = (repository.programs(language, &target)?, language.name());
+        let component = built.into_values().next().ok_or_else(|| format!("there is no interpreter of {name}"))?;
+        name_component(&component, &out, name)?;
+        let workspace = language.own_workspace().ok_or_else(|| format!("{name} has no workspace"))?;
+        replace(&out.join(format!("{name}.txt")), &read(&root.join(workspace).join("guide.txt"))?)?;
+    }
     let (crib, manifest) = (target.join("crib"), read(&root.join("tools").join(MANIFEST))?);
     let programs = repository.programs(Group::Tools, &target)?;
     lay_out(&manifest, &programs, &crib)?;

@@ -32,7 +32,7 @@ use serde_json::Value;
 use toolcrib::Scheduler;
 use toolcrib::call::Behavior;
 use toolcrib::policy::{Pattern, PatternError, Rule};
-use toolcrib::tool::SiblingFailure;
+use toolcrib::tool::{Glob, SiblingFailure};
 use toolcrib_base::parse::{duration, size};
 
 use crate::trust::{Subject, Trusted};
@@ -68,6 +68,8 @@ pub struct Config {
     pub scheduler: Scheduler,
     /// See [`toolcrib::Builder::defer_above`].
     pub defer_above: Option<usize>,
+    /// See [`toolcrib::Builder::code_mode`].
+    pub direct: Vec<Glob>,
     /// See [`toolcrib::Builder::tag`].
     pub tags: Vec<String>,
     /// See [`toolcrib::Builder::route`].
@@ -136,6 +138,8 @@ impl Config {
         config.scheduler = scheduler(layers)?;
         config.defer_above = number(layers, "scheduler.defer_above");
         config.tags = layers.effective("run.tags").into_iter().flat_map(|(layer, tags)| layer.texts(tags)).collect();
+        let direct = layers.effective("sources.direct").into_iter().flat_map(|(layer, globs)| layer.texts(globs));
+        config.direct = direct.map(|glob| glob.parse()).collect::<Result<_, _>>()?;
         let mask = |(name, value): (String, Value)| Mask { name, pattern: shown(&value) };
         config.masks = entries(layers, "masks").map(mask).collect();
         config.routes = entries(layers, "routes").map(|(name, tool)| (name, shown(&tool))).collect();

@@ -51,8 +51,8 @@ pub use rules::{Kept, Rules};
 pub use secrets::KeptSecrets;
 pub use sources::{default_source, project_file, sources_beside};
 
-/// Tool that runs programs. A call of it needs no `--code`.
-const RUN_CODE: &str = "run_code";
+/// Tools for programs. A call of one needs no `--code`.
+const CODE_TOOLS: [&str; 3] = ["run_code", "search_tools", "describe_tool"];
 /// Minimum length of a masked secret, in characters: masking shorter ones would garble every text.
 const MIN_SECRET_LEN: usize = 4;
 /// Default number of concurrent calls.
@@ -71,7 +71,7 @@ pub struct Sources {
     /// Trusted content.
     #[command(flatten)]
     pub trust: TrustOptions,
-    /// `true` to offer the tool `run_code`.
+    /// `true` to offer the tools for programs in place of the others.
     #[arg(skip)]
     code: bool,
     /// Fail if any tool cannot be used, instead of continuing without it
@@ -228,7 +228,11 @@ impl Sources {
         for bundle in installed.bundles {
             builder = builder.trust_part_at(bundle.file, bundle.review, bundle.granted);
         }
-        builder = self.compiling.settle(builder, self.code || self.called.as_deref() == Some(RUN_CODE));
+        let calls_code = self.called.as_deref().is_some_and(|called| CODE_TOOLS.contains(&called));
+        builder = self.compiling.settle(builder, self.code || calls_code);
+        if self.code || calls_code {
+            builder = builder.code_mode(config.direct.clone());
+        }
         if let Some(characters) = self.max_inline.map(|characters| characters as usize) {
             builder = builder.max_inline(characters);
         }
@@ -281,7 +285,7 @@ impl Sources {
         self.results.results()
     }
 
-    /// Copies the options; `code` offers the tool `run_code`.
+    /// Copies the options; `code` offers the tools for programs in place of the others.
     pub fn offering_code(&self, code: bool) -> Self {
         Self { code, ..self.clone() }
     }

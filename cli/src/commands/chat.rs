@@ -74,7 +74,11 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     agents.begin(&runtime, &model, &options, &report);
     let begun = keeper.as_ref().map(|keeper| (keeper.id(), options.model.clone()));
     let folder = keeper.is_some().then(|| shared.keep.folder()).transpose()?;
-    let mut agent = Agent::new(runtime.session(), model, options, conversation.kept_by(keeper.clone()), report);
+    let mut session = runtime.session();
+    if let Some(keeper) = &keeper {
+        session = session.keeping_programs(shared.keep.programs(&keeper.id())?);
+    }
+    let mut agent = Agent::new(session, model, options, conversation.kept_by(keeper.clone()), report);
     approver.begin(keeper.clone(), agent.shown_events());
     // The chat is kept before its tools are compiled: that can take long.
     let prepared = match agent.keep() {

@@ -177,7 +177,11 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     *begun = true;
     agents.begin(&runtime, &model, &options, &report);
     let resume = report.resume_command().filter(|_| !args.json);
-    let mut agent = Agent::new(runtime.session(), model, options, conversation.kept_by(keeper.clone()), report);
+    let mut session = runtime.session();
+    if let Some(keeper) = &keeper {
+        session = session.keeping_programs(args.shared.keep.programs(&keeper.id())?);
+    }
+    let mut agent = Agent::new(session, model, options, conversation.kept_by(keeper.clone()), report);
     approver.begin(keeper, agent.shown_events());
     // The run is kept before its tools are compiled: that can take long.
     let kept = agent.keep();

@@ -1,6 +1,7 @@
-//! `toolcrib runs`: lists, shows, exports and removes kept runs.
+//! `toolcrib runs`: lists, shows, exports and removes kept runs, and their sessions of programs.
 
 mod list;
+mod sessions;
 mod show;
 
 use std::io::ErrorKind;
@@ -55,6 +56,8 @@ enum Action {
         #[command(flatten)]
         folder: RunsFolder,
     },
+    /// List the sessions of programs in a run, or end one
+    Sessions(sessions::Args),
     /// Remove runs permanently
     Remove {
         /// Identifiers of the runs
@@ -75,6 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.action {
         Action::List(args) => list::run(args)?,
         Action::Show(args) => show::run(args)?,
+        Action::Sessions(args) => return sessions::run(args),
         Action::Export { id, output, force, folder } => export(&read(folder, id)?, output.as_deref(), *force)?,
         Action::Remove { ids, older_than, folder, .. } => return remove(&folder.store()?, ids, *older_than),
     }

@@ -66,6 +66,8 @@ pub enum Reason {
     Refused,
     /// Nobody is available to approve the call.
     Nobody,
+    /// A budget is used up, or another observer of the calls refuses more.
+    Budget,
 }
 
 impl Reason {
@@ -83,6 +85,7 @@ impl Reason {
             Reason::Always => "always",
             Reason::Refused => "refused",
             Reason::Nobody => "nobody",
+            Reason::Budget => "budget",
         }
     }
 }

@@ -38,9 +38,10 @@ use crate::source::Diagnostic;
 use crate::tool::Tool;
 
 pub(crate) use prepared::{
-    CodeInterpreters, InterpreterSource, Interpreters, PreparedTool, ProgramCompiler, ScriptHook, SharedPrograms,
-    ToolEntry,
+    CallableNames, CodeInterpreters, CodeLanguage, InterpreterSource, Interpreters, PreparedTool, ProgramCompiler,
+    ScriptHook, SharedPrograms, ToolEntry,
 };
+pub(crate) use run::stub_language;
 pub use session::{Session, Step};
 pub use state::Scheduler;
 pub(crate) use state::{
@@ -87,7 +88,7 @@ impl Pipeline {
     ) -> Result<String, ToolError> {
         recorder.set_parent(scope.parent.map(|parent| parent.invocation));
         let entry = unless_cancelled(scope.turn, pin!(stage::resolve(self, call, scope, recorder))).await??;
-        let call = &*stage::accept(entry, call, scope, recorder)?;
+        let call = &*stage::accept(self, entry, call, scope, recorder)?;
         let approved = self.approve(entry, call, scope, recorder);
         let (execution, checked, delegated) = unless_cancelled(scope.turn, pin!(approved)).await??;
         if let Some(turn) = scope.turn {

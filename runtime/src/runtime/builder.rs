@@ -15,8 +15,8 @@ use crate::hook::Hook;
 use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{
-    CallContexts, ChainedHook, CodeInterpreters, Concurrency, HookChain, InterpreterSource, Interpreters, Memory,
-    Pipeline, PreparedTool, ProgramCompiler, Scheduler, builtin, session_id,
+    CallContexts, CallableNames, ChainedHook, CodeInterpreters, CodeLanguage, Concurrency, HookChain,
+    InterpreterSource, Interpreters, Memory, Pipeline, PreparedTool, ProgramCompiler, Scheduler, builtin, session_id,
 };
 use crate::policy::{Allowed, Approval, Approver, HookAccess, Policy, Secrets};
 use crate::registry::Registry;
@@ -26,7 +26,7 @@ use crate::source::{self, Diagnostic, OpenBundle, ToolsPolicy};
 use crate::store::cache::{self, Cache};
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
-use crate::tool::{Access, Body, Builtin, Enablement, LimitRequest, Limits, ScriptedHook, Tool};
+use crate::tool::{Access, Body, Builtin, Enablement, Glob, LimitRequest, Limits, ScriptedHook, Tool};
 
 use super::Runtime;
 use super::load::IdentifiedSource;
@@ -35,14 +35,6 @@ use super::trust::{TrustedSources, UntrustedSource};
 
 /// Maximum number of large arguments that are masked at the same time.
 const MAX_MASKINGS: usize = 4;
-
-/// Interpreter of programs that call tools.
-pub(super) struct CodeLanguage {
-    pub(super) language: String,
-    /// Description of the language for a model.
-    pub(super) guide: String,
-    pub(super) component: InterpreterSource,
-}
 
 /// Settings of a [`Runtime`]. Nothing is allowed by default.
 ///
@@ -77,7 +69,9 @@ pub struct Builder {
     pub(super) max_cache: u64,
     pub(super) compiler: Option<Arc<dyn Compiler>>,
     pub(super) interpreter: Option<InterpreterSource>,
-    pub(super) code: Option<CodeLanguage>,
+    pub(super) code: Vec<CodeLanguage>,
+    /// Tools that a model calls directly in code mode; `None` outside of it.
+    pub(super) direct: Option<Vec<Glob>>,
 
     pub(super) audit: Audit,
     /// Identifier of the program's run, if the embedder sets one.
@@ -158,7 +152,8 @@ impl Builder {
             max_cache: cache::DEFAULT_MAX_BYTES,
             compiler: None,
             interpreter: None,
-            code: None,
+            code: Vec::new(),
+            direct: None,
             audit,
             run: None,
             hooks: Vec::new(),
@@ -210,6 +205,7 @@ impl Builder {
         let client = HttpClient::new(self.name_servers, self.roots);
         let cache = self.compile_cache.map(|folder| Cache::folder(folder).max_bytes(self.max_cache));
         let sandbox = Arc::new(Sandbox::new(instances, cache, self.compiler, client)?);
+        let names = CallableNames::of(registry.tools().iter());
         let pipeline = Pipeline {
             registry,
             prepared,
@@ -219,7 +215,7 @@ impl Builder {
             hooks: HookChain::new(hooks),
             hook_access,
             interpreters: Interpreters::new(sandbox.clone(), self.interpreter),
-            code: CodeInterpreters::new(sandbox.clone(), self.code.map(|code| code.component)),
+            code: CodeInterpreters::new(&sandbox, self.code, self.direct.is_some(), names),
             delegate: self.delegate,
             model: self.model,
             routes: self.routes,
@@ -285,12 +281,12 @@ impl Builder {
         }
         let mut builtins = Vec::new();
         let has_tasks = tools.iter().any(|tool| matches!(&tool.body, Body::Script(script) if script.background));
-        builtins.extend(prepared.iter().any(|prepared| prepared.deferred).then_some(Builtin::ToolSearch));
+        // In code mode every tool is found for programs.
+        let is_deferred = |prepared: &PreparedTool| prepared.deferred && self.direct.is_none();
+        builtins.extend(prepared.iter().any(is_deferred).then_some(Builtin::ToolSearch));
         builtins.extend(self.results.is_some().then_some(Builtin::ReadResult));
         builtins.extend([Builtin::TaskPoll, Builtin::TaskAwait].into_iter().filter(|_| has_tasks));
-        // A tool of a source keeps its name.
-        let code = self.code.as_ref().filter(|_| !tools.iter().any(|tool| tool.name == builtin::RUN_CODE));
-        let code = code.map(|code| builtin::run_code(&code.language, &code.guide));
+        let code = self.code_tools(&mut tools, &mut prepared, &mut warnings);
         for mut tool in builtins.into_iter().map(builtin::tool).chain(code) {
             prepared.push(self.prepare_tool(&mut tool, &Allowed::default(), &reserved, false)?);
             tools.push(tool);

@@ -1,6 +1,7 @@
 //! The runtime that an embedder holds: tools, sessions and calls.
 
 mod builder;
+mod code;
 mod hooks;
 mod load;
 mod options;
@@ -133,6 +134,17 @@ impl Runtime {
     /// Returns the session of callers that know every tool and need no search; [`Runtime::call`] belongs to it.
     pub fn open_session(&self) -> Session {
         Session::new(self.pipeline.clone(), self.memory.clone())
+    }
+
+    /// Returns `true` if a model is shown a tool, as far as its callers decide: in code mode only the tools for programs, and those
+    /// that a model calls directly, are shown.
+    pub fn shows(&self, tool: &Tool) -> bool {
+        self.pipeline.shows(tool)
+    }
+
+    /// Returns the name of a tool in programs that call tools; `None` if no program can call it.
+    pub fn name_in_programs(&self, name: &str) -> Option<&str> {
+        self.pipeline.code.names.name_of(self.pipeline.registry.index(name)?)
     }
 
     /// Availability of a tool to a model, or `None` if no tool has this name.

@@ -12,7 +12,7 @@ use super::fact::{Basis, Fact, FactValue, Row};
 use super::resource::{Resource, ValueRule};
 
 pub use field_error::FieldError;
-pub use vocabulary::{EmptyResult, Interrupt, Persistence, Risk, SiblingFailure, Visibility};
+pub use vocabulary::{Callers, EmptyResult, Interrupt, Persistence, Risk, SiblingFailure, Visibility};
 
 /// Declares the partitions: one struct of facts each, and one method each for setting and listing all fields.
 macro_rules! partitions {
@@ -122,6 +122,8 @@ partitions! {
         should_defer: bool = false,
         /// `true` if the model always sees the tool.
         always_load: bool = false,
+        /// Callers of the tool where a model can write programs (addition).
+        callers: Callers = Callers::Both,
     }
     /// Schemas of arguments and results.
     schemas: Schemas {

@@ -41,7 +41,7 @@ pub use hook::{HookPoint, HookScope, ScriptedHook, UnknownHookPoint, When};
 pub(crate) use host::split_port;
 pub use host::{Host, HostError};
 pub use interface::{
-    Availability, Discovery, EmptyResult, Execution, FieldError, Identity, Interface, Interrupt, Permission,
+    Availability, Callers, Discovery, EmptyResult, Execution, FieldError, Identity, Interface, Interrupt, Permission,
     Persistence, Rendering, ResultRules, Risk, Safety, Schemas, SiblingFailure, Validation, Visibility,
 };
 pub use limits::{LimitRequest, Limits};
@@ -195,11 +195,23 @@ pub enum Builtin {
     TaskAwait,
     /// Runs a program that calls tools.
     RunCode,
+    /// Finds tools for programs.
+    SearchTools,
+    /// Describes tools for programs.
+    DescribeTool,
 }
 
 impl Builtin {
     /// All builtin tools.
-    pub const ALL: [Self; 5] = [Self::ReadResult, Self::ToolSearch, Self::TaskPoll, Self::TaskAwait, Self::RunCode];
+    pub const ALL: [Self; 7] = [
+        Self::ReadResult,
+        Self::ToolSearch,
+        Self::TaskPoll,
+        Self::TaskAwait,
+        Self::RunCode,
+        Self::SearchTools,
+        Self::DescribeTool,
+    ];
 }
 
 impl Body {

@@ -18,7 +18,7 @@ const INHERITED: [&str; 6] =
 pub struct Guests {
     root: PathBuf,
     /// Manifest of the workspace, below the root.
-    manifest: &'static str,
+    manifest: String,
     target: PathBuf,
 }
 
@@ -26,17 +26,17 @@ impl Guests {
     /// Guests of the repository at `root`, built below the target folder `target` of the outer build.
     #[must_use]
     pub fn new(root: &Path, target: &Path) -> Self {
-        Self { root: root.to_path_buf(), manifest: "tools/Cargo.toml", target: target.join("guests") }
+        Self { root: root.to_path_buf(), manifest: "tools/Cargo.toml".to_owned(), target: target.join("guests") }
     }
 
     /// Guests of a copy of the sources, built beside it.
     pub(crate) fn staged(root: &Path, target: &Path) -> Self {
-        Self { root: root.to_path_buf(), manifest: "Cargo.toml", target: target.join("recorded") }
+        Self { root: root.to_path_buf(), manifest: "Cargo.toml".to_owned(), target: target.join("recorded") }
     }
 
-    /// The workspace of the interpreter of Python programs, with the same root and target folder.
-    pub(crate) fn python(&self) -> Self {
-        Self { root: self.root.clone(), manifest: "tools/python/Cargo.toml", target: self.target.clone() }
+    /// The workspace in another folder, with the same root and target folder.
+    pub(crate) fn of_workspace(&self, folder: &str) -> Self {
+        Self { root: self.root.clone(), manifest: format!("{folder}/Cargo.toml"), target: self.target.clone() }
     }
 
     /// Compiles packages of the guests' workspace.
@@ -46,7 +46,7 @@ impl Guests {
     /// If the Rust target is missing and cannot be installed, or if the compilation fails.
     pub fn build(&self, packages: &[String]) -> Result<(), String> {
         require_target()?;
-        let mut cargo = self.cargo("build", self.manifest);
+        let mut cargo = self.cargo("build", &self.manifest);
         cargo.args(["--target", TARGET, "--profile", PROFILE, "--target-dir"]).arg(&self.target);
         cargo.args(packages.iter().flat_map(|package| ["--package", package]));
         run(cargo, "building the guests")

@@ -21,8 +21,6 @@ use kept::Kept;
 pub const FROM_SOURCE: &str = "TOOLCRIB_FROM_SOURCE";
 /// Guest that runs scripts.
 pub const INTERPRETER: &str = "starlark_interpreter";
-/// Guest that runs Python programs.
-pub const PYTHON: &str = "python_interpreter";
 /// Manifest of the shipped tools, in the guests' workspace.
 pub const MANIFEST: &str = "tools.json";
 
@@ -38,19 +36,34 @@ pub enum Group {
     Interpreter,
     /// The interpreter of Python programs, in a workspace of its own: it has many more crates than all tools together.
     Python,
+    /// The interpreter of JavaScript programs, in a workspace of its own.
+    JavaScript,
 }
 
 impl Group {
     /// All groups.
-    pub const ALL: [Self; 3] = [Self::Tools, Self::Interpreter, Self::Python];
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Interpreter, Self::Python, Self::JavaScript];
+    /// Interpreters of programs that call tools.
+    pub const LANGUAGES: [Self; 2] = [Self::Python, Self::JavaScript];
 
-    /// Name in the list of digests.
+    /// Name in the list of digests, and of its language.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Interpreter => "interpreter",
             Self::Python => "python",
+            Self::JavaScript => "javascript",
+        }
+    }
+
+    /// Folder of the workspace that a group has for itself.
+    #[must_use]
+    pub fn own_workspace(self) -> Option<&'static str> {
+        match self {
+            Self::Tools | Self::Interpreter => None,
+            Self::Python => Some("tools/python"),
+            Self::JavaScript => Some("tools/javascript"),
         }
     }
 }
@@ -104,7 +117,7 @@ impl Repository {
         match group {
             Group::Tools => self.tools(),
             Group::Interpreter => Ok(vec![INTERPRETER.to_owned()]),
-            Group::Python => Ok(vec![PYTHON.to_owned()]),
+            Group::Python | Group::JavaScript => Ok(vec![format!("{}_interpreter", group.name())]),
         }
     }
 
@@ -135,14 +148,14 @@ impl Repository {
     /// Compiles the programs of a group.
     fn compile(&self, group: Group, guests: &Guests) -> Result<Programs, String> {
         let names = self.names(group)?;
-        let python = guests.python();
-        let guests = if group == Group::Python { &python } else { guests };
+        let own = group.own_workspace().map(|folder| guests.of_workspace(folder));
+        let guests = own.as_ref().unwrap_or(guests);
         guests.build(&names)?;
         let mut programs = Programs::new();
         for name in names {
             let program = match group {
-                Group::Tools | Group::Python => read(&guests.program(&name))?,
                 Group::Interpreter => guests.snapshot(&name)?,
+                _ => read(&guests.program(&name))?,
             };
             programs.insert(name, program);
         }

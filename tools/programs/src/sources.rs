@@ -21,33 +21,30 @@ const SHARED: [&str; 8] = [
     "wit/script",
     "wit/tool",
 ];
-/// The interpreter of Python programs and its contract.
-const OF_PYTHON: [&str; 2] = ["tools/python", "wit/code"];
+/// Contract of the interpreters of programs that call tools.
+const OF_LANGUAGES: [&str; 1] = ["wit/code"];
 /// Crate of the interpreter, and the crate that takes its snapshot.
 const OF_THE_INTERPRETER: [&str; 2] = ["tools/starlark", "tools/snapshot"];
 /// Folders in `tools` with other crates than tools.
-const NO_TOOLS: [&str; 4] = ["programs", "python", "snapshot", "starlark"];
+const NO_TOOLS: [&str; 5] = ["javascript", "programs", "python", "snapshot", "starlark"];
 
 /// Files and folders with the sources of a group.
 pub(crate) fn of(root: &Path, group: Group) -> Vec<PathBuf> {
-    let own: &[&str] = match group {
-        Group::Tools => &[],
-        Group::Interpreter => &OF_THE_INTERPRETER,
-        Group::Python => &OF_PYTHON,
+    let (shared, own): (&[&str], &[&str]) = match group {
+        Group::Tools => (&SHARED, &[]),
+        Group::Interpreter => (&SHARED, &OF_THE_INTERPRETER),
+        Group::Python | Group::JavaScript => (&[], &OF_LANGUAGES),
     };
-    let shared: &[&str] = if group == Group::Python { &[] } else { &SHARED };
-    let all = OF_THE_BUILD.iter().chain(shared).chain(own);
+    let workspace = group.own_workspace();
+    let all = OF_THE_BUILD.iter().chain(shared).chain(own).chain(&workspace);
     let mut paths: Vec<PathBuf> = all.map(|path| root.join(path)).collect();
-    match group {
-        Group::Interpreter | Group::Python => {}
-        Group::Tools => {
-            let folders = entries(&root.join("tools")).unwrap_or_default().into_iter().filter(|path| {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                path.join("Cargo.toml").is_file() && !NO_TOOLS.contains(&&*name)
-            });
-            paths.extend(folders);
-            paths.push(root.join("tools/tools.json"));
-        }
+    if group == Group::Tools {
+        let folders = entries(&root.join("tools")).unwrap_or_default().into_iter().filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            path.join("Cargo.toml").is_file() && !NO_TOOLS.contains(&&*name)
+        });
+        paths.extend(folders);
+        paths.push(root.join("tools/tools.json"));
     }
     paths
 }
@@ -123,9 +120,14 @@ mod tests {
     fn each_source_counts() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let tools = of(&root, Group::Tools);
-        for (path, is_source) in
-            [("calculate", true), ("tools.json", true), ("starlark", false), ("python", false), ("programs", false)]
-        {
+        for (path, is_source) in [
+            ("calculate", true),
+            ("tools.json", true),
+            ("starlark", false),
+            ("python", false),
+            ("javascript", false),
+            ("programs", false),
+        ] {
             assert_eq!(tools.contains(&root.join("tools").join(path)), is_source, "{path}");
         }
         for group in Group::ALL {

@@ -1,6 +1,6 @@
 //! Budgets of a run: tokens, calls, processor time, bytes and money for the run with everything that its tools call and
-//! delegate. Each is checked before a request, and those that calls use also before the calls of a step; what already runs has
-//! limits of its own.
+//! delegate. Each is checked before a request, and those that calls use also before the calls of a step and of a program; what
+//! already runs has limits of its own.
 
 mod options;
 
@@ -213,6 +213,10 @@ impl Observer for Budget {
         spent.processor = spent.processor.saturating_add(Duration::from_secs_f64(cpu_ms.clamp(0.0, 1e12) / 1e3));
         let moved = [*stdout_bytes, *stderr_bytes, *disk_bytes, sent, received];
         spent.bytes = moved.into_iter().fold(spent.bytes, u64::saturating_add);
+    }
+
+    fn refusal(&self) -> Option<String> {
+        Some(self.used_up(1)?.to_string())
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use toolcrib::audit::Redactions;
+use toolcrib::programs::ProgramStore;
 use toolcrib::tool::Access;
 use toolcrib::{Builder, Runtime};
 use toolcrib_base::folders::state_folder;
@@ -134,6 +135,11 @@ impl KeepOptions {
     /// Returns the folder of kept runs.
     pub fn folder(&self) -> anyhow::Result<PathBuf> {
         Ok(self.folder.store()?.folder().to_path_buf())
+    }
+
+    /// Returns the folder of the sessions of programs in a run.
+    pub fn programs(&self, id: &str) -> anyhow::Result<ProgramStore> {
+        Ok(self.folder.store()?.programs(id))
     }
 
     /// Reserves the folder of kept runs, so that no grant covers it.

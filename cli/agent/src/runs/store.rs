@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use jiff::Timestamp;
+
 use toolcrib::owner_only;
+use toolcrib::programs::ProgramStore;
 use toolcrib_base::render::{Advice, excerpt};
 use toolcrib_base::short_id;
 
@@ -120,6 +122,11 @@ impl RunStore {
         KeptRun::read(&bytes[..complete(&bytes)], &path.display().to_string(), goes_on)
     }
 
+    /// Returns the folder of the sessions of programs in a run.
+    pub fn programs(&self, id: &str) -> ProgramStore {
+        ProgramStore::folder(self.folder.join(id).with_extension("programs"))
+    }
+
     /// Returns `true` if a process writes the run now.
     pub fn is_running(&self, id: &str) -> bool {
         file::is_locked(&self.path(id))
@@ -204,7 +211,12 @@ impl RunStore {
         drop(lock);
         // Without its run, a lock file only takes space.
         let _ = fs::remove_file(path.with_added_extension("lock"));
-        Ok(true)
+        let programs = self.programs(id);
+        match fs::remove_dir_all(programs.path()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error)
+                .with_context(|| format!("cannot remove the sessions of programs in `{}`", programs.path().display())),
+            _ => Ok(true),
+        }
     }
 
     /// Removes the runs that exceed the limits, except those that a process writes.

@@ -56,9 +56,16 @@ pub(crate) static KEYS: &[Key] = &[
         .variables(&["TOOLCRIB_PRICE"])
         .replaces(),
     Key::new("sources", "tools", Kind::List(&Kind::Path(PathRule::Source)), "Sources of tools").option("tools"),
-    Key::new("sources", "code", Kind::Bool, "Offer `run_code`, which runs programs that call the other tools")
-        .flags(&[("true", "code")])
-        .default("false")
+    Key::new(
+        "sources",
+        "code",
+        Kind::Bool,
+        "Offer `run_code`, which runs programs that call the tools, in place of them",
+    )
+    .flags(&[("true", "code")])
+    .default("false")
+    .of(&["run", "chat"]),
+    Key::new("sources", "direct", GLOBS, "Tools that a model also calls directly with `sources.code`")
         .of(&["run", "chat"]),
     Key::new("allow", "read", GRANTED, "Folders that tools may read").option("allow-read"),
     Key::new("allow", "write", GRANTED, "Folders that tools may read and write").option("allow-write"),

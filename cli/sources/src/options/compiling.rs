@@ -8,7 +8,7 @@ use toolcrib::Builder;
 use toolcrib::cache::Cache;
 use toolcrib_base::headings::LIMITS;
 use toolcrib_base::parse::{duration, size};
-use toolcrib_embedded::{INTERPRETER_DIGEST, PYTHON_DIGEST, PYTHON_GUIDE};
+use toolcrib_embedded::{INTERPRETER_DIGEST, LANGUAGES};
 use toolcrib_packages::cache::{CacheFolder, CacheLimit};
 
 use crate::compiler::CompilerProcesses;
@@ -39,7 +39,7 @@ impl Compiling {
         self.folder.path()
     }
 
-    /// Configures the compiler, the interpreters and the cache of a runtime. `runs_code` adds the interpreter of programs.
+    /// Configures the compiler, the interpreters and the cache of a runtime. `runs_code` adds the interpreters of programs.
     pub fn settle(&self, builder: Builder, runs_code: bool) -> Builder {
         let builder = builder.compiler(Arc::new(CompilerProcesses::new(self.compile_timeout, self.compile_memory)));
         // A build without the guests' workspace has none.
@@ -47,12 +47,10 @@ impl Compiling {
             "" => builder,
             digest => builder.stored_interpreter(digest, toolcrib_embedded::interpreter),
         };
-        let builder = match PYTHON_DIGEST {
-            digest if runs_code && !digest.is_empty() => {
-                builder.code_interpreter(("python", PYTHON_GUIDE), digest, toolcrib_embedded::python)
-            }
-            _ => builder,
-        };
+        let languages = LANGUAGES.iter().filter(|language| runs_code && !language.digest.is_empty());
+        let builder = languages.fold(builder, |builder, language| {
+            builder.code_interpreter((language.name, language.guide), language.digest, language.read)
+        });
         let builder = builder.max_cache(self.limit.bytes());
         self.folder.path().into_iter().fold(builder, Builder::compile_cache)
     }

@@ -40,7 +40,7 @@ pub(crate) struct AgentOptions {
     budgets: Box<BudgetOptions>,
     #[command(flatten)]
     ask: AskOptions,
-    /// Offer the tool `run_code`, which runs a Python program that calls the other tools
+    /// Offer `run_code`, which runs programs that call the tools, and a search, in place of the tools
     #[arg(long, help_heading = TOOLS)]
     code: bool,
 

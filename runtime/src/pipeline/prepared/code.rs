@@ -1,4 +1,4 @@
-//! The interpreter of programs that call tools.
+//! The interpreters of programs that call tools, one for each language.
 
 use std::sync::Arc;
 
@@ -10,26 +10,55 @@ use crate::sandbox::{CodeInterpreter, MAX_PROGRAMS, Sandbox};
 use crate::tool::Limits;
 
 use super::PreparedTool;
+use super::callable_names::CallableNames;
 use super::host_component::{HostComponent, InterpreterSource};
 
-/// The interpreter of programs, and the permits to run one.
+/// Language of programs that call tools.
+pub(crate) struct CodeLanguage {
+    /// Name, such as `python`.
+    pub(crate) name: String,
+    /// Description of the language for a model.
+    pub(crate) guide: String,
+    /// Component of its interpreter.
+    pub(crate) component: InterpreterSource,
+}
+
+/// The interpreters of programs, and the permits to run one.
 pub(crate) struct CodeInterpreters {
-    component: HostComponent<CodeInterpreter>,
+    languages: Vec<(String, HostComponent<CodeInterpreter>)>,
+    /// `true` if a model is shown the tools for programs instead of those that programs can call.
+    pub(crate) only: bool,
+    /// Names of the tools of the registry in programs.
+    pub(crate) names: CallableNames,
     /// Permits by depth: programs of a delegated agent take none from the programs that wait for it.
     permits: [Semaphore; MAX_DEPTH as usize + 1],
 }
 
 impl CodeInterpreters {
-    /// Creates the state of an interpreter that is not compiled; without a component no program can run.
-    pub(crate) fn new(sandbox: Arc<Sandbox>, component: Option<InterpreterSource>) -> Self {
-        let prepare = |sandbox: &Sandbox, digest: &str, read: &dyn Fn() -> _, counts_fuel| {
-            sandbox.prepare_code_interpreter(digest, read, counts_fuel)
+    /// Creates the state of interpreters that are not compiled; without a language no program can run.
+    pub(crate) fn new(sandbox: &Arc<Sandbox>, languages: Vec<CodeLanguage>, only: bool, names: CallableNames) -> Self {
+        let component = |language: CodeLanguage| {
+            let prepare = |sandbox: &Sandbox, digest: &str, read: &dyn Fn() -> _, counts_fuel| {
+                sandbox.prepare_code_interpreter(digest, read, counts_fuel)
+            };
+            let component = Some(language.component);
+            (language.name, HostComponent::new(sandbox.clone(), component, "interpreter of programs", prepare))
         };
-        let component = HostComponent::new(sandbox, component, "interpreter of programs", prepare);
-        Self { component, permits: std::array::from_fn(|_| Semaphore::new(MAX_PROGRAMS as usize)) }
+        let languages = languages.into_iter().map(component).collect();
+        Self { languages, only, names, permits: std::array::from_fn(|_| Semaphore::new(MAX_PROGRAMS as usize)) }
     }
 
-    /// Returns the interpreter, and the permit to run one program at a depth.
+    /// Returns `true` if a model can write programs.
+    pub(crate) fn is_offered(&self) -> bool {
+        !self.languages.is_empty()
+    }
+
+    /// Returns the first language, which a program without a language is in.
+    pub(crate) fn default_language(&self) -> &str {
+        self.languages.first().map_or("", |(name, _)| name)
+    }
+
+    /// Returns the interpreter of a language, and the permit to run one program at a depth.
     ///
     /// # Errors
     ///
@@ -37,11 +66,14 @@ impl CodeInterpreters {
     /// deadline.
     pub(crate) async fn interpreter(
         &self,
+        language: &str,
         prepared: &PreparedTool,
         limits: &Limits,
         depth: u32,
     ) -> Result<(Arc<CodeInterpreter>, SemaphorePermit<'_>), ToolError> {
-        let interpreter = self.component.get(prepared).await?;
+        let component = self.languages.iter().find(|(name, _)| name == language);
+        let missing = || ToolError::new(Outcome::BadComponent, format!("there is no interpreter of `{language}`"));
+        let interpreter = component.ok_or_else(missing)?.1.get(prepared).await?;
         let permits = &self.permits[(depth as usize).min(self.permits.len() - 1)];
         let permit = tokio::time::timeout(limits.deadline, permits.acquire()).await;
         let busy = || ToolError::new(Outcome::Busy, format!("{MAX_PROGRAMS} other programs run"));

@@ -1,6 +1,7 @@
 //! State of a tool that is settled before its first call: its checks, its grant, its limits, its availability and, once it
 //! is compiled, its program.
 
+pub(crate) mod callable_names;
 mod code;
 mod compile_once;
 pub(crate) mod compute;
@@ -32,7 +33,8 @@ use compile_once::CompileOnce;
 use compute::{aside, at_once};
 use image::ImageOnce;
 
-pub(crate) use code::CodeInterpreters;
+pub(crate) use callable_names::CallableNames;
+pub(crate) use code::{CodeInterpreters, CodeLanguage};
 pub(crate) use host_component::InterpreterSource;
 pub(crate) use interpreter::Interpreters;
 pub(crate) use program::ProgramCompiler;

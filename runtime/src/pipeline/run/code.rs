@@ -3,6 +3,7 @@
 
 mod answer;
 mod names;
+mod session;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,9 +20,10 @@ use crate::error::{Outcome, ToolError};
 use crate::pipeline::prepared::PreparedTool;
 use crate::pipeline::prepared::compute::{MAX_SIDE_TIME, aside, at_once};
 use crate::pipeline::recorder::CallRecorder;
-use crate::pipeline::state::{CallScope, Parent, Pipeline, Turn, unless_cancelled};
+use crate::pipeline::state::{CallScope, OpenSession, Parent, Pipeline, Turn, unless_cancelled};
 use crate::sandbox::{
-    CodeCall, CodeCallResult, CodeLimits, CodeProgram, CodeSession, CodeStep, FailedCall, FailedCallReason, Usage,
+    CodeCall, CodeCallResult, CodeCompletion, CodeFailure, CodeLimits, CodeProgram, CodeSession, CodeStep, CodeTool,
+    FailedCall, FailedCallReason, Usage,
 };
 use crate::schema;
 use crate::tool::Limits;
@@ -46,6 +48,15 @@ const RESULTS_PART: usize = 8;
 #[derive(Deserialize)]
 struct Arguments {
     code: String,
+    language: Option<String>,
+    session: Option<String>,
+}
+
+/// A program, and the session in which it runs.
+struct Program<'a> {
+    language: &'a str,
+    code: &'a str,
+    session: Option<OpenSession>,
 }
 
 /// Runs a program.
@@ -58,11 +69,12 @@ pub(super) async fn run(
     recorder: &mut CallRecorder<'_>,
 ) -> Result<String, ToolError> {
     let bad = |error: serde_json::Error| ToolError::new(Outcome::BadArguments, error.to_string());
-    let Arguments { code } = Arguments::deserialize(arguments).map_err(bad)?;
+    let Arguments { code, language, session } = Arguments::deserialize(arguments).map_err(bad)?;
     if scope.depth + 1 > MAX_DEPTH {
         let message = format!("calls are already nested {MAX_DEPTH} deep, the maximum");
         return Err(ToolError::new(Outcome::Denied, message));
     }
+    let language = language.as_deref().unwrap_or(pipeline.code.default_language());
     let calls = ProgramCalls {
         pipeline,
         scope,
@@ -73,7 +85,13 @@ pub(super) async fn run(
         made: AtomicU32::new(0),
         left: AtomicUsize::new(0),
     };
-    let running = calls.run(prepared, &code, limits);
+    let running = async {
+        let session = match &session {
+            None => None,
+            Some(name) => Some(session::open(scope, name).await?),
+        };
+        calls.run(prepared, Program { language, code: &code, session }, limits).await
+    };
     // The calls of a program take none of its own time, but that of its step.
     let left = scope.turn.and_then(Turn::left);
     let late = || ToolError::new(Outcome::Deadline, "the time of the step ended before the program did");
@@ -91,6 +109,12 @@ pub(super) async fn run(
         turn.spend(answer.len())?;
     }
     Ok(answer)
+}
+
+/// End of a program.
+enum End {
+    Finished(CodeCompletion),
+    Failed(CodeFailure),
 }
 
 /// The calls of one program.
@@ -120,12 +144,18 @@ struct Ended {
 
 impl ProgramCalls<'_> {
     /// Checks a program and runs it to its end.
-    async fn run(&self, prepared: &PreparedTool, code: &str, limits: Limits) -> Result<String, ToolError> {
-        let (interpreter, _permit) = self.pipeline.code.interpreter(prepared, &limits, self.scope.depth).await?;
-        let schemas = self.tools.schemas(code);
-        let tools = self.tools.listed(&schemas);
+    async fn run(&self, prepared: &PreparedTool, program: Program<'_>, limits: Limits) -> Result<String, ToolError> {
+        let Program { language, code, session: kept } = program;
+        let interpreters = &self.pipeline.code;
+        let (interpreter, _permit) = interpreters.interpreter(language, prepared, &limits, self.scope.depth).await?;
+        let mentioned = self.tools.mentioned(code);
+        let tools: Vec<_> = mentioned.iter().map(CodeTool::from).collect();
         let program = || CodeProgram { name: "program", source: code, tools: &tools };
+        let digest = interpreter.digest().to_owned();
         let mut session = self.pipeline.sandbox.start_code(interpreter, limits, &self.usage).await?;
+        if let Some(kept) = &kept {
+            session::restore(kept, (language, &digest), &mut session).await?;
+        }
         let problems = session.check(program()).await?;
         if !problems.is_empty() {
             return Err(answer::refused(&problems));
@@ -138,21 +168,29 @@ impl ProgramCalls<'_> {
             calls: MAX_CALLS,
         };
         let step = session.run(program(), code_limits).await?;
-        self.finish(session, step, &limits).await
+        let mut summary = Summary::default();
+        let end = self.finish(&mut session, step, &limits, &mut summary).await?;
+        if let Some(kept) = kept {
+            summary.session = Some(session::save(kept, (language, &digest), &mut session, &end).await);
+        }
+        match end {
+            End::Finished(completion) => answer::completed(completion, &summary, limits.stdout),
+            End::Failed(failure) => Err(answer::failed(&failure, &summary)),
+        }
     }
 
     /// Makes the calls of a program until it ends.
     async fn finish(
         &self,
-        mut session: CodeSession<'_>,
+        session: &mut CodeSession<'_>,
         mut step: CodeStep,
         limits: &Limits,
-    ) -> Result<String, ToolError> {
-        let mut summary = Summary::default();
+        summary: &mut Summary,
+    ) -> Result<End, ToolError> {
         loop {
             let calls = match step {
-                CodeStep::Finished(completion) => return answer::completed(completion, &summary, limits.stdout),
-                CodeStep::Failed(failure) => return Err(answer::failed(&failure, &summary)),
+                CodeStep::Finished(completion) => return Ok(End::Finished(completion)),
+                CodeStep::Failed(failure) => return Ok(End::Failed(failure)),
                 CodeStep::Calls(calls) => calls,
             };
             let made = self.made.fetch_add(u32::try_from(calls.len()).unwrap_or(u32::MAX), Relaxed);

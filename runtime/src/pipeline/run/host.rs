@@ -1,4 +1,4 @@
-//! Runs the host's own tools: search, reader of stored answers, and background tasks. They pass the same stages as
+//! Runs the host's own tools: searches, reader of stored answers, and background tasks. They pass the same stages as
 //! every other tool.
 
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use crate::pipeline::state::builtin::{MAX_FOUND, MAX_OPENED};
 use crate::pipeline::state::{CallScope, MAX_EXTRA_BYTES, Memory, Pipeline, TaskRequest, unless_cancelled};
 use crate::schema::step;
 use crate::tool::{Builtin, Limits, Tool, Visibility};
+
+use super::callable::{self, DescribeTool, SearchTools};
 
 /// Maximum number of words in a search.
 const MAX_WORDS: usize = 32;
@@ -48,9 +50,7 @@ pub(super) async fn run(
         Builtin::ToolSearch => {
             let (pipeline, memory) = (pipeline.clone(), scope.memory.clone());
             let request = Search::deserialize(arguments).map_err(bad)?;
-            let until = Instant::now() + Limits::default().deadline;
-            let late = || ToolError::new(Outcome::Deadline, "the search took too long; search for fewer words");
-            aside(until, move || search(&pipeline, request, &memory)).await.ok_or_else(late)
+            in_time(move || search(&pipeline, request, &memory)).await
         }
         Builtin::ReadResult => open(pipeline, Open::deserialize(arguments).map_err(bad)?).await,
         Builtin::TaskPoll => scope.tasks.ok_or_else(no_tasks)?.poll(&TaskRequest::deserialize(arguments).map_err(bad)?),
@@ -59,21 +59,33 @@ pub(super) async fn run(
             unless_cancelled(scope.turn, scope.tasks.ok_or_else(no_tasks)?.wait(&request)).await?
         }
         Builtin::RunCode => Err(ToolError::new(Outcome::Trap, "a program is run by its interpreter")),
+        Builtin::SearchTools => {
+            let (pipeline, request) = (pipeline.clone(), SearchTools::deserialize(arguments).map_err(bad)?);
+            in_time(move || callable::search(&pipeline, &request)).await
+        }
+        Builtin::DescribeTool => {
+            let (pipeline, request) = (pipeline.clone(), DescribeTool::deserialize(arguments).map_err(bad)?);
+            in_time(move || callable::describe(&pipeline, &request)).await?
+        }
     }
 }
 
-/// Finds deferred tools and loads them.
-fn search(pipeline: &Pipeline, search: Search, memory: &Memory) -> String {
-    let max = search.max_results.unwrap_or(5);
-    let query = search.query.trim();
+/// Searches on a blocking thread, within the default deadline of a call.
+async fn in_time<T: Send + 'static>(search: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
+    let late = || ToolError::new(Outcome::Deadline, "the search took too long; search for fewer words");
+    aside(Instant::now() + Limits::default().deadline, search).await.ok_or_else(late)
+}
+
+/// Finds tools by `select:NAME,NAME` or by words, the best first. The caller has stopped waiting if the result is `None`.
+pub(super) fn ranked(pipeline: &Pipeline, query: &str, is_findable: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
+    let query = query.trim();
     let exact = query.strip_prefix("select:").map(|names| names.split(',').map(str::trim).collect::<Vec<_>>());
     let mut found: Vec<(u32, usize)> = Vec::new();
     for (index, tool) in pipeline.registry.tools().iter().enumerate() {
         if !step(1 + cost(tool)) {
-            // The caller has stopped waiting.
-            return String::new();
+            return None;
         }
-        if !is_findable(pipeline, index) {
+        if !is_findable(index) {
             continue;
         }
         let score = match &exact {
@@ -85,10 +97,19 @@ fn search(pipeline: &Pipeline, search: Search, memory: &Memory) -> String {
         }
     }
     found.sort_by_key(|(score, index)| (std::cmp::Reverse(*score), *index));
-    found.truncate(if exact.is_some() { MAX_FOUND } else { max });
+    Some(found.into_iter().map(|(_, index)| index).collect())
+}
+
+/// Finds deferred tools and loads them.
+fn search(pipeline: &Pipeline, search: Search, memory: &Memory) -> String {
+    let is_exact = search.query.trim_start().starts_with("select:");
+    let max = if is_exact { MAX_FOUND } else { search.max_results.unwrap_or(5) };
+    let Some(found) = ranked(pipeline, &search.query, |index| is_findable(pipeline, index)) else {
+        return String::new();
+    };
     let mut tools = Vec::new();
     let mut bytes = 0;
-    for (_, index) in found {
+    for index in found.into_iter().take(max) {
         let tool = &pipeline.registry.tools()[index];
         let description: Option<String> = tool.description.as_ref().map(|text| prefix(text, MAX_MESSAGE));
         let definition =

@@ -1,6 +1,7 @@
 //! Runs a call in the sandbox, with one file for each kind of runner. The common end of all runs is in
 //! `epilogue`.
 
+mod callable;
 mod code;
 mod command;
 mod delegate;
@@ -36,6 +37,8 @@ struct RunInput<'a> {
     credentials: Option<&'a Arc<Credentials>>,
     limits: &'a Limits,
 }
+
+pub(crate) use callable::stub_language;
 
 /// End of a run.
 pub(crate) enum Finished {

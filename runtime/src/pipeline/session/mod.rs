@@ -12,7 +12,8 @@ use crate::call::{HookNote, ToolCall, ToolResult};
 use crate::hook::EventBlocked;
 use crate::observe::Observer;
 use crate::pipeline::hooks;
-use crate::pipeline::state::{CallScope, Memory, Pipeline, Tasks, Turn, UnstartedCall};
+use crate::pipeline::state::{CallScope, Memory, Pipeline, ProgramSessions, Tasks, Turn, UnstartedCall};
+use crate::store::programs::ProgramStore;
 use crate::tool::{Body, Builtin, HookPoint, Limits, Tool, Visibility};
 
 pub use step::Step;
@@ -23,18 +24,27 @@ pub struct Session {
     pipeline: Arc<Pipeline>,
     memory: Arc<Memory>,
     tasks: Arc<Tasks>,
+    programs: Arc<ProgramSessions>,
 }
 
 impl Session {
     pub(crate) fn new(pipeline: Arc<Pipeline>, memory: Arc<Memory>) -> Self {
-        Self { pipeline, memory, tasks: Arc::default() }
+        Self { pipeline, memory, tasks: Arc::default(), programs: Arc::default() }
     }
 
-    /// Takes over the background tasks of another conversation: they go on with the tools that they began with, and are
-    /// polled and ended here too.
+    /// Takes over the background tasks of another conversation, which go on with the tools that they began with, and are polled
+    /// and ended here too, and its sessions of programs.
     #[must_use]
     pub fn with_tasks_of(self, other: &Self) -> Self {
-        Self { tasks: other.tasks.clone(), ..self }
+        Self { tasks: other.tasks.clone(), programs: other.programs.clone(), ..self }
+    }
+
+    /// Keeps the sessions of programs in a folder, which belongs to this conversation alone, so that they outlive the process.
+    /// Only the first folder of a conversation is used.
+    #[must_use]
+    pub fn keeping_programs(self, store: ProgramStore) -> Self {
+        self.programs.keep_in(store);
+        self
     }
 
     /// Returns the tools that the model is shown now, in the order of their sources: those that can be called, are loaded
@@ -52,7 +62,7 @@ impl Session {
                 Body::Builtin(Builtin::ToolSearch) if !has_hidden => {}
                 Body::Builtin(Builtin::ReadResult) if !self.memory.has_stored_results.load(Relaxed) => {}
                 Body::Builtin(Builtin::TaskPoll | Builtin::TaskAwait) if !has_tasks => {}
-                _ if !callable => {}
+                _ if !callable || !self.pipeline.shows(tool) => {}
                 _ if prepared.deferred && !self.memory.has_loaded(index) => has_hidden = true,
                 _ if !self.memory.has_loaded(index) && prepared.grant.is_useless_for(tool) => {}
                 body => {
@@ -96,7 +106,8 @@ impl Session {
         if let Some(number) = number {
             return background::start(&self.pipeline, call, &self.memory, (&self.tasks, number), turn).await;
         }
-        let scope = CallScope { tasks: Some(&self.tasks), ..CallScope::within(&self.memory, turn) };
+        let programs = (!self.memory.is_open()).then_some(&*self.programs);
+        let scope = CallScope { tasks: Some(&self.tasks), programs, ..CallScope::within(&self.memory, turn) };
         self.pipeline.call(call, scope).await
     }
 

@@ -8,16 +8,17 @@ use crate::call::{Behavior, Decision, Payload, Reason, ToolCall, clipped};
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::prepared::ToolEntry;
 use crate::pipeline::recorder::CallRecorder;
-use crate::pipeline::state::CallScope;
-use crate::tool::{Tool, Visibility};
+use crate::pipeline::state::{CallScope, Pipeline};
+use crate::tool::{Callers, Tool, Visibility};
 
 /// Accepts a tool call, and returns it with an arguments object.
 ///
 /// # Errors
 ///
-/// The error of a tool that is unusable, disabled, internal or not loaded, or that the calling tool may not call; and
+/// The error of a tool that is unusable, disabled, internal or not loaded, or that the caller may not call; and
 /// [`Outcome::BadArguments`] for a call that could not be read or has the wrong payload.
 pub(crate) fn accept<'p, 'c>(
+    pipeline: &Pipeline,
     entry: ToolEntry<'p>,
     call: &'c ToolCall,
     scope: &CallScope<'p>,
@@ -45,6 +46,24 @@ pub(crate) fn accept<'p, 'c>(
     if tool.interface.discovery.schema_visibility.value == Visibility::Internal && !scope.memory.is_open() {
         recorder.decide(Decision::new(Behavior::Deny, Reason::Record, "schema_visibility"));
         return Err(ToolError::new(Outcome::Denied, "the tool can be called only by the host"));
+    }
+    let callers = tool.interface.discovery.callers.value;
+    let is_of_model = scope.parent.is_none() && !scope.memory.is_open() && pipeline.code.is_offered();
+    let refused = match callers {
+        Callers::Direct if scope.is_of_program() => Some("the tool is called directly, and not by a program"),
+        Callers::Code if is_of_model => {
+            Some("the tool is called by programs alone: call it in a program of `run_code`")
+        }
+        _ => None,
+    };
+    if let Some(why) = refused {
+        recorder.decide(Decision::new(Behavior::Deny, Reason::Record, "callers"));
+        return Err(ToolError::new(Outcome::Denied, why));
+    }
+    let full = || pipeline.observers.iter().find_map(|observer| observer.refusal());
+    if let Some(why) = scope.is_of_program().then(full).flatten() {
+        recorder.decide(Decision::new(Behavior::Deny, Reason::Budget, "observer"));
+        return Err(ToolError::new(Outcome::Denied, clipped(&why)));
     }
     let is_loaded = || scope.is_of_program() || index.is_some_and(|index| scope.memory.has_loaded(index));
     if prepared.deferred && !is_loaded() {

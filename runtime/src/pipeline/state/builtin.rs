@@ -1,19 +1,18 @@
 //! Definitions of the tools that the host runs itself: search for deferred tools, reader for stored answers, the two tools for
-//! background tasks, and the tool that runs programs.
+//! background tasks, and the tools for programs.
+
+mod code;
 
 use serde_json::{Value, json};
 
-use crate::tool::{Body, Builtin, Capabilities, Fact, Interface, Origin, Tool};
+use crate::tool::{Body, Builtin, Capabilities, Interface, Origin, Tool};
+
+pub(crate) use code::{CodeTools, MAX_DESCRIBED};
 
 /// Maximum number of tools that a search returns.
 pub(crate) const MAX_FOUND: usize = 20;
 /// Maximum bytes of an answer that are opened at once.
 pub(crate) const MAX_OPENED: u64 = 32 << 10;
-
-/// Name of the tool that runs programs.
-pub(crate) const RUN_CODE: &str = "run_code";
-/// Maximum characters of a program.
-const MAX_CODE_CHARS: usize = 100_000;
 
 /// Returns the definition of a built-in tool.
 pub(crate) fn tool(builtin: Builtin) -> Tool {
@@ -56,7 +55,9 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
                 "additionalProperties": false,
             }),
         ),
-        Builtin::RunCode => return run_code("python", ""),
+        Builtin::RunCode | Builtin::SearchTools | Builtin::DescribeTool => {
+            return CodeTools::default().tool(builtin);
+        }
         Builtin::TaskAwait => (
             "task_await",
             "Wait for a task to end and return its state; it is still `running` if the wait times out first.",
@@ -76,36 +77,17 @@ pub(crate) fn tool(builtin: Builtin) -> Tool {
     interface.identity.aliases.value = match builtin {
         Builtin::TaskPoll => vec!["task.poll".to_owned()],
         Builtin::TaskAwait => vec!["task.await".to_owned()],
-        Builtin::ToolSearch | Builtin::ReadResult | Builtin::RunCode => Vec::new(),
+        _ => Vec::new(),
     };
-    interface.safety.is_read_only.prove(true);
-    interface.safety.is_open_world.prove(false);
-    interface.safety.is_concurrency_safe.prove(true);
+    prove_harmless(&mut interface);
     defined(builtin, name, description.to_owned(), parameters, interface)
 }
 
-/// Returns the definition of the tool that runs programs of a language. A program does nothing by itself: each of its calls is
-/// judged by the facts of the tool that it calls.
-pub(crate) fn run_code(language: &str, guide: &str) -> Tool {
-    let description = format!(
-        "Run a {language} program that calls tools. Use it to compute, to combine or filter the results of many calls, or to \
-         repeat a call; call a tool directly if one call is enough. The program gets the whole result of each call; you get the \
-         value of its last expression and what it printed. {guide}"
-    );
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "code": {"type": "string", "minLength": 1, "maxLength": MAX_CODE_CHARS, "description": "The program"},
-            "language": {"type": "string", "enum": [language], "default": language},
-        },
-        "required": ["code"],
-        "additionalProperties": false,
-    });
-    let mut interface = Interface::default();
-    // The tools that it calls may make changes, and may not run beside others.
-    interface.safety.is_read_only = Fact::declared(false);
-    interface.safety.is_concurrency_safe = Fact::declared(false);
-    defined(Builtin::RunCode, RUN_CODE, description, parameters, interface)
+/// States that a tool changes nothing, reaches nothing and can run beside others.
+fn prove_harmless(interface: &mut Interface) {
+    interface.safety.is_read_only.prove(true);
+    interface.safety.is_open_world.prove(false);
+    interface.safety.is_concurrency_safe.prove(true);
 }
 
 fn defined(builtin: Builtin, name: &str, description: String, parameters: Value, mut interface: Interface) -> Tool {

@@ -7,6 +7,7 @@ mod concurrency;
 mod execution;
 mod hook_chain;
 mod memory;
+mod programs;
 mod schedule;
 mod scope;
 mod tasks;
@@ -31,7 +32,7 @@ use crate::schema::ToolValidator;
 use crate::source::ToolsPolicy;
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
-use crate::tool::{Basis, Body, Limits, Persistence, Tool};
+use crate::tool::{Basis, Body, Callers, Limits, Persistence, Tool};
 
 use crate::pipeline::prepared::{CodeInterpreters, Interpreters, PreparedTool, ProgramCompiler, ToolEntry};
 use crate::pipeline::recorder::{CallOrigin, CallRecorder};
@@ -41,6 +42,7 @@ pub(crate) use concurrency::{Concurrency, Permits};
 pub(crate) use execution::{Execution, RichRunner, Runner};
 pub(crate) use hook_chain::{ChainedHook, HookChain};
 pub(crate) use memory::{AddedTool, Cache, Memory};
+pub(crate) use programs::{OpenSession, ProgramSessions};
 pub use schedule::Scheduler;
 pub(crate) use schedule::{Slot, SlotState, StepSchedule, Turn, unless_cancelled};
 pub(crate) use scope::{CallScope, CallTree, Parent};
@@ -128,6 +130,18 @@ impl Pipeline {
     /// Returns `true` if any tool can claim calls.
     pub(crate) fn has_claimants(&self) -> bool {
         self.registry.tools().iter().any(|tool| matches!(&tool.body, Body::Rich(rich) if rich.exports.route))
+    }
+
+    /// Returns `true` if a model is shown a tool: in code mode the tools of the host, and those that it calls directly.
+    pub(crate) fn shows(&self, tool: &Tool) -> bool {
+        let callers = &tool.interface.discovery.callers;
+        match (self.code.is_offered(), callers.value) {
+            (false, _) | (true, Callers::Direct) => true,
+            (true, Callers::Code) => false,
+            (true, Callers::Both) => {
+                !self.code.only || callers.basis == Basis::Declared || matches!(tool.body, Body::Builtin(_))
+            }
+        }
     }
 
     /// Returns the maximum characters of an answer that a model gets whole: the tool's declared value, limited by the

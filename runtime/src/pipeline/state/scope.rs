@@ -11,6 +11,7 @@ use crate::sandbox::Usage;
 use crate::tool::{Body, Service, Tool};
 
 use super::memory::Memory;
+use super::programs::ProgramSessions;
 use super::schedule::Turn;
 use super::tasks::Tasks;
 
@@ -22,6 +23,8 @@ pub(crate) struct CallScope<'a> {
     pub(crate) memory: &'a Arc<Memory>,
     /// Background tasks of the conversation.
     pub(crate) tasks: Option<&'a Tasks>,
+    /// Sessions of programs in the conversation.
+    pub(crate) programs: Option<&'a ProgramSessions>,
     pub(crate) turn: Option<&'a Turn>,
     /// Sender that waits for the authorization of the call.
     pub(crate) authorized: Option<&'a Authorized>,
@@ -56,7 +59,7 @@ impl<'a> CallScope<'a> {
 
     /// Creates the scope of a call with its turn in a step.
     pub(crate) fn within(memory: &'a Arc<Memory>, turn: Option<&'a Turn>) -> Self {
-        Self { memory, tasks: None, turn, authorized: None, depth: memory.depth, parent: None }
+        Self { memory, tasks: None, programs: None, turn, authorized: None, depth: memory.depth, parent: None }
     }
 
     /// Returns `true` for a call of a program, whose results the model does not see.

@@ -26,18 +26,25 @@ use super::execute::{Params, Returned, early_exit};
 /// Error for an interpreter that exits instead of returning.
 const INTERPRETER_EXITED: &str = "the interpreter exited before the program ended";
 
+/// Minimum time to save a session, also if its program used all of its own.
+const MIN_SAVE_TIME: Duration = Duration::from_secs(1);
+
 /// Compiled and linked interpreter of programs.
 pub(crate) struct CodeInterpreter {
     component: InstancePre<CallState>,
     check: ComponentExportIndex,
     run: ComponentExportIndex,
     resume: ComponentExportIndex,
+    save: ComponentExportIndex,
+    restore: ComponentExportIndex,
+    /// Digest of the component, as `sha256:HEX`.
+    digest: String,
     counts_fuel: bool,
 }
 
 impl CodeInterpreter {
     /// Takes the exports of a linked component.
-    fn of(component: InstancePre<CallState>, counts_fuel: bool) -> Result<Self, CompileError> {
+    fn of(component: InstancePre<CallState>, digest: &str, counts_fuel: bool) -> Result<Self, CompileError> {
         let missing = |what: &str| CompileError::Program(format!("not an interpreter of programs: {what}"));
         let compiled = component.component();
         let interface = compiled
@@ -49,7 +56,13 @@ impl CodeInterpreter {
                 .ok_or_else(|| missing(&format!("`{CODE_INTERPRETER}` has no `{name}`")))
         };
         let (check, run, resume) = (export("check")?, export("run")?, export("resume")?);
-        Ok(Self { component, check, run, resume, counts_fuel })
+        let (save, restore) = (export("save")?, export("restore")?);
+        Ok(Self { component, check, run, resume, save, restore, digest: digest.to_owned(), counts_fuel })
+    }
+
+    /// Returns the digest of the component, as `sha256:HEX`.
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
     }
 }
 
@@ -79,7 +92,7 @@ impl Sandbox {
     ) -> Result<CodeInterpreter, CompileError> {
         let no_imports = |_: &mut _| Ok(());
         self.prepare_component((digest, read), counts_fuel, no_imports, |component| {
-            CodeInterpreter::of(component, counts_fuel)
+            CodeInterpreter::of(component, digest, counts_fuel)
         })
     }
 
@@ -135,6 +148,25 @@ impl CodeSession<'_> {
     /// The error that stopped the interpreter.
     pub(crate) async fn resume(&mut self, results: &[CodeCallResult<'_>]) -> Result<CodeStep, ToolError> {
         self.call(|interpreter| interpreter.resume, (results,)).await
+    }
+
+    /// Returns the state of the session after a program that ended, or the reason why there is none.
+    ///
+    /// # Errors
+    ///
+    /// The error that stopped the interpreter.
+    pub(crate) async fn save(&mut self) -> Result<Result<Vec<u8>, String>, ToolError> {
+        self.left = self.left.max(MIN_SAVE_TIME);
+        self.call(|interpreter| interpreter.save, ()).await
+    }
+
+    /// Restores the state of a session in a fresh instance, or returns the reason why it cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// The error that stopped the interpreter.
+    pub(crate) async fn restore(&mut self, state: &[u8]) -> Result<Result<(), String>, ToolError> {
+        self.call(|interpreter| interpreter.restore, (state,)).await
     }
 
     async fn call<P: Params, R: Returned>(

@@ -14,6 +14,15 @@ words! {
         /// Defined elsewhere.
         NativeRef = "native_ref",
     }
+    /// Callers of a tool in a runtime that offers programs which call tools.
+    Callers {
+        /// The model and its programs.
+        Both = "both",
+        /// The model alone.
+        Direct = "direct",
+        /// Programs alone.
+        Code = "code",
+    }
     /// Maximum harm of a call.
     Risk {
         /// No lasting effect.

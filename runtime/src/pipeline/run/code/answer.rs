@@ -19,16 +19,20 @@ const MAX_FRAMES: usize = 20;
 /// Maximum number of tools in the summary of a program.
 const MAX_SUMMARIZED: usize = 20;
 
-/// Calls of a program, counted by tool and outcome in the order of their first call.
+/// Calls of a program, counted by tool and outcome in the order of their first call, and its session.
 #[derive(Debug, Default)]
-pub(super) struct Summary(Vec<(String, Outcome, usize)>);
+pub(super) struct Summary {
+    calls: Vec<(String, Outcome, usize)>,
+    /// Note about the session of the program, if it has one.
+    pub(super) session: Option<Value>,
+}
 
 impl Summary {
     /// Counts a call.
     pub(super) fn add(&mut self, tool: &str, outcome: Outcome) {
-        match self.0.iter_mut().find(|(name, ended, _)| name == tool && *ended == outcome) {
+        match self.calls.iter_mut().find(|(name, ended, _)| name == tool && *ended == outcome) {
             Some((.., count)) => *count += 1,
-            None => self.0.push((tool.to_owned(), outcome, 1)),
+            None => self.calls.push((tool.to_owned(), outcome, 1)),
         }
     }
 
@@ -40,14 +44,17 @@ impl Summary {
         if output.dropped > 0 {
             answer.insert("dropped_bytes".to_owned(), json!(output.dropped));
         }
-        let shown = self.0.iter().take(MAX_SUMMARIZED);
+        if let Some(session) = &self.session {
+            answer.insert("session".to_owned(), session.clone());
+        }
+        let shown = self.calls.iter().take(MAX_SUMMARIZED);
         let calls = shown
             .map(|(tool, outcome, count)| json!({"tool": truncate(tool, MAX_LINE), "outcome": outcome.as_str(), "count": count}));
         let calls: Vec<_> = calls.collect();
         if !calls.is_empty() {
             answer.insert("calls".to_owned(), json!(calls));
         }
-        let more: usize = self.0.iter().skip(MAX_SUMMARIZED).map(|(.., count)| count).sum();
+        let more: usize = self.calls.iter().skip(MAX_SUMMARIZED).map(|(.., count)| count).sum();
         if more > 0 {
             answer.insert("more_calls".to_owned(), json!(more));
         }

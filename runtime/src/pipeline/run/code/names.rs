@@ -1,10 +1,11 @@
-//! Names of tools in programs, and the schemas that a program can mention.
+//! Tools that a program can call, and the schemas of those that it mentions.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
+use crate::pipeline::prepared::callable_names::{CallableNames, identifier, is_callable, is_part};
 use crate::pipeline::state::{CallScope, Pipeline};
 use crate::sandbox::CodeTool;
-use crate::tool::{Body, Tool, Visibility};
+use crate::tool::Tool;
 
 /// Maximum number of tools whose names an interpreter gets although its program does not mention them, to suggest one.
 const MAX_NAMED: usize = 200;
@@ -17,75 +18,63 @@ const MAX_SCHEMAS: usize = 1 << 20;
 const OPEN: &str = "{}";
 
 /// Tools by their names in programs.
-pub(super) struct CallableTools<'p>(Vec<(String, &'p Tool)>);
+pub(super) struct CallableTools<'p> {
+    names: &'p CallableNames,
+    /// Tools of the registry, by the indices of the names.
+    registered: &'p [Tool],
+    /// Tools that scripts added to the conversation.
+    added: Vec<(String, &'p Tool)>,
+}
+
+/// A tool with its schema, for an interpreter.
+pub(super) struct MentionedTool<'p> {
+    name: &'p str,
+    schema: String,
+}
 
 impl<'p> CallableTools<'p> {
-    /// Returns the tools that a caller can name. A call of a tool that is denied is refused and recorded, as a direct call is.
+    /// Returns the tools that a caller can name.
     pub(super) fn new(pipeline: &'p Pipeline, scope: &'p CallScope<'_>) -> Self {
-        let added = scope.memory.tools.iter().map(|added| &added.tool);
-        Self::of(pipeline.registry.tools().iter().chain(added))
+        let added = scope.memory.tools.iter().map(|added| &added.tool).filter(|tool| is_callable(tool));
+        let added = added.map(|tool| (identifier(&tool.name), tool)).collect();
+        Self { names: &pipeline.code.names, registered: pipeline.registry.tools(), added }
     }
 
-    /// Names tools by identifiers. A name that is one belongs to its tool; another gets `_` for its other characters, unless the
-    /// identifier is taken or two names would share it.
-    fn of(tools: impl Iterator<Item = &'p Tool>) -> Self {
-        let is_called = |tool: &&Tool| {
-            !matches!(tool.body, Body::Builtin(_))
-                && tool.interface.discovery.schema_visibility.value != Visibility::Internal
-        };
-        let tools: Vec<&Tool> = tools.filter(is_called).collect();
-        let exact: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let named: Vec<(String, &Tool)> = tools.iter().map(|tool| (identifier(&tool.name), *tool)).collect();
-        let mut count: HashMap<&str, usize> = HashMap::new();
-        for (name, _) in &named {
-            *count.entry(name).or_default() += 1;
-        }
-        let is_own = |name: &str, tool: &Tool| name == tool.name || count[name] == 1 && !exact.contains(name);
-        let owned: Vec<bool> = named.iter().map(|(name, tool)| is_own(name, tool)).collect();
-        Self(named.into_iter().zip(owned).filter(|(_, is_own)| *is_own).map(|(named, _)| named).collect())
-    }
-
-    /// Returns the tool with a name in programs.
+    /// Returns the tool with a name in programs. Among tools that share a name, it is the one that is called so, then the one of
+    /// the registry.
     pub(super) fn find(&self, name: &str) -> Option<&'p Tool> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, tool)| *tool)
+        let exact = self.added.iter().find(|(_, tool)| tool.name == name);
+        let similar = || self.added.iter().find(|(added, _)| added == name);
+        let registered = || self.names.find(name).map(|index| &self.registered[index]);
+        exact.map(|(_, tool)| *tool).or_else(registered).or_else(|| similar().map(|(_, tool)| *tool))
     }
 
-    /// Returns the schemas of the tools that a program mentions, in the order of the tools; empty for the others.
-    pub(super) fn schemas(&self, code: &str) -> Vec<String> {
-        let words: HashSet<&str> = code.split(|c: char| !is_part(c)).collect();
+    /// Returns the tools that a program mentions with their schemas, and the first of the others without.
+    pub(super) fn mentioned<'a>(&'a self, code: &'a str) -> Vec<MentionedTool<'a>> {
+        let mut known = HashSet::new();
+        let mut tools = Vec::new();
         let mut left = MAX_SCHEMAS;
-        let schema = |(name, tool): &(String, &Tool)| {
-            if !words.contains(name.as_str()) {
-                return String::new();
-            }
+        for word in code.split(|c: char| !is_part(c)) {
+            let Some(tool) = self.find(word).filter(|_| known.insert(word)) else { continue };
             let schema = tool.model_input_schema().map(|schema| schema.to_string());
             let schema =
                 schema.filter(|schema| schema.len() <= MAX_SCHEMA.min(left)).unwrap_or_else(|| OPEN.to_owned());
             left -= schema.len().min(left);
-            schema
-        };
-        self.0.iter().map(schema).collect()
-    }
-
-    /// Returns the tools for an interpreter, with these schemas. Of the tools that the program does not mention, the first have
-    /// their names alone.
-    pub(super) fn listed<'a>(&'a self, schemas: &'a [String]) -> Vec<CodeTool<'a>> {
-        let mut unmentioned = 0;
-        let all = self.0.iter().zip(schemas).filter(|(_, schema)| {
-            unmentioned += usize::from(schema.is_empty());
-            !schema.is_empty() || unmentioned <= MAX_NAMED
-        });
-        all.map(|((name, _), schema)| CodeTool { name, schema: if schema.is_empty() { OPEN } else { schema } })
-            .collect()
+            tools.push(MentionedTool { name: word, schema });
+        }
+        let registered = self.names.iter().map(|(name, _)| name);
+        let names = self.added.iter().map(|(name, _)| name.as_str()).chain(registered);
+        let others = names.filter(|name| known.insert(name)).take(MAX_NAMED);
+        let others: Vec<_> = others.map(|name| MentionedTool { name, schema: OPEN.to_owned() }).collect();
+        tools.extend(others);
+        tools
     }
 }
 
-fn is_part(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_'
-}
-
-fn identifier(name: &str) -> String {
-    name.replace(|c: char| !is_part(c), "_")
+impl<'a> From<&'a MentionedTool<'_>> for CodeTool<'a> {
+    fn from(tool: &'a MentionedTool<'_>) -> Self {
+        Self { name: tool.name, schema: &tool.schema }
+    }
 }
 
 #[cfg(test)]
@@ -93,26 +82,32 @@ mod tests {
     use super::*;
     use crate::tool::tests::plain;
 
-    #[test]
-    fn an_identifier_belongs_to_the_tool_of_that_name() {
-        let tools = ["fs+write", "fs_write", "a.b", "c-d", "c/d", "é"].map(plain);
-        let named = CallableTools::of(tools.iter());
-        let found = |name: &str| named.find(name).map(|tool| tool.name.as_str());
-        assert_eq!(found("fs_write"), Some("fs_write"), "no other name takes it");
-        assert_eq!((found("a_b"), found("_")), (Some("a.b"), Some("é")));
-        assert_eq!(found("c_d"), None, "two names would share it");
+    fn with_names<T>(tools: &[Tool], look: impl FnOnce(CallableTools<'_>) -> T) -> T {
+        let names = CallableNames::of(tools.iter());
+        look(CallableTools { names: &names, registered: tools, added: Vec::new() })
     }
 
     #[test]
     fn only_mentioned_tools_have_a_schema_within_the_limits() {
         let mut tools = ["e", "echo"].map(plain);
+        tools[0].parameters = Some(serde_json::json!({"type": "object"}));
         tools[1].parameters = Some(serde_json::json!({"type": "object", "description": "x".repeat(MAX_SCHEMA)}));
-        let named = CallableTools::of(tools.iter());
-        assert_eq!(named.schemas("tools.echo(n=1)"), ["", OPEN], "a part of a word is no mention");
+        let schemas = |code: &str| {
+            with_names(&tools, |tools| {
+                tools.mentioned(code).into_iter().map(|tool| (tool.name.to_owned(), tool.schema)).collect::<Vec<_>>()
+            })
+        };
+        let pair = |name: &str, schema: &str| (name.to_owned(), schema.to_owned());
+        assert_eq!(schemas("tools.echo(n=1)"), [pair("echo", OPEN), pair("e", OPEN)], "a part of a word is no mention");
+        assert_eq!(schemas("tools.e(n=1)"), [pair("e", r#"{"type":"object"}"#), pair("echo", OPEN)]);
+    }
+
+    #[test]
+    fn so_many_names_are_listed_without_a_mention() {
         let many: Vec<Tool> = (0..1000).map(|n| plain(&format!("t{n}"))).collect();
-        let named = CallableTools::of(many.iter());
-        let schemas = named.schemas("t999");
-        let listed = named.listed(&schemas);
-        assert_eq!((listed.len(), listed.last().map(|tool| tool.name)), (MAX_NAMED + 1, Some("t999")));
+        let names = with_names(&many, |tools| {
+            tools.mentioned("t999").iter().map(|tool| tool.name.to_owned()).collect::<Vec<_>>()
+        });
+        assert_eq!((names.len(), names[0].as_str(), names[1].as_str()), (MAX_NAMED + 1, "t999", "t0"));
     }
 }

@@ -1,0 +1,69 @@
+//! The session of a program: its variables are restored before the program and saved after it.
+
+use serde_json::{Value, json};
+use toolcrib_foundation::text::{MAX_MESSAGE, truncate};
+
+use crate::error::{Outcome, ToolError};
+use crate::pipeline::state::{CallScope, OpenSession};
+use crate::sandbox::{CodeFailureKind, CodeSession};
+use crate::store::programs::SavedProgram;
+
+use super::End;
+
+/// Opens a session of the conversation, once no other program uses it.
+pub(super) async fn open(scope: &CallScope<'_>, name: &str) -> Result<OpenSession, ToolError> {
+    let alone = || ToolError::new(Outcome::BadArguments, "`session`: a call outside a conversation has no sessions");
+    scope.programs.ok_or_else(alone)?.open(name).await
+}
+
+/// Restores the variables of a session, if it has any.
+///
+/// # Errors
+///
+/// The session has another language or another version of the interpreter, or the interpreter cannot restore it.
+pub(super) async fn restore(
+    kept: &OpenSession,
+    (language, interpreter): (&str, &str),
+    session: &mut CodeSession<'_>,
+) -> Result<(), ToolError> {
+    let Some(before) = kept.before() else { return Ok(()) };
+    let why = if before.language != language {
+        format!("its programs are in `{}`", before.language)
+    } else if before.interpreter != interpreter {
+        "its variables were saved by another version of the interpreter".to_owned()
+    } else {
+        match session.restore(&before.state).await? {
+            Ok(()) => return Ok(()),
+            Err(why) => truncate(&why, MAX_MESSAGE),
+        }
+    };
+    let message =
+        format!("the session `{}` cannot be continued: {why}; use another name for a new session", kept.name());
+    Err(ToolError::new(Outcome::Failed, message))
+}
+
+/// Saves the variables of a session after a program, and returns the note about it for the answer.
+pub(super) async fn save(
+    kept: OpenSession,
+    (language, interpreter): (&str, &str),
+    session: &mut CodeSession<'_>,
+    end: &End,
+) -> Value {
+    let (name, was_new) = (kept.name().to_owned(), kept.before().is_none());
+    let saved = match end {
+        End::Failed(failure) if failure.kind != CodeFailureKind::Uncaught => Err("the program did not end".to_owned()),
+        _ => match session.save().await {
+            Ok(Ok(state)) => {
+                let (language, interpreter) = (language.to_owned(), interpreter.to_owned());
+                kept.save(SavedProgram { language, interpreter, state: state.into() }).await
+            }
+            Ok(Err(why)) => Err(truncate(&why, MAX_MESSAGE)),
+            Err(error) => Err(error.message),
+        },
+    };
+    match saved {
+        Ok(ended) if ended.is_empty() => json!({"name": name, "new": was_new}),
+        Ok(ended) => json!({"name": name, "new": was_new, "ended": ended}),
+        Err(why) => json!({"name": name, "not_saved": format!("{why}; the variables from before this program remain")}),
+    }
+}
