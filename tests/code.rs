@@ -8,6 +8,8 @@ use crate::crib::Crib;
 
 mod hostile;
 mod judged;
+mod mode;
+mod sessions;
 
 /// Tool flags: the shipped tools over the folder `work`.
 const TOOLS: [&str; 2] = ["--tools=builtin", "--allow-write=work"];

@@ -13,6 +13,7 @@ mod model;
 mod place;
 #[cfg(unix)]
 mod prefixes;
+mod programs;
 mod running;
 mod stalling;
 #[cfg(unix)]

@@ -55,3 +55,16 @@ fn a_failed_call_is_an_exception_and_one_that_is_not_caught_ends_the_program() {
     let caught = answer(&crib, "try:\n    tools.fs_read_file(path='missing')\nexcept ToolError:\n    x = 1\nx", &[]);
     assert_eq!(caught["value"], 1);
 }
+
+#[test]
+fn a_budget_that_is_used_up_refuses_the_calls_of_a_program() {
+    let crib = Crib::with_guests(&["echo"]);
+    let code = "made = 0\ntry:\n    for n in range(10):\n        tools.echo(n=n)\n        made += 1\n\
+        except PermissionError as error:\n    made = [made, str(error)]\nmade";
+    let call = json!({"name": "run_code", "arguments": {"code": code}});
+    let turns = json!([{"tool_calls": [call]}, {"content": "done"}]);
+    std::fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
+    let ran = crib.run(&["run", "--json", "--code", "--script=script.json", "--set=budgets.calls=4"]);
+    assert!(ran.stdout.contains(r#"[4,\"the budget of 4 calls is used up\"]"#), "{}", ran.stdout);
+    assert_eq!(nested(&crib).iter().filter(|record| record["outcome"] == "denied").count(), 1);
+}

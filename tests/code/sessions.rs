@@ -1,0 +1,134 @@
+//! Sessions of programs: a program sees the variables of the programs before it in its session.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::crib::Crib;
+
+/// Runs programs with a session one after another in one run, and returns their answers.
+fn ran(crib: &Crib, programs: &[(&str, &str)], flags: &[&str]) -> Vec<Value> {
+    let call = |(session, code): &(&str, &str)| json!({"tool_calls": [{"name": "run_code", "arguments": {"code": code, "session": session}}]});
+    let turns: Vec<Value> = programs.iter().map(call).chain([json!({"content": "done"})]).collect();
+    fs::write(crib.path("script.json"), json!({"turns": turns}).to_string()).unwrap();
+    let ran =
+        crib.run(&[&["run", "go", "--json", "--code", "--script=script.json", "--max-steps=100"], flags].concat());
+    let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let results = events.filter(|event| event["type"] == "tool_result");
+    let results: Vec<Value> =
+        results.map(|event| serde_json::from_str(event["content"].as_str().unwrap()).unwrap()).collect();
+    assert_eq!(results.len(), programs.len(), "{}{}", ran.stdout, ran.stderr);
+    results
+}
+
+/// Output of a command as JSON.
+fn printed(crib: &Crib, args: &[&str]) -> Value {
+    let ran = crib.run(args);
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}{}", ran.stdout, ran.stderr))
+}
+
+/// Identifier of the last run.
+fn last_run(crib: &Crib) -> String {
+    printed(crib, &["runs", "list", "--json"])[0]["id"].as_str().expect("a run").to_owned()
+}
+
+#[test]
+fn a_program_sees_the_variables_of_its_session_alone() {
+    let crib = Crib::with_guests(&["echo"]);
+    let programs = [
+        ("a", "rows = [1, 2, 3]\ndef total(): return sum(rows)"),
+        ("a", "rows.append(4)\ntotal()"),
+        ("b", "'rows' in globals()"),
+        ("a", "1 / 0"),
+        ("a", "len(rows)"),
+    ];
+    let results = ran(&crib, &programs, &[]);
+    assert_eq!(results[0]["session"], json!({"name": "a", "new": true}), "{results:?}");
+    assert_eq!((&results[1]["value"], &results[1]["session"]["new"]), (&json!(10), &json!(false)));
+    assert_eq!(results[2]["session"]["new"], true, "{}", results[2]);
+    assert_eq!(results[3]["session"]["new"], false, "a program that fails leaves its variables: {}", results[3]);
+    assert_eq!(results[4]["value"], 4);
+}
+
+#[test]
+fn a_session_outlives_the_process_of_its_run_and_is_listed_and_ended() {
+    let crib = Crib::with_guests(&["echo"]);
+    ran(&crib, &[("sales", "x = 41"), ("other", "y = 1")], &[]);
+    let id = last_run(&crib);
+    let resume = format!("--resume={id}");
+    let results = ran(&crib, &[("sales", "x + 1")], &[&resume]);
+    assert_eq!((&results[0]["value"], &results[0]["session"]["new"]), (&json!(42), &json!(false)));
+    let listed = printed(&crib, &["runs", "sessions", &id, "--json"]);
+    assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
+    assert_eq!((&listed[0]["name"], &listed[0]["language"]), (&json!("sales"), &json!("python")), "{listed}");
+    assert_eq!(crib.run(&["runs", "sessions", &id, "--end=sales"]).code, Some(0));
+    assert_eq!(crib.run(&["runs", "sessions", &id, "--end=sales"]).code, Some(1), "it has ended");
+    let results = ran(&crib, &[("sales", "'x' in globals()")], &[&resume]);
+    assert_eq!(results[0]["session"]["new"], true, "{}", results[0]);
+    // Another run has none of them.
+    let fork = format!("--fork={id}");
+    assert_eq!(ran(&crib, &[("other", "1")], &[&fork])[0]["session"]["new"], true);
+    crib.run(&["runs", "remove", &id]);
+    let left: Vec<_> = walk(&crib).into_iter().filter(|path| path.contains(&id)).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Paths below the folder of kept runs.
+fn walk(crib: &Crib) -> Vec<String> {
+    let mut folders = vec![crib.path("home/.local/state/toolcrib/runs")];
+    let mut paths = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            paths.push(path.display().to_string());
+            folders.extend(path.is_dir().then_some(path));
+        }
+    }
+    paths
+}
+
+#[test]
+fn a_state_of_another_version_of_the_interpreter_is_refused() {
+    let crib = Crib::with_guests(&["echo"]);
+    ran(&crib, &[("a", "x = 1")], &[]);
+    let id = last_run(&crib);
+    let file = walk(&crib).into_iter().find(|path| path.ends_with(".session")).expect("a saved session");
+    let bytes = fs::read(&file).unwrap();
+    let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+    let mut header: Value = serde_json::from_slice(&bytes[..end]).unwrap();
+    header["interpreter"] = json!("sha256:0");
+    fs::write(&file, [header.to_string().as_bytes(), &bytes[end..]].concat()).unwrap();
+    let results = ran(&crib, &[("a", "x"), ("b", "1")], &[&format!("--resume={id}")]);
+    assert!(results[0]["error"].as_str().unwrap().contains("another version of the interpreter"), "{}", results[0]);
+    assert_eq!(results[1]["value"], 1);
+    fs::write(&file, b"garbage").unwrap();
+    let results = ran(&crib, &[("a", "x")], &[&format!("--resume={id}")]);
+    assert!(results[0]["error"].as_str().unwrap().contains("is no saved session"), "{}", results[0]);
+}
+
+#[test]
+fn a_session_that_grows_too_large_keeps_its_variables_from_before() {
+    let crib = Crib::with_guests(&["echo"]);
+    let programs = [("a", "x = 1"), ("a", "x = 2\nlong = 'x' * (9 << 20)"), ("a", "x")];
+    let results = ran(&crib, &programs, &[]);
+    assert!(results[1]["session"]["not_saved"].as_str().unwrap().contains("more than the 8388608"), "{}", results[1]);
+    assert_eq!(results[2]["value"], 1);
+}
+
+#[test]
+fn the_oldest_session_ends_for_a_ninth() {
+    let crib = Crib::with_guests(&["echo"]);
+    let names: Vec<String> = (0..9).map(|n| format!("s{n}")).collect();
+    let programs: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x = 1")).collect();
+    let results = ran(&crib, &programs, &[]);
+    assert_eq!(results[8]["session"]["ended"], json!(["s0"]), "{}", results[8]);
+}
+
+#[test]
+fn a_call_outside_a_conversation_has_no_sessions() {
+    let crib = Crib::with_guests(&["echo"]);
+    let line = crib.call("run_code", &json!({"code": "1", "session": "a"}), &[]);
+    assert_eq!(line["receipt"]["outcome"], "bad-arguments", "{line}");
+    let line = crib.call("run_code", &json!({"code": "1", "session": "../a"}), &[]);
+    assert_eq!(line["receipt"]["outcome"], "bad-arguments", "{line}");
+}
