@@ -1,15 +1,10 @@
-//! Memory of values. The engine has no limit of its own, so the allocator counts: when the values of a program exceed their
-//! limit, it sets the engine's other limits to zero, and the next call or loop turn of the program ends it. That is before
-//! the memory of the instance is exhausted if the limit is well below it.
+//! Memory of values. The engine has no limit of its own, so the allocator counts. A program whose values exceed their limit ends
+//! at its next call of a tool, job or guarded function; one that does nothing of it ends with the memory of its instance.
 
 #![allow(unsafe_code, reason = "an allocator cannot be written without it")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::ptr;
-
-use boa_engine::Context;
-use boa_engine::vm::RuntimeLimits;
 
 /// Counting allocator.
 pub(crate) struct Counter;
@@ -24,8 +19,6 @@ thread_local! {
     static LIMIT: Cell<usize> = const { Cell::new(usize::MAX) };
     /// Value of `USED` at which garbage is collected.
     static RELIEF: Cell<usize> = const { Cell::new(usize::MAX) };
-    /// Limits of the engine that runs; null if none runs.
-    static ENGINE: Cell<*mut RuntimeLimits> = const { Cell::new(ptr::null_mut()) };
 }
 
 /// Returns the bytes in use.
@@ -62,34 +55,12 @@ fn plan_relief() {
     RELIEF.set(USED.get().saturating_add(left() / 4));
 }
 
-/// Runs a part of a program under the limit.
-pub(crate) fn run<T>(context: &mut Context, part: impl FnOnce(&mut Context) -> T) -> T {
-    ENGINE.set(context.runtime_limits_mut());
-    let result = part(context);
-    ENGINE.set(ptr::null_mut());
-    result
-}
-
 fn count(size: usize) {
     let used = USED.get().saturating_add(size);
     USED.set(used);
     if used >= LIMIT.get() {
-        stop();
-    }
-}
-
-#[cold]
-fn stop() {
-    // The count stays above the limit: what is freed from now on no longer counts.
-    LIMIT.set(0);
-    let engine = ENGINE.get();
-    if !engine.is_null() {
-        // SAFETY: `run` sets the pointer for as long as its borrow of the context lasts, on this thread. The engine copies the
-        // fields out at every call and loop turn and keeps no reference to them in between, so that no reference is live here.
-        unsafe {
-            (*engine).set_recursion_limit(0);
-            (*engine).set_loop_iteration_limit(0);
-        }
+        // The count stays above the limit: what is freed from now on no longer counts.
+        LIMIT.set(0);
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use boa_engine::builtins::promise::PromiseState;
 use boa_engine::object::builtins::JsPromise;
-use boa_engine::{JsError, JsNativeError, JsValue, Script, Source};
+use boa_engine::{Context, JsError, JsNativeError, JsValue, Script, Source};
 
 use crate::calls::{self, Call, Outcome};
 use crate::failure::{Failure, Kind};
@@ -137,7 +137,7 @@ impl Session {
     fn start(&mut self, program: &Program, tools: Tools) -> Result<JsPromise, Started> {
         let declare = self.world.declare.clone();
         let shared = self.world.shared.clone();
-        memory::run(&mut self.world.context, |context| {
+        let start = |context: &mut Context| {
             calls::define(&tools, context)?;
             shared.calls.borrow_mut().start(tools, self.limits.value, self.limits.calls);
             let source = Source::from_bytes(&program.script).with_path(Path::new(&program.path));
@@ -147,7 +147,8 @@ impl Session {
             let value = function.call(&JsValue::undefined(), &[declare], context)?;
             let promise = value.as_object().ok_or_else(|| none("promise"))?;
             Ok(JsPromise::from_object(promise)?)
-        })
+        };
+        start(&mut self.world.context)
     }
 
     /// Continues the paused program.
@@ -179,9 +180,8 @@ impl Session {
             return Step::Failed(Failure::misuse("no program is paused"));
         };
         let tool_error = self.world.tool_error.clone();
-        let settled = memory::run(&mut self.world.context, |context| {
-            answers.into_iter().try_for_each(|(id, answer)| calls::settle(id, answer, &tool_error, context))
-        });
+        let context = &mut self.world.context;
+        let settled = answers.into_iter().try_for_each(|(id, answer)| calls::settle(id, answer, &tool_error, context));
         match settled {
             Ok(()) => self.drive(program, &promise),
             Err(error) => self.failed(error, &program),
@@ -191,15 +191,15 @@ impl Session {
     /// Runs until the program ends, fails or waits for the host.
     fn drive(&mut self, program: Program, promise: &JsPromise) -> Step {
         let (queue, shared) = (self.world.queue.clone(), self.world.shared.clone());
-        let ran = memory::run(&mut self.world.context, |context| {
+        let run = |context: &mut Context| {
             while !is_stopped(&shared)
                 && let Some(job) = queue.next()
             {
                 realm::run_job(job, context)?;
             }
             Ok(())
-        });
-        if let Err(error) = ran {
+        };
+        if let Err(error) = run(&mut self.world.context) {
             return self.failed(error, &program);
         }
         // The engine drops the error of a function that goes on after `await`.
@@ -230,7 +230,7 @@ impl Session {
 
     fn finished(&mut self, value: &JsValue, program: &Program) -> Step {
         let limit = self.limits.value;
-        let written = memory::run(&mut self.world.context, |context| {
+        let write = |context: &mut Context| {
             match Writer::new(limit).write(value, context) {
                 Ok(text) => return Ok((text, false)),
                 Err(Refusal::Thrown(error)) if error.as_engine().is_some() => return Err(error),
@@ -245,8 +245,8 @@ impl Session {
             let mut text = String::new();
             json::quote(&mut text, &shown);
             Ok((text, true))
-        });
-        match written {
+        };
+        match write(&mut self.world.context) {
             Ok((text, shown)) => {
                 self.end();
                 Step::Finished(text, shown)
@@ -262,10 +262,8 @@ impl Session {
         if stopped.is_some() || error.as_engine().is_some() {
             return self.over(Failure::stopped(&error, stopped, program));
         }
-        let program = memory::run(&mut self.world.context, |context| {
-            error.into_opaque(context).map(|value| Failure::thrown(&value, program, context))
-        });
-        match program {
+        let context = &mut self.world.context;
+        match error.into_opaque(context).map(|value| Failure::thrown(&value, program, context)) {
             Ok(failure) => self.ended(failure),
             Err(_) => self.over(Failure::limit(self.too_much())),
         }

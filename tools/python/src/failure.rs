@@ -7,6 +7,7 @@ use ruff_source_file::{LineIndex, OneIndexed};
 use ruff_text_size::TextSize;
 
 use crate::awaited::HIDDEN;
+use crate::hints;
 
 /// Kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +103,8 @@ impl Failure {
             .filter(|(index, _)| *index < KEPT_FRAMES || index + KEPT_FRAMES >= frames.len())
             .map(|(_, entry)| frame(entry))
             .collect();
-        Self { kind, exception: exception(error.exc_type()), message: cut(&plain(message), KEPT_MESSAGE), traceback }
+        let message = hints::explained(message).unwrap_or_else(|| plain(message).into_owned());
+        Self { kind, exception: exception(error.exc_type()), message: cut(&message, KEPT_MESSAGE), traceback }
     }
 }
 

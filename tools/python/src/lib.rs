@@ -6,6 +6,7 @@ mod arguments;
 mod awaited;
 mod check;
 mod failure;
+mod hints;
 mod json;
 mod literals;
 mod nesting;
@@ -41,6 +42,8 @@ thread_local! {
 
 /// Part of the language that programs may use, for a model.
 const GUIDE: &str = include_str!("../guide.txt");
+/// The contract allows 2,000 characters, and every request of a model carries them.
+const _: () = assert!(GUIDE.len() <= 2_000);
 
 struct Interpreter;
 
@@ -56,7 +59,8 @@ impl Guest for Interpreter {
 
     fn check(program: Program) -> Vec<Problem> {
         match tools(&program) {
-            Ok(tools) => check::check(&program.source, &tools)
+            Ok(tools) => SESSION
+                .with_borrow(|session| check::check(&program.source, &tools, session.functions().as_deref()))
                 .into_iter()
                 .map(|problem| Problem { line: problem.line, column: problem.column, message: problem.message })
                 .collect(),

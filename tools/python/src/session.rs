@@ -99,6 +99,8 @@ pub(crate) struct Session {
     places: HashMap<String, Frame>,
     /// `true` if the current program was stopped because it made too many calls.
     stopped: bool,
+    /// `true` if a program ran before the next one.
+    used: bool,
 }
 
 impl Session {
@@ -120,7 +122,13 @@ impl Session {
             made: 0,
             places: HashMap::new(),
             stopped: false,
+            used: false,
         }
+    }
+
+    /// Functions that earlier programs defined; none if there were no programs.
+    pub(crate) fn functions(&self) -> Option<Vec<&str>> {
+        self.used.then(|| self.idle.as_ref().map_or_else(Vec::new, MontyRepl::function_names))
     }
 
     /// Starts a program.
@@ -139,6 +147,7 @@ impl Session {
         self.limits = limits;
         self.made = 0;
         self.stopped = false;
+        self.used = true;
         let inputs = vec![(PLAIN.to_owned(), object(PLAIN_ID)), (AWAITED.to_owned(), object(AWAITED_ID))];
         // A program that does not parse is given to the interpreter unchanged, for its message.
         let parsed = parse_module(source);
@@ -211,7 +220,7 @@ impl Session {
     /// The reason why they cannot be read.
     pub(crate) fn restore(bytes: &[u8]) -> Result<Self, String> {
         match Dump::load(bytes).map_err(|error| error.to_string())?.state {
-            State::Idle(repl) => Ok(Self { idle: Some(*repl), ..Self::new() }),
+            State::Idle(repl) => Ok(Self { idle: Some(*repl), used: true, ..Self::new() }),
             _ => Err("the bytes hold a paused program".to_owned()),
         }
     }

@@ -108,6 +108,35 @@ fn variables_stay_for_the_next_program() {
 }
 
 #[test]
+fn functions_of_earlier_programs_are_known() {
+    let mut session = Session::new();
+    assert_eq!(session.functions(), None);
+    value(session.run("def f(x): return x\nf(1)", tools(), LIMITS));
+    assert!(session.functions().is_some_and(|functions| functions.contains(&"f")));
+    let restored = Session::restore(&session.save().expect("a saved session")).expect("a session");
+    assert!(restored.functions().is_some_and(|functions| functions.contains(&"f")));
+}
+
+#[test]
+fn misleading_messages_are_explained() {
+    for (program, hint) in [
+        ("x = [True]\n1 + x[0]", "use `int(x > 1)`"),
+        ("x = iter([1])\ny = [i for i in x]\nf = y.append", "pass a lambda"),
+        ("x = '%s'\nx % 1", "use an f-string"),
+        ("x = {1}\nx <= x", "use `a.issubset(b)`"),
+        ("it = (x for x in [1])\nnext(it)", "use a `for` loop"),
+        ("raise ValueError('a', 1)", "an exception takes one string"),
+        ("from datetime import datetime\nf = '%H:%M'\ndatetime.strptime('10:30', f)", "needs year, month and day"),
+        ("from typing import Optional\nT = Optional[int]", "leave the alias"),
+        ("bytes([1, 2])", "use `bytes.fromhex"),
+        ("import math\nmath.sqrt(2 ** 70)", "beyond 64 bits"),
+    ] {
+        let (_, _, message) = failure(Session::new().run(program, tools(), LIMITS));
+        assert!(message.contains(hint), "{program}: {message}");
+    }
+}
+
+#[test]
 fn limits_end_a_program_and_its_session() {
     let mut session = Session::new();
     let mut step = session.run(
