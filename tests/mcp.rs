@@ -11,6 +11,8 @@ mod ending;
 mod hostile;
 mod http;
 mod limits;
+mod pausing;
+mod programs;
 mod refusals;
 mod reload;
 mod rights;

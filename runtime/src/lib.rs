@@ -69,7 +69,7 @@ pub use call::{Availability, Receipt, ToolCall, ToolResult};
 pub use delegate::Delegate;
 pub use error::{Error, HandlerError, Outcome, Severity, ToolError};
 pub use model::Model;
-pub use pipeline::{Scheduler, Session, Step};
+pub use pipeline::{CallInterrupt, Scheduler, Session, Step};
 pub use policy::Policy;
 pub use registry::check_names;
 pub use runtime::{Builder, Runtime, WeakRuntime};

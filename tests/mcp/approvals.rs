@@ -12,7 +12,7 @@ fn crib() -> Crib {
 }
 
 /// Abilities of a client that can ask its user.
-fn asking() -> Value {
+pub(super) fn asking() -> Value {
     json!({"elicitation": {"form": {}}})
 }
 
@@ -153,7 +153,7 @@ fn a_client_that_cannot_ask_gets_an_identifier_for_the_command_line() {
 }
 
 /// Identifier in the refusal of a call that the command line can allow.
-fn identifier(answer: &Value) -> &str {
+pub(super) fn identifier(answer: &Value) -> &str {
     let id = &answer["result"]["_meta"]["toolcrib/receipt"]["approval"];
     id.as_str().unwrap_or_else(|| panic!("{answer}"))
 }

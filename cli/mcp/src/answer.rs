@@ -19,18 +19,56 @@ const RECEIPT: &str = "toolcrib/receipt";
 /// Maximum number of denials in a receipt for clients.
 const MAX_DENIALS: usize = 50;
 
+/// Identifiers of refused calls that a person can allow on the command line.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    /// Identifier of the call itself.
+    own: Option<String>,
+    /// Identifiers of calls that it made.
+    nested: Vec<String>,
+}
+
+impl Pending {
+    /// Sorts the questions that a call left open.
+    pub(super) fn new(open: Vec<(String, OpenQuestion)>, receipt: &Receipt) -> Self {
+        let mut pending = Self::default();
+        for (invocation, question) in open {
+            match question {
+                OpenQuestion::Pending(id) if invocation == receipt.invocation => pending.own = Some(id),
+                OpenQuestion::Pending(id) => pending.nested.push(id),
+                OpenQuestion::Input { .. } => {}
+            }
+        }
+        pending
+    }
+
+    /// Message for a model about refused calls of a call that made `calls` calls; `None` without any.
+    fn nested_refusal(&self, calls: u64) -> Option<String> {
+        let commands: Vec<String> = self.nested.iter().map(|id| format!("`toolcrib approvals allow {id}`")).collect();
+        let made = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
+        (!commands.is_empty()).then(|| {
+            format!(
+                "calls that this call made need the approval of the user: ask them to run {}, then call again. This call \
+                 made {made}, the refused ones included; calling again makes them again.",
+                commands.join(" and ")
+            )
+        })
+    }
+}
+
 /// Converts a tool's result with this kind of structured content.
 pub(super) fn convert(
     result: &ToolResult,
     output: Output,
-    open: Option<OpenQuestion>,
+    pending: &Pending,
     deny_flags: &DenyFlags,
 ) -> CallToolResult {
-    let text = match &open {
-        Some(OpenQuestion::Pending(id)) => json!({ "error": pending_refusal(id) }).to_string(),
-        _ => result.content().into_owned(),
+    let text = match &pending.own {
+        Some(id) => json!({ "error": pending_refusal(id) }).to_string(),
+        None => result.content().into_owned(),
     };
     let mut content = vec![ContentBlock::text(text)];
+    content.extend(pending.nested_refusal(result.receipt.calls).map(ContentBlock::text));
     content.extend(result.media.iter().map(media));
     if let Some(reference) = result.receipt.persisted.as_ref().and_then(|persisted| persisted.reference.as_ref()) {
         let mut link = Resource::new(format!("{RESULTS}{reference}"), reference.clone());
@@ -38,7 +76,7 @@ pub(super) fn convert(
         content.push(ContentBlock::resource_link(link));
     }
     content.extend(result.shown.iter().filter_map(shown));
-    if result.is_error() && open.is_none() {
+    if result.is_error() && pending.own.is_none() {
         let decision = result.receipt.decision.as_ref();
         let hints = match decision.is_some_and(|decision| decision.reason == Reason::Rule) {
             true => hint(&result.receipt, None, "").into_iter().collect(),
@@ -63,12 +101,12 @@ pub(super) fn convert(
         (Output::Wrapped, None) => value().map(|value| json!({ RESULT: value })),
     };
     let mut meta = MetaObject::default();
-    meta.insert(RECEIPT.to_owned(), receipt(&result.receipt, open.as_ref()));
+    meta.insert(RECEIPT.to_owned(), receipt(&result.receipt, pending));
     converted.with_meta(Some(meta))
 }
 
 /// Describes a receipt for the client.
-fn receipt(receipt: &Receipt, open: Option<&OpenQuestion>) -> Value {
+fn receipt(receipt: &Receipt, pending: &Pending) -> Value {
     let denied: Vec<Value> = (receipt.denied.iter().take(MAX_DENIALS))
         .map(|denial| json!({ "capability": denial.capability, "flag": denial.flag }))
         .collect();
@@ -87,8 +125,11 @@ fn receipt(receipt: &Receipt, open: Option<&OpenQuestion>) -> Value {
     if receipt.truncated {
         all.insert("truncated".to_owned(), json!(true));
     }
-    if let Some(OpenQuestion::Pending(id)) = open {
+    if let Some(id) = &pending.own {
         all.insert("approval".to_owned(), json!(id));
+    }
+    if !pending.nested.is_empty() {
+        all.insert("nestedApprovals".to_owned(), json!(pending.nested));
     }
     Value::Object(all)
 }

@@ -1,7 +1,7 @@
 //! The caller of a running call: the client, and its way to ask its user. It travels with the task of the call, so that an
 //! approver finds it.
 
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use rmcp::RoleServer;
 use rmcp::service::Peer;
@@ -9,6 +9,10 @@ use tokio_util::sync::CancellationToken;
 use toolcrib::call::TraceContext;
 
 use super::access::Identity;
+use super::dialogue::Dialogue;
+
+/// Maximum number of questions that one call leaves open; further ones are in the list of the command line alone.
+const MAX_OPEN: usize = 20;
 
 tokio::task_local! {
     /// Caller of the call that this task performs.
@@ -25,7 +29,8 @@ pub(super) struct Caller {
     pub(super) channel: Channel,
     /// Trace that the client states for the call.
     pub(super) trace: Option<TraceContext>,
-    open: Mutex<Option<OpenQuestion>>,
+    /// Questions that were left open, by the ID of the call in all records.
+    open: Mutex<Vec<(String, OpenQuestion)>>,
 }
 
 /// Way to ask the user of a client.
@@ -42,6 +47,8 @@ pub(super) enum Channel {
         agreed: Vec<String>,
         /// Answer to the last question if it was no agreement; `None` also if nothing was asked.
         refusal: Option<Answer>,
+        /// Questions about the calls of a program, which waits for their answers.
+        program: Option<Dialogue>,
     },
     /// The user's own command line.
     CommandLine,
@@ -103,13 +110,26 @@ impl Caller {
         }
     }
 
-    /// Leaves a question open.
-    pub(super) fn leave_open(&self, question: OpenQuestion) {
-        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(question);
+    /// Leaves a question about a call open, in addition to those about other calls.
+    pub(super) fn leave_open(&self, invocation: &str, question: OpenQuestion) {
+        let mut open = self.open();
+        open.retain(|(other, _)| other != invocation);
+        if open.len() < MAX_OPEN {
+            open.push((invocation.to_owned(), question));
+        }
     }
 
-    /// Takes the question that was left open.
-    pub(super) fn take_open(&self) -> Option<OpenQuestion> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Closes the question about a call that has its answer.
+    pub(super) fn close(&self, invocation: &str) {
+        self.open().retain(|(other, _)| other != invocation);
+    }
+
+    /// Takes the questions that were left open.
+    pub(super) fn take_open(&self) -> Vec<(String, OpenQuestion)> {
+        std::mem::take(&mut self.open())
+    }
+
+    fn open(&self) -> MutexGuard<'_, Vec<(String, OpenQuestion)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

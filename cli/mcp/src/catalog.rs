@@ -14,9 +14,10 @@ use toolcrib_sources::schemas::{Names, mcp};
 pub(super) const SEARCH: &str = "tool_search";
 /// Name of the tool that calls unlisted tools.
 pub(super) const CALL: &str = "tool_call";
-/// The runtime's own tools for clients: the reader of stored results, and those for background tasks.
-const BUILTINS: [&str; 3] = ["read_result", "task_poll", "task_await"];
-/// Names of the server's own tools. A tool of a source with such a name is listed under another.
+/// The runtime's own tools for clients: the reader of stored results, those for background tasks, and those for programs.
+const BUILTINS: [&str; 6] = ["read_result", "task_poll", "task_await", "run_code", "search_tools", "describe_tool"];
+/// Names of the server's own tools. A tool of a source with such a name is listed under another. A source's own tool with the name
+/// of one for programs keeps it, because the runtime then has none.
 const RESERVED: [&str; 5] = [SEARCH, CALL, BUILTINS[0], BUILTINS[1], BUILTINS[2]];
 /// Key in a tool's metadata: the maximum characters of its results' text.
 const MAX_RESULT: &str = "anthropic/maxResultSizeChars";
@@ -55,10 +56,10 @@ pub(super) enum Output {
 }
 
 impl Catalog {
-    /// Lists the callable tools of a runtime, sorted by name. With more than `max_listed`, only the always loaded ones are
+    /// Lists the callable tools of a runtime that a model is shown, sorted by name. With more than `max_listed`, only the always loaded ones are
     /// listed beside the pair that finds and calls the others.
     pub(crate) fn new(runtime: &Runtime, max_listed: usize) -> Self {
-        let callable: Vec<&Tool> = callable(runtime).collect();
+        let callable: Vec<&Tool> = callable(runtime).filter(|tool| runtime.shows(tool)).collect();
         let names = names_for_clients(runtime);
         let mut described: Vec<(ListedTool, bool)> = Vec::with_capacity(callable.len());
         let mut entries = HashMap::with_capacity(callable.len());
@@ -81,7 +82,9 @@ impl Catalog {
         let bare = |tools: Vec<(ListedTool, bool)>| tools.into_iter().map(|(tool, _)| tool).collect::<Vec<_>>();
         let (mut tools, unlisted) = (bare(listed), bare(unlisted));
         let builtins = BUILTINS.iter().filter_map(|name| Some((name, runtime.tool(name)?)));
-        for (name, builtin) in builtins.filter(|(_, tool)| matches!(tool.body, Body::Builtin(_))) {
+        for (name, builtin) in
+            builtins.filter(|(_, tool)| matches!(tool.body, Body::Builtin(_)) && is_callable(runtime, tool))
+        {
             let Some(listed) = describe(builtin, name) else { continue };
             let own = (*name).to_owned();
             entries.insert(own.clone(), Entry { own, output: Output::None, position: 0 });

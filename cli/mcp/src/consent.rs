@@ -16,6 +16,7 @@ use toolcrib_settings::permission::{
 };
 
 use super::caller::{Answer, Caller, Channel, OpenQuestion};
+use super::dialogue::Dialogue;
 
 /// Maximum wait for the user of a client.
 const MAX_WAIT: Duration = Duration::from_secs(300);
@@ -44,9 +45,9 @@ impl AgentApprover {
         answers_elsewhere: bool,
     ) -> Self {
         let waits = max_wait.is_some();
-        let leave_open: WaitingCallback = Arc::new(move |_invocation, id| {
+        let leave_open: WaitingCallback = Arc::new(move |invocation, id| {
             if let Some(caller) = Caller::present() {
-                caller.leave_open(OpenQuestion::Pending(id.to_owned()));
+                caller.leave_open(invocation, OpenQuestion::Pending(id.to_owned()));
                 if waits && !matches!(caller.channel, Channel::Request { .. }) {
                     announce(id);
                 }
@@ -82,7 +83,10 @@ impl AgentApprover {
                 };
                 self.while_waiting(&request, &caller, answer).await
             }
-            Channel::Repetition { agreed, refusal } => {
+            Channel::Repetition { program: Some(program), .. } if request.parent.is_some() => {
+                self.while_paused(&request, &caller, program).await
+            }
+            Channel::Repetition { agreed, refusal, .. } => {
                 // An answer to one question is no answer to another, nor to one about a tool that has changed.
                 let digest = key(&request, &caller.client);
                 if agreed.contains(&digest) {
@@ -94,7 +98,7 @@ impl AgentApprover {
                 match (refusal, message(&request)) {
                     (Some(Answer::Denied), _) => ApprovalAnswer::No,
                     (None, Some(message)) => {
-                        caller.leave_open(OpenQuestion::Input { message, digest });
+                        caller.leave_open(request.invocation, OpenQuestion::Input { message, digest });
                         ApprovalAnswer::Nobody
                     }
                     _ => self.elsewhere(&request, &caller).await,
@@ -120,7 +124,7 @@ impl AgentApprover {
             Answer::Denied => ApprovalAnswer::No,
             Answer::None => return ApprovalAnswer::Nobody,
         };
-        caller.take_open();
+        caller.close(request.invocation);
         let elsewhere = match &self.pending {
             Some(pending) => pending.withdraw(request, &caller.client).await,
             None => None,
@@ -129,6 +133,21 @@ impl AgentApprover {
         match elsewhere {
             Some(denial) if is_denial(&denial) => denial,
             _ => answer,
+        }
+    }
+
+    /// Asks a client through an answer that requires input, while the program that makes the call is paused.
+    async fn while_paused(&self, request: &ApprovalRequest<'_>, caller: &Caller, program: &Dialogue) -> ApprovalAnswer {
+        if let Some(answer) = self.stored(request, &caller.client).await {
+            return answer;
+        }
+        let Some(message) = message(request) else { return self.elsewhere(request, caller).await };
+        match program.ask(message, number(request.call_id)).await {
+            Some(Answer::Allowed) => ApprovalAnswer::Once,
+            Some(Answer::Denied) => ApprovalAnswer::No,
+            Some(Answer::None) => self.elsewhere(request, caller).await,
+            // Its client did not come back.
+            None => ApprovalAnswer::Nobody,
         }
     }
 
@@ -144,7 +163,7 @@ impl AgentApprover {
         };
         let answer = pending.wait_or_leave(request, &caller.client, &caller.owner(), waiting).await;
         if answer != ApprovalAnswer::Nobody {
-            caller.take_open();
+            caller.close(request.invocation);
         }
         match answer {
             // The waiting has noted it for this client. The session of the runtime may serve others too.
@@ -178,7 +197,16 @@ impl Approver for AgentApprover {
 /// Formats a request for a client's user; `None` if the text would leave out a part of the call. Text from outside
 /// cannot imitate a line of the program.
 fn message(request: &ApprovalRequest<'_>) -> Option<String> {
-    Some(format!("Allow this call?\n{}", request_text(request)?))
+    let question = match request.parent {
+        None => "Allow this call?",
+        Some(_) => "Allow this call, which a running call makes?",
+    };
+    Some(format!("{question}\n{}", request_text(request)?))
+}
+
+/// Returns the number of a call, or of the call that led to it, among the calls of its program.
+fn number(call_id: &str) -> Option<u32> {
+    call_id.split('/').nth(1)?.parse().ok()
 }
 
 /// Creates the form of a question.

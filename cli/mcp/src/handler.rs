@@ -25,6 +25,7 @@ use super::answer::RESULTS;
 use super::call::MAX_FINISH;
 use super::call_threads::CallThreads;
 use super::metrics::Metrics;
+use super::paused::PausedCalls;
 use super::publication::{Publication, Published};
 use super::state::Seal;
 
@@ -76,6 +77,8 @@ pub struct Handler {
     pub(super) unfinished: Arc<AtomicUsize>,
     /// Threads of the calls; `None` if each call runs on its connection's threads.
     pub(super) threads: Option<Arc<CallThreads>>,
+    /// Programs that wait for an answer of their client.
+    pub(super) paused: Arc<PausedCalls>,
     /// `true` once this conversation's client is notified of changes.
     is_notified: Arc<AtomicBool>,
 }
@@ -93,6 +96,7 @@ impl Handler {
             running: TaskTracker::new(),
             unfinished: Arc::default(),
             threads: None,
+            paused: Arc::default(),
             is_notified: Arc::default(),
         }
     }

@@ -1,4 +1,4 @@
-//! Progress that running calls show, delivered to the request that made the call.
+//! Progress of running calls, delivered to the request that waits for the call: what a tool shows, and the ended calls of a program.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +7,17 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use toolcrib::call::Part;
 use toolcrib::observe::{Event, EventKind, Observer};
 
+use super::program_calls::ProgramCalls;
+
 /// Progress of a call: the number of finished parts, and the total if it is known.
 pub(super) type Progress = (u64, Option<u64>);
 
 /// Requests that listen to the progress of their calls, by the call's identifier.
 #[derive(Debug, Default)]
-pub struct ProgressListeners(Mutex<HashMap<String, UnboundedSender<Progress>>>);
+pub struct ProgressListeners {
+    requests: Mutex<HashMap<String, UnboundedSender<Progress>>>,
+    pub(super) programs: Arc<ProgramCalls>,
+}
 
 /// Progress of one call. Dropping it ends the delivery.
 pub(super) struct ProgressParts {
@@ -25,18 +30,24 @@ impl ProgressListeners {
     /// Starts the delivery of a call's progress. The runtime bounds the number of parts.
     pub(super) fn listen(self: &Arc<Self>, call: &str) -> ProgressParts {
         let (sender, receiver) = unbounded_channel();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(call.to_owned(), sender);
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).insert(call.to_owned(), sender);
         ProgressParts { listeners: self.clone(), call: call.to_owned(), receiver }
     }
 }
 
 impl Observer for ProgressListeners {
     fn observe(&self, event: &Event<'_>) {
-        let EventKind::Part { part: Part::Progress { done, total }, .. } = &event.kind else { return };
-        let listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(listener) = listeners.get(event.call_id) {
+        let (call, progress) = match &event.kind {
+            EventKind::Part { part: Part::Progress { done, total }, .. } => (event.call_id, (*done, *total)),
+            _ => match self.programs.record(event) {
+                Some((program, ended)) => (program, (ended, None)),
+                None => return,
+            },
+        };
+        let listeners = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listener) = listeners.get(call) {
             // Fails only after the request has ended.
-            let _ = listener.send((*done, *total));
+            let _ = listener.send(progress);
         }
     }
 }
@@ -55,6 +66,6 @@ impl ProgressParts {
 
 impl Drop for ProgressParts {
     fn drop(&mut self) {
-        self.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.call);
+        self.listeners.requests.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.call);
     }
 }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use toolcrib::ListFile;
 use toolcrib::owner_only::{OwnerOnlyFile, SharedAccess};
 
-/// Time within which the client repeats the call.
-const MAX_AGE: Duration = Duration::from_secs(600);
+/// Time within which the client repeats the call, with the answer of its user.
+pub(super) const MAX_AGE: Duration = Duration::from_secs(600);
 /// Maximum number of used states that are remembered. Beyond it, every state is refused until the oldest expire.
 const MAX_USED: usize = 65_536;
 /// Length of the key in bytes.
@@ -28,7 +28,8 @@ const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
 const MAX_QUESTIONS: usize = 16;
 
 /// Message about a state that is forged, changed, or of another caller or request.
-const INVALID: &str = "the state belongs to another call: call the tool again without it";
+const INVALID: &str =
+    "the state belongs to another call, or to a server that has ended: call the tool again without it";
 /// Message about a state that is used again.
 const USED: &str = "the state of the call was used before: call the tool again without it";
 
@@ -39,6 +40,18 @@ pub(super) struct Questions {
     pub(super) agreed: Vec<String>,
     /// Digest of the question that is open.
     pub(super) open: String,
+    /// Program that waits for the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) program: Option<PausedProgram>,
+}
+
+/// Program that was paused for a question about one of its calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PausedProgram {
+    /// Identifier of its place in this server.
+    pub(super) place: String,
+    /// Number of calls that it has made, with the one in question.
+    pub(super) calls: Option<u32>,
 }
 
 /// State as it is sealed.
@@ -166,7 +179,7 @@ mod tests {
     use super::*;
 
     fn questions() -> Questions {
-        Questions { agreed: vec!["a".to_owned()], open: "b".to_owned() }
+        Questions { agreed: vec!["a".to_owned()], open: "b".to_owned(), program: None }
     }
 
     #[test]
@@ -273,7 +286,8 @@ mod tests {
     #[test]
     fn a_call_asks_a_bounded_number_of_questions() {
         let seal = Seal::new().unwrap();
-        let asked = |number: usize| Questions { agreed: vec!["a".to_owned(); number], open: "b".to_owned() };
+        let asked =
+            |number: usize| Questions { agreed: vec!["a".to_owned(); number], open: "b".to_owned(), program: None };
         assert!(seal.seal(asked(MAX_QUESTIONS - 1), "x").is_ok());
         let error = seal.seal(asked(MAX_QUESTIONS), "x").unwrap_err();
         assert_eq!(error.to_string(), "the call asks more than 16 questions");

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequest, ErrorData, InputRequest,
@@ -9,20 +10,23 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
-use toolcrib::ToolResult;
+use tokio_util::sync::CancellationToken;
 use toolcrib::tool::Body;
 use toolcrib_base::{render, suggestion};
 
 use super::access::Identity;
-use super::answer;
-use super::call::{self, Receiver, Stop};
+use super::answer::{self, Pending};
+use super::call::{self, Stop};
 use super::caller::{Answer, Caller, Channel, OpenQuestion};
 use super::catalog::{CALL, SEARCH};
 use super::consent;
+use super::dialogue::Dialogue;
 use super::handler::{Handler, LATER, invalid};
+use super::pausing::Asked;
 use super::publication::Published;
+use super::running::{Happening, RunningCall};
 use super::search;
-use super::state::Questions;
+use super::state::{MAX_AGE, Questions};
 use super::trace;
 
 /// Key of the question in an answer that requests input.
@@ -45,10 +49,6 @@ impl Handler {
             CALL if has_pair => unwrapped(arguments)?,
             _ => (name, arguments),
         };
-        let client = context.client_info().map_or_else(
-            || "unknown client".to_owned(),
-            |client| render::one_line(&format!("{} {}", client.name, client.version)),
-        );
         let arguments = Value::Object(arguments).to_string();
         let binding = json!([identity.name, name, arguments]).to_string();
         let questions = match request.request_state {
@@ -56,52 +56,96 @@ impl Handler {
             None => Questions::default(),
         };
         let answer = request.input_responses.as_ref().and_then(|all| all.get(QUESTION));
-        let channel = if self.asks_clients { self.channel(context, &questions, answer) } else { Channel::CommandLine };
-        let caller = Arc::new(Caller::new(client, &identity, channel).traced(trace::of(context)));
-        let progress = context.meta.get_progress_token();
-        let progress = progress.map(|token| Receiver { peer: context.peer.clone(), token });
-        let own = published.catalog.own_name(&name);
-        let tool = published.runtime.tool(own);
-        let starts_task = tool.is_some_and(|tool| matches!(&tool.body, Body::Script(script) if script.background));
         if self.stopping.is_cancelled() {
             return Err(ErrorData::internal_error("the server is ending", None));
         }
-        let stop = Stop {
-            cancelled: context.ct.clone(),
-            stopping: self.stopping.clone(),
-            closing: self.closing().clone(),
-            unfinished: self.unfinished.clone(),
+        let mut call = match &questions.program {
+            Some(program) => self.resumed(program, answer.map(consent::read))?,
+            None => self.begun(published, &name, arguments, (&identity, &questions, answer), context),
         };
-        let call = call::perform(published, own.to_owned(), arguments, caller.clone(), progress, stop);
-        let call = self.running.track_future(call);
-        let result = match &self.threads {
-            Some(threads) => threads.run(call, !starts_task).await,
-            None => call.await,
+        let asked = Asked { binding: &binding, client: &identity.name };
+        let mut request = call.attend(context, &self.stopping);
+        let result = loop {
+            match call.next(&mut request).await {
+                Happening::Ended(result) => break result,
+                Happening::Asked(question) => match self.pause(call, question, &asked, context) {
+                    Ok(answer) => return Ok(answer),
+                    Err(running) => call = *running,
+                },
+            }
         };
         // The client does not wait for the answer of a call that it cancelled.
         let result = result.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
-        self.metrics.count(&result);
+        let published = &call.published;
         if let Some(fault @ toolcrib::Error::UnknownTool { nearest, .. }) = &result.fault {
             let meant = nearest.as_deref().and_then(|own| published.catalog.name_of(own));
             let similar = meant.or_else(|| suggestion::nearest(&name, published.catalog.names()));
             let similar = similar.map(|name| format!(": did you mean `{name}`?")).unwrap_or_default();
             return Err(invalid(format!("{}{similar}", render::one_line(&fault.to_string()))));
         }
-        match caller.take_open() {
-            Some(OpenQuestion::Input { message, digest }) => {
-                self.input_required(message, digest, agreed(&caller), &binding)
-            }
-            open => Ok(self.converted(published, &name, &result, open).into()),
+        let mut open = call.caller.take_open();
+        let input = open.iter().position(|(_, question)| matches!(question, OpenQuestion::Input { .. }));
+        if let Some((_, OpenQuestion::Input { message, digest })) = input.map(|at| open.swap_remove(at)) {
+            let questions = Questions { agreed: agreed(&call.caller), open: digest, program: None };
+            return self.input_required(message, questions, &binding);
         }
+        let open = Pending::new(open, &result.receipt);
+        Ok(answer::convert(&result, published.catalog.output(&name), &open, &published.deny_flags).into())
+    }
+
+    /// Begins the call of a request.
+    fn begun(
+        &self,
+        published: &Arc<Published>,
+        name: &str,
+        arguments: String,
+        (identity, questions, answer): (&Identity, &Questions, Option<&Value>),
+        context: &RequestContext<RoleServer>,
+    ) -> RunningCall {
+        let client = context.client_info().map_or_else(
+            || "unknown client".to_owned(),
+            |client| render::one_line(&format!("{} {}", client.name, client.version)),
+        );
+        let own = published.catalog.own_name(name).to_owned();
+        let tool = published.runtime.tool(&own);
+        let starts_task = tool.is_some_and(|tool| matches!(&tool.body, Body::Script(script) if script.background));
+        let (dialogue, asked) = match tool.is_some_and(call::runs_programs) {
+            true => Some(Dialogue::new(MAX_AGE)).unzip(),
+            false => (None, None),
+        };
+        let channel = match self.asks_clients {
+            true => self.channel(context, questions, answer, dialogue),
+            false => Channel::CommandLine,
+        };
+        let caller = Arc::new(Caller::new(client, identity, channel).traced(trace::of(context)));
+        let cancelled = CancellationToken::new();
+        let stop = Stop {
+            cancelled: cancelled.clone(),
+            stopping: self.stopping.clone(),
+            closing: self.closing().clone(),
+            unfinished: self.unfinished.clone(),
+        };
+        let id = format!("mcp_{:016x}", rand::random::<u64>());
+        let work = call::perform(published, &id, own, arguments, caller.clone(), stop);
+        let metrics = self.metrics.clone();
+        let work = work.inspect(move |result| result.iter().for_each(|result| metrics.count(result)));
+        let work = self.running.track_future(work);
+        let work = match self.threads.clone() {
+            Some(threads) => async move { threads.run(work, !starts_task).await }.boxed(),
+            None => work.boxed(),
+        };
+        RunningCall::new(id, published.clone(), caller, work, asked, cancelled)
     }
 
     /// Chooses the way to ask the user of a client, by its abilities.
-    fn channel(&self, context: &RequestContext<RoleServer>, questions: &Questions, answer: Option<&Value>) -> Channel {
-        let elicitation = context.client_capabilities().and_then(|abilities| abilities.elicitation);
-        // A client that names no kind can show forms.
-        let can_ask = elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none());
-        let repeats = context.protocol_version().is_some_and(|version| version.as_str() >= LATER);
-        match (can_ask, repeats) {
+    fn channel(
+        &self,
+        context: &RequestContext<RoleServer>,
+        questions: &Questions,
+        answer: Option<&Value>,
+        program: Option<Dialogue>,
+    ) -> Channel {
+        match (can_ask(context), repeats(context)) {
             (false, _) => Channel::CommandLine,
             (true, false) => {
                 Channel::Request { client: Box::new(context.peer.clone()), closing: self.closing().clone() }
@@ -111,7 +155,7 @@ impl Handler {
                 let answer = answer.filter(|_| !questions.open.is_empty()).map(consent::read);
                 let mut agreed = questions.agreed.clone();
                 agreed.extend((answer == Some(Answer::Allowed)).then(|| questions.open.clone()));
-                Channel::Repetition { agreed, refusal: answer.filter(|answer| *answer != Answer::Allowed) }
+                Channel::Repetition { agreed, refusal: answer.filter(|answer| *answer != Answer::Allowed), program }
             }
         }
     }
@@ -124,27 +168,16 @@ impl Handler {
         opened.map_err(|error| invalid(render::message(&error)))
     }
 
-    fn converted(
-        &self,
-        published: &Published,
-        name: &str,
-        result: &ToolResult,
-        open: Option<OpenQuestion>,
-    ) -> CallToolResult {
-        answer::convert(result, published.catalog.output(name), open, &published.deny_flags)
-    }
-
     /// Creates the answer after which the client asks its user and repeats the call.
-    fn input_required(
+    pub(super) fn input_required(
         &self,
         message: String,
-        digest: String,
-        agreed: Vec<String>,
+        questions: Questions,
         binding: &str,
     ) -> Result<CallToolResponse, ErrorData> {
         let failed = || ErrorData::internal_error("the question cannot be asked", None);
         let form = consent::form(message).ok_or_else(failed)?;
-        let state = self.seal.seal(Questions { agreed, open: digest }, binding);
+        let state = self.seal.seal(questions, binding);
         let state = state.map_err(|error| ErrorData::internal_error(render::message(&error), None))?;
         let request = InputRequest::Elicitation(ElicitRequest::new(form));
         let requests = InputRequests::from_iter([(QUESTION.to_owned(), request)]);
@@ -152,6 +185,17 @@ impl Handler {
         result.request_state = Some(state);
         Ok(result.into())
     }
+}
+
+/// Returns `true` if a client can show forms to its user. One that names no kind can.
+pub(super) fn can_ask(context: &RequestContext<RoleServer>) -> bool {
+    let elicitation = context.client_capabilities().and_then(|abilities| abilities.elicitation);
+    elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none())
+}
+
+/// Returns `true` if a client repeats a request with the answers of its user.
+pub(super) fn repeats(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version.as_str() >= LATER)
 }
 
 /// Questions that the user agreed to so far.

@@ -299,7 +299,7 @@ impl Sources {
 
     /// Returns the same sources with the permissions and rules of one client in addition.
     pub fn for_client(&self, client: ClientOptions) -> Self {
-        Self { client: Some(Box::new(client)), ..self.clone() }
+        Self { code: self.code || client.code, client: Some(Box::new(client)), ..self.clone() }
     }
 
     /// Returns the permission flags for all clients, and the flags of one client.

@@ -42,7 +42,7 @@ pub(crate) use prepared::{
     ScriptHook, SharedPrograms, ToolEntry,
 };
 pub(crate) use run::stub_language;
-pub use session::{Session, Step};
+pub use session::{CallInterrupt, Session, Step};
 pub use state::Scheduler;
 pub(crate) use state::{
     CallContexts, CallScope, ChainedHook, Concurrency, HookChain, Memory, Pipeline, UnstartedCall, builtin, session_id,

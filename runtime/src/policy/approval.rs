@@ -25,6 +25,8 @@ pub struct ApprovalRequest<'a> {
     pub invocation: &'a str,
     /// Identifier of the call that its caller chose, shortened to the maximum length in a record; empty if it chose none.
     pub call_id: &'a str,
+    /// ID of the call that makes this one; `None` for a call of the caller itself.
+    pub parent: Option<&'a str>,
     /// Caller that the call states, as in [`ToolCall::caller`](crate::ToolCall::caller).
     pub caller: Option<&'a str>,
     /// The tool, with its facts and its risk.

@@ -64,9 +64,9 @@ pub(crate) static KEYS: &[Key] = &[
     )
     .flags(&[("true", "code")])
     .default("false")
-    .of(&["run", "chat"]),
+    .of(&["run", "chat", "mcp"]),
     Key::new("sources", "direct", GLOBS, "Tools that a model also calls directly with `sources.code`")
-        .of(&["run", "chat"]),
+        .of(&["run", "chat", "mcp"]),
     Key::new("allow", "read", GRANTED, "Folders that tools may read").option("allow-read"),
     Key::new("allow", "write", GRANTED, "Folders that tools may read and write").option("allow-write"),
     Key::new("allow", "env", NAMES, "Environment variables that tools may read").option("allow-env"),

@@ -1,4 +1,4 @@
-//! Options of one client of a server: permissions and rules, in addition to those for all clients.
+//! Options of one client of a server: permissions, rules and programs, in addition to those for all clients.
 
 use clap::Parser;
 use toolcrib_base::render::Advice;
@@ -19,6 +19,9 @@ pub struct ClientOptions {
     pub(super) permissions: Permissions,
     #[command(flatten)]
     pub(super) rules: RuleFlags,
+    /// Offer `run_code` and a search to this client in place of the tools
+    #[arg(long)]
+    pub(super) code: bool,
 }
 
 impl ClientOptions {
@@ -36,7 +39,7 @@ impl ClientOptions {
             let text = error.to_string();
             let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
             let expected = "a client has permissions and rules, such as `--allow-read=./docs`, `--deny-net` or \
-                            `--ask-tool=fs_*`";
+                            `--ask-tool=fs_*`, and `--code`";
             let similar = text.lines().find_map(|line| line.trim().strip_prefix("tip: a similar argument exists: '"));
             let hint = match similar.and_then(|similar| similar.strip_suffix('\'')) {
                 Some(similar) => format!("did you mean `{similar}`? {expected}"),
@@ -64,6 +67,7 @@ mod tests {
         let similar = parse(&["--allow-raed=x"]).unwrap_err();
         let hint = similar.downcast_ref::<Advice>().map_or("", Advice::hint);
         assert!(hint.contains("did you mean `--allow-read`?"), "{hint}");
+        assert!(parse(&["--code"]).unwrap().code && !client.code);
         for other in ["--tools=x", "--trust", "--config=x", "--max-timeout=1s", "--help", "-h", "x", "--allow-raed=x"] {
             assert!(parse(&[other]).is_err(), "{other}");
         }

@@ -79,6 +79,9 @@ pub(super) struct Args {
     /// Let calls of clients that cannot ask their user wait this long for `toolcrib approvals` or the console, at most `1h`
     #[arg(long, value_name = "TIME", value_parser = approval_wait, help_heading = "Rules for calls")]
     wait_approval: Option<Duration>,
+    /// Offer `run_code`, which runs programs that call the tools, and a search, in place of the tools
+    #[arg(long, help_heading = "Tools")]
+    code: bool,
     /// List at most this many tools; with more, clients search for them [default: 128]
     #[arg(long, value_name = "N", value_parser = count::<u32, 0, 32_768>, help_heading = "Tools")]
     max_listed: Option<u32>,
@@ -109,6 +112,7 @@ enum Place {
 
 pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.check()?;
+    args.sources = args.sources.offering_code(args.code);
     args.sources.rules.mode = args.ask.server_rule();
     args.sources.fetch().await?;
     let telemetry = args.telemetry.start(Root::Server)?;

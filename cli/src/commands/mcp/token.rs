@@ -33,7 +33,7 @@ enum Action {
     New {
         /// Client name in the records of its calls and approvals
         name: String,
-        /// Permissions and rules of this client, such as `--allow-read=./docs` or `--deny-tool=fs_rm`
+        /// Permissions and rules of this client, such as `--allow-read=./docs` or `--deny-tool=fs_rm`, and `--code`
         #[arg(last = true, value_name = "OPTION")]
         options: Vec<String>,
     },

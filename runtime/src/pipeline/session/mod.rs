@@ -16,7 +16,7 @@ use crate::pipeline::state::{CallScope, Memory, Pipeline, ProgramSessions, Tasks
 use crate::store::programs::ProgramStore;
 use crate::tool::{Body, Builtin, HookPoint, Limits, Tool, Visibility};
 
-pub use step::Step;
+pub use step::{CallInterrupt, Step};
 
 /// A conversation. Clones share everything.
 #[derive(Clone)]
@@ -91,6 +91,16 @@ impl Session {
     pub fn call(&self, call: ToolCall) -> impl Future<Output = ToolResult> + Send + use<> {
         let (session, number, unstarted) = (self.clone(), self.task_number(&call), self.unstarted(call));
         async move { session.run(unstarted.start(), number, None).await }
+    }
+
+    /// Calls a tool as [`Session::call`] does, with a handle that interrupts the call.
+    pub fn call_with_interrupt(
+        &self,
+        call: ToolCall,
+    ) -> (CallInterrupt, impl Future<Output = ToolResult> + Send + use<>) {
+        let (interrupt, turn) = CallInterrupt::new(self, &call);
+        let (session, number, unstarted) = (self.clone(), self.task_number(&call), self.unstarted(call));
+        (interrupt, async move { session.run(unstarted.start(), number, Some(&turn)).await })
     }
 
     fn unstarted(&self, call: ToolCall) -> UnstartedCall<Arc<Pipeline>, Arc<Memory>> {

@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use crate::call::{Receipt, ToolCall, ToolResult, clipped};
 use crate::error::{Outcome, ToolError};
-use crate::pipeline::state::{Slot, SlotState, StepSchedule, Turn};
+use crate::pipeline::state::{Scheduler, Slot, SlotState, StepSchedule, Turn};
 use crate::tool::Interrupt;
 
 use super::Session;
@@ -95,6 +95,24 @@ impl Step {
     /// Returns the calls that continue after an interruption, by tool and identifier.
     pub fn held(&self) -> Vec<String> {
         self.schedule.uninterruptible()
+    }
+}
+
+/// Handle that interrupts one call.
+#[derive(Debug, Clone)]
+pub struct CallInterrupt(Arc<StepSchedule>);
+
+impl CallInterrupt {
+    /// Creates the turn of a call outside a step, and the handle that interrupts it.
+    pub(super) fn new(session: &Session, call: &ToolCall) -> (Self, Turn) {
+        // The default limits neither time nor output.
+        let schedule = StepSchedule::new(vec![slot(session, call)], &Scheduler::default());
+        (Self(schedule.clone()), Turn::new(schedule, 0))
+    }
+
+    /// Cancels the call if it has not started or is interruptible. A program makes no further call, and its running ones may end.
+    pub fn interrupt(&self) {
+        self.0.interrupt(false);
     }
 }
 

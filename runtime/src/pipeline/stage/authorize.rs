@@ -132,6 +132,7 @@ async fn ask(
             let answer = approver.ask(ApprovalRequest {
                 invocation: &invocation,
                 call_id: &call_id,
+                parent: scope.parent.map(|parent| parent.invocation),
                 caller: caller.as_deref(),
                 tool,
                 digest: request.execution.digest(),

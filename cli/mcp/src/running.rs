@@ -1,0 +1,165 @@
+//! A running call and the requests that wait for it: the one that made it, and each that brings an answer to a question of a
+//! program. Progress is passed on, and a cancellation of the request is one of the call.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use rmcp::RoleServer;
+use rmcp::service::RequestContext;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use toolcrib::ToolResult;
+
+use super::caller::{Answer, Caller};
+use super::dialogue::Question;
+use super::paused::Place;
+use super::progress::{Progress, ProgressParts};
+use super::publication::Published;
+use super::report::{Receiver, Report};
+
+/// A call that runs. Dropping it stops the call.
+pub(super) struct RunningCall {
+    id: String,
+    /// State in which it began: a reload does not change it.
+    pub(super) published: Arc<Published>,
+    pub(super) caller: Arc<Caller>,
+    work: BoxFuture<'static, Option<ToolResult>>,
+    /// Questions about the calls of a program.
+    questions: Option<mpsc::Receiver<Question>>,
+    /// Question that waits for its answer.
+    question: Option<Question>,
+    cancelled: CancellationToken,
+    /// Its place among the paused calls and its task, once it was paused.
+    place: Option<(Place, AbortHandle)>,
+}
+
+/// Event that a waiting request reports to its client.
+pub(super) enum Happening {
+    /// The call has ended; `None` if it was stopped.
+    Ended(Option<Box<ToolResult>>),
+    /// A program waits for an answer.
+    Asked(Question),
+}
+
+/// A request that waits for a call.
+pub(super) struct Attendance<'a> {
+    cancelled: &'a CancellationToken,
+    stopping: &'a CancellationToken,
+    report: Report,
+    parts: Option<ProgressParts>,
+}
+
+impl RunningCall {
+    /// Creates a call from its work, which starts with the first request that waits for it. `cancelled` stops it.
+    pub(super) fn new(
+        id: String,
+        published: Arc<Published>,
+        caller: Arc<Caller>,
+        work: BoxFuture<'static, Option<ToolResult>>,
+        questions: Option<mpsc::Receiver<Question>>,
+        cancelled: CancellationToken,
+    ) -> Self {
+        Self { id, published, caller, work, questions, question: None, cancelled, place: None }
+    }
+
+    /// Begins to wait for the call in a request. `stopping` is the end of the server.
+    pub(super) fn attend<'a>(
+        &self,
+        context: &'a RequestContext<RoleServer>,
+        stopping: &'a CancellationToken,
+    ) -> Attendance<'a> {
+        let token = context.meta.get_progress_token();
+        let progress = token.map(|token| Receiver { peer: context.peer.clone(), token });
+        let parts = progress.is_some().then(|| self.published.parts.listen(&self.id));
+        Attendance { cancelled: &context.ct, stopping, report: Report::new(progress), parts }
+    }
+
+    /// Waits for the end of the call or for a question that has no answer yet.
+    pub(super) async fn next(&mut self, request: &mut Attendance<'_>) -> Happening {
+        // The call in question may have ended meanwhile.
+        if let Some(question) = self.question.take().filter(Question::is_open) {
+            return Happening::Asked(question);
+        }
+        let result = loop {
+            tokio::select! {
+                biased;
+                () = request.cancelled.cancelled(), if !self.cancelled.is_cancelled() => self.cancelled.cancel(),
+                Some(progress) = next(&mut request.parts) => request.report.add(progress),
+                () = request.report.sent() => {}
+                result = &mut self.work => break result,
+                Some(question) = asked(&mut self.questions) => return Happening::Asked(question),
+            }
+        };
+        // The result ends the stream of the request: the last progress precedes it.
+        if result.is_some() {
+            tokio::select! {
+                () = request.stopping.cancelled() => {}
+                () = request.cancelled.cancelled() => {}
+                () = request.report.finish(request.parts.take()) => {}
+            }
+        }
+        Happening::Ended(result.map(Box::new))
+    }
+
+    /// Answers the question that waits.
+    pub(super) fn answer(&mut self, answer: Answer) {
+        if let Some(question) = self.question.take() {
+            question.answer(answer);
+        }
+    }
+
+    /// Returns the call's place among the paused ones, if it has one.
+    pub(super) fn place(&self) -> Option<&Place> {
+        self.place.as_ref().map(|(place, _)| place)
+    }
+
+    /// Returns `true` if a paused call has ended meanwhile. Its result waits for a request.
+    pub(super) fn has_ended(&self) -> bool {
+        self.place.as_ref().is_some_and(|(_, task)| task.is_finished())
+    }
+
+    /// Lets the call run without a request. Returns the identifier of its place.
+    pub(super) fn detach(&mut self, place: Place) -> String {
+        let id = place.id.clone();
+        let work = std::mem::replace(&mut self.work, std::future::pending().boxed());
+        let task = AbortOnDropHandle::new(tokio::spawn(work));
+        self.place = Some((place, task.abort_handle()));
+        self.work = async move {
+            match task.await {
+                Ok(result) => result,
+                Err(ended) => match ended.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    // It ends with the program.
+                    Err(_cancelled) => None,
+                },
+            }
+        }
+        .boxed();
+        id
+    }
+
+    /// Pauses the call until its question has an answer.
+    pub(super) fn waiting(mut self, question: Question) -> Self {
+        self.question = Some(question);
+        self
+    }
+}
+
+/// Awaits the next progress; forever if nobody listens.
+async fn next(parts: &mut Option<ProgressParts>) -> Option<Progress> {
+    match parts {
+        Some(parts) => parts.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Awaits the next question; forever if the call asks none.
+async fn asked(questions: &mut Option<mpsc::Receiver<Question>>) -> Option<Question> {
+    match questions {
+        Some(questions) => questions.recv().await,
+        None => std::future::pending().await,
+    }
+}
