@@ -34,7 +34,7 @@ fn a_program_that_needs_too_much_ends_with_a_message() {
         ("x = [1]\nwhile True:\n    x += x", "MemoryError"),
         ("().__class__.__subclasses__()", "AttributeError"),
         ("__import__('os').system('ls')", "Error"),
-        ("eval('1')", "Error"),
+        ("eval('1')", "there is no `eval`"),
         ("1 + ".to_owned().repeat(20_000).as_str(), "not run"),
     ] {
         let (_, error) = fails(&crib, code, &[]);
@@ -70,4 +70,20 @@ fn the_calls_of_a_program_end_with_the_time_of_their_step() {
     let line = crib.call("run_code", &code, &["--timeout=1s", "--set=scheduler.step_time=3s"]);
     assert_eq!(line["receipt"]["outcome"], "deadline", "{line}");
     assert!(nested(&crib).len() < 600, "its calls would take a minute");
+}
+
+#[test]
+fn a_program_in_javascript_that_needs_too_much_is_stopped_with_its_instance() {
+    let crib = Crib::new();
+    for code in ["const a = []; for (;;) a.push({ a: 1 })", "let s = 'x'; for (;;) s += s", "const f = () => f(); f()"]
+    {
+        let call = json!({"language": "javascript", "code": code});
+        let line = crib.call("run_code", &call, &["--tools=builtin", "--max-memory=32MiB"]);
+        assert_eq!(
+            line["outcome"].as_str().or(line["receipt"]["outcome"].as_str()).map(|end| end != "ok"),
+            Some(true),
+            "{code}: {line}"
+        );
+        assert!(line["error"].is_string() || line["error"].is_object(), "{code}: {line}");
+    }
 }

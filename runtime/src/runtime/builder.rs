@@ -205,7 +205,10 @@ impl Builder {
         let client = HttpClient::new(self.name_servers, self.roots);
         let cache = self.compile_cache.map(|folder| Cache::folder(folder).max_bytes(self.max_cache));
         let sandbox = Arc::new(Sandbox::new(instances, cache, self.compiler, client)?);
-        let names = CallableNames::of(registry.tools().iter());
+        // A tool of a source may have the name of the tool that runs programs.
+        let runs_code = registry.tools().iter().any(|tool| matches!(tool.body, Body::Builtin(Builtin::RunCode)));
+        let languages = if runs_code { self.code } else { Vec::new() };
+        let names = CallableNames::of(registry.tools().iter(), &self.routes);
         let pipeline = Pipeline {
             registry,
             prepared,
@@ -215,7 +218,7 @@ impl Builder {
             hooks: HookChain::new(hooks),
             hook_access,
             interpreters: Interpreters::new(sandbox.clone(), self.interpreter),
-            code: CodeInterpreters::new(&sandbox, self.code, self.direct.is_some(), names),
+            code: CodeInterpreters::new(&sandbox, languages, self.direct.is_some(), names),
             delegate: self.delegate,
             model: self.model,
             routes: self.routes,
@@ -281,12 +284,10 @@ impl Builder {
         }
         let mut builtins = Vec::new();
         let has_tasks = tools.iter().any(|tool| matches!(&tool.body, Body::Script(script) if script.background));
-        // In code mode every tool is found for programs.
-        let is_deferred = |prepared: &PreparedTool| prepared.deferred && self.direct.is_none();
-        builtins.extend(prepared.iter().any(is_deferred).then_some(Builtin::ToolSearch));
+        let code = self.code_tools(&mut tools, &mut prepared, &mut warnings);
+        builtins.extend(prepared.iter().any(|prepared| prepared.deferred).then_some(Builtin::ToolSearch));
         builtins.extend(self.results.is_some().then_some(Builtin::ReadResult));
         builtins.extend([Builtin::TaskPoll, Builtin::TaskAwait].into_iter().filter(|_| has_tasks));
-        let code = self.code_tools(&mut tools, &mut prepared, &mut warnings);
         for mut tool in builtins.into_iter().map(builtin::tool).chain(code) {
             prepared.push(self.prepare_tool(&mut tool, &Allowed::default(), &reserved, false)?);
             tools.push(tool);

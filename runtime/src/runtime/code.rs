@@ -9,6 +9,8 @@ use crate::tool::{Builtin, Callers, Fact, Tool};
 
 use super::builder::Builder;
 
+/// Names of the tools for programs; without the first the others are of no use.
+const NAMES: [&str; 3] = ["run_code", "search_tools", "describe_tool"];
 /// Maximum bytes of the signatures of all tools in the description of `run_code`. Beyond it a model searches for them.
 const MAX_OVERVIEW: usize = 8 << 10;
 /// Maximum number of tools whose signatures are tried.
@@ -26,6 +28,18 @@ impl Builder {
         if self.code.is_empty() {
             return Vec::new();
         }
+        let is_taken = |own: &str| tools.iter().any(|tool| tool.name == own);
+        let taken: Vec<&str> = NAMES.into_iter().filter(|own| is_taken(own)).collect();
+        for own in &taken {
+            let message =
+                format!("a tool of a source is called `{own}`: the tool for programs of that name is not offered");
+            let (severity, path) = (Severity::Warning, PathBuf::from("code"));
+            warnings.push(Diagnostic { severity, path, place: None, message });
+        }
+        // Without the tool that runs programs, the others are of no use.
+        if taken.contains(&NAMES[0]) {
+            return Vec::new();
+        }
         let mut builtins = vec![Builtin::RunCode];
         if let Some(direct) = &self.direct {
             builtins.extend([Builtin::SearchTools, Builtin::DescribeTool]);
@@ -39,30 +53,17 @@ impl Builder {
                 }
             }
         }
-        let languages = self.code.iter().map(|code| (code.name.clone(), code.guide.clone())).collect();
-        let overview = self.direct.is_some().then(|| overview(&self.code[0].name, tools, prepared));
+        let languages: Vec<_> = self.code.iter().map(|code| (code.name.clone(), code.guide.clone())).collect();
+        let names = CallableNames::of(tools.iter(), &self.routes);
+        let overview = self.direct.is_some().then(|| overview(&languages[0].0, &names, tools, prepared));
         let code = builtin::CodeTools { languages, overview };
         let all = builtins.into_iter().map(|builtin| code.tool(builtin));
-        let (taken, free): (Vec<Tool>, Vec<Tool>) = all.partition(|own| tools.iter().any(|tool| tool.name == own.name));
-        for own in taken {
-            let message = format!(
-                "a tool of a source is called `{}`: the tool for programs of that name is not offered",
-                own.name
-            );
-            warnings.push(Diagnostic {
-                severity: Severity::Warning,
-                path: PathBuf::from("code"),
-                place: None,
-                message,
-            });
-        }
-        free
+        all.filter(|own| !tools.iter().any(|tool| tool.name == own.name)).collect()
     }
 }
 
 /// Describes the tools that a program can call: their signatures if these are short, else how to find them.
-fn overview(language: &str, tools: &[Tool], prepared: &[PreparedTool]) -> String {
-    let names = CallableNames::of(tools.iter());
+fn overview(language: &str, names: &CallableNames, tools: &[Tool], prepared: &[PreparedTool]) -> String {
     let search =
         format!("It can call {} tools: find them with `search_tools` and `describe_tool`.", names.iter().len());
     if names.iter().len() > MAX_LISTED {
@@ -70,7 +71,7 @@ fn overview(language: &str, tools: &[Tool], prepared: &[PreparedTool]) -> String
     }
     let useful = names.iter().filter(|(name, index)| {
         let is_useful = prepared[*index].is_callable() && !prepared[*index].grant.is_useless_for(&tools[*index]);
-        is_useful && names.find(name) == Some(*index)
+        is_useful && names.find(name).is_some_and(|(_, found)| found == *index)
     });
     let mut outlines = String::new();
     for (name, index) in useful {

@@ -60,7 +60,7 @@ pub(super) fn describe(pipeline: &Pipeline, request: &DescribeTool) -> Result<St
     let (mut signatures, mut unknown, mut left_out) = (String::new(), Vec::new(), Vec::new());
     for name in request.names.iter().take(MAX_DESCRIBED) {
         let own = name.strip_prefix("tools.").unwrap_or(name);
-        let Some(index) = pipeline.code.names.find(own).filter(|index| is_useful(pipeline, *index)) else {
+        let Some((_, index)) = pipeline.code.names.find(own).filter(|(_, index)| is_useful(pipeline, *index)) else {
             let meant = nearest(own, pipeline.code.names.iter().map(|(name, _)| name));
             unknown
                 .push(meant.map_or_else(|| format!("`{name}`"), |meant| format!("`{name}` (did you mean `{meant}`?)")));

@@ -5,14 +5,16 @@ mod answer;
 mod names;
 mod session;
 
+use std::future::pending;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use futures::{StreamExt, stream};
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 use crate::call::{Flag, ToolCall, ToolResult};
 use crate::delegate::MAX_DEPTH;
@@ -26,7 +28,7 @@ use crate::sandbox::{
     FailedCall, FailedCallReason, Usage,
 };
 use crate::schema;
-use crate::tool::Limits;
+use crate::tool::{Interrupt, Limits};
 
 use answer::Summary;
 use names::CallableTools;
@@ -214,26 +216,32 @@ impl ProgramCalls<'_> {
     async fn perform(&self, first: u32, calls: Vec<CodeCall>) -> Result<Vec<Ended>, ToolError> {
         let is_safe = |call: &CodeCall| {
             let tool = self.tools.find(&call.tool);
-            tool.is_some_and(|tool| tool.interface.safety.is_concurrency_safe.value)
+            tool.is_some_and(|(_, tool)| tool.interface.safety.is_concurrency_safe.value)
         };
         // Another tool than the named one may answer a call where tools claim calls.
-        let is_safe = !self.pipeline.has_claimants() && self.pipeline.routes.is_empty() && calls.iter().all(is_safe);
+        let is_safe = !self.pipeline.has_claimants() && calls.iter().all(is_safe);
         let calls = calls.into_iter().zip(first + 1..).map(|(call, number)| self.make(call, number));
-        let mut ended = stream::iter(calls).buffered(if is_safe { MAX_CONCURRENT } else { 1 });
-        let mut all = Vec::new();
-        while let Some(call) = ended.next().await {
-            all.push(call?);
-        }
-        Ok(all)
+        let ended: Vec<_> = stream::iter(calls).buffered(if is_safe { MAX_CONCURRENT } else { 1 }).collect().await;
+        ended.into_iter().collect()
     }
 
     /// Makes one call through all stages of the pipeline.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::Cancelled`] if the step was interrupted before the call was authorized, or ended if an interruption stops it.
     async fn make(&self, CodeCall { id, tool, arguments }: CodeCall, number: u32) -> Result<Ended, ToolError> {
-        if self.scope.turn.is_some_and(|turn| turn.is_interrupted()) {
+        let interrupted = || {
             let message = format!("interrupted after {} calls of the program", number - 1);
-            return Err(ToolError::new(Outcome::Cancelled, message));
+            Err(ToolError::new(Outcome::Cancelled, message))
+        };
+        if self.scope.turn.is_some_and(Turn::is_interrupted) {
+            return interrupted();
         }
-        let name = self.tools.find(&tool).map_or(tool, |known| known.name.clone());
+        let known = self.tools.find(&tool);
+        let stops =
+            known.is_some_and(|(_, tool)| tool.interface.execution.interrupt_behavior.value == Interrupt::Cancel);
+        let name = known.map_or(tool, |(name, _)| name.to_owned());
         let call = ToolCall {
             context: self.call.context.clone(),
             caller: self.call.caller.clone(),
@@ -244,10 +252,30 @@ impl ProgramCalls<'_> {
         // Each call has counters of its own for the calls that its tool makes.
         let tree = Arc::default();
         let parent = Parent { invocation: &self.invocation, grant: None, usage: &self.usage, tree: &tree };
-        let scope =
-            CallScope { depth: self.scope.depth + 1, parent: Some(parent), ..CallScope::alone(self.scope.memory) };
-        let result = self.pipeline.call(call, scope).await;
+        let (sender, authorized) = oneshot::channel();
+        let sender = Mutex::new(Some(sender));
+        let scope = CallScope {
+            depth: self.scope.depth + 1,
+            parent: Some(parent),
+            authorized: Some(&sender),
+            ..CallScope::alone(self.scope.memory)
+        };
+        let result = tokio::select! {
+            biased;
+            result = self.pipeline.call(call, scope) => result,
+            () = self.interrupted(authorized, stops) => return interrupted(),
+        };
         Ok(Ended { id, outcome: result.receipt.outcome, tool: result.name.clone(), answer: self.answer(result).await })
+    }
+
+    /// Waits until the step is interrupted; for ever if a call is authorized first, unless an interruption stops its tool.
+    async fn interrupted(&self, authorized: oneshot::Receiver<()>, stops: bool) {
+        let Some(turn) = self.scope.turn else { return pending().await };
+        tokio::select! {
+            biased;
+            Ok(()) = authorized, if !stops => pending().await,
+            () = turn.interrupted() => {}
+        }
     }
 
     /// Returns the answer of a call for its program, if it is strict JSON and there is room for it. Nothing else of the result

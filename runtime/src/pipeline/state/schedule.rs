@@ -177,7 +177,7 @@ impl StepSchedule {
     pub(crate) fn interrupt(&self, all: bool) {
         self.is_interrupted.store(true, Relaxed);
         self.change(|calls| {
-            let mut cancelled = Vec::new();
+            let mut woken = Vec::new();
             for (at, slot) in calls.slots.iter_mut().enumerate() {
                 let cancels = match slot.state {
                     SlotState::Waits => true,
@@ -186,10 +186,13 @@ impl StepSchedule {
                 };
                 if cancels {
                     slot.state = SlotState::Cancelled("interrupted before the call ended".to_owned());
-                    cancelled.push(at);
+                }
+                // A call that goes on may wait for the interruption.
+                if cancels || slot.state == SlotState::Runs {
+                    woken.push(at);
                 }
             }
-            cancelled
+            woken
         });
     }
 
@@ -271,6 +274,11 @@ impl Turn {
     /// Returns `true` once the step was interrupted.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.schedule.is_interrupted.load(Relaxed)
+    }
+
+    /// Waits until the step is interrupted.
+    pub(crate) async fn interrupted(&self) {
+        self.schedule.wait_until(self.at, |_| self.is_interrupted().then_some(())).await;
     }
 
     /// Waits until the call is cancelled, and returns the error for the model.

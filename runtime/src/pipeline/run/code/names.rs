@@ -40,13 +40,14 @@ impl<'p> CallableTools<'p> {
         Self { names: &pipeline.code.names, registered: pipeline.registry.tools(), added }
     }
 
-    /// Returns the tool with a name in programs. Among tools that share a name, it is the one that is called so, then the one of
-    /// the registry.
-    pub(super) fn find(&self, name: &str) -> Option<&'p Tool> {
-        let exact = self.added.iter().find(|(_, tool)| tool.name == name);
-        let similar = || self.added.iter().find(|(added, _)| added == name);
-        let registered = || self.names.find(name).map(|index| &self.registered[index]);
-        exact.map(|(_, tool)| *tool).or_else(registered).or_else(|| similar().map(|(_, tool)| *tool))
+    /// Returns the tool with a name in programs, and its name in calls. Among tools that share a name, it is the one that is called
+    /// so, then the one of the registry.
+    pub(super) fn find(&self, name: &str) -> Option<(&'p str, &'p Tool)> {
+        let added = |(_, tool): &(String, &'p Tool)| (tool.name.as_str(), *tool);
+        let exact = self.added.iter().find(|(_, tool)| tool.name == name).map(added);
+        let registered = || self.names.find(name).map(|(called, index)| (called, &self.registered[index]));
+        let similar = || self.added.iter().find(|(added, _)| added == name).map(added);
+        exact.or_else(registered).or_else(similar)
     }
 
     /// Returns the tools that a program mentions with their schemas, and the first of the others without.
@@ -55,7 +56,7 @@ impl<'p> CallableTools<'p> {
         let mut tools = Vec::new();
         let mut left = MAX_SCHEMAS;
         for word in code.split(|c: char| !is_part(c)) {
-            let Some(tool) = self.find(word).filter(|_| known.insert(word)) else { continue };
+            let Some((_, tool)) = self.find(word).filter(|_| known.insert(word)) else { continue };
             let schema = tool.model_input_schema().map(|schema| schema.to_string());
             let schema =
                 schema.filter(|schema| schema.len() <= MAX_SCHEMA.min(left)).unwrap_or_else(|| OPEN.to_owned());
@@ -79,11 +80,13 @@ impl<'a> From<&'a MentionedTool<'_>> for CodeTool<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
     use crate::tool::tests::plain;
 
     fn with_names<T>(tools: &[Tool], look: impl FnOnce(CallableTools<'_>) -> T) -> T {
-        let names = CallableNames::of(tools.iter());
+        let names = CallableNames::of(tools.iter(), &HashMap::new());
         look(CallableTools { names: &names, registered: tools, added: Vec::new() })
     }
 
