@@ -13,9 +13,9 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use toolcrib::observe::{Event, EventKind, Observer};
-use toolcrib::{Audit, Outcome, Runtime, ToolCall};
+use toolcrib::{Audit, Outcome, ToolCall};
 
-use crate::crib::{Crib, guest};
+use crate::crib::{Crib, guest, nesting};
 use crate::screen::Page;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -59,11 +59,11 @@ fn calls_across_midnight_lie_in_two_files() {
         move || SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.load(Relaxed))
     };
     let audit = Audit::folder(crib.path("audit")).clock(clock);
-    let runtime = Runtime::builder(audit).source(guest("empty")).build().unwrap();
+    let runtime = nesting::builder(audit).source(guest("empty")).build().unwrap();
     // 2026-03-01T00:00:00Z, a second before it and a second after it.
     for at in [1_772_323_199, 1_772_323_201] {
         seconds.store(at, Relaxed);
-        block_on(runtime.call(ToolCall::new("", "empty", "{}")));
+        block_on(nesting::call(&runtime, ToolCall::new("", "empty", "{}")));
     }
     for (day, ts) in [("20260228", "2026-02-28T23:59:59.000Z"), ("20260301", "2026-03-01T00:00:01.000Z")] {
         let text = fs::read_to_string(crib.path(format!("audit/{day}.log"))).unwrap();
@@ -131,8 +131,8 @@ fn a_call_that_cannot_be_logged_is_refused() {
 #[test]
 fn a_log_that_somebody_holds_locked_refuses_the_call_in_bound() {
     let crib = Crib::new();
-    let runtime = Runtime::builder(Audit::folder(crib.path("audit"))).source(guest("empty")).build().unwrap();
-    let call = || block_on(runtime.call(ToolCall::new("", "empty", "{}"))).receipt.outcome;
+    let runtime = nesting::builder(Audit::folder(crib.path("audit"))).source(guest("empty")).build().unwrap();
+    let call = || block_on(nesting::call(&runtime, ToolCall::new("", "empty", "{}"))).receipt.outcome;
     assert_eq!(call(), Outcome::Ok);
     let held = fs::File::open(crib.path("audit/head")).unwrap();
     held.lock().unwrap();
@@ -159,11 +159,11 @@ impl Observer for Ends {
 fn observers_learn_of_a_call_that_was_dropped_with_its_record_that_it_was_not_written() {
     let crib = Crib::new();
     let ends = Arc::new(Ends::default());
-    let builder = Runtime::builder(Audit::folder(crib.path("audit"))).source(guest("empty"));
+    let builder = nesting::builder(Audit::folder(crib.path("audit"))).source(guest("empty"));
     let runtime = builder.observer(ends.clone()).build().unwrap();
     let call = |id: &'static str| {
         let runtime = runtime.clone();
-        async move { runtime.call(ToolCall::new(id, "empty", "{}")).await.receipt.outcome }
+        async move { nesting::call(&runtime, ToolCall::new(id, "empty", "{}")).await.receipt.outcome }
     };
     assert_eq!(block_on(call("first")), Outcome::Ok);
     let held = fs::File::open(crib.path("audit/head")).unwrap();
@@ -196,8 +196,8 @@ fn a_full_disk_refuses_the_call_before_it_runs() {
         eprintln!("skipped: this user may not mount a small file system");
         return;
     }
-    let runtime = Runtime::builder(Audit::folder(full.join("audit"))).source(guest("empty")).build().unwrap();
-    let result = block_on(runtime.call(ToolCall::new("", "empty", "{}")));
+    let runtime = nesting::builder(Audit::folder(full.join("audit"))).source(guest("empty")).build().unwrap();
+    let result = block_on(nesting::call(&runtime, ToolCall::new("", "empty", "{}")));
     let unmounted = std::process::Command::new("umount").arg(&full).status().unwrap();
     assert_eq!(result.receipt.outcome, Outcome::Unlogged);
     assert_eq!(result.receipt.cpu_ms, 0.0, "the guest was not started");
@@ -207,8 +207,8 @@ fn a_full_disk_refuses_the_call_before_it_runs() {
 #[test]
 fn a_log_deleted_or_moved_between_calls_costs_no_record() {
     let crib = Crib::new();
-    let runtime = Runtime::builder(Audit::folder(crib.path("audit"))).source(guest("empty")).build().unwrap();
-    let call = || block_on(runtime.call(ToolCall::new("", "empty", "{}"))).receipt.outcome;
+    let runtime = nesting::builder(Audit::folder(crib.path("audit"))).source(guest("empty")).build().unwrap();
+    let call = || block_on(nesting::call(&runtime, ToolCall::new("", "empty", "{}"))).receipt.outcome;
     let file = || crib.logs().remove(0);
     assert_eq!(call(), Outcome::Ok);
     fs::remove_file(file()).unwrap();

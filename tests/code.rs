@@ -9,7 +9,9 @@ use crate::crib::Crib;
 mod hostile;
 mod judged;
 mod mode;
+mod nested;
 mod sessions;
+mod together;
 
 /// Tool flags: the shipped tools over the folder `work`.
 const TOOLS: [&str; 2] = ["--tools=builtin", "--allow-write=work"];

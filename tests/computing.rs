@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolcrib::{Outcome, Runtime, ToolCall};
+use toolcrib::{Outcome, ToolCall};
 
-use crate::crib::Crib;
+use crate::crib::{Crib, nesting};
 
 /// Maximum delay of a call on a busy machine before a test reports a hang.
 const BOUND: Duration = Duration::from_secs(20);
@@ -151,7 +151,7 @@ fn costly_schemas_stop_at_the_deadline() {
     for (name, schema, arguments) in attacks() {
         let crib = crib(&schema, &json!({}), 1);
         // A refused schema could not be stopped.
-        let runtime = Runtime::builder(toolcrib::Audit::off())
+        let runtime = nesting::builder(toolcrib::Audit::off())
             .trusted_source(crib.path("tools.json"))
             .strict(true)
             .build()
@@ -160,7 +160,7 @@ fn costly_schemas_stop_at_the_deadline() {
         let workers = Workers::start();
         let (took, result) = workers.block_on(async {
             let started = Instant::now();
-            let result = runtime.call(call).await;
+            let result = nesting::call(&runtime, call).await;
             (started.elapsed(), result)
         });
         eprintln!("{name}: {} after {took:?}", result.receipt.outcome.as_str());
@@ -175,21 +175,21 @@ fn costly_schemas_stop_at_the_deadline() {
 #[test]
 fn a_costly_schema_freezes_no_other_call() {
     let crib = crib(&json!({"properties": {"a": any_pattern()}}), &json!({}), 1);
-    let runtime = Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
+    let runtime = nesting::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
     let texts = [noise(15_900), noise(MAX_BYTES - 100)];
     let workers = Workers::start();
     workers.block_on(async {
         runtime.prepare("echo").await.unwrap();
         let costly = (0..8).map(|n| {
             let (runtime, arguments) = (runtime.clone(), json!({ "a": texts[n % 2] }).to_string());
-            tokio::spawn(async move { runtime.call(ToolCall::new("", "costly", arguments)).await })
+            tokio::spawn(async move { nesting::call(&runtime, ToolCall::new("", "costly", arguments)).await })
         });
         let costly: Vec<_> = costly.collect();
         let started = Instant::now();
         let mut longest = Duration::ZERO;
         while started.elapsed() < Duration::from_millis(800) {
             let since = Instant::now();
-            assert!(!runtime.call(ToolCall::new("", "echo", "{}")).await.is_error());
+            assert!(!nesting::call(&runtime, ToolCall::new("", "echo", "{}")).await.is_error());
             tokio::time::sleep(Duration::from_millis(5)).await;
             longest = longest.max(since.elapsed());
         }
@@ -206,11 +206,11 @@ fn a_costly_schema_freezes_no_other_call() {
 #[test]
 fn a_check_for_which_nobody_waits_stops() {
     let crib = crib(&json!({"properties": {"a": any_pattern()}}), &json!({}), 3600);
-    let runtime = Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
+    let runtime = nesting::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
     let arguments = json!({ "a": noise(MAX_BYTES - 100) }).to_string();
     let workers = Workers::start();
     workers.block_on(async {
-        let call = tokio::spawn(async move { runtime.call(ToolCall::new("", "costly", arguments)).await });
+        let call = tokio::spawn(async move { nesting::call(&runtime, ToolCall::new("", "costly", arguments)).await });
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert!(!call.is_finished());
         call.abort();
@@ -223,12 +223,12 @@ fn a_check_for_which_nobody_waits_stops() {
 fn an_answer_is_checked_within_the_deadline_of_its_call() {
     let interface = json!({"output_schema": {"properties": {"a": any_pattern()}}});
     let crib = crib(&json!({}), &interface, 1);
-    let runtime = Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
+    let runtime = nesting::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
     for bytes in [15_900, (1 << 20) - 100] {
         let call = ToolCall::new("", "costly", json!({ "a": noise(bytes) }).to_string());
         let started = Instant::now();
         let workers = Workers::start();
-        let result = workers.block_on(runtime.call(call));
+        let result = workers.block_on(nesting::call(&runtime, call));
         eprintln!("an answer of {bytes} bytes: {} after {:?}", result.receipt.outcome.as_str(), started.elapsed());
         assert_eq!(result.receipt.outcome, Outcome::Deadline);
         assert!(started.elapsed() < BOUND);
@@ -323,8 +323,8 @@ fn an_expression_or_a_list_of_capabilities_that_is_too_long_is_refused() {
 fn a_large_argument_is_shown_no_further_than_its_line() {
     let interface = json!({"ui_summary": "{a} ".repeat(64)});
     let crib = crib(&json!({}), &interface, 20);
-    let runtime = Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
+    let runtime = nesting::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
     let call = ToolCall::new("", "costly", json!({"a": vec![json!([]); 200_000]}).to_string());
-    let display = Workers::start().block_on(runtime.call(call)).display.unwrap();
+    let display = Workers::start().block_on(nesting::call(&runtime, call)).display.unwrap();
     assert_eq!(display.chars().count(), 2000);
 }

@@ -3,6 +3,8 @@
 
 #[path = "command_line.rs"]
 mod command_line;
+#[path = "nesting.rs"]
+pub(crate) mod nesting;
 
 use std::fmt;
 use std::fs;
@@ -10,6 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+pub(crate) use command_line::line;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -149,8 +152,11 @@ impl Crib {
             self.trust();
         }
         let mut command = Command::new(TOOLCRIB);
+        match nesting::command(args) {
+            Some(from_program) => command.args(from_program),
+            None => command.args(args),
+        };
         command
-            .args(args)
             .current_dir(self.dir.path())
             .env_clear()
             .env("HOME", self.path("home"))
@@ -196,7 +202,9 @@ impl Crib {
     pub(crate) fn records(&self) -> Vec<Value> {
         let files = self.logs();
         let text: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+        let records =
+            text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")));
+        records.filter_map(nesting::without_program).collect()
     }
 }
 
@@ -250,7 +258,7 @@ impl Ran {
     /// Runs a command of the program.
     pub(crate) fn of(command: &mut Command) -> Self {
         let output = command.output().expect("the program starts");
-        Self { line: command_line::line(command), ..Self::from(output) }
+        Self::left(command, output)
     }
 
     /// Runs a command of the program with a text on its standard input. A program that refuses its arguments does not read it.
@@ -259,7 +267,15 @@ impl Ran {
         let mut child = command.spawn().expect("the program starts");
         let _ = child.stdin.take().expect("a pipe").write_all(input.as_ref());
         let output = child.wait_with_output().expect("an end");
-        Self { line: command_line::line(command), ..Self::from(output) }
+        Self::left(command, output)
+    }
+
+    fn left(command: &Command, output: Output) -> Self {
+        let ran = Self { line: command_line::line(command), ..Self::from(output) };
+        match nesting::Direct::of(command) {
+            Some(direct) => direct.translated(ran),
+            None => ran,
+        }
     }
 }
 

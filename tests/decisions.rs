@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Value, json};
 use toolcrib::call::Behavior;
-use toolcrib::hook::{Hook, Modification, ProposedCall, Verdict};
+use toolcrib::hook::{Hook, HookPhase, Modification, ProposedCall, Verdict};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Rule};
-use toolcrib::{Audit, Builder, HandlerError, Outcome, Policy, Runtime, Session, ToolCall, ToolResult};
+use toolcrib::{Audit, Builder, HandlerError, Outcome, Policy, Runtime, Session, Tool, ToolCall, ToolResult};
 
-use crate::crib::Crib;
+use crate::crib::{Crib, nesting};
 
 /// Approver with a constant answer that records the rule of each request.
 struct Person(ApprovalAnswer, Mutex<Vec<String>>);
@@ -44,13 +44,13 @@ fn policy(rules: &[(Behavior, &str)]) -> Policy {
 }
 
 fn runtime(crib: &Crib, with: impl FnOnce(Builder) -> Builder) -> Runtime {
-    let builder = Runtime::builder(Audit::folder(crib.path("audit"))).trusted_source(crib.path("tools.json"));
+    let builder = nesting::builder(Audit::folder(crib.path("audit"))).trusted_source(crib.path("tools.json"));
     with(builder).build().unwrap()
 }
 
 fn call(session: &Session, arguments: Value) -> ToolResult {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tokio.block_on(session.call(ToolCall::new("c", "t", arguments.to_string())))
+    tokio.block_on(nesting::call(session, ToolCall::new("c", "t", arguments.to_string())))
 }
 
 #[test]
@@ -88,6 +88,10 @@ struct Says(Verdict);
 impl Hook for Says {
     fn name(&self) -> &str {
         "says"
+    }
+
+    fn applies(&self, tool: &Tool, _: HookPhase) -> bool {
+        !nesting::is_of_program(&tool.name)
     }
 
     fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {
@@ -142,7 +146,7 @@ fn a_tool_for_the_host_alone_is_refused_from_a_model_and_never_found() {
     let session = runtime.session();
     assert_eq!(call(&session, json!({})).content(), r#"{"error":"the tool can be called only by the host"}"#);
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let found = tokio.block_on(session.call(ToolCall::new("c", "tool_search", r#"{"query":"select:t"}"#)));
+    let found = tokio.block_on(nesting::call(&session, ToolCall::new("c", "tool_search", r#"{"query":"select:t"}"#)));
     assert!(found.content().contains(r#""tools":[]"#), "{}", found.content());
     assert_eq!(call(&runtime.open_session(), json!({})).receipt.outcome, Outcome::Ok, "the host calls it");
 }

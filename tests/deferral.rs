@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use toolcrib::{Audit, Outcome, Runtime, Session, ToolCall};
 
-use crate::crib::Crib;
+use crate::crib::{Crib, nesting};
 
 /// Creates a crib with fifty tools that echo; `always` is always shown, and `find_me` has a search hint.
 fn crib() -> Crib {
@@ -22,7 +22,7 @@ fn crib() -> Crib {
 }
 
 fn runtime(crib: &Crib) -> Runtime {
-    let builder = Runtime::builder(Audit::folder(crib.path("audit"))).trusted_source(crib.path("tools.json"));
+    let builder = nesting::builder(Audit::folder(crib.path("audit"))).trusted_source(crib.path("tools.json"));
     builder.build().unwrap()
 }
 
@@ -32,7 +32,7 @@ fn names(session: &Session) -> Vec<String> {
 
 fn call(session: &Session, name: &str, arguments: Value) -> (Outcome, Value) {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let result = tokio.block_on(session.call(ToolCall::new("c", name, arguments.to_string())));
+    let result = tokio.block_on(nesting::call(session, ToolCall::new("c", name, arguments.to_string())));
     (result.receipt.outcome, serde_json::from_str(&result.content()).unwrap())
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::crib::Crib;
+use crate::crib::{Crib, nesting};
 use crate::screen::Page;
 
 /// Creates a crib with a folder `work` that is surrounded by files that a guest must not reach.
@@ -155,7 +155,7 @@ fn a_folder_put_in_the_place_of_a_granted_one_is_not_granted() {
     let policy = toolcrib::Policy::default()
         .allow(toolcrib::policy::Permission::Write(crib.path("work")))
         .allow(toolcrib::policy::Permission::Read(crib.path("work/folder")));
-    let runtime = toolcrib::Runtime::builder(toolcrib::Audit::off())
+    let runtime = nesting::builder(toolcrib::Audit::off())
         .trusted_source(crib.path("tools.json"))
         .policy(policy)
         .build()
@@ -163,7 +163,7 @@ fn a_folder_put_in_the_place_of_a_granted_one_is_not_granted() {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let call = |arguments: Value| {
         let call = toolcrib::ToolCall::new("", "file_io", arguments.to_string());
-        tokio.block_on(runtime.call(call)).content().into_owned()
+        tokio.block_on(nesting::call(&runtime, call)).content().into_owned()
     };
     assert!(
         call(json!({"op": "rename", "path": "folder", "to": "moved", "root": "/work", "to_root": "/work"}))

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use toolcrib::call::Behavior;
 use toolcrib::hook::{FinishedCall, Hook, HookPhase, Modification, ProposedCall, Review, Verdict};
 use toolcrib::policy::{Policy, Rule};
-use toolcrib::{Audit, Builder, HandlerError, Outcome, Runtime, Tool, ToolCall, ToolResult};
+use toolcrib::{Audit, Builder, HandlerError, Outcome, Tool, ToolCall, ToolResult};
 
-use crate::crib::Crib;
+use crate::crib::{Crib, nesting};
 
 /// Hook with a constant answer that records its input.
 struct Always {
@@ -31,7 +31,7 @@ impl Hook for Always {
     }
 
     fn applies(&self, tool: &Tool, _: HookPhase) -> bool {
-        tool.name != "untouched"
+        tool.name != "untouched" && !nesting::is_of_program(&tool.name)
     }
 
     fn before<'a>(&'a self, call: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {
@@ -81,10 +81,10 @@ fn crib() -> Crib {
 }
 
 fn call_with(crib: &Crib, hooks: Hooks, name: &str, with: impl FnOnce(Builder) -> Builder) -> ToolResult {
-    let builder = Runtime::builder(Audit::folder(crib.path("audit"))).trusted_source(crib.path("tools.json"));
+    let builder = nesting::builder(Audit::folder(crib.path("audit"))).trusted_source(crib.path("tools.json"));
     let runtime = hooks.0.into_iter().fold(with(builder), Builder::hook).build().unwrap();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tokio.block_on(runtime.call(ToolCall::new("c", name, "{\"a\":1}")))
+    tokio.block_on(nesting::call(&runtime, ToolCall::new("c", name, "{\"a\":1}")))
 }
 
 fn call(crib: &Crib, hooks: Hooks) -> ToolResult {
@@ -241,6 +241,10 @@ struct Panics;
 impl Hook for Panics {
     fn name(&self) -> &str {
         "panics"
+    }
+
+    fn applies(&self, tool: &Tool, _: HookPhase) -> bool {
+        !nesting::is_of_program(&tool.name)
     }
 
     fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {

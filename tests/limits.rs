@@ -5,9 +5,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolcrib::{Outcome, Runtime, ToolCall};
+use toolcrib::{Outcome, ToolCall};
 
-use crate::crib::{Crib, guest};
+use crate::crib::{Crib, guest, nesting};
 use crate::screen::Page;
 
 /// Maximum delay of a call on a busy machine before a test reports a hang.
@@ -192,19 +192,19 @@ fn what_one_host_call_copies_is_bounded() {
     let call = |host_call: usize| {
         let mut limits = toolcrib::tool::Limits::default();
         limits.host_call = host_call;
-        let runtime = Runtime::builder(toolcrib::Audit::off()).source(guest("echo")).limits(limits).build().unwrap();
+        let runtime = nesting::builder(toolcrib::Audit::off()).source(guest("echo")).limits(limits).build().unwrap();
         let arguments = json!({"text": "x".repeat(3000)}).to_string();
-        block_on(runtime.call(ToolCall::new("", "echo", arguments))).receipt.outcome
+        block_on(nesting::call(&runtime, ToolCall::new("", "echo", arguments))).receipt.outcome
     };
     assert_eq!((call(16 << 20), call(1000)), (Outcome::Ok, Outcome::OutputLimit));
 }
 
 #[test]
 fn arguments_over_the_cap_are_refused() {
-    let runtime = Runtime::builder(toolcrib::Audit::off()).source(guest("echo")).build().unwrap();
+    let runtime = nesting::builder(toolcrib::Audit::off()).source(guest("echo")).build().unwrap();
     let call = |bytes: usize| {
         let arguments = format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
-        block_on(runtime.call(ToolCall::new("", "echo", arguments))).receipt.outcome
+        block_on(nesting::call(&runtime, ToolCall::new("", "echo", arguments))).receipt.outcome
     };
     assert_eq!(call((4 << 20) + 1), Outcome::BadArguments);
     assert_eq!(call(4 << 20), Outcome::OutputLimit, "taken, and too large an answer");
@@ -269,7 +269,7 @@ fn a_component_with_more_parts_than_a_slot_has_is_refused_at_load() {
 fn hung_calls_of_one_tool_leave_room_for_the_others() {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let limits = toolcrib::tool::Limits::with_deadline(Duration::from_secs(5));
-    let builder = Runtime::builder(toolcrib::Audit::off())
+    let builder = nesting::builder(toolcrib::Audit::off())
         .source(guest("sleep"))
         .source(guest("echo"))
         .concurrency(4)
@@ -279,12 +279,12 @@ fn hung_calls_of_one_tool_leave_room_for_the_others() {
         runtime.prepare("echo").await.unwrap();
         let hung = (0..20).map(|_| {
             let runtime = runtime.clone();
-            tokio::spawn(async move { runtime.call(ToolCall::new("", "sleep", "{}")).await })
+            tokio::spawn(async move { nesting::call(&runtime, ToolCall::new("", "sleep", "{}")).await })
         });
         let hung: Vec<_> = hung.collect();
         tokio::time::sleep(Duration::from_millis(300)).await;
         let started = Instant::now();
-        assert!(!runtime.call(ToolCall::new("", "echo", "{}")).await.is_error());
+        assert!(!nesting::call(&runtime, ToolCall::new("", "echo", "{}")).await.is_error());
         assert!(started.elapsed() < Duration::from_secs(4), "it waited for {:?}", started.elapsed());
         for call in hung {
             assert_eq!(call.await.unwrap().receipt.outcome, Outcome::Deadline, "waiting for a turn ends there too");
@@ -295,10 +295,10 @@ fn hung_calls_of_one_tool_leave_room_for_the_others() {
 #[test]
 fn a_program_that_could_not_be_read_once_is_read_again() {
     let crib = Crib::with_guests(&["echo"]);
-    let runtime = Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
+    let runtime = nesting::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).build().unwrap();
     let program = crib.path("tools/bin/echo.wasm");
     fs::rename(&program, crib.path("away")).unwrap();
-    let outcome = || block_on(runtime.call(ToolCall::new("", "echo", "{}"))).receipt.outcome;
+    let outcome = || block_on(nesting::call(&runtime, ToolCall::new("", "echo", "{}"))).receipt.outcome;
     assert_eq!(outcome(), Outcome::BadComponent);
     fs::rename(crib.path("away"), &program).unwrap();
     assert_eq!(outcome(), Outcome::Ok);
@@ -327,13 +327,13 @@ fn what_is_not_one_line_of_json_is_a_bad_result() {
 #[test]
 fn more_calls_than_slots_wait_their_turn() {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let runtime = Runtime::builder(toolcrib::Audit::off()).source(guest("echo")).concurrency(2).build().unwrap();
+    let runtime = nesting::builder(toolcrib::Audit::off()).source(guest("echo")).concurrency(2).build().unwrap();
     tokio.block_on(async {
         let calls = (0..64).map(|n| {
             let runtime = runtime.clone();
-            tokio::spawn(
-                async move { runtime.call(ToolCall::new(n.to_string(), "echo", format!("{{\"n\":{n}}}"))).await },
-            )
+            tokio::spawn(async move {
+                nesting::call(&runtime, ToolCall::new(n.to_string(), "echo", format!("{{\"n\":{n}}}"))).await
+            })
         });
         for (n, call) in calls.collect::<Vec<_>>().into_iter().enumerate() {
             let result = call.await.unwrap();
@@ -347,11 +347,11 @@ fn a_dropped_call_stops_and_frees_its_slot() {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let crib = Crib::new();
     let audit = toolcrib::Audit::folder(crib.path("audit"));
-    let runtime = Runtime::builder(audit).source(guest("spin")).source(guest("sleep")).concurrency(1).build();
+    let runtime = nesting::builder(audit).source(guest("spin")).source(guest("sleep")).concurrency(1).build();
     let runtime = runtime.unwrap();
     tokio.block_on(async {
         for name in ["spin", "sleep", "spin", "sleep"] {
-            let call = runtime.call(ToolCall::new("dropped", name, "{}"));
+            let call = nesting::call(&runtime, ToolCall::new("dropped", name, "{}"));
             let dropped = tokio::time::timeout(Duration::from_millis(200), call).await;
             assert!(dropped.is_err(), "{name} ended by itself");
         }
@@ -364,7 +364,7 @@ fn a_dropped_call_stops_and_frees_its_slot() {
 fn a_thousand_timeouts_leave_nothing_behind() {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let limits = toolcrib::tool::Limits::with_deadline(Duration::from_millis(1));
-    let runtime = Runtime::builder(toolcrib::Audit::off())
+    let runtime = nesting::builder(toolcrib::Audit::off())
         .source(guest("sleep"))
         .source(guest("echo"))
         .limits(limits)
@@ -372,7 +372,7 @@ fn a_thousand_timeouts_leave_nothing_behind() {
         .unwrap();
     tokio.block_on(async {
         let round = async || {
-            let calls = (0..250).map(|_| runtime.call(ToolCall::new("", "sleep", "{}")));
+            let calls = (0..250).map(|_| nesting::call(&runtime, ToolCall::new("", "sleep", "{}")));
             for result in futures::future::join_all(calls).await {
                 assert_eq!(result.outcome.unwrap_err().outcome, Outcome::Deadline);
             }

@@ -9,7 +9,7 @@ use toolcrib::call::Part;
 use toolcrib::observe::{Event, EventKind, Observer};
 use toolcrib::{Audit, Builder, Runtime, ToolCall, ToolResult};
 
-use crate::crib::{Crib, guest, target};
+use crate::crib::{Crib, guest, nesting, target};
 use crate::records::watched::on_threads;
 
 mod asking;
@@ -32,7 +32,7 @@ fn crib() -> Crib {
 
 /// Runtime with the tools of a component of the crib, and its log in the crib.
 fn runtime_of(crib: &Crib, component: &str, with: impl FnOnce(Builder) -> Builder) -> Runtime {
-    let builder = Runtime::builder(Audit::folder(crib.path("audit")))
+    let builder = nesting::builder(Audit::folder(crib.path("audit")))
         .source(crib.path(component))
         .compile_cache(target().join("test-cache"));
     with(builder).build().unwrap()
@@ -44,7 +44,7 @@ fn runtime(crib: &Crib, with: impl FnOnce(Builder) -> Builder) -> Runtime {
 
 /// Makes one call.
 fn made(runtime: &Runtime, call: ToolCall) -> ToolResult {
-    on_threads(runtime.call(call))
+    on_threads(nesting::call(runtime, call))
 }
 
 fn call(runtime: &Runtime, name: &str, arguments: Value) -> ToolResult {

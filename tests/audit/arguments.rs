@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use futures::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Value, json};
 use toolcrib::call::Behavior;
-use toolcrib::hook::{Hook, Modification, ProposedCall, Verdict};
+use toolcrib::hook::{Hook, HookPhase, Modification, ProposedCall, Verdict};
 use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Policy, Rule};
 use toolcrib::source::digest;
-use toolcrib::{Audit, HandlerError, Outcome, Runtime, ToolCall};
+use toolcrib::{Audit, HandlerError, Outcome, Tool, ToolCall};
 
-use crate::crib::{Crib, guest};
+use crate::crib::{Crib, guest, nesting};
 use crate::screen::Page;
 
 use super::block_on;
@@ -101,8 +101,8 @@ fn without_arguments_a_record_has_their_size_and_digest() {
         crib.toolcrib(&["call", "open", plain]).env("TOOLCRIB_NO_LOG_ARGUMENTS", value).output().unwrap();
         assert_eq!(last(&crib), expected, "{value}");
     }
-    let runtime = Runtime::builder(audit(&crib).without_arguments()).source(guest("empty")).build().unwrap();
-    block_on(runtime.call(ToolCall::new("", "empty", plain)));
+    let runtime = nesting::builder(audit(&crib).without_arguments()).source(guest("empty")).build().unwrap();
+    block_on(nesting::call(&runtime, ToolCall::new("", "empty", plain)));
     assert_eq!(last(&crib), withheld);
 }
 
@@ -148,10 +148,10 @@ fn masks_that_take_too_long_leave_the_size_alone() {
     let crib = Crib::with_guests(&["empty"]);
     // Each of many matches scans the rest of the text.
     let audit = audit(&crib).redact(["[ab]*c|a".to_owned()]);
-    let runtime = Runtime::builder(audit).source(crib.path("tools.json")).build().unwrap();
+    let runtime = nesting::builder(audit).source(crib.path("tools.json")).build().unwrap();
     let arguments = json!({ "a": "ab".repeat(1 << 20) }).to_string();
     let started = Instant::now();
-    let result = block_on(runtime.call(ToolCall::new("", "empty", arguments.as_str())));
+    let result = block_on(nesting::call(&runtime, ToolCall::new("", "empty", arguments.as_str())));
     assert_eq!(result.receipt.outcome, Outcome::Ok);
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     assert_eq!(last(&crib), json!({"bytes": arguments.len()}));
@@ -160,9 +160,9 @@ fn masks_that_take_too_long_leave_the_size_alone() {
 #[test]
 fn a_dropped_call_states_its_arguments() {
     let crib = Crib::with_guests(&["sleep"]);
-    let runtime = Runtime::builder(audit(&crib)).source(crib.path("tools.json")).build().unwrap();
+    let runtime = nesting::builder(audit(&crib)).source(crib.path("tools.json")).build().unwrap();
     let dropped = |arguments: &str| {
-        let call = runtime.call(ToolCall::new("", "sleep", arguments));
+        let call = nesting::call(&runtime, ToolCall::new("", "sleep", arguments));
         block_on(async { tokio::time::timeout(Duration::from_millis(500), call).await }).unwrap_err();
         last(&crib)
     };
@@ -174,7 +174,7 @@ fn a_dropped_call_states_its_arguments() {
 #[test]
 fn a_call_that_is_dropped_before_it_is_polled_leaves_its_record() {
     let crib = Crib::with_guests(&["echo"]);
-    let runtime = Runtime::builder(audit(&crib)).source(crib.path("tools.json")).build().unwrap();
+    let runtime = nesting::builder(audit(&crib)).source(crib.path("tools.json")).build().unwrap();
     let call = |id: &str| ToolCall::new(id, "echo", "{}");
     drop(runtime.call(call("alone")));
     drop(runtime.session().call(call("in a conversation")));
@@ -189,7 +189,7 @@ fn a_call_that_is_dropped_before_it_is_polled_leaves_its_record() {
 #[test]
 fn a_call_that_never_started_states_no_sensitive_argument() {
     let crib = crib();
-    let runtime = Runtime::builder(audit(&crib)).source(crib.path("tools.json")).build().unwrap();
+    let runtime = nesting::builder(audit(&crib)).source(crib.path("tools.json")).build().unwrap();
     let arguments = r#"{"token":"hunter22"}"#;
     let dropped = |name: &str| {
         // No task of the step runs before it is dropped.
@@ -210,6 +210,10 @@ impl Hook for Replaces {
         "replaces"
     }
 
+    fn applies(&self, tool: &Tool, _: HookPhase) -> bool {
+        !nesting::is_of_program(&tool.name)
+    }
+
     fn before<'a>(&'a self, _: ProposedCall<'a>) -> BoxFuture<'a, Result<Verdict, HandlerError>> {
         ready(Ok(Verdict::Modify(Modification::new(self.0.clone())))).boxed()
     }
@@ -219,8 +223,8 @@ impl Hook for Replaces {
 fn arguments_that_a_hook_changed_are_those_that_the_tool_got() {
     let crib = crib();
     let hook = Arc::new(Replaces(json!({"token": "changed-1", "log": "hunter22 changed-1"})));
-    let runtime = Runtime::builder(audit(&crib)).source(crib.path("tools.json")).hook(hook).build().unwrap();
-    block_on(runtime.call(ToolCall::new("", "echo", r#"{"token":"hunter22"}"#)));
+    let runtime = nesting::builder(audit(&crib)).source(crib.path("tools.json")).hook(hook).build().unwrap();
+    block_on(nesting::call(&runtime, ToolCall::new("", "echo", r#"{"token":"hunter22"}"#)));
     let record = &crib.records()[0];
     assert_eq!(record["arguments"], json!({"json": {"token": "***", "log": "*** ***"}}));
     assert_eq!(record["mutations"][0]["fields"], json!(["token", "log"]));
@@ -229,13 +233,13 @@ fn arguments_that_a_hook_changed_are_those_that_the_tool_got() {
 #[test]
 fn a_route_and_each_session_are_stated() {
     let crib = crib();
-    let builder = Runtime::builder(audit(&crib)).source(crib.path("tools.json")).route("shown", "open");
+    let builder = nesting::builder(audit(&crib)).source(crib.path("tools.json")).route("shown", "open");
     let runtime = builder.run_id("job-7").build().unwrap();
     let sessions = [runtime.session(), runtime.session(), runtime.open_session()];
     for session in &sessions {
-        block_on(session.call(ToolCall::new("", "shown", r#"{"a":1}"#)));
+        block_on(nesting::call(session, ToolCall::new("", "shown", r#"{"a":1}"#)));
     }
-    block_on(runtime.call(ToolCall::new("", "shown", r#"{"a":1}"#)));
+    block_on(nesting::call(&runtime, ToolCall::new("", "shown", r#"{"a":1}"#)));
     let records = crib.records();
     for (record, session) in records.iter().zip(sessions.iter().chain([&sessions[2]])) {
         assert_eq!(record["session"], session.id());
@@ -262,13 +266,13 @@ fn the_source_of_a_record_is_the_definition_that_approvals_name() {
     let crib = crib();
     let notes = Arc::new(Notes::default());
     let policy = Policy::default().rule(Rule::new(Behavior::Ask, "*".parse().unwrap(), "test"));
-    let builder = Runtime::builder(audit(&crib)).source(crib.path("tools.json"));
+    let builder = nesting::builder(audit(&crib)).source(crib.path("tools.json"));
     let runtime = builder.policy(policy).approver(notes.clone()).build().unwrap();
-    block_on(runtime.call(ToolCall::new("", "open", "{}")));
+    block_on(nesting::call(&runtime, ToolCall::new("", "open", "{}")));
     let definition = notes.0.lock().unwrap().clone();
     assert!(definition.is_some());
     assert_eq!(crib.records()[0]["source"], json!(definition));
-    block_on(runtime.call(ToolCall::new("", "absent", "{}")));
+    block_on(nesting::call(&runtime, ToolCall::new("", "absent", "{}")));
     assert!(crib.records()[1].get("source").is_none(), "no tool, no definition");
 }
 

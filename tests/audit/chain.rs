@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use toolcrib::{Audit, Runtime, ToolCall};
+use toolcrib::{Audit, ToolCall};
 
-use crate::crib::{Crib, Ran, guest};
+use crate::crib::{Crib, Ran, guest, nesting};
 use crate::screen::Page;
 
 use super::block_on;
@@ -27,9 +27,9 @@ fn logged(names: &[&str]) -> Crib {
 fn sign(crib: &Crib, names: &[&str]) {
     let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(1_772_366_400);
     let audit = Audit::folder(crib.path("audit")).clock(move || noon);
-    let runtime = Runtime::builder(audit).source(guest("empty")).build().unwrap();
+    let runtime = nesting::builder(audit).source(guest("empty")).build().unwrap();
     for name in names {
-        block_on(runtime.call(ToolCall::new("", *name, "{}")));
+        block_on(nesting::call(&runtime, ToolCall::new("", *name, "{}")));
     }
 }
 
@@ -201,7 +201,7 @@ fn the_chain_crosses_midnight_and_a_clock_that_is_behind_does_not_break_it() {
         let seconds = seconds.clone();
         let clock = move || SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.load(Relaxed));
         let audit = Audit::folder(crib.path("audit")).clock(clock);
-        Runtime::builder(audit).source(guest("empty")).build().unwrap()
+        nesting::builder(audit).source(guest("empty")).build().unwrap()
     };
     let (one, other) = (process(), process());
     // 2026-03-01T00:00:00Z, a second before it and a second after it: one process has passed midnight, the other not
@@ -214,7 +214,7 @@ fn the_chain_crosses_midnight_and_a_clock_that_is_behind_does_not_break_it() {
         (&one, 1_772_323_202),
     ] {
         seconds.store(at, Relaxed);
-        block_on(runtime.call(ToolCall::new("", "empty", "{}")));
+        block_on(nesting::call(runtime, ToolCall::new("", "empty", "{}")));
     }
     let lines = |path: &PathBuf| fs::read_to_string(path).unwrap().lines().count();
     assert_eq!(crib.logs().iter().map(lines).collect::<Vec<_>>(), [2, 3]);

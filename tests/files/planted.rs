@@ -6,16 +6,16 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 use toolcrib::policy::Permission;
-use toolcrib::{Policy, Runtime, ToolCall};
+use toolcrib::{Policy, ToolCall};
 
 use super::{crib, denied, ends};
-use crate::crib::Crib;
+use crate::crib::{Crib, nesting};
 use crate::screen::Page;
 
 /// Returns a function that calls `file_io` with the folder `work` granted for writing.
 fn writing(crib: &Crib) -> impl Fn(&str, &str, &str) -> Value {
     let policy = Policy::default().allow(Permission::Write(crib.path("work")));
-    let runtime = Runtime::builder(toolcrib::Audit::off())
+    let runtime = nesting::builder(toolcrib::Audit::off())
         .trusted_source(crib.path("tools.json"))
         .policy(policy)
         .build()
@@ -23,7 +23,7 @@ fn writing(crib: &Crib) -> impl Fn(&str, &str, &str) -> Value {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     move |op, path, to| {
         let call = ToolCall::new("", "file_io", json!({"op": op, "path": path, "to": to, "text": "x"}).to_string());
-        serde_json::from_str(&tokio.block_on(runtime.call(call)).content()).unwrap()
+        serde_json::from_str(&tokio.block_on(nesting::call(&runtime, call)).content()).unwrap()
     }
 }
 
@@ -239,13 +239,13 @@ fn a_record_and_a_markdown_tool_name_no_folder_by_a_link() {
 fn a_link_that_is_made_while_its_folder_is_moved_up_does_not_lead_out() {
     let crib = crib(&["file_io"]);
     let policy = Policy::default().allow(Permission::Write(crib.path("work")));
-    let runtime = Runtime::builder(toolcrib::Audit::off())
+    let runtime = nesting::builder(toolcrib::Audit::off())
         .trusted_source(crib.path("tools.json"))
         .policy(policy)
         .build()
         .unwrap();
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let call = |arguments: Value| runtime.call(ToolCall::new("", "file_io", arguments.to_string()));
+    let call = |arguments: Value| nesting::call(&runtime, ToolCall::new("", "file_io", arguments.to_string()));
     for _ in 0..100 {
         fs::create_dir_all(crib.path("work/folder/deep")).unwrap();
         let link = call(json!({"op": "symlink", "path": "folder/deep/l", "to": "../../note"}));

@@ -12,10 +12,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcrib::policy::Permission;
 use toolcrib::tool::Limits;
-use toolcrib::{Policy, Runtime, ToolCall};
+use toolcrib::{Policy, ToolCall};
 
 use super::crib;
-use crate::crib::Crib;
+use crate::crib::{Crib, nesting};
 
 const TIMES: usize = 10_000;
 /// Maximum calls of a race until it has ended in each way: a machine with one free core may run one call between two
@@ -58,7 +58,7 @@ fn opened_while<const N: usize>(
 ) {
     let policy = Policy::default().allow(Permission::Write(crib.path("work")));
     let limits = Limits::with_deadline(Duration::from_secs(120));
-    let runtime = Runtime::builder(toolcrib::Audit::off())
+    let runtime = nesting::builder(toolcrib::Audit::off())
         .trusted_source(crib.path("tools.json"))
         .policy(policy)
         .limits(limits)
@@ -68,7 +68,7 @@ fn opened_while<const N: usize>(
     let tokio = tokio.worker_threads(2).max_blocking_threads(2).enable_all().build().unwrap();
     let call = |name: &str, arguments: Value| {
         let call = ToolCall::new("", name, arguments.to_string());
-        tokio.block_on(runtime.call(call)).content().into_owned()
+        tokio.block_on(nesting::call(&runtime, call)).content().into_owned()
     };
     let swapping = Swapping::start(swap);
     let mut all = [false; N];

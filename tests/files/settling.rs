@@ -5,20 +5,20 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 use toolcrib::policy::Permission;
-use toolcrib::{Builder, Policy, Runtime, ToolCall};
+use toolcrib::{Builder, Policy, ToolCall};
 
 use super::{crib, denied, ends};
-use crate::crib::{Crib, guest};
+use crate::crib::{Crib, guest, nesting};
 use crate::screen::Page;
 
 /// Returns a function that calls `file_io` with a folder granted for writing.
 fn writing(crib: &Crib, folder: &str, with: impl FnOnce(Builder) -> Builder) -> impl Fn(&str, &str, &str) -> Value {
     let policy = Policy::default().allow(Permission::Write(crib.path(folder)));
-    let runtime = with(Runtime::builder(toolcrib::Audit::off())).policy(policy).build().unwrap();
+    let runtime = with(nesting::builder(toolcrib::Audit::off())).policy(policy).build().unwrap();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     move |op, path, to| {
         let call = ToolCall::new("", "file_io", json!({"op": op, "path": path, "to": to, "text": "x"}).to_string());
-        serde_json::from_str(&tokio.block_on(runtime.call(call)).content()).unwrap()
+        serde_json::from_str(&tokio.block_on(nesting::call(&runtime, call)).content()).unwrap()
     }
 }
 

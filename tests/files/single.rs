@@ -5,10 +5,10 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 use toolcrib::policy::Permission;
-use toolcrib::{Audit, Policy, Runtime, ToolCall};
+use toolcrib::{Audit, Policy, ToolCall};
 
 use super::{crib, denied};
-use crate::crib::{Crib, toolbox};
+use crate::crib::{Crib, nesting, toolbox};
 
 /// Crib with files in a folder; some of them are granted.
 fn files() -> Crib {
@@ -149,7 +149,7 @@ fn an_entry_that_took_the_place_of_the_file_opens_nothing() {
     for swap in ["link", "folder"] {
         let crib = files();
         let policy = Policy::default().allow(Permission::Read(crib.path("work/one")));
-        let builder = Runtime::builder(Audit::off()).policy(policy).source(crib.path("tools.json"));
+        let builder = nesting::builder(Audit::off()).policy(policy).source(crib.path("tools.json"));
         let runtime = builder.build().unwrap();
         fs::remove_file(crib.path("work/one")).unwrap();
         match swap {
@@ -166,7 +166,7 @@ fn an_entry_that_took_the_place_of_the_file_opens_nothing() {
             ("open", "one"),
         ] {
             let arguments = json!({"op": op, "path": path}).to_string();
-            let result = tokio.block_on(runtime.call(ToolCall::new("", "file_io", arguments)));
+            let result = tokio.block_on(nesting::call(&runtime, ToolCall::new("", "file_io", arguments)));
             let content = result.content();
             assert!(content.contains("error") && !content.contains("below"), "{swap} {op} {path}: {content}");
         }

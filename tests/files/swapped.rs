@@ -11,7 +11,7 @@ use toolcrib::policy::Permission;
 use toolcrib::{Audit, Policy, Runtime, ToolCall};
 
 use super::race::Swapping;
-use crate::crib::{Crib, TOOLCRIB, target};
+use crate::crib::{Crib, TOOLCRIB, nesting, target};
 use crate::screen::Page;
 
 /// Default rounds of a race. `TOOLCRIB_TEST_ROUNDS=10000` runs the promised number.
@@ -70,7 +70,7 @@ fn raced(crib: &Crib, build: impl Fn() -> Result<Runtime, toolcrib::Error>) -> E
             }
             Ok(runtime) => {
                 let call = ToolCall::new("", "file_io", json!({"op": "read", "path": "marker"}).to_string());
-                let answer = tokio.block_on(runtime.call(call)).content().into_owned();
+                let answer = tokio.block_on(nesting::call(&runtime, call)).content().into_owned();
                 let granted = runtime.grant("file_io").unwrap().folders().first().map(|folder| folder.host.clone());
                 let named = granted.is_none_or(|host| real.iter().any(|real| host.starts_with(real)));
                 match answer.as_str() {
@@ -93,7 +93,7 @@ fn raced(crib: &Crib, build: impl Fn() -> Result<Runtime, toolcrib::Error>) -> E
 
 fn runtime(crib: &Crib, policy: Policy) -> toolcrib::Builder {
     let cache = target().join("test-cache");
-    Runtime::builder(Audit::off()).trusted_source(crib.path("tools.json")).policy(policy).compile_cache(cache)
+    nesting::builder(Audit::off()).trusted_source(crib.path("tools.json")).policy(policy).compile_cache(cache)
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn answer(builder: toolcrib::Builder, arguments: &Value) -> String {
         Ok(runtime) => runtime,
         Err(error) => return error.to_string(),
     };
-    tokio.block_on(runtime.call(ToolCall::new("", "file_io", arguments.to_string()))).content().into_owned()
+    tokio.block_on(nesting::call(&runtime, ToolCall::new("", "file_io", arguments.to_string()))).content().into_owned()
 }
 
 #[test]

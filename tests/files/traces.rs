@@ -5,10 +5,10 @@ use std::os::unix::fs::symlink;
 
 use serde_json::json;
 use toolcrib::policy::Permission;
-use toolcrib::{Outcome, Policy, Runtime, ToolCall};
+use toolcrib::{Outcome, Policy, ToolCall};
 
 use super::{crib, ends};
-use crate::crib::{Crib, guest};
+use crate::crib::{Crib, guest, nesting};
 
 #[test]
 fn no_error_text_names_a_place_of_the_host() {
@@ -59,12 +59,12 @@ fn nothing_of_an_earlier_call_is_left_in_a_later_one() {
     let tool = |name: &str| crib.path(format!("tools/bin/{name}.wasm"));
     // One slot, so that each call gets the memory of the call before.
     let builder =
-        Runtime::builder(toolcrib::Audit::off()).source(tool("looks")).source(tool("looks_too")).concurrency(1);
+        nesting::builder(toolcrib::Audit::off()).source(tool("looks")).source(tool("looks_too")).concurrency(1);
     let runtime = builder.build().unwrap();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for call in 0..20 {
         let name = if call % 2 == 0 { "looks" } else { "looks_too" };
-        let result = tokio.block_on(runtime.call(ToolCall::new("", name, "{}")));
+        let result = tokio.block_on(nesting::call(&runtime, ToolCall::new("", name, "{}")));
         assert_eq!(result.receipt.outcome, Outcome::Ok, "call {call}: {:?}", result.content());
     }
 }
@@ -75,10 +75,13 @@ fn a_call_leaves_no_file_but_those_it_wrote() {
     let temporary = crib.path("temporary");
     fs::create_dir(&temporary).unwrap();
     let policy = Policy::default().allow(Permission::Write(crib.path("work")));
-    let runtime = Runtime::builder(toolcrib::Audit::off()).source(guest("file_io")).policy(policy).build().unwrap();
+    let runtime = nesting::builder(toolcrib::Audit::off()).source(guest("file_io")).policy(policy).build().unwrap();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let call = |arguments: serde_json::Value| {
-        tokio.block_on(runtime.call(ToolCall::new("", "file_io", arguments.to_string()))).content().into_owned()
+        tokio
+            .block_on(nesting::call(&runtime, ToolCall::new("", "file_io", arguments.to_string())))
+            .content()
+            .into_owned()
     };
     assert_eq!(call(json!({"op": "write", "path": "one", "text": "canary"})), r#"{"ok":6}"#);
     assert_eq!(call(json!({"op": "set_size", "path": "one"})), r#"{"error":"quota"}"#);

@@ -14,6 +14,9 @@ use rustix::fs::OFlags;
 use rustix::ioctl::{Getter, Setter, ioctl, opcode};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
+use crate::crib::Ran;
+use crate::crib::nesting::Direct;
+
 /// Maximum wait for words on the terminal: tests share the machine.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 /// Columns of the terminal.
@@ -26,6 +29,8 @@ pub(crate) struct Terminal {
     arriving: Receiver<Vec<u8>>,
     seen: String,
     read_to: usize,
+    /// The command, if the call is made from a program instead.
+    direct: Option<Direct>,
 }
 
 /// Results of the ended program.
@@ -76,6 +81,7 @@ impl Terminal {
         let controlling = far.try_clone().unwrap();
         command.env("NO_COLOR", "1").stdin(input).stderr(far);
         at_terminal(&mut command, controlling);
+        let direct = Direct::of(&command);
         let child = command.spawn().expect("the program starts");
         // Only the program holds the far end from here on: when it has ended, there is nothing more to read.
         drop(command);
@@ -89,7 +95,7 @@ impl Terminal {
                 }
             }
         });
-        Self { person, child, arriving, seen: String::new(), read_to: 0 }
+        Self { person, child, arriving, seen: String::new(), read_to: 0, direct }
     }
 
     /// Waits for words after the previous ones, and returns the text in between.
@@ -139,7 +145,15 @@ impl Terminal {
         while let Ok(bytes) = self.arriving.recv_timeout(MAX_WAIT) {
             self.see(&bytes);
         }
-        Left { code, stdout, terminal: self.seen.clone() }
+        let terminal = self.seen.clone();
+        match &self.direct {
+            Some(direct) => {
+                let ran = Ran { line: String::new(), code, stdout, stderr: String::new() };
+                let Ran { code, stdout, .. } = direct.translated(ran);
+                Left { code, stdout, terminal }
+            }
+            None => Left { code, stdout, terminal },
+        }
     }
 
     fn see(&mut self, bytes: &[u8]) {

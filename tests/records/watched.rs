@@ -11,7 +11,7 @@ use toolcrib::{Builder, Runtime, ToolCall, ToolResult};
 use toolcrib_agent_tool::{AgentToolRecorder, Error};
 
 use super::standard::kinds_of_a_run;
-use crate::crib::Crib;
+use crate::crib::{Crib, nesting};
 
 /// Folder of Agent Tool records, and its writer.
 pub(crate) struct Watched {
@@ -42,7 +42,7 @@ impl Watched {
     /// Builder of a runtime with the tools of a crib and this recorder.
     pub(crate) fn builder(&self, crib: &Crib) -> Builder {
         let records = self.records.clone().expect("records that are open");
-        Runtime::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).observer(records)
+        nesting::builder(toolcrib::Audit::off()).trusted_source(crib.path("tools.json")).observer(records)
     }
 
     /// Waits until everything is written.
@@ -119,7 +119,7 @@ impl Run {
 
 /// Calls a tool once.
 pub(crate) fn call(runtime: &Runtime, name: &str, arguments: &Value) -> ToolResult {
-    on_threads(runtime.call(ToolCall::new(name, name, arguments.to_string())))
+    on_threads(nesting::call(runtime, ToolCall::new(name, name, arguments.to_string())))
 }
 
 /// Runs a future to its end on new threads.

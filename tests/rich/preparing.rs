@@ -3,6 +3,7 @@
 use serde_json::json;
 use toolcrib::{Outcome, ToolCall};
 
+use crate::crib::nesting;
 use crate::records::watched::on_threads;
 
 use super::{call, crib, runtime};
@@ -40,8 +41,8 @@ fn what_is_prepared_with_one_grant_is_not_handed_to_another() {
     let with = |builder: toolcrib::Builder| builder.configure("one", config.clone()).configure("other", config.clone());
     let session = super::runtime_of(&crib, "tools.json", with).session();
     on_threads(async {
-        let one = session.call(ToolCall::new("c", "one", "{}")).await;
-        let other = session.call(ToolCall::new("c", "other", "{}")).await;
+        let one = nesting::call(&session, ToolCall::new("c", "one", "{}")).await;
+        let other = nesting::call(&session, ToolCall::new("c", "other", "{}")).await;
         assert!(!one.is_error() && one.content() != other.content(), "{} {}", one.content(), other.content());
     });
 }

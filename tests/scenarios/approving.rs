@@ -11,6 +11,7 @@ use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Policy, Rule};
 use toolcrib::{HandlerError, ToolCall};
 
 use super::crib;
+use crate::crib::nesting;
 use crate::records::watched::{Run, Watched, call, on_threads};
 
 fn policy(rules: &[(Behavior, &str)]) -> Policy {
@@ -57,7 +58,10 @@ fn scenario_06_the_four_inputs_stay_apart_after_hooks_and_questions() {
     let person = Person { asked, leave: Arc::new(Semaphore::new(1)), answer: ApprovalAnswer::Once };
     let builder = watched.builder(&crib).policy(policy(&[(Behavior::Ask, "say")])).approver(Arc::new(person));
     let runtime = builder.hook(Arc::new(Rewrites)).build().unwrap();
-    assert_eq!(on_threads(runtime.call(ToolCall::new("c", "say", "{ \"a\" : \"x\" }"))).content(), r#"{"a":"long"}"#);
+    assert_eq!(
+        on_threads(nesting::call(&runtime, ToolCall::new("c", "say", "{ \"a\" : \"x\" }"))).content(),
+        r#"{"a":"long"}"#
+    );
     drop(runtime);
     let run = watched.close();
     let (call, changed) = (run.only("invocations"), run.only("input-mutations"));
@@ -86,10 +90,10 @@ fn scenario_07_a_risky_call_pauses_for_approval_and_resumes_under_its_invocation
     let invocation = on_threads(async {
         let waits = tokio::spawn({
             let runtime = runtime.clone();
-            async move { runtime.call(ToolCall::new("r", "risky", "{}")).await }
+            async move { nesting::call(&runtime, ToolCall::new("r", "risky", "{}")).await }
         });
         let invocation = questions.recv().await.unwrap();
-        assert!(!runtime.call(ToolCall::new("p", "plain", "{}")).await.is_error(), "other calls go on");
+        assert!(!nesting::call(&runtime, ToolCall::new("p", "plain", "{}")).await.is_error(), "other calls go on");
         assert!(!waits.is_finished());
         leave.add_permits(1);
         let result = waits.await.unwrap();
@@ -141,7 +145,7 @@ fn scenario_16_policy_explains_why_a_tool_was_allowed_denied_or_deferred() {
     let runtime = watched.builder(&crib).policy(policy(&rules)).build().unwrap();
     on_threads(async {
         for name in ["open", "shut", "hidden"] {
-            runtime.session().call(ToolCall::new(name, name, "{}")).await;
+            nesting::call(&runtime.session(), ToolCall::new(name, name, "{}")).await;
         }
     });
     drop(runtime);

@@ -4,10 +4,10 @@ use std::fs;
 
 use serde_json::{Value, json};
 use toolcrib::policy::{Permission, Policy};
-use toolcrib::{Audit, Runtime, Session, ToolCall, ToolResult};
+use toolcrib::{Audit, Session, ToolCall, ToolResult};
 
 use super::crib;
-use crate::crib::{Crib, toolbox};
+use crate::crib::{Crib, nesting, toolbox};
 use crate::records::watched::{Watched, call, on_threads};
 
 fn shown(session: &Session) -> Vec<String> {
@@ -15,12 +15,12 @@ fn shown(session: &Session) -> Vec<String> {
 }
 
 fn within(session: &Session, name: &str, arguments: &Value) -> ToolResult {
-    on_threads(session.call(ToolCall::new(name, name, arguments.to_string())))
+    on_threads(nesting::call(session, ToolCall::new(name, name, arguments.to_string())))
 }
 
 #[test]
 fn scenario_01_discover_tools_without_loading_each_into_the_models_context() {
-    let runtime = Runtime::builder(Audit::off()).source(toolbox()).defer_above(3).build().unwrap();
+    let runtime = nesting::builder(Audit::off()).source(toolbox()).defer_above(3).build().unwrap();
     let session = runtime.session();
     assert_eq!(shown(&session), ["tool_search"]);
     let found = within(&session, "tool_search", &json!({"query": "read file", "max_results": 2}));
@@ -74,7 +74,7 @@ fn scenario_04_values_are_refused_by_the_tools_own_rules_before_any_io() {
     let crib = crib(&[("part", "echo", json!({ "interface": interface, "capabilities": {"files": "read"} }))]);
     let policy = || Policy::default().allow(Permission::Read(crib.path("work")));
     let runtime =
-        Runtime::builder(Audit::off()).trusted_source(crib.path("tools.json")).policy(policy()).build().unwrap();
+        nesting::builder(Audit::off()).trusted_source(crib.path("tools.json")).policy(policy()).build().unwrap();
     let backwards = call(&runtime, "part", &json!({"start": 2, "end": 1}));
     assert_eq!(backwards.receipt.outcome.as_str(), "bad-arguments");
     assert!(backwards.content().contains("start after end"), "{}", backwards.content());

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use toolcrib::{Runtime, ToolCall, ToolResult};
 
 use super::crib;
+use crate::crib::nesting;
 use crate::records::watched::{Watched, call, on_threads};
 
 /// Results of one step, in the order in which they are reported.
@@ -29,8 +30,10 @@ fn scenario_09_progress_is_ordered_and_cancellation_is_told_as_it_is() {
     call(&runtime, "quick", &json!({"a": 1}));
     on_threads(runtime.prepare("slow")).unwrap();
     let limit = Duration::from_millis(1500);
-    on_threads(async { tokio::time::timeout(limit, runtime.call(ToolCall::new("slow", "slow", "{}"))).await })
-        .expect_err("it is cut");
+    on_threads(async {
+        tokio::time::timeout(limit, nesting::call(&runtime, ToolCall::new("slow", "slow", "{}"))).await
+    })
+    .expect_err("it is cut");
     drop(runtime);
     let run = watched.close();
     let output = |call: &str| -> Vec<(u64, String)> {

@@ -3,9 +3,9 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use toolcrib::{Audit, Runtime, ToolCall};
+use toolcrib::{Audit, ToolCall};
 
-use crate::crib::{Crib, guest};
+use crate::crib::{Crib, guest, nesting};
 use crate::screen::Page;
 
 use super::{digest, dump, is_granted, stranger, trust};
@@ -149,10 +149,10 @@ fn trust_in_a_link_is_trust_in_the_file_that_it_names_now() {
 fn a_program_that_is_replaced_after_the_load_does_not_run() {
     let crib = stranger();
     let manifest = crib.path("tools.json");
-    let builder = Runtime::builder(Audit::off()).source(&manifest).trust(digest(&manifest));
+    let builder = nesting::builder(Audit::off()).source(&manifest).trust(digest(&manifest));
     let runtime = builder.build().unwrap();
     fs::copy(guest("echo"), crib.path("tools/bin/env_dump.wasm")).unwrap();
-    let call = runtime.call(ToolCall::new("1", "env_dump", "{}"));
+    let call = nesting::call(&runtime, ToolCall::new("1", "env_dump", "{}"));
     let result = tokio::runtime::Runtime::new().unwrap().block_on(call);
     let fault = result.fault.expect("a fault").to_string();
     assert!(fault.contains("the program has changed since its source was reviewed"), "{fault}");

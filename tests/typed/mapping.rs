@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use toolcrib::{Audit, Runtime, ToolCall};
 
-use crate::crib::target;
+use crate::crib::{nesting, target};
 use crate::records::watched::on_threads;
 
 use super::{crib, of, shown, wat};
 
 /// Runtime with the component's tools, so that one process makes many calls.
 fn runtime(crib: &crate::crib::Crib, component: &str) -> Runtime {
-    Runtime::builder(Audit::folder(crib.path("audit")))
+    nesting::builder(Audit::folder(crib.path("audit")))
         .source(crib.path(component))
         .compile_cache(target().join("test-cache"))
         .build()
@@ -18,7 +18,7 @@ fn runtime(crib: &crate::crib::Crib, component: &str) -> Runtime {
 }
 
 fn called(runtime: &Runtime, name: &str, arguments: &Value) -> String {
-    on_threads(runtime.call(ToolCall::new("c", name, arguments.to_string()))).content().into_owned()
+    on_threads(nesting::call(runtime, ToolCall::new("c", name, arguments.to_string()))).content().into_owned()
 }
 
 #[test]

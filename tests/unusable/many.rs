@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::crib::{Crib, guest};
+use crate::crib::{Crib, guest, nesting};
 use crate::screen::Page;
 
 /// Maximum tools of a run.
@@ -70,10 +70,10 @@ fn one_program_under_several_names_is_one() {
     for name in ["one", "two", "three"] {
         crib.install(&guest("echo"), name);
     }
-    let runtime = toolcrib::Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools/bin")).build().unwrap();
+    let runtime = nesting::builder(toolcrib::Audit::off()).source(crib.path("tools/bin")).build().unwrap();
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let digests: Vec<_> = ["one", "two", "three"]
-        .map(|name| tokio.block_on(runtime.call(toolcrib::ToolCall::new("", name, r#"{"a":1}"#))))
+        .map(|name| tokio.block_on(nesting::call(&runtime, toolcrib::ToolCall::new("", name, r#"{"a":1}"#))))
         .into_iter()
         .map(|result| (result.outcome.unwrap(), result.receipt.digest))
         .collect();
