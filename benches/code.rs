@@ -2,6 +2,7 @@
 //! beside a direct call, with rules and records as a run has them.
 
 #![allow(missing_docs, reason = "criterion's macros make items of their own")]
+#![allow(clippy::print_stdout, reason = "the bench names what it cannot compare")]
 
 #[allow(dead_code, reason = "other benches use the rest")]
 mod built;
@@ -13,6 +14,8 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
 use tempfile::TempDir;
+use toolcrib::call::Behavior;
+use toolcrib::policy::Rule;
 use toolcrib::{Audit, Policy, Runtime, ToolCall};
 
 use built::{guest, tokio};
@@ -22,7 +25,8 @@ const NATIVE: [&[&str]; 2] = [&["python3", "-I", "-c", "print(1+1)"], &["node", 
 
 /// A runtime with both languages, two rules that match no call, and a log.
 fn runtime(folder: &Path) -> Runtime {
-    let rules = ["echo(path=*.key)", "other(*)"].map(|pattern| format!("deny {pattern}").parse().expect("a rule"));
+    let rule = |pattern: &str| Rule::new(Behavior::Deny, pattern.parse().expect("a pattern"), "bench");
+    let rules = ["echo(path=*.key)", "echo(n=-1)"].map(rule);
     let mut builder = Runtime::builder(Audit::folder(folder.join("audit")))
         .source(guest("echo"))
         .policy(rules.into_iter().fold(Policy::default(), Policy::rule))
