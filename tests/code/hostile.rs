@@ -87,3 +87,13 @@ fn a_program_in_javascript_that_needs_too_much_is_stopped_with_its_instance() {
         assert!(line["error"].is_string() || line["error"].is_object(), "{code}: {line}");
     }
 }
+
+#[test]
+fn a_program_that_is_stopped_says_which_calls_it_made() {
+    let crib = Crib::new();
+    let code = "tools.fs_write_file(path='a', content='1')\nwhile True:\n    pass";
+    let line = program(&crib, code, &["--timeout=1s"]);
+    assert_eq!(line["receipt"]["outcome"], "deadline", "{line}");
+    assert_eq!(line["error"]["calls"], json!([{"tool": "fs_write_file", "outcome": "ok", "count": 1}]), "{line}");
+    assert!(line["error"]["error"].as_str().unwrap().starts_with("the program was stopped: "), "{line}");
+}

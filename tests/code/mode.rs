@@ -115,3 +115,19 @@ fn a_tool_of_a_source_with_the_name_of_a_tool_for_programs_keeps_it() {
     let called = crib.call("search_tools", &json!({"query": "x"}), &[]);
     assert_eq!(called["result"], json!({"query": "x"}), "{called}");
 }
+
+#[test]
+fn what_is_not_offered_is_said() {
+    let crib = Crib::with_guests(&["echo"]);
+    let mut entry = crib.entry("echo");
+    entry["name"] = json!("run_code");
+    crib.manifest(&json!({ "tools": [crib.entry("echo"), entry] }));
+    let ran = crib.run(&["run", "--dry-run", "--model=m", "--code", "go"]);
+    assert!(ran.stderr.contains("no programs are offered, and all tools are shown"), "{}", ran.stderr);
+    assert_eq!(shown(&crib, &["--code"]), ["echo", "run_code"]);
+    crib.manifest(&json!({ "tools": [crib.entry("echo")] }));
+    let ran = crib.run(&["run", "--dry-run", "--model=m", "--code", "--set=sources.direct=[\"ehco\"]", "go"]);
+    assert!(ran.stderr.contains("`sources.direct`: `ehco` matches no loaded tool"), "{}", ran.stderr);
+    let line = crib.call("describe_tool", &json!({"names": ["fs_stat"]}), &["--tools=builtin"]);
+    assert!(line["error"].as_str().unwrap().contains("granted nothing that it needs"), "{line}");
+}

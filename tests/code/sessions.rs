@@ -132,3 +132,14 @@ fn a_call_outside_a_conversation_has_no_sessions() {
     let line = crib.call("run_code", &json!({"code": "1", "session": "../a"}), &[]);
     assert_eq!(line["receipt"]["outcome"], "bad-arguments", "{line}");
 }
+
+#[test]
+fn a_language_without_sessions_is_refused_before_the_program_runs() {
+    let crib = Crib::with_guests(&["echo"]);
+    let call = json!({"name": "run_code", "arguments": {"language": "javascript", "session": "a", "code": "await tools.echo({})"}});
+    let turns = json!([{"tool_calls": [call]}, {"content": "done"}]);
+    fs::write(crib.path("script.json"), json!({ "turns": turns }).to_string()).unwrap();
+    let ran = crib.run(&["run", "go", "--json", "--code", "--script=script.json"]);
+    assert!(ran.stdout.contains("cannot save a session"), "{}", ran.stdout);
+    assert!(crib.records().iter().all(|record| record["tool"] != "echo"));
+}

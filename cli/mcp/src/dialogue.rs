@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::caller::Answer;
 
@@ -14,6 +15,8 @@ pub(super) struct Dialogue {
     /// Held while a question waits for its answer.
     turn: Mutex<()>,
     max_wait: Duration,
+    /// Cancelled if the client does not come back: nobody would get the result of the program.
+    abandoned: CancellationToken,
     /// `true` once a question got no answer in time.
     is_over: AtomicBool,
 }
@@ -28,10 +31,12 @@ pub(super) struct Question {
 }
 
 impl Dialogue {
-    /// Creates a dialogue, and the receiver of its questions. Each waits at most `max_wait` for its answer.
-    pub(super) fn new(max_wait: Duration) -> (Self, mpsc::Receiver<Question>) {
+    /// Creates a dialogue, and the receiver of its questions. Each waits at most `max_wait` for its answer; the token of the call
+    /// is cancelled if there is none.
+    pub(super) fn new(max_wait: Duration, abandoned: CancellationToken) -> (Self, mpsc::Receiver<Question>) {
         let (questions, receiver) = mpsc::channel(1);
-        (Self { questions, turn: Mutex::default(), max_wait, is_over: AtomicBool::new(false) }, receiver)
+        let is_over = AtomicBool::new(false);
+        (Self { questions, turn: Mutex::default(), max_wait, abandoned, is_over }, receiver)
     }
 
     /// Asks a question once all earlier ones have their answers. Returns `None` if the client did not come back in time, now or
@@ -47,7 +52,10 @@ impl Dialogue {
             answered.await.ok()
         };
         let answer = tokio::time::timeout(self.max_wait, asked).await.ok().flatten();
-        self.is_over.store(answer.is_none(), Relaxed);
+        if answer.is_none() {
+            self.is_over.store(true, Relaxed);
+            self.abandoned.cancel();
+        }
         answer
     }
 }
@@ -76,7 +84,7 @@ mod tests {
 
     #[tokio::test]
     async fn questions_are_asked_one_after_another() {
-        let (dialogue, mut questions) = Dialogue::new(LONG);
+        let (dialogue, mut questions) = Dialogue::new(LONG, CancellationToken::new());
         let answers = async {
             for answer in [Answer::Denied, Answer::Allowed] {
                 let question = questions.recv().await.unwrap();
@@ -90,25 +98,26 @@ mod tests {
 
     #[tokio::test]
     async fn a_question_without_an_answer_in_time_is_the_last_one() {
-        let (dialogue, mut questions) = Dialogue::new(Duration::from_millis(1));
+        let (dialogue, mut questions) = Dialogue::new(Duration::from_millis(1), CancellationToken::new());
         let (late, question) = tokio::join!(ask(&dialogue), questions.recv());
         assert_eq!(late, None);
         // An answer that comes too late changes nothing.
         question.unwrap().answer(Answer::Allowed);
         assert_eq!(ask(&dialogue).await, None);
         assert!(questions.try_recv().is_err(), "it was not asked");
+        assert!(dialogue.abandoned.is_cancelled(), "nobody would get the result");
     }
 
     #[tokio::test]
     async fn a_question_that_is_dropped_ends_the_dialogue() {
-        let (dialogue, mut questions) = Dialogue::new(LONG);
+        let (dialogue, mut questions) = Dialogue::new(LONG, CancellationToken::new());
         let (answer, ()) = tokio::join!(ask(&dialogue), async { drop(questions.recv().await) });
         assert_eq!((answer, ask(&dialogue).await), (None, None));
     }
 
     #[tokio::test]
     async fn a_call_that_ends_while_it_waits_lets_the_next_one_ask() {
-        let (dialogue, mut questions) = Dialogue::new(LONG);
+        let (dialogue, mut questions) = Dialogue::new(LONG, CancellationToken::new());
         let ended = tokio::time::timeout(Duration::from_millis(1), ask(&dialogue)).await;
         assert!(ended.is_err());
         let stale = questions.recv().await.unwrap();

@@ -55,6 +55,11 @@ impl PausedCalls {
         }
     }
 
+    /// Returns `true` if a call in a place waits for an answer.
+    pub(super) fn waits(&self, id: &str) -> bool {
+        self.calls().get(id).is_some_and(|paused| paused.call.is_some())
+    }
+
     /// Takes a call that waits for an answer.
     pub(super) fn take(&self, id: &str) -> Option<RunningCall> {
         self.calls().get_mut(id)?.call.take().map(|(call, _)| call)
@@ -68,7 +73,7 @@ impl PausedCalls {
 impl Paused {
     /// Returns `true` for a call that has ended and that no request can take any more.
     fn is_over(&self, now: Instant) -> bool {
-        self.call.as_ref().is_some_and(|(call, until)| *until < now && call.has_ended())
+        self.call.as_ref().is_some_and(|(call, until)| *until <= now && call.has_ended())
     }
 }
 

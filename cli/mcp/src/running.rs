@@ -90,7 +90,11 @@ impl RunningCall {
                 Some(progress) = next(&mut request.parts) => request.report.add(progress),
                 () = request.report.sent() => {}
                 result = &mut self.work => break result,
-                Some(question) = asked(&mut self.questions) => return Happening::Asked(question),
+                Some(question) = asked(&mut self.questions) => {
+                    if question.is_open() {
+                        return Happening::Asked(question);
+                    }
+                }
             }
         };
         // The result ends the stream of the request: the last progress precedes it.

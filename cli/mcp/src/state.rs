@@ -123,18 +123,27 @@ impl Seal {
         Ok(self.codec.seal_with(&bytes, &options))
     }
 
-    /// Opens a state, once. This may wait for a file.
+    /// Opens a state, once if this server continues the call (`continues`). This may wait for a file.
     ///
     /// # Errors
     ///
     /// The state was changed, has expired, was used, or is of another caller or request.
-    pub(super) fn open(&self, sealed: &str, binding: &str) -> anyhow::Result<Questions> {
+    pub(super) fn open(
+        &self,
+        sealed: &str,
+        binding: &str,
+        continues: impl FnOnce(&Questions) -> bool,
+    ) -> anyhow::Result<Questions> {
         let bytes = self.codec.open_with(sealed, binding.as_bytes()).context(INVALID)?;
         let Sealed { questions, id, expires } = serde_json::from_slice(&bytes).context(INVALID)?;
         anyhow::ensure!(
             Timestamp::now() <= expires,
             "the state of the call has expired: call the tool again without it"
         );
+        // Another server may continue it.
+        if !continues(&questions) {
+            return Ok(questions);
+        }
         let state = UsedState { id, expires };
         if let Some(file) = &self.shared {
             let unusable = || format!("cannot use the states in `{}`", file.path().display());
@@ -178,6 +187,10 @@ mod tests {
 
     use super::*;
 
+    fn any(_: &Questions) -> bool {
+        true
+    }
+
     fn questions() -> Questions {
         Questions { agreed: vec!["a".to_owned()], open: "b".to_owned(), program: None }
     }
@@ -187,11 +200,20 @@ mod tests {
         let seal = Seal::new().unwrap();
         let sealed = seal.seal(questions(), "ada|echo").unwrap();
         for binding in ["bob|echo", "ada|other", ""] {
-            assert!(seal.open(&sealed, binding).is_err(), "{binding}");
+            assert!(seal.open(&sealed, binding, any).is_err(), "{binding}");
         }
-        assert_eq!(seal.open(&sealed, "ada|echo").unwrap(), questions());
-        let again = seal.open(&sealed, "ada|echo").unwrap_err();
+        assert_eq!(seal.open(&sealed, "ada|echo", any).unwrap(), questions());
+        let again = seal.open(&sealed, "ada|echo", any).unwrap_err();
         assert_eq!(again.to_string(), USED);
+    }
+
+    #[test]
+    fn a_state_that_another_server_continues_is_not_used() {
+        let seal = Seal::new().unwrap();
+        let sealed = seal.seal(questions(), "x").unwrap();
+        assert_eq!(seal.open(&sealed, "x", |_| false).unwrap(), questions());
+        assert_eq!(seal.open(&sealed, "x", any).unwrap(), questions());
+        assert_eq!(seal.open(&sealed, "x", any).unwrap_err().to_string(), USED);
     }
 
     #[test]
@@ -202,10 +224,10 @@ mod tests {
             let mut changed = sealed.clone().into_bytes();
             changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
-            assert!(seal.open(&changed, "x").is_err(), "{at}");
+            assert!(seal.open(&changed, "x", any).is_err(), "{at}");
         }
-        assert!(Seal::new().unwrap().open(&sealed, "x").is_err());
-        assert!(seal.open(&sealed, "x").is_ok());
+        assert!(Seal::new().unwrap().open(&sealed, "x", any).is_err());
+        assert!(seal.open(&sealed, "x", any).is_ok());
     }
 
     #[test]
@@ -214,7 +236,7 @@ mod tests {
         let expires = Timestamp::now() + MAX_AGE;
         seal.used.lock().unwrap().extend((0..MAX_USED).map(|id| UsedState { id: id.to_string(), expires }));
         let sealed = seal.seal(questions(), "x").unwrap();
-        assert!(seal.open(&sealed, "x").unwrap_err().to_string().starts_with("too many states"));
+        assert!(seal.open(&sealed, "x", any).unwrap_err().to_string().starts_with("too many states"));
     }
 
     #[test]
@@ -223,13 +245,13 @@ mod tests {
         let folder = folder.path().join("states");
         let (one, two) = (Seal::shared(&folder).unwrap(), Seal::shared(&folder).unwrap());
         let sealed = one.seal(questions(), "x").unwrap();
-        assert!(Seal::new().unwrap().open(&sealed, "x").is_err());
-        assert_eq!(two.open(&sealed, "x").unwrap(), questions());
+        assert!(Seal::new().unwrap().open(&sealed, "x", any).is_err());
+        assert_eq!(two.open(&sealed, "x", any).unwrap(), questions());
         for seal in [&one, &two, &Seal::shared(&folder).unwrap()] {
-            assert_eq!(seal.open(&sealed, "x").unwrap_err().to_string(), USED);
+            assert_eq!(seal.open(&sealed, "x", any).unwrap_err().to_string(), USED);
         }
         std::fs::remove_file(folder.join("states.json")).unwrap();
-        assert_eq!(two.open(&sealed, "x").unwrap_err().to_string(), USED, "without the file");
+        assert_eq!(two.open(&sealed, "x", any).unwrap_err().to_string(), USED, "without the file");
     }
 
     #[test]
@@ -258,7 +280,7 @@ mod tests {
             .codec
             .seal_with(&serde_json::to_vec(&sealed).unwrap(), &SealOptions::new().associated_data(b"x").ttl(MAX_AGE));
         assert_eq!(
-            seal.open(&sealed, "x").unwrap_err().to_string(),
+            seal.open(&sealed, "x", any).unwrap_err().to_string(),
             "the state of the call has expired: call the tool again without it"
         );
     }
@@ -271,7 +293,7 @@ mod tests {
         let options = SealOptions::new().associated_data(b"x").ttl(Duration::from_millis(1));
         let sealed = seal.codec.seal_with(&bytes, &options);
         std::thread::sleep(Duration::from_millis(50));
-        let error = seal.open(&sealed, "x").unwrap_err();
+        let error = seal.open(&sealed, "x", any).unwrap_err();
         let expired = error.root_cause().downcast_ref::<RequestStateError>();
         assert!(matches!(expired, Some(RequestStateError::Expired)), "{error:?}");
         let sealed = seal.seal(questions(), "x").unwrap();

@@ -109,8 +109,9 @@ impl Handler {
         let own = published.catalog.own_name(name).to_owned();
         let tool = published.runtime.tool(&own);
         let starts_task = tool.is_some_and(|tool| matches!(&tool.body, Body::Script(script) if script.background));
+        let cancelled = CancellationToken::new();
         let (dialogue, asked) = match tool.is_some_and(call::runs_programs) {
-            true => Some(Dialogue::new(MAX_AGE)).unzip(),
+            true => Some(Dialogue::new(MAX_AGE, cancelled.clone())).unzip(),
             false => (None, None),
         };
         let channel = match self.asks_clients {
@@ -118,7 +119,6 @@ impl Handler {
             false => Channel::CommandLine,
         };
         let caller = Arc::new(Caller::new(client, identity, channel).traced(trace::of(context)));
-        let cancelled = CancellationToken::new();
         let stop = Stop {
             cancelled: cancelled.clone(),
             stopping: self.stopping.clone(),
@@ -163,7 +163,10 @@ impl Handler {
     /// Opens the state of a repeated call.
     async fn questions(&self, state: String, binding: String) -> Result<Questions, ErrorData> {
         let seal = self.seal.clone();
-        let opened = tokio::task::spawn_blocking(move || seal.open(&state, &binding)).await;
+        let paused = self.paused.clone();
+        let continues =
+            move |questions: &Questions| questions.program.as_ref().is_none_or(|program| paused.waits(&program.place));
+        let opened = tokio::task::spawn_blocking(move || seal.open(&state, &binding, continues)).await;
         let opened = opened.map_err(|_| ErrorData::internal_error("the state of the call cannot be opened", None))?;
         opened.map_err(|error| invalid(render::message(&error)))
     }

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use toolcrib_foundation::text::shown;
+
 use crate::pipeline::{CallableNames, PreparedTool, builtin, stub_language};
+use crate::schema;
 use crate::source::{Diagnostic, Severity};
 use crate::stub::{self, StubTool};
 use crate::tool::{Builtin, Callers, Fact, Tool};
@@ -13,6 +16,8 @@ use super::builder::Builder;
 const NAMES: [&str; 3] = ["run_code", "search_tools", "describe_tool"];
 /// Maximum bytes of the signatures of all tools in the description of `run_code`. Beyond it a model searches for them.
 const MAX_OVERVIEW: usize = 8 << 10;
+/// Maximum bytes of the schemas of all tools whose signatures are tried.
+const MAX_SCHEMAS: usize = 64 << 10;
 /// Maximum number of tools whose signatures are tried.
 const MAX_LISTED: usize = 200;
 
@@ -31,10 +36,11 @@ impl Builder {
         let is_taken = |own: &str| tools.iter().any(|tool| tool.name == own);
         let taken: Vec<&str> = NAMES.into_iter().filter(|own| is_taken(own)).collect();
         for own in &taken {
-            let message =
-                format!("a tool of a source is called `{own}`: the tool for programs of that name is not offered");
-            let (severity, path) = (Severity::Warning, PathBuf::from("code"));
-            warnings.push(Diagnostic { severity, path, place: None, message });
+            let lost = match *own == NAMES[0] {
+                true => "no programs are offered, and all tools are shown",
+                false => "the tool for programs of that name is not offered",
+            };
+            warnings.push(warning(format!("a tool of a source is called `{own}`: {lost}")));
         }
         // Without the tool that runs programs, the others are of no use.
         if taken.contains(&NAMES[0]) {
@@ -45,6 +51,10 @@ impl Builder {
             builtins.extend([Builtin::SearchTools, Builtin::DescribeTool]);
             // Programs find all tools.
             prepared.iter_mut().for_each(|prepared| prepared.deferred = false);
+            for glob in direct.iter().filter(|glob| !tools.iter().any(|tool| glob.is_match(&tool.name))) {
+                let glob = shown(&glob.to_string());
+                warnings.push(warning(format!("`sources.direct`: `{glob}` matches no loaded tool")));
+            }
             let is_direct = |tool: &&mut Tool| direct.iter().any(|glob| glob.is_match(&tool.name));
             for tool in tools.iter_mut().filter(is_direct) {
                 let callers = &mut tool.interface.discovery.callers;
@@ -62,6 +72,11 @@ impl Builder {
     }
 }
 
+/// Creates a warning about the tools for programs.
+fn warning(message: String) -> Diagnostic {
+    Diagnostic { severity: Severity::Warning, path: PathBuf::from("code"), place: None, message }
+}
+
 /// Describes the tools that a program can call: their signatures if these are short, else how to find them.
 fn overview(language: &str, names: &CallableNames, tools: &[Tool], prepared: &[PreparedTool]) -> String {
     let search =
@@ -70,13 +85,17 @@ fn overview(language: &str, names: &CallableNames, tools: &[Tool], prepared: &[P
         return search;
     }
     let useful = names.iter().filter(|(name, index)| {
-        let is_useful = prepared[*index].is_callable() && !prepared[*index].grant.is_useless_for(&tools[*index]);
-        is_useful && names.find(name).is_some_and(|(_, found)| found == *index)
+        prepared[*index].is_useful(&tools[*index]) && names.find(name).is_some_and(|(_, found)| found == *index)
     });
-    let mut outlines = String::new();
+    let (mut outlines, mut left) = (String::new(), MAX_SCHEMAS);
     for (name, index) in useful {
-        let input = tools[index].model_input_schema();
-        outlines += &stub::outline(stub_language(language), &StubTool::of(name, &tools[index], input.as_deref()));
+        let (tool, input) = (&tools[index], tools[index].model_input_schema());
+        let read = input.iter().map(AsRef::as_ref).chain(&tool.interface.schemas.output_schema.value);
+        for schema in read {
+            let Some(text) = schema::text_within(schema, left) else { return search };
+            left -= text.len();
+        }
+        outlines += &stub::outline(stub_language(language), &StubTool::of(name, tool, input.as_deref()));
         if outlines.len() > MAX_OVERVIEW {
             return search;
         }

@@ -2,6 +2,7 @@
 //! references to themselves, and use patterns that are matched in linear time.
 
 mod annotations;
+mod bounded;
 mod clock;
 mod cost;
 mod defaults;
@@ -23,6 +24,7 @@ use crate::error::{Outcome, ToolError};
 use crate::tool::typed::Typed;
 use crate::tool::{Body, Tool};
 
+pub(crate) use bounded::text_within;
 pub(crate) use clock::{Clock, step, with_clock};
 pub(crate) use defaults::{RefusedDefault, refused_defaults};
 use graph::{SchemaGraph, objects, outside_reference};

@@ -2,7 +2,7 @@
 //! replaced as a whole, so that a process that is killed leaves the state before its last program.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -76,7 +76,8 @@ impl ProgramStore {
         &self.path
     }
 
-    /// Lists the sessions, the one with the latest program first. Files that cannot be read as a session are left out.
+    /// Lists the sessions that can be continued, the one with the latest program first. Files that cannot be read as a session are
+    /// left out.
     ///
     /// # Errors
     ///
@@ -93,10 +94,11 @@ impl ProgramStore {
             if path.extension().is_none_or(|extension| extension != EXTENSION) {
                 continue;
             }
-            let Ok(Some((header, state))) = read(&path) else { continue };
+            let Ok((header, bytes)) = header(&path) else { continue };
             let Ok(used) = fs::symlink_metadata(&path).and_then(|metadata| metadata.modified()) else { continue };
-            let (name, language, bytes) = (header.name, header.language, state.len() as u64);
-            sessions.push(StoredSession { name, language, bytes, used });
+            if !is_old(used) {
+                sessions.push(StoredSession { name: header.name, language: header.language, bytes, used });
+            }
         }
         sessions.sort_by_key(|session| std::cmp::Reverse(session.used));
         Ok(sessions)
@@ -111,7 +113,11 @@ impl ProgramStore {
         if !self.path.is_dir() {
             return Ok(false);
         }
-        let lock = self.lock(name)?;
+        self.end_within(name, MAX_LOCK_WAIT)
+    }
+
+    fn end_within(&self, name: &str, max_wait: Duration) -> io::Result<bool> {
+        let lock = self.file(name).lock(max_wait)?;
         let removed = self.remove(name);
         drop(lock);
         removed
@@ -134,7 +140,7 @@ impl ProgramStore {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        if used.elapsed().is_ok_and(|age| age > MAX_AGE) {
+        if is_old(used) {
             self.remove(name)?;
             return Ok(None);
         }
@@ -155,13 +161,10 @@ impl ProgramStore {
         bytes.push(b'\n');
         bytes.extend_from_slice(state);
         self.file(name).replace(lock, &bytes)?;
-        let mut ended = Vec::new();
-        for session in self.list()?.into_iter().skip(MAX_SESSIONS) {
-            if self.end(&session.name)? {
-                ended.push(session.name);
-            }
-        }
-        Ok(ended)
+        // The session is saved. One that a program uses ends another time.
+        let others = self.list().unwrap_or_default().into_iter().map(|session| session.name);
+        let ended = others.skip(MAX_SESSIONS).filter(|name| self.end_within(name, Duration::ZERO).unwrap_or(false));
+        Ok(ended.collect())
     }
 
     fn remove(&self, name: &str) -> io::Result<bool> {
@@ -178,6 +181,21 @@ impl ProgramStore {
         let path = self.path.join(&digest[..32]).with_extension(EXTENSION);
         OwnerOnlyFile::new(path, (MAX_SESSION_BYTES + MAX_HEADER) as u64, SharedAccess::None)
     }
+}
+
+/// Returns `true` if the last program of a session is too long ago.
+fn is_old(used: SystemTime) -> bool {
+    used.elapsed().is_ok_and(|age| age > MAX_AGE)
+}
+
+/// Reads the first line of a file, and returns it with the bytes of the state.
+fn header(path: &Path) -> io::Result<(Header, u64)> {
+    let mut start = Vec::new();
+    let file = fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    file.take(MAX_HEADER as u64).read_to_end(&mut start)?;
+    let end = start.iter().position(|byte| *byte == b'\n').ok_or(ErrorKind::InvalidData)?;
+    Ok((serde_json::from_slice(&start[..end])?, length - end as u64 - 1))
 }
 
 /// Reads a file; `None` if it does not exist.
@@ -244,6 +262,7 @@ mod tests {
             fs::write(&path, &whole[..len]).unwrap();
             assert!(store.load("a").is_err(), "{len}");
         }
+        fs::write(&path, "no header").unwrap();
         assert!(store.list().unwrap().is_empty());
     }
 
@@ -261,6 +280,9 @@ mod tests {
                 .set_modified(used)
                 .unwrap();
         }
+        let used = store.lock("0").unwrap();
+        assert!(save(&store, "more", b"x").is_empty(), "a program uses the oldest");
+        drop(used);
         assert_eq!(save(&store, "more", b"x"), ["0"]);
         assert_eq!(store.list().unwrap().len(), MAX_SESSIONS);
     }
@@ -271,7 +293,8 @@ mod tests {
         save(&store, "a", b"x");
         let used = SystemTime::now() - MAX_AGE - Duration::from_secs(1);
         fs::File::options().write(true).open(store.file("a").path()).unwrap().set_modified(used).unwrap();
-        assert_eq!((store.load("a").unwrap(), store.list().unwrap().len()), (None, 0));
+        assert_eq!((store.list().unwrap().len(), store.load("a").unwrap()), (0, None));
+        assert!(!store.file("a").path().exists());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
+use crate::schema::text_within;
 use crate::tool::Tool;
 
 use names::Prefixes;
@@ -24,6 +25,8 @@ use shape::{Field, Object, Shape, Type};
 
 /// Maximum bytes of one tool in a stub. A longer one loses the descriptions of its arguments, then its types.
 const MAX_TOOL: usize = 16 << 10;
+/// Maximum bytes of a schema. A longer one, which can take long to read, is stated as any arguments or any result.
+pub(crate) const MAX_SCHEMA: usize = 16 << 10;
 /// Maximum bytes of a tool's name. A tool with a longer one has no stub.
 const MAX_NAME: usize = 200;
 /// Limits of descriptions where all tools are listed.
@@ -101,7 +104,14 @@ impl<'a> StubTool<'a> {
 
 impl<'a> TypedTool<'a> {
     fn new(tool: &StubTool<'a>, limits: Limits) -> Self {
-        let StubTool { name, description, .. } = *tool;
+        let StubTool { name, description, input, output } = *tool;
+        let is_short = |schema: &&Value| text_within(schema, MAX_SCHEMA).is_some();
+        let tool = &StubTool {
+            name,
+            description,
+            input: Some(input).filter(is_short).unwrap_or(&Value::Null),
+            output: output.filter(is_short),
+        };
         let first = tool.input.get("properties").and_then(Value::as_object).and_then(|all| all.values().next());
         let kind = first.and_then(|first| first.get("type")).and_then(Value::as_str);
         let input = reader::read(tool.input);
@@ -181,7 +191,7 @@ impl<'t, 'a> Scope<'t, 'a> {
 }
 
 /// Returns the stubs of tools: the text of a `.pyi` or a `.d.ts`, in the order of the tools. Of several tools with a name, the
-/// first has it. The text of a tool has at most 16 KiB; the caller limits their number.
+/// first has it. A tool has at most 16 KiB of text, and one with a schema of more states no types; the caller limits their number.
 pub fn stubs(language: StubLanguage, tools: &[StubTool<'_>]) -> String {
     let mut seen = HashSet::new();
     let tools: Vec<_> =

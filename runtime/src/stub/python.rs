@@ -69,7 +69,7 @@ pub(super) fn signature(tool: &TypedTool<'_>, prefixes: &mut Prefixes<'_>) -> St
 /// Prints a tool with the most detail that is short enough.
 fn print(tool: &TypedTool<'_>, names: TypeNames<'_>, shadowed: &[&str], indent: &str) -> Printed {
     if !is_python_name(tool.name) || tool.name.len() > MAX_NAME || MODULES.contains(&tool.name) {
-        let function = format!("{indent}# {}: no stub\n", text::comment(tool.name, 60, PYTHON));
+        let function = format!("{indent}# no stub: {}\n", text::comment(tool.name, 60, PYTHON));
         return Printed { function, ..Printed::default() };
     }
     tool.printed(|detail| {

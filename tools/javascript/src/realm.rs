@@ -25,7 +25,7 @@ use crate::memory;
 use crate::nesting;
 use crate::output::Output;
 
-/// What the functions of the global object share with the session.
+/// State that the functions of the global object share with the session.
 #[derive(Default)]
 pub(crate) struct Shared {
     /// Printed text of the current program.

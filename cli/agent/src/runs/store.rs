@@ -39,10 +39,16 @@ pub struct RunStore {
 pub struct StoredRun {
     /// Identifier of the run.
     pub id: String,
-    /// Size of the file in bytes.
+    /// Size of the file and of the sessions of its programs in bytes.
     pub bytes: u64,
     /// Time of the last change.
     pub modified: SystemTime,
+}
+
+/// Returns the bytes of the files in a folder; 0 if there is none.
+fn folder_bytes(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
 }
 
 impl RunStore {
@@ -151,7 +157,8 @@ impl RunStore {
             let id = path.file_stem()?.to_str()?;
             let is_run = path.extension()? == EXTENSION && short_id::parse(id).as_deref() == Some(id);
             let about = entry.metadata().ok().filter(|about| is_run && about.is_file())?;
-            Some(StoredRun { id: id.to_owned(), bytes: about.len(), modified: about.modified().ok()? })
+            let sessions = folder_bytes(self.programs(id).path());
+            Some(StoredRun { id: id.to_owned(), bytes: about.len() + sessions, modified: about.modified().ok()? })
         };
         let mut files: Vec<StoredRun> = entries.flatten().filter_map(stored).collect();
         files.sort_by(|one, other| (other.modified, &other.id).cmp(&(one.modified, &one.id)));
@@ -207,16 +214,21 @@ impl RunStore {
             }
             lock => lock.with_context(|| format!("cannot lock the run `{}`", path.display()))?,
         };
+        // First, so that no sessions are left without their run.
+        let programs = self.programs(id);
+        match fs::remove_dir_all(programs.path()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| {
+                    format!("cannot remove the sessions of programs in `{}`", programs.path().display())
+                });
+            }
+            _ => {}
+        }
         fs::remove_file(&path).with_context(|| format!("cannot remove the run `{}`", path.display()))?;
         drop(lock);
         // Without its run, a lock file only takes space.
         let _ = fs::remove_file(path.with_added_extension("lock"));
-        let programs = self.programs(id);
-        match fs::remove_dir_all(programs.path()) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error)
-                .with_context(|| format!("cannot remove the sessions of programs in `{}`", programs.path().display())),
-            _ => Ok(true),
-        }
+        Ok(true)
     }
 
     /// Removes the runs that exceed the limits, except those that a process writes.

@@ -18,7 +18,7 @@ impl CallableNames {
     /// for its other characters, unless the identifier is taken or two names would share it. Aliases, and the names of `routes` to
     /// tools, get what the names of tools leave.
     pub(crate) fn of<'t>(tools: impl Iterator<Item = &'t Tool>, routes: &'t HashMap<String, String>) -> Self {
-        let tools: Vec<(usize, &Tool)> = tools.enumerate().filter(|(_, tool)| is_callable(tool)).collect();
+        let tools: Vec<(usize, &Tool)> = tools.enumerate().filter(|(_, tool)| may_be_called(tool)).collect();
         // A route precedes the tool of its name.
         let is_unrouted = |name: &str| !routes.contains_key(name);
         let names = tools.iter().map(|(index, tool)| (tool.name.as_str(), *index));
@@ -68,7 +68,7 @@ impl CallableNames {
 }
 
 /// Returns `true` if programs may call a tool. A call of one that is denied is refused and recorded, as a direct call is.
-pub(crate) fn is_callable(tool: &Tool) -> bool {
+pub(crate) fn may_be_called(tool: &Tool) -> bool {
     let discovery = &tool.interface.discovery;
     !matches!(tool.body, Body::Builtin(_))
         && discovery.schema_visibility.value != Visibility::Internal

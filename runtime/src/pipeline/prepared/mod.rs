@@ -141,6 +141,11 @@ impl PreparedTool {
         self.disabled.is_none() && self.compile_error().is_none()
     }
 
+    /// Returns `true` if calls of `tool`, which is this state's tool, can succeed.
+    pub(crate) fn is_useful(&self, tool: &Tool) -> bool {
+        self.is_callable() && !self.grant.is_useless_for(tool)
+    }
+
     /// Returns the reason why the program cannot run, if its compilation found one.
     pub(crate) fn compile_error(&self) -> Option<&str> {
         self.program.error()

@@ -60,7 +60,12 @@ pub(super) fn describe(pipeline: &Pipeline, request: &DescribeTool) -> Result<St
     let (mut signatures, mut unknown, mut left_out) = (String::new(), Vec::new(), Vec::new());
     for name in request.names.iter().take(MAX_DESCRIBED) {
         let own = name.strip_prefix("tools.").unwrap_or(name);
-        let Some((_, index)) = pipeline.code.names.find(own).filter(|(_, index)| is_useful(pipeline, *index)) else {
+        let known = pipeline.code.names.find(own);
+        if known.is_some_and(|(_, index)| !is_useful(pipeline, index)) {
+            unknown.push(format!("`{name}` (it was granted nothing that it needs, or is denied)"));
+            continue;
+        }
+        let Some((_, index)) = known else {
             let meant = nearest(own, pipeline.code.names.iter().map(|(name, _)| name));
             unknown
                 .push(meant.map_or_else(|| format!("`{name}`"), |meant| format!("`{name}` (did you mean `{meant}`?)")));
@@ -89,8 +94,7 @@ pub(super) fn describe(pipeline: &Pipeline, request: &DescribeTool) -> Result<St
 
 /// Returns `true` if calls of a tool can succeed.
 fn is_useful(pipeline: &Pipeline, index: usize) -> bool {
-    let (tool, prepared) = (&pipeline.registry.tools()[index], &pipeline.prepared[index]);
-    prepared.is_callable() && !prepared.grant.is_useless_for(tool)
+    pipeline.prepared[index].is_useful(&pipeline.registry.tools()[index])
 }
 
 /// Returns the signature of a tool in a language, with its description.

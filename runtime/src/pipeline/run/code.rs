@@ -58,7 +58,7 @@ struct Arguments {
 struct Program<'a> {
     language: &'a str,
     code: &'a str,
-    session: Option<OpenSession>,
+    session: Option<OpenSession<'a>>,
 }
 
 /// Runs a program.
@@ -90,7 +90,7 @@ pub(super) async fn run(
     let running = async {
         let session = match &session {
             None => None,
-            Some(name) => Some(session::open(scope, name).await?),
+            Some(name) => Some(session::open(scope, name, limits.deadline).await?),
         };
         calls.run(prepared, Program { language, code: &code, session }, limits).await
     };
@@ -169,9 +169,13 @@ impl ProgramCalls<'_> {
             value: u32::try_from(limits.stdout).unwrap_or(u32::MAX),
             calls: MAX_CALLS,
         };
-        let step = session.run(program(), code_limits).await?;
         let mut summary = Summary::default();
-        let end = self.finish(&mut session, step, &limits, &mut summary).await?;
+        let end = match session.run(program(), code_limits).await {
+            Ok(step) => self.finish(&mut session, step, &limits, &mut summary).await,
+            Err(error) => Err(error),
+        };
+        // What it printed is in the interpreter, which may not run any more.
+        let end = end.map_err(|error| answer::stopped(error, &summary, kept.as_ref().map(OpenSession::name)))?;
         if let Some(kept) = kept {
             summary.session = Some(session::save(kept, (language, &digest), &mut session, &end).await);
         }
@@ -201,19 +205,17 @@ impl ProgramCalls<'_> {
                 return Err(ToolError::new(Outcome::BadComponent, message));
             }
             self.left.store(limits.memory / RESULTS_PART, Relaxed);
-            let ended = self.perform(made, calls).await?;
-            ended.iter().for_each(|call| summary.add(&call.tool, call.outcome));
+            let ended = self.perform(made, calls).await;
+            ended.iter().flatten().for_each(|call| summary.add(&call.tool, call.outcome));
+            let ended = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
             let results: Vec<_> = ended.iter().map(Ended::result).collect();
             step = session.resume(&results).await?;
         }
     }
 
-    /// Makes calls: at the same time if the facts of all tools allow it, else one after another.
-    ///
-    /// # Errors
-    ///
-    /// [`Outcome::Cancelled`] if the step was interrupted meanwhile: the calls that run end, and no other begins.
-    async fn perform(&self, first: u32, calls: Vec<CodeCall>) -> Result<Vec<Ended>, ToolError> {
+    /// Makes calls: at the same time if the facts of all tools allow it, else one after another. If the step is interrupted
+    /// meanwhile, the calls that run end, and the others are [`Outcome::Cancelled`].
+    async fn perform(&self, first: u32, calls: Vec<CodeCall>) -> Vec<Result<Ended, ToolError>> {
         let is_safe = |call: &CodeCall| {
             let tool = self.tools.find(&call.tool);
             tool.is_some_and(|(_, tool)| tool.interface.safety.is_concurrency_safe.value)
@@ -221,8 +223,7 @@ impl ProgramCalls<'_> {
         // Another tool than the named one may answer a call where tools claim calls.
         let is_safe = !self.pipeline.has_claimants() && calls.iter().all(is_safe);
         let calls = calls.into_iter().zip(first + 1..).map(|(call, number)| self.make(call, number));
-        let ended: Vec<_> = stream::iter(calls).buffered(if is_safe { MAX_CONCURRENT } else { 1 }).collect().await;
-        ended.into_iter().collect()
+        stream::iter(calls).buffered(if is_safe { MAX_CONCURRENT } else { 1 }).collect().await
     }
 
     /// Makes one call through all stages of the pipeline.
@@ -296,7 +297,10 @@ impl ProgramCalls<'_> {
         };
         let fits = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(line.len())).is_ok();
         if !fits {
-            return failed("the results of the calls that were made together are too long for the program");
+            return failed(
+                "the results of the calls that were made together are too long for the program, more than an eighth of \
+                 `limits.max_memory`: make fewer calls at a time",
+            );
         }
         let is_strict = |line: &str| schema::parse(line).is_ok();
         let checked = match at_once(line.len(), || is_strict(&line)) {

@@ -132,14 +132,19 @@ impl Pipeline {
         self.registry.tools().iter().any(|tool| matches!(&tool.body, Body::Rich(rich) if rich.exports.route))
     }
 
-    /// Returns `true` if a model is shown a tool: in code mode the tools of the host, and those that it calls directly.
+    /// Returns `true` if a model is shown a tool: in code mode the tools of the host, those that it calls directly, and those that
+    /// no program can call because their names give no identifier.
     pub(crate) fn shows(&self, tool: &Tool) -> bool {
+        let is_named = || self.registry.index(&tool.name).is_none_or(|index| self.code.names.name_of(index).is_some());
         let callers = &tool.interface.discovery.callers;
         match (self.code.is_offered(), callers.value) {
             (false, _) | (true, Callers::Direct) => true,
             (true, Callers::Code) => false,
             (true, Callers::Both) => {
-                !self.code.only || callers.basis == Basis::Declared || matches!(tool.body, Body::Builtin(_))
+                !self.code.only
+                    || callers.basis == Basis::Declared
+                    || matches!(tool.body, Body::Builtin(_))
+                    || !is_named()
             }
         }
     }

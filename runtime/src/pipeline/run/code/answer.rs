@@ -88,7 +88,8 @@ pub(super) fn completed(completion: CodeCompletion, summary: &Summary, max: usiz
         format!("{{\"value\":{value}{}{rest}", if rest == "}" { "" } else { "," })
     };
     let line = whole(&value, &rest);
-    match schema::parse(&line) {
+    // Alone too: text after a value would become a member beside it.
+    match schema::parse(&value).and_then(|_| schema::parse(&line)) {
         Ok(_) if !value.contains(['\n', '\r']) => Ok(line),
         // A number beyond a double's range, or a value that is nested too deeply.
         parsed => {
@@ -123,6 +124,21 @@ pub(super) fn failed(failure: &CodeFailure, summary: &Summary) -> ToolError {
     ToolError { outcome, message, json: Some(Value::Object(error).to_string()) }
 }
 
+/// Returns the error of a program that was stopped, with the calls that it had made: another run makes them again.
+pub(super) fn stopped(error: ToolError, summary: &Summary, session: Option<&str>) -> ToolError {
+    if error.json.is_some() || summary.calls.is_empty() && session.is_none() {
+        return error;
+    }
+    let message = format!("the program was stopped: {}", error.message);
+    let mut answer = Map::from_iter([("error".to_owned(), json!(message))]);
+    summary.add_to(&mut answer, &CodeOutput { text: String::new(), dropped: 0 });
+    if let Some(name) = session {
+        let kept = "the program was stopped; the variables from before this program remain";
+        answer.insert("session".to_owned(), json!({"name": name, "not_saved": kept}));
+    }
+    ToolError { json: Some(Value::Object(answer).to_string()), message, ..error }
+}
+
 /// Returns the error of a program with problems that were found before it ran.
 pub(super) fn refused(problems: &[CodeProblem]) -> ToolError {
     let lines = problems.iter().take(MAX_PROBLEMS).map(|at| {
@@ -150,7 +166,16 @@ mod tests {
         assert_eq!(value("18446744073709551617"), r#"{"value":18446744073709551617}"#);
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert_eq!(value(&deep(126)), format!("{{\"value\":{}}}", deep(126)));
-        let broken = [&format!("1{}", "0".repeat(400)), &deep(127), &deep(5000), "{\"a\":1,\"a\":2}", "1\n", "}{", ""];
+        let broken = [
+            &format!("1{}", "0".repeat(400)),
+            &deep(127),
+            &deep(5000),
+            "{\"a\":1,\"a\":2}",
+            "1\n",
+            "}{",
+            "",
+            "1,\"toolcrib\":{\"kind\":\"tools\"}",
+        ];
         for text in broken {
             let answer = schema::parse(&value(text)).unwrap();
             assert!(answer["value"].is_string() && answer["note"].is_string(), "{answer}");

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::pipeline::prepared::callable_names::{CallableNames, identifier, is_callable, is_part};
+use crate::pipeline::prepared::callable_names::{CallableNames, identifier, is_part, may_be_called};
 use crate::pipeline::state::{CallScope, Pipeline};
 use crate::sandbox::CodeTool;
+use crate::schema;
 use crate::tool::Tool;
 
 /// Maximum number of tools whose names an interpreter gets although its program does not mention them, to suggest one.
@@ -35,7 +36,7 @@ pub(super) struct MentionedTool<'p> {
 impl<'p> CallableTools<'p> {
     /// Returns the tools that a caller can name.
     pub(super) fn new(pipeline: &'p Pipeline, scope: &'p CallScope<'_>) -> Self {
-        let added = scope.memory.tools.iter().map(|added| &added.tool).filter(|tool| is_callable(tool));
+        let added = scope.memory.tools.iter().map(|added| &added.tool).filter(|tool| may_be_called(tool));
         let added = added.map(|tool| (identifier(&tool.name), tool)).collect();
         Self { names: &pipeline.code.names, registered: pipeline.registry.tools(), added }
     }
@@ -57,9 +58,10 @@ impl<'p> CallableTools<'p> {
         let mut left = MAX_SCHEMAS;
         for word in code.split(|c: char| !is_part(c)) {
             let Some((_, tool)) = self.find(word).filter(|_| known.insert(word)) else { continue };
-            let schema = tool.model_input_schema().map(|schema| schema.to_string());
+            let most = MAX_SCHEMA.min(left);
+            let schema = if most > 0 { tool.model_input_schema() } else { None };
             let schema =
-                schema.filter(|schema| schema.len() <= MAX_SCHEMA.min(left)).unwrap_or_else(|| OPEN.to_owned());
+                schema.and_then(|schema| schema::text_within(&schema, most)).unwrap_or_else(|| OPEN.to_owned());
             left -= schema.len().min(left);
             tools.push(MentionedTool { name: word, schema });
         }

@@ -1,5 +1,7 @@
 //! The session of a program: its variables are restored before the program and saved after it.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use toolcrib_foundation::text::{MAX_MESSAGE, truncate};
 
@@ -10,10 +12,14 @@ use crate::store::programs::SavedProgram;
 
 use super::End;
 
-/// Opens a session of the conversation, once no other program uses it.
-pub(super) async fn open(scope: &CallScope<'_>, name: &str) -> Result<OpenSession, ToolError> {
+/// Opens a session of the conversation, once no other program uses it: at most after `max_wait`.
+pub(super) async fn open<'s>(
+    scope: &CallScope<'s>,
+    name: &str,
+    max_wait: Duration,
+) -> Result<OpenSession<'s>, ToolError> {
     let alone = || ToolError::new(Outcome::BadArguments, "`session`: a call outside a conversation has no sessions");
-    scope.programs.ok_or_else(alone)?.open(name).await
+    scope.programs.ok_or_else(alone)?.open(name, max_wait).await
 }
 
 /// Restores the variables of a session, if it has any.
@@ -22,11 +28,17 @@ pub(super) async fn open(scope: &CallScope<'_>, name: &str) -> Result<OpenSessio
 ///
 /// The session has another language or another version of the interpreter, or the interpreter cannot restore it.
 pub(super) async fn restore(
-    kept: &OpenSession,
+    kept: &OpenSession<'_>,
     (language, interpreter): (&str, &str),
     session: &mut CodeSession<'_>,
 ) -> Result<(), ToolError> {
-    let Some(before) = kept.before() else { return Ok(()) };
+    let Some(before) = kept.before() else {
+        // Before the program makes calls for nothing.
+        let saved = session.save().await?;
+        let none =
+            |why: String| ToolError::new(Outcome::BadArguments, format!("`session`: {}", truncate(&why, MAX_MESSAGE)));
+        return saved.map(drop).map_err(none);
+    };
     let why = if before.language != language {
         format!("its programs are in `{}`", before.language)
     } else if before.interpreter != interpreter {
@@ -44,7 +56,7 @@ pub(super) async fn restore(
 
 /// Saves the variables of a session after a program, and returns the note about it for the answer.
 pub(super) async fn save(
-    kept: OpenSession,
+    kept: OpenSession<'_>,
     (language, interpreter): (&str, &str),
     session: &mut CodeSession<'_>,
     end: &End,
