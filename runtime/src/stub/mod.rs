@@ -26,7 +26,7 @@ use shape::{Field, Object, Shape, Type};
 /// Maximum bytes of one tool in a stub. A longer one loses the descriptions of its arguments, then its types.
 const MAX_TOOL: usize = 16 << 10;
 /// Maximum bytes of a schema. A longer one, which can take long to read, is stated as any arguments or any result.
-pub(crate) const MAX_SCHEMA: usize = 16 << 10;
+pub(crate) const MAX_SCHEMA: usize = 32 << 10;
 /// Maximum bytes of a tool's name. A tool with a longer one has no stub.
 const MAX_NAME: usize = 200;
 /// Limits of descriptions where all tools are listed.
@@ -191,7 +191,8 @@ impl<'t, 'a> Scope<'t, 'a> {
 }
 
 /// Returns the stubs of tools: the text of a `.pyi` or a `.d.ts`, in the order of the tools. Of several tools with a name, the
-/// first has it. A tool has at most 16 KiB of text, and one with a schema of more states no types; the caller limits their number.
+/// first has it. A tool has at most 16 KiB of text, and one with a schema of
+/// more than 32 KiB states no types; the caller limits their number.
 pub fn stubs(language: StubLanguage, tools: &[StubTool<'_>]) -> String {
     let mut seen = HashSet::new();
     let tools: Vec<_> =
