@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Semaphore;
 
@@ -15,8 +15,8 @@ use crate::hook::Hook;
 use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{
-    CallContexts, CallableNames, ChainedHook, CodeInterpreters, CodeLanguage, Concurrency, HookChain,
-    InterpreterSource, Interpreters, Memory, Pipeline, PreparedTool, ProgramCompiler, Scheduler, builtin, session_id,
+    CallContexts, ChainedHook, CodeInterpreters, CodeLanguage, Concurrency, HookChain, InterpreterSource, Interpreters,
+    Memory, Pipeline, PreparedTool, ProgramCompiler, Scheduler, builtin, session_id,
 };
 use crate::policy::{Allowed, Approval, Approver, HookAccess, Policy, Secrets};
 use crate::registry::Registry;
@@ -208,7 +208,6 @@ impl Builder {
         // A tool of a source may have the name of the tool that runs programs.
         let runs_code = registry.tools().iter().any(|tool| matches!(tool.body, Body::Builtin(Builtin::RunCode)));
         let languages = if runs_code { self.code } else { Vec::new() };
-        let names = CallableNames::of(registry.tools().iter(), &self.routes);
         let pipeline = Pipeline {
             registry,
             prepared,
@@ -218,7 +217,8 @@ impl Builder {
             hooks: HookChain::new(hooks),
             hook_access,
             interpreters: Interpreters::new(sandbox.clone(), self.interpreter),
-            code: CodeInterpreters::new(&sandbox, languages, self.direct.is_some(), names),
+            code: CodeInterpreters::new(&sandbox, languages, self.direct.is_some()),
+            names: OnceLock::new(),
             delegate: self.delegate,
             model: self.model,
             routes: self.routes,

@@ -144,7 +144,7 @@ impl Runtime {
 
     /// Returns the name of a tool in programs that call tools; `None` if no program can call it.
     pub fn name_in_programs(&self, name: &str) -> Option<&str> {
-        self.pipeline.code.names.name_of(self.pipeline.registry.index(name)?)
+        self.pipeline.names_in_programs().name_of(self.pipeline.registry.index(name)?)
     }
 
     /// Availability of a tool to a model, or `None` if no tool has this name.

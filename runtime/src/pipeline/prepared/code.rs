@@ -10,7 +10,6 @@ use crate::sandbox::{CodeInterpreter, MAX_PROGRAMS, Sandbox};
 use crate::tool::Limits;
 
 use super::PreparedTool;
-use super::callable_names::CallableNames;
 use super::host_component::{HostComponent, InterpreterSource};
 
 /// Language of programs that call tools.
@@ -28,15 +27,13 @@ pub(crate) struct CodeInterpreters {
     languages: Vec<(String, HostComponent<CodeInterpreter>)>,
     /// `true` if a model is shown the tools for programs instead of those that programs can call.
     pub(crate) only: bool,
-    /// Names of the tools of the registry in programs.
-    pub(crate) names: CallableNames,
     /// Permits by depth: programs of a delegated agent take none from the programs that wait for it.
     permits: [Semaphore; MAX_DEPTH as usize + 1],
 }
 
 impl CodeInterpreters {
     /// Creates the state of interpreters that are not compiled; without a language no program can run.
-    pub(crate) fn new(sandbox: &Arc<Sandbox>, languages: Vec<CodeLanguage>, only: bool, names: CallableNames) -> Self {
+    pub(crate) fn new(sandbox: &Arc<Sandbox>, languages: Vec<CodeLanguage>, only: bool) -> Self {
         let component = |language: CodeLanguage| {
             let prepare = |sandbox: &Sandbox, digest: &str, read: &dyn Fn() -> _, counts_fuel| {
                 sandbox.prepare_code_interpreter(digest, read, counts_fuel)
@@ -45,7 +42,7 @@ impl CodeInterpreters {
             (language.name, HostComponent::new(sandbox.clone(), component, "interpreter of programs", prepare))
         };
         let languages = languages.into_iter().map(component).collect();
-        Self { languages, only, names, permits: std::array::from_fn(|_| Semaphore::new(MAX_PROGRAMS as usize)) }
+        Self { languages, only, permits: std::array::from_fn(|_| Semaphore::new(MAX_PROGRAMS as usize)) }
     }
 
     /// Returns `true` if a model can write programs.

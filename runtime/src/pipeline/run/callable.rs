@@ -36,7 +36,7 @@ pub(super) struct DescribeTool {
 /// Lists the names and first lines of the tools that match a query.
 pub(super) fn search(pipeline: &Pipeline, request: &SearchTools) -> String {
     let mut names = vec![None; pipeline.registry.tools().len()];
-    for (name, index) in pipeline.code.names.iter() {
+    for (name, index) in pipeline.names_in_programs().iter() {
         names[index] = Some(name);
     }
     let found = ranked(pipeline, &request.query, |index| names[index].is_some() && is_useful(pipeline, index));
@@ -60,13 +60,13 @@ pub(super) fn describe(pipeline: &Pipeline, request: &DescribeTool) -> Result<St
     let (mut signatures, mut unknown, mut left_out) = (String::new(), Vec::new(), Vec::new());
     for name in request.names.iter().take(MAX_DESCRIBED) {
         let own = name.strip_prefix("tools.").unwrap_or(name);
-        let known = pipeline.code.names.find(own);
+        let known = pipeline.names_in_programs().find(own);
         if known.is_some_and(|(_, index)| !is_useful(pipeline, index)) {
             unknown.push(format!("`{name}` (it was granted nothing that it needs, or is denied)"));
             continue;
         }
         let Some((_, index)) = known else {
-            let meant = nearest(own, pipeline.code.names.iter().map(|(name, _)| name));
+            let meant = nearest(own, pipeline.names_in_programs().iter().map(|(name, _)| name));
             unknown
                 .push(meant.map_or_else(|| format!("`{name}`"), |meant| format!("`{name}` (did you mean `{meant}`?)")));
             continue;

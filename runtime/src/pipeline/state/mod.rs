@@ -14,8 +14,8 @@ mod tasks;
 mod unstarted;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Semaphore;
 
@@ -34,7 +34,9 @@ use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
 use crate::tool::{Basis, Body, Callers, Limits, Persistence, Tool};
 
-use crate::pipeline::prepared::{CodeInterpreters, Interpreters, PreparedTool, ProgramCompiler, ToolEntry};
+use crate::pipeline::prepared::{
+    CallableNames, CodeInterpreters, Interpreters, PreparedTool, ProgramCompiler, ToolEntry,
+};
 use crate::pipeline::recorder::{CallOrigin, CallRecorder};
 
 pub(crate) use call_context::{CallContexts, InvocationFields, payload};
@@ -68,8 +70,10 @@ pub(crate) struct Pipeline {
     /// Scopes of the hooks that scripts add.
     pub(crate) hook_access: HookAccess,
     pub(crate) interpreters: Interpreters,
-    /// Interpreter of the programs that call tools.
+    /// Interpreters of the programs that call tools.
     pub(crate) code: CodeInterpreters,
+    /// Names of the tools of the registry in programs, once they are needed.
+    pub(crate) names: OnceLock<CallableNames>,
     /// Handler of the tasks that scripts delegate.
     pub(crate) delegate: Option<Arc<dyn Delegate>>,
     /// Model for the completion requests of rich tools.
@@ -132,10 +136,16 @@ impl Pipeline {
         self.registry.tools().iter().any(|tool| matches!(&tool.body, Body::Rich(rich) if rich.exports.route))
     }
 
+    /// Returns the names of the tools of the registry in programs.
+    pub(crate) fn names_in_programs(&self) -> &CallableNames {
+        self.names.get_or_init(|| CallableNames::of(self.registry.tools().iter(), &self.routes))
+    }
+
     /// Returns `true` if a model is shown a tool: in code mode the tools of the host, those that it calls directly, and those that
     /// no program can call because their names give no identifier.
     pub(crate) fn shows(&self, tool: &Tool) -> bool {
-        let is_named = || self.registry.index(&tool.name).is_none_or(|index| self.code.names.name_of(index).is_some());
+        let is_named =
+            || self.registry.index(&tool.name).is_none_or(|index| self.names_in_programs().name_of(index).is_some());
         let callers = &tool.interface.discovery.callers;
         match (self.code.is_offered(), callers.value) {
             (false, _) | (true, Callers::Direct) => true,

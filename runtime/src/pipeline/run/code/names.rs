@@ -38,7 +38,7 @@ impl<'p> CallableTools<'p> {
     pub(super) fn new(pipeline: &'p Pipeline, scope: &'p CallScope<'_>) -> Self {
         let added = scope.memory.tools.iter().map(|added| &added.tool).filter(|tool| may_be_called(tool));
         let added = added.map(|tool| (identifier(&tool.name), tool)).collect();
-        Self { names: &pipeline.code.names, registered: pipeline.registry.tools(), added }
+        Self { names: pipeline.names_in_programs(), registered: pipeline.registry.tools(), added }
     }
 
     /// Returns the tool with a name in programs, and its name in calls. Among tools that share a name, it is the one that is called
