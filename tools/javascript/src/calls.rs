@@ -12,7 +12,7 @@ use boa_engine::{Context, JsNativeError, JsObject, JsResult, JsString, JsValue, 
 use crate::json::{self, Refusal, Writer};
 use crate::memory;
 use crate::realm::{self, Shared};
-use crate::tools::{Tool, Tools};
+use code_guest::tools::{Tool, Tools};
 
 /// Call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]

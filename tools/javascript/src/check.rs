@@ -13,7 +13,7 @@ use boa_engine::interner::Interner;
 
 use crate::literals::{self, Members};
 use crate::program::{self, Invalid};
-use crate::tools::{Tool, Tools};
+use code_guest::tools::{Tool, Tools};
 
 /// Problem in a program. Lines and columns count from 1; 0 if unknown.
 #[derive(Debug, PartialEq, Eq)]
@@ -191,7 +191,7 @@ impl<'ast> Visitor<'ast> for Checker<'_> {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::tools::tests::tools;
+    use code_guest::testing::tools;
 
     fn messages(source: &str) -> Vec<String> {
         check(source, &tools())

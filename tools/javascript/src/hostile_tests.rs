@@ -5,7 +5,7 @@ use super::tests::{LIMITS, answered, calls, evaluated, failed, run, session, sho
 use super::{Limits, Step};
 use crate::calls::Reason;
 use crate::failure::Kind;
-use crate::tools::tests::tools;
+use code_guest::testing::tools;
 
 const MEMORY: Limits = Limits { memory: Some(4 << 20), ..LIMITS };
 

@@ -10,11 +10,9 @@ mod json;
 mod literals;
 mod memory;
 mod nesting;
-mod output;
 mod program;
 mod realm;
 mod session;
-mod tools;
 
 mod bindings {
     #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
@@ -28,9 +26,9 @@ use std::cell::RefCell;
 use bindings::exports::toolcrib::code::interpreter::{CallResult, Description, Guest, Limits, Problem, Program, Step};
 use bindings::toolcrib::code::types;
 use calls::Reason;
+use code_guest::tools::Tools;
 use failure::{Failure, Kind};
 use session::Session;
-use tools::Tools;
 
 thread_local! {
     /// Session, from the first program on.

@@ -9,7 +9,7 @@ use boa_engine::ast::{Position, Spanned as _};
 use boa_engine::interner::{Interner, Sym};
 use jiter::JsonValue;
 
-use crate::tools::{member, text};
+use code_guest::tools::{member, text};
 
 /// Mistake in a literal.
 pub(crate) struct Mistake {

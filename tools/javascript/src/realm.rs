@@ -23,7 +23,7 @@ use crate::guards;
 use crate::inspect::Inspector;
 use crate::memory;
 use crate::nesting;
-use crate::output::Output;
+use code_guest::output::Output;
 
 /// State that the functions of the global object share with the session.
 #[derive(Default)]

@@ -12,10 +12,10 @@ use crate::failure::{Failure, Kind};
 use crate::inspect::Inspector;
 use crate::json::{self, Refusal, Writer};
 use crate::memory;
-use crate::output::Output;
 use crate::program::{Invalid, Program};
 use crate::realm::{self, Shared, World};
-use crate::tools::Tools;
+use code_guest::output::Output;
+use code_guest::tools::Tools;
 
 /// Deepest recursion that the stack of the guest holds.
 const MAX_RECURSION: usize = 400;

@@ -3,7 +3,7 @@
 use super::{Limits, Session, Step};
 use crate::calls::{Call, Outcome, Reason};
 use crate::failure::{Failure, Kind};
-use crate::tools::tests::tools;
+use code_guest::testing::tools;
 
 /// Limits of the tests.
 pub(super) const LIMITS: Limits = Limits { memory: None, recursion: 100, printed: 100, value: 1_000, calls: 10 };
@@ -249,7 +249,7 @@ fn variables_stay_for_the_next_program() {
     );
     let paused = calls(run(&mut session, "const again = tools.add; await again({ a: 1, b: 2 })"));
     value(session.resume(vec![(paused[0].id, Ok("3".to_owned()))]));
-    let step = session.run("await again({ a: 1, b: 2 })", crate::tools::Tools::default(), LIMITS);
+    let step = session.run("await again({ a: 1, b: 2 })", code_guest::tools::Tools::default(), LIMITS);
     assert!(failed(step).message.contains("there is no tool `add`"), "tools of earlier programs are replaced");
 }
 

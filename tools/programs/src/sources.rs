@@ -21,12 +21,12 @@ const SHARED: [&str; 8] = [
     "wit/script",
     "wit/tool",
 ];
-/// Contract of the interpreters of programs that call tools.
-const OF_LANGUAGES: [&str; 1] = ["wit/code"];
+/// Contract and shared crate of the interpreters of programs that call tools.
+const OF_LANGUAGES: [&str; 2] = ["tools/code_guest", "wit/code"];
 /// Crate of the interpreter, and the crate that takes its snapshot.
 const OF_THE_INTERPRETER: [&str; 2] = ["tools/starlark", "tools/snapshot"];
 /// Folders in `tools` with other crates than tools.
-const NO_TOOLS: [&str; 5] = ["javascript", "programs", "python", "snapshot", "starlark"];
+const NO_TOOLS: [&str; 6] = ["code_guest", "javascript", "programs", "python", "snapshot", "starlark"];
 
 /// Files and folders with the sources of a group.
 pub(crate) fn of(root: &Path, group: Group) -> Vec<PathBuf> {

@@ -3,7 +3,7 @@
 use monty_types::MontyObject;
 
 use crate::json::Writer;
-use crate::tools::Tool;
+use code_guest::tools::Tool;
 
 /// Joins the arguments of a call into the text of one JSON object. Positional arguments are the parameters in their order;
 /// a single dict stands for all arguments if the tool's first parameter is not an object itself.
@@ -56,7 +56,7 @@ pub(crate) fn join(
 
 /// Returns `true` if a single dict can only be the tool's first parameter.
 fn takes_object(tool: &Tool) -> bool {
-    use crate::tools::{member, text};
+    use code_guest::tools::{member, text};
     tool.parameters
         .first()
         .is_some_and(|first| member(&first.schema, "type").and_then(text).is_none_or(|kind| kind == "object"))
@@ -74,7 +74,7 @@ mod tests {
     use monty_types::MontyObject;
 
     use super::join;
-    use crate::tools::tests::tools;
+    use code_guest::testing::tools;
 
     fn text(text: &str) -> MontyObject {
         MontyObject::String(text.to_owned())

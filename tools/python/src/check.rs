@@ -20,7 +20,7 @@ use ruff_python_parser::parse_module;
 
 use crate::failure;
 use crate::nesting;
-use crate::tools::Tools;
+use code_guest::tools::Tools;
 
 pub(crate) use catalog::{builtin_replacement, name_replacement};
 use findings::Subject;

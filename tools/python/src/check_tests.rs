@@ -3,7 +3,7 @@
 
 use super::check;
 use crate::session::{Limits, Session, Step};
-use crate::tools::tests::tools;
+use code_guest::testing::tools;
 
 fn messages(source: &str) -> Vec<String> {
     check(source, &tools(), None)

@@ -13,7 +13,6 @@ mod nesting;
 mod output;
 mod session;
 mod system;
-mod tools;
 
 mod bindings {
     #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
@@ -27,9 +26,9 @@ use std::cell::RefCell;
 use answer::Reason;
 use bindings::exports::toolcrib::code::interpreter::{CallResult, Description, Guest, Limits, Problem, Program, Step};
 use bindings::toolcrib::code::types;
+use code_guest::tools::Tools;
 use failure::{Failure, Kind};
 use session::Session;
-use tools::Tools;
 
 /// Counts the memory of values, so that a program that needs too much ends with a message before the instance does.
 #[cfg(target_arch = "wasm32")]
@@ -125,7 +124,7 @@ fn reason(reason: types::Reason) -> Reason {
 /// Step in the form of the contract, with the printed text if it is the last one.
 fn step(step: session::Step) -> Step {
     let output = || {
-        let (text, dropped) = SESSION.with_borrow_mut(|session| session.output.take());
+        let (text, dropped) = SESSION.with_borrow_mut(|session| session.output.0.take());
         types::Output { text, dropped }
     };
     match step {

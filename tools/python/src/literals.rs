@@ -5,7 +5,7 @@ use jiter::JsonValue;
 use ruff_python_ast::{DictItem, Expr, Number, UnaryOp};
 use ruff_text_size::{Ranged as _, TextRange};
 
-use crate::tools::{member, text};
+use code_guest::tools::{member, text};
 
 /// Mistake in a literal.
 pub(crate) struct Mistake {

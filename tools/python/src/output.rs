@@ -1,5 +1,4 @@
-//! Printed text: keeps its start up to a limit and counts the rest, so that a program that prints too much neither fails nor
-//! fills the memory.
+//! Printed text, as the engine writes it.
 
 use std::borrow::Cow;
 
@@ -7,54 +6,16 @@ use monty_types::{MontyException, PrintWriterCallback};
 
 /// Text that a program printed.
 #[derive(Debug, Default)]
-pub(crate) struct Output {
-    text: String,
-    dropped: u64,
-    limit: usize,
-}
-
-impl Output {
-    /// Creates an empty text of at most `limit` bytes.
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { text: String::new(), dropped: 0, limit }
-    }
-
-    /// Takes the text and the number of dropped bytes.
-    pub(crate) fn take(&mut self) -> (String, u64) {
-        (std::mem::take(&mut self.text), std::mem::take(&mut self.dropped))
-    }
-
-    fn write(&mut self, text: &str) {
-        // Nothing follows text that was dropped: the result is the start of what was printed.
-        let room = if self.dropped > 0 { 0 } else { self.limit - self.text.len() };
-        let kept = text.floor_char_boundary(room);
-        self.text.push_str(&text[..kept]);
-        self.dropped += (text.len() - kept) as u64;
-    }
-}
+pub(crate) struct Output(pub(crate) code_guest::output::Output);
 
 impl PrintWriterCallback for Output {
     fn stdout_write(&mut self, output: Cow<'_, str>) -> Result<(), MontyException> {
-        self.write(&output);
+        self.0.write(&output);
         Ok(())
     }
 
     fn stdout_push(&mut self, end: char) -> Result<(), MontyException> {
-        self.write(end.encode_utf8(&mut [0; 4]));
+        self.0.write(end.encode_utf8(&mut [0; 4]));
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Output;
-
-    #[test]
-    fn the_start_is_kept() {
-        let mut output = Output::new(5);
-        for part in ["ab", "c€", "d"] {
-            output.write(part);
-        }
-        assert_eq!(output.take(), ("abc".to_owned(), 4));
     }
 }

@@ -22,7 +22,7 @@ use crate::json::{self, Writer};
 use crate::nesting;
 use crate::output::Output;
 use crate::system;
-use crate::tools::Tools;
+use code_guest::tools::Tools;
 
 /// Identity of the object `tools`.
 const PLAIN_ID: MontyUuid = MontyUuid::from_u128(1);
@@ -142,7 +142,7 @@ impl Session {
             ));
         };
         *repl.tracker_mut() = tracker(&limits);
-        self.output = Output::new(limits.printed);
+        self.output = Output(code_guest::output::Output::new(limits.printed));
         self.tools = tools;
         self.limits = limits;
         self.made = 0;

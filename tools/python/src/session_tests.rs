@@ -3,7 +3,7 @@
 use super::{Call, Limits, Session, Step};
 use crate::answer::Reason;
 use crate::failure::Kind;
-use crate::tools::tests::tools;
+use code_guest::testing::tools;
 
 const LIMITS: Limits = Limits { memory: None, recursion: 100, printed: 100, value: 1_000, calls: 10 };
 

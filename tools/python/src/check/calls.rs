@@ -6,7 +6,7 @@ use ruff_text_size::Ranged as _;
 use super::findings::Findings;
 use crate::awaited::PLAIN;
 use crate::literals;
-use crate::tools::Tools;
+use code_guest::tools::Tools;
 
 /// Checks a call `tools.NAME(...)`.
 pub(super) fn call(call: &ExprCall, name: &str, tools: &Tools, found: &mut Findings) {

@@ -11,7 +11,7 @@ use super::findings::{Findings, Subject};
 use super::names::{self, Names};
 use super::{Problem, calls, classes, generators, library, syntax};
 use crate::awaited::{self, AWAITED, MAX_DEPTH, PLAIN, tool_call};
-use crate::tools::Tools;
+use code_guest::tools::Tools;
 
 /// Lists the problems of a program that was parsed.
 pub(super) fn problems(

@@ -3,7 +3,7 @@
 
 /// Text that a program printed.
 #[derive(Debug, Default)]
-pub(crate) struct Output {
+pub struct Output {
     text: String,
     dropped: u64,
     limit: usize,
@@ -11,25 +11,25 @@ pub(crate) struct Output {
 
 impl Output {
     /// Creates an empty text of at most `limit` bytes.
-    pub(crate) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         Self { text: String::new(), dropped: 0, limit }
     }
 
     /// Takes the text and the number of dropped bytes.
-    pub(crate) fn take(&mut self) -> (String, u64) {
+    pub fn take(&mut self) -> (String, u64) {
         (std::mem::take(&mut self.text), std::mem::take(&mut self.dropped))
     }
 
     /// Appends text. Nothing follows text that was dropped: the result is the start of the printed text.
-    pub(crate) fn write(&mut self, text: &str) {
+    pub fn write(&mut self, text: &str) {
         let room = if self.dropped > 0 { 0 } else { self.limit - self.text.len() };
         let kept = text.floor_char_boundary(room);
         self.text.push_str(&text[..kept]);
         self.dropped += (text.len() - kept) as u64;
     }
 
-    /// Counts bytes that were not even made into text.
-    pub(crate) fn drop_bytes(&mut self, count: usize) {
+    /// Counts bytes of a text that was never made.
+    pub fn drop_bytes(&mut self, count: usize) {
         self.dropped += count as u64;
     }
 }

@@ -7,24 +7,24 @@ use jiter::JsonValue;
 
 /// Parameter of a tool.
 #[derive(Debug)]
-pub(crate) struct Parameter {
+pub struct Parameter {
     /// Name.
-    pub(crate) name: String,
+    pub name: String,
     /// `true` if a call must give it.
-    pub(crate) required: bool,
+    pub required: bool,
     /// Schema of its value.
-    pub(crate) schema: JsonValue<'static>,
+    pub schema: JsonValue<'static>,
 }
 
 /// Tool.
 #[derive(Debug)]
-pub(crate) struct Tool {
+pub struct Tool {
     /// Name in programs.
-    pub(crate) name: String,
-    /// Parameters: required ones first, both groups in the order of the schema.
-    pub(crate) parameters: Vec<Parameter>,
+    pub name: String,
+    /// Parameters: required ones first, both groups in the order of the schema. Positional arguments follow this order.
+    pub parameters: Vec<Parameter>,
     /// `true` if a call may have arguments that are no parameters.
-    pub(crate) open: bool,
+    pub open: bool,
 }
 
 impl Tool {
@@ -62,12 +62,12 @@ impl Tool {
     }
 
     /// Parameter of a name.
-    pub(crate) fn parameter(&self, name: &str) -> Option<&Parameter> {
+    pub fn parameter(&self, name: &str) -> Option<&Parameter> {
         self.parameters.iter().find(|parameter| parameter.name == name)
     }
 
     /// Message for an argument that the tool does not have.
-    pub(crate) fn unknown_argument(&self, name: &str) -> String {
+    pub fn unknown_argument(&self, name: &str) -> String {
         let names = self.parameters.iter().map(|parameter| parameter.name.as_str());
         let hint = suggestion(name, names.clone()).unwrap_or_else(|| match self.parameters.is_empty() {
             true => "it has no arguments".to_owned(),
@@ -77,7 +77,7 @@ impl Tool {
     }
 
     /// Message for arguments that a call lacks.
-    pub(crate) fn missing_arguments(&self, names: &[&str]) -> String {
+    pub fn missing_arguments(&self, names: &[&str]) -> String {
         let plural = if names.len() == 1 { "argument" } else { "arguments" };
         format!("tools.{} needs the {plural} {}", self.name, list(names.iter().copied()))
     }
@@ -85,7 +85,7 @@ impl Tool {
 
 /// Tools of a program.
 #[derive(Debug, Default)]
-pub(crate) struct Tools {
+pub struct Tools {
     tools: HashMap<String, Tool>,
 }
 
@@ -94,7 +94,7 @@ impl Tools {
     ///
     /// # Errors
     /// The first name or schema that cannot be used.
-    pub(crate) fn new<'a>(tools: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
+    pub fn new<'a>(tools: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
         let mut read = HashMap::new();
         for (name, schema) in tools {
             if read.insert(name.to_owned(), Tool::new(name, schema)?).is_some() {
@@ -104,20 +104,20 @@ impl Tools {
         Ok(Self { tools: read })
     }
 
-    /// Names of the tools, in their order.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    /// Returns the names of the tools, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         let mut names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
         names.sort_unstable();
         names.into_iter()
     }
 
-    /// Tool of a name.
-    pub(crate) fn get(&self, name: &str) -> Option<&Tool> {
+    /// Returns the tool with a name.
+    pub fn get(&self, name: &str) -> Option<&Tool> {
         self.tools.get(name)
     }
 
-    /// Message for a name that no tool has.
-    pub(crate) fn unknown(&self, name: &str) -> String {
+    /// Returns the message for a name that no tool has.
+    pub fn unknown(&self, name: &str) -> String {
         let names: Vec<&str> = self.names().collect();
         let hint = suggestion(name, names.iter().copied()).unwrap_or_else(|| match names.len() {
             0 => "this program has no tools".to_owned(),
@@ -128,28 +128,28 @@ impl Tools {
     }
 }
 
-/// Member of a JSON object.
-pub(crate) fn member<'a, 's>(value: &'a JsonValue<'s>, name: &str) -> Option<&'a JsonValue<'s>> {
+/// Returns a member of a JSON object.
+pub fn member<'a, 's>(value: &'a JsonValue<'s>, name: &str) -> Option<&'a JsonValue<'s>> {
     match value {
         JsonValue::Object(entries) => entries.iter().find(|(key, _)| key == name).map(|(_, value)| value),
         _ => None,
     }
 }
 
-/// Text of a JSON string.
-pub(crate) fn text<'a>(value: &'a JsonValue<'_>) -> Option<&'a str> {
+/// Returns the text of a JSON string.
+pub fn text<'a>(value: &'a JsonValue<'_>) -> Option<&'a str> {
     match value {
         JsonValue::Str(text) => Some(text),
         _ => None,
     }
 }
 
-/// Names in a sentence.
+/// Lists names in a sentence.
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// "Did you mean", if a name is similar enough.
+/// Returns the question about the most similar name, if one is similar enough.
 fn suggestion<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let plain = |name: &str| name.to_lowercase().replace('_', "");
     let wanted = plain(name);
@@ -161,22 +161,8 @@ fn suggestion<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<St
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::Tools;
-
-    /// Tools of the tests of this crate.
-    pub(crate) fn tools() -> Tools {
-        Tools::new([
-            (
-                "fs_search",
-                r#"{"type":"object","properties":{"pattern":{"type":"string"},"include":{"type":"array","items":{"type":"string"}},
-                "limit":{"type":"integer"},"mode":{"enum":["text","regex"]}},"required":["pattern"],"additionalProperties":false}"#,
-            ),
-            ("add", r#"{"type":"object","properties":{"b":{"type":"number"},"a":{"type":"number"}},"required":["a","b"]}"#),
-            ("any", r#"{"type":"object"}"#),
-        ])
-        .expect("schemas")
-    }
+mod tests {
+    use crate::testing::tools;
 
     #[test]
     fn similar_names_are_suggested() {

@@ -1,0 +1,5 @@
+//! Parts that the interpreters of programs share: the tools that a program can call, and the text that it prints.
+
+pub mod output;
+pub mod testing;
+pub mod tools;
