@@ -95,7 +95,7 @@ pub(crate) fn command(arguments: &[&str]) -> Option<Vec<String>> {
     Some(fixed.into_iter().chain(flags.iter().map(|flag| (*flag).to_owned())).collect())
 }
 
-/// A direct command, instead of which a call is made from a program.
+/// A direct command, to be made as a call of a program.
 pub(crate) struct Direct {
     /// Its command line.
     line: String,

@@ -147,6 +147,11 @@ fn an_interruption_ends_the_calls_that_are_asked_about_or_may_be_stopped_and_let
         step.next().await.unwrap()
     });
     assert_eq!(result.receipt.outcome, Outcome::Cancelled, "{result:?}");
+    let content: Value = serde_json::from_str(&result.content()).unwrap();
+    let calls = content["calls"].as_array().expect("the calls that the program made");
+    for (tool, outcome) in [("echo", "cancelled"), ("nap", "ok"), ("stops", "cancelled")] {
+        assert!(calls.contains(&json!({"tool": tool, "outcome": outcome, "count": 1})), "{content}");
+    }
     let ended = |tool: &str| {
         let call = nested(&crib).into_iter().find(|record| record["tool"] == tool);
         call.unwrap_or_else(|| panic!("no call of {tool}"))["outcome"].clone()

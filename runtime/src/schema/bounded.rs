@@ -24,7 +24,7 @@ impl io::Write for Bounded {
     }
 }
 
-/// Returns the JSON text of a value; `None` if it has more than `max` bytes, of which no more are written.
+/// Returns the JSON text of a value; `None` if it has more than `max` bytes. No more than these are written.
 pub(crate) fn text_within(value: &Value, max: usize) -> Option<String> {
     let mut bounded = Bounded { text: Vec::new(), max };
     serde_json::to_writer(&mut bounded, value).ok()?;

@@ -19,7 +19,7 @@ const MAX_SCHEMAS: usize = 4096;
 const MAX_LITERAL: usize = 200;
 /// Maximum number of values in an `enum` with types of their own.
 const MAX_VALUES: usize = 100;
-/// Maximum distance from zero up to which a double holds every integer.
+/// Largest distance from zero at which a double holds every integer.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 /// Reads the type of a schema.
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         if is_atom { known.definition.value.clone() } else { Type::Named(index) }
     }
 
-    /// Returns the type of a value to which all of these schemas apply, unless it is too deep.
+    /// Returns the type of a value under all of these schemas together, unless it is too deep.
     pub(super) fn bounded(&mut self, all: &Conjunction<'a>, place: Place) -> Type<'a> {
         if place.is_too_deep() { Type::Any } else { self.conjunction(all, place) }
     }
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the type of a value to which the schemas and one of the branches apply.
+    /// Returns the type of a value under the schemas and one of the branches.
     fn alternatives(&mut self, all: &Conjunction<'a>, branches: &'a [Value], place: Place) -> Type<'a> {
         if !all.has_members() {
             let mut types = Vec::new();

@@ -8,7 +8,7 @@ mod session;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use futures::{StreamExt, stream};
@@ -85,6 +85,7 @@ pub(super) async fn run(
         usage: recorder.usage.clone(),
         tools: CallableTools::new(pipeline, scope),
         made: AtomicU32::new(0),
+        summary: Mutex::default(),
         left: AtomicUsize::new(0),
     };
     let running = async {
@@ -103,9 +104,10 @@ pub(super) async fn run(
             None => running.await,
         }
     };
-    let ended = unless_cancelled(scope.turn, pin!(running)).await;
+    let ended = unless_cancelled(scope.turn, pin!(running)).await.flatten();
     recorder.budget.set_end(Instant::now() + prepared.limits.deadline);
-    let answer = ended??;
+    // Whatever stopped it: another run makes its calls again.
+    let answer = ended.map_err(|error| answer::stopped(error, calls.take_summary(), session.as_deref()))?;
     recorder.flag(Flag::in_json(&answer));
     if let Some(turn) = scope.turn {
         turn.spend(answer.len())?;
@@ -129,6 +131,8 @@ struct ProgramCalls<'a> {
     usage: Arc<Usage>,
     tools: CallableTools<'a>,
     made: AtomicU32,
+    /// Calls that have ended; `None` unless the program runs.
+    summary: Mutex<Option<Summary>>,
     /// Bytes that are left for the results of the calls that are made together.
     left: AtomicUsize,
 }
@@ -139,8 +143,6 @@ type Answer = Result<String, (FailedCallReason, String)>;
 /// A call of a program that has ended.
 struct Ended {
     id: u32,
-    tool: String,
-    outcome: Outcome,
     answer: Answer,
 }
 
@@ -169,13 +171,10 @@ impl ProgramCalls<'_> {
             value: u32::try_from(limits.stdout).unwrap_or(u32::MAX),
             calls: MAX_CALLS,
         };
-        let mut summary = Summary::default();
-        let end = match session.run(program(), code_limits).await {
-            Ok(step) => self.finish(&mut session, step, &limits, &mut summary).await,
-            Err(error) => Err(error),
-        };
-        // What it printed is in the interpreter, which may not run any more.
-        let end = end.map_err(|error| answer::stopped(error, &summary, kept.as_ref().map(OpenSession::name)))?;
+        *self.summary() = Some(Summary::default());
+        let step = session.run(program(), code_limits).await?;
+        let end = self.finish(&mut session, step, &limits).await?;
+        let mut summary = self.take_summary().unwrap_or_default();
         if let Some(kept) = kept {
             summary.session = Some(session::save(kept, (language, &digest), &mut session, &end).await);
         }
@@ -191,7 +190,6 @@ impl ProgramCalls<'_> {
         session: &mut CodeSession<'_>,
         mut step: CodeStep,
         limits: &Limits,
-        summary: &mut Summary,
     ) -> Result<End, ToolError> {
         loop {
             let calls = match step {
@@ -205,9 +203,7 @@ impl ProgramCalls<'_> {
                 return Err(ToolError::new(Outcome::BadComponent, message));
             }
             self.left.store(limits.memory / RESULTS_PART, Relaxed);
-            let ended = self.perform(made, calls).await;
-            ended.iter().flatten().for_each(|call| summary.add(&call.tool, call.outcome));
-            let ended = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
+            let ended = self.perform(made, calls).await.into_iter().collect::<Result<Vec<_>, _>>()?;
             let results: Vec<_> = ended.iter().map(Ended::result).collect();
             step = session.resume(&results).await?;
         }
@@ -261,12 +257,33 @@ impl ProgramCalls<'_> {
             authorized: Some(&sender),
             ..CallScope::alone(self.scope.memory)
         };
+        let name = call.name.clone();
         let result = tokio::select! {
             biased;
             result = self.pipeline.call(call, scope) => result,
-            () = self.interrupted(authorized, stops) => return interrupted(),
+            () = self.interrupted(authorized, stops) => {
+                self.count(&name, Outcome::Cancelled);
+                return interrupted();
+            }
         };
-        Ok(Ended { id, outcome: result.receipt.outcome, tool: result.name.clone(), answer: self.answer(result).await })
+        self.count(&result.name, result.receipt.outcome);
+        Ok(Ended { id, answer: self.answer(result).await })
+    }
+
+    /// Counts a call that has ended.
+    fn count(&self, tool: &str, outcome: Outcome) {
+        if let Some(summary) = &mut *self.summary() {
+            summary.add(tool, outcome);
+        }
+    }
+
+    /// Takes the calls of a program that runs.
+    fn take_summary(&self) -> Option<Summary> {
+        self.summary().take()
+    }
+
+    fn summary(&self) -> MutexGuard<'_, Option<Summary>> {
+        self.summary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the step is interrupted; for ever if a call is authorized first, unless an interruption stops its tool.

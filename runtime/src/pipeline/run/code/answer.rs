@@ -124,11 +124,12 @@ pub(super) fn failed(failure: &CodeFailure, summary: &Summary) -> ToolError {
     ToolError { outcome, message, json: Some(Value::Object(error).to_string()) }
 }
 
-/// Returns the error of a program that was stopped, with the calls that it had made: another run makes them again.
-pub(super) fn stopped(error: ToolError, summary: &Summary, session: Option<&str>) -> ToolError {
-    if error.json.is_some() || summary.calls.is_empty() && session.is_none() {
+/// Returns the error of a program that was stopped, with the calls that have ended; there is no summary if it did not run. The text
+/// that it printed is lost with its interpreter.
+pub(super) fn stopped(error: ToolError, summary: Option<Summary>, session: Option<&str>) -> ToolError {
+    let Some(summary) = summary.filter(|summary| !summary.calls.is_empty() || session.is_some()) else {
         return error;
-    }
+    };
     let message = format!("the program was stopped: {}", error.message);
     let mut answer = Map::from_iter([("error".to_owned(), json!(message))]);
     summary.add_to(&mut answer, &CodeOutput { text: String::new(), dropped: 0 });
