@@ -6,6 +6,7 @@
 mod answering;
 mod answers;
 mod architecture;
+mod argv;
 mod audit;
 mod authoring;
 mod book;

@@ -11,6 +11,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use toolcrib::tool::CommandLine;
 use toolcrib::{Receipt, ToolCall, ToolResult};
 use toolcrib_agent::door::Door;
 use toolcrib_agent::telemetry::{Root, TelemetryOptions};
@@ -38,6 +39,7 @@ Examples:
   toolcrib call apply_patch --text=@change.patch --allow-write=. --verbose
   toolcrib call chart @numbers.json --set records.media_dir=./charts
   toolcrib call get_time '{\"timezone\":\"UTC\"}' --records ./records
+  toolcrib call rg --tools=rg.wasm --allow-read=. -- --line-number TODO src
 
 Standard output is exactly one line of JSON, even if a model would see plain text; a failed call \
 prints an object with `error` and exits with status 1. With --json --stream, lines with `type` \
@@ -46,6 +48,7 @@ prints an object with `error` and exits with status 1. With --json --stream, lin
 /// Usage, also in errors: a tool's arguments are not options of the program.
 const USAGE: &str = "\
 toolcrib call [OPTIONS] TOOL [ARGUMENTS]
+       toolcrib call [OPTIONS] TOOL -- ARG...
 
 OPTIONS have the form --name=value.
 ARGUMENTS are one JSON object, as in '{\"path\":\"notes.md\"}'.";
@@ -66,6 +69,10 @@ pub(crate) struct Args {
     /// Pass raw text instead of JSON arguments: the text itself, `-` for standard input, or `@FILE`
     #[arg(long, value_name = "TEXT", conflicts_with = "arguments", allow_hyphen_values = true)]
     text: Option<String>,
+    /// Arguments of a command without a definition, such as `rg.wasm`, which then gets --text as its standard input and may write
+    /// any text
+    #[arg(last = true, value_name = "ARG", conflicts_with = "arguments")]
+    argv: Vec<String>,
     /// Extra JSON context for the tool; reserved keys cannot be overridden
     #[arg(long, value_name = "JSON")]
     context: Option<String>,
@@ -129,6 +136,10 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let deadline = args.tool_timeout.unwrap_or(args.timeout);
     let build = || {
         args.sources.runtime_with(deadline, [], |builder| {
+            let builder = match args.argv.is_empty() {
+                true => builder,
+                false => builder.command_line(&args.name, CommandLine::of_any_arguments()),
+            };
             args.sources.only(door.attach(builder.application("call", Map::new())), &args.name)
         })
     };
@@ -213,6 +224,9 @@ impl Args {
         });
         let read = read.unwrap_or_default();
         let mut call = match self.text {
+            _ if !self.argv.is_empty() => {
+                ToolCall::new(id, &self.name, json!({ "argv": self.argv, "stdin": read }).to_string())
+            }
             Some(_) => ToolCall::text(id, &self.name, read),
             None => ToolCall::new(id, &self.name, read),
         };

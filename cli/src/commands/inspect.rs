@@ -237,6 +237,7 @@ fn record(details: &Details<'_>) -> anyhow::Result<Value> {
             "place": script.place,
             "background": script.background,
         })),
+        "commandLine": command_line(tool),
         "hooks": hooks(runtime, tool).map(|hook| json!({
             "name": hook.tool.name,
             "event": hook.event.to_string(),
@@ -251,6 +252,17 @@ fn record(details: &Details<'_>) -> anyhow::Result<Value> {
         "imports": tool.imports.as_deref(),
         "interface": interface,
     }))
+}
+
+/// Returns the fixed arguments of a command, and the command line that calls fill.
+fn command_line(tool: &Tool) -> Option<Value> {
+    let Body::Command { argv, command_line, .. } = &tool.body else { return None };
+    let fixed = argv.get(1..).unwrap_or_default();
+    let mut object = serde_json::to_value(command_line).ok().filter(Value::is_object).unwrap_or_else(|| json!({}));
+    if !fixed.is_empty() {
+        object["fixed"] = json!(fixed);
+    }
+    Some(object).filter(|object| object != &json!({}))
 }
 
 /// Returns the component function of a typed tool.

@@ -55,7 +55,8 @@ pub(super) fn definition_at(tool: &Tool, place: impl Fn(&Path) -> String) -> Str
 /// Describes the body and its fixed arguments. Bytes of programs have a digest of their own.
 fn describe_body(body: &Body) -> Value {
     match body {
-        Body::Command { program: _, argv } => json!(["command", argv]),
+        Body::Command { program: _, argv, command_line: None } => json!(["command", argv]),
+        Body::Command { program: _, argv, command_line: Some(line) } => json!(["command", argv, **line]),
         Body::Rich(rich) => json!(["rich", rich.tool]),
         Body::Typed(typed) => json!(["function", typed.function.to_string()]),
         Body::Script(script) => json!(["script", script.digest, script.background]),
@@ -106,13 +107,17 @@ mod tests {
 
     use super::*;
     use crate::tool::tests::plain;
-    use crate::tool::{Access, Destination, FolderRequest, Format, NetworkRequest, Script};
+    use crate::tool::{Access, CommandLine, Destination, FolderRequest, Format, NetworkRequest, Script};
 
     fn tool() -> Tool {
         let mut tool = plain("t");
         tool.description = Some("says what it does".into());
         tool.parameters = Some(json!({"type": "object", "properties": {"a": {"type": "string"}}}));
-        tool.body = Body::Command { program: "/x/t.wasm".into(), argv: vec!["./t".into(), "--dry-run".into()] };
+        tool.body = Body::Command {
+            program: "/x/t.wasm".into(),
+            argv: vec!["./t".into(), "--dry-run".into()],
+            command_line: None,
+        };
         tool
     }
 
@@ -132,14 +137,28 @@ mod tests {
             (
                 "fixed argument",
                 Box::new(|tool| {
-                    tool.body =
-                        Body::Command { program: "/x/t.wasm".into(), argv: vec!["./t".into(), "--force".into()] }
+                    tool.body = Body::Command {
+                        program: "/x/t.wasm".into(),
+                        argv: vec!["./t".into(), "--force".into()],
+                        command_line: None,
+                    }
                 }),
             ),
             (
                 "joined arguments",
                 Box::new(|tool| {
-                    tool.body = Body::Command { program: "/x/t.wasm".into(), argv: vec!["./t --dry-run".into()] }
+                    tool.body = Body::Command {
+                        program: "/x/t.wasm".into(),
+                        argv: vec!["./t --dry-run".into()],
+                        command_line: None,
+                    }
+                }),
+            ),
+            (
+                "command line",
+                Box::new(|tool| {
+                    let Body::Command { command_line, .. } = &mut tool.body else { unreachable!() };
+                    *command_line = Some(Arc::new(CommandLine::of_any_arguments()));
                 }),
             ),
             ("script", Box::new(move |tool| tool.body = script(false))),

@@ -26,7 +26,7 @@ use crate::source::{self, Diagnostic, OpenBundle, ToolsPolicy};
 use crate::store::cache::{self, Cache};
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
-use crate::tool::{Access, Body, Builtin, Enablement, Glob, LimitRequest, Limits, ScriptedHook, Tool};
+use crate::tool::{Access, Body, Builtin, CommandLine, Enablement, Glob, LimitRequest, Limits, ScriptedHook, Tool};
 
 use super::Runtime;
 use super::load::IdentifiedSource;
@@ -87,6 +87,7 @@ pub struct Builder {
     pub(super) keyvalue: Option<KeyValue>,
 
     pub(super) routes: HashMap<String, String>,
+    pub(super) command_lines: HashMap<String, Arc<CommandLine>>,
     pub(super) contexts: CallContexts,
 
     pub(super) name_servers: Vec<SocketAddr>,
@@ -165,6 +166,7 @@ impl Builder {
             masks: HashMap::new(),
             keyvalue: None,
             routes: HashMap::new(),
+            command_lines: HashMap::new(),
             contexts: CallContexts::default(),
             name_servers: Vec::new(),
             roots: Certificates::new(),
@@ -268,6 +270,7 @@ impl Builder {
             scripted.extend(loaded.hooks);
             policies.extend(loaded.policies);
         }
+        tools.iter_mut().try_for_each(|tool| self.apply_command_line(tool))?;
         let allowed = Allowed::resolve(&self.policy)?;
         let loaded: Vec<&Tool> = tools.iter().chain(scripted.iter().map(|hook: &ScriptedHook| &hook.tool)).collect();
         let reserved = self.reserved_places(&loaded, allowed.mounts());

@@ -2,6 +2,7 @@
 
 mod builder;
 mod code;
+mod command_line;
 mod hooks;
 mod load;
 mod options;

@@ -38,8 +38,9 @@ impl ToolValidator {
     pub(crate) fn compile(tool: &Tool) -> Result<Self, String> {
         let model = tool.model_check_schema();
         let output = &tool.interface.schemas.output_schema;
-        // The types of a function guarantee a schema that they generate.
-        let is_guaranteed = matches!(tool.body, Body::Typed(_)) && output.basis != Basis::Declared;
+        // The types of a function guarantee a schema that they generate, and so does the form of a command's output.
+        let is_guaranteed =
+            matches!(tool.body, Body::Typed(_) | Body::Command { .. }) && output.basis != Basis::Declared;
         let output = output.value.as_ref().filter(|_| !is_guaranteed);
         Ok(Self {
             model: model.as_ref().map(|schema| CompiledSchema::compile(Some(schema))).transpose()?,

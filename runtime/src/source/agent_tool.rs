@@ -136,7 +136,11 @@ fn stated_name(fields: &Map<String, Value>) -> Option<String> {
 fn program(fields: &Map<String, Value>, origin: &Origin) -> Option<Body> {
     let component = fields.get("component")?.as_str().filter(|path| capabilities::beside(path))?.to_owned();
     let folder = origin.path.parent().unwrap_or(Path::new("/"));
-    Some(Body::Command { program: program::locate(&folder.join(&component)), argv: vec![component] })
+    Some(Body::Command {
+        program: program::locate(&folder.join(&component)),
+        argv: vec![component],
+        command_line: None,
+    })
 }
 
 fn tool(report: &mut Diagnostics, origin: Origin, mut fields: Map<String, Value>) -> Option<Tool> {
@@ -189,7 +193,8 @@ fn tool(report: &mut Diagnostics, origin: Origin, mut fields: Map<String, Value>
     unknown.extend(stated.unknown);
     let component = component?;
     let program = program::locate(&folder.join(&component));
-    let body = Body::Command { program, argv: std::iter::once(component).chain(args).collect() };
+    let argv = std::iter::once(component).chain(args).collect();
+    let body = Body::Command { program, argv, command_line: None };
     Some(Tool {
         description,
         parameters,

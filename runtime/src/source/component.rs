@@ -74,7 +74,7 @@ pub(super) fn read_file(path: &Path) -> Parsed {
         report.confine(0);
         return Parsed::of(None, report);
     };
-    let body = Body::Command { program: path.to_path_buf(), argv: vec![name.to_owned()] };
+    let body = Body::Command { program: path.to_path_buf(), argv: vec![name.to_owned()], command_line: None };
     let tool = Tool::new(name, body, origin(path));
     Parsed::of([tool], report)
 }

@@ -98,6 +98,11 @@ fn tools_of(
             tools.map_err(|why| vec![problem(tool, why)])?
         }
     };
+    let has_command_line = matches!(tool.body, Body::Command { command_line: Some(_), .. });
+    if has_command_line && !tools.iter().all(|tool| matches!(tool.body, Body::Command { .. })) {
+        let why = "its component exports functions, and argv, stdin, output and successCodes are for commands";
+        return Err(vec![problem(tool, why.to_owned())]);
+    }
     if let Some(why) = &program.uncallable {
         for tool in &mut tools {
             let mut problems = [Unusable::Unrunnable(why.clone()).diagnostic(tool)];

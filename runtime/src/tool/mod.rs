@@ -2,6 +2,7 @@
 //! guest, and retains its source text and unknown fields. This module does not depend on any source format.
 
 mod capability;
+mod command_line;
 mod destination;
 mod enablement;
 mod fact;
@@ -31,6 +32,8 @@ use serde_json::{Map, Value};
 use crate::error::{Error, UnknownToolWording};
 
 pub use capability::{Access, Capabilities, FileRequest, FolderRequest, NetworkRequest};
+pub use command_line::{ArgvGroup, ArgvItem, CommandLine, GroupCondition, OutputForm, Template, TemplateError};
+pub(crate) use command_line::{MAX_ARGUMENT_BYTES, MAX_ARGUMENTS};
 pub use destination::{Destination, DestinationError, DestinationErrorReason, Scheme};
 pub(crate) use destination::{is_method, parse_port};
 pub use enablement::Enablement;
@@ -162,12 +165,15 @@ pub struct Disabled {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Body {
-    /// Command: a program that reads JSON from standard input and writes one line of JSON to standard output.
+    /// Command: a program that reads JSON from standard input and writes one line of JSON to standard output, or has a command
+    /// line of its own.
     Command {
         /// Path of the component or core module on the host.
         program: PathBuf,
-        /// Guest arguments; the first is the name of the program as in the source.
+        /// Fixed guest arguments; the first is the name of the program as in the source.
         argv: Vec<String>,
+        /// Further arguments, standard input, form of the output and exit codes, if the source states them.
+        command_line: Option<Arc<CommandLine>>,
     },
     /// Tool in a component that implements the rich tool interface.
     Rich(Arc<Rich>),
@@ -223,6 +229,16 @@ impl Body {
             Body::Typed(typed) => Some(&typed.program),
             Body::Script(_) | Body::Absent | Body::Builtin(_) => None,
         }
+    }
+}
+
+impl Body {
+    /// Returns the arguments of a command after the name of its program, as JSON: the fixed ones, then those that each call fills.
+    pub fn arguments(&self) -> Vec<Value> {
+        let Body::Command { argv, command_line, .. } = self else { return Vec::new() };
+        let filled = command_line.iter().flat_map(|line| line.argv.iter().flatten());
+        let fixed = argv.iter().skip(1).map(|fixed| Value::from(fixed.as_str()));
+        fixed.chain(filled.map(|item| serde_json::to_value(item).unwrap_or_default())).collect()
     }
 }
 
@@ -361,7 +377,7 @@ pub(crate) mod tests {
 
     /// Creates a command tool with a name and defaults in all other fields.
     pub(crate) fn plain(name: &str) -> Tool {
-        let body = Body::Command { program: PathBuf::new(), argv: Vec::new() };
+        let body = Body::Command { program: PathBuf::new(), argv: Vec::new(), command_line: None };
         Tool::new(name, body, Origin::of(Format::Component, Path::new("")))
     }
 }

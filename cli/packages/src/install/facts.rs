@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 
+use serde_json::json;
 use toolcrib::tool::{Basis, Body, Capabilities, FileRequest, Glob, NetworkRequest, ScriptedHook, Tool};
 
 /// Facts that are compared elsewhere.
@@ -37,7 +38,11 @@ pub(crate) fn hook(hook: &ScriptedHook) -> String {
 
 fn body(body: &Body) -> Vec<String> {
     match body {
-        Body::Command { program: _, argv } => argv.iter().skip(1).map(|one| format!("fixed argument: {one}")).collect(),
+        Body::Command { program: _, argv, command_line } => {
+            let fixed = argv.iter().skip(1).map(|one| format!("fixed argument: {one}"));
+            let line = command_line.iter().map(|line| format!("command line: {}", json!(line)));
+            fixed.chain(line).collect()
+        }
         Body::Rich(rich) => vec![format!("tool of the component: {}", rich.tool)],
         Body::Typed(typed) => vec![format!("function: {}", typed.function)],
         Body::Script(script) => {

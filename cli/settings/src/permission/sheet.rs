@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolcrib::policy::{Approval, ApprovalRequest};
 use toolcrib::tool::{Body, Fact, Tool};
 use toolcrib_base::render::{counted, from_here, inert_json, one_line};
@@ -157,10 +157,10 @@ pub(super) fn source(tool: &Tool, shown: impl Fn(&Path) -> PathBuf) -> String {
     format!("{}{index}{program}", shown(&tool.origin.path).display())
 }
 
-/// Returns the fixed arguments that start every call of a program, as JSON.
+/// Returns the fixed arguments that start every call of a program, and those that the call fills, as JSON.
 pub(super) fn fixed(body: &Body) -> Option<String> {
     match body {
-        Body::Command { argv, .. } => argv.get(1..).filter(|fixed| !fixed.is_empty()).map(|fixed| json!(fixed)),
+        Body::Command { .. } => Some(body.arguments()).filter(|all| !all.is_empty()).map(Value::from),
         Body::Typed(typed) => Some(json!([typed.function.to_string()])),
         Body::Rich(rich) => Some(json!([rich.tool])),
         _ => None,

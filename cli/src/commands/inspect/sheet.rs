@@ -3,7 +3,8 @@
 
 use std::io::{self, IsTerminal};
 
-use toolcrib::tool::{Basis, Row};
+use serde_json::Value;
+use toolcrib::tool::{Basis, Body, Row};
 use toolcrib_base::render::{self, Tone};
 use toolcrib_packages::builtin;
 use toolcrib_sources::tool_facts::{basis, disabled, is_informative, limits, requested, shown};
@@ -42,6 +43,18 @@ fn head(details: &Details<'_>) -> String {
         let background = if script.background { ", runs in the background" } else { "" };
         add("script", format!("{}{place}{background}", render::counted(script.source.len(), "byte")));
         add("digest", script.digest.clone());
+    }
+    if let Body::Command { command_line, .. } = &tool.body {
+        let arguments = tool.body.arguments();
+        if !arguments.is_empty() {
+            add("argv", render::one_line(&Value::from(arguments).to_string()));
+        }
+        if let Some(stdin) = command_line.as_ref().and_then(|line| line.stdin.as_ref()) {
+            add("stdin", render::one_line(&stdin.to_string()));
+        }
+        if let Some(form) = command_line.as_ref().and_then(|line| line.output) {
+            add("output", form.as_str().to_owned());
+        }
     }
     let hooks: Vec<_> =
         super::hooks(runtime, tool).map(|hook| format!("{} ({})", hook.tool.name, hook.event)).collect();

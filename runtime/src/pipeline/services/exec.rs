@@ -13,16 +13,12 @@ use crate::pipeline::prepared::ToolEntry;
 use crate::pipeline::prepared::compute::{aside, at_once};
 use crate::policy::{Command, CommandDecision};
 use crate::sandbox::{ExecOptions, ExecOutcome, ExecOutput, GuestInput, GuestOutput, Usage, WasiExtras};
-use crate::tool::{Body, Limits, Service};
+use crate::tool::{Body, Limits, MAX_ARGUMENT_BYTES, MAX_ARGUMENTS, Service};
 
 use super::{CallServices, NOT_GRANTED, Script};
 
 /// Characters with a meaning in a shell, which no name of a program holds.
 const SHELL: &[char] = &['|', '&', ';', '<', '>', '$', '`', '(', ')', '\n', '\r'];
-/// Maximum number of arguments per program.
-const MAX_ARGUMENTS: usize = 1000;
-/// Maximum total bytes of a program's arguments.
-const MAX_ARGUMENT_BYTES: usize = 128 << 10;
 
 impl CallServices {
     /// Returns the command with a name: the name of its tool, or of its program file without the extension.

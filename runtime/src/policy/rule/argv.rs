@@ -1,10 +1,10 @@
-//! Rules for programs that a script runs. A program gets standard input and arguments instead of one JSON object: rules
+//! Rules for programs that a script runs, or that have a command line. A program gets standard input and arguments instead of one JSON object: rules
 //! see the members of its JSON input by name, and its arguments as `argv`. A rule for any other argument cannot be
 //! evaluated, so the program does not run.
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::policy::Grant;
 use crate::schema;
@@ -15,6 +15,8 @@ use super::{Behavior, Rule, Rules};
 
 /// Name of the program's arguments in rules and hooks.
 const ARGV: &str = "argv";
+/// Name of the program's standard input in rules, for a tool that gets arbitrary arguments.
+const STDIN: &str = "stdin";
 
 /// Returns `true` if an argument's name in a rule refers to a program's arguments, or to one of them.
 pub(super) fn is_argv(name: &str) -> bool {
@@ -42,16 +44,28 @@ impl Command {
         });
         let is_opaque = !argv.is_empty() || input.is_none();
         let mut arguments = input.unwrap_or_default();
-        if !argv.is_empty() {
-            let mut all: Vec<Value> = argv.iter().map(|one| Value::from(one.as_str())).collect();
-            all.extend((argv.len() > 1).then(|| Value::from(argv.join(" "))));
-            // A member of the input with the same name is appended.
-            all.extend(arguments.remove(ARGV));
-            arguments.insert(ARGV.to_owned(), Value::Array(all));
-        }
+        add_argv(&mut arguments, argv);
         let size = stdin.len() + argv.iter().map(String::len).sum::<usize>();
         Self { arguments: Arc::new(Value::Object(arguments)), is_opaque, size }
     }
+}
+
+/// Returns the arguments of a call as rules see them if its program gets these arguments.
+pub(crate) fn with_argv(arguments: &Value, argv: &[String]) -> Value {
+    let mut members = arguments.as_object().cloned().unwrap_or_default();
+    add_argv(&mut members, argv);
+    members.into()
+}
+
+/// Adds the arguments of a program as `argv`: each, and all of them joined with spaces. A member with the same name is appended.
+fn add_argv(arguments: &mut Map<String, Value>, argv: &[String]) {
+    if argv.is_empty() {
+        return;
+    }
+    let mut all: Vec<Value> = argv.iter().map(|one| Value::from(one.as_str())).collect();
+    all.extend((argv.len() > 1).then(|| Value::from(argv.join(" "))));
+    all.extend(arguments.remove(ARGV));
+    arguments.insert(ARGV.to_owned(), Value::Array(all));
 }
 
 /// Decision of the rules about a program.
@@ -90,6 +104,18 @@ impl ScriptKind {
 }
 
 impl Rules {
+    /// Finds a rule that denies calls of a tool, or asks about them, by arguments that are not visible if the tool gets arbitrary
+    /// arguments and standard input.
+    pub(crate) fn over_hidden_arguments(&self, tool: &Tool) -> Option<&Rule> {
+        let is_hidden = |name: &str| !is_argv(name) && name != STDIN;
+        let applies = |rule: &&Arc<Rule>| {
+            rule.behavior != Behavior::Allow
+                && rule.matches_tool(tool)
+                && rule.pattern.arguments.iter().any(|pattern| is_hidden(&pattern.name))
+        };
+        self.0.iter().find(applies).map(AsRef::as_ref)
+    }
+
     /// Decides about a run of a tool's program by a script with this grant.
     pub(crate) fn decide_command(
         &self,

@@ -115,7 +115,7 @@ impl Entry {
         let folder = self.origin.path.parent().unwrap_or(Path::new("/"));
         let program = program::locate(&folder.join(&component));
         let argv = std::iter::once(component).chain(function.map(|(function, _)| function)).collect();
-        Some(Body::Command { program, argv })
+        Some(Body::Command { program, argv, command_line: None })
     }
 
     /// Reads the entry as a hook.

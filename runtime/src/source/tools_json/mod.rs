@@ -1,7 +1,8 @@
 //! `tools.json`: a list of programs with schemas. Checks keep the order and the words of the format's reference; the fields
-//! `capabilities`, `limits` and `interface` extend it.
+//! `argv`, `stdin`, `output`, `successCodes`, `capabilities`, `limits` and `interface` extend it.
 
 mod command;
+mod command_line;
 mod other;
 mod root;
 
@@ -37,6 +38,10 @@ const ENTRY_KEYS: &[&str] = &[
     "description",
     "schema",
     "command",
+    "argv",
+    "stdin",
+    "output",
+    "successCodes",
     "timeoutSec",
     "envPassthrough",
     "capabilities",
@@ -83,6 +88,10 @@ struct Entry {
     description: Option<String>,
     schema: Option<Value>,
     command: Option<Vec<String>>,
+    argv: Option<Value>,
+    stdin: Option<Value>,
+    output: Option<Value>,
+    success_codes: Option<Value>,
     timeout_sec: Option<i64>,
     env_passthrough: Option<Vec<String>>,
     capabilities: Option<StrictValue>,
@@ -201,6 +210,13 @@ fn tool(
     if let Some(schema) = entry.schema.as_ref().filter(|schema| !schema.is_object()) {
         report.error(&format!("schema must be an object, found {}", kind(schema)));
     }
+    let fields = command_line::Fields {
+        argv: entry.argv,
+        stdin: entry.stdin,
+        output: entry.output,
+        success_codes: entry.success_codes,
+    };
+    let command_line = fields.read(report);
     let requested = report.values(capabilities::capabilities(entry.capabilities.map(StrictValue::value), env, folder));
     let limits = report.values(capabilities::limits(entry.limits.map(StrictValue::value)));
     let mut stated = Statement::default();
@@ -209,7 +225,17 @@ fn tool(
     }
     let seconds = entry.timeout_sec.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
     let deadline = report.value(stated.deadline(seconds));
-    let parameters = report.value(stated.parameters(entry.schema));
+    let parameters = report.value(stated.parameters(entry.schema)).map(|stated| match (stated, &command_line) {
+        (None, Some(line)) => line.schema(),
+        (stated, line) => {
+            line.iter().zip(&stated).for_each(|(line, schema)| command_line::check(line, schema, report));
+            stated
+        }
+    });
+    let output = command_line.as_ref().and_then(|line| line.output?.schema());
+    if output.is_some() {
+        stated.interface.schemas.output_schema.infer(output);
+    }
     report.value(name::check_length(&name));
 
     if let Some(seconds @ ..=-1) = entry.timeout_sec {
@@ -226,7 +252,11 @@ fn tool(
     let (Some(program), Some(requested), Some(limits), true) = (program, requested, limits, report.sound()) else {
         return None;
     };
-    let body = Body::Command { program: program::locate(&program), argv: command::guest_argv(argv) };
+    let body = Body::Command {
+        program: program::locate(&program),
+        argv: command::guest_argv(argv),
+        command_line: command_line.map(Arc::new),
+    };
     Some(Tool {
         description: entry.description,
         parameters: parameters?,

@@ -51,7 +51,11 @@ impl OtherTool {
     /// Creates the tool, which cannot be used.
     pub(super) fn left_out(self, origin: Origin) -> Tool {
         let Self { entry, program } = self;
-        let body = Body::Command { program: program::locate(&program), argv: command::guest_argv(entry.command) };
+        let body = Body::Command {
+            program: program::locate(&program),
+            argv: command::guest_argv(entry.command),
+            command_line: None,
+        };
         left_out(&entry.name, body, origin)
     }
 }

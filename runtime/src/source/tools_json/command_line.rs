@@ -1,0 +1,170 @@
+//! Fields of an entry for a program that takes arguments instead of JSON: `argv`, `stdin`, `output` and `successCodes`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+use toolcrib_foundation::text::listed;
+
+use crate::source::diagnostics::Diagnostics;
+use crate::source::shape::kind;
+use crate::tool::{ArgvGroup, ArgvItem, CommandLine, GroupCondition, MAX_ARGUMENTS, OutputForm, Template};
+
+/// Maximum number of placeholders in one text.
+const MAX_PLACEHOLDERS: usize = 64;
+/// Fields of a group in `argv`.
+const GROUP_KEYS: &[&str] = &["when", "each", "argv", "options"];
+
+/// Fields of an entry, unread.
+pub(super) struct Fields {
+    pub(super) argv: Option<Value>,
+    pub(super) stdin: Option<Value>,
+    pub(super) output: Option<Value>,
+    pub(super) success_codes: Option<Value>,
+}
+
+impl Fields {
+    /// Reads the fields; `None` if there are none of them, or they are faulty.
+    pub(super) fn read(self, report: &mut Diagnostics) -> Option<CommandLine> {
+        let Self { argv, stdin, output, success_codes } = self;
+        if argv.is_none() && stdin.is_none() && output.is_none() && success_codes.is_none() {
+            return None;
+        }
+        let argv = argv.map(|argv| read_argv(argv, report));
+        let stdin = stdin.map(|stdin| report.value(template("stdin", &stdin)));
+        let output = output.map(|output| report.value(read_output(&output)));
+        let codes = success_codes.map_or(Some(BTreeSet::new()), |codes| report.value(read_codes(&codes)));
+        Some(CommandLine {
+            argv: argv.map_or(Some(None), |read| read.map(Some))?,
+            stdin: stdin.map_or(Some(None), |read| read.map(Some))?,
+            output: output.map_or(Some(None), |read| read.map(Some))?,
+            success_codes: codes?,
+        })
+    }
+}
+
+fn read_argv(argv: Value, report: &mut Diagnostics) -> Option<Vec<ArgvItem>> {
+    let items = report.value(array("argv", argv))?;
+    if items.len() > MAX_ARGUMENTS {
+        report.error(&format!("argv has {} items, more than the {MAX_ARGUMENTS} arguments of a program", items.len()));
+        return None;
+    }
+    let read: Vec<_> = items.into_iter().enumerate().map(|(index, item)| read_item(index, item, report)).collect();
+    read.into_iter().collect()
+}
+
+fn read_item(index: usize, item: Value, report: &mut Diagnostics) -> Option<ArgvItem> {
+    let at = format!("argv[{index}]");
+    let mut fields = match item {
+        Value::Object(fields) => fields,
+        other => return report.value(template(&at, &other)).map(ArgvItem::One),
+    };
+    let (when, each) = (fields.shift_remove("when"), fields.shift_remove("each"));
+    let condition = match (when, each) {
+        (Some(Value::String(name)), None) => Some(GroupCondition::When(name)),
+        (None, Some(Value::String(name))) => Some(GroupCondition::Each(name)),
+        _ => {
+            report.error(&format!("{at} must have `when` or `each`, the name of one argument"));
+            None
+        }
+    };
+    let argv = fields.shift_remove("argv").ok_or(format!("{at}.argv is required"));
+    let argv = report.value(argv.and_then(|argv| array(&format!("{at}.argv"), argv)));
+    let argv = argv.map(|argv| {
+        let words = argv.iter().enumerate();
+        words.map(|(word, text)| report.value(template(&format!("{at}.argv[{word}]"), text))).collect::<Vec<_>>()
+    });
+    let options = match fields.shift_remove("options") {
+        None => Some(false),
+        Some(Value::Bool(options)) => Some(options),
+        Some(other) => {
+            report.error(&format!("{at}.options must be true or false, found {}", kind(&other)));
+            None
+        }
+    };
+    report.unknown(&format!("{at}: "), &fields, GROUP_KEYS);
+    Some(ArgvItem::Group(ArgvGroup {
+        condition: condition?,
+        argv: argv?.into_iter().collect::<Option<_>>()?,
+        options: options?,
+    }))
+}
+
+fn array(field: &str, value: Value) -> Result<Vec<Value>, String> {
+    match value {
+        Value::Array(items) => Ok(items),
+        other => Err(format!("{field} must be an array, found {}", kind(&other))),
+    }
+}
+
+fn template(field: &str, value: &Value) -> Result<Template, String> {
+    let text = value.as_str().ok_or_else(|| format!("{field} must be a string, found {}", kind(value)))?;
+    if text.contains('\0') {
+        return Err(format!("{field} has the character NUL, which no argument of a program can have"));
+    }
+    let template: Template = text.parse().map_err(|error| format!("{field} has {error}"))?;
+    match template.arguments().count() {
+        0..=MAX_PLACEHOLDERS => Ok(template),
+        more => Err(format!("{field} has {more} placeholders, more than the {MAX_PLACEHOLDERS} allowed")),
+    }
+}
+
+fn read_output(value: &Value) -> Result<OutputForm, String> {
+    let form = value.as_str().and_then(|name| OutputForm::ALL.into_iter().find(|form| form.0 == name));
+    form.map(|form| form.1).ok_or_else(|| {
+        let names = OutputForm::ALL.map(|(name, _)| format!("`{name}`"));
+        let found = value.as_str().map_or_else(|| kind(value).to_owned(), |text| format!("{text:?}"));
+        format!("output must be one of {}, found {found}", listed(names.into_iter()))
+    })
+}
+
+fn read_codes(value: &Value) -> Result<BTreeSet<i32>, String> {
+    let code = |value: &Value| value.as_u64().filter(|code| *code <= 255).and_then(|code| i32::try_from(code).ok());
+    let codes: Option<BTreeSet<i32>> = value.as_array().and_then(|codes| codes.iter().map(code).collect());
+    codes
+        .filter(|codes| !codes.is_empty())
+        .ok_or_else(|| "successCodes must be an array of exit codes from 0 to 255, such as [0, 1]".to_owned())
+}
+
+/// Checks the placeholders against the schema: each names a property, one in the middle of a text always has a value, and each
+/// property is used.
+pub(super) fn check(line: &CommandLine, schema: &Value, report: &mut Diagnostics) {
+    let empty = Map::new();
+    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    let required: BTreeSet<&str> =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut used = BTreeSet::new();
+    let mut check_one = |at: String, name: &str, is_certain: bool, report: &mut Diagnostics| {
+        used.insert(name.to_owned());
+        if !properties.contains_key(name) {
+            report.error(&format!("{at} names `{name}`, which is no property of the schema"));
+        } else if !is_certain && !required.contains(name) {
+            report.error(&format!(
+                "{at} needs `{name}`, which the schema does not require: put it into a group, {{\"when\": \"{name}\", \"argv\": […]}}"
+            ));
+        }
+    };
+    for (index, item) in line.argv.iter().flatten().enumerate() {
+        let at = format!("argv[{index}]");
+        match item {
+            ArgvItem::One(template) => {
+                let is_alone = template.as_placeholder().is_some();
+                template.arguments().for_each(|name| check_one(at.clone(), name, is_alone, report));
+            }
+            ArgvItem::Group(group) => {
+                let own = group.condition.argument();
+                check_one(at.clone(), own, true, report);
+                for (word, template) in group.argv.iter().enumerate() {
+                    let at = format!("{at}.argv[{word}]");
+                    template.arguments().for_each(|name| check_one(at.clone(), name, name == own, report));
+                }
+            }
+        }
+    }
+    for name in line.stdin.iter().flat_map(Template::arguments) {
+        check_one("stdin".to_owned(), name, true, report);
+    }
+    let reads_json = line.argv.is_none() && line.stdin.is_none();
+    for name in properties.keys().filter(|name| !reads_json && !used.contains(*name)) {
+        report.warn(&format!("schema: neither argv nor stdin uses the argument `{name}`"));
+    }
+}
