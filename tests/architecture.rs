@@ -271,7 +271,7 @@ fn the_engine_is_at_or_above_the_release_that_fixed_its_advisories() {
 }
 
 #[test]
-fn a_process_is_started_only_to_compile_to_build_to_edit_settings_and_to_check_a_server() {
+fn a_process_is_started_only_to_compile_to_build_to_fetch_packages_to_edit_settings_and_to_check_a_server() {
     let sources = rust_files(&root().join("cli"));
     let named = |is_meant: &dyn Fn(&str) -> bool| {
         let files = sources.iter().filter(|(_, text)| is_meant(text));
@@ -282,7 +282,15 @@ fn a_process_is_started_only_to_compile_to_build_to_edit_settings_and_to_check_a
     let starts = |text: &str| code(text).any(|line| line.replace("clap::Command::new(", "").contains("Command::new("));
     assert_eq!(
         named(&starts),
-        ["compiler.rs", "compiler_windows.rs", "editor.rs", "job_object.rs", "rust.rs", "server_process.rs"]
+        [
+            "compiler.rs",
+            "compiler_windows.rs",
+            "editor.rs",
+            "job_object.rs",
+            "package.rs",
+            "rust.rs",
+            "server_process.rs"
+        ]
     );
     // Only the author's commands reach the code that builds, and no call of a tool.
     let builds =

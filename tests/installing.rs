@@ -8,6 +8,8 @@ mod calls;
 mod cases;
 mod locks;
 #[cfg(unix)]
+mod recipes;
+#[cfg(unix)]
 mod stores;
 
 use std::fs;

@@ -3,5 +3,6 @@
 pub mod builtin;
 pub mod cache;
 pub mod install;
+pub mod recipes;
 pub mod registries;
 pub mod signing;

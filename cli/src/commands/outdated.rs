@@ -53,7 +53,15 @@ struct Present {
 
 /// Gets the present release of a bundle.
 async fn present(bundle: &LockedBundle, place: &LockFile, options: &ReleaseOptions) -> anyhow::Result<Present> {
-    let Newest { source, problem } = newest(BundleSource::parse(&bundle.source, place.folder())?, options).await;
+    let source = BundleSource::parse(&bundle.source, place.folder())?;
+    if let BundleSource::Recipe(recipe) = &source {
+        let version = recipe.read()?.version;
+        let is_present = bundle.version.as_ref() == Some(&version);
+        // The digest of another version is known once it is fetched.
+        let digest = if is_present { bundle.digest.clone() } else { String::new() };
+        return Ok(Present { source: bundle.source.clone(), version: Some(version), digest, problem: None });
+    }
+    let Newest { source, problem } = newest(source, options).await;
     let FetchedRelease { release, .. } = fetch(&source, options).await?;
     Ok(Present { source: source.text(place.folder()), version: release.version, digest: release.digest, problem })
 }
@@ -63,7 +71,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut all = Vec::new();
     for bundle in named(&place, &args.names)? {
         let present = present(&bundle, &place, &args.releases).await;
-        if let Ok(Present { digest, .. }) = &present {
+        if let Ok(Present { digest, .. }) = &present
+            && !digest.is_empty()
+        {
             installer.records.first_seen(digest, Timestamp::now())?;
         }
         all.push(Found { bundle, present: present.map_err(|error| render::message(&error)) });
@@ -113,6 +123,7 @@ impl Found {
         let LockedBundle { name, source, version, digest, .. } = &self.bundle;
         let present = match &self.present {
             Ok(Present { source, version, digest, .. }) => {
+                let digest = Some(digest).filter(|digest| !digest.is_empty());
                 json!({ "source": source, "version": version, "digest": digest })
             }
             Err(_) => Value::Null,

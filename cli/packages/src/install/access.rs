@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use tempfile::TempDir;
 use toolcrib::cache::HeldFile;
 use toolcrib_registry::{Client, Reference};
 
 use crate::install::ReleaseOptions;
+use crate::recipes::{self, PackedRecipe};
 use crate::registries::{self, Fetched};
 use crate::signing::{self, SignatureReport};
 
@@ -21,6 +23,8 @@ pub struct FetchedRelease {
     place: Place,
     /// Hold on a file in the cache: it is not evicted as long as this value exists.
     _held: Option<Arc<HeldFile>>,
+    /// Folder of a bundle that was packed from a recipe.
+    _packed: Option<TempDir>,
 }
 
 /// Place of a release's signatures.
@@ -37,8 +41,17 @@ enum Place {
 ///
 /// The source cannot be fetched, or is no valid bundle.
 pub async fn fetch(source: &BundleSource, options: &ReleaseOptions) -> anyhow::Result<FetchedRelease> {
+    let (mut packed, mut package) = (None, None);
     let (file, place, held) = match source {
         BundleSource::File(path) => (path.clone(), Place::File(path.clone()), None),
+        BundleSource::Recipe(recipe) => {
+            let (local, offline) = (options.package.as_deref(), options.registries.offline);
+            let recipe = recipe.read()?;
+            let PackedRecipe { file, folder } = recipes::pack(&recipe, local, offline).await?;
+            packed = Some(folder);
+            package = Some(recipe.package.to_string());
+            (file.clone(), Place::File(file), None)
+        }
         BundleSource::Registry(reference) => {
             let client = options.registries.connection.client(&[reference.repository().registry()])?;
             let offline = options.registries.offline;
@@ -49,8 +62,9 @@ pub async fn fetch(source: &BundleSource, options: &ReleaseOptions) -> anyhow::R
     };
     let source = source.clone();
     // Digests block the thread.
-    let release = tokio::task::spawn_blocking(move || Release::read(&file, &source)).await??;
-    Ok(FetchedRelease { release, place, _held: held })
+    let mut release = tokio::task::spawn_blocking(move || Release::read(&file, &source)).await??;
+    release.package = package;
+    Ok(FetchedRelease { release, place, _held: held, _packed: packed })
 }
 
 impl FetchedRelease {

@@ -1,6 +1,6 @@
 //! Options of installed bundles: their places, and the agreement to a release.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toolcrib_base::folders::{bundles_folder, no_home, state_folder, user_folders};
@@ -84,12 +84,16 @@ pub struct ReleaseOptions {
     folder: CacheFolder,
     #[command(flatten)]
     limit: CacheLimit,
+    /// Files of a recipe's package, in place of its registry.
+    #[arg(skip)]
+    pub package: Option<PathBuf>,
 }
 
 impl ReleaseOptions {
     /// Lists the flags that a repetition of the command needs, with their values for a shell.
     pub fn flags(&self) -> impl Iterator<Item = (&'static str, String)> {
-        self.signers.flags().into_iter().chain(self.registries.connection.flags())
+        let package = self.package.iter().map(|path| ("from", render::shell_word(&path.display().to_string())));
+        self.signers.flags().into_iter().chain(self.registries.connection.flags()).chain(package)
     }
 
     /// Returns the store of pulled bundles.

@@ -27,6 +27,10 @@ pub struct Release {
     pub file: PathBuf,
     /// Name that the publisher states.
     pub name: String,
+    /// Published package that a recipe names.
+    pub package: Option<String>,
+    /// Licences that the publisher states, as an SPDX expression.
+    pub licenses: Option<String>,
     /// Version of the bundle.
     pub version: Option<String>,
     /// Digest of the manifest, as `sha256:HEX`.
@@ -72,6 +76,7 @@ impl Release {
         bundle.verify().with_context(invalid)?;
         let metadata = bundle.metadata();
         let name = metadata.map_or_else(|| source.name(), |metadata| metadata.name.clone());
+        let licenses = metadata.and_then(|metadata| metadata.licenses.clone());
         let stated = metadata.map(|metadata| metadata.version.clone());
         // A bundle that was packed without a version has this one.
         let version = stated.clone().filter(|version| version != UNVERSIONED).or_else(|| source.tag()).or(stated);
@@ -84,6 +89,8 @@ impl Release {
         Ok(Self {
             file: file.to_path_buf(),
             name,
+            package: None,
+            licenses,
             version,
             digest,
             signers: Vec::new(),

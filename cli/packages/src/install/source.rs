@@ -1,10 +1,11 @@
-//! Bundle sources: references `oci://…` and paths of bundle files.
+//! Bundle sources: references `oci://…`, recipes `recipe:…`, and paths of bundle files.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use toolcrib_registry::Reference;
 
+use crate::recipes::{self, RecipeSource};
 use crate::registries::SCHEME;
 
 /// Source of a bundle.
@@ -12,6 +13,8 @@ use crate::registries::SCHEME;
 pub enum BundleSource {
     /// Bundle in a registry.
     Registry(Box<Reference>),
+    /// Recipe for a bundle.
+    Recipe(RecipeSource),
     /// Bundle file, as an absolute path.
     File(PathBuf),
 }
@@ -27,11 +30,15 @@ impl BundleSource {
             let reference = text.parse::<Reference>().with_context(|| format!("`{text}` is not a reference"))?;
             return Ok(Self::Registry(Box::new(reference)));
         }
-        let path = folder.join(text.strip_prefix("./").unwrap_or(text));
-        Ok(Self::File(path))
+        let absolute = |path: &str| folder.join(path.strip_prefix("./").unwrap_or(path));
+        Ok(match text.strip_prefix(recipes::SCHEME) {
+            Some(path) if path.ends_with(recipes::EXTENSION) => Self::Recipe(RecipeSource::File(absolute(path))),
+            Some(name) => Self::Recipe(RecipeSource::Shipped(name.to_owned())),
+            None => Self::File(absolute(text)),
+        })
     }
 
-    /// Parses a source that a user names. As for a push, a reference to a tag or a digest needs no `oci://`, unless there is a file
+    /// Parses a source that a user names. The name of a recipe and a file with one need no `recipe:`. As for a push, a reference to a tag or a digest needs no `oci://`, unless there is a file
     /// of this name.
     ///
     /// # Errors
@@ -43,18 +50,25 @@ impl BundleSource {
             Ok(reference) if (reference.tag().is_some() || reference.digest().is_some()) && is_missing() => {
                 Ok(Self::Registry(Box::new(reference)))
             }
+            _ if text.ends_with(recipes::EXTENSION) => Self::parse(&format!("{}{text}", recipes::SCHEME), folder),
+            _ if is_missing() && recipes::find(text).is_some() => {
+                Ok(Self::Recipe(RecipeSource::Shipped(text.to_owned())))
+            }
             _ => Self::parse(text, folder),
         }
     }
 
     /// Formats the source for a lock in `folder`: a path below the folder is relative to it.
     pub fn text(&self, folder: &Path) -> String {
+        let relative = |path: &Path| match path.strip_prefix(folder) {
+            Ok(below) => format!("./{}", below.display()),
+            Err(_) => path.display().to_string(),
+        };
         match self {
             Self::Registry(reference) => reference.to_string(),
-            Self::File(path) => match path.strip_prefix(folder) {
-                Ok(below) => format!("./{}", below.display()),
-                Err(_) => path.display().to_string(),
-            },
+            Self::Recipe(RecipeSource::Shipped(name)) => format!("{}{name}", recipes::SCHEME),
+            Self::Recipe(RecipeSource::File(path)) => format!("{}{}", recipes::SCHEME, relative(path)),
+            Self::File(path) => relative(path),
         }
     }
 
@@ -62,7 +76,7 @@ impl BundleSource {
     pub(crate) fn tag(&self) -> Option<String> {
         match self {
             Self::Registry(reference) => reference.tag().map(|tag| tag.as_str().to_owned()),
-            Self::File(_) => None,
+            Self::Recipe(_) | Self::File(_) => None,
         }
     }
 
@@ -70,7 +84,10 @@ impl BundleSource {
     pub(crate) fn name(&self) -> String {
         let name = match self {
             Self::Registry(reference) => reference.repository().path().to_owned(),
-            Self::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase(),
+            Self::Recipe(RecipeSource::Shipped(name)) => name.clone(),
+            Self::Recipe(RecipeSource::File(path)) | Self::File(path) => {
+                path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase()
+            }
         };
         name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-/".contains(c) { c } else { '-' }).collect()
     }
@@ -82,6 +99,7 @@ impl BundleSource {
                 let digest = digest.parse().with_context(|| format!("`{digest}` is not a digest"))?;
                 Self::Registry(Box::new(reference.as_ref().clone().with_digest(digest)))
             }
+            Self::Recipe(recipe) => Self::Recipe(recipe.clone()),
             Self::File(path) => Self::File(path.clone()),
         })
     }
@@ -99,6 +117,8 @@ mod tests {
             ("./dist/Weather 1.tar", "./dist/Weather 1.tar", "weather-1"),
             ("weather.tar", "./weather.tar", "weather"),
             ("/elsewhere/weather.tar", "/elsewhere/weather.tar", "weather"),
+            ("recipe:ripgrep", "recipe:ripgrep", "ripgrep"),
+            ("recipe:./own.recipe.json", "recipe:./own.recipe.json", "own.recipe"),
         ] {
             let source = BundleSource::parse(text, folder).unwrap();
             assert_eq!((source.text(folder).as_str(), source.name().as_str()), (kept, name));
@@ -118,6 +138,11 @@ mod tests {
             let source = BundleSource::named(path, folder.path()).unwrap();
             assert!(matches!(source, BundleSource::File(_)), "{path}");
         }
+        let recipe = |text| BundleSource::named(text, folder.path()).unwrap().text(folder.path());
+        assert_eq!(recipe("ripgrep"), "recipe:ripgrep");
+        assert_eq!(recipe("own.recipe.json"), "recipe:./own.recipe.json");
+        std::fs::write(folder.path().join("ripgrep"), "").unwrap();
+        assert_eq!(recipe("ripgrep"), "./ripgrep");
         std::fs::create_dir(folder.path().join("dist.d")).unwrap();
         std::fs::write(folder.path().join("dist.d/weather:1"), "").unwrap();
         assert!(matches!(BundleSource::named("dist.d/weather:1", folder.path()).unwrap(), BundleSource::File(_)));

@@ -65,6 +65,12 @@ impl Review<'_> {
             line(&format!("  bundle  it calls itself {}", one_line(&self.release.name)));
         }
         line(&format!("  digest  {digest}"));
+        if let Some(package) = &self.release.package {
+            line(&format!("  package {}", one_line(package)));
+        }
+        if let Some(licenses) = &self.release.licenses {
+            line(&format!("  licence {}", one_line(licenses)));
+        }
         line(&match signers.as_slice() {
             [] => "  signer  none that is verified".to_owned(),
             some => format!("  signer  {}", one_line(&names_of(some))),
@@ -85,6 +91,9 @@ impl Review<'_> {
                 "signers": bundle.signers,
             })
         };
+        let mut release = entry(&candidate.bundle);
+        release["package"] = json!(self.release.package);
+        release["licenses"] = json!(self.release.licenses);
         let requests = ranked(self.undecided).into_iter().map(|(request, phrase)| {
             let tools: Vec<&str> = self.asking(request).map(|tool| tool.name.as_str()).collect();
             json!({ "request": request, "phrase": phrase, "tools": tools, "imports": self.imports(request) })
@@ -101,7 +110,7 @@ impl Review<'_> {
             "operation": operation.as_str(),
             "source": candidate.bundle.source,
             "installed": pinned.map(entry),
-            "release": entry(&candidate.bundle),
+            "release": release,
             "verdict": self.verdict.as_str(),
             "requests": requests.collect::<Vec<_>>(),
             "changes": changes.collect::<Vec<_>>(),
