@@ -8,7 +8,7 @@ use crate::pipeline::{CallableNames, PreparedTool, builtin, stub_language};
 use crate::schema;
 use crate::source::{Diagnostic, Severity};
 use crate::stub::{self, StubTool};
-use crate::tool::{Builtin, Callers, Fact, Tool};
+use crate::tool::{Basis, Builtin, Callers, Fact, Tool};
 
 use super::builder::Builder;
 
@@ -67,8 +67,23 @@ impl Builder {
         let names = CallableNames::of(tools.iter(), &self.routes);
         let overview = self.direct.is_some().then(|| overview(&languages[0].0, &names, tools, prepared));
         let code = builtin::CodeTools { languages, overview };
-        let all = builtins.into_iter().map(|builtin| code.tool(builtin));
-        all.filter(|own| !tools.iter().any(|tool| tool.name == own.name)).collect()
+        let mut all: Vec<Tool> = builtins.into_iter().map(|builtin| code.tool(builtin)).collect();
+        infer_safety(&mut all[0], tools, prepared);
+        all.into_iter().filter(|own| !tools.iter().any(|tool| tool.name == own.name)).collect()
+    }
+}
+
+/// Infers what a program cannot do from the tools that it can call: each of them is proven or declared not to do it.
+fn infer_safety(run_code: &mut Tool, tools: &[Tool], prepared: &[PreparedTool]) {
+    let all = || tools.iter().zip(prepared).filter(|(tool, prepared)| prepared.is_useful(tool));
+    let rules_out = |of: fn(&Tool) -> &Fact<bool>| {
+        all().map(|(tool, _)| of(tool)).all(|fact| !fact.value && fact.basis != Basis::Default)
+    };
+    if rules_out(|tool| &tool.interface.safety.is_destructive) {
+        run_code.interface.safety.is_destructive.infer(false);
+    }
+    if rules_out(|tool| &tool.interface.safety.is_open_world) {
+        run_code.interface.safety.is_open_world.infer(false);
     }
 }
 

@@ -81,8 +81,10 @@ impl RequestDetails {
 /// Text width of a request that another program shows, in columns.
 const TEXT_WIDTH: usize = 100;
 
+/// Maximum length of such a request in bytes.
+const MAX_TEXT: usize = 16 << 10;
+
 /// Formats an approval request for another program that asks the user; `None` if it is too long to be shown whole.
 pub fn request_text(request: &ApprovalRequest<'_>) -> Option<String> {
-    let sheet = sheet::Sheet::full(request, TEXT_WIDTH, false);
-    (!sheet.is_cut).then_some(sheet.text)
+    Some(sheet::Sheet::full(request, TEXT_WIDTH, true).text).filter(|text| text.len() <= MAX_TEXT)
 }
