@@ -191,6 +191,24 @@ fn a_question_that_nobody_answers_through_the_client_waits_for_the_command_line(
 }
 
 #[test]
+fn a_question_about_a_long_call_is_asked_whole_or_left_for_the_command_line() {
+    let crib = crib();
+    let mut client = Client::initialized(&crib, &ASKING, &asking());
+    let lines = |count: usize| (0..count).map(|number| format!("line {number}\n")).collect::<String>();
+    let id = client.request("tools/call", &json!({"name": "echo", "arguments": {"content": lines(300)}}));
+    let question = client.wait(|message| message["method"] == "elicitation/create");
+    let shown = question["params"]["message"].as_str().unwrap();
+    assert!(shown.contains("line 0\\n") && shown.contains("line 150\\n") && shown.contains("line 299\\n"), "{shown}");
+    let answer = json!({"action": "accept", "content": {"allow": true}});
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+    assert_eq!(client.answer(id)["result"]["isError"], false);
+    // Nobody agrees to what is not shown.
+    let refused = client.call("echo", &json!({"content": lines(5_000)}));
+    assert!(client.kept.iter().all(|message| message["method"] != "elicitation/create"), "{:?}", client.kept);
+    assert!(crib.run(&["approvals", "pending"]).stdout.contains(identifier(&refused)));
+}
+
+#[test]
 fn a_client_that_gives_up_while_its_user_is_asked_leaves_the_call_for_the_command_line() {
     let crib = crib();
     let mut client = Client::initialized(&crib, &ASKING, &asking());

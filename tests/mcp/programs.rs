@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::approvals::{asking, identifier};
 use super::http::{Server, token};
 use super::{Client, PATIENCE, modern, names, text};
-use crate::crib::Crib;
+use crate::crib::{Crib, toolbox};
 
 /// Crib with an echo, and a tool that sleeps and can show that it has begun.
 pub(super) fn crib() -> Crib {
@@ -46,6 +46,26 @@ pub(super) fn outcomes(crib: &Crib, tool: &str) -> Vec<String> {
 /// Answer of a program in the result of its call.
 pub(super) fn answer(result: &Value) -> Value {
     serde_json::from_str(text(result)).unwrap_or_else(|error| panic!("{error}: {result}"))
+}
+
+#[test]
+fn the_hints_of_the_tool_follow_from_the_tools_that_a_program_can_call() {
+    let crib = Crib::with_guests(&["echo"]);
+    crib.install(&toolbox().join("tools/bin/fs_rm.wasm"), "fs_rm");
+    crib.install(&toolbox().join("tools/bin/fetch_page.wasm"), "fetch_page");
+    let hints = |others: &[&str]| {
+        let mut flags = vec!["--code", "--allow-write=work", "--allow-net=example.com", "--tools=tools/bin/echo.wasm"];
+        flags.extend(others);
+        let mut client = Client::initialized(&crib, &flags, &json!({}));
+        let listed = client.ask("tools/list", &json!({}));
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        tools.iter().find(|tool| tool["name"] == "run_code").unwrap()["annotations"].clone()
+    };
+    assert_eq!(hints(&[]), json!({"readOnlyHint": false, "destructiveHint": false, "openWorldHint": false}));
+    let with_removal = hints(&["--tools=tools/bin/fs_rm.wasm"]);
+    assert_eq!(with_removal, json!({"readOnlyHint": false, "openWorldHint": false}));
+    let with_network = hints(&["--tools=tools/bin/fetch_page.wasm"]);
+    assert_eq!(with_network.get("openWorldHint"), None, "{with_network}");
 }
 
 fn run(client: &mut Client, code: &str) -> Value {
