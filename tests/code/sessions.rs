@@ -1,6 +1,8 @@
 //! Sessions of programs: a program sees the variables of the programs before it in its session.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -8,6 +10,13 @@ use crate::crib::Crib;
 
 /// Runs programs with a session one after another in one run, and returns their answers.
 fn ran(crib: &Crib, programs: &[(&str, &str)], flags: &[&str]) -> Vec<Value> {
+    let results = all_results(crib, programs, flags);
+    assert_eq!(results.len(), programs.len(), "{results:?}");
+    results
+}
+
+/// Runs programs like [`ran`], and returns all answers of the run, also that of an earlier call.
+fn all_results(crib: &Crib, programs: &[(&str, &str)], flags: &[&str]) -> Vec<Value> {
     let call = |(session, code): &(&str, &str)| json!({"tool_calls": [{"name": "run_code", "arguments": {"code": code, "session": session}}]});
     let turns: Vec<Value> = programs.iter().map(call).chain([json!({"content": "done"})]).collect();
     fs::write(crib.path("script.json"), json!({"turns": turns}).to_string()).unwrap();
@@ -17,7 +26,7 @@ fn ran(crib: &Crib, programs: &[(&str, &str)], flags: &[&str]) -> Vec<Value> {
     let results = events.filter(|event| event["type"] == "tool_result");
     let results: Vec<Value> =
         results.map(|event| serde_json::from_str(event["content"].as_str().unwrap()).unwrap()).collect();
-    assert_eq!(results.len(), programs.len(), "{}{}", ran.stdout, ran.stderr);
+    assert!(!results.is_empty(), "{}{}", ran.stdout, ran.stderr);
     results
 }
 
@@ -104,6 +113,49 @@ fn a_state_of_another_version_of_the_interpreter_is_refused() {
     fs::write(&file, b"garbage").unwrap();
     let results = ran(&crib, &[("a", "x")], &[&format!("--resume={id}")]);
     assert!(results[0]["error"].as_str().unwrap().contains("is no saved session"), "{}", results[0]);
+}
+
+/// Kills a run of programs that each add a number to a list, after this many events of a kind. Returns the number of results that
+/// were seen.
+fn killed(crib: &Crib, kind: &str, count: usize) -> usize {
+    let code = |number: usize| match number {
+        0 => "rows = [0]".to_owned(),
+        _ => format!("rows.append({number})\nlen(rows)"),
+    };
+    let call =
+        |number| json!({"tool_calls": [{"name": "run_code", "arguments": {"code": code(number), "session": "a"}}]});
+    let turns: Vec<Value> = (0..20).map(call).chain([json!({"content": "done"})]).collect();
+    fs::write(crib.path("script.json"), json!({"turns": turns}).to_string()).unwrap();
+    let mut command = crib.toolcrib(&["run", "go", "--json", "--code", "--script=script.json", "--max-steps=100"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut events: Vec<Value> = Vec::new();
+    while events.iter().filter(|event| event["type"] == kind).count() < count {
+        let mut line = String::new();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "the run has ended: {events:?}");
+        events.push(serde_json::from_str(&line).unwrap());
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    events.extend(rest.lines().filter_map(|line| serde_json::from_str(line).ok()));
+    events.iter().filter(|event| event["type"] == "tool_result").count()
+}
+
+#[test]
+fn a_kill_at_any_of_twenty_places_loses_no_program_that_has_ended() {
+    for (kind, count) in (1..=10).flat_map(|count| [("tool_call", 2 * count), ("tool_result", 2 * count - 1)]) {
+        let crib = Crib::with_guests(&["echo"]);
+        let seen = killed(&crib, kind, count);
+        let resume = format!("--resume={}", last_run(&crib));
+        let code = "try:\n    found = rows\nexcept NameError:\n    found = []\nfound";
+        let results = all_results(&crib, &[("a", code)], &[&resume]);
+        let rows: Vec<u64> = serde_json::from_value(results.last().unwrap()["value"].clone()).unwrap();
+        let made: Vec<u64> = (0..rows.len() as u64).collect();
+        assert_eq!(rows, made, "each program ran once, in order: {kind} {count}");
+        assert!(rows.len() == seen || rows.len() == seen + 1, "{} after {seen} results: {kind} {count}", rows.len());
+    }
 }
 
 #[test]
