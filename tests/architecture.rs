@@ -287,7 +287,7 @@ fn a_process_is_started_only_to_compile_to_build_to_fetch_packages_to_edit_setti
             "compiler_windows.rs",
             "editor.rs",
             "job_object.rs",
-            "package.rs",
+            "process.rs",
             "rust.rs",
             "server_process.rs"
         ]

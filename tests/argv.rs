@@ -206,6 +206,8 @@ fn rules_see_the_arguments_of_the_program() {
     assert_eq!(outcome("--deny-tool=words(text=*secret)"), "denied");
     assert_eq!(outcome("--ask-tool=words(argv=*secret)"), "denied");
     assert_eq!(outcome("--deny-tool=words(argv=--none)"), "ok");
+    let fixed = self::crib(&json!({"command": ["./tools/bin/words", "--fixed"], "argv": ["{text}"]}));
+    assert_eq!(fixed.outcome("words", &json!({"text": "a"}), &["--deny-tool=words(argv=--fixed)"]), "denied");
 }
 
 #[test]
@@ -243,9 +245,19 @@ fn mistakes_in_a_command_line_are_all_reported_with_their_places() {
         entry(
             "groups",
             json!({"argv": [
-                {"argv": ["x"]}, {"when": "a", "each": "b", "argv": []}, {"when": 1, "argv": []}, {"when": "a"},
+                {"argv": ["x"]}, {"when": "a", "argv": []}, {"when": "a", "each": "b", "argv": ["x"]}, {"when": 1, "argv": []}, {"when": "a"},
                 {"each": "a", "argv": "x"}, {"each": "a", "argv": [1], "options": "yes", "unless": "b"},
             ]}),
+        ),
+        entry(
+            "option",
+            json!({"argv": ["--file", "{file}", "--", "{files}"], "schema": {
+                "type": "object", "properties": {"file": {"type": "array"}, "files": {}}, "required": ["file"],
+            }}),
+        ),
+        entry(
+            "elsewhere",
+            json!({"argv": ["{x}"], "schema": {"$ref": "#/$defs/a", "$defs": {"a": {"type": "object"}}}}),
         ),
         entry("codes", json!({"output": 1, "successCodes": [0, 256]})),
         entry("many", json!({"argv": vec!["x"; 1001]})),
@@ -259,6 +271,64 @@ fn mistakes_in_a_command_line_are_all_reported_with_their_places() {
     crib.manifest(&json!({ "tools": tools }));
     page.run(&crib, &["validate", "tools.json"]);
     page.matches("argv/mistakes");
+}
+
+#[test]
+fn masks_hold_for_every_form_of_output() {
+    let of = |form: &str, text: &str| {
+        let interface = json!({"redaction_policy_refs": ["keys"]});
+        let crib = crib(&json!({"stdin": "{text}", "output": form, "interface": interface}));
+        let called = crib.call("words", &json!({ "text": text }), &["--set=masks.keys=sk-[a-z]+"]);
+        (called["receipt"]["outcome"].as_str().unwrap().to_owned(), content(&called).to_string())
+    };
+    for (form, text) in [
+        ("text", "a sk-secret b"),
+        ("lines", "a\nsk-secret"),
+        ("json", "{\"a\":\n\"sk-secret\"}"),
+        ("json-lines", "{\"a\":\"sk-secret\"}"),
+        ("json-lines", &format!("{}\"sk-secret\"{}", "[".repeat(127), "]".repeat(127))),
+        ("json", "{\"a\":1,\"a\":\"sk-secret\"}"),
+        ("bytes", "x sk-secret"),
+    ] {
+        let (outcome, content) = of(form, text);
+        assert!(
+            !content.contains("sk-secret") && !content.contains("c2stc2Vj") && !content.contains("eCBzay1z"),
+            "{content}"
+        );
+        let is_withheld = outcome == "bad-result";
+        assert!(is_withheld || content.contains("REDACTED"), "{form} {text}: {outcome} {content}");
+    }
+    assert_eq!(of("bytes", "nothing").0, "ok");
+}
+
+#[test]
+fn hooks_see_the_arguments_of_the_program_and_no_hidden_argument_evades_one() {
+    let crib = crib(&json!({"argv": ["--all", "{text}"], "output": "lines"}));
+    let hook = |condition: &str| {
+        format!(
+            "---\nevent: tool.pre\nwhen: {{tool: \"*\", args: {{{condition}}}}}\nscript: |\n  def handle(event, payload):\n      \
+             return block(\"guarded\")\n---\n"
+        )
+    };
+    let outcome = |condition: &str, source: &str, call: &[&str]| {
+        fs::create_dir_all(crib.path(".harness/hooks")).unwrap();
+        fs::write(crib.path(".harness/hooks/guard.md"), hook(condition)).unwrap();
+        let tools = format!("--tools={source}");
+        // The built-in tools have arguments of these names.
+        let sources = ["call", "words", &tools, "--tools=.harness", "--tools=builtin", "--allow-hooks", "--json"];
+        let flags = [&sources[..], call].concat();
+        let ran = crib.run(&flags);
+        let line: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+        line["receipt"]["outcome"].as_str().unwrap_or_else(|| panic!("{line}")).to_owned()
+    };
+    let text = r#"{"text":"a secret"}"#;
+    assert_eq!(outcome("argv: \"*--all*\"", "tools.json", &[text]), "denied");
+    assert_eq!(outcome("argv: \"*--none*\"", "tools.json", &[text]), "ok");
+    assert_eq!(outcome("text: \"*secret\"", "tools.json", &[text]), "denied");
+    let program = "tools/bin/words.wasm";
+    assert_eq!(outcome("path: \"*secret*\"", program, &["--", "a/secret"]), "denied", "its path is hidden");
+    assert_eq!(outcome("argv: \"*secret*\"", program, &["--", "a/secret"]), "denied");
+    assert_eq!(outcome("argv: \"*secret*\"", program, &["--", "a"]), "ok");
 }
 
 #[test]
@@ -283,6 +353,8 @@ fn a_program_without_a_definition_takes_arguments_from_the_command_line() {
     call(&[], &["!3"]);
     call(&["--deny-tool=words(argv=-n)"], &["-n"]);
     call(&["--deny-tool=w*(path=x)"], &["x"]);
+    call(&["--ask-tool=words"], &["-x"]);
+    page.run(&crib, &["call", "word", "--tools=tools/bin/words.wasm", "--", "x"]);
     page.run(&crib, &["call", "words", "{}", "--tools=tools/bin/words.wasm", "--", "x"]);
     page.run(&crib, &["call", "get_time", "--tools=builtin", "--", "x"]);
     page.matches("argv/call");

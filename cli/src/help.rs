@@ -37,7 +37,9 @@ const AS_A_VALUE: &str = "as a value, use";
 /// Adds the command for a call to an error about an unknown command, which may be the name of a tool. `first` is the first
 /// argument of the program: an unknown command below another is no tool. The name of an option gets that option.
 pub(crate) fn advise(mut error: Error, first: Option<&str>) -> Error {
-    if let Some(ContextValue::StyledStrs(tips)) = error.get(ContextKind::Suggested) {
+    if first == Some("call")
+        && let Some(ContextValue::StyledStrs(tips)) = error.get(ContextKind::Suggested)
+    {
         // Arguments of a tool are JSON: after `--`, they would be those of a program.
         let others: Vec<StyledStr> = tips.iter().filter(|tip| !tip.to_string().contains(AS_A_VALUE)).cloned().collect();
         error.remove(ContextKind::Suggested);

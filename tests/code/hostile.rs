@@ -74,7 +74,8 @@ fn the_calls_of_a_program_end_with_the_time_of_their_step() {
     // The last call may end with the program, after its record.
     let calls = &line["error"]["calls"][0];
     assert_eq!((&calls["tool"], &calls["outcome"]), (&json!("nap"), &json!("ok")), "{line}");
-    assert!(calls["count"].as_u64().is_some_and(|count| (made as u64 - 1..=made as u64).contains(&count)), "{line}");
+    let counted = calls["count"].as_u64().expect("a number of calls");
+    assert!(counted == made as u64 || counted + 1 == made as u64, "{made}: {line}");
 }
 
 #[test]

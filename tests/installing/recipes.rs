@@ -60,9 +60,9 @@ fn install(crib: &Crib, source: &str, flags: &[&str]) -> Ran {
     run(crib, &[&["install", source, &trust], flags].concat())
 }
 
-/// Script of npm: copies the package to where npm does, and notes its arguments and its folder.
+/// Script of npm: packs the package as npm does, and notes its arguments and its folder.
 const NPM: &str = r#"printf '%s\n' "$@" > "$PACKAGE/../arguments"; pwd > "$PACKAGE/../folder"
-mkdir -p node_modules && cp -R "$PACKAGE" node_modules/answer-wasi"#;
+tar -czf answer-wasi-4.2.0.tgz -C "$PACKAGE/.." package"#;
 
 #[test]
 fn a_package_of_npm_becomes_a_tool() {
@@ -139,6 +139,13 @@ fn a_package_that_cannot_be_fetched_is_an_error_with_the_reason() {
     page.run(&crib, &["install", "nowhere.recipe.json"]);
     fs::write(crib.path("bad.recipe.json"), "{\"name\": 1}").unwrap();
     page.run(&crib, &["install", "bad.recipe.json"]);
+    page.run(&crib, &["install", "nothing"]);
+    fs::create_dir(crib.path("ripgrep")).unwrap();
+    page.run(&crib, &["install", "ripgrep", "--offline"]);
+    fs::write(crib.path("bundle.tar"), "").unwrap();
+    page.run(&crib, &["install", "bundle.tar", "--from=package"]);
+    manager(&crib, "npm", "exit 0");
+    page.text("npm fetches nothing", run(&crib, &["install", "answer.recipe.json"]).stderr);
     manager(&crib, "npm", "echo 'npm error 404 no such package' >&2; printf '\\033[2J' >&2; exit 1");
     let ran = run(&crib, &["install", "answer.recipe.json"]);
     assert!(ran.stderr.contains("npm error 404 no such package") && !ran.stderr.contains('\u{1b}'), "{ran:?}");
@@ -154,4 +161,50 @@ fn the_recipes_are_listed() {
     let programs = listed.as_array().unwrap().iter().flat_map(|recipe| recipe["programs"].as_array().unwrap());
     assert!(programs.clone().count() >= 14 && programs.clone().all(|program| program["digest"].is_string()));
     page.matches("recipes/list");
+}
+
+#[test]
+fn a_recipe_of_tools_that_cannot_be_used_is_refused() {
+    let page = Page::new();
+    type Change = fn(&mut Value);
+    let changes: [(&str, Change); 4] = [
+        ("another program", |recipe| recipe["tools"][0]["command"] = json!(["./tools/bin/other"])),
+        ("a program of the host", |recipe| recipe["tools"][0]["command"] = json!(["/bin/ls"])),
+        ("a faulty text", |recipe| recipe["tools"][0]["argv"] = json!(["{"])),
+        ("a name with a folder", |recipe| recipe["name"] = json!("acme/answer")),
+    ];
+    for (name, change) in changes {
+        let crib = crib("npm", change);
+        let ran = crib.run(&["install", "answer.recipe.json", "--from=package", "--trust=sha256:00"]);
+        page.text(name, ran.stdout.lines().take(1).collect::<String>() + &ran.stderr);
+        assert!(!crib.path("toolcrib.lock").exists());
+    }
+    page.matches("recipes/tools");
+}
+
+#[test]
+fn a_package_manager_is_never_given_an_address_or_a_path() {
+    for (field, value) in [
+        ("name", "/tmp/evil"),
+        ("name", "./evil"),
+        ("name", "user/repo"),
+        ("name", "--config=x"),
+        ("version", "user/repo"),
+        ("version", "/tmp/evil.tgz"),
+        ("version", "git+file:///tmp/evil"),
+        ("version", "latest"),
+    ] {
+        for registry in ["npm", "pypi"] {
+            let crib = crib(registry, |recipe| recipe["package"][field] = json!(value));
+            for name in ["npm", "python3"] {
+                manager(&crib, name, "touch \"$PACKAGE/../started\"");
+            }
+            let ran = run(&crib, &["install", "answer.recipe.json"]);
+            assert!(ran.stderr.contains(&format!("package.{field} must be")), "{ran:?}");
+            let lock = json!({"version": 1, "bundles": [{"name": "answer", "source": "recipe:./answer.recipe.json"}]});
+            fs::write(crib.path("toolcrib.lock"), lock.to_string()).unwrap();
+            run(&crib, &["install"]);
+            assert!(!crib.path("started").exists(), "{registry} {field} {value}");
+        }
+    }
 }

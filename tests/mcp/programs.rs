@@ -193,6 +193,23 @@ fn a_cancelled_program_ends_with_its_call_and_both_have_records() {
 }
 
 #[test]
+fn a_session_belongs_to_one_token() {
+    let crib = Crib::with_guests(&["echo"]);
+    let [ada, bob] = ["ada", "bob"].map(|name| token(&crib, name, &["--code"]));
+    let server = Server::start(&crib, &[]);
+    let value = |headers: &str, code: &str| {
+        let arguments = json!({"code": code, "session": "sales"});
+        let params = json!({"name": "run_code", "arguments": arguments});
+        answer(&server.request("tools/call", params, headers).message())["value"].clone()
+    };
+    let seen = "try:\n    found = secret\nexcept NameError:\n    found = None\nfound";
+    assert_eq!(value(&ada, "secret = 41\nsecret + 1"), 42);
+    assert_eq!(value(&bob, seen), Value::Null);
+    assert_eq!(value(&bob, "secret = 'of bob'\nsecret"), "of bob");
+    assert_eq!(value(&ada, seen), 41);
+}
+
+#[test]
 fn a_call_of_a_cancelled_program_that_must_end_ends_and_no_other_begins() {
     let crib = crib_with(&json!({"interrupt_behavior": "block"}));
     let mut client = Client::initialized(&crib, &["--code", "--allow-write=work", "--timeout=600s"], &json!({}));

@@ -138,7 +138,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         args.sources.runtime_with(deadline, [], |builder| {
             let builder = match args.argv.is_empty() {
                 true => builder,
-                false => builder.command_line(&args.name, CommandLine::of_any_arguments()),
+                false => builder.command_line(&args.name, CommandLine::passthrough()),
             };
             args.sources.only(door.attach(builder.application("call", Map::new())), &args.name)
         })

@@ -89,9 +89,10 @@ fn order(source: &str, name: Option<String>, place: &LockFile) -> anyhow::Result
     let source = match BundleSource::named(source, &here)? {
         BundleSource::File(_) => BundleSource::File(canonical(path).map_err(|error| {
             let hint = match source.parse::<Reference>() {
-                _ if recipes::nearest(source).is_some() => {
-                    format!("did you mean the recipe `{}`?", recipes::nearest(source).unwrap_or_default())
-                }
+                _ if !source.contains(['/', '.']) => match recipes::nearest(source) {
+                    Some(recipe) => format!("did you mean the recipe `{recipe}`?"),
+                    None => "`toolcrib install --list` lists the recipes".to_owned(),
+                },
                 Ok(_) => format!("a reference needs a tag or a digest: `{source}:1.0.0`"),
                 Err(_) => "name a bundle file, or a reference such as `registry.example/acme/weather:1`".to_owned(),
             };

@@ -46,7 +46,8 @@ struct Found {
 struct Present {
     source: String,
     version: Option<String>,
-    digest: String,
+    /// Digest, if it is known before the release is fetched.
+    digest: Option<String>,
     /// Reason why newer versions are not known.
     problem: Option<String>,
 }
@@ -57,13 +58,12 @@ async fn present(bundle: &LockedBundle, place: &LockFile, options: &ReleaseOptio
     if let BundleSource::Recipe(recipe) = &source {
         let version = recipe.read()?.version;
         let is_present = bundle.version.as_ref() == Some(&version);
-        // The digest of another version is known once it is fetched.
-        let digest = if is_present { bundle.digest.clone() } else { String::new() };
+        let digest = is_present.then(|| bundle.digest.clone());
         return Ok(Present { source: bundle.source.clone(), version: Some(version), digest, problem: None });
     }
     let Newest { source, problem } = newest(source, options).await;
     let FetchedRelease { release, .. } = fetch(&source, options).await?;
-    Ok(Present { source: source.text(place.folder()), version: release.version, digest: release.digest, problem })
+    Ok(Present { source: source.text(place.folder()), version: release.version, digest: Some(release.digest), problem })
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -71,9 +71,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut all = Vec::new();
     for bundle in named(&place, &args.names)? {
         let present = present(&bundle, &place, &args.releases).await;
-        if let Ok(Present { digest, .. }) = &present
-            && !digest.is_empty()
-        {
+        if let Ok(Present { digest: Some(digest), .. }) = &present {
             installer.records.first_seen(digest, Timestamp::now())?;
         }
         all.push(Found { bundle, present: present.map_err(|error| render::message(&error)) });
@@ -108,14 +106,15 @@ impl Found {
     }
 
     fn is_outdated(&self) -> bool {
-        self.present.as_ref().is_ok_and(|present| present.digest != self.bundle.digest)
+        self.present.as_ref().is_ok_and(|present| present.digest.as_ref() != Some(&self.bundle.digest))
     }
 
     fn row(&self) -> [String; 4] {
         let LockedBundle { name, source, version, digest, .. } = &self.bundle;
         let shown = |version: Option<&String>, digest: &str| one_line(version.map_or(digest, String::as_str));
         let present = self.present.as_ref();
-        let present = present.map_or_else(|_| "-".to_owned(), |it| shown(it.version.as_ref(), &it.digest));
+        let present = present
+            .map_or_else(|_| "-".to_owned(), |it| shown(it.version.as_ref(), it.digest.as_deref().unwrap_or("-")));
         [one_line(name), shown(version.as_ref(), digest), present, one_line(source)]
     }
 
@@ -123,7 +122,6 @@ impl Found {
         let LockedBundle { name, source, version, digest, .. } = &self.bundle;
         let present = match &self.present {
             Ok(Present { source, version, digest, .. }) => {
-                let digest = Some(digest).filter(|digest| !digest.is_empty());
                 json!({ "source": source, "version": version, "digest": digest })
             }
             Err(_) => Value::Null,

@@ -7,7 +7,7 @@ use toolcrib_foundation::hex;
 use wasmparser::Parser;
 
 /// Maximum bytes of a program that is loaded.
-pub const MAX_PROGRAM_BYTES: usize = 64 << 20;
+pub const MAX_PROGRAM_BYTES: usize = 256 << 20;
 
 /// Form of a program's binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -158,7 +158,7 @@ mod tests {
                 "command line",
                 Box::new(|tool| {
                     let Body::Command { command_line, .. } = &mut tool.body else { unreachable!() };
-                    *command_line = Some(Arc::new(CommandLine::of_any_arguments()));
+                    *command_line = Some(Arc::new(CommandLine::passthrough()));
                 }),
             ),
             ("script", Box::new(move |tool| tool.body = script(false))),
@@ -224,6 +224,8 @@ mod tests {
         assert_eq!(Format::AgentTool.approval_name(), "record");
         assert_eq!(Format::Markdown.approval_name(), "artifact");
         assert_eq!(definition(&tool()), "sha256:e2dcdf9bfd3f48ef81fcc99f582f85010e8957023d0abb5cc56da8b502465186");
+        let line = r#"{"argv":[{"each":"argv","argv":["{argv}"],"options":true}],"stdin":"{stdin}","output":"text"}"#;
+        assert_eq!(json!(CommandLine::passthrough()).to_string(), line);
     }
 
     #[test]

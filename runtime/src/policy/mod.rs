@@ -62,7 +62,7 @@ pub(crate) use resolved::Allowed;
 pub use review::{ReviewedItem, SourceReview, named_requests, review};
 pub(crate) use rule::{
     Command, CommandDecision, RuleDecision, Rules, ScriptKind, canonical_value, dead_condition, is_null,
-    matches_number, may_overwrite, means, plain_number, with_argv,
+    is_visible_in_command_line, matches_number, may_overwrite, means, plain_number, visible_arguments,
 };
 pub use rule::{Pattern, PatternError, Rule};
 pub(crate) use scanner::{Leak, MASK, Scan, Scanner, masked};

@@ -30,7 +30,7 @@ use crate::tool::{Glob, Tool, Trust};
 use super::Grant;
 use path::{is_resolved, matches_folded, resolve_path, spellings};
 
-pub(crate) use argv::{Command, CommandDecision, ScriptKind, with_argv};
+pub(crate) use argv::{Command, CommandDecision, ScriptKind, is_visible_in_command_line, visible_arguments};
 pub(crate) use class::may_overwrite;
 pub(crate) use dead::dead_condition;
 pub use pattern::{Pattern, PatternError};

@@ -270,7 +270,7 @@ impl Builder {
             scripted.extend(loaded.hooks);
             policies.extend(loaded.policies);
         }
-        tools.iter_mut().try_for_each(|tool| self.apply_command_line(tool))?;
+        self.apply_command_lines(&mut tools)?;
         let allowed = Allowed::resolve(&self.policy)?;
         let loaded: Vec<&Tool> = tools.iter().chain(scripted.iter().map(|hook: &ScriptedHook| &hook.tool)).collect();
         let reserved = self.reserved_places(&loaded, allowed.mounts());

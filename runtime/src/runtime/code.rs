@@ -73,11 +73,20 @@ impl Builder {
     }
 }
 
-/// Infers what a program cannot do from the tools that it can call: each of them is proven or declared not to do it.
+/// Infers what a program cannot do from the tools that it can call: each of them is proven not to do it, or a source that a person
+/// answers for declares so.
 fn infer_safety(run_code: &mut Tool, tools: &[Tool], prepared: &[PreparedTool]) {
     let all = || tools.iter().zip(prepared).filter(|(tool, prepared)| prepared.is_useful(tool));
     let rules_out = |of: fn(&Tool) -> &Fact<bool>| {
-        all().map(|(tool, _)| of(tool)).all(|fact| !fact.value && fact.basis != Basis::Default)
+        all().all(|(tool, _)| {
+            let fact = of(tool);
+            let counts = match fact.basis {
+                Basis::Inferred => true,
+                Basis::Declared => tool.is_vouched_for(),
+                Basis::Default => false,
+            };
+            counts && !fact.value
+        })
     };
     if rules_out(|tool| &tool.interface.safety.is_destructive) {
         run_code.interface.safety.is_destructive.infer(false);

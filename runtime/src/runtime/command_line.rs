@@ -2,26 +2,37 @@
 
 use std::sync::Arc;
 
+use toolcrib_foundation::text::shown;
+
 use crate::error::Error;
 use crate::tool::{Body, CommandLine, Tool};
 
 use super::builder::Builder;
 
 impl Builder {
-    /// Lets the calls of a tool pass a command line, and their output have its form. The tool is a component without a definition
-    /// that is a command, so nothing else states its arguments.
+    /// Sets the command line of a tool without a definition: a component that is a command, so that nothing else states its
+    /// arguments. Hooks and rules find only `argv` and `stdin` in its calls.
     #[must_use]
     pub fn command_line(mut self, tool: impl Into<String>, line: CommandLine) -> Self {
         self.command_lines.insert(tool.into(), Arc::new(line));
         self
     }
 
-    /// Applies the command line of a tool, if it has one.
+    /// Applies the command lines to their tools.
     ///
     /// # Errors
     ///
-    /// The tool states its own arguments, or a rule is about arguments that the command line hides.
-    pub(super) fn apply_command_line(&self, tool: &mut Tool) -> Result<(), Error> {
+    /// A tool is missing or states its own arguments, or a rule is about arguments that the command line hides.
+    pub(super) fn apply_command_lines(&self, tools: &mut [Tool]) -> Result<(), Error> {
+        let is_known = |name: &str| tools.iter().any(|tool| tool.name == name);
+        if let Some(name) = self.command_lines.keys().find(|name| !is_known(name)) {
+            let reason = "no tool has this name".to_owned();
+            return Err(Error::Permission { permission: format!("the command line of `{}`", shown(name)), reason });
+        }
+        tools.iter_mut().try_for_each(|tool| self.apply_command_line(tool))
+    }
+
+    fn apply_command_line(&self, tool: &mut Tool) -> Result<(), Error> {
         let Some(line) = self.command_lines.get(&tool.name) else { return Ok(()) };
         let refused = |reason: String| {
             Err(Error::Permission { permission: format!("the command line of `{}`", tool.name), reason })

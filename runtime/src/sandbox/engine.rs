@@ -142,6 +142,10 @@ const INSTANCES_OF_ONE_CALL: u32 = 2;
 /// Maximum number of programs that run at the same time at one depth. Each has an instance of its interpreter while its calls have theirs.
 pub(crate) const MAX_PROGRAMS: u32 = 16;
 
+/// Maximum bytes that the engine keeps about the functions and other items of one instance. The most functions that are compiled
+/// need less.
+const INSTANCE_BYTES: usize = 2 << 20;
+
 fn pool(instances: Instances) -> PoolingAllocationConfig {
     let instances = match instances {
         Instances::OfOneCall => INSTANCES_OF_ONE_CALL,
@@ -149,6 +153,8 @@ fn pool(instances: Instances) -> PoolingAllocationConfig {
     };
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(instances)
+        .max_core_instance_size(INSTANCE_BYTES)
+        .max_component_instance_size(INSTANCE_BYTES)
         .max_core_instances_per_component(Limits::MAX_INSTANCES)
         .max_memories_per_component(Limits::MAX_MEMORIES)
         .max_tables_per_component(Limits::MAX_TABLES)

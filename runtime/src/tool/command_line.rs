@@ -23,6 +23,7 @@ const END_OF_OPTIONS: &str = "--";
 /// Command line of a program. By default, the program reads the call's arguments as JSON from standard input, writes one line of
 /// JSON, and succeeds with exit code 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
 pub struct CommandLine {
     /// Arguments after the fixed ones; `None` for a program that reads JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,6 +42,7 @@ pub struct CommandLine {
 /// Arguments of a program that belong together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
+#[non_exhaustive]
 pub enum ArgvItem {
     /// One argument. If it is a placeholder alone, an array becomes an argument for each of its items, and `null` or an absent
     /// argument none.
@@ -51,6 +53,7 @@ pub enum ArgvItem {
 
 /// Arguments that exist if an argument of the call is given, and is neither `null` nor `false`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ArgvGroup {
     /// Argument of the call.
     #[serde(flatten)]
@@ -65,6 +68,7 @@ pub struct ArgvGroup {
 /// Condition of a group, by the name of an argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum GroupCondition {
     /// Once if the argument is given.
     When(String),
@@ -75,6 +79,7 @@ pub enum GroupCondition {
 /// Form of a program's standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum OutputForm {
     /// One JSON value, on one line or more.
     Json,
@@ -90,7 +95,7 @@ pub enum OutputForm {
 
 impl OutputForm {
     /// Every form, with its name.
-    pub const ALL: [(&'static str, Self); 5] = [
+    pub const ALL: &'static [(&'static str, Self)] = &[
         ("json", Self::Json),
         ("json-lines", Self::JsonLines),
         ("text", Self::Text),
@@ -100,7 +105,7 @@ impl OutputForm {
 
     /// Returns the name of the form.
     pub fn as_str(self) -> &'static str {
-        Self::ALL.into_iter().find(|form| form.1 == self).map_or("", |form| form.0)
+        Self::ALL.iter().find(|form| form.1 == self).map_or("", |form| form.0)
     }
 
     /// Returns the JSON Schema of each result in this form; `None` if a result can have any type.
@@ -128,7 +133,7 @@ impl GroupCondition {
 impl CommandLine {
     /// Creates the command line of a program that gets the arguments `argv` and the text `stdin` of a call as they are, and whose
     /// output is text.
-    pub fn of_any_arguments() -> Self {
+    pub fn passthrough() -> Self {
         let argv = ArgvGroup {
             condition: GroupCondition::Each("argv".to_owned()),
             argv: vec![Template::placeholder("argv")],
@@ -150,13 +155,14 @@ impl CommandLine {
         }
     }
 
-    /// Returns the input of the program for a call.
+    /// Returns the program's arguments after the `fixed` ones.
     ///
     /// # Errors
     ///
     /// A message for the model: a value that would be an option, a NUL character, or more than a program takes.
-    pub(crate) fn input(&self, call: &Value) -> Result<ProgramInput, String> {
-        let mut words = Words::default();
+    pub(crate) fn arguments(&self, fixed: &[String], call: &Value) -> Result<Vec<String>, String> {
+        let options_end = fixed.iter().any(|fixed| fixed == END_OF_OPTIONS);
+        let mut words = ArgumentList { options_end, ..ArgumentList::default() };
         for item in self.argv.iter().flatten() {
             match item {
                 ArgvItem::One(template) => match template.as_placeholder().map(|name| (name, call.get(name))) {
@@ -170,63 +176,78 @@ impl CommandLine {
                 ArgvItem::Group(group) => words.add_group(group, call)?,
             }
         }
-        Ok(ProgramInput { argv: words.words, stdin: self.stdin(call)? })
+        Ok(words.words)
     }
 
-    fn stdin(&self, call: &Value) -> Result<Option<String>, String> {
+    /// Returns the text for the program's standard input; `None` for the call's arguments as JSON.
+    ///
+    /// # Errors
+    ///
+    /// See [`CommandLine::check_stdin`].
+    pub(crate) fn stdin(&self, call: &Value) -> Result<Option<String>, String> {
+        self.check_stdin(call)?;
         let Some(template) = &self.stdin else { return Ok(self.argv.is_some().then(String::new)) };
-        let text = template.fill(|name| call.get(name), MAX_STDIN_BYTES);
-        let text = text.ok_or_else(|| format!("the program would read more than {MAX_STDIN_BYTES} bytes"))?;
-        Ok(Some(text))
+        Ok(Some(template.fill(|name| call.get(name))))
     }
-}
 
-/// Input of a program.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ProgramInput {
-    /// Arguments after the fixed ones.
-    pub(crate) argv: Vec<String>,
-    /// Text for standard input; `None` for the call's arguments as JSON.
-    pub(crate) stdin: Option<String>,
+    /// Checks the length of the text for standard input.
+    ///
+    /// # Errors
+    ///
+    /// A message for the model: it is longer than a program reads.
+    pub(crate) fn check_stdin(&self, call: &Value) -> Result<(), String> {
+        match self.stdin.iter().all(|template| template.length(|name| call.get(name)) <= MAX_STDIN_BYTES) {
+            true => Ok(()),
+            false => Err(format!("the program would read more than {MAX_STDIN_BYTES} bytes")),
+        }
+    }
 }
 
 /// Arguments of a program so far.
 #[derive(Default)]
-struct Words {
+struct ArgumentList {
     words: Vec<String>,
     bytes: usize,
+    /// Repetitions of groups.
+    groups: usize,
     /// `true` after an argument `--` of the command line itself.
     options_end: bool,
 }
 
-impl Words {
+impl ArgumentList {
     fn add_group(&mut self, group: &ArgvGroup, call: &Value) -> Result<(), String> {
         let name = group.condition.argument();
         let value = match call.get(name) {
             None | Some(Value::Null | Value::Bool(false)) => return Ok(()),
             Some(value) => value,
         };
-        let mut add = |own| group.argv.iter().try_for_each(|template| self.add(template, call, own, group.options));
+        let mut add = |bound| {
+            self.groups += 1;
+            if self.groups > MAX_ARGUMENTS {
+                return Err(too_many());
+            }
+            group.argv.iter().try_for_each(|template| self.add(template, call, bound, group.options))
+        };
         match (&group.condition, value) {
             (GroupCondition::Each(_), Value::Array(items)) => items.iter().try_for_each(|item| add(Some((name, item)))),
             _ => add(None),
         }
     }
 
-    /// Adds one argument; `own` is the value that stands for an argument of the call.
+    /// Adds one argument; `bound` is the value that stands for an argument of the call.
     fn add(
         &mut self,
         template: &Template,
         call: &Value,
-        own: Option<(&str, &Value)>,
+        bound: Option<(&str, &Value)>,
         options: bool,
     ) -> Result<(), String> {
-        let value = |name: &str| own.filter(|own| own.0 == name).map(|own| own.1).or_else(|| call.get(name));
-        let word = template.fill(value, MAX_ARGUMENT_BYTES - self.bytes);
-        let word = word.filter(|_| self.words.len() < MAX_ARGUMENTS).ok_or_else(|| {
-            format!("the program would get more than {MAX_ARGUMENTS} arguments or {MAX_ARGUMENT_BYTES} bytes of them")
-        })?;
-        if let Some(name) = template.arguments().find(|_| word.contains('\0')) {
+        let value = |name: &str| bound.filter(|bound| bound.0 == name).map(|bound| bound.1).or_else(|| call.get(name));
+        if self.words.len() == MAX_ARGUMENTS || template.length(value) > MAX_ARGUMENT_BYTES - self.bytes {
+            return Err(too_many());
+        }
+        let word = template.fill(value);
+        if let Some(name) = template.placeholders().find(|_| word.contains('\0')) {
             return Err(format!("{name}: an argument of a program cannot have the character NUL"));
         }
         let is_option = word.len() > 1 && word.starts_with('-');
@@ -238,6 +259,10 @@ impl Words {
         self.words.push(word);
         Ok(())
     }
+}
+
+fn too_many() -> String {
+    format!("the program would get more than {MAX_ARGUMENTS} arguments or {MAX_ARGUMENT_BYTES} bytes of them")
 }
 
 #[cfg(test)]
@@ -270,7 +295,7 @@ mod tests {
     }
 
     fn arguments(line: &CommandLine, call: &Value) -> Result<Vec<String>, String> {
-        line.input(call).map(|input| input.argv)
+        line.arguments(&[], call)
     }
 
     #[test]
@@ -301,7 +326,7 @@ mod tests {
         // A value `--` ends no options.
         let own = line(&["{first}", "{pattern}"]);
         assert!(arguments(&own, &json!({"first": "--", "pattern": "-x"})).is_err());
-        let any = CommandLine::of_any_arguments();
+        let any = CommandLine::passthrough();
         assert_eq!(arguments(&any, &json!({"argv": ["-n", "--", "{x}"]})).unwrap(), ["-n", "--", "{x}"]);
     }
 
@@ -315,13 +340,16 @@ mod tests {
         assert!(refused(json!({"pattern": long})).starts_with("the program would get more than"));
         let line = CommandLine { stdin: Some(template(&"{text}".repeat(10_000))), ..CommandLine::default() };
         let text = "x".repeat(MAX_STDIN_BYTES / 2);
-        assert!(line.input(&json!({"text": text})).unwrap_err().starts_with("the program would read more than"));
+        assert!(line.stdin(&json!({"text": text})).unwrap_err().starts_with("the program would read more than"));
+        let empty = ArgvGroup { condition: GroupCondition::Each("n".into()), argv: Vec::new(), options: false };
+        let line = CommandLine { argv: Some(vec![ArgvItem::Group(empty)]), ..CommandLine::default() };
+        assert!(arguments(&line, &json!({"n": vec![0; MAX_ARGUMENTS + 1]})).is_err(), "a repetition of nothing counts");
     }
 
     #[test]
     fn standard_input_is_json_unless_the_command_line_says_otherwise() {
         let call = json!({"text": "a\nb", "n": 1, "pattern": "x"});
-        let stdin = |line: CommandLine| line.input(&call).unwrap().stdin;
+        let stdin = |line: CommandLine| line.stdin(&call).unwrap();
         assert_eq!(stdin(CommandLine::default()), None);
         assert_eq!(stdin(search()).as_deref(), Some(""));
         let text = CommandLine { stdin: Some(template("{text}{gone}{n}")), ..CommandLine::default() };

@@ -130,6 +130,22 @@ impl Tool {
         self.name == name || self.interface.identity.aliases.value.iter().any(|alias| alias == name)
     }
 
+    /// Returns `true` if a person answers for the declarations of the tool's source.
+    pub fn is_vouched_for(&self) -> bool {
+        match self.origin.trust {
+            Trust::Reviewed | Trust::Host => true,
+            // A component by itself declares its facts in its own bytes, for which the operator does not vouch.
+            Trust::Operator => self.origin.format != Format::Component,
+            Trust::Stranger => false,
+        }
+    }
+
+    /// Returns `true` if the tool gets arbitrary arguments and standard input, in which rules and hooks find no other argument.
+    pub(crate) fn hides_arguments(&self) -> bool {
+        // A command line that no source defines is one of the embedder.
+        matches!(self.body, Body::Command { command_line: Some(_), .. }) && self.origin.text.is_none()
+    }
+
     /// Returns `true` if the request for capabilities allows the resources that it names: a person reviewed it, or the
     /// operator vouches for the entry that names them.
     pub(crate) fn is_request_granted(&self) -> bool {
@@ -230,9 +246,7 @@ impl Body {
             Body::Script(_) | Body::Absent | Body::Builtin(_) => None,
         }
     }
-}
 
-impl Body {
     /// Returns the arguments of a command after the name of its program, as JSON: the fixed ones, then those that each call fills.
     pub fn arguments(&self) -> Vec<Value> {
         let Body::Command { argv, command_line, .. } = self else { return Vec::new() };

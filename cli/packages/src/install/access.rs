@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
 use toolcrib::cache::HeldFile;
+use toolcrib_base::render::Advice;
 use toolcrib_registry::{Client, Reference};
 
 use crate::install::ReleaseOptions;
@@ -41,6 +42,10 @@ enum Place {
 ///
 /// The source cannot be fetched, or is no valid bundle.
 pub async fn fetch(source: &BundleSource, options: &ReleaseOptions) -> anyhow::Result<FetchedRelease> {
+    if options.package.is_some() && !matches!(source, BundleSource::Recipe(_)) {
+        let hint = "`toolcrib install --list` lists the recipes; a bundle file needs no --from";
+        return Err(Advice::new("--from is for the programs of a recipe, and the source is none", hint).into());
+    }
     let (mut packed, mut package) = (None, None);
     let (file, place, held) = match source {
         BundleSource::File(path) => (path.clone(), Place::File(path.clone()), None),

@@ -51,7 +51,8 @@ impl BundleSource {
                 Ok(Self::Registry(Box::new(reference)))
             }
             _ if text.ends_with(recipes::EXTENSION) => Self::parse(&format!("{}{text}", recipes::SCHEME), folder),
-            _ if is_missing() && recipes::find(text).is_some() => {
+            // A folder is no bundle.
+            _ if !folder.join(text).is_file() && recipes::find(text).is_some() => {
                 Ok(Self::Recipe(RecipeSource::Shipped(text.to_owned())))
             }
             _ => Self::parse(text, folder),

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde_json::json;
+use toolcrib::{Error, source};
+use toolcrib_base::render::Advice;
 use toolcrib_bundle::{BundleBuilder, BundledTool, MAX_TEXT_LENGTH, MediaType, Metadata, visible};
 
 use super::recipe::Recipe;
@@ -35,5 +37,17 @@ pub(super) fn write(recipe: &Recipe, programs: Vec<Vec<u8>>, target: &Path) -> a
         builder.add_tool(listed);
     }
     builder.write_to(File::create_new(target)?)?;
-    Ok(())
+    // A tool that cannot be used would be found on its first call.
+    let reason = match source::load(target) {
+        Ok(_) => return Ok(()),
+        // The path of the bundle means nothing to the user.
+        Err(Error::Source { message, .. }) => message,
+        Err(Error::Unavailable { name, reason, .. }) => format!("tool `{name}`: {reason}"),
+        Err(other) => other.to_string(),
+    };
+    Err(Advice::new(
+        format!("the tools of the recipe `{}` cannot be used: {reason}", recipe.name),
+        "correct `tools` of the recipe, or ask its author to",
+    )
+    .into())
 }

@@ -2,8 +2,10 @@
 //! are. Installing one fetches the package by its own package manager, whose registry, proxies and credentials the user has set,
 //! checks the digests, and packs a bundle, which is reviewed like any other.
 
+mod archive;
 mod bundle;
 mod package;
+mod process;
 mod recipe;
 mod shipped;
 
@@ -71,9 +73,10 @@ pub(crate) struct PackedRecipe {
 ///
 /// The package cannot be fetched, or a program is not the one that the recipe names.
 pub(crate) async fn pack(recipe: &Recipe, local: Option<&Path>, offline: bool) -> anyhow::Result<PackedRecipe> {
-    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+    let folder = tempfile::Builder::new().prefix("toolcrib-recipe-").tempdir();
+    let folder = folder.context("cannot create a temporary folder")?;
     let programs = package::programs(recipe, local, offline, folder.path()).await?;
-    let file = folder.path().join(format!("{}.tar", recipe.name));
+    let file = folder.path().join("recipe.tar");
     let (recipe, target) = (recipe.clone(), file.clone());
     tokio::task::spawn_blocking(move || bundle::write(&recipe, programs, &target)).await??;
     Ok(PackedRecipe { file, folder })

@@ -10,8 +10,8 @@ use toolcrib_bundle::{BundleBuilder, Metadata};
 
 /// Maximum number of programs of a recipe.
 const MAX_PROGRAMS: usize = 64;
-/// Characters of names and versions besides letters and digits: none has a meaning for a shell or a package manager.
-const PUNCTUATION: &str = "@/._+-";
+/// Maximum length of a name or a version in bytes.
+const MAX_NAME: usize = 128;
 
 /// Recipe for a bundle from a published package.
 #[derive(Debug, Clone, Deserialize)]
@@ -107,16 +107,20 @@ impl Recipe {
     }
 
     fn check(&self) -> anyhow::Result<()> {
-        let Package { name, version, .. } = &self.package;
-        check_word("package.name", name)?;
-        check_word("package.version", version)?;
+        let Package { registry, name, version } = &self.package;
+        ensure!(
+            is_name(name, *registry),
+            "package.name must be the name of a package of {}, found {name:?}",
+            registry.as_str()
+        );
+        ensure!(is_version(version), "package.version must be a version such as 1.2.3, found {version:?}");
         ensure!(!self.programs.is_empty(), "programs is empty");
         ensure!(self.programs.len() <= MAX_PROGRAMS, "programs has more than the {MAX_PROGRAMS} items allowed");
         ensure!(!self.tools.is_empty(), "tools is empty");
         for (index, program) in self.programs.iter().enumerate() {
             let at = format!("programs[{index}]");
-            check_word(&format!("{at}.name"), &program.name)?;
-            ensure!(!program.name.contains('/'), "{at}.name must be the name of a file");
+            let is_file = is_name(&program.name, Registry::Pypi);
+            ensure!(is_file, "{at}.name must be the name of a file, found {:?}", program.name);
             let hex = program.digest.strip_prefix("sha256:").filter(|hex| hex.len() == 64);
             let is_digest = hex.is_some_and(|hex| hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')));
             ensure!(is_digest, "{at}.digest must be `sha256:` and 64 hexadecimal digits");
@@ -128,12 +132,24 @@ impl Recipe {
     }
 }
 
-/// Checks a text that becomes an argument of a package manager.
-fn check_word(field: &str, text: &str) -> anyhow::Result<()> {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || PUNCTUATION.contains(c);
-    let is_word = text.chars().all(is_allowed) && !text.starts_with('-') && !text.is_empty() && text.len() <= 128;
-    ensure!(is_word && !text.contains(".."), "{field} must be letters, digits and `{PUNCTUATION}`, found {text:?}");
-    Ok(())
+/// Returns `true` for the name of a package: nothing that its package manager would take for a path, an address or an option.
+fn is_name(name: &str, registry: Registry) -> bool {
+    let is_word = |word: &str| {
+        let is_edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        let is_inner = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        is_edge(word.chars().next()) && is_edge(word.chars().next_back()) && word.chars().all(is_inner)
+    };
+    let is_scoped = |name: &str| {
+        let parts = name.strip_prefix('@').and_then(|name| name.split_once('/'));
+        parts.is_some_and(|(scope, name)| is_word(scope) && is_word(name))
+    };
+    name.len() <= MAX_NAME && (is_word(name) || registry == Registry::Npm && is_scoped(name))
+}
+
+/// Returns `true` for a version: it begins with a digit, so that it is neither a tag nor an address.
+fn is_version(version: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
+    version.len() <= MAX_NAME && version.starts_with(|c: char| c.is_ascii_digit()) && version.chars().all(is_inner)
 }
 
 #[cfg(test)]
@@ -162,8 +178,19 @@ pub(super) mod tests {
             ("/package/name", json!("--registry=http://x")),
             ("/package/name", json!("a;b")),
             ("/package/name", json!("a/../b")),
+            ("/package/name", json!("a/b")),
+            ("/package/name", json!("/a")),
+            ("/package/name", json!("./a")),
+            ("/package/name", json!("@a")),
+            ("/package/name", json!("@a/b/c")),
+            ("/package/name", json!("a@b")),
+            ("/package/name", json!("..")),
             ("/package/version", json!("1 2")),
             ("/package/version", json!("")),
+            ("/package/version", json!("latest")),
+            ("/package/version", json!("user/repo")),
+            ("/package/version", json!("/x.tgz")),
+            ("/package/version", json!("1@2")),
             ("/package/registry", json!("git")),
             ("/programs/0/file", json!("../area.wasm")),
             ("/programs/0/file", json!("/area.wasm")),
@@ -184,5 +211,7 @@ pub(super) mod tests {
             assert!(Recipe::parse(&changed).is_err(), "{pointer} {value}");
         }
         assert!(Recipe::parse(&text(&digest, |recipe| recipe["more"] = json!(1))).is_err());
+        let scoped = text(&digest, |recipe| recipe["package"]["registry"] = json!("pypi"));
+        assert!(Recipe::parse(&scoped).is_err(), "PyPI has no scopes");
     }
 }

@@ -7,9 +7,10 @@ use toolcrib_base::suggestion;
 use super::recipe::Recipe;
 
 /// Texts of the recipes.
-const TEXTS: [&str; 14] = [
+const TEXTS: [&str; 15] = [
     include_str!("../../recipes/avr-gcc.json"),
     include_str!("../../recipes/boolector.json"),
+    include_str!("../../recipes/clang.json"),
     include_str!("../../recipes/cpython.json"),
     include_str!("../../recipes/esbuild.json"),
     include_str!("../../recipes/flite.json"),

@@ -86,5 +86,5 @@ const MAX_TEXT: usize = 16 << 10;
 
 /// Formats an approval request for another program that asks the user; `None` if it is too long to be shown whole.
 pub fn request_text(request: &ApprovalRequest<'_>) -> Option<String> {
-    Some(sheet::Sheet::full(request, TEXT_WIDTH, true).text).filter(|text| text.len() <= MAX_TEXT)
+    Some(sheet::Sheet::for_client(request, TEXT_WIDTH).text).filter(|text| text.len() <= MAX_TEXT)
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use toolcrib::call::{Behavior, Reason};
 use toolcrib::policy::Rule;
+use toolcrib::tool::Body;
 use toolcrib::{Receipt, Tool};
 use toolcrib_base::render::{self, MAX_EXCERPT, inert};
 
@@ -31,6 +32,11 @@ fn flag(tool: &Tool, arguments: &str) -> Option<String> {
         "" => Value::Object(serde_json::Map::new()),
         text => serde_json::from_str(text).ok()?,
     };
+    // A flag names no array, and those of a command line can be options of its program.
+    let is_command_line = matches!(tool.body, Body::Command { command_line: Some(_), .. });
+    if is_command_line && arguments.as_object()?.values().any(|value| value.is_array() || value.is_object()) {
+        return None;
+    }
     let name = safe(&tool.name, " ,=()\"'");
     let allows = |pattern: &str| {
         let rule = pattern.parse().ok().map(|pattern| Rule::new(Behavior::Allow, pattern, ""));

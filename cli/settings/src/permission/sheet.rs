@@ -44,32 +44,57 @@ impl Sheet {
 
     /// Creates the full prompt; `whole` shows also long texts in full.
     pub(super) fn full(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
-        let tool = question.tool;
         let mut sheet = Self::about(question, width, whole);
-        sheet.row("Source", &one_line(&source(tool, |path| from_here(path).to_path_buf())));
-        sheet.row("Properties", &facts(tool));
-        sheet.row("Call", &one_line(question.invocation));
+        sheet.origin(question);
         sheet
     }
 
     /// Creates a prompt with the rows that the short and the full form share: the call first.
     fn about(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
-        let tool = question.tool;
         let mut sheet = Self::empty(width, whole);
-        sheet.row("Tool", &one_line(&tool.name));
-        if let Some(fixed) = fixed(&tool.body) {
-            sheet.row("Fixed", &one_line(&inert_json(&fixed)));
-        }
-        sheet.row("Arguments", &pretty(&inert_json(question.arguments)));
-        if let Some(preview) = question.preview {
-            sheet.row("Tool says", &preview.lines().map(one_line).collect::<Vec<_>>().join("\n"));
-        }
-        sheet.granted(question.granted);
-        sheet.row("Asked by", &one_line(question.rests_on));
-        if let Some(reason) = &tool.interface.permission.approval_reason.value {
-            sheet.row("Reason", &one_line(reason));
-        }
+        sheet.row("Tool", &one_line(&question.tool.name));
+        sheet.call(question);
+        sheet.grounds(question);
         sheet
+    }
+
+    /// Creates the full prompt for another program: nothing is left out, and long arguments come after everything else about the
+    /// call.
+    pub(super) fn for_client(question: &ApprovalRequest<'_>, width: usize) -> Self {
+        let mut sheet = Self::empty(width, true);
+        sheet.row("Tool", &one_line(&question.tool.name));
+        sheet.grounds(question);
+        sheet.call(question);
+        sheet.origin(question);
+        sheet
+    }
+
+    /// Adds the arguments of the call.
+    fn call(&mut self, question: &ApprovalRequest<'_>) {
+        if let Some(fixed) = fixed(&question.tool.body) {
+            self.row("Fixed", &one_line(&inert_json(&fixed)));
+        }
+        self.row("Arguments", &pretty(&inert_json(question.arguments)));
+        if let Some(preview) = question.preview {
+            self.row("Tool says", &preview.lines().map(one_line).collect::<Vec<_>>().join("\n"));
+        }
+    }
+
+    /// Adds the permissions of the call, and the reasons for the question.
+    fn grounds(&mut self, question: &ApprovalRequest<'_>) {
+        self.granted(question.granted);
+        self.row("Asked by", &one_line(question.rests_on));
+        if let Some(reason) = &question.tool.interface.permission.approval_reason.value {
+            self.row("Reason", &one_line(reason));
+        }
+    }
+
+    /// Adds the origin of the tool, its properties and the identifier of the call.
+    fn origin(&mut self, question: &ApprovalRequest<'_>) {
+        let tool = question.tool;
+        self.row("Source", &one_line(&source(tool, |path| from_here(path).to_path_buf())));
+        self.row("Properties", &facts(tool));
+        self.row("Call", &one_line(question.invocation));
     }
 
     /// Adds the calls that an answer for more than one call covers, with the changes that end it.
@@ -157,9 +182,14 @@ pub(super) fn source(tool: &Tool, shown: impl Fn(&Path) -> PathBuf) -> String {
     format!("{}{index}{program}", shown(&tool.origin.path).display())
 }
 
-/// Returns the fixed arguments that start every call of a program, and those that the call fills, as JSON.
+/// Returns the fixed arguments that start every call of a program, or its command line with the placeholders, as JSON.
 pub(super) fn fixed(body: &Body) -> Option<String> {
     match body {
+        Body::Command { command_line: Some(line), .. } => {
+            let mut line = json!(line);
+            line["argv"] = body.arguments().into();
+            Some(line)
+        }
         Body::Command { .. } => Some(body.arguments()).filter(|all| !all.is_empty()).map(Value::from),
         Body::Typed(typed) => Some(json!([typed.function.to_string()])),
         Body::Rich(rich) => Some(json!([rich.tool])),

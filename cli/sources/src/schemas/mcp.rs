@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use toolcrib::Tool;
-use toolcrib::tool::{Basis, Fact, Format, Trust};
+use toolcrib::tool::{Basis, Fact};
 
 use super::merge::object_root;
 use super::notes::Notes;
@@ -165,7 +165,7 @@ pub(crate) fn annotations(tool: &Tool) -> (Map<String, Value>, Map<String, Value
     let mut hint = |name: &str, fact: &Fact<bool>, safe: bool| {
         let counts = match fact.basis {
             Basis::Inferred => true,
-            Basis::Declared => fact.value != safe || trusts_declarations(tool),
+            Basis::Declared => fact.value != safe || tool.is_vouched_for(),
             Basis::Default => false,
         };
         if counts {
@@ -184,19 +184,10 @@ pub(crate) fn annotations(tool: &Tool) -> (Map<String, Value>, Map<String, Value
     (annotations, basis)
 }
 
-/// Returns `true` if a person answers for the declarations of the tool's source.
-fn trusts_declarations(tool: &Tool) -> bool {
-    match tool.origin.trust {
-        Trust::Reviewed | Trust::Host => true,
-        // A component by itself declares its facts in its own bytes, for which the operator does not vouch.
-        Trust::Operator => tool.origin.format != Format::Component,
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use toolcrib::Runtime;
+    use toolcrib::tool::Trust;
 
     use super::*;
 

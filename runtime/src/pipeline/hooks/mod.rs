@@ -18,7 +18,7 @@ use crate::pipeline::prepared::ToolEntry;
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::stage::quoted;
 use crate::pipeline::state::{CallScope, ChainedHook, Memory, Pipeline};
-use crate::policy::Command;
+use crate::policy::{Command, visible_arguments};
 use crate::sandbox::Usage;
 use crate::schema::CheckedArguments;
 use crate::tool::{HookPoint, Tool};
@@ -79,11 +79,16 @@ impl<'a> Handler<'a> {
 async fn applies(hook: &ChainedHook, phase: HookPhase, tool: &Tool, arguments: &Arc<Value>) -> bool {
     match (hook, phase) {
         (ChainedHook::Embedder(hook), phase) => hook.applies(tool, phase),
-        (ChainedHook::Script(script), HookPhase::Before) => {
-            script.applies(&HookPoint::ToolPre, Some(tool), arguments).await
-        }
-        (ChainedHook::Script(script), HookPhase::After) => {
-            script.applies(&HookPoint::ToolPost, Some(tool), arguments).await
+        (ChainedHook::Script(script), phase) => {
+            let event = match phase {
+                HookPhase::Before => HookPoint::ToolPre,
+                HookPhase::After => HookPoint::ToolPost,
+            };
+            match visible_arguments(tool, arguments) {
+                Ok(visible) => script.applies(&event, Some(tool), &visible).await,
+                // Arguments that do not fit the command line meet every condition.
+                Err(_) => script.is_for(&event, Some(tool)),
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::policy::{Command, HookAccess, canonical_value, is_null, matches_number, means};
+use crate::policy::{Command, HookAccess, canonical_value, is_null, is_visible_in_command_line, matches_number, means};
 use crate::schema::{self, Clock, step, with_clock};
 use crate::tool::{Body, Glob, HookPoint, ScriptedHook, Tool};
 
@@ -55,7 +55,7 @@ impl ScriptHook {
 
     /// Returns `true` if the hook is for this event of this tool, or for the run's event, whatever the arguments. A
     /// tool without a source is one of the host.
-    fn is_for(&self, event: &HookPoint, tool: Option<&Tool>) -> bool {
+    pub(crate) fn is_for(&self, event: &HookPoint, tool: Option<&Tool>) -> bool {
         let name = tool.map_or("", |tool| &tool.name);
         let reaches = match tool.filter(|tool| tool.origin.source.is_some()) {
             Some(tool) => self.definition.reaches(tool),
@@ -77,16 +77,20 @@ impl ScriptHook {
         if !self.is_for(event, tool) {
             return false;
         }
-        let globs = &self.definition.when.arguments;
+        let is_opaque = tool.is_some_and(Tool::hides_arguments);
+        let globs = self.definition.when.arguments.iter();
+        // A condition on an argument that is hidden in a command line counts as met.
+        let globs = globs.filter(|(name, _)| !is_opaque || is_visible_in_command_line(name)).cloned();
+        let globs: Vec<_> = globs.collect();
         if globs.is_empty() {
             return true;
         }
         let schema = tool.and_then(|tool| tool.parameters.as_ref());
-        let inline = || matches(globs, schema, arguments, schema::MAX_INLINE_BYTES);
+        let inline = || matches(&globs, schema, arguments, schema::MAX_INLINE_BYTES);
         if let Some(matched) = with_clock(&Clock::inline(), inline).ok().flatten() {
             return matched;
         }
-        let (globs, schema, arguments) = (globs.clone(), schema.cloned(), arguments.clone());
+        let (schema, arguments) = (schema.cloned(), arguments.clone());
         let job =
             aside(Instant::now() + MAX_SIDE_TIME, move || matches(&globs, schema.as_ref(), &arguments, usize::MAX));
         job.await.flatten().unwrap_or(true)

@@ -12,7 +12,7 @@ use crate::error::{Outcome, ToolError};
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, Execution, Pipeline, unless_cancelled};
 use crate::sandbox::{GuestInput, GuestOutput, Program};
-use crate::tool::Body;
+use crate::tool::{Body, CommandLine};
 
 use super::epilogue::{RefusalsBefore, finish};
 use super::wasi_extras::wasi_extras;
@@ -33,9 +33,12 @@ pub(super) async fn run(
         Body::Command { argv, command_line, .. } => (argv.as_slice(), command_line.as_deref()),
         _ => (&[][..], None),
     };
-    let input = line.map(|line| line.input(&checked.value)).transpose();
-    let input = input.map_err(|why| ToolError::new(Outcome::BadArguments, format!("invalid values: {why}")))?;
-    let (more, stdin) = input.map(|input| (input.argv, input.stdin)).unwrap_or_default();
+    let value = &checked.value;
+    let input =
+        |line: &CommandLine| Ok((line.arguments(fixed.get(1..).unwrap_or_default(), value)?, line.stdin(value)?));
+    let input = line.map(input).transpose();
+    let invalid = |why: String| ToolError::new(Outcome::BadArguments, format!("invalid values: {why}"));
+    let (more, stdin) = input.map_err(invalid)?.unwrap_or_default();
     let argv: Cow<'_, [String]> = match more.is_empty() {
         true => fixed.into(),
         false => fixed.iter().cloned().chain(more).collect::<Vec<_>>().into(),
@@ -54,7 +57,7 @@ pub(super) async fn run(
     })?;
     let form = line.and_then(|line| line.output);
     let answer = match line.map_or(exit == 0, |line| line.is_success(exit)) {
-        true => answer::of_success(form, stdout, recorder),
+        true => answer::of_success(form, stdout, &execution.prepared.masks, recorder),
         false => {
             // A program with a command line can report its failure anywhere.
             let stdout = if line.is_some() { recorder.decode(stdout) } else { String::new() };

@@ -154,11 +154,18 @@ async fn frame_error(prepared: &PreparedTool, error: ToolError, max: usize, unti
 fn checked_line(input: &ToolValidator, masks: &Redactions, line: String) -> Result<Mapped, ToolError> {
     let flags = Flag::in_json(&line);
     input.check_result(&line)?;
-    let masked = (!masks.is_empty()).then(|| schema::parse(&line).ok()).flatten().map(|mut value| {
-        masks.mask(&mut value);
-        value.to_string()
-    });
-    let line = masked.unwrap_or(line);
+    let line = match masks.is_empty() {
+        true => line,
+        false => {
+            // Without a value, nothing would be masked.
+            let mut value = schema::parse(&line).map_err(|error| {
+                let message = format!("the answer is withheld: no mask can be applied to it, for {error}");
+                ToolError::new(Outcome::BadResult, message)
+            })?;
+            masks.mask(&mut value);
+            value.to_string()
+        }
+    };
     let written = if is_empty(&line) { Written::Empty } else { Written::Value };
     Ok(Mapped { line: quoted(line), written, flags })
 }

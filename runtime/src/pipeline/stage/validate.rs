@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::Value;
 use toolcrib_foundation::text::{MAX_MESSAGE, prefix};
 
 use crate::call::{Behavior, Decision, Reason, ToolCall};
@@ -14,10 +13,10 @@ use crate::pipeline::prepared::ToolEntry;
 use crate::pipeline::prepared::compute::at_once;
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, Execution, InvocationFields, Pipeline, RichRunner, Runner, payload};
-use crate::policy::{RuleDecision, with_argv};
+use crate::policy::{RuleDecision, visible_arguments};
 use crate::sandbox::Program;
 use crate::schema::CheckedArguments;
-use crate::tool::{Body, Tool};
+use crate::tool::Body;
 
 /// Validates the arguments that the model sent, and loads the code that runs the call. Also returns the judgement of the
 /// operator's rules: nothing of the tool runs for a denied call, but a hook may still change its arguments.
@@ -109,24 +108,16 @@ async fn judge(
     recorder: &mut CallRecorder<'_>,
 ) -> Result<RuleDecision, ToolError> {
     let rules = &pipeline.rules;
-    let value = visible_to_rules(tool, checked)?;
+    if let Body::Command { command_line: Some(line), .. } = &tool.body {
+        line.check_stdin(&checked.value).map_err(invalid)?;
+    }
+    let value = visible_arguments(tool, &checked.value).map_err(invalid)?;
     if let Some(judged) = at_once(checked.text.len(), || rules.decide(tool, &prepared.grant, &value)) {
         return Ok(judged);
     }
     let (rules, tool) = (rules.clone(), (*tool).clone());
     let grant = prepared.grant.clone();
     Box::pin(prepared.compute_in_time(recorder, move || rules.decide(&tool, &grant, &value))).await
-}
-
-/// Returns the arguments as rules see them: those that a command line makes of them are in `argv`.
-///
-/// # Errors
-///
-/// [`Outcome::BadArguments`] for arguments that do not fit the command line.
-fn visible_to_rules(tool: &Tool, checked: &CheckedArguments) -> Result<Arc<Value>, ToolError> {
-    let Body::Command { command_line: Some(line), .. } = &tool.body else { return Ok(checked.value.clone()) };
-    let input = line.input(&checked.value).map_err(invalid)?;
-    Ok(Arc::new(with_argv(&checked.value, &input.argv)))
 }
 
 /// Runs the tool's own check of the arguments, without any grant.

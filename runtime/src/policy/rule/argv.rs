@@ -1,6 +1,6 @@
-//! Rules for programs that a script runs, or that have a command line. A program gets standard input and arguments instead of one JSON object: rules
-//! see the members of its JSON input by name, and its arguments as `argv`. A rule for any other argument cannot be
-//! evaluated, so the program does not run.
+//! Rules for programs that a script runs, or that have a command line. Such a program gets standard input and arguments instead of
+//! one JSON object: rules see the members of its JSON input by name, and its arguments as `argv`. A rule for any other argument of
+//! a program that a script runs cannot be evaluated, so the program does not run.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::policy::Grant;
 use crate::schema;
-use crate::tool::Tool;
+use crate::tool::{Body, Tool};
 
 use super::class::ToolClass;
 use super::{Behavior, Rule, Rules};
@@ -50,11 +50,23 @@ impl Command {
     }
 }
 
-/// Returns the arguments of a call as rules see them if its program gets these arguments.
-pub(crate) fn with_argv(arguments: &Value, argv: &[String]) -> Value {
+/// Returns the arguments of a call as rules and hooks see them: those that a command line makes of them are in `argv`.
+///
+/// # Errors
+///
+/// The arguments do not fit the command line.
+pub(crate) fn visible_arguments(tool: &Tool, arguments: &Arc<Value>) -> Result<Arc<Value>, String> {
+    let Body::Command { command_line: Some(line), argv, .. } = &tool.body else { return Ok(arguments.clone()) };
+    let fixed = argv.get(1..).unwrap_or_default();
+    let argv: Vec<String> = fixed.iter().cloned().chain(line.arguments(fixed, arguments)?).collect();
     let mut members = arguments.as_object().cloned().unwrap_or_default();
-    add_argv(&mut members, argv);
-    members.into()
+    add_argv(&mut members, &argv);
+    Ok(Arc::new(members.into()))
+}
+
+/// Returns `true` for the name of an argument that is visible if a tool gets arbitrary arguments and standard input.
+pub(crate) fn is_visible_in_command_line(name: &str) -> bool {
+    is_argv(name) || name == STDIN
 }
 
 /// Adds the arguments of a program as `argv`: each, and all of them joined with spaces. A member with the same name is appended.
@@ -107,11 +119,10 @@ impl Rules {
     /// Finds a rule that denies calls of a tool, or asks about them, by arguments that are not visible if the tool gets arbitrary
     /// arguments and standard input.
     pub(crate) fn over_hidden_arguments(&self, tool: &Tool) -> Option<&Rule> {
-        let is_hidden = |name: &str| !is_argv(name) && name != STDIN;
         let applies = |rule: &&Arc<Rule>| {
             rule.behavior != Behavior::Allow
                 && rule.matches_tool(tool)
-                && rule.pattern.arguments.iter().any(|pattern| is_hidden(&pattern.name))
+                && rule.pattern.arguments.iter().any(|pattern| !is_visible_in_command_line(&pattern.name))
         };
         self.0.iter().find(applies).map(AsRef::as_ref)
     }

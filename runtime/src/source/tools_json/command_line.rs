@@ -33,12 +33,14 @@ impl Fields {
         let stdin = stdin.map(|stdin| report.value(template("stdin", &stdin)));
         let output = output.map(|output| report.value(read_output(&output)));
         let codes = success_codes.map_or(Some(BTreeSet::new()), |codes| report.value(read_codes(&codes)));
-        Some(CommandLine {
-            argv: argv.map_or(Some(None), |read| read.map(Some))?,
-            stdin: stdin.map_or(Some(None), |read| read.map(Some))?,
-            output: output.map_or(Some(None), |read| read.map(Some))?,
-            success_codes: codes?,
-        })
+        // A program that does not read JSON hardly writes it.
+        let usual = (argv.is_some() || stdin.is_some()).then_some(OutputForm::Text);
+        let mut line = CommandLine::default();
+        line.argv = argv.map_or(Some(None), |read| read.map(Some))?;
+        line.stdin = stdin.map_or(Some(None), |read| read.map(Some))?;
+        line.output = output.map_or(Some(usual), |read| read.map(Some))?;
+        line.success_codes = codes?;
+        Some(line)
     }
 }
 
@@ -69,6 +71,7 @@ fn read_item(index: usize, item: Value, report: &mut Diagnostics) -> Option<Argv
     };
     let argv = fields.shift_remove("argv").ok_or(format!("{at}.argv is required"));
     let argv = report.value(argv.and_then(|argv| array(&format!("{at}.argv"), argv)));
+    let argv = argv.and_then(|argv| report.value(not_empty(&at, argv)));
     let argv = argv.map(|argv| {
         let words = argv.iter().enumerate();
         words.map(|(word, text)| report.value(template(&format!("{at}.argv[{word}]"), text))).collect::<Vec<_>>()
@@ -89,6 +92,10 @@ fn read_item(index: usize, item: Value, report: &mut Diagnostics) -> Option<Argv
     }))
 }
 
+fn not_empty(at: &str, items: Vec<Value>) -> Result<Vec<Value>, String> {
+    if items.is_empty() { Err(format!("{at}.argv is empty: a group has at least one argument")) } else { Ok(items) }
+}
+
 fn array(field: &str, value: Value) -> Result<Vec<Value>, String> {
     match value {
         Value::Array(items) => Ok(items),
@@ -102,18 +109,18 @@ fn template(field: &str, value: &Value) -> Result<Template, String> {
         return Err(format!("{field} has the character NUL, which no argument of a program can have"));
     }
     let template: Template = text.parse().map_err(|error| format!("{field} has {error}"))?;
-    match template.arguments().count() {
+    match template.placeholders().count() {
         0..=MAX_PLACEHOLDERS => Ok(template),
         more => Err(format!("{field} has {more} placeholders, more than the {MAX_PLACEHOLDERS} allowed")),
     }
 }
 
 fn read_output(value: &Value) -> Result<OutputForm, String> {
-    let form = value.as_str().and_then(|name| OutputForm::ALL.into_iter().find(|form| form.0 == name));
+    let form = value.as_str().and_then(|name| OutputForm::ALL.iter().find(|form| form.0 == name));
     form.map(|form| form.1).ok_or_else(|| {
-        let names = OutputForm::ALL.map(|(name, _)| format!("`{name}`"));
+        let names = OutputForm::ALL.iter().map(|(name, _)| format!("`{name}`"));
         let found = value.as_str().map_or_else(|| kind(value).to_owned(), |text| format!("{text:?}"));
-        format!("output must be one of {}, found {found}", listed(names.into_iter()))
+        format!("output must be one of {}, found {found}", listed(names))
     })
 }
 
@@ -132,11 +139,14 @@ pub(super) fn check(line: &CommandLine, schema: &Value, report: &mut Diagnostics
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     let required: BTreeSet<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    // Other keywords can define properties too.
+    let is_whole = !["$ref", "allOf", "anyOf", "oneOf"].iter().any(|keyword| schema.get(keyword).is_some());
     let mut used = BTreeSet::new();
     let mut check_one = |at: String, name: &str, is_certain: bool, report: &mut Diagnostics| {
         used.insert(name.to_owned());
         if !properties.contains_key(name) {
-            report.error(&format!("{at} names `{name}`, which is no property of the schema"));
+            let message = format!("{at} names `{name}`, which is no property at the root of the schema");
+            if is_whole { report.error(&message) } else { report.warn(&message) }
         } else if !is_certain && !required.contains(name) {
             report.error(&format!(
                 "{at} needs `{name}`, which the schema does not require: put it into a group, {{\"when\": \"{name}\", \"argv\": […]}}"
@@ -148,19 +158,37 @@ pub(super) fn check(line: &CommandLine, schema: &Value, report: &mut Diagnostics
         match item {
             ArgvItem::One(template) => {
                 let is_alone = template.as_placeholder().is_some();
-                template.arguments().for_each(|name| check_one(at.clone(), name, is_alone, report));
+                template.placeholders().for_each(|name| check_one(at.clone(), name, is_alone, report));
             }
             ArgvItem::Group(group) => {
                 let own = group.condition.argument();
                 check_one(at.clone(), own, true, report);
                 for (word, template) in group.argv.iter().enumerate() {
                     let at = format!("{at}.argv[{word}]");
-                    template.arguments().for_each(|name| check_one(at.clone(), name, name == own, report));
+                    template.placeholders().for_each(|name| check_one(at.clone(), name, name == own, report));
                 }
             }
         }
     }
-    for name in line.stdin.iter().flat_map(Template::arguments) {
+    for (index, pair) in line.argv.iter().flat_map(|items| items.windows(2)).enumerate() {
+        let [ArgvItem::One(option), ArgvItem::One(value)] = pair else { continue };
+        let takes_value = option
+            .as_text()
+            .is_some_and(|text| text.starts_with('-') && !matches!(text, "-" | "--") && !text.contains('='));
+        let can_be_none = |name: &str| {
+            let types = properties.get(name).and_then(|property| property.get("type"));
+            let is_one = types.and_then(Value::as_str).is_some_and(|one| !matches!(one, "array" | "null"));
+            !required.contains(name) || !is_one
+        };
+        if let Some(name) = value.as_placeholder().filter(|name| takes_value && can_be_none(name)) {
+            report.error(&format!(
+                "argv[{}] is nothing if `{name}` is absent or empty, so that argv[{index}] would take the argument after it: put \
+                 both into a group, {{\"when\": \"{name}\", \"argv\": […]}}, or require `{name}` as one value",
+                index + 1
+            ));
+        }
+    }
+    for name in line.stdin.iter().flat_map(Template::placeholders) {
         check_one("stdin".to_owned(), name, true, report);
     }
     let reads_json = line.argv.is_none() && line.stdin.is_none();

@@ -32,16 +32,16 @@ impl CommandLine {
             match condition {
                 Some(GroupCondition::Each(name)) => add(name, json!({ "type": "array", "items": string() }), false),
                 Some(GroupCondition::When(name)) => {
-                    let is_flag = !templates.iter().any(|template| template.arguments().any(|one| one == name));
+                    let is_flag = !templates.iter().any(|template| template.placeholders().any(|one| one == name));
                     add(name, if is_flag { json!({ "type": "boolean" }) } else { string() }, false);
                 }
                 None => {}
             }
-            for name in templates.iter().flat_map(Template::arguments).filter(|name| Some(*name) != own) {
+            for name in templates.iter().flat_map(Template::placeholders).filter(|name| Some(*name) != own) {
                 add(name, string(), true);
             }
         }
-        self.stdin.iter().flat_map(Template::arguments).for_each(|name| add(name, string(), true));
+        self.stdin.iter().flat_map(Template::placeholders).for_each(|name| add(name, string(), true));
         let required: Vec<_> = order.iter().filter(|name| types[**name].1).copied().collect();
         let properties: Map<_, _> = order.iter().map(|name| ((*name).to_owned(), types[*name].0.clone())).collect();
         let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });

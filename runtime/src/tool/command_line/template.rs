@@ -1,5 +1,6 @@
 //! Text with placeholders, `{name}`, for arguments of a call. `{{` and `}}` stand for braces.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -84,7 +85,7 @@ impl Template {
     }
 
     /// Returns the names of its placeholders.
-    pub fn arguments(&self) -> impl Iterator<Item = &str> {
+    pub fn placeholders(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(Piece::name)
     }
 
@@ -97,7 +98,7 @@ impl Template {
     }
 
     /// Returns the text if the template has no placeholder.
-    pub(super) fn as_text(&self) -> Option<&str> {
+    pub(crate) fn as_text(&self) -> Option<&str> {
         match &*self.pieces {
             [] => Some(""),
             [Piece::Text(text)] => Some(text),
@@ -110,33 +111,31 @@ impl Template {
         self.pieces.first()?.name()
     }
 
-    /// Replaces each placeholder: strings as they are, nothing for an absent value, other values as JSON. Returns `None` for more
-    /// than `max` bytes.
-    pub(super) fn fill<'v>(&self, value: impl Fn(&str) -> Option<&'v Value>, max: usize) -> Option<String> {
+    /// Replaces each placeholder: strings as they are, nothing for an absent value, other values as JSON.
+    pub(super) fn fill<'v>(&self, value: impl Fn(&str) -> Option<&'v Value>) -> String {
         let mut filled = String::new();
-        for piece in &self.pieces {
-            let json;
-            let text = match piece {
-                Piece::Text(text) => text,
-                Piece::Placeholder(name) => match value(name) {
-                    None => continue,
-                    Some(Value::String(text)) => text,
-                    Some(other) => {
-                        json = other.to_string();
-                        &json
-                    }
-                },
-            };
-            if text.len() > max - filled.len() {
-                return None;
-            }
-            filled.push_str(text);
-        }
-        Some(filled)
+        self.pieces.iter().for_each(|piece| filled.push_str(&piece.text(&value)));
+        filled
+    }
+
+    /// Returns the length of the filled template in bytes.
+    pub(super) fn length<'v>(&self, value: impl Fn(&str) -> Option<&'v Value>) -> usize {
+        self.pieces.iter().map(|piece| piece.text(&value).len()).fold(0, usize::saturating_add)
     }
 }
 
 impl Piece {
+    fn text<'t, 'v: 't>(&'t self, value: impl Fn(&str) -> Option<&'v Value>) -> Cow<'t, str> {
+        match self {
+            Self::Text(text) => text.into(),
+            Self::Placeholder(name) => match value(name) {
+                None => "".into(),
+                Some(Value::String(text)) => text.into(),
+                Some(other) => other.to_string().into(),
+            },
+        }
+    }
+
     fn name(&self) -> Option<&str> {
         match self {
             Self::Placeholder(name) => Some(name),
@@ -180,7 +179,7 @@ mod tests {
     #[test]
     fn a_value_is_never_read_as_a_template() {
         let values = json!({"a": "{b}", "b": [1, {"c": true}], "n": 0.5});
-        let fill = |text: &str| text.parse::<Template>().unwrap().fill(|name| values.get(name), 100).unwrap();
+        let fill = |text: &str| text.parse::<Template>().unwrap().fill(|name| values.get(name));
         assert_eq!(fill("{{{a}}}"), "{{b}}");
         assert_eq!(fill("{b} {n} {gone}"), "[1,{\"c\":true}] 0.5 ");
     }

@@ -5,6 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::audit::Redactions;
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::run::Answer;
@@ -20,12 +21,30 @@ const LINE_ENDS: [char; 2] = ['\n', '\r'];
 /// # Errors
 ///
 /// [`Outcome::BadResult`] for output in another form.
-pub(super) fn of_success(form: Option<OutputForm>, stdout: Vec<u8>, recorder: &mut CallRecorder<'_>) -> Answer {
+pub(super) fn of_success(
+    form: Option<OutputForm>,
+    stdout: Vec<u8>,
+    masks: &Redactions,
+    recorder: &mut CallRecorder<'_>,
+) -> Answer {
     let Some(form) = form else { return line(recorder.decode(stdout)) };
     if form == OutputForm::Bytes {
-        return Ok(Some(json!(STANDARD.encode(stdout)).to_string()));
+        return bytes(&stdout, masks);
     }
     in_form(form, recorder.decode(stdout))
+}
+
+/// Returns bytes as base64, in which no mask finds anything.
+fn bytes(stdout: &[u8], masks: &Redactions) -> Answer {
+    if !masks.is_empty() {
+        let text = Value::from(String::from_utf8_lossy(stdout));
+        let mut masked = text.clone();
+        masks.mask(&mut masked);
+        if masked != text {
+            return Err(bad("the answer is withheld: its bytes have text that is masked".to_owned()));
+        }
+    }
+    Ok(Some(json!(STANDARD.encode(stdout)).to_string()))
 }
 
 /// Returns the one line of JSON in a text.
@@ -63,6 +82,8 @@ fn in_form(form: OutputForm, text: String) -> Answer {
                 array.push_str(line.trim_matches(schema::JSON_SPACE));
             }
             array.push(']');
+            // One level deeper, it may be too deep.
+            schema::check_line(&array).map_err(not_json)?;
             array
         }
         OutputForm::Lines => json!(text.lines().collect::<Vec<_>>()).to_string(),
