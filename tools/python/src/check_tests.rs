@@ -88,7 +88,10 @@ fn absent_features_are_found_where_they_are() {
         ("print(1, file=x)", "1:10 `print` has no argument `file` here"),
         ("sorted(['a'], key=str.lower)", "1:23 `str.lower` is no function: use `lambda x: x.lower()`"),
         ("d = {1: 2}\nmax(d, key=d.get)", "2:12 a method cannot be passed as a function: use `lambda x: d.get(x)`"),
-        ("x = {1: 2}\nmax(x, key=x.get)", "2:12 a method cannot be passed as a function: use `lambda item: x.get(item)`"),
+        (
+            "x = {1: 2}\nmax(x, key=x.get)",
+            "2:12 a method cannot be passed as a function: use `lambda item: x.get(item)`",
+        ),
         ("list(map(lambda x: tools.any(x=x), [1]))", "1:10 a tool cannot be called in `map`"),
         ("list(map(tools.any, [1]))", "1:10 a tool cannot be called in `map`"),
         ("def f(x): return tools.any(x=x)\nsorted([1], key=f)", "2:17 a tool cannot be called in the key of `sorted`"),

@@ -121,7 +121,7 @@ pub(super) mod tests {
             assert!(file(&whole[..length], "b").is_err(), "{length}");
         }
         let mut noise = vec![0x1f, 0x8b, 8, 0xff];
-        noise.extend((0..2000_u32).map(|n| (n * 7919 >> 3) as u8));
+        noise.extend((0..2000_u32).map(|n| ((n * 7919) >> 3) as u8));
         assert!(file(&noise, "a").is_err());
         let huge = [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3][..], &compress_to_vec(&vec![0; MAX_FILES + 1], 1)].concat();
         assert!(file(&huge, "a").unwrap_err().to_string().contains("cannot be read"));

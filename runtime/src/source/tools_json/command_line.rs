@@ -35,12 +35,12 @@ impl Fields {
         let codes = success_codes.map_or(Some(BTreeSet::new()), |codes| report.value(read_codes(&codes)));
         // A program that does not read JSON hardly writes it.
         let usual = (argv.is_some() || stdin.is_some()).then_some(OutputForm::Text);
-        let mut line = CommandLine::default();
-        line.argv = argv.map_or(Some(None), |read| read.map(Some))?;
-        line.stdin = stdin.map_or(Some(None), |read| read.map(Some))?;
-        line.output = output.map_or(Some(usual), |read| read.map(Some))?;
-        line.success_codes = codes?;
-        Some(line)
+        Some(CommandLine {
+            argv: argv.map_or(Some(None), |read| read.map(Some))?,
+            stdin: stdin.map_or(Some(None), |read| read.map(Some))?,
+            output: output.map_or(Some(usual), |read| read.map(Some))?,
+            success_codes: codes?,
+        })
     }
 }
 

@@ -132,7 +132,8 @@ fn callback_problem(function: &Expr, place: &str, names: &Names<'_>, found: &mut
             let name = attribute.attr.as_str();
             let object = attribute.value.as_name_expr().map_or("value", |name| name.id.as_str());
             let item = if object == "x" { "item" } else { "x" };
-            let message = format!("a method cannot be passed as a function: use `lambda {item}: {object}.{name}({item})`");
+            let message =
+                format!("a method cannot be passed as a function: use `lambda {item}: {object}.{name}({item})`");
             found.feature(function.range(), message);
         }
         _ if names.calls_tool(function) => found.call(function.range(), format!("a tool cannot be called {place}")),
