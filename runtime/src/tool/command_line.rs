@@ -18,7 +18,7 @@ pub(crate) const MAX_ARGUMENT_BYTES: usize = 128 << 10;
 /// Maximum bytes of the text for standard input.
 const MAX_STDIN_BYTES: usize = 16 << 20;
 /// Argument after which most programs take no more options.
-const END_OF_OPTIONS: &str = "--";
+pub(crate) const END_OF_OPTIONS: &str = "--";
 
 /// Command line of a program. By default, the program reads the call's arguments as JSON from standard input, writes one line of
 /// JSON, and succeeds with exit code 0.

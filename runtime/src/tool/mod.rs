@@ -33,7 +33,7 @@ use crate::error::{Error, UnknownToolWording};
 
 pub use capability::{Access, Capabilities, FileRequest, FolderRequest, NetworkRequest};
 pub use command_line::{ArgvGroup, ArgvItem, CommandLine, GroupCondition, OutputForm, Template, TemplateError};
-pub(crate) use command_line::{MAX_ARGUMENT_BYTES, MAX_ARGUMENTS};
+pub(crate) use command_line::{END_OF_OPTIONS, MAX_ARGUMENT_BYTES, MAX_ARGUMENTS};
 pub use destination::{Destination, DestinationError, DestinationErrorReason, Scheme};
 pub(crate) use destination::{is_method, parse_port};
 pub use enablement::Enablement;

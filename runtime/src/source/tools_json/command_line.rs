@@ -1,5 +1,6 @@
 //! Fields of an entry for a program that takes arguments instead of JSON: `argv`, `stdin`, `output` and `successCodes`.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
@@ -7,7 +8,9 @@ use toolcrib_foundation::text::listed;
 
 use crate::source::diagnostics::Diagnostics;
 use crate::source::shape::kind;
-use crate::tool::{ArgvGroup, ArgvItem, CommandLine, GroupCondition, MAX_ARGUMENTS, OutputForm, Template};
+use crate::tool::{
+    ArgvGroup, ArgvItem, CommandLine, END_OF_OPTIONS, GroupCondition, MAX_ARGUMENTS, OutputForm, Template,
+};
 
 /// Maximum number of placeholders in one text.
 const MAX_PLACEHOLDERS: usize = 64;
@@ -135,8 +138,7 @@ fn read_codes(value: &Value) -> Result<BTreeSet<i32>, String> {
 /// Checks the placeholders against the schema: each names a property, one in the middle of a text always has a value, and each
 /// property is used.
 pub(super) fn check(line: &CommandLine, schema: &Value, report: &mut Diagnostics) {
-    let empty = Map::new();
-    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    let properties = properties_of(schema);
     let required: BTreeSet<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     // Other keywords can define properties too.
@@ -170,29 +172,44 @@ pub(super) fn check(line: &CommandLine, schema: &Value, report: &mut Diagnostics
             }
         }
     }
-    for (index, pair) in line.argv.iter().flat_map(|items| items.windows(2)).enumerate() {
-        let [ArgvItem::One(option), ArgvItem::One(value)] = pair else { continue };
-        let takes_value = option
-            .as_text()
-            .is_some_and(|text| text.starts_with('-') && !matches!(text, "-" | "--") && !text.contains('='));
-        let can_be_none = |name: &str| {
-            let types = properties.get(name).and_then(|property| property.get("type"));
-            let is_one = types.and_then(Value::as_str).is_some_and(|one| !matches!(one, "array" | "null"));
-            !required.contains(name) || !is_one
-        };
-        if let Some(name) = value.as_placeholder().filter(|name| takes_value && can_be_none(name)) {
-            report.error(&format!(
-                "argv[{}] is nothing if `{name}` is absent or empty, so that argv[{index}] would take the argument after it: put \
-                 both into a group, {{\"when\": \"{name}\", \"argv\": […]}}, or require `{name}` as one value",
-                index + 1
-            ));
-        }
-    }
+    check_end_of_options(line, &properties, &required, report);
     for name in line.stdin.iter().flat_map(Template::placeholders) {
         check_one("stdin".to_owned(), name, true, report);
     }
     let reads_json = line.argv.is_none() && line.stdin.is_none();
     for name in properties.keys().filter(|name| !reads_json && !used.contains(*name)) {
         report.warn(&format!("schema: neither argv nor stdin uses the argument `{name}`"));
+    }
+}
+
+fn properties_of(schema: &Value) -> Cow<'_, Map<String, Value>> {
+    schema.get("properties").and_then(Value::as_object).map_or_else(|| Cow::Owned(Map::new()), Cow::Borrowed)
+}
+
+/// Checks that no option can take the `--` after its value as its value: values after a `--` count as no options.
+fn check_end_of_options(
+    line: &CommandLine,
+    properties: &Map<String, Value>,
+    required: &BTreeSet<&str>,
+    report: &mut Diagnostics,
+) {
+    let can_be_nothing = |name: &&str| {
+        let types = properties.get(*name).and_then(|property| property.get("type"));
+        let is_one = types.and_then(Value::as_str).is_some_and(|one| !matches!(one, "array" | "null"));
+        !required.contains(name) || !is_one
+    };
+    for (index, items) in line.argv.iter().flat_map(|items| items.windows(3)).enumerate() {
+        let [ArgvItem::One(option), ArgvItem::One(value), ArgvItem::One(end)] = items else { continue };
+        let is_option = option.as_text().is_some_and(|text| text.starts_with('-') && text != END_OF_OPTIONS);
+        if end.as_text() != Some(END_OF_OPTIONS) || !is_option {
+            continue;
+        }
+        if let Some(name) = value.as_placeholder().filter(can_be_nothing) {
+            report.error(&format!(
+                "argv[{}] is nothing if `{name}` is absent or empty, so that argv[{index}] could take the `--` after it: put both \
+                 into a group, {{\"when\": \"{name}\", \"argv\": […]}}, or require `{name}` as one value",
+                index + 1
+            ));
+        }
     }
 }

@@ -164,8 +164,8 @@ mod tests {
         assert_eq!(of(OutputForm::Lines, "a\r\n\n b\n").unwrap(), r#"["a",""," b"]"#);
         assert_eq!(of(OutputForm::Lines, "").unwrap(), "[]");
         assert_eq!(
-            of(OutputForm::Json, "{\r\n  \"a\": 1e999,\n\t\"b\": \"x  y\"\n}\n").unwrap(),
-            r#"{"a": 1e999,"b": "x  y"}"#
+            of(OutputForm::Json, "{\r\n  \"a\": 1.50e1,\n\t\"b\": \"x  y\"\n}\n").unwrap(),
+            r#"{"a": 1.50e1,"b": "x  y"}"#
         );
         assert_eq!(of(OutputForm::Json, "[1]\n\n").unwrap(), "[1]");
         assert_eq!(of(OutputForm::JsonLines, "{\"a\": 1}\n\n 2 \r\n").unwrap(), r#"[{"a": 1},2]"#);
