@@ -38,8 +38,8 @@ impl BundleSource {
         })
     }
 
-    /// Parses a source that a user names. The name of a recipe and a file with one need no `recipe:`. As for a push, a reference to a tag or a digest needs no `oci://`, unless there is a file
-    /// of this name.
+    /// Parses a source that a user names. The name of a recipe and a file with one need no `recipe:`. As for a push, a reference to
+    /// a tag or a digest needs no `oci://`. Both are so unless there is a file of this name.
     ///
     /// # Errors
     ///

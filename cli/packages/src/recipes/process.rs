@@ -23,7 +23,7 @@ const NECESSARY: [&str; 3] = ["PATH", "SystemRoot", "PATHEXT"];
 
 /// Process to run.
 pub(super) struct Process<'a> {
-    /// Programs by their names, of which the first that exists runs.
+    /// Names of programs; the first program that exists runs.
     pub(super) programs: &'a [&'a str],
     pub(super) arguments: Vec<&'a OsStr>,
     /// `true` if the settings of the user in the environment apply.

@@ -21,7 +21,7 @@ pub struct Recipe {
     pub name: String,
     /// Version of the bundle: that of the programs, and `+2` and so on if only the recipe changed.
     pub version: String,
-    /// What the tools do, in a line.
+    /// Purpose of the tools, in a line.
     pub description: String,
     /// Licences of the programs, as an SPDX expression.
     pub licenses: String,

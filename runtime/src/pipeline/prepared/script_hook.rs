@@ -1,5 +1,6 @@
 //! A script hook with its prepared state, and the conditions that are tested without running it.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -77,11 +78,12 @@ impl ScriptHook {
         if !self.is_for(event, tool) {
             return false;
         }
-        let is_opaque = tool.is_some_and(Tool::hides_arguments);
-        let globs = self.definition.when.arguments.iter();
+        let all = self.definition.when.arguments.as_slice();
         // A condition on an argument that is hidden in a command line counts as met.
-        let globs = globs.filter(|(name, _)| !is_opaque || is_visible_in_command_line(name)).cloned();
-        let globs: Vec<_> = globs.collect();
+        let globs: Cow<'_, [_]> = match tool.is_some_and(Tool::hides_arguments) {
+            true => all.iter().filter(|(name, _)| is_visible_in_command_line(name)).cloned().collect(),
+            false => all.into(),
+        };
         if globs.is_empty() {
             return true;
         }
@@ -90,7 +92,7 @@ impl ScriptHook {
         if let Some(matched) = with_clock(&Clock::inline(), inline).ok().flatten() {
             return matched;
         }
-        let (schema, arguments) = (schema.cloned(), arguments.clone());
+        let (globs, schema, arguments) = (globs.into_owned(), schema.cloned(), arguments.clone());
         let job =
             aside(Instant::now() + MAX_SIDE_TIME, move || matches(&globs, schema.as_ref(), &arguments, usize::MAX));
         job.await.flatten().unwrap_or(true)
