@@ -13,12 +13,13 @@ const ORDER: [&str; 17] = [
 ];
 
 /// Each module of the crate that reads programs, likewise.
-const COMPONENT_ORDER: [&str; 13] = [
+const COMPONENT_ORDER: [&str; 14] = [
     "error",
     "form",
     "sections",
     "nesting",
     "descriptor",
+    "language",
     "extensions",
     "externs",
     "functions",

@@ -17,7 +17,7 @@ mod prebuilt;
 
 /// The packages, by their folders, with their names and worlds.
 const PACKAGES: [(&str, &str, &[&str]); 4] = [
-    ("code", "toolcrib:code@0.1.0", &["code"]),
+    ("code", "toolcrib:code@0.1.0", &["blocking-code", "code"]),
     ("command", "toolcrib:tool@0.1.0", &["checked-command", "command"]),
     ("script", "toolcrib:script@0.1.0", &["interpreter-guest"]),
     ("tool", "toolcrib:tool@1.1.0", &["preparing", "presenting", "previewing", "routing", "tool", "validating"]),

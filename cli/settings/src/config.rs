@@ -70,6 +70,8 @@ pub struct Config {
     pub defer_above: Option<usize>,
     /// See [`toolcrib::Builder::code_mode`].
     pub direct: Vec<Glob>,
+    /// See [`toolcrib::Builder::code_component`].
+    pub interpreters: Vec<PathBuf>,
     /// See [`toolcrib::Builder::tag`].
     pub tags: Vec<String>,
     /// See [`toolcrib::Builder::route`].
@@ -140,6 +142,8 @@ impl Config {
         config.tags = layers.effective("run.tags").into_iter().flat_map(|(layer, tags)| layer.texts(tags)).collect();
         let direct = layers.effective("sources.direct").into_iter().flat_map(|(layer, globs)| layer.texts(globs));
         config.direct = direct.map(|glob| glob.parse()).collect::<Result<_, _>>()?;
+        let interpreters = layers.effective("sources.interpreters").into_iter();
+        config.interpreters = interpreters.flat_map(|(layer, paths)| layer.texts(paths)).map(PathBuf::from).collect();
         let mask = |(name, value): (String, Value)| Mask { name, pattern: shown(&value) };
         config.masks = entries(layers, "masks").map(mask).collect();
         config.routes = entries(layers, "routes").map(|(name, tool)| (name, shown(&tool))).collect();

@@ -231,6 +231,7 @@ impl Sources {
         let calls_code = self.called.as_deref().is_some_and(|called| CODE_TOOLS.contains(&called));
         builder = self.compiling.settle(builder, self.code || calls_code);
         if self.code || calls_code {
+            builder = config.interpreters.iter().try_fold(builder, |builder, file| builder.code_component(file))?;
             builder = builder.code_mode(config.direct.clone());
         }
         if let Some(characters) = self.max_inline.map(|characters| characters as usize) {

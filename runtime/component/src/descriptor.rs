@@ -27,12 +27,20 @@ const MAX_VALUE_DEPTH: usize = 64;
 /// The program or a section cannot be read, or exceeds a limit.
 pub fn sections(program: &[u8]) -> Result<Vec<Value>> {
     let mut tools = Vec::new();
+    named(program, SECTION)?.into_iter().try_for_each(|text| read(text, &mut tools))?;
+    Ok(tools)
+}
+
+/// Returns the contents of custom sections with a name: that of the top level, or else those in the modules and components inside
+/// of it, the outermost first.
+pub(crate) fn named<'a>(program: &'a [u8], wanted: &str) -> Result<Vec<&'a [u8]>> {
+    let mut found = Vec::new();
     let mut count = 0;
     let mut level = vec![program];
     for depth in 0..=MAX_DEPTH {
         let mut below = Vec::new();
         for part in level {
-            let mut is_described = false;
+            let mut has_one = false;
             let mut sections = Sections::of(part)?;
             while let Some(section) = sections.next()? {
                 count += 1;
@@ -43,26 +51,26 @@ pub fn sections(program: &[u8]) -> Result<Vec<Value>> {
                 match section.id {
                     id::CUSTOM => {
                         let (name, text) = custom(body)?;
-                        if name != SECTION {
+                        if name != wanted {
                             continue;
                         }
-                        if std::mem::replace(&mut is_described, true) {
+                        if std::mem::replace(&mut has_one, true) {
                             return Err(Error::Invalid(format!(
-                                "`{SECTION}` occurs twice in one part of it, and only one is allowed"
+                                "`{wanted}` occurs twice in one part of it, and only one is allowed"
                             )));
                         }
-                        read(text, &mut tools)?;
+                        found.push(text);
                     }
                     id::MODULE | id::COMPONENT if sections.form() == Form::Component => below.push(body),
                     _ => {}
                 }
             }
-            if depth == 0 && is_described {
-                return Ok(tools);
+            if depth == 0 && has_one {
+                return Ok(found);
             }
         }
         if below.is_empty() {
-            return Ok(tools);
+            return Ok(found);
         }
         level = below;
     }

@@ -8,10 +8,11 @@
 //! | [`interfaces`] | the table of interfaces that the host links or refuses |
 //! | [`mod@inspect`] | capabilities that a program could request, metadata |
 //! | [`descriptor`] | descriptions of tools in custom sections |
+//! | [`mod@language`] | language that an interpreter runs |
 //! | [`preflight`] | limits and features, before compilation |
 //!
 //! The modules import one another in this order: `error`, `text`, `form`, `sections`, `nesting`, `descriptor`,
-//! `extensions`, `externs`, `functions`, `kind`, `capability`, `interfaces`, `inspect`, `preflight`. Only `sections` walks sections.
+//! `language`, `extensions`, `externs`, `functions`, `kind`, `capability`, `interfaces`, `inspect`, `preflight`. Only `sections` walks sections.
 //!
 //! Every reader accepts any bytes: nesting, counts and sizes are bounded, and an error names the bound.
 
@@ -25,6 +26,7 @@ pub mod functions;
 pub mod inspect;
 pub mod interfaces;
 mod kind;
+pub mod language;
 mod nesting;
 pub mod preflight;
 mod sections;
@@ -33,3 +35,4 @@ pub use error::{Error, Result};
 pub use form::{Form, MAX_PROGRAM_BYTES, digest, digest_of};
 pub use inspect::inspect;
 pub use kind::{CALL, ProgramKind, RUN};
+pub use language::language;

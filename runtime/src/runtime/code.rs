@@ -1,14 +1,17 @@
 //! The tools for programs of a model, beside or in place of those that a program can call.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toolcrib_foundation::text::shown;
 
-use crate::pipeline::{CallableNames, PreparedTool, builtin, stub_language};
+use crate::error::Error;
+use crate::pipeline::{CallableNames, CodeLanguage, InterpreterSource, PreparedTool, builtin, stub_language};
 use crate::schema;
-use crate::source::{Diagnostic, Severity};
+use crate::source::{Diagnostic, Severity, digest, program_bytes};
 use crate::stub::{self, StubTool};
-use crate::tool::{Basis, Builtin, Callers, Fact, Tool};
+use crate::tool::{Basis, Builtin, Callers, Fact, Glob, Tool};
 
 use super::builder::Builder;
 
@@ -20,6 +23,64 @@ const MAX_OVERVIEW: usize = 8 << 10;
 const MAX_SCHEMAS: usize = 64 << 10;
 /// Maximum number of tools whose signatures are tried.
 const MAX_LISTED: usize = 200;
+
+/// # Programs
+impl Builder {
+    /// Adds an interpreter of programs that call tools, a component that exports `toolcrib:code/interpreter`, by its digest, as
+    /// `sha256:HEX`. It offers the tool `run_code` for programs of `language`, such as `python`, with `guide` as a part of its
+    /// description; the first language is the default of the tool, and a later interpreter of a language replaces an earlier one.
+    /// `read` returns the component, and is called only if the cache does not contain its code.
+    ///
+    /// The interpreter has no grant. Every call of its program passes the whole pipeline, as a call of its caller does.
+    #[must_use]
+    pub fn code_interpreter(
+        mut self,
+        (language, guide): (impl Into<String>, impl Into<String>),
+        digest: impl Into<Arc<str>>,
+        read: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
+        let component = InterpreterSource::Stored(digest.into(), Arc::new(read));
+        let language = CodeLanguage { name: language.into(), guide: guide.into(), component };
+        match self.code.iter_mut().find(|other| other.name == language.name) {
+            Some(other) => *other = language,
+            None => self.code.push(language),
+        }
+        self
+    }
+
+    /// Shows a model the tools for programs alone: `search_tools`, `describe_tool` and `run_code`, so that many tools cost it no more
+    /// than few. Tools that state to be for direct calls, and those whose names match one of `direct`, are shown too.
+    #[must_use]
+    pub fn code_mode(mut self, direct: impl IntoIterator<Item = Glob>) -> Self {
+        self.direct = Some(direct.into_iter().collect());
+        self
+    }
+
+    /// Adds an interpreter of programs as [`Builder::code_interpreter`] does, from the file of its component, which states its
+    /// language in the custom section `toolcrib:language`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Component`] if the file cannot be read, or states no language.
+    pub fn code_component(self, file: &Path) -> Result<Self, Error> {
+        let failed = |reason: String| Error::Component { path: file.to_path_buf(), reason };
+        let bytes = program_bytes(file).map_err(|error| failed(format!("cannot be read: {error}")))?;
+        let language = toolcrib_component::language(&bytes).map_err(|error| failed(error.to_string()))?;
+        let language = language.ok_or_else(|| {
+            failed("is no interpreter of programs: it has no custom section `toolcrib:language`".to_owned())
+        })?;
+        let known = digest(&bytes);
+        let (path, expected) = (file.to_path_buf(), known.clone());
+        let read = move || {
+            let bytes = program_bytes(&path)?;
+            match digest(&bytes) == expected {
+                true => Ok(bytes),
+                false => Err(io::Error::other("it changed since it was loaded")),
+            }
+        };
+        Ok(self.code_interpreter((language.language, language.guide), known, read))
+    }
+}
 
 impl Builder {
     /// Returns the tools for programs over the tools of all sources, and prepares these for code mode. A tool of a source keeps its

@@ -16,13 +16,13 @@ use crate::error::Error;
 use crate::hook::Hook;
 use crate::model::Model;
 use crate::observe::Observer;
-use crate::pipeline::{CodeLanguage, InterpreterSource, Scheduler};
+use crate::pipeline::{InterpreterSource, Scheduler};
 use crate::policy::{Approval, Approver, Policy, Secrets};
 use crate::sandbox;
 use crate::sandbox::compiler::Compiler;
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
-use crate::tool::{Access, Glob, LimitRequest, Limits};
+use crate::tool::{Access, LimitRequest, Limits};
 
 use super::builder::Builder;
 
@@ -291,32 +291,6 @@ impl Builder {
         read: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
     ) -> Self {
         self.interpreter = Some(InterpreterSource::Stored(digest.into(), Arc::new(read)));
-        self
-    }
-
-    /// Adds an interpreter of programs that call tools, a component that exports `toolcrib:code/interpreter`, by its digest, as
-    /// `sha256:HEX`. It offers the tool `run_code` for programs of `language`, such as `python`, with `guide` as a part of its
-    /// description; the first language is the default of the tool. `read` returns the component, and is called only if the cache
-    /// does not contain its code.
-    ///
-    /// The interpreter has no grant. Every call of its program passes the whole pipeline, as a call of its caller does.
-    #[must_use]
-    pub fn code_interpreter(
-        mut self,
-        (language, guide): (impl Into<String>, impl Into<String>),
-        digest: impl Into<Arc<str>>,
-        read: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
-    ) -> Self {
-        let component = InterpreterSource::Stored(digest.into(), Arc::new(read));
-        self.code.push(CodeLanguage { name: language.into(), guide: guide.into(), component });
-        self
-    }
-
-    /// Shows a model the tools for programs alone: `search_tools`, `describe_tool` and `run_code`, so that many tools cost it no more
-    /// than few. Tools that state to be for direct calls, and those whose names match one of `direct`, are shown too.
-    #[must_use]
-    pub fn code_mode(mut self, direct: impl IntoIterator<Item = Glob>) -> Self {
-        self.direct = Some(direct.into_iter().collect());
         self
     }
 }

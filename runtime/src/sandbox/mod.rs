@@ -24,11 +24,11 @@ mod wasi;
 pub(crate) use bindings::CodeFrame;
 pub(crate) use bindings::{
     Answer, CodeCall, CodeCallResult, CodeCompletion, CodeFailure, CodeFailureKind, CodeForm, CodeLimits, CodeOutput,
-    CodeProblem, CodeProgram, CodeStep, CodeTool, EntryPoint, ExecOptions, ExecOutput, FailedCall, FailedCallReason,
+    CodeProblem, CodeProgram, CodeTool, EntryPoint, ExecOptions, ExecOutput, FailedCall, FailedCallReason,
     GuestFailure, GuestFailureKind, GuestLink, GuestMedia, GuestNative, GuestPart, GuestPayload, Invocation,
     ModelAnswer, ModelQuestion, Opinion, Presentation, ScriptProblem, ScriptText,
 };
-pub(crate) use call::{CodeInterpreter, CodeSession, Interpreter, ScriptCall, ScriptImage, ScriptSource};
+pub(crate) use call::{CodeEnd, CodeInterpreter, CodeSession, Interpreter, ScriptCall, ScriptImage, ScriptSource};
 pub(crate) use engine::{Instances, MAX_PROGRAMS};
 pub(crate) use guest_io::{GuestInput, GuestOutput};
 pub(crate) use program::{Program, Sandbox};

@@ -2,11 +2,12 @@
 //! implements [`HostServices`] judges the permission; a call without services is refused all of them.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures::FutureExt;
 use futures::future::{self, BoxFuture};
 
-use super::bindings::{ExecOptions, ExecOutput, GuestPart, ModelAnswer, ModelQuestion};
+use super::bindings::{CodeCall, CodeCallResult, ExecOptions, ExecOutput, GuestPart, ModelAnswer, ModelQuestion};
 use super::usage::Usage;
 
 /// Refusal of a service that a call does not have.
@@ -42,6 +43,12 @@ pub(crate) trait HostServices: Send + Sync {
     /// Delegates a task to another agent.
     fn delegate(&self, task: String) -> BoxFuture<'_, Result<String, String>> {
         let _ = task;
+        unavailable()
+    }
+
+    /// Makes calls for which a program's interpreter waits, and returns their results with its new deadline.
+    fn make(&self, calls: Vec<CodeCall>) -> BoxFuture<'_, Result<(Vec<CodeCallResult>, Instant), String>> {
+        let _ = calls;
         unavailable()
     }
 

@@ -111,6 +111,11 @@ impl StoreConfig {
         }
     }
 
+    /// Adds services of the host.
+    pub(super) fn with_services(self, services: Arc<dyn HostServices>) -> Self {
+        Self { services: Some(services), ..self }
+    }
+
     /// Creates the store, with the limits of its call.
     pub(super) fn into_store(
         self,

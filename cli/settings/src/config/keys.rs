@@ -67,6 +67,8 @@ pub(crate) static KEYS: &[Key] = &[
     .of(&["run", "chat", "mcp"]),
     Key::new("sources", "direct", GLOBS, "Tools that a model also calls directly with `sources.code`")
         .of(&["run", "chat", "mcp"]),
+    Key::new("sources", "interpreters", PATHS, "Interpreters of programs; one of a language replaces the shipped one")
+        .of(&["run", "chat", "mcp", "call"]),
     Key::new("allow", "read", GRANTED, "Folders that tools may read").option("allow-read"),
     Key::new("allow", "write", GRANTED, "Folders that tools may read and write").option("allow-write"),
     Key::new("allow", "env", NAMES, "Environment variables that tools may read").option("allow-env"),

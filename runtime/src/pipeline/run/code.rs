@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -24,8 +24,7 @@ use crate::pipeline::prepared::compute::{MAX_SIDE_TIME, aside, at_once};
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, OpenSession, Parent, Pipeline, Turn, unless_cancelled};
 use crate::sandbox::{
-    CodeCall, CodeCallResult, CodeCompletion, CodeFailure, CodeLimits, CodeProgram, CodeSession, CodeStep, CodeTool,
-    FailedCall, FailedCallReason, Usage,
+    CodeCall, CodeCallResult, CodeEnd, CodeLimits, CodeProgram, CodeTool, FailedCall, FailedCallReason, Usage,
 };
 use crate::schema;
 use crate::tool::{Interrupt, Limits};
@@ -115,12 +114,6 @@ pub(super) async fn run(
     Ok(answer)
 }
 
-/// End of a program.
-enum End {
-    Finished(CodeCompletion),
-    Failed(CodeFailure),
-}
-
 /// The calls of one program.
 struct ProgramCalls<'a> {
     pipeline: &'a Arc<Pipeline>,
@@ -135,15 +128,6 @@ struct ProgramCalls<'a> {
     summary: Mutex<Option<Summary>>,
     /// Bytes that are left for the results of the calls that are made together.
     left: AtomicUsize,
-}
-
-/// Answer of a call as one line of JSON, or the reason and message of its failure.
-type Answer = Result<String, (FailedCallReason, String)>;
-
-/// A call of a program that has ended.
-struct Ended {
-    id: u32,
-    answer: Answer,
 }
 
 impl ProgramCalls<'_> {
@@ -172,46 +156,36 @@ impl ProgramCalls<'_> {
             calls: MAX_CALLS,
         };
         *self.summary() = Some(Summary::default());
-        let step = session.run(program(), code_limits).await?;
-        let end = self.finish(&mut session, step, &limits).await?;
+        let make = |calls| self.make_all(calls, limits.memory).boxed();
+        let end = session.run(program(), code_limits, &make).await?;
         let mut summary = self.take_summary().unwrap_or_default();
         if let Some(kept) = kept {
             summary.session = Some(session::save(kept, (language, &digest), &mut session, &end).await);
         }
         match end {
-            End::Finished(completion) => answer::completed(completion, &summary, limits.stdout),
-            End::Failed(failure) => Err(answer::failed(&failure, &summary)),
+            CodeEnd::Finished(completion) => answer::completed(completion, &summary, limits.stdout),
+            CodeEnd::Failed(failure) => Err(answer::failed(&failure, &summary)),
         }
     }
 
-    /// Makes the calls of a program until it ends.
-    async fn finish(
-        &self,
-        session: &mut CodeSession<'_>,
-        mut step: CodeStep,
-        limits: &Limits,
-    ) -> Result<End, ToolError> {
-        loop {
-            let calls = match step {
-                CodeStep::Finished(completion) => return Ok(End::Finished(completion)),
-                CodeStep::Failed(failure) => return Ok(End::Failed(failure)),
-                CodeStep::Calls(calls) => calls,
-            };
-            let made = self.made.fetch_add(u32::try_from(calls.len()).unwrap_or(u32::MAX), Relaxed);
-            if calls.is_empty() || made as usize + calls.len() > MAX_CALLS as usize {
-                let message = format!("the interpreter paused without a call, or made more than {MAX_CALLS}");
-                return Err(ToolError::new(Outcome::BadComponent, message));
-            }
-            self.left.store(limits.memory / RESULTS_PART, Relaxed);
-            let ended = self.perform(made, calls).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-            let results: Vec<_> = ended.iter().map(Ended::result).collect();
-            step = session.resume(&results).await?;
+    /// Makes calls of a program.
+    ///
+    /// # Errors
+    ///
+    /// There are none, or too many; [`Outcome::Cancelled`] if the step was interrupted.
+    async fn make_all(&self, calls: Vec<CodeCall>, memory: usize) -> Result<Vec<CodeCallResult>, ToolError> {
+        let made = self.made.fetch_add(u32::try_from(calls.len()).unwrap_or(u32::MAX), Relaxed);
+        if calls.is_empty() || made as usize + calls.len() > MAX_CALLS as usize {
+            let message = format!("the interpreter paused without a call, or made more than {MAX_CALLS}");
+            return Err(ToolError::new(Outcome::BadComponent, message));
         }
+        self.left.store(memory / RESULTS_PART, Relaxed);
+        self.perform(made, calls).await.into_iter().collect()
     }
 
     /// Makes calls: at the same time if the facts of all tools allow it, else one after another. If the step is interrupted
     /// meanwhile, the calls that run end, and the others are [`Outcome::Cancelled`].
-    async fn perform(&self, first: u32, calls: Vec<CodeCall>) -> Vec<Result<Ended, ToolError>> {
+    async fn perform(&self, first: u32, calls: Vec<CodeCall>) -> Vec<Result<CodeCallResult, ToolError>> {
         let is_safe = |call: &CodeCall| {
             let tool = self.tools.find(&call.tool);
             tool.is_some_and(|(_, tool)| tool.interface.safety.is_concurrency_safe.value)
@@ -227,7 +201,7 @@ impl ProgramCalls<'_> {
     /// # Errors
     ///
     /// [`Outcome::Cancelled`] if the step was interrupted before the call was authorized, or ended if an interruption stops it.
-    async fn make(&self, CodeCall { id, tool, arguments }: CodeCall, number: u32) -> Result<Ended, ToolError> {
+    async fn make(&self, CodeCall { id, tool, arguments }: CodeCall, number: u32) -> Result<CodeCallResult, ToolError> {
         let interrupted = || {
             let message = format!("interrupted after {} calls of the program", number - 1);
             Err(ToolError::new(Outcome::Cancelled, message))
@@ -267,7 +241,7 @@ impl ProgramCalls<'_> {
             }
         };
         self.count(&result.name, result.receipt.outcome);
-        Ok(Ended { id, answer: self.answer(result).await })
+        Ok(CodeCallResult { id, outcome: self.answer(result).await })
     }
 
     /// Counts a call that has ended.
@@ -298,8 +272,8 @@ impl ProgramCalls<'_> {
 
     /// Returns the answer of a call for its program, if it is strict JSON and there is room for it. Nothing else of the result
     /// is kept.
-    async fn answer(&self, result: ToolResult) -> Answer {
-        let failed = |message: &str| Err((FailedCallReason::Failed, message.to_owned()));
+    async fn answer(&self, result: ToolResult) -> Result<String, FailedCall> {
+        let failed = |message: &str| Err(FailedCall { reason: FailedCallReason::Failed, message: message.to_owned() });
         let line = match result.outcome {
             Ok(line) => line,
             Err(error) => {
@@ -309,7 +283,7 @@ impl ProgramCalls<'_> {
                     Outcome::BadArguments => FailedCallReason::Invalid,
                     _ => FailedCallReason::Failed,
                 };
-                return Err((reason, error.message));
+                return Err(FailedCall { reason, message: error.message });
             }
         };
         let fits = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(line.len())).is_ok();
@@ -331,16 +305,5 @@ impl ProgramCalls<'_> {
             Some((true, line)) => Ok(line),
             _ => failed("the result of the tool is no strict JSON, such as an object with a key twice"),
         }
-    }
-}
-
-impl Ended {
-    /// Returns the result of the call for the interpreter.
-    fn result(&self) -> CodeCallResult<'_> {
-        let outcome = match &self.answer {
-            Ok(line) => Ok(line.as_str()),
-            Err((reason, message)) => Err(FailedCall { reason: *reason, message }),
-        };
-        CodeCallResult { id: self.id, outcome }
     }
 }

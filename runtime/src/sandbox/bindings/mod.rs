@@ -6,9 +6,9 @@ mod generated;
 mod script;
 mod tool;
 
-pub(super) use code::CODE_INTERPRETER;
 #[cfg(test)]
 pub(crate) use code::CodeFrame;
+pub(super) use code::{CODE_CALLS, CODE_INTERPRETER};
 pub(crate) use code::{
     CodeCall, CodeCallResult, CodeCompletion, CodeFailure, CodeFailureKind, CodeForm, CodeLimits, CodeOutput,
     CodeProblem, CodeProgram, CodeStep, CodeTool, FailedCall, FailedCallReason,

@@ -9,6 +9,6 @@ mod script_image;
 mod typed;
 mod values;
 
-pub(crate) use code::{CodeInterpreter, CodeSession};
+pub(crate) use code::{CodeEnd, CodeInterpreter, CodeSession};
 pub(crate) use script::{Interpreter, ScriptCall, ScriptSource};
 pub(crate) use script_image::ScriptImage;

@@ -7,10 +7,8 @@ use toolcrib_foundation::text::{MAX_MESSAGE, truncate};
 
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::state::{CallScope, OpenSession};
-use crate::sandbox::{CodeFailureKind, CodeSession};
+use crate::sandbox::{CodeEnd, CodeFailureKind, CodeSession};
 use crate::store::programs::SavedProgram;
-
-use super::End;
 
 /// Opens a session of the conversation, once no other program uses it: at most after `max_wait`.
 pub(super) async fn open<'s>(
@@ -59,11 +57,13 @@ pub(super) async fn save(
     kept: OpenSession<'_>,
     (language, interpreter): (&str, &str),
     session: &mut CodeSession<'_>,
-    end: &End,
+    end: &CodeEnd,
 ) -> Value {
     let (name, was_new) = (kept.name().to_owned(), kept.before().is_none());
     let saved = match end {
-        End::Failed(failure) if failure.kind != CodeFailureKind::Uncaught => Err("the program did not end".to_owned()),
+        CodeEnd::Failed(failure) if failure.kind != CodeFailureKind::Uncaught => {
+            Err("the program did not end".to_owned())
+        }
         _ => match session.save().await {
             Ok(Ok(state)) => {
                 let (language, interpreter) = (language.to_owned(), interpreter.to_owned());
