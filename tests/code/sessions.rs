@@ -10,14 +10,20 @@ use crate::crib::Crib;
 
 /// Runs programs with a session one after another in one run, and returns their answers.
 fn ran(crib: &Crib, programs: &[(&str, &str)], flags: &[&str]) -> Vec<Value> {
-    let results = all_results(crib, programs, flags);
+    ran_in("python", crib, programs, flags)
+}
+
+/// Runs programs of a language like [`ran`].
+fn ran_in(language: &str, crib: &Crib, programs: &[(&str, &str)], flags: &[&str]) -> Vec<Value> {
+    let results = all_results(language, crib, programs, flags);
     assert_eq!(results.len(), programs.len(), "{results:?}");
     results
 }
 
-/// Runs programs like [`ran`], and returns all answers of the run, also that of an earlier call.
-fn all_results(crib: &Crib, programs: &[(&str, &str)], flags: &[&str]) -> Vec<Value> {
-    let call = |(session, code): &(&str, &str)| json!({"tool_calls": [{"name": "run_code", "arguments": {"code": code, "session": session}}]});
+/// Runs programs like [`ran_in`], and returns all answers of the run, also that of an earlier call.
+fn all_results(language: &str, crib: &Crib, programs: &[(&str, &str)], flags: &[&str]) -> Vec<Value> {
+    let arguments = |session: &str, code: &str| json!({"language": language, "code": code, "session": session});
+    let call = |(session, code): &(&str, &str)| json!({"tool_calls": [{"name": "run_code", "arguments": arguments(session, code)}]});
     let turns: Vec<Value> = programs.iter().map(call).chain([json!({"content": "done"})]).collect();
     fs::write(crib.path("script.json"), json!({"turns": turns}).to_string()).unwrap();
     let ran =
@@ -150,7 +156,7 @@ fn a_kill_at_any_of_twenty_places_loses_no_program_that_has_ended() {
         let seen = killed(&crib, kind, count);
         let resume = format!("--resume={}", last_run(&crib));
         let code = "try:\n    found = rows\nexcept NameError:\n    found = []\nfound";
-        let results = all_results(&crib, &[("a", code)], &[&resume]);
+        let results = all_results("python", &crib, &[("a", code)], &[&resume]);
         let rows: Vec<u64> = serde_json::from_value(results.last().unwrap()["value"].clone()).unwrap();
         let made: Vec<u64> = (0..rows.len() as u64).collect();
         assert_eq!(rows, made, "each program ran once, in order: {kind} {count}");
@@ -186,12 +192,52 @@ fn a_call_outside_a_conversation_has_no_sessions() {
 }
 
 #[test]
-fn a_language_without_sessions_is_refused_before_the_program_runs() {
+fn a_program_in_javascript_sees_the_variables_of_its_session_alone() {
     let crib = Crib::with_guests(&["echo"]);
-    let call = json!({"name": "run_code", "arguments": {"language": "javascript", "session": "a", "code": "await tools.echo({})"}});
-    let turns = json!([{"tool_calls": [call]}, {"content": "done"}]);
-    fs::write(crib.path("script.json"), json!({ "turns": turns }).to_string()).unwrap();
-    let ran = crib.run(&["run", "go", "--json", "--code", "--script=script.json"]);
-    assert!(ran.stdout.contains("cannot save a session"), "{}", ran.stdout);
-    assert!(crib.records().iter().all(|record| record["tool"] != "echo"));
+    let first = "const known = new Map([['k', 41]]); let n = 0; function step() { n += 1; return known.get('k') + n }\n\
+        class Box { #x = 7; get x() { return this.#x } } const box = new Box();\n\
+        function* parts() { yield 1; yield 2 } const part = parts(); part.next(); const pattern = /b+/g;\n\
+        const text = 'x'.repeat(100000); const awaited = tools.echo({ n: 5 }); await awaited";
+    let results = ran_in(
+        "javascript",
+        &crib,
+        &[
+            ("a", first),
+            ("a", "[step(), box.x, part.next().value, 'abb'.match(pattern)[0], text.length, await awaited]"),
+            ("b", "typeof step"),
+            ("a", "n = 10; throw new Error('no')"),
+            ("a", "step()"),
+            ("a", "JSON.stringify(await tools.echo({ n: step() }))"),
+        ],
+        &[],
+    );
+    assert_eq!(results[0]["session"], json!({"name": "a", "new": true}), "{results:?}");
+    assert_eq!(results[1]["value"], json!([42, 7, 2, "bb", 100_000, {"n": 5}]), "{results:?}");
+    assert_eq!((&results[2]["value"], &results[2]["session"]["new"]), (&json!("undefined"), &json!(true)));
+    assert_eq!(results[4]["value"], 52, "a program that fails leaves its variables: {results:?}");
+    assert_eq!(results[5]["value"], r#"{"n":53}"#, "{results:?}");
+    // Another process continues it, and a session has one language.
+    let id = last_run(&crib);
+    let results = all_results("javascript", &crib, &[("a", "step()")], &["--resume", &id]);
+    assert_eq!(results.last().unwrap()["value"], 54, "{results:?}");
+    let results = all_results("python", &crib, &[("a", "1")], &["--resume", &id]);
+    assert!(results.last().unwrap()["error"].to_string().contains("its programs are in `javascript`"), "{results:?}");
+}
+
+#[test]
+fn a_session_in_javascript_that_grows_too_large_keeps_its_variables_from_before() {
+    let crib = Crib::new();
+    let grow = "const many = Array.from({ length: 200 }, (_, n) => `${n}`.padStart(50000, 'x')); many.length";
+    let results = ran_in("javascript", &crib, &[("a", "let n = 1"), ("a", grow), ("a", "[n, typeof many]")], &[]);
+    assert!(results[1]["session"]["not_saved"].as_str().unwrap().contains("more than 8388608"), "{}", results[1]);
+    assert_eq!(results[2]["value"], json!([1, "undefined"]), "{}", results[2]);
+}
+
+#[test]
+fn many_programs_of_a_session_in_javascript_need_no_more_memory_than_few() {
+    let crib = Crib::new();
+    let mut programs = vec![("a", "let n = 0; const all = []")];
+    programs.extend([("a", "n += 1; all.push(`${n}`); n"); 40]);
+    let results = ran_in("javascript", &crib, &programs, &["--set=limits.max_memory=32MiB"]);
+    assert_eq!(results[40]["value"], 40, "{}", results[40]);
 }

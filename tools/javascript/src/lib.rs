@@ -5,6 +5,8 @@ mod calls;
 mod check;
 mod failure;
 mod guards;
+#[cfg_attr(not(target_arch = "wasm32"), path = "no_image.rs")]
+mod image;
 mod inspect;
 mod json;
 mod literals;
@@ -86,11 +88,15 @@ impl Guest for Interpreter {
     }
 
     fn save() -> Result<Vec<u8>, String> {
-        Err("this interpreter cannot save a session".to_owned())
+        match SESSION.with_borrow(|session| session.as_ref().map(Session::is_idle)) {
+            None => Ok(Vec::new()),
+            Some(true) => image::save(),
+            Some(false) => Err("a program is paused, or reached a limit".to_owned()),
+        }
     }
 
-    fn restore(_: Vec<u8>) -> Result<(), String> {
-        Err("this interpreter cannot restore a session".to_owned())
+    fn restore(state: Vec<u8>) -> Result<(), String> {
+        if state.is_empty() { Ok(()) } else { image::restore(state) }
     }
 }
 

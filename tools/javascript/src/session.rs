@@ -99,6 +99,11 @@ impl Session {
         self.world.shared.output.borrow_mut().take()
     }
 
+    /// Returns `true` if another program can run.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle)
+    }
+
     /// Starts a program.
     pub(crate) fn run(&mut self, source: &str, tools: Tools, limits: Limits) -> Step {
         if !matches!(self.state, State::Idle) {

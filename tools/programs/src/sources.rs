@@ -23,17 +23,21 @@ const SHARED: [&str; 8] = [
 ];
 /// Contract and shared crate of the interpreters of programs that call tools.
 const OF_LANGUAGES: [&str; 2] = ["tools/code_guest", "wit/code"];
+/// Crate that only the interpreter of JavaScript has.
+const OF_JAVASCRIPT: [&str; 1] = ["tools/code_image"];
 /// Crate of the interpreter, and the crate that takes its snapshot.
 const OF_THE_INTERPRETER: [&str; 2] = ["tools/starlark", "tools/snapshot"];
 /// Folders in `tools` with other crates than tools.
-const NO_TOOLS: [&str; 6] = ["code_guest", "javascript", "programs", "python", "snapshot", "starlark"];
+const NO_TOOLS: [&str; 8] =
+    ["code_guest", "code_image", "cpython", "javascript", "programs", "python", "snapshot", "starlark"];
 
 /// Files and folders with the sources of a group.
 pub(crate) fn of(root: &Path, group: Group) -> Vec<PathBuf> {
     let (shared, own): (&[&str], &[&str]) = match group {
         Group::Tools => (&SHARED, &[]),
         Group::Interpreter => (&SHARED, &OF_THE_INTERPRETER),
-        Group::Python | Group::JavaScript => (&[], &OF_LANGUAGES),
+        Group::Python => (&[], &OF_LANGUAGES),
+        Group::JavaScript => (&OF_JAVASCRIPT, &OF_LANGUAGES),
     };
     let workspace = group.own_workspace();
     let all = OF_THE_BUILD.iter().chain(shared).chain(own).chain(&workspace);
