@@ -114,6 +114,21 @@ fn an_exception_is_told_with_its_line_and_what_was_printed() {
 }
 
 #[test]
+fn people_see_the_charts_of_a_program_and_its_model_a_list_of_them() {
+    let crib = Crib::new();
+    let code = "for n in range(22):\n    tools.chart(kind='line', title='Sales', series=[{'name': 'a', 'values': [1, 2, n]}], labels=['x', 'y', 'z'])\n'drawn'";
+    let line = program(&crib, code, &[]);
+    let picture = json!({"tool": "chart", "type": "image/svg+xml", "name": "chart.svg"});
+    assert_eq!(line["result"]["shown"], Value::from(vec![picture; 20]), "{line}");
+    assert_eq!((&line["result"]["value"], &line["result"]["more_shown"]), (&json!("drawn"), &json!(2)), "{line}");
+    assert_eq!(line["shown"].as_array().map(Vec::len), Some(22), "{line}");
+    // A program that fails shows what its calls showed before.
+    let line = program(&crib, &format!("{code}\n1 / 0").replace("22", "1"), &[]);
+    assert_eq!(line["shown"].as_array().map(Vec::len), Some(1), "{line}");
+    assert_eq!(line["error"]["shown"][0]["tool"], "chart", "{line}");
+}
+
+#[test]
 fn the_tool_is_offered_on_request_alone() {
     let crib = Crib::with_guests(&["echo"]);
     let call = json!({"name": "run_code", "arguments": {"code": "tools.echo(n=20 + 22)"}});

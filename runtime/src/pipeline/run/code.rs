@@ -4,8 +4,10 @@
 mod answer;
 mod names;
 mod session;
+mod shown;
 
 use std::future::pending;
+use std::mem::take;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +23,7 @@ use crate::delegate::MAX_DEPTH;
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::prepared::PreparedTool;
 use crate::pipeline::prepared::compute::{MAX_SIDE_TIME, aside, at_once};
-use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::recorder::{CallRecorder, ToolOutput};
 use crate::pipeline::state::{CallScope, OpenSession, Parent, Pipeline, Turn, unless_cancelled};
 use crate::sandbox::{
     CodeCall, CodeCallResult, CodeEnd, CodeLimits, CodeProgram, CodeTool, FailedCall, FailedCallReason, Usage,
@@ -31,6 +33,7 @@ use crate::tool::{Interrupt, Limits};
 
 use answer::Summary;
 use names::CallableTools;
+use shown::ShownParts;
 
 /// Maximum number of calls of one program.
 const MAX_CALLS: u32 = 1000;
@@ -86,6 +89,7 @@ pub(super) async fn run(
         made: AtomicU32::new(0),
         summary: Mutex::default(),
         left: AtomicUsize::new(0),
+        shown: Mutex::default(),
     };
     let running = async {
         let session = match &session {
@@ -105,6 +109,7 @@ pub(super) async fn run(
     };
     let ended = unless_cancelled(scope.turn, pin!(running)).await.flatten();
     recorder.budget.set_end(Instant::now() + prepared.limits.deadline);
+    recorder.set_output(ToolOutput { shown: calls.shown().take(), ..ToolOutput::default() });
     // Whatever stopped it: another run makes its calls again.
     let answer = ended.map_err(|error| answer::stopped(error, calls.take_summary(), session.as_deref()))?;
     recorder.flag(Flag::in_json(&answer));
@@ -128,6 +133,8 @@ struct ProgramCalls<'a> {
     summary: Mutex<Option<Summary>>,
     /// Bytes that are left for the results of the calls that are made together.
     left: AtomicUsize,
+    /// Parts that the calls showed.
+    shown: Mutex<ShownParts>,
 }
 
 impl ProgramCalls<'_> {
@@ -232,7 +239,7 @@ impl ProgramCalls<'_> {
             ..CallScope::alone(self.scope.memory)
         };
         let name = call.name.clone();
-        let result = tokio::select! {
+        let mut result = tokio::select! {
             biased;
             result = self.pipeline.call(call, scope) => result,
             () = self.interrupted(authorized, stops) => {
@@ -241,6 +248,7 @@ impl ProgramCalls<'_> {
             }
         };
         self.count(&result.name, result.receipt.outcome);
+        self.shown().add(&result.name, take(&mut result.media), take(&mut result.shown));
         Ok(CodeCallResult { id, outcome: self.answer(result).await })
     }
 
@@ -253,7 +261,13 @@ impl ProgramCalls<'_> {
 
     /// Takes the calls of a program that runs.
     fn take_summary(&self) -> Option<Summary> {
-        self.summary().take()
+        let mut summary = self.summary().take()?;
+        self.shown().add_to(&mut summary.shown);
+        Some(summary)
+    }
+
+    fn shown(&self) -> MutexGuard<'_, ShownParts> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn summary(&self) -> MutexGuard<'_, Option<Summary>> {

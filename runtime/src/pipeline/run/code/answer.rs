@@ -25,6 +25,8 @@ pub(super) struct Summary {
     calls: Vec<(String, Outcome, usize)>,
     /// Note about the session of the program, if it has one.
     pub(super) session: Option<Value>,
+    /// Members about the parts that its calls showed.
+    pub(super) shown: Map<String, Value>,
 }
 
 impl Summary {
@@ -47,8 +49,9 @@ impl Summary {
         if let Some(session) = &self.session {
             answer.insert("session".to_owned(), session.clone());
         }
-        let shown = self.calls.iter().take(MAX_SUMMARIZED);
-        let calls = shown
+        answer.extend(self.shown.clone());
+        let first = self.calls.iter().take(MAX_SUMMARIZED);
+        let calls = first
             .map(|(tool, outcome, count)| json!({"tool": truncate(tool, MAX_LINE), "outcome": outcome.as_str(), "count": count}));
         let calls: Vec<_> = calls.collect();
         if !calls.is_empty() {

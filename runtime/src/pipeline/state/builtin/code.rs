@@ -48,8 +48,8 @@ impl CodeTools {
         };
         let description = format!(
             "Run a program ({}) that calls tools. Use it to compute, to combine or filter the results of many calls, {intro}. The \
-             program makes at most 1,000 calls and gets the whole result of each; you get the value of its last expression and what it printed. A tool that shows \
-             something to people, such as a chart, shows it only if you call it directly. {}{}{overview}",
+             program makes at most 1,000 calls and gets the whole result of each; you get the value of its last expression and what it printed. \
+             People see what its calls show, such as a chart. {}{}{overview}",
             names.join(" or "),
             guides.join(" "),
             if overview.is_empty() { "" } else { "\n" },
