@@ -9,6 +9,7 @@ mod probes;
 pub(crate) mod programs;
 mod rows;
 mod text;
+mod throwing;
 
 use std::collections::BTreeSet;
 use std::fs;

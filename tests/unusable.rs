@@ -66,7 +66,7 @@ fn each_bad_tool_is_named_in_a_warning_and_the_others_are_listed() {
 #[test]
 fn an_extension_of_webassembly_is_named_alike_by_every_command() {
     let extensions = [
-        ("tagged", "(module (tag))", "`exceptions`"),
+        ("continued", "(module (type $f (func)) (type (cont $f)))", "`stack-switching`"),
         ("within", "(component (component (core module (memory i64 1))))", "`memory64`"),
         ("second", "(component (core module) (core module (type (struct))))", "`gc`"),
         ("shared", "(module (memory 1 2 shared))", "`threads`"),

@@ -141,7 +141,6 @@ fn an_extension_that_the_sandbox_does_without_is_named() {
         ("(module (memory 1 2 shared))", told("a shared memory", "threads")),
         ("(module (memory 1 (pagesize 1)))", told("a memory with a custom page size", "custom-page-sizes")),
         ("(module (table i64 1 funcref))", told("a table with 64-bit indices", "memory64")),
-        ("(module (tag))", told("a tag", "exceptions")),
         ("(module (type (struct)))", told("a garbage-collected type", "gc")),
         ("(component (core module (type (array i8))))", told("a garbage-collected type", "gc")),
         ("(module (type $f (func)) (type (cont $f)))", told("a continuation type", "stack-switching")),
@@ -156,8 +155,7 @@ fn an_extension_that_only_an_instruction_shows_is_refused_too() {
     for (body, named) in [
         ("(drop (i32.atomic.load (i32.const 0)))", "threads"),
         ("(drop (ref.i31 (i32.const 0)))", "gc"),
-        ("(drop (ref.null extern))", "gc"),
-        ("(try_table)", "exceptions"),
+        ("try catch_all end", "legacy_exceptions"),
     ] {
         let output = refused_text(&component(body));
         assert!(output.contains(named), "expected `{named}` in {output:?}");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{modules, programs};
+use super::{modules, programs, throwing};
 
 /// One attack and its allowed outcomes.
 pub(crate) struct Case {
@@ -174,6 +174,14 @@ pub(crate) const CASES: &[Case] = &[
     Case { folder: Some(many_files), ..hung(&[36], "module: listing a folder for ever", Text(modules::lists)) },
     case(&[20], "module: endless standard output", Text(|| modules::floods(1)), &["output-limit"]),
     case(&[20], "module: endless standard error", Text(|| modules::floods(2)), &["output-limit"]),
+    hung(&[1], "exceptions: throwing and catching for ever", Text(throwing::throws)),
+    hung(&[1], "exceptions: rethrowing one for ever", Text(throwing::rethrows)),
+    hung(&[1], "exceptions: unwinding a deep stack for ever", Text(throwing::throws_from_the_depth)),
+    Case { limits: FUEL, ..case(&[1], "exceptions: throwing for ever on fuel", Text(throwing::throws), &["fuel"]) },
+    case(&[3], "exceptions: keeping them without end", Text(throwing::keeps), ENDED),
+    case(&[6], "exceptions: catching the end of the stack", Text(throwing::catches_the_end_of_the_stack), &["stack"]),
+    case(&[], "exceptions: catching a trap", Text(throwing::catches_a_trap), &["trap"]),
+    case(&[], "exceptions: one that nothing catches", Text(throwing::throws_uncaught), &["trap"]),
     Case { folder: Some(|_| ()), ..case(&[35], "module: a file of a tebibyte", Text(|| modules::fills(false)), QUOTA) },
     Case { folder: Some(|_| ()), ..case(&[35], "module: folders without end", Text(|| modules::fills(true)), QUOTA) },
 ];

@@ -4,8 +4,7 @@
 use std::io::{Read, Seek};
 
 use wasmparser::{
-    BinaryReader, CompositeInnerType, MemorySectionReader, MemoryType, Payload, TableSectionReader, TagSectionReader,
-    TypeSectionReader,
+    BinaryReader, CompositeInnerType, MemorySectionReader, MemoryType, Payload, TableSectionReader, TypeSectionReader,
 };
 
 use crate::error::{Error, Result};
@@ -38,7 +37,7 @@ fn search(sections: &mut Sections<impl Read + Seek>) -> Result<()> {
             }
             continue;
         }
-        if !matches!(section.id, id::CORE_TYPE | id::CORE_TABLE | id::CORE_MEMORY | id::CORE_TAG) {
+        if !matches!(section.id, id::CORE_TYPE | id::CORE_TABLE | id::CORE_MEMORY) {
             continue;
         }
         let body = sections.read(&section, u64::MAX)?;
@@ -46,8 +45,7 @@ fn search(sections: &mut Sections<impl Read + Seek>) -> Result<()> {
         check(&match section.id {
             id::CORE_TYPE => Payload::TypeSection(TypeSectionReader::new(reader)?),
             id::CORE_TABLE => Payload::TableSection(TableSectionReader::new(reader)?),
-            id::CORE_MEMORY => Payload::MemorySection(MemorySectionReader::new(reader)?),
-            _ => Payload::TagSection(TagSectionReader::new(reader)?),
+            _ => Payload::MemorySection(MemorySectionReader::new(reader)?),
         })?;
     }
     Ok(())
@@ -66,7 +64,6 @@ pub(crate) fn check(payload: &Payload<'_>) -> Result<()> {
             refuse(table.table64, "a table with 64-bit indices", "memory64")?;
             refuse(table.shared, "a shared table", "shared-everything-threads")
         }),
-        Payload::TagSection(section) => refuse(section.count() > 0, "a tag", "exceptions"),
         Payload::TypeSection(section) => {
             for group in section.clone() {
                 for ty in group?.types() {

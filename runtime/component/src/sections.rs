@@ -35,7 +35,6 @@ pub(crate) mod id {
     pub(crate) const CANONICAL: u8 = 8;
     pub(crate) const IMPORT: u8 = 10;
     pub(crate) const EXPORT: u8 = 11;
-    pub(crate) const CORE_TAG: u8 = 13;
     /// The highest number of a section in a module or a component.
     pub(crate) const LAST: u8 = 13;
 }

@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Collector, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use crate::delegate::MAX_DEPTH;
 use crate::error::Error;
@@ -119,6 +119,9 @@ fn config(settings: CodeSettings) -> Config {
         .async_stack_size(Limits::MAX_STACK + (1 << 20))
         .wasm_memory64(false)
         .wasm_gc(false)
+        // Exceptions are objects of a collected heap, which a program without them does not have. It counts as memory.
+        .wasm_exceptions(true)
+        .collector(Collector::DeferredReferenceCounting)
         .wasm_component_model_map(true)
         .relaxed_simd_deterministic(true);
     if settings.checks_accesses {
@@ -164,6 +167,7 @@ fn pool(instances: Instances) -> PoolingAllocationConfig {
         .total_memories(instances * Limits::MAX_MEMORIES)
         .total_tables(instances * Limits::MAX_TABLES)
         .total_stacks(instances)
+        .total_gc_heaps(instances)
         .table_elements(Limits::MAX_TABLE_ELEMENTS)
         .max_memory_size(1 << 32);
     if PoolingAllocationConfig::is_pagemap_scan_available() {
