@@ -1,0 +1,122 @@
+//! Allocator of this crate. It has memory of its own, so that the image of a session can leave it out: CPython has its values in
+//! the other parts of the memory.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::arch::wasm32::memory_grow;
+use std::cell::UnsafeCell;
+use std::ops::Range;
+use std::ptr;
+
+use dlmalloc::Dlmalloc;
+
+/// Size of a page of WebAssembly in bytes.
+const PAGE: usize = 1 << 16;
+/// Maximum number of parts of the memory that the allocator has.
+const MAX_PARTS: usize = 256;
+
+struct Allocator(UnsafeCell<State>);
+
+struct State {
+    heap: Dlmalloc<System>,
+    parts: [Range<usize>; MAX_PARTS],
+    count: usize,
+}
+
+// SAFETY: a guest has one thread.
+unsafe impl Sync for Allocator {}
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator(UnsafeCell::new(State {
+    heap: Dlmalloc::new_with_allocator(System),
+    parts: [const { 0..0 }; MAX_PARTS],
+    count: 0,
+}));
+
+/// Returns `true` if an address belongs to the allocator.
+pub(crate) fn owns(address: usize) -> bool {
+    // SAFETY: one thread, and no allocation meanwhile.
+    let state = unsafe { &*ALLOCATOR.0.get() };
+    state.parts[..state.count].iter().any(|part| part.contains(&address))
+}
+
+/// Forgets all allocations and parts: their memory belongs to CPython now.
+///
+/// # Safety
+///
+/// No allocation is used or freed from now on.
+pub(crate) unsafe fn forget() {
+    // SAFETY: one thread, and the caller uses no allocation.
+    let state = unsafe { &mut *ALLOCATOR.0.get() };
+    state.heap = Dlmalloc::new_with_allocator(System);
+    state.count = 0;
+}
+
+/// Source of the allocator's parts.
+struct System;
+
+// SAFETY: each part is new memory, and is never given back.
+unsafe impl dlmalloc::Allocator for System {
+    fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
+        // SAFETY: only `count` and `parts` are used, which the heap that is borrowed meanwhile does not contain.
+        let (parts, count) = unsafe {
+            let state = ALLOCATOR.0.get();
+            (&mut *(&raw mut (*state).parts), &mut *(&raw mut (*state).count))
+        };
+        let pages = size.div_ceil(PAGE);
+        let start = if *count < MAX_PARTS { memory_grow(0, pages) } else { usize::MAX };
+        if start == usize::MAX {
+            return (ptr::null_mut(), 0, 0);
+        }
+        let part = start * PAGE..(start + pages) * PAGE;
+        match parts[..*count].last_mut() {
+            Some(last) if last.end == part.start => last.end = part.end,
+            _ => {
+                parts[*count] = part.clone();
+                *count += 1;
+            }
+        }
+        (part.start as *mut u8, part.len(), 0)
+    }
+
+    fn remap(&self, _: *mut u8, _: usize, _: usize, _: bool) -> *mut u8 {
+        ptr::null_mut()
+    }
+
+    fn free_part(&self, _: *mut u8, _: usize, _: usize) -> bool {
+        false
+    }
+
+    fn free(&self, _: *mut u8, _: usize) -> bool {
+        false
+    }
+
+    fn can_release_part(&self, _: u32) -> bool {
+        false
+    }
+
+    fn allocates_zeros(&self) -> bool {
+        true
+    }
+
+    fn page_size(&self) -> usize {
+        PAGE
+    }
+}
+
+// SAFETY: every request is passed on to the heap, which one thread uses.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's.
+        unsafe { (*self.0.get()).heap.malloc(layout.size(), layout.align()) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's.
+        unsafe { (*self.0.get()).heap.free(pointer, layout.size(), layout.align()) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's.
+        unsafe { (*self.0.get()).heap.realloc(pointer, layout.size(), layout.align(), size) }
+    }
+}

@@ -1,0 +1,91 @@
+//! System of CPython as an interpreter of programs. This crate and a published build of CPython become one module with one
+//! memory: CPython calls the functions of [`system`] in place of WASI, and [`exchange`] carries programs, calls and results
+//! between its own Python code (`program.py`) and the contract `toolcrib:code`.
+#![cfg(target_arch = "wasm32")]
+
+mod allocator;
+mod exchange;
+mod files;
+mod session;
+mod system;
+
+mod bindings {
+    #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, reason = "generated")]
+    wit_bindgen::generate!({
+        path: [
+            "../../../wit/command/deps/io.wit",
+            "../../../wit/command/deps/clocks.wit",
+            "../../../wit/command/deps/random.wit",
+            "../../../wit/code",
+        ],
+        inline: "package toolcrib:cpython;
+            world cpython {
+                import wasi:clocks/wall-clock@0.2.12;
+                import wasi:clocks/monotonic-clock@0.2.12;
+                import wasi:random/random@0.2.12;
+                include toolcrib:code/blocking-code@0.1.0;
+            }",
+        world: "toolcrib:cpython/cpython",
+        generate_all,
+    });
+    use super::Interpreter;
+    export!(Interpreter);
+}
+
+use bindings::exports::toolcrib::code::interpreter::{CallResult, Description, Guest, Limits, Problem, Program, Step};
+use bindings::toolcrib::code::types::{Failure, FailureKind, Output};
+use exchange::Job;
+
+/// Part of the language that programs may use, for a model.
+const GUIDE: &str = include_str!("../../guide.txt");
+const _: () = assert!(GUIDE.len() <= 2_000);
+
+struct Interpreter;
+
+impl Guest for Interpreter {
+    fn describe() -> Description {
+        Description {
+            language: "python".to_owned(),
+            version: "3.14".to_owned(),
+            implementation: "CPython 3.14.8".to_owned(),
+            guide: GUIDE.to_owned(),
+        }
+    }
+
+    fn check(program: Program) -> Vec<Problem> {
+        exchange::run(Job::Check(program)).problems
+    }
+
+    fn run(program: Program, limits: Limits) -> Step {
+        if exchange::is_over() {
+            return failed("a limit was reached: the session cannot run another program");
+        }
+        let ended = exchange::run(Job::Run(program, limits));
+        ended.step.unwrap_or_else(|| failed("the interpreter ended without a result"))
+    }
+
+    fn resume(_: Vec<CallResult>) -> Step {
+        failed("no program is paused")
+    }
+
+    fn save() -> Result<Vec<u8>, String> {
+        match exchange::is_over() {
+            true => Err("a limit was reached".to_owned()),
+            false => session::save(),
+        }
+    }
+
+    fn restore(state: Vec<u8>) -> Result<(), String> {
+        session::restore(state)
+    }
+}
+
+fn failed(message: &str) -> Step {
+    Step::Failed(Failure {
+        kind: FailureKind::Misuse,
+        exception: String::new(),
+        message: message.to_owned(),
+        traceback: Vec::new(),
+        output: Output { text: String::new(), dropped: 0 },
+    })
+}

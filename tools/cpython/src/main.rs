@@ -1,0 +1,35 @@
+//! Builds an interpreter of programs from a published build of CPython. The package comes from its registry, by the user's cargo;
+//! one module is made of it and of the crate `guest`, with one memory, and then a component with a snapshot after its start.
+
+mod merge;
+mod package;
+mod packages;
+mod steps;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: toolcrib-cpython INTERPRETER [PACKAGES]
+
+Builds an interpreter of programs from CPython, and writes it to a file.
+PACKAGES is a folder with packages in Python alone, such as `pip install --target=PACKAGES NAME` makes.";
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = env::args_os().skip(1).map(PathBuf::from).collect();
+    let (interpreter, packages) = match &arguments[..] {
+        [interpreter] => (interpreter, None),
+        [interpreter, packages] => (interpreter, Some(&**packages)),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match steps::build(interpreter, packages) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
