@@ -15,6 +15,8 @@ mod measure;
 mod modules;
 #[path = "../tests/hostile/programs.rs"]
 mod programs;
+#[path = "../tests/hostile/throwing.rs"]
+mod throwing;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

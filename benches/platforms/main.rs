@@ -31,6 +31,8 @@ mod platform;
 #[path = "../../tests/hostile/programs.rs"]
 mod programs;
 mod report;
+#[path = "../../tests/hostile/throwing.rs"]
+mod throwing;
 mod toolbox;
 
 use std::collections::BTreeMap;

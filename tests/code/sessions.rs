@@ -229,7 +229,11 @@ fn a_session_in_javascript_that_grows_too_large_keeps_its_variables_from_before(
     let crib = Crib::new();
     let grow = "const many = Array.from({ length: 200 }, (_, n) => `${n}`.padStart(50000, 'x')); many.length";
     let results = ran_in("javascript", &crib, &[("a", "let n = 1"), ("a", grow), ("a", "[n, typeof many]")], &[]);
-    assert!(results[1]["session"]["not_saved"].as_str().unwrap().contains("more than 8388608"), "{}", results[1]);
+    assert!(
+        results[1]["session"]["not_saved"].as_str().unwrap().contains("is more than 8388608 bytes"),
+        "{}",
+        results[1]
+    );
     assert_eq!(results[2]["value"], json!([1, "undefined"]), "{}", results[2]);
 }
 

@@ -66,7 +66,9 @@ fn calls_outside_of_a_program_none_and_too_many_end_the_program() {
 #[test]
 fn the_deadline_of_an_interpreter_holds_before_and_after_a_call() {
     let (crib, flag) = crib();
-    for steps in [json!(["spin"]), json!([[["echo", {}]], "spin"])] {
+    // A call does not give the interpreter its time again.
+    let parts = json!([1500, [["echo", {}]], 1500]);
+    for steps in [json!(["spin"]), json!([[["echo", {}]], "spin"]), parts] {
         let line = program(&crib, &steps, &[flag, "--timeout=2s"]);
         assert_eq!(line["receipt"]["outcome"], "deadline", "{line}");
     }
@@ -119,7 +121,7 @@ fn a_file_that_states_no_language_or_changed_is_no_interpreter() {
 #[test]
 fn an_interpreter_of_a_known_language_replaces_the_shipped_one() {
     let (crib, flag) = crib();
-    let bytes = fs::read(crib.path("waiting.wasm")).unwrap();
+    let bytes = fs::read(crib.path("work/waiting.wasm")).unwrap();
     let start = br#"toolcrib:language{"language":"#;
     let place = bytes.windows(start.len()).position(|part| part == start).expect("the section") + start.len();
     let mut renamed = bytes[..place].to_vec();
@@ -142,4 +144,16 @@ fn a_language_without_sessions_is_refused_before_the_program_runs() {
     let ran = crib.run(&["run", "go", "--json", "--code", "--script=script.json", flag]);
     assert!(ran.stdout.contains("this interpreter keeps no session"), "{}", ran.stdout);
     assert!(crib.records().iter().all(|record| record["tool"] != "echo"));
+}
+
+#[test]
+fn no_tool_changes_an_interpreter() {
+    let (crib, flag) = crib();
+    fs::rename(crib.path("waiting.wasm"), crib.path("work/waiting.wasm")).unwrap();
+    let flag = flag.replace("waiting.wasm", "work/waiting.wasm");
+    let arguments = json!({"path": "waiting.wasm", "content": "another"});
+    let code = json!([[["fs_write_file", arguments]]]);
+    let line = program(&crib, &code, &[&flag, "--tools=builtin", "--allow-write=work"]);
+    assert!(line["result"]["value"][0][0]["failed"].is_string(), "{line}");
+    assert!(fs::read(crib.path("work/waiting.wasm")).unwrap().starts_with(b"\0asm"));
 }

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::builder::FalseyValueParser;
 use toolcrib::policy::{Approvals, Policy, StoredApproval};
 use toolcrib::tool::{Access, LimitRequest, Limits};
@@ -231,7 +232,8 @@ impl Sources {
         let calls_code = self.called.as_deref().is_some_and(|called| CODE_TOOLS.contains(&called));
         builder = self.compiling.settle(builder, self.code || calls_code);
         if self.code || calls_code {
-            builder = config.interpreters.iter().try_fold(builder, |builder, file| builder.code_component(file))?;
+            let add = |builder: Builder, file: &PathBuf| builder.code_component(file).context("`sources.interpreters`");
+            builder = config.interpreters.iter().try_fold(builder, add)?;
             builder = builder.code_mode(config.direct.clone());
         }
         if let Some(characters) = self.max_inline.map(|characters| characters as usize) {

@@ -57,7 +57,7 @@ impl Builder {
     }
 
     /// Adds an interpreter of programs as [`Builder::code_interpreter`] does, from the file of its component, which states its
-    /// language in the custom section `toolcrib:language`.
+    /// language in the custom section `toolcrib:language`. Tools cannot change the file.
     ///
     /// # Errors
     ///
@@ -78,7 +78,8 @@ impl Builder {
                 false => Err(io::Error::other("it changed since it was loaded")),
             }
         };
-        Ok(self.code_interpreter((language.language, language.guide), known, read))
+        // A tool must not be able to replace what later sessions run.
+        Ok(self.protect(file).code_interpreter((language.language, language.guide), known, read))
     }
 }
 

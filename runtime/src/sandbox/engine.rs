@@ -119,7 +119,8 @@ fn config(settings: CodeSettings) -> Config {
         .async_stack_size(Limits::MAX_STACK + (1 << 20))
         .wasm_memory64(false)
         .wasm_gc(false)
-        // Exceptions are objects of a collected heap, which a program without them does not have. It counts as memory.
+        // Exceptions are objects of a collected heap, which a program has only if it has exceptions, or tables of references. It
+        // counts as memory. External references are possible with it; the host gives none.
         .wasm_exceptions(true)
         .collector(Collector::DeferredReferenceCounting)
         .wasm_component_model_map(true)
@@ -164,7 +165,8 @@ fn pool(instances: Instances) -> PoolingAllocationConfig {
         .max_memories_per_module(Limits::MAX_MEMORIES)
         .max_tables_per_module(Limits::MAX_TABLES)
         .total_core_instances(instances * Limits::MAX_INSTANCES)
-        .total_memories(instances * Limits::MAX_MEMORIES)
+        // And a heap of exceptions.
+        .total_memories(instances * (Limits::MAX_MEMORIES + 1))
         .total_tables(instances * Limits::MAX_TABLES)
         .total_stacks(instances)
         .total_gc_heaps(instances)

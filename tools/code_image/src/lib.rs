@@ -5,7 +5,7 @@
 #![allow(unsafe_code, reason = "memory is read and replaced as a whole")]
 
 use std::arch::wasm32::{memory_grow, memory_size};
-use std::mem::{ManuallyDrop, size_of};
+use std::mem::size_of;
 use std::ops::Range;
 use std::slice;
 
@@ -48,7 +48,8 @@ pub fn save(layout: &Layout, is_left_out: impl Fn(usize, &[u8; BLOCK]) -> bool) 
     let mut at = layout.workspace.start;
     let mut put = |bytes: &[u8]| {
         if end - at < bytes.len() {
-            return Err(format!("the variables take more than {MAX_IMAGE} bytes"));
+            let used = "the memory that the programs of the session have used, freed memory included, is more than";
+            return Err(format!("{used} {MAX_IMAGE} bytes"));
         }
         // SAFETY: the workspace has room for them, and nothing else uses it.
         unsafe { (at as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
@@ -69,18 +70,21 @@ pub fn save(layout: &Layout, is_left_out: impl Fn(usize, &[u8; BLOCK]) -> bool) 
     Ok(unsafe { slice::from_raw_parts(layout.workspace.start as *const u8, at - layout.workspace.start) }.to_vec())
 }
 
+/// Returns the size of the memory that an image holds; `None` if it is broken.
+pub fn size(image: &[u8]) -> Option<usize> {
+    image.first_chunk().map(|size| u32::from_le_bytes(*size) as usize)
+}
+
 /// Replaces the memory by an image, in an instance that has done nothing else. All values on the heap are those of the image
-/// afterwards.
+/// afterwards: the image itself must never be freed.
 ///
 /// # Errors
 ///
 /// The image is broken, or there is not enough memory. Nothing has changed then.
-pub fn restore(layout: &Layout, image: Vec<u8>) -> Result<(), String> {
-    // The allocator of the image does not know it.
-    let image = ManuallyDrop::new(image);
+pub fn restore(layout: &Layout, image: &[u8]) -> Result<(), String> {
     let broken = || "the saved memory is damaged".to_owned();
-    let (header, entries) = image.split_first_chunk().ok_or_else(broken)?;
-    let size = u32::from_le_bytes(*header) as usize;
+    let size = size(image).ok_or_else(broken)?;
+    let entries = &image[HEADER..];
     let (entries, rest) = entries.as_chunks::<ENTRY>();
     let is_inside = |entry: &[u8; ENTRY]| {
         let address = u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]) as usize * BLOCK;

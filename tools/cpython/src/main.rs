@@ -1,6 +1,8 @@
 //! Builds an interpreter of programs from a published build of CPython. The package comes from its registry, by the user's cargo;
 //! one module is made of it and of the crate `guest`, with one memory, and then a component with a snapshot after its start.
 
+#[path = "../language.rs"]
+mod language;
 mod merge;
 mod package;
 mod packages;

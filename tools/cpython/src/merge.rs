@@ -9,10 +9,12 @@ use wasm_encoder::{
     FunctionSection, GlobalSection, GlobalType, ImportSection, MemorySection, MemoryType, Module, TableSection,
     TypeSection, ValType,
 };
-use wasmparser::{ExternalKind, FunctionBody, Parser, Payload, TypeRef};
+use wasmparser::{ExternalKind, FunctionBody, Operator, Parser, Payload, TypeRef};
 
 /// Size of a page in bytes.
 const PAGE: u64 = 1 << 16;
+/// End of the stack of CPython, which begins the memory: sessions use it between programs.
+const PYTHON_STACK: i32 = 16 << 20;
 /// Pages of the stack of the guest.
 const STACK: u64 = 16;
 /// Name of the module of CPython in imports of the guest.
@@ -34,6 +36,8 @@ struct Sections<'a> {
     bodies: Vec<FunctionBody<'a>>,
     data: Option<wasmparser::DataSectionReader<'a>>,
     contracts: Vec<(&'a str, &'a [u8])>,
+    /// `true` if it has a start function.
+    starts: bool,
 }
 
 impl<'a> Sections<'a> {
@@ -65,8 +69,7 @@ impl<'a> Sections<'a> {
                     sections.contracts.push((custom.name(), custom.data()));
                 }
                 Payload::TagSection(_) => return Err("the module has exceptions".to_owned()),
-                // It fills memory with zeros, which a fresh memory has.
-                Payload::StartSection { .. } => (),
+                Payload::StartSection { .. } => sections.starts = true,
                 _ => (),
             }
         }
@@ -142,6 +145,13 @@ pub(crate) fn memory(module: &[u8]) -> Result<u64, String> {
 pub(crate) fn modules(python: &[u8], guest: &[u8]) -> Result<Vec<u8>, String> {
     let (python, guest) = (Sections::read(python)?, Sections::read(guest)?);
     let failed = |error: reencode::Error| error.to_string();
+    // That of the guest fills memory with zeros, which a fresh memory has.
+    if python.starts {
+        return Err("CPython has a start function".to_owned());
+    }
+    if stack_pointer(&python)? != Some(PYTHON_STACK) || stack_pointer(&guest)?.is_none() {
+        return Err("the stack of a module is not where it is expected".to_owned());
+    }
     let mut python_numbers = numbers(&python, [0; 5]);
     let mut guest_numbers = numbers(
         &guest,
@@ -243,6 +253,18 @@ pub(crate) fn modules(python: &[u8], guest: &[u8]) -> Result<Vec<u8>, String> {
         module.section(&CustomSection { name: (*name).into(), data: (*data).into() });
     }
     Ok(module.finish())
+}
+
+/// Initial value of a module's first global, if that can be its stack pointer.
+fn stack_pointer(sections: &Sections<'_>) -> Result<Option<i32>, String> {
+    let failed = |error: wasmparser::BinaryReaderError| error.to_string();
+    let Some(global) = sections.globals.clone().into_iter().flatten().next() else { return Ok(None) };
+    let global = global.map_err(failed)?;
+    let value = match global.init_expr.get_operators_reader().read().map_err(failed)? {
+        Operator::I32Const { value } if global.ty.mutable => Some(value),
+        _ => None,
+    };
+    Ok(value)
 }
 
 /// Numbers of a module whose items follow as many others.

@@ -51,6 +51,8 @@ fn collect(
         let metadata = entry.metadata().map_err(failed)?;
         if metadata.is_dir() && name != "__pycache__" {
             collect(&path, &format!("{prefix}{name}/"), depth, left, files)?;
+        } else if metadata.is_symlink() {
+            return Err(format!("`{}` is a symbolic link", path.display()));
         } else if metadata.is_file() {
             if [".so", ".pyd", ".dylib"].iter().any(|native| name.ends_with(native)) {
                 return Err(format!("`{}` is native code, which this interpreter cannot load", path.display()));

@@ -8,14 +8,12 @@ use serde_json::json;
 use wasm_encoder::{ComponentSection, CustomSection};
 use wit_component::ComponentEncoder;
 
-use crate::{merge, package, packages};
+use crate::{language, merge, package, packages};
 
 /// Target of the guest: it imports nothing but what its contract names.
 const TARGET: &str = "wasm32-unknown-unknown";
 /// Custom section that describes the language.
 const LANGUAGE: &str = "toolcrib:language";
-/// Part of the language that programs may use, for a model.
-const GUIDE: &str = include_str!("../guide.txt");
 /// Environment variables with the paths of the standard library and of packages, for the build of the guest.
 const ARCHIVES: [&str; 2] = ["CPYTHON_ARCHIVE", "CPYTHON_PACKAGES"];
 
@@ -48,10 +46,10 @@ pub(crate) fn build(interpreter: &Path, packages: Option<&Path>) -> Result<(), S
     run(cargo, "taking the snapshot")?;
     let mut bytes = read(&snapshot)?;
     let described = json!({
-        "language": "python",
-        "version": "3.14",
-        "implementation": "CPython 3.14.8",
-        "guide": GUIDE,
+        "language": language::LANGUAGE,
+        "version": language::VERSION,
+        "implementation": language::IMPLEMENTATION,
+        "guide": language::GUIDE,
     });
     let data = described.to_string().into_bytes();
     CustomSection { name: LANGUAGE.into(), data: data.into() }.append_to_component(&mut bytes);

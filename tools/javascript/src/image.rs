@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code, reason = "addresses of the stack and of a buffer are needed, not their contents")]
 
+use std::mem::ManuallyDrop;
+
 use code_image::{BLOCK, Layout, MAX_IMAGE};
 
 unsafe extern "C" {
@@ -19,7 +21,8 @@ const _: () = assert!(align_of::<Workspace>() == BLOCK);
 fn layout() -> Layout {
     let stack = (&raw const __stack_high) as usize;
     let workspace = (&raw mut WORKSPACE) as usize;
-    Layout { stack: 0..stack.next_multiple_of(BLOCK), workspace: workspace..workspace + MAX_IMAGE, zeros: 0 }
+    assert!(stack.is_multiple_of(BLOCK), "the block at the end of the stack has other values");
+    Layout { stack: 0..stack, workspace: workspace..workspace + MAX_IMAGE, zeros: 0 }
 }
 
 /// Returns the session as bytes.
@@ -35,5 +38,6 @@ pub(crate) fn save() -> Result<Vec<u8>, String> {
 /// # Errors
 /// The bytes are broken, or there is not enough memory.
 pub(crate) fn restore(state: Vec<u8>) -> Result<(), String> {
-    code_image::restore(&layout(), state)
+    // The allocator of the image does not know it.
+    code_image::restore(&layout(), &ManuallyDrop::new(state))
 }

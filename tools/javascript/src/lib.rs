@@ -90,7 +90,11 @@ impl Guest for Interpreter {
     fn save() -> Result<Vec<u8>, String> {
         match SESSION.with_borrow(|session| session.as_ref().map(Session::is_idle)) {
             None => Ok(Vec::new()),
-            Some(true) => image::save(),
+            Some(true) => {
+                // What no variable leads to is no part of the session.
+                boa_engine::gc::force_collect();
+                image::save()
+            }
             Some(false) => Err("a program is paused, or reached a limit".to_owned()),
         }
     }

@@ -68,7 +68,7 @@ fn discount(size: usize) {
     USED.set(USED.get().saturating_sub(size));
 }
 
-// SAFETY: every request is passed on to the allocator of the system unchanged; counting allocates nothing.
+// SAFETY: every request is passed on to the allocator of the system; counting allocates nothing.
 unsafe impl GlobalAlloc for Counter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
@@ -78,14 +78,23 @@ unsafe impl GlobalAlloc for Counter {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         discount(layout.size());
+        // The image of a session has no values that were freed.
         // SAFETY: the caller's.
-        unsafe { System.dealloc(pointer, layout) }
+        unsafe {
+            pointer.write_bytes(0, layout.size());
+            System.dealloc(pointer, layout)
+        }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size.saturating_sub(layout.size()));
-        discount(layout.size().saturating_sub(size));
-        // SAFETY: the caller's.
-        unsafe { System.realloc(pointer, layout, size) }
+        // SAFETY: the caller's. The system would leave the old values where they were.
+        unsafe {
+            let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !moved.is_null() {
+                moved.copy_from_nonoverlapping(pointer, size.min(layout.size()));
+                self.dealloc(pointer, layout);
+            }
+            moved
+        }
     }
 }

@@ -7,7 +7,7 @@ use toolcrib_base::suggestion;
 use super::recipe::Recipe;
 
 /// Texts of the recipes.
-const TEXTS: [&str; 15] = [
+const TEXTS: [&str; 17] = [
     include_str!("../../recipes/avr-gcc.json"),
     include_str!("../../recipes/boolector.json"),
     include_str!("../../recipes/clang.json"),
@@ -15,6 +15,7 @@ const TEXTS: [&str; 15] = [
     include_str!("../../recipes/esbuild.json"),
     include_str!("../../recipes/flite.json"),
     include_str!("../../recipes/geolibre.json"),
+    include_str!("../../recipes/icepack.json"),
     include_str!("../../recipes/icepll.json"),
     include_str!("../../recipes/pdfcpu.json"),
     include_str!("../../recipes/php.json"),
@@ -23,6 +24,7 @@ const TEXTS: [&str; 15] = [
     include_str!("../../recipes/ripgrep.json"),
     include_str!("../../recipes/ruby.json"),
     include_str!("../../recipes/sqlite.json"),
+    include_str!("../../recipes/yosys.json"),
 ];
 
 static RECIPES: LazyLock<Vec<Recipe>> = LazyLock::new(|| {

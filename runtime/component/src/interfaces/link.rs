@@ -11,7 +11,7 @@ use crate::form::Form;
 use crate::functions;
 use crate::kind::ProgramKind;
 
-use super::{Link, SCRIPT, find, preview1, split};
+use super::{CODE, Link, SCRIPT, find, preview1, split};
 
 /// Use of one imported interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -100,6 +100,7 @@ fn link(import: &Import, kind: ProgramKind) -> Result<Capability, String> {
             true => Ok(Capability::Types),
             false => Err("available only to tools with the contract `toolcrib:tool`, not to commands".to_owned()),
         },
+        _ if name.starts_with(CODE) => Err("available only to interpreters of programs".to_owned()),
         _ if name.starts_with(SCRIPT) => Err("available only to the script interpreter".to_owned()),
         _ if import.functions.is_empty() => Ok(Capability::Types),
         Some(known) => Ok(known.capability),

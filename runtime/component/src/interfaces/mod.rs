@@ -11,6 +11,8 @@ pub use link::{CapabilityRequest, ImportedInterface, requests, unlinked};
 
 /// Prefix of the interfaces between the host and the script interpreter.
 const SCRIPT: &str = "toolcrib:script/";
+/// Prefix of the interfaces that only interpreters of programs import.
+const CODE: &str = "toolcrib:code/";
 
 /// One interface that the host knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -109,7 +109,11 @@ pub(super) async fn run(
     };
     let ended = unless_cancelled(scope.turn, pin!(running)).await.flatten();
     recorder.budget.set_end(Instant::now() + prepared.limits.deadline);
-    recorder.set_output(ToolOutput { shown: calls.shown().take(), ..ToolOutput::default() });
+    let (shown, dropped) = calls.shown().take();
+    recorder.set_output(ToolOutput { shown, ..ToolOutput::default() });
+    if dropped > 0 {
+        recorder.warn(format!("{dropped} parts that the calls of the program showed are left out: there are too many"));
+    }
     // Whatever stopped it: another run makes its calls again.
     let answer = ended.map_err(|error| answer::stopped(error, calls.take_summary(), session.as_deref()))?;
     recorder.flag(Flag::in_json(&answer));
@@ -141,6 +145,9 @@ impl ProgramCalls<'_> {
     /// Checks a program and runs it to its end.
     async fn run(&self, prepared: &PreparedTool, program: Program<'_>, limits: Limits) -> Result<String, ToolError> {
         let Program { language, code, session: kept } = program;
+        if let Some(kept) = &kept {
+            session::check_language(kept, language)?;
+        }
         let interpreters = &self.pipeline.code;
         let (interpreter, _permit) = interpreters.interpreter(language, prepared, &limits, self.scope.depth).await?;
         let mentioned = self.tools.mentioned(code);
@@ -149,7 +156,7 @@ impl ProgramCalls<'_> {
         let digest = interpreter.digest().to_owned();
         let mut session = self.pipeline.sandbox.start_code(interpreter, limits, &self.usage).await?;
         if let Some(kept) = &kept {
-            session::restore(kept, (language, &digest), &mut session).await?;
+            session::restore(kept, &digest, &mut session).await?;
         }
         let problems = session.check(program()).await?;
         if !problems.is_empty() {

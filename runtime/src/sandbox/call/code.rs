@@ -192,7 +192,7 @@ impl CodeSession<'_> {
                 CodeStep::Failed(failure) => return Ok(CodeEnd::Failed(failure)),
                 CodeStep::Calls(calls) => make(calls).await?,
             };
-            step = self.call_making(|interpreter| interpreter.resume, (&*results,), make).await?;
+            step = self.call(|interpreter| interpreter.resume, (&*results,)).await?;
         }
     }
 
@@ -265,13 +265,17 @@ async fn computing<T>(
         let ticks = engine.tick();
         let asked = tokio::select! {
             biased;
-            ended = tokio::time::timeout_at(running.deadline.into(), &mut running) => break ended,
+            ended = tokio::time::timeout_at(running.deadline.into(), &mut running) => break Ok(ended.ok().flatten()),
             Some(asked) = waiting.recv() => asked,
         };
         *left = left.saturating_sub(begin.elapsed());
         drop(ticks);
-        let results = make(asked.calls).await?;
+        let made = make(asked.calls).await;
         begin = Instant::now();
+        let results = match made {
+            Ok(results) => results,
+            Err(error) => break Err(error),
+        };
         running.deadline = begin + *left;
         // An interpreter that no longer waits has ended.
         let _ = asked.results.send((results, running.deadline));
@@ -279,7 +283,7 @@ async fn computing<T>(
     drop(running);
     *left = left.saturating_sub(begin.elapsed());
     usage.fuel.fetch_add(fuel.saturating_sub(store.get_fuel().unwrap_or_default()), Relaxed);
-    match ended.ok().flatten().ok_or_else(trap::timed_out)? {
+    match ended?.ok_or_else(trap::timed_out)? {
         Ok(value) => Ok(value),
         Err(error) => {
             trap::classify(&error, usage, limits)?;

@@ -1,5 +1,5 @@
 //! Interpreter of programs that waits for its calls. A program is a JSON array of steps: an array of calls to make at the same
-//! time, each a pair of a tool and its arguments, or `"spin"`. Its value is the list of results. A program that begins with
+//! time, each a pair of a tool and its arguments, `"spin"`, or a number of milliseconds to spin. Its value is the list of results. A program that begins with
 //! `"early"` makes its calls while it is checked.
 
 mod bindings {
@@ -10,6 +10,7 @@ mod bindings {
 }
 
 use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 use bindings::exports::toolcrib::code::interpreter::{CallResult, Description, Guest, Limits, Problem, Program, Step};
 use bindings::toolcrib::code::calls;
@@ -73,6 +74,11 @@ fn make(step: &Value) -> Value {
         loop {
             turns = black_box(turns + 1);
         }
+    }
+    if let Some(milliseconds) = step.as_u64() {
+        let end = Instant::now() + Duration::from_millis(milliseconds);
+        while Instant::now() < end {}
+        return Value::Null;
     }
     let calls: Vec<Call> = step.as_array().into_iter().flatten().enumerate().map(call).collect();
     let answers = calls::make(&calls).into_iter().map(|result| match result.outcome {

@@ -1,6 +1,8 @@
 //! Allocator of this crate. It has memory of its own, so that the image of a session can leave it out: CPython has its values in
 //! the other parts of the memory.
 
+#![allow(unsafe_code, reason = "an allocator cannot be written without it")]
+
 use std::alloc::{GlobalAlloc, Layout};
 use std::arch::wasm32::memory_grow;
 use std::cell::UnsafeCell;
@@ -12,13 +14,15 @@ use dlmalloc::Dlmalloc;
 /// Size of a page of WebAssembly in bytes.
 const PAGE: usize = 1 << 16;
 /// Maximum number of parts of the memory that the allocator has.
-const MAX_PARTS: usize = 256;
+pub(crate) const MAX_PARTS: usize = 256;
 
 struct Allocator(UnsafeCell<State>);
 
 struct State {
     heap: Dlmalloc<System>,
     parts: [Range<usize>; MAX_PARTS],
+    /// Parts that a saved memory had, and that are not used yet.
+    free: [bool; MAX_PARTS],
     count: usize,
 }
 
@@ -29,6 +33,7 @@ unsafe impl Sync for Allocator {}
 static ALLOCATOR: Allocator = Allocator(UnsafeCell::new(State {
     heap: Dlmalloc::new_with_allocator(System),
     parts: [const { 0..0 }; MAX_PARTS],
+    free: [false; MAX_PARTS],
     count: 0,
 }));
 
@@ -39,16 +44,29 @@ pub(crate) fn owns(address: usize) -> bool {
     state.parts[..state.count].iter().any(|part| part.contains(&address))
 }
 
-/// Forgets all allocations and parts: their memory belongs to CPython now.
+/// Returns the parts of the memory that the allocator has.
+pub(crate) fn parts() -> &'static [Range<usize>] {
+    // SAFETY: as for `owns`.
+    let state = unsafe { &*ALLOCATOR.0.get() };
+    &state.parts[..state.count]
+}
+
+/// Forgets all allocations, and has the parts that the allocator of a saved memory of this size had: all of them are free.
 ///
 /// # Safety
 ///
-/// No allocation is used or freed from now on.
-pub(crate) unsafe fn forget() {
+/// No allocation is used or freed from now on, and the parts belong to nobody else.
+pub(crate) unsafe fn adopt(parts: [Range<usize>; MAX_PARTS], size: usize) {
     // SAFETY: one thread, and the caller uses no allocation.
     let state = unsafe { &mut *ALLOCATOR.0.get() };
     state.heap = Dlmalloc::new_with_allocator(System);
+    state.free = [true; MAX_PARTS];
     state.count = 0;
+    // The last part may have grown for the image itself.
+    for part in parts.into_iter().map(|part| part.start..part.end.min(size)).filter(|part| !part.is_empty()) {
+        state.parts[state.count] = part;
+        state.count += 1;
+    }
 }
 
 /// Source of the allocator's parts.
@@ -57,11 +75,15 @@ struct System;
 // SAFETY: each part is new memory, and is never given back.
 unsafe impl dlmalloc::Allocator for System {
     fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
-        // SAFETY: only `count` and `parts` are used, which the heap that is borrowed meanwhile does not contain.
-        let (parts, count) = unsafe {
+        // SAFETY: only these fields are used, which the heap that is borrowed meanwhile does not contain.
+        let (parts, free, count) = unsafe {
             let state = ALLOCATOR.0.get();
-            (&mut *(&raw mut (*state).parts), &mut *(&raw mut (*state).count))
+            (&mut *(&raw mut (*state).parts), &mut *(&raw mut (*state).free), &mut *(&raw mut (*state).count))
         };
+        if let Some(index) = (0..*count).find(|index| free[*index] && parts[*index].len() >= size) {
+            free[index] = false;
+            return (parts[index].start as *mut u8, parts[index].len(), 0);
+        }
         let pages = size.div_ceil(PAGE);
         let start = if *count < MAX_PARTS { memory_grow(0, pages) } else { usize::MAX };
         if start == usize::MAX {
@@ -69,8 +91,9 @@ unsafe impl dlmalloc::Allocator for System {
         }
         let part = start * PAGE..(start + pages) * PAGE;
         match parts[..*count].last_mut() {
-            Some(last) if last.end == part.start => last.end = part.end,
+            Some(last) if last.end == part.start && !free[*count - 1] => last.end = part.end,
             _ => {
+                free[*count] = false;
                 parts[*count] = part.clone();
                 *count += 1;
             }
@@ -95,7 +118,7 @@ unsafe impl dlmalloc::Allocator for System {
     }
 
     fn allocates_zeros(&self) -> bool {
-        true
+        false
     }
 
     fn page_size(&self) -> usize {

@@ -1,6 +1,8 @@
 //! Exchange between the contract and the Python code of the interpreter. That code sends requests: a name and pairs of texts,
 //! for which it gets pairs of texts. The published build has one function that does this, meant for requests of HTTP.
 
+#![allow(unsafe_code, reason = "CPython passes addresses")]
+
 use std::cell::RefCell;
 use std::mem::take;
 use std::slice;
@@ -13,7 +15,13 @@ use crate::bindings::toolcrib::code::types::{
 use crate::{session, system};
 
 /// Python code of the interpreter.
-const CODE: &str = include_str!("../../program.py");
+const CODE: &str = concat!(
+    include_str!("../../python/values.py"),
+    include_str!("../../python/tools.py"),
+    include_str!("../../python/awaited.py"),
+    include_str!("../../python/checks.py"),
+    include_str!("../../python/runs.py"),
+);
 /// Statement that loads [`CODE`]: the arguments of the first start of CPython.
 const LOAD: &str = "import _bashkit, types, sys
 code = dict(_bashkit.http('code', '', (), None, None)[1])['code']
@@ -49,6 +57,7 @@ struct State {
     next: u32,
     /// Number of calls that the program may make.
     left: u32,
+    max: u32,
     /// `true` once a program reached a limit.
     is_over: bool,
     /// Response that CPython has not fetched.
@@ -73,7 +82,8 @@ pub(crate) fn run(job: Job) -> Ended {
     };
     system::start(printed as usize);
     STATE.with_borrow_mut(|state| {
-        state.left = if let Job::Run(_, limits) = &job { limits.calls } else { 0 };
+        state.max = if let Job::Run(_, limits) = &job { limits.calls } else { 0 };
+        state.left = state.max;
         state.job = Some(job);
         state.ended = Ended::default();
     });
@@ -89,6 +99,7 @@ pub(crate) fn is_over() -> bool {
 /// Loads the Python code of the interpreter, for the snapshot that each program starts from.
 #[unsafe(export_name = "wizer-initialize")]
 extern "C" fn initialize() {
+    session::begin();
     system::set_arguments(&["python3", "-c", LOAD]);
     let code = bashkit_run();
     system::set_arguments(&["python3"]);
@@ -99,11 +110,15 @@ extern "C" fn initialize() {
 /// Handles a request, and keeps its response until [`http_take`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn http_request(request: *const u8, length: i32, _timeout: i64, response: *mut u32) -> i32 {
+    const NETWORK: i32 = 1;
     const INVALID: i32 = 3;
     // SAFETY: CPython passes the bytes of its request, which live until this function returns.
     let request = unsafe { slice::from_raw_parts(request, length as usize) };
     let (code, bytes) = match read(request) {
-        Some((name, pairs)) => (0, encode(&answer(&name, pairs))),
+        Some((name, pairs)) => match answer(&name, pairs) {
+            Some(pairs) => (0, encode(&pairs)),
+            None => (NETWORK, b"programs have no network: use a tool".to_vec()),
+        },
         None => (INVALID, b"not a request".to_vec()),
     };
     // SAFETY: the address of a number on the stack of CPython.
@@ -158,22 +173,23 @@ fn encode(pairs: &[(String, String)]) -> Vec<u8> {
     bytes
 }
 
-/// Answers a request.
-fn answer(name: &str, pairs: Pairs) -> Pairs {
-    match name {
+/// Answers a request of the Python code; `None` for one of HTTP.
+fn answer(name: &str, pairs: Pairs) -> Option<Pairs> {
+    let pairs = match name {
         "code" => vec![pair("code", CODE)],
         "job" => STATE.with_borrow_mut(|state| state.job.take()).map(describe).unwrap_or_default(),
         "calls" => make(pairs),
-        _ => {
+        "problems" | "finished" | "failed" => {
             STATE.with_borrow_mut(|state| match name {
                 "problems" => state.ended.problems = problems(pairs),
                 "finished" => state.ended.step = Some(finished(pairs)),
-                "failed" => state.ended.step = Some(failed(pairs)),
-                _ => (),
+                _ => state.ended.step = Some(failed(pairs)),
             });
             Vec::new()
         }
-    }
+        _ => return None,
+    };
+    Some(pairs)
 }
 
 /// Describes a task for the Python code.
@@ -196,6 +212,9 @@ fn describe(job: Job) -> Pairs {
 /// Makes calls: pairs of a tool and its arguments become pairs of a kind and a text.
 fn make(pairs: Pairs) -> Pairs {
     let count = pairs.len();
+    if count == 0 {
+        return Vec::new();
+    }
     let first = STATE.with_borrow_mut(|state| {
         state.left = state.left.checked_sub(count as u32)?;
         let first = state.next;
@@ -203,8 +222,11 @@ fn make(pairs: Pairs) -> Pairs {
         Some(first)
     });
     let Some(first) = first else {
-        STATE.with_borrow_mut(|state| state.is_over = true);
-        return vec![pair("limit", "the program made more calls than it may")];
+        let max = STATE.with_borrow_mut(|state| {
+            state.is_over = true;
+            state.max
+        });
+        return vec![pair("limit", &format!("the program made more than {max} calls"))];
     };
     let calls: Vec<_> = (first..).zip(pairs).map(|(id, (tool, arguments))| Call { id, tool, arguments }).collect();
     let mut results = calls::make(&calls);

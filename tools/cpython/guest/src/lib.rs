@@ -1,11 +1,13 @@
 //! System of CPython as an interpreter of programs. This crate and a published build of CPython become one module with one
 //! memory: CPython calls the functions of [`system`] in place of WASI, and [`exchange`] carries programs, calls and results
-//! between its own Python code (`program.py`) and the contract `toolcrib:code`.
+//! between its own Python code (the folder `python`) and the contract `toolcrib:code`.
 #![cfg(target_arch = "wasm32")]
 
 mod allocator;
 mod exchange;
 mod files;
+#[path = "../../language.rs"]
+mod language;
 mod session;
 mod system;
 
@@ -15,13 +17,16 @@ mod bindings {
         path: [
             "../../../wit/command/deps/io.wit",
             "../../../wit/command/deps/clocks.wit",
+            "../../../wit/command/deps/filesystem.wit",
             "../../../wit/command/deps/random.wit",
+            "../../../wit/command/deps/cli.wit",
             "../../../wit/code",
         ],
         inline: "package toolcrib:cpython;
             world cpython {
                 import wasi:clocks/wall-clock@0.2.12;
                 import wasi:clocks/monotonic-clock@0.2.12;
+                import wasi:cli/exit@0.2.12;
                 import wasi:random/random@0.2.12;
                 include toolcrib:code/blocking-code@0.1.0;
             }",
@@ -36,19 +41,17 @@ use bindings::exports::toolcrib::code::interpreter::{CallResult, Description, Gu
 use bindings::toolcrib::code::types::{Failure, FailureKind, Output};
 use exchange::Job;
 
-/// Part of the language that programs may use, for a model.
-const GUIDE: &str = include_str!("../../guide.txt");
-const _: () = assert!(GUIDE.len() <= 2_000);
+const _: () = assert!(language::GUIDE.len() <= 2_000);
 
 struct Interpreter;
 
 impl Guest for Interpreter {
     fn describe() -> Description {
         Description {
-            language: "python".to_owned(),
-            version: "3.14".to_owned(),
-            implementation: "CPython 3.14.8".to_owned(),
-            guide: GUIDE.to_owned(),
+            language: language::LANGUAGE.to_owned(),
+            version: language::VERSION.to_owned(),
+            implementation: language::IMPLEMENTATION.to_owned(),
+            guide: language::GUIDE.to_owned(),
         }
     }
 
@@ -83,7 +86,7 @@ impl Guest for Interpreter {
 fn failed(message: &str) -> Step {
     Step::Failed(Failure {
         kind: FailureKind::Misuse,
-        exception: String::new(),
+        exception: "InterpreterError".to_owned(),
         message: message.to_owned(),
         traceback: Vec::new(),
         output: Output { text: String::new(), dropped: 0 },

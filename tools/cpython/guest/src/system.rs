@@ -1,10 +1,13 @@
 //! Functions of WASI preview 1 that CPython imports. A program has clocks, random bytes, its output, and the archives of
 //! modules; everything else is refused.
 
+#![allow(unsafe_code, reason = "CPython passes addresses")]
+
 use std::cell::RefCell;
 use std::mem::take;
 use std::slice;
 
+use crate::bindings::wasi::cli::exit;
 use crate::bindings::wasi::clocks::{monotonic_clock, wall_clock};
 use crate::bindings::wasi::random::random;
 use crate::files::{self, ROOT};
@@ -29,6 +32,8 @@ struct State {
     printed: Vec<u8>,
     max_printed: usize,
     dropped: u64,
+    /// Latest time that the monotonic clock returned.
+    latest: u64,
     /// `true` once a program is checked or run; the snapshot must not depend on clocks and random bytes before.
     is_started: bool,
 }
@@ -40,7 +45,8 @@ thread_local! {
 /// Starts a task that may print up to a number of bytes.
 pub(crate) fn start(max_printed: usize) {
     STATE.with_borrow_mut(|state| {
-        *state = State { arguments: state.arguments, max_printed, is_started: true, ..State::default() };
+        let State { arguments, latest, .. } = *state;
+        *state = State { arguments, latest, max_printed, is_started: true, ..State::default() };
     });
 }
 
@@ -56,12 +62,9 @@ pub(crate) fn take_printed() -> (String, u64) {
         let mut dropped = take(&mut state.dropped);
         if dropped > 0 {
             // The limit may cut a character.
-            let whole = printed.utf8_chunks().last().map_or(0, |chunk| {
-                let is_cut = chunk.invalid().len() < 4;
-                if is_cut { chunk.invalid().len() } else { 0 }
-            });
-            printed.truncate(printed.len() - whole);
-            dropped += whole as u64;
+            let cut = printed.utf8_chunks().last().map_or(0, |chunk| chunk.invalid().len());
+            printed.truncate(printed.len() - cut);
+            dropped += cut as u64;
         }
         (String::from_utf8_lossy(&printed).into_owned(), dropped)
     })
@@ -138,13 +141,19 @@ extern "C" fn clock_time_get(clock: u32, _: u64, time: *mut u64) -> u32 {
     if !STATE.with_borrow(|state| state.is_started) {
         return put(time, 0);
     }
+    let now = wall_clock::now();
+    let now = now.seconds * 1_000_000_000 + u64::from(now.nanoseconds);
     match clock {
-        0 => {
-            let now = wall_clock::now();
-            put(time, now.seconds * 1_000_000_000 + u64::from(now.nanoseconds))
+        0 => put(time, now),
+        // From the same clock, so that a session that another instance continues does not see it go back. The times of the
+        // process and of its thread are those of the clock.
+        1..=3 => {
+            let latest = STATE.with_borrow_mut(|state| {
+                state.latest = state.latest.max(now);
+                state.latest
+            });
+            put(time, latest)
         }
-        // The times of the process and of its thread are those of the clock.
-        1..=3 => put(time, monotonic_clock::now()),
         _ => INVALID,
     }
 }
@@ -336,7 +345,8 @@ extern "C" fn poll_oneoff(subscriptions: *const [u64; 6], events: *mut [u64; 4],
 
 #[unsafe(no_mangle)]
 extern "C" fn proc_exit(_: u32) -> ! {
-    panic!("the program ended its process")
+    exit::exit(Err(()));
+    unreachable!("the host ended the instance")
 }
 
 #[unsafe(no_mangle)]

@@ -106,7 +106,8 @@ pub(super) fn completed(completion: CodeCompletion, summary: &Summary, max: usiz
 /// Returns the error of a program that failed.
 pub(super) fn failed(failure: &CodeFailure, summary: &Summary) -> ToolError {
     let at = failure.traceback.last().map(|frame| format!(" (line {})", frame.line)).unwrap_or_default();
-    let message = truncate(&format!("{}: {}", failure.exception, failure.message), MAX_MESSAGE) + &at;
+    let colon = if failure.message.is_empty() { "" } else { ": " };
+    let message = truncate(&format!("{}{colon}{}", failure.exception, failure.message), MAX_MESSAGE) + &at;
     let outcome = match failure.kind {
         CodeFailureKind::Invalid => Outcome::BadArguments,
         CodeFailureKind::Uncaught | CodeFailureKind::Limit => Outcome::Failed,

@@ -24,10 +24,10 @@ pub(super) async fn open<'s>(
 ///
 /// # Errors
 ///
-/// The session has another language or another version of the interpreter, or the interpreter cannot restore it.
+/// The session has another version of the interpreter, or the interpreter cannot restore it.
 pub(super) async fn restore(
     kept: &OpenSession<'_>,
-    (language, interpreter): (&str, &str),
+    interpreter: &str,
     session: &mut CodeSession<'_>,
 ) -> Result<(), ToolError> {
     let Some(before) = kept.before() else {
@@ -37,9 +37,7 @@ pub(super) async fn restore(
             |why: String| ToolError::new(Outcome::BadArguments, format!("`session`: {}", truncate(&why, MAX_MESSAGE)));
         return saved.map(drop).map_err(none);
     };
-    let why = if before.language != language {
-        format!("its programs are in `{}`", before.language)
-    } else if before.interpreter != interpreter {
+    let why = if before.interpreter != interpreter {
         "its variables were saved by another version of the interpreter".to_owned()
     } else {
         match session.restore(&before.state).await? {
@@ -47,9 +45,27 @@ pub(super) async fn restore(
             Err(why) => truncate(&why, MAX_MESSAGE),
         }
     };
+    Err(cannot_continue(kept, &why))
+}
+
+/// Checks that a session is in a language, before its interpreter is compiled.
+///
+/// # Errors
+///
+/// The programs of the session are in another language.
+pub(super) fn check_language(kept: &OpenSession<'_>, language: &str) -> Result<(), ToolError> {
+    match kept.before() {
+        Some(before) if before.language != language => {
+            Err(cannot_continue(kept, &format!("its programs are in `{}`", before.language)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn cannot_continue(kept: &OpenSession<'_>, why: &str) -> ToolError {
     let message =
         format!("the session `{}` cannot be continued: {why}; use another name for a new session", kept.name());
-    Err(ToolError::new(Outcome::Failed, message))
+    ToolError::new(Outcome::Failed, message)
 }
 
 /// Saves the variables of a session after a program, and returns the note about it for the answer.

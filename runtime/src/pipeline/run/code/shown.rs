@@ -64,9 +64,9 @@ impl ShownParts {
         }
     }
 
-    /// Takes the parts.
-    pub(super) fn take(&mut self) -> Vec<Part> {
-        std::mem::take(&mut self.parts)
+    /// Takes the parts, and returns the number of those that were dropped.
+    pub(super) fn take(&mut self) -> (Vec<Part>, usize) {
+        (std::mem::take(&mut self.parts), self.dropped)
     }
 }
 
@@ -97,6 +97,7 @@ mod tests {
         assert_eq!((&answer["more_shown"], &answer["not_shown"]), (&json!(MAX_PARTS - MAX_LISTED), &json!(2)));
         let mut shown = ShownParts::default();
         shown.add("draw", Vec::new(), vec![picture(MAX_BYTES), picture(1), Part::Text("x".to_owned())]);
-        assert_eq!((shown.take().len(), shown.dropped), (1, 2));
+        let (parts, dropped) = shown.take();
+        assert_eq!((parts.len(), dropped), (1, 2));
     }
 }
