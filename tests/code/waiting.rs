@@ -121,7 +121,7 @@ fn a_file_that_states_no_language_or_changed_is_no_interpreter() {
 #[test]
 fn an_interpreter_of_a_known_language_replaces_the_shipped_one() {
     let (crib, flag) = crib();
-    let bytes = fs::read(crib.path("work/waiting.wasm")).unwrap();
+    let bytes = fs::read(crib.path("waiting.wasm")).unwrap();
     let start = br#"toolcrib:language{"language":"#;
     let place = bytes.windows(start.len()).position(|part| part == start).expect("the section") + start.len();
     let mut renamed = bytes[..place].to_vec();
