@@ -78,7 +78,7 @@ unsafe impl dlmalloc::Allocator for System {
         // SAFETY: only these fields are used, which the heap that is borrowed meanwhile does not contain.
         let (parts, free, count) = unsafe {
             let state = ALLOCATOR.0.get();
-            (&mut *(&raw mut (*state).parts), &mut *(&raw mut (*state).free), &mut *(&raw mut (*state).count))
+            (&mut (*state).parts, &mut (*state).free, &mut (*state).count)
         };
         if let Some(index) = (0..*count).find(|index| free[*index] && parts[*index].len() >= size) {
             free[index] = false;

@@ -98,7 +98,7 @@ pub(crate) fn restore(state: Vec<u8>) -> Result<(), String> {
     let state = ManuallyDrop::new(state);
     let (count, rest) = state.split_first_chunk().ok_or_else(broken)?;
     let count = u32::from_le_bytes(*count) as usize;
-    if count % 2 != 0 || count > 2 * MAX_PARTS {
+    if !count.is_multiple_of(2) || count > 2 * MAX_PARTS {
         return Err(broken());
     }
     let (numbers, image) = rest.split_at_checked(count * 4).ok_or_else(broken)?;
