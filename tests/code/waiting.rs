@@ -116,6 +116,10 @@ fn a_file_that_states_no_language_or_changed_is_no_interpreter() {
     fs::remove_file(crib.path("waiting.wasm")).unwrap();
     let ran = crib.run(&["call", "run_code", r#"{"code":"1"}"#, flag]);
     assert!(ran.code == Some(1) && ran.stderr.contains("waiting.wasm: cannot be read"), "{ran:?}");
+    assert!(ran.stderr.contains("`sources.interpreters`"), "{ran:?}");
+    fs::write(crib.path("toolcrib.toml"), "[sources]\ninterpreters = [\"waiting.wasm\"]\n").unwrap();
+    let found = crib.run(&["doctor", "--config=toolcrib.toml", "--json"]);
+    assert!(found.code == Some(1) && found.stdout.contains("correct `sources.interpreters`"), "{found:?}");
 }
 
 #[test]

@@ -13,7 +13,6 @@ def make_calls_of_tasks():
         LOOP.run_until_complete(asyncio.sleep(0))
 
 
-
 def run(source, tools, limits):
     """Runs a program, and reports its end."""
     try:

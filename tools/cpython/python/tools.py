@@ -95,24 +95,26 @@ class Call:
     unmade = {}
 
     def __init__(self, tool, arguments):
-        self.request, self.future = (tool, arguments), None
+        self.request, self.future, self.answer = (tool, arguments), None, None
         self.unmade[id(self)] = self
 
     def __await__(self):
-        if self.future is None:
-            loop = asyncio.get_running_loop()
-            self.future = loop.create_future()
-            del self.unmade[id(self)]
-            loop.selector.calls.append((self.request, self.future))
-        answer = yield from self.future.__await__()
-        return result(*answer)
+        if self.answer is None:
+            if self.future is None:
+                loop = asyncio.get_running_loop()
+                self.future = loop.create_future()
+                self.unmade.pop(id(self), None)
+                loop.selector.calls.append((self.request, self.future))
+            self.answer = yield from self.future.__await__()
+        return result(*self.answer)
 
     @classmethod
     def make_all(cls):
         """Makes the calls that nothing awaited; a failure is that of the program."""
         while cls.unmade:
-            (answer,) = ask("calls", [cls.unmade.pop(next(iter(cls.unmade))).request])
-            result(*answer)
+            call = cls.unmade.pop(next(iter(cls.unmade)))
+            (call.answer,) = ask("calls", [call.request])
+            result(*call.answer)
 
 
 class Selector(selectors._BaseSelectorImpl):

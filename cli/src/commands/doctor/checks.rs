@@ -3,12 +3,13 @@
 use std::env;
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toolcrib::cache::{Cache, EntryKind};
 use toolcrib::platform;
 use toolcrib::policy::Approvals;
 use toolcrib::source::{self, Severity};
+use toolcrib::{Audit, Runtime};
 use toolcrib_authoring::rust::{self, TARGET};
 use toolcrib_base::parse::{rounded_size, size_in_words};
 use toolcrib_base::render::{counted, hint_of, message};
@@ -57,6 +58,7 @@ pub(super) fn all(sources: &Sources) -> Vec<Finding> {
         ),
     });
     findings.push(config(sources));
+    findings.extend(interpreters(sources));
     findings.extend(sources.rules.kept.file().map(|approvals| self::approvals(&approvals)));
     findings.extend(sources.secrets.vault().ok().map(|vault| secrets(&vault)));
     match sources.paths() {
@@ -202,6 +204,21 @@ fn config(sources: &Sources) -> Finding {
         }
         Err(error) => stopped(&message(&error), hint_of(&error)),
     }
+}
+
+/// Findings about the interpreters of the settings, each of which stops every program.
+fn interpreters(sources: &Sources) -> Vec<Finding> {
+    const CHECK: &str = "interpreter";
+    // The check of the settings reports why there are none.
+    let config = sources.trust.trusted().and_then(|trusted| sources.rules.config(&trusted, false)).unwrap_or_default();
+    let check = |file: &PathBuf| match Runtime::builder(Audit::off()).code_component(file) {
+        Ok(_) => Finding::ok(CHECK, file.display().to_string()),
+        Err(error) => {
+            let fix = "correct `sources.interpreters`; no program runs until then";
+            Finding::wrong(CHECK, Status::Fail, error.to_string(), fix)
+        }
+    };
+    config.interpreters.iter().map(check).collect()
 }
 
 /// Finding about settings that stop every command.
