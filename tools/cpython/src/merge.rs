@@ -272,3 +272,55 @@ fn numbers(sections: &Sections<'_>, [types, tables, globals, elements, data]: [u
     let count = sections.imported_functions() as usize + sections.bodies.len();
     Numbers { types, functions: Vec::with_capacity(count), tables, globals, elements, data }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PYTHON_TEXT: &str = r#"(module
+        (import "system" "twice" (func $twice (param i32) (result i32)))
+        (memory (export "memory") 256)
+        (global (mut i32) (i32.const 16777216))
+        (table 1 funcref) (elem (i32.const 0) func $run)
+        (func $run (export "run") (result i32) (call $twice (i32.const 21))))"#;
+    const GUEST_TEXT: &str = r#"(module
+        (import "python" "memory" (memory 257))
+        (import "python" "run" (func $run (result i32)))
+        (import "host" "now" (func $now (result i32)))
+        (global $stack (mut i32) (i32.const 1048576))
+        (table 1 funcref) (elem (i32.const 0) func $answer)
+        (func (export "twice") (param i32) (result i32) (i32.mul (local.get 0) (i32.const 2)))
+        (func $answer (export "answer") (result i32) (i32.add (call $run) (i32.add (call $now) (global.get $stack)))))"#;
+
+    fn merged(python: &str, guest: &str) -> Result<Vec<u8>, String> {
+        let bytes = |text: &str| wat::parse_str(text).expect("a module");
+        modules(&bytes(python), &bytes(guest))
+    }
+
+    #[test]
+    fn two_modules_become_one_that_imports_what_neither_has() {
+        let merged = merged(PYTHON_TEXT, GUEST_TEXT).expect("a module");
+        wasmparser::validate(&merged).expect("a valid module");
+        let sections = Sections::read(&merged).expect("a module");
+        let imports: Vec<_> = sections.imports.iter().map(|import| import.name).collect();
+        assert_eq!(imports, ["now"]);
+        let mut exports: Vec<_> = sections.exports.keys().copied().collect();
+        exports.sort_unstable();
+        assert_eq!(exports, ["answer", "memory"]);
+        assert_eq!(sections.memories[0].initial, 257 + STACK);
+    }
+
+    #[test]
+    fn modules_that_do_not_fit_together_are_refused() {
+        for (python, guest) in [
+            (PYTHON_TEXT.replace("\"twice\"", "\"thrice\""), GUEST_TEXT.to_owned()),
+            (PYTHON_TEXT.to_owned(), GUEST_TEXT.replace("\"python\" \"run\"", "\"python\" \"walk\"")),
+            (PYTHON_TEXT.replace("16777216", "1048576"), GUEST_TEXT.to_owned()),
+            (PYTHON_TEXT.replace("(table 1", "(func $begin) (start $begin) (table 1"), GUEST_TEXT.to_owned()),
+            (PYTHON_TEXT.replace("(memory", "(tag) (memory"), GUEST_TEXT.to_owned()),
+        ] {
+            assert!(merged(&python, &guest).is_err(), "{python} {guest}");
+        }
+        assert!(memory(&wat::parse_str("(module)").expect("a module")).is_err());
+    }
+}

@@ -62,3 +62,18 @@ fn checked(package: &Path, (path, digest): (&str, &str)) -> Result<Vec<u8>, Stri
     }
     Err(format!("`{path}` of {} {} has sha256:{found}, not sha256:{digest}", PACKAGE.0, PACKAGE.1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_with_other_bytes_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("file"), "abc").expect("a file");
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(checked(folder.path(), ("file", abc)), Ok(b"abc".to_vec()));
+        fs::write(folder.path().join("file"), "abd").expect("a file");
+        assert!(checked(folder.path(), ("file", abc)).is_err_and(|error| error.contains(abc)));
+    }
+}

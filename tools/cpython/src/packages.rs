@@ -64,3 +64,53 @@ fn collect(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    fn refused(fill: impl FnOnce(&Path)) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("good.py"), "x = 1").expect("a file");
+        assert!(archive(Some(folder.path())).is_ok());
+        fill(folder.path());
+        archive(Some(folder.path())).expect_err("packages that are refused")
+    }
+
+    #[test]
+    fn a_folder_is_an_archive_with_the_same_bytes_each_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(folder.path().join("pack/__pycache__")).expect("a folder");
+        for name in ["pack/b.py", "pack/a.py", "pack/__pycache__/a.pyc"] {
+            fs::write(folder.path().join(name), name).expect("a file");
+        }
+        let bytes = archive(Some(folder.path())).expect("an archive");
+        assert_eq!(archive(Some(folder.path())).expect("an archive"), bytes);
+        let names = |wanted: &str| bytes.windows(wanted.len()).any(|part| part == wanted.as_bytes());
+        assert!(names("pack/a.py") && names("pack/b.py") && !names("a.pyc"));
+    }
+
+    #[test]
+    fn native_code_links_and_too_much_of_everything_are_refused() {
+        let native = refused(|folder| fs::write(folder.join("fast.cpython-314.so"), "").expect("a file"));
+        assert!(native.contains("native code"), "{native}");
+        let large = refused(|folder| {
+            let file = File::create(folder.join("large.py")).expect("a file");
+            file.set_len(MAX_BYTES).expect("a length");
+        });
+        assert!(large.contains("more than 16777216 bytes"), "{large}");
+        let deep = refused(|folder| {
+            fs::create_dir_all(folder.join("d/".repeat(MAX_DEPTH))).expect("folders");
+        });
+        assert!(deep.contains("nested too deeply"), "{deep}");
+        #[cfg(unix)]
+        {
+            let link = refused(|folder| {
+                std::os::unix::fs::symlink("good.py", folder.join("link.py")).expect("a link");
+            });
+            assert!(link.contains("symbolic link"), "{link}");
+        }
+    }
+}

@@ -53,7 +53,12 @@ pub(crate) fn build(interpreter: &Path, packages: Option<&Path>) -> Result<(), S
     });
     let data = described.to_string().into_bytes();
     CustomSection { name: LANGUAGE.into(), data: data.into() }.append_to_component(&mut bytes);
-    write(interpreter, &bytes)
+    // Whole or not at all.
+    let mut unfinished = interpreter.as_os_str().to_owned();
+    unfinished.push(".new");
+    write(unfinished.as_ref(), &bytes)?;
+    let renamed = fs::rename(&unfinished, interpreter);
+    renamed.map_err(|error| format!("cannot write `{}`: {error}", interpreter.display()))
 }
 
 /// Compiles the guest, with its data from an address on, and returns its path.

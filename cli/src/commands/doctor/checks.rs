@@ -206,7 +206,7 @@ fn config(sources: &Sources) -> Finding {
     }
 }
 
-/// Findings about the interpreters of the settings, each of which stops every program.
+/// Findings about the interpreters in the settings. A wrong interpreter stops every program.
 fn interpreters(sources: &Sources) -> Vec<Finding> {
     const CHECK: &str = "interpreter";
     // The check of the settings reports why there are none.
