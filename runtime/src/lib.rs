@@ -30,6 +30,7 @@
 //! | Who sees it? | An [`Audit`] log with one chained record for each call ([`audit::verify`]), and [observers](observe::Observer) with its events. |
 //! | Who may change it? | [Hooks](hook::Hook): they block calls, change arguments and replace results. |
 //! | Where do large results go? | Into a store of [`Results`]; the model gets a preview and a reference. |
+//! | Who approves what was written? | With a [`Stage`](staging::Stage), tools write into an overlay over their folders: [`Builder::stage`]. Its changes are listed, compared, dropped one by one or committed together. |
 //! | Where do secrets come from? | From a [`SecretStore`](policy::SecretStore). Guests never see the values: they are put into requests to the hosts they are for. |
 //! | Where are programs compiled? | In this process, or in one that a [`Compiler`](compiler::Compiler) can stop. Compiled code stays in a [`Cache`](cache::Cache) of bounded size. |
 //!
@@ -78,3 +79,4 @@ pub use store::keyvalue::KeyValue;
 pub use store::results::Results;
 pub use store::{ListFile, cache, owner_only, programs, results};
 pub use tool::Tool;
+pub use toolcrib_staging as staging;

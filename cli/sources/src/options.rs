@@ -18,6 +18,7 @@ mod rules;
 mod secrets;
 mod services;
 mod sources;
+mod stage;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,6 +52,7 @@ pub use results::ResultsFolder;
 pub use rules::{Kept, Rules};
 pub use secrets::KeptSecrets;
 pub use sources::{default_source, project_file, sources_beside};
+pub use stage::{OpenStage, StageOption, counts, refused, stages};
 
 /// Tools for programs. A call of one needs no `--code`.
 const CODE_TOOLS: [&str; 3] = ["run_code", "search_tools", "describe_tool"];

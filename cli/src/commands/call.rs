@@ -24,9 +24,10 @@ use toolcrib_base::render::{self, Advice};
 use toolcrib_settings::permission::DenyFlags;
 use toolcrib_sources::calls::Calls;
 use toolcrib_sources::media::MediaFolder;
-use toolcrib_sources::options::{RecordsFolder, Sources};
+use toolcrib_sources::options::{RecordsFolder, Sources, StageOption};
 use toolcrib_sources::staleness;
 
+use super::stage;
 use advice::{Given, advise};
 
 const EXAMPLES: &str = "\
@@ -96,6 +97,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s", help_heading = "Limits")]
     timeout: Duration,
     #[command(flatten)]
+    stage: StageOption,
+    #[command(flatten)]
     records: RecordsFolder,
     #[command(flatten)]
     telemetry: TelemetryOptions,
@@ -134,12 +137,14 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let door = door.with_folders(&args.records, args.media.as_deref(), &args.sources, [])?;
     let media = door.media().map(Arc::as_ref);
     let deadline = args.tool_timeout.unwrap_or(args.timeout);
+    let stage = args.stage.open(None)?;
     let build = || {
         args.sources.runtime_with(deadline, [], |builder| {
             let builder = match args.argv.is_empty() {
                 true => builder,
                 false => builder.command_line(&args.name, CommandLine::passthrough()),
             };
+            let builder = stage.iter().fold(builder, |builder, stage| stage.attach(builder));
             args.sources.only(door.attach(builder.application("call", Map::new())), &args.name)
         })
     };
@@ -210,6 +215,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let line = if args.json { with_receipt(&result)? } else { result.line().into_owned() };
     let printed = render::print_json(&line);
     printed.and(door.close().await)?;
+    stage::close(stage, !args.json).await?;
     Ok(if result.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

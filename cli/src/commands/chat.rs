@@ -15,6 +15,7 @@ use toolcrib_settings::instructions::trusted_instructions;
 use toolcrib_settings::permission::FolderHints;
 
 use super::run::{AgentOptions, OpenedAgent};
+use super::stage;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,7 +59,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let approver = KeptApprover::new(Arc::new(ChatApprover::new(allowed.clone(), terminal.clone())));
     let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver.clone());
     let opened = shared.open(("chat", &id), &settings, terminal, (script.is_some(), false), true, with)?;
-    let OpenedAgent { runtime, door, options, agents } = opened;
+    let OpenedAgent { runtime, door, options, agents, stage } = opened;
     let instructions = trusted_instructions(&shared.sources.trust.trusted()?);
     let conversation = conversation.with_briefing(briefing(&runtime, &runtime.session(), instructions.as_deref()));
     let folders = FolderHints::of(&runtime);
@@ -100,8 +101,10 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     let end = Chat::new(agent, runtime, allowed, keeper.clone(), folder.as_deref()).run().await;
     let written = door.close().await;
+    let staged = stage::close(stage, true).await;
     end?;
     written?;
+    staged?;
     if let (false, Some(keeper)) = (shared.quiet, keeper.filter(|keeper| !keeper.is_empty())) {
         let id = keeper.id();
         render::hint(&format!("chat saved; continue: `toolcrib chat --resume {id}` (repeat your options)"));

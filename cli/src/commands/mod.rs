@@ -32,6 +32,7 @@ pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod secret;
 pub(crate) mod sign;
+pub(crate) mod stage;
 pub(crate) mod test;
 pub(crate) mod trust;
 pub(crate) mod update;
@@ -68,6 +69,7 @@ commands! {
     "list" => List(list::Args),
     "inspect" => Inspect(inspect::Args),
     "mcp" => Mcp(mcp::Args),
+    "stage" => Stage(stage::Args),
     "result" => Result(result::Args),
     "schema" => Schema(schema::Args),
     "validate" => Validate(validate::Args),
@@ -123,6 +125,7 @@ impl Command {
             Command::Call(args) => call::run(args).await,
             Command::List(args) => list::run(args).await,
             Command::Mcp(args) => mcp::run(args).await,
+            Command::Stage(args) => stage::run(args).await,
             Command::Inspect(args) => inspect::run(args).await,
             Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,

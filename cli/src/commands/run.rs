@@ -25,6 +25,8 @@ use toolcrib_base::render::{self, Advice, usage_error};
 use toolcrib_settings::instructions::trusted_instructions;
 use toolcrib_settings::permission::{FolderHints, TerminalApprover, WaitingApprover};
 
+use super::stage;
+
 pub(crate) use shared::{AgentOptions, OpenedAgent};
 
 const EXAMPLES: &str = "\
@@ -153,7 +155,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver.clone());
     let opened =
         args.shared.open(("run", &id), &settings, terminal, (script.is_some(), args.json), !args.dry_run, with)?;
-    let OpenedAgent { runtime, door, options, agents } = opened;
+    let OpenedAgent { runtime, door, options, agents, stage } = opened;
     let instructions = trusted_instructions(&args.shared.sources.trust.trusted()?);
     let conversation = conversation.with_briefing(briefing(&runtime, &runtime.session(), instructions.as_deref()));
     if args.print_messages {
@@ -200,11 +202,13 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         Err(error) => agent.close(Err(error)).await,
     };
     let written = door.close().await;
+    let staged = stage::close(stage, !args.json).await;
     let end = match end {
         Ok(end) => end,
         Err(error) => return Ok(shared::explain_failure(&error, resume.as_deref())),
     };
     written?;
+    staged?;
     Ok(shared::exit_code(end.0))
 }
 

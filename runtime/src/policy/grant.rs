@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_primitives::fs::open_dir;
+use toolcrib_staging::Stage;
 
 use crate::call::{Denial, pasted};
 use crate::error::Error;
@@ -46,6 +47,8 @@ pub struct Folder {
     pub access: Access,
     /// Granted files in the folder; empty if all of it is granted.
     pub(super) files: Vec<GrantedFile>,
+    /// Path of the folder inside it that a script has chosen, if writes are held back: it may exist in the stage alone.
+    pub(super) inside: Option<String>,
 }
 
 /// Granted file of a folder.
@@ -77,6 +80,11 @@ impl Folder {
         }
     }
 
+    /// Path of the folder inside that is opened in the stage.
+    pub(crate) fn inside(&self) -> Option<&str> {
+        self.inside.as_deref()
+    }
+
     /// Opens the granted folder anew by its handle, whatever is at its path by now.
     ///
     /// # Errors
@@ -99,6 +107,8 @@ pub struct Grant {
     /// Positions of the policy's denials for some tools only that apply to the tool.
     own_denials: Vec<usize>,
     protected: Arc<Protected>,
+    /// Stage that holds writes back.
+    stage: Option<Arc<Stage>>,
 }
 
 impl Grant {
@@ -138,7 +148,8 @@ impl Grant {
         let secrets = secret::granted(tool, by_naming, &allowed.secrets, &mut denied);
         let rights = Rights::new(tool, by_naming, allowed, &mut denied);
         let protected = allowed.protected.clone();
-        Ok(Self { folders, env, network: Arc::new(network), secrets, rights, denied, own_denials, protected })
+        let network = Arc::new(network);
+        Ok(Self { folders, env, network, secrets, rights, denied, own_denials, protected, stage: None })
     }
 
     /// Returns the grant with read access only.
@@ -161,7 +172,8 @@ impl Grant {
         let (env, network, protected) = (self.env.clone(), self.network.clone(), self.protected.clone());
         let (secrets, rights, denied) = (Vec::new(), Rights::default(), Vec::new());
         let own_denials = self.own_denials.clone();
-        let grant = Self { folders, env, network, secrets, rights, denied, own_denials, protected };
+        let stage = self.stage.clone();
+        let grant = Self { folders, env, network, secrets, rights, denied, own_denials, protected, stage };
         Ok(if only_reads { grant.reading() } else { grant })
     }
 
@@ -178,6 +190,10 @@ impl Grant {
                 false => Err("permission denied by the grant".to_owned()),
             };
         }
+        if self.stage.is_some() {
+            let inside = Some(names.join("/")).filter(|inside| !inside.is_empty());
+            return Ok(Folder { guest: vec!["/".to_owned()], inside, ..folder.clone() });
+        }
         let (path, handle, location) = (folder.host.clone(), folder.handle.clone(), folder.location.clone());
         let outer = RealFolder { path, handle, location, file: None };
         let inner = outer.inside(&names).map_err(|error| match error.kind() {
@@ -186,7 +202,19 @@ impl Grant {
             _ => "permission denied by the grant".to_owned(),
         })?;
         let RealFolder { path: host, handle, location, .. } = inner;
-        Ok(Folder { host, handle, location, guest: vec!["/".to_owned()], access: folder.access, files: Vec::new() })
+        let (guest, files) = (vec!["/".to_owned()], Vec::new());
+        Ok(Folder { host, handle, location, guest, access: folder.access, files, inside: None })
+    }
+
+    /// Returns the grant with its writes held back.
+    #[must_use]
+    pub(crate) fn staged(self, stage: Option<Arc<Stage>>) -> Self {
+        Self { stage, ..self }
+    }
+
+    /// Stage that holds writes back.
+    pub(crate) fn stage(&self) -> Option<&Arc<Stage>> {
+        self.stage.as_ref()
     }
 
     /// Granted folders, with the working directory of the guest first.

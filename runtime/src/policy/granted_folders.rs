@@ -132,7 +132,8 @@ fn grouped(folders: Vec<(RealFolder, Access)>) -> Vec<Folder> {
             (Some(file), Some(group)) => group.files.push(file),
             (file, _) => {
                 let files = file.into_iter().collect();
-                groups.push(Folder { host, handle, location, guest: Vec::new(), access, files });
+                let (guest, inside) = (Vec::new(), None);
+                groups.push(Folder { host, handle, location, guest, access, files, inside });
             }
         }
     }
@@ -175,7 +176,7 @@ pub(super) fn name_folders(folders: Vec<(RealFolder, Access)>) -> Result<Vec<Fol
                 reason: "has no name of its own; name it first, and it is the guest's `/`".into(),
             });
         }
-        named.push(Folder { host, handle, location, guest, access, files });
+        named.push(Folder { host, handle, location, guest, access, files, inside: None });
     }
     Ok(named)
 }

@@ -10,6 +10,11 @@ pub(crate) struct Identity {
 
 #[cfg(unix)]
 impl Identity {
+    /// Returns the identity with these numbers.
+    pub(crate) fn new(device: u64, inode: u64) -> Self {
+        Self { device, inode: inode.into() }
+    }
+
     /// Reads the identity from the metadata of a file.
     #[allow(clippy::unnecessary_cast, reason = "the numbers have other types on other systems")]
     pub(crate) fn of(about: &rustix::fs::Stat) -> Self {

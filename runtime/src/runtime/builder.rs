@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Semaphore;
+use toolcrib_staging::Stage;
 
 use crate::audit::Audit;
 use crate::delegate::Delegate;
@@ -59,6 +60,7 @@ pub struct Builder {
     /// Label, path and least refused access of each reserved place.
     pub(super) reserved: Vec<(String, PathBuf, Access)>,
     pub(super) protected: Vec<PathBuf>,
+    pub(super) stage: Option<Arc<Stage>>,
 
     pub(super) limits: Limits,
     pub(super) ceiling: LimitRequest,
@@ -145,6 +147,7 @@ impl Builder {
             approvals: Vec::new(),
             reserved: Vec::new(),
             protected: Vec::new(),
+            stage: None,
             limits: Limits::default(),
             ceiling: LimitRequest::default(),
             concurrency: 32,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use toolcrib_staging::Stage;
 
 use crate::audit::Audit;
 use crate::call::clipped;
@@ -174,6 +175,14 @@ impl Builder {
     #[must_use]
     pub fn environment(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         self.environment = variables.into_iter().collect();
+        self
+    }
+
+    /// Holds back what tools write: it goes into the stage, which all of them see, and the granted folders stay as they are until
+    /// the stage is committed.
+    #[must_use]
+    pub fn stage(mut self, stage: Arc<Stage>) -> Self {
+        self.stage = Some(stage);
         self
     }
 

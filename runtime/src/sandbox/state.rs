@@ -77,7 +77,8 @@ impl StoreConfig {
         budget: &Arc<DescriptorBudget>,
         client: &Arc<HttpClient>,
     ) -> Result<Self, ToolError> {
-        let mut files = FileState::new(input.limits, usage, budget, PathGuard::new(input.grant));
+        let files = FileState::new(input.limits, usage, budget, PathGuard::new(input.grant));
+        let mut files = files.staged(input.grant.stage());
         input.grant.folders().iter().try_for_each(|folder| files.grant(folder))?;
         Ok(Self {
             ctx: context(input, streams),

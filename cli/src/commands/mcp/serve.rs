@@ -29,9 +29,10 @@ use toolcrib_mcp::{
     WatchedSources, serve_http, serve_stdio, watch,
 };
 use toolcrib_packages::builtin;
-use toolcrib_sources::options::{AskOptions, ClientOptions, Sources};
+use toolcrib_sources::options::{AskOptions, ClientOptions, OpenStage, Sources, StageOption};
 
 use super::limits::LimitOptions;
+use crate::commands::stage;
 
 /// Default number of tools above which a search finds them.
 const DEFAULT_LISTED: u32 = 128;
@@ -95,6 +96,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Limits")]
     tool_timeout: Option<Duration>,
     #[command(flatten)]
+    stage: StageOption,
+    /// The stage, once it is open: one for all clients.
+    #[arg(skip)]
+    opened: Option<OpenStage>,
+    #[command(flatten)]
     telemetry: TelemetryOptions,
     #[command(flatten)]
     sources: Sources,
@@ -113,8 +119,11 @@ enum Place {
 pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.check()?;
     args.sources = args.sources.offering_code(args.code);
-    args.sources.rules.mode = args.ask.server_rule();
+    // What is held back is approved by its commit.
+    let asks = !args.stage.is_given() || args.ask.is_given();
+    args.sources.rules.mode = if asks { args.ask.server_rule() } else { None };
     args.sources.fetch().await?;
+    args.opened = args.stage.open(None)?;
     let telemetry = args.telemetry.start(Root::Server)?;
     let observer = telemetry.observer();
     // The built-in tools do not change, but other processes record that they use the copy.
@@ -145,7 +154,9 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         Some(address) => serve_http(handler, args.endpoint(address).await?).await,
     };
     telemetry.finish().await;
-    end
+    let staged = stage::close(args.opened, false).await;
+    let end = end?;
+    staged.map(|()| end)
 }
 
 impl Args {
@@ -205,6 +216,7 @@ impl Args {
             let own = own.into_iter().filter_map(|(label, path)| Some((label, path.as_ref()?)));
             let builder = own.fold(builder, |builder, (label, path)| builder.reserve(label, path, Access::Read));
             let builder = builder.approver(approver).observer(parts.clone()).application("mcp", Map::new());
+            let builder = self.opened.iter().fold(builder, |builder, stage| stage.attach(builder));
             observer.into_iter().fold(builder, Builder::observer)
         })?;
         let results = sources.results()?;

@@ -25,7 +25,7 @@ use toolcrib_base::headings::TOOLS;
 use toolcrib_base::render;
 use toolcrib_settings::config;
 use toolcrib_settings::permission::TerminalApprover;
-use toolcrib_sources::options::{AskOptions, RecordsFolder, Sources};
+use toolcrib_sources::options::{AskOptions, OpenStage, RecordsFolder, Sources, StageOption};
 
 use super::OUTPUT;
 
@@ -64,6 +64,8 @@ pub(crate) struct AgentOptions {
     debug: bool,
 
     #[command(flatten)]
+    pub(crate) stage: StageOption,
+    #[command(flatten)]
     records: RecordsFolder,
     #[command(flatten)]
     telemetry: TelemetryOptions,
@@ -77,6 +79,8 @@ pub(crate) struct OpenedAgent {
     pub(crate) door: Door,
     pub(crate) options: RequestOptions,
     pub(crate) agents: Arc<Agents>,
+    /// Stage that holds writes back.
+    pub(crate) stage: Option<OpenStage>,
 }
 
 impl AgentOptions {
@@ -100,7 +104,9 @@ impl AgentOptions {
 
     /// Sets the rule of the question mode, if somebody can answer: another program or terminal (`is_answered`), or a person here.
     pub(crate) fn set_mode(&mut self, is_answered: bool) {
-        self.sources.rules.mode = self.ask.rule(is_answered, self.quiet);
+        // What is held back is approved by its commit.
+        let asks = !self.stage.is_given() || self.ask.is_given();
+        self.sources.rules.mode = if asks { self.ask.rule(is_answered, self.quiet) } else { None };
     }
 
     /// Loads the script that replaces the model, if one is named.
@@ -134,16 +140,18 @@ impl AgentOptions {
             true => door.with_folders(&self.records, self.media.as_deref(), &self.sources, settings.secrets())?,
         };
         let agents = Arc::new(Agents::default());
+        let stage = if has_folders { self.stage.open(Some(id))? } else { None };
         let (model, abilities) = (options.model.clone(), options.abilities());
         let budget = options.budget.clone();
         let all = |builder: Builder| {
             let builder = builder.run_id(id).application(name, Map::from_iter([("model".to_owned(), json!(model))]));
             let builder = with(self.keep.keep_apart(door.attach(builder)));
+            let builder = stage.iter().fold(builder, |builder, stage| stage.attach(builder));
             let builder = self.model.script.iter().fold(builder, Builder::protect).observer(budget);
             builder.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities)
         };
         let runtime = self.runtime(settings, terminal, all)?;
-        Ok(OpenedAgent { runtime, door, options, agents })
+        Ok(OpenedAgent { runtime, door, options, agents, stage })
     }
 
     /// Builds the runtime with the tools of the sources, or none: a model can run without tools.

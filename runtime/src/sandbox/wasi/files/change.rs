@@ -33,6 +33,16 @@ pub(super) enum Change {
 impl Files<'_> {
     /// Changes an entry, within the grant.
     pub(super) async fn change(&mut self, fd: &Resource<Descriptor>, path: &str, change: Change) -> FsResult<()> {
+        self.perform(fd, path, change, None).await
+    }
+
+    async fn perform(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        path: &str,
+        change: Change,
+        into: Option<&Resource<Descriptor>>,
+    ) -> FsResult<()> {
         self.admit_change(fd)?;
         let folder = self.folder(fd)?;
         if folder.perms.write_not_permitted() {
@@ -41,6 +51,9 @@ impl Files<'_> {
         refuse_misread(path)?;
         if let Change::Link(other) | Change::Name(_, other) | Change::Move(_, other) = &change {
             refuse_misread(other)?;
+        }
+        if let Some(staged) = self.staged(fd) {
+            return self.change_staged(staged, path, change, into.and_then(|into| self.staged(into))).await;
         }
         let (dir, path, guard) = (folder.dir.clone(), path.to_owned(), self.state.guard.clone());
         Ok(spawn_blocking(move || system::apply(&dir, &path, &change, &guard)).await?)
@@ -58,15 +71,15 @@ impl Files<'_> {
     ) -> FsResult<()> {
         self.admit_change(fd)?;
         self.admit_change(into)?;
-        let into = self.folder(into)?;
-        if into.perms.write_not_permitted() {
+        let target = self.folder(into)?;
+        if target.perms.write_not_permitted() {
             return Err(ErrorCode::NotPermitted.into());
         }
         if flags.contains(PathFlags::SYMLINK_FOLLOW) {
             return Err(ErrorCode::Invalid.into());
         }
-        let change = change(into.dir.clone(), to.to_owned());
-        self.change(fd, from, change).await
+        let change = change(target.dir.clone(), to.to_owned());
+        self.perform(fd, from, change, Some(into)).await
     }
 
     /// Records a denial of such a change: under the first name if that is protected, else under the second.

@@ -8,6 +8,7 @@ use crate::policy::Folder;
 use crate::tool::Access;
 
 use super::single::Names;
+use super::staged::Staged;
 use super::state::{FileState, Files};
 
 /// Granted folder under one of its paths in the guest.
@@ -16,6 +17,8 @@ pub(super) struct GrantedFolder {
     guest: String,
     /// Names of the granted files, if nothing else of the folder is granted.
     only: Option<Names>,
+    /// The folder of the stage, if writes are held back.
+    staged: Option<Staged>,
 }
 
 impl FileState {
@@ -30,7 +33,17 @@ impl FileState {
             ToolError::new(Outcome::Denied, format!("the granted folder `{name}` can no longer be opened"))
         })?;
         let only = folder.files().next().is_some().then(|| folder.files().map(str::to_owned).collect());
-        self.add_folder(opened, folder.access, &folder.guest, only);
+        let Some(stage) = &mut self.stage else {
+            self.add_folder(opened, folder.access, &folder.guest, only);
+            return Ok(());
+        };
+        let staged = stage.grant(&folder.host, opened, folder.inside());
+        let staged = staged.and_then(|staged| Ok((staged, stage.stage.nothing()?))).map_err(|error| {
+            let message = format!("the granted folder `{}` cannot be staged: {error}", folder.host.display());
+            ToolError::new(Outcome::Denied, message)
+        })?;
+        let (staged, nothing) = staged;
+        self.add(nothing, folder.access, &folder.guest, only, Some(staged));
         Ok(())
     }
 
@@ -42,12 +55,28 @@ impl FileState {
         guest: &[String],
         only: Option<Names>,
     ) {
+        self.add(folder, access, guest, only, None);
+    }
+
+    pub(super) fn add(
+        &mut self,
+        folder: std::fs::File,
+        access: Access,
+        guest: &[String],
+        only: Option<Names>,
+        staged: Option<Staged>,
+    ) {
         let (perms, mode) = match access {
             Access::Read => (FsPerms::ReadOnly, OpenMode::READ),
             Access::Write => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
         };
         let dir = Dir::new(folder, perms, mode, false);
-        let named = |guest: &String| GrantedFolder { dir: dir.clone(), guest: guest.clone(), only: only.clone() };
+        let named = |guest: &String| GrantedFolder {
+            dir: dir.clone(),
+            guest: guest.clone(),
+            only: only.clone(),
+            staged: staged.clone(),
+        };
         self.folders.extend(guest.iter().map(named));
     }
 }
@@ -55,10 +84,13 @@ impl FileState {
 impl Files<'_> {
     /// Gives the guest a descriptor of each granted folder, and notes the folders with only some files granted.
     pub(in crate::sandbox::wasi) fn granted(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
-        let FileState { folders, single, .. } = &mut *self.state;
+        let FileState { folders, single, stage, .. } = &mut *self.state;
         let mut granted = Vec::with_capacity(folders.len());
-        for GrantedFolder { dir, guest, only } in folders.iter() {
+        for GrantedFolder { dir, guest, only, staged } in folders.iter() {
             let folder = self.inner.table.push(Descriptor::Dir(dir.clone()))?;
+            if let (Some(stage), Some(staged)) = (stage.as_mut(), staged) {
+                stage.note(&folder, staged.clone());
+            }
             single.extend(only.clone().map(|names| (folder.rep(), names)));
             granted.push((folder, guest.clone()));
         }

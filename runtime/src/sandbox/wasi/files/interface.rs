@@ -17,6 +17,7 @@ use super::change::Change;
 use super::quota;
 use super::request::OpenRequest;
 use super::single::unfollowed;
+use super::staged::{hash_of, stat_of};
 use super::state::Files;
 
 /// Maximum number of folders that one call lists at the same time.
@@ -73,7 +74,7 @@ impl HostDescriptor for Files<'_> {
 
     async fn stat_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
         let stat = match self.admit_read(&fd, &path) {
-            Ok(is_single) => self.inner.stat_at(fd, unfollowed(flags, is_single), path.clone()).await,
+            Ok(is_single) => self.stat_named(fd, unfollowed(flags, is_single), path.clone()).await,
             Err(refused) => Err(refused),
         };
         self.record(Access::Read, &path, stat)
@@ -81,7 +82,10 @@ impl HostDescriptor for Files<'_> {
 
     async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
         let target = match self.admit_read(&fd, &path) {
-            Ok(_) => self.inner.readlink_at(fd, path.clone()).await,
+            Ok(_) => match self.staged(&fd) {
+                Some(folder) => self.read_link_staged(folder, path.clone()).await,
+                None => self.inner.readlink_at(fd, path.clone()).await,
+            },
             Err(refused) => Err(refused),
         };
         self.record(Access::Read, &path, target)
@@ -94,7 +98,7 @@ impl HostDescriptor for Files<'_> {
         path: String,
     ) -> FsResult<MetadataHashValue> {
         let hash = match self.admit_read(&fd, &path) {
-            Ok(is_single) => self.inner.metadata_hash_at(fd, unfollowed(flags, is_single), path.clone()).await,
+            Ok(is_single) => self.hash_named(fd, unfollowed(flags, is_single), path.clone()).await,
             Err(refused) => Err(refused),
         };
         self.record(Access::Read, &path, hash)
@@ -222,15 +226,24 @@ impl HostDescriptor for Files<'_> {
     }
 
     async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
-        self.inner.stat(fd).await
+        match self.staged(&fd) {
+            Some(folder) => Ok(stat_of(&self.own_stat_staged(folder).await?)),
+            None => self.inner.stat(fd).await,
+        }
     }
 
     async fn is_same_object(&mut self, a: Resource<Descriptor>, b: Resource<Descriptor>) -> wasmtime::Result<bool> {
-        self.inner.is_same_object(a, b).await
+        match (self.staged(&a), self.staged(&b)) {
+            (Some(one), Some(other)) => Ok(one.id() == other.id()),
+            _ => self.inner.is_same_object(a, b).await,
+        }
     }
 
     async fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> FsResult<MetadataHashValue> {
-        self.inner.metadata_hash(fd).await
+        match self.staged(&fd) {
+            Some(folder) => Ok(hash_of(&self.own_stat_staged(folder).await?)),
+            None => self.inner.metadata_hash(fd).await,
+        }
     }
 
     fn read_via_stream(&mut self, fd: Resource<Descriptor>, at: Filesize) -> FsResult<Resource<DynInputStream>> {
@@ -250,6 +263,7 @@ impl HostDescriptor for Files<'_> {
 
     fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
         self.state.single.remove(&fd.rep());
+        self.forget_staged(&fd);
         HostDescriptor::drop(&mut self.inner, fd)
     }
 }

@@ -1,6 +1,6 @@
 //! Listing of a folder in parts: the host holds a few entries at a time.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use wasmtime::component::Resource;
@@ -10,6 +10,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{DirectoryEntry, DirectoryEn
 use wasmtime_wasi::runtime::spawn_blocking;
 
 use super::single::Names;
+use super::staged::list_staged;
 use super::state::Files;
 
 #[cfg(unix)]
@@ -24,7 +25,10 @@ use system::OpenListing;
 /// Number of entries that are read at once.
 const PART: usize = 256;
 
-type Part = VecDeque<Result<DirectoryEntry, ErrorCode>>;
+/// Unread rest of a real folder.
+pub(super) type Rest = OpenListing;
+
+pub(super) type Part = VecDeque<Result<DirectoryEntry, ErrorCode>>;
 
 /// Listing in progress. It is stored in the table in place of the engine's own listing, under the number of the guest's
 /// handle.
@@ -34,6 +38,8 @@ struct Listing {
     part: Part,
     /// Names of the granted files, if nothing else in the folder is granted.
     only: Option<Names>,
+    /// Names that a stage does not show, or shows as its own.
+    without: HashSet<String>,
     /// Reference that keeps the descriptor of the listing taken.
     _marker: Arc<()>,
 }
@@ -43,10 +49,14 @@ impl Files<'_> {
     pub(super) async fn list(&mut self, fd: &Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
         let dir = self.folder(fd)?.dir.clone();
         let only = self.single(fd).cloned();
+        let staged = self.staged(fd);
         self.state.descriptors.take()?;
-        let opened = spawn_blocking(move || OpenListing::of(&dir)).await;
-        let rest = match opened {
-            Ok(rest) => Some(rest),
+        let opened = spawn_blocking(move || match staged {
+            Some(folder) => list_staged(&folder),
+            None => Ok((Some(OpenListing::of(&dir)?), Part::new(), HashSet::new())),
+        });
+        let (rest, part, without) = match opened.await {
+            Ok(opened) => opened,
             Err(error) => {
                 self.state.descriptors.give_back();
                 return Err(error.into());
@@ -54,7 +64,7 @@ impl Files<'_> {
         };
         let marker = Arc::new(());
         self.state.descriptors.assign(&marker);
-        let listing = self.inner.table.push(Listing { rest, part: Part::new(), only, _marker: marker })?;
+        let listing = self.inner.table.push(Listing { rest, part, only, without, _marker: marker })?;
         Ok(Resource::new_own(listing.rep()))
     }
 
@@ -70,8 +80,11 @@ impl Files<'_> {
                 }
             }
             let Some(rest) = listing.rest.take() else { return Ok(None) };
-            let (rest, part) = spawn_blocking(move || part(rest)).await;
+            let (rest, mut part) = spawn_blocking(move || part(rest)).await;
             let listing = self.inner.table.get_mut(&key)?;
+            if !listing.without.is_empty() {
+                part.retain(|entry| entry.as_ref().map_or(true, |entry| !listing.without.contains(&entry.name)));
+            }
             (listing.rest, listing.part) = (rest, part);
         }
     }

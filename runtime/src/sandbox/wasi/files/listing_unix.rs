@@ -7,10 +7,10 @@ use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, openat, statat}
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, ErrorCode};
 
 /// Listing with a handle and therefore a position of its own.
-pub(super) struct OpenListing(Dir);
+pub(in crate::sandbox::wasi::files) struct OpenListing(Dir);
 
 impl OpenListing {
-    pub(super) fn of(folder: &File) -> io::Result<Self> {
+    pub(in crate::sandbox::wasi::files) fn of(folder: &File) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Self(openat(folder, ".", flags, Mode::empty()).and_then(Dir::new)?))
     }

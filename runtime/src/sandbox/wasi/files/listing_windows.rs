@@ -6,10 +6,10 @@ use std::io;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, ErrorCode};
 
 /// Listing with a position of its own. The system reads it in parts.
-pub(super) struct OpenListing(ReadDir);
+pub(in crate::sandbox::wasi::files) struct OpenListing(ReadDir);
 
 impl OpenListing {
-    pub(super) fn of(folder: &File) -> io::Result<Self> {
+    pub(in crate::sandbox::wasi::files) fn of(folder: &File) -> io::Result<Self> {
         // The open folder stays at its path.
         Ok(Self(toolcrib_windows_files::final_path(folder)?.read_dir()?))
     }

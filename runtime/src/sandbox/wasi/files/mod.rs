@@ -22,6 +22,13 @@ mod open;
 mod quota;
 mod request;
 mod single;
+#[cfg(unix)]
+mod staged;
+#[cfg(windows)]
+#[path = "staged_windows.rs"]
+mod staged;
+#[cfg(all(test, target_os = "linux"))]
+mod staged_tests;
 mod state;
 mod times;
 

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
+use toolcrib_staging::Stage;
 use wasmtime::component::{HasData, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::filesystem::types::{ErrorCode, Filesize};
@@ -18,6 +20,7 @@ use super::granted::GrantedFolder;
 use super::guard::PathGuard;
 use super::quota::{CountedStream, Quota};
 use super::single::Names;
+use super::staged::CallStage;
 
 /// Quota, descriptors and rules of one call.
 pub(in crate::sandbox) struct FileState {
@@ -29,6 +32,8 @@ pub(in crate::sandbox) struct FileState {
     pub(super) folders: Vec<GrantedFolder>,
     /// Open folders with only some files granted, by their numbers.
     pub(super) single: HashMap<u32, Names>,
+    /// Stage that holds the writes of the call back.
+    pub(super) stage: Option<CallStage>,
 }
 
 impl FileState {
@@ -46,6 +51,23 @@ impl FileState {
             guard,
             folders: Vec::new(),
             single: HashMap::new(),
+            stage: None,
+        }
+    }
+
+    /// Holds the writes of the call back.
+    #[must_use]
+    pub(in crate::sandbox) fn staged(mut self, stage: Option<&Arc<Stage>>) -> Self {
+        let call = self.quota.usage.whole().staged_call.load(Relaxed);
+        self.stage = stage.map(|stage| CallStage::new(stage.clone(), call));
+        self
+    }
+}
+
+impl Drop for FileState {
+    fn drop(&mut self) {
+        if let Some(CallStage { stage, .. }) = &self.stage {
+            stage.count_written(self.quota.usage.whole().disk_bytes.load(Relaxed));
         }
     }
 }

@@ -1,0 +1,116 @@
+//! Option that holds back what tools write, in a stage that is committed or dropped later.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use toolcrib::Builder;
+use toolcrib::staging::{Change, ChangeKind, Limits, Stage, Stages};
+use toolcrib_base::folders::state_folder;
+use toolcrib_base::headings::PERMISSIONS;
+use toolcrib_base::render::{self, Advice, counted};
+use toolcrib_base::short_id;
+
+/// Option for the stage of a command.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct StageOption {
+    /// Hold back what tools write, until `toolcrib stage commit`; the name of a stage continues it
+    ///
+    /// The tools see their own changes, and the granted folders stay as they are. Requests are sent as they are made.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(help_heading = PERMISSIONS)]
+    stage: Option<String>,
+}
+
+/// Stage that is open for the calls of a command.
+#[derive(Debug, Clone)]
+pub struct OpenStage(Arc<Stage>);
+
+impl StageOption {
+    /// Returns `true` if writes are held back.
+    pub fn is_given(&self) -> bool {
+        self.stage.is_some()
+    }
+
+    /// Opens the stage; one without a name gets this one, or a random one.
+    ///
+    /// # Errors
+    ///
+    /// The stage is in use, its commit has begun, or it cannot be written.
+    pub fn open(&self, name: Option<&str>) -> anyhow::Result<Option<OpenStage>> {
+        let name = match (self.stage.as_deref(), name) {
+            (None, _) => return Ok(None),
+            (Some(""), Some(name)) => name.to_owned(),
+            (Some(""), None) => short_id::random()?,
+            (Some(name), _) => name.to_owned(),
+        };
+        let stage = stages()?.open(&name, Limits::default()).map_err(|error| refused(&name, &error))?;
+        Ok(Some(OpenStage(stage)))
+    }
+}
+
+impl OpenStage {
+    /// Holds back what the tools of a runtime write.
+    pub fn attach(&self, builder: Builder) -> Builder {
+        builder.stage(self.0.clone())
+    }
+
+    /// Returns the stage, once no call uses it any more.
+    pub fn into_stage(self) -> Arc<Stage> {
+        self.0
+    }
+}
+
+/// Returns the stages of the user.
+///
+/// # Errors
+///
+/// The user has no home directory.
+pub fn stages() -> anyhow::Result<Stages> {
+    let no_folder =
+        || Advice::new("no folder for stages: no home directory was found", "set `HOME`, or on Linux `XDG_STATE_HOME`");
+    Ok(Stages::new(state_folder("stages").ok_or_else(no_folder)?))
+}
+
+/// Counts changes by their kind: `2 modified, 1 added`.
+pub fn counts(changes: &[Change]) -> String {
+    let kinds = [
+        (ChangeKind::Modified, "modified"),
+        (ChangeKind::Added, "added"),
+        (ChangeKind::Moved, "moved"),
+        (ChangeKind::Removed, "removed"),
+    ];
+    let count = |kind| changes.iter().filter(|change| change.kind == kind).count();
+    let counted = kinds.into_iter().map(|(kind, word)| (count(kind), word)).filter(|(count, _)| *count > 0);
+    let mut parts: Vec<String> = counted.map(|(count, word)| format!("{count} {word}")).collect();
+    let conflicts = changes.iter().filter(|change| change.conflict.is_some()).count();
+    if conflicts > 0 {
+        parts.push(counted_conflicts(conflicts));
+    }
+    parts.join(", ")
+}
+
+fn counted_conflicts(conflicts: usize) -> String {
+    format!("{} with others' changes", counted(conflicts, "conflict"))
+}
+
+/// Explains why a stage cannot be opened.
+pub fn refused(name: &str, error: &std::io::Error) -> anyhow::Error {
+    let name = render::excerpt(name);
+    let (message, hint) = match error.kind() {
+        ErrorKind::InvalidInput => (format!("`{name}` is no name of a stage: {error}"), "choose another name"),
+        ErrorKind::WouldBlock => (
+            format!("another process works in the stage `{name}`"),
+            "wait for its end, or choose another name; `toolcrib stage diff` reads it meanwhile",
+        ),
+        ErrorKind::ResourceBusy => (
+            format!("the commit of the stage `{name}` was interrupted"),
+            "finish it with `toolcrib stage commit`, or choose another name",
+        ),
+        ErrorKind::Unsupported => ("stages are not available on this system".to_owned(), "leave out --stage"),
+        ErrorKind::NotFound => (format!("there is no stage `{name}`"), "`toolcrib stage list` lists all stages"),
+        _ => {
+            (format!("cannot open the stage `{name}`: {error}"), "check the disk and the rights of the state directory")
+        }
+    };
+    Advice::new(message, hint).into()
+}

@@ -1,0 +1,336 @@
+//! `toolcrib stage`: lists, shows, commits and drops what tools have written with `--stage`.
+
+mod diff;
+mod select;
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcrib::staging::{Change, CommitError, Conflict, Stage, Stages};
+use toolcrib_base::progress;
+use toolcrib_base::render::{self, Advice, counted, from_here, one_line};
+use toolcrib_base::suggestion;
+use toolcrib_settings::permission::ask;
+use toolcrib_sources::options::{OpenStage, counts, refused, stages};
+
+use diff::Differences;
+use select::Selection;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib call fs_write_file '{\"path\":\"a.txt\",\"content\":\"x\"}' --allow-write=. --stage=work
+  toolcrib stage list
+  toolcrib stage diff work
+  toolcrib stage drop work 'src/**' --call=k3v9m-2x0qa
+  toolcrib stage commit work
+
+With --stage, `run`, `chat`, `call` and `mcp` write into a stage over the granted folders: the tools see their own \
+changes, and the folders stay as they are. A commit replaces each file in one step, and goes on where it was after a kill. \
+A file that others have changed since is a conflict: nothing is committed until it is dropped.";
+const HEADINGS: [&str; 4] = ["NAME", "CHANGES", "STATE", "FOLDER"];
+/// Lines of differences that a question shows.
+const MAX_ASKED_LINES: usize = 200;
+
+/// List, show, commit or drop what tools have written with --stage.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// List the stages
+    List {
+        /// Print a JSON array, one object per stage
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the changes of a stage as differences of lines
+    Diff {
+        #[command(flatten)]
+        named: Named,
+        #[command(flatten)]
+        selection: Selection,
+        /// Print one line per change
+        #[arg(long)]
+        stat: bool,
+        /// Print a JSON array, one object per change
+        #[arg(long, conflicts_with = "stat")]
+        json: bool,
+    },
+    /// Make the changes of a stage in the folders, after a question at a terminal
+    Commit {
+        #[command(flatten)]
+        named: Named,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Drop a stage, or some of its changes
+    Drop {
+        #[command(flatten)]
+        named: Named,
+        #[command(flatten)]
+        selection: Selection,
+    },
+}
+
+/// Name of a stage.
+#[derive(Debug, clap::Args)]
+struct Named {
+    /// Name of the stage; not needed if there is one
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let stages = stages()?;
+    match args.action {
+        Action::List { json } => list(&stages, json)?,
+        Action::Diff { named, selection, stat, json } => {
+            let name = named.resolve(&stages)?;
+            let stage = stages.read(&name).map_err(|error| refused(&name, &error))?;
+            let changes = selection.of(stage.changes()?)?;
+            match (json, stat) {
+                (true, _) => render::print_json(&Value::from(Differences::all_as_json(&stage, &changes)).to_string())?,
+                (_, true) => changes.iter().try_for_each(|change| render::print(&diff::line(change, false)))?,
+                _ => changes.iter().try_for_each(|change| {
+                    render::print(&Differences::of(&stage, change).text(io::stdout().is_terminal()))
+                })?,
+            }
+            hint_conflicts(&name, &changes);
+        }
+        Action::Commit { named, yes } => return commit(&stages, &named.resolve(&stages)?, yes).await,
+        Action::Drop { named, selection } => return drop_changes(&stages, &named.resolve(&stages)?, &selection),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Named {
+    /// Returns the name, or that of the only stage.
+    fn resolve(self, stages: &Stages) -> anyhow::Result<String> {
+        let names = stages.names()?;
+        let hint = |first: &str| match names.is_empty() {
+            true => format!("{first}`--stage` of `run`, `chat`, `call` or `mcp` begins one"),
+            false => format!("{first}there are `{}`", names.join("`, `")),
+        };
+        match self.name {
+            Some(name) if names.contains(&name) => Ok(name),
+            Some(name) => {
+                let near = suggestion::nearest(&name, names.iter().map(String::as_str));
+                let first = near.map(|near| format!("did you mean `{}`? ", one_line(near))).unwrap_or_default();
+                Err(Advice::new(format!("there is no stage `{}`", render::excerpt(&name)), hint(&first)).into())
+            }
+            None => match <[String; 1]>::try_from(names.clone()) {
+                Ok([name]) => Ok(name),
+                Err(_) if names.is_empty() => Err(Advice::new("there are no stages", hint("")).into()),
+                Err(_) => Err(Advice::new("there are several stages", hint("name one: ")).into()),
+            },
+        }
+    }
+}
+
+fn list(stages: &Stages, json: bool) -> anyhow::Result<()> {
+    let mut rows = Vec::new();
+    for name in stages.names()? {
+        let stage = stages.read(&name).map_err(|error| refused(&name, &error))?;
+        let changes = stage.changes()?;
+        let state = if stage.is_committing() { "commit interrupted" } else { "open" };
+        let folders: Vec<String> = stage.folders().iter().map(|folder| folder.display().to_string()).collect();
+        rows.push((name, changes, state, folders, stage.lost().to_vec()));
+    }
+    if json {
+        let row = |(name, changes, state, folders, lost): &(String, Vec<Change>, &str, Vec<String>, Vec<String>)| json!({ "name": name, "state": state, "folders": folders, "lostFolders": lost, "changes": changes });
+        return render::print_json(&Value::from(rows.iter().map(row).collect::<Vec<_>>()).to_string());
+    }
+    let rows = rows.into_iter().map(|(name, changes, state, folders, _)| {
+        let changes = if changes.is_empty() { "none".to_owned() } else { counts(&changes) };
+        [name, changes, state.to_owned(), one_line(&folders.join(", "))]
+    });
+    render::print(&render::table(HEADINGS, rows))
+}
+
+/// Shows the changes, asks, and commits.
+async fn commit(stages: &Stages, name: &str, yes: bool) -> anyhow::Result<ExitCode> {
+    let stage = stages.take(name).map_err(|error| refused(name, &error))?;
+    if stage.is_committing() {
+        render::aside(&format!("`{name}`: the commit was interrupted and goes on"));
+        return perform(stage, name);
+    }
+    let changes = stage.changes()?;
+    if changes.is_empty() {
+        stage.remove()?;
+        render::aside(&format!("`{name}` has no changes"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if has_conflicts(name, &changes) {
+        return Ok(ExitCode::FAILURE);
+    }
+    if !yes {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            let hint = format!("read `toolcrib stage diff {name}`, then pass --yes");
+            return Err(Advice::new("no one can answer here", hint).into());
+        }
+        if !agrees(&stage, name, &changes).await {
+            render::aside(&format!("nothing was changed; `{name}` stays"));
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    perform(stage, name)
+}
+
+/// Ends the calls of a command with a stage: says what is held back, and with `asks` at a terminal, asks what becomes of it. A
+/// stage without changes is removed.
+pub(crate) async fn close(stage: Option<OpenStage>, asks: bool) -> anyhow::Result<()> {
+    let Some(stage) = stage.map(OpenStage::into_stage) else { return Ok(()) };
+    let (name, changes) = (stage.name().to_owned(), stage.changes()?);
+    if changes.is_empty() {
+        render::aside("nothing was written, so nothing is staged");
+        return Ok(stage.remove()?);
+    }
+    let can_ask = asks && io::stdin().is_terminal() && io::stderr().is_terminal();
+    let can_commit = !has_conflicts(&name, &changes);
+    if can_ask && can_commit {
+        show(&stage, &name, &changes);
+        let question = format!("{}. Commit them, drop them, or keep them staged? [c/d/K] ", counts(&changes));
+        match ask(&question).await.unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+            "c" | "commit" | "y" | "yes" => return perform(stage, &name).map(drop),
+            "d" | "drop" => {
+                stage.remove()?;
+                render::aside(&format!("dropped `{name}`"));
+                return Ok(());
+            }
+            _ => {}
+        }
+    }
+    render::aside(&format!("staged in `{name}`: {}", counts(&changes)));
+    render::hint(&format!(
+        "`toolcrib stage diff {name}` shows the changes, `toolcrib stage commit {name}` makes them, and `toolcrib stage drop \
+         {name}` drops them"
+    ));
+    Ok(())
+}
+
+/// Shows the differences, and asks whether they are made.
+async fn agrees(stage: &Stage, name: &str, changes: &[Change]) -> bool {
+    show(stage, name, changes);
+    let question = format!("{}. Commit them? [y/N] ", counts(changes));
+    let answer = ask(&question).await.unwrap_or_default();
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+/// Shows the begin of the differences on standard error.
+fn show(stage: &Stage, name: &str, changes: &[Change]) {
+    let (mut shown, mut left) = (0, 0);
+    for change in changes {
+        let text = Differences::of(stage, change).text(io::stderr().is_terminal());
+        let lines: Vec<&str> = text.lines().take(MAX_ASKED_LINES.saturating_sub(shown)).collect();
+        left += text.lines().count() - lines.len();
+        shown += lines.len();
+        if !lines.is_empty() {
+            render::ours(&lines.join("\n"));
+        }
+    }
+    if left > 0 {
+        render::ours(&format!("… {} more: `toolcrib stage diff {name}`", counted(left, "line")));
+    }
+}
+
+fn perform(stage: Arc<Stage>, name: &str) -> anyhow::Result<ExitCode> {
+    let mut bar = None;
+    let done = stage.commit(&mut |done, all| {
+        let bar = bar.get_or_insert_with(|| progress::counted("committing", all));
+        bar.set_position(done as u64);
+        if done == all {
+            bar.finish_and_clear();
+        }
+    });
+    match done {
+        Ok(steps) => {
+            render::aside(&format!("committed `{name}`: {}", counted(steps, "step")));
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(CommitError::Conflict(path, conflict)) => {
+            let path = from_here(&path).display().to_string();
+            let message = format!("`{}`: {}", one_line(&path), explained(conflict));
+            Err(Advice::new(message, format!("`toolcrib stage list` shows if the commit has begun; repeat it once the path is as it was, or run `toolcrib stage drop {name}`")).into())
+        }
+        Err(CommitError::System(path, error)) => {
+            let path = from_here(&path).display().to_string();
+            let message = format!("cannot commit `{}`: {error}", one_line(&path));
+            Err(Advice::new(message, format!("mend the cause, then repeat `toolcrib stage commit {name}`: it goes on"))
+                .into())
+        }
+    }
+}
+
+fn drop_changes(stages: &Stages, name: &str, selection: &Selection) -> anyhow::Result<ExitCode> {
+    let stage = stages.take(name).map_err(|error| refused(name, &error))?;
+    let changes = stage.changes()?;
+    if selection.is_all() {
+        let begun = stage.is_committing();
+        stage.remove()?;
+        render::aside(&format!(
+            "dropped `{name}`: {}",
+            if changes.is_empty() { "no changes".to_owned() } else { counts(&changes) }
+        ));
+        if begun {
+            render::warning("its commit had begun: what it did before stays done");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if stage.is_committing() {
+        let hint = format!(
+            "finish it with `toolcrib stage commit {name}`, or drop all the rest with `toolcrib stage drop {name}`"
+        );
+        return Err(Advice::new("the commit has begun: single changes can no longer be dropped", hint).into());
+    }
+    let chosen = selection.of(changes)?;
+    let left = stage.withdraw(&chosen)?;
+    for one in &left {
+        render::warning(&format!("`{}` stays: {}", one_line(&from_here(&one.path).display().to_string()), one.reason));
+    }
+    render::aside(&format!("dropped {} of `{name}`", counted(chosen.len() - left.len(), "change")));
+    let rest = stage.changes()?;
+    if rest.is_empty() {
+        stage.remove()?;
+    }
+    Ok(if left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Reports all conflicts; `false` if there are none.
+fn has_conflicts(name: &str, changes: &[Change]) -> bool {
+    for change in changes {
+        if let Some(conflict) = change.conflict {
+            render::refusal(&format!(
+                "`{}`: {}",
+                one_line(&from_here(&change.path).display().to_string()),
+                explained(conflict)
+            ));
+        }
+    }
+    hint_conflicts(name, changes);
+    changes.iter().any(|change| change.conflict.is_some())
+}
+
+fn hint_conflicts(name: &str, changes: &[Change]) {
+    if changes.iter().any(|change| change.conflict.is_some()) {
+        render::hint(&format!(
+            "nothing is committed with a conflict; drop the change: `toolcrib stage drop {name} PATH`"
+        ));
+    }
+}
+
+/// Describes a conflict.
+fn explained(conflict: Conflict) -> &'static str {
+    match conflict {
+        Conflict::Changed => "others have changed it since",
+        Conflict::Gone => "it, or its folder, is gone",
+        Conflict::Occupied => "others have created it meanwhile",
+        Conflict::NotEmpty => "others have put entries into the folder since",
+    }
+}

@@ -1,0 +1,187 @@
+//! Differences of lines between the real files and those of a stage.
+
+use std::fs::File;
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use similar::{ChangeTag, TextDiff};
+use toolcrib::staging::{Change, ChangeKind, EntryKind, Stage};
+use toolcrib_base::parse::rounded_size;
+use toolcrib_base::render::{Tone, counted, from_here, legible, one_line, paint};
+
+/// Maximum length of a file that is compared.
+const MAX_COMPARED: u64 = 1 << 20;
+/// Time for the comparison of one file; after it, the comparison is coarser.
+const MAX_TIME: Duration = Duration::from_millis(500);
+/// Lines around a difference.
+const CONTEXT: usize = 3;
+
+/// Differences of one change.
+pub(super) struct Differences<'a> {
+    change: &'a Change,
+    content: Content,
+}
+
+/// Content of a change.
+enum Content {
+    /// A folder, or an entry that was moved as it is.
+    None,
+    Link(String),
+    Texts(String, String),
+    Binary,
+    TooLarge,
+    Unreadable(String),
+}
+
+impl<'a> Differences<'a> {
+    /// Reads both sides of a change.
+    pub(super) fn of(stage: &Stage, change: &'a Change) -> Self {
+        Self { change, content: content(stage, change) }
+    }
+
+    /// Describes changes with their differences.
+    pub(super) fn all_as_json(stage: &Stage, changes: &[Change]) -> Vec<Value> {
+        let one = |change| {
+            let differences = Differences::of(stage, change);
+            let mut value = serde_json::to_value(change).unwrap_or_default();
+            match &differences.content {
+                Content::Texts(before, after) => value["diff"] = json!(unified(before, after)),
+                Content::Link(target) => value["target"] = json!(target),
+                Content::Binary => value["binary"] = json!(true),
+                _ => {}
+            }
+            value
+        };
+        changes.iter().map(one).collect()
+    }
+
+    /// Formats the change, with colors on a terminal.
+    pub(super) fn text(&self, terminal: bool) -> String {
+        let mut text = line(self.change, terminal);
+        let mut add = |line: String| {
+            text.push('\n');
+            text.push_str(&line);
+        };
+        match &self.content {
+            Content::None => {}
+            Content::Link(target) => add(format!("  links to `{}`", one_line(target))),
+            Content::Binary => add("  binary".to_owned()),
+            Content::TooLarge => add(format!("  larger than {}: not compared", rounded_size(MAX_COMPARED))),
+            Content::Unreadable(error) => add(format!("  cannot be read: {}", one_line(error))),
+            Content::Texts(before, after) => {
+                for line in unified(before, after).lines() {
+                    let shown = legible(line);
+                    add(match line.as_bytes().first() {
+                        Some(b'+') => paint(Tone::Good, &shown, terminal).into_owned(),
+                        Some(b'-') => paint(Tone::Bad, &shown, terminal).into_owned(),
+                        Some(b'@') => paint(Tone::Quiet, &shown, terminal).into_owned(),
+                        _ => shown.into_owned(),
+                    });
+                }
+            }
+        }
+        text
+    }
+}
+
+/// Formats a change as one line: its kind, its path, its sizes and what is against its commit.
+pub(super) fn line(change: &Change, terminal: bool) -> String {
+    let (tone, kind) = match change.kind {
+        ChangeKind::Added => (Tone::Good, "added"),
+        ChangeKind::Modified => (Tone::Advice, "modified"),
+        ChangeKind::Moved => (Tone::Advice, "moved"),
+        ChangeKind::Removed => (Tone::Bad, "removed"),
+    };
+    let shown = |path: &std::path::Path| one_line(&from_here(path).display().to_string());
+    let slash = if change.entry == EntryKind::Folder { "/" } else { "" };
+    let mut line = format!("{} ", paint(tone, kind, terminal));
+    if let Some(from) = &change.from {
+        line += &format!("{}{slash} → ", shown(from));
+    }
+    line += &format!("{}{slash}", shown(&change.path));
+    match (change.before, change.after) {
+        (Some(before), Some(after)) if before != after => {
+            line += &format!(" ({} → {})", rounded_size(before), rounded_size(after));
+        }
+        (Some(size), None) | (None, Some(size)) => line += &format!(" ({})", rounded_size(size)),
+        _ => {}
+    }
+    if change.other_names > 0 {
+        line += &format!(
+            "; the file has {}, which keep the old content outside of the folders",
+            counted(change.other_names, "other name")
+        );
+    }
+    if let Some(conflict) = change.conflict {
+        line += &format!(" {}", paint(Tone::Bad, &format!("conflict: {}", super::explained(conflict)), terminal));
+    }
+    line
+}
+
+fn content(stage: &Stage, change: &Change) -> Content {
+    if let Some(target) = stage.link(change) {
+        return Content::Link(target);
+    }
+    if change.entry != EntryKind::File {
+        return Content::None;
+    }
+    if change.before.max(change.after).is_some_and(|size| size > MAX_COMPARED) {
+        return Content::TooLarge;
+    }
+    let read = |opened: std::io::Result<Option<File>>| -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if let Some(file) = opened? {
+            file.take(MAX_COMPARED + 1).read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    };
+    let both = read(stage.before(change)).and_then(|before| Ok((before, read(stage.after(change))?)));
+    let (before, after) = match both {
+        Ok(both) => both,
+        Err(error) => return Content::Unreadable(error.to_string()),
+    };
+    if before.len().max(after.len()) as u64 > MAX_COMPARED {
+        return Content::TooLarge;
+    }
+    if change.kind == ChangeKind::Moved && before == after {
+        return Content::None;
+    }
+    match (String::from_utf8(before), String::from_utf8(after)) {
+        (Ok(before), Ok(after)) if !before.contains('\0') && !after.contains('\0') => Content::Texts(before, after),
+        _ => Content::Binary,
+    }
+}
+
+/// Formats differences of lines, with lines around them.
+fn unified(before: &str, after: &str) -> String {
+    let diff = TextDiff::configure().deadline(Instant::now() + MAX_TIME).diff_lines(before, after);
+    let mut text = String::new();
+    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+        text += &format!("{}\n", hunk.header());
+        for change in hunk.iter_changes() {
+            let sign = match change.tag() {
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
+                ChangeTag::Equal => ' ',
+            };
+            text += &format!("{sign}{}", change.value());
+            if change.missing_newline() {
+                text += "\n\\ No newline at end of file\n";
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_name_their_lines_and_a_missing_end() {
+        assert_eq!(unified("a\nb\nc\n", "a\nB\nc\n"), "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
+        assert_eq!(unified("", "x"), "@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n");
+        assert_eq!(unified("same\n", "same\n"), "");
+    }
+}

@@ -1,0 +1,87 @@
+//! Choice of changes by their paths and calls.
+
+use std::path::{Path, PathBuf};
+
+use toolcrib::staging::Change;
+use toolcrib::tool::Glob;
+use toolcrib_base::render::{self, Advice, from_here};
+
+/// Changes that are meant; all of them without an option.
+#[derive(Debug, clap::Args)]
+pub(super) struct Selection {
+    /// Paths or patterns of paths, such as `src/a.rs`, `src` or `'src/**'`
+    #[arg(value_name = "PATH")]
+    paths: Vec<String>,
+    /// Only changes of this call, by its identifier in `toolcrib audit show` or its tool
+    #[arg(long, value_name = "ID")]
+    call: Option<String>,
+}
+
+impl Selection {
+    /// Returns `true` if all changes are meant.
+    pub(super) fn is_all(&self) -> bool {
+        self.paths.is_empty() && self.call.is_none()
+    }
+
+    /// Returns the changes that are meant.
+    ///
+    /// # Errors
+    ///
+    /// A path, or the call, has no change.
+    pub(super) fn of(&self, changes: Vec<Change>) -> anyhow::Result<Vec<Change>> {
+        let mut patterns = Vec::new();
+        for path in &self.paths {
+            let pattern = Pattern::parse(path)?;
+            if !changes.iter().any(|change| pattern.matches(change)) {
+                let message = format!("no change is at `{}`", render::excerpt(path));
+                return Err(Advice::new(message, "`toolcrib stage diff --stat` lists the changes").into());
+            }
+            patterns.push(pattern);
+        }
+        let is_of_call = |change: &Change| match &self.call {
+            Some(call) => change.calls.iter().any(|one| one.id == *call || one.tool == *call),
+            None => true,
+        };
+        if !changes.is_empty() && !changes.iter().any(is_of_call) {
+            let call = render::excerpt(self.call.as_deref().unwrap_or_default());
+            let hint = "`toolcrib stage diff --json` names the calls of each change";
+            return Err(Advice::new(format!("no change is of the call `{call}`"), hint).into());
+        }
+        let is_at = |change: &Change| patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(change));
+        let chosen: Vec<Change> = changes.into_iter().filter(|change| is_at(change) && is_of_call(change)).collect();
+        match chosen.is_empty() && !self.is_all() {
+            true => Err(Advice::new("no change matches", "`toolcrib stage diff --stat` lists the changes").into()),
+            false => Ok(chosen),
+        }
+    }
+}
+
+/// Path of an entry or of a folder above it, or a pattern.
+enum Pattern {
+    Path(PathBuf),
+    Glob(Glob),
+}
+
+impl Pattern {
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        if !text.contains(['*', '?', '[', '{']) {
+            return Ok(Self::Path(std::path::absolute(text)?));
+        }
+        match text.parse() {
+            Ok(glob) => Ok(Self::Glob(glob)),
+            Err(error) => Err(Advice::new(
+                format!("`{}` is no pattern: {error}", render::excerpt(text)),
+                "write one such as 'src/*'",
+            )
+            .into()),
+        }
+    }
+
+    fn matches(&self, change: &Change) -> bool {
+        let paths = [Some(change.path.as_path()), change.from.as_deref()];
+        paths.into_iter().flatten().any(|path: &Path| match self {
+            Self::Path(wanted) => path.starts_with(wanted),
+            Self::Glob(glob) => glob.is_match(&from_here(path).to_string_lossy()),
+        })
+    }
+}

@@ -1,0 +1,300 @@
+//! The commit: the steps of the plan, each of which leaves a file as it was or as it becomes. A commit that was killed goes on
+//! where it was.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+
+use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use rustix::fs::{Gid, Mode, RenameFlags, Timespec, Timestamps, Uid, fchmod, fchown, futimens, renameat_with};
+use rustix::io::Errno;
+
+use crate::base::{Bases, split};
+use crate::changes::is_same_content;
+use crate::entry::About;
+use crate::plan::Step;
+use crate::state::copy_in_time;
+use crate::tree::NodeId;
+use crate::types::{CommitError, Conflict, EntryKind};
+
+/// Place of a step: its folder, open, and the name there.
+struct Entry {
+    folder: Dir,
+    name: String,
+}
+
+impl Entry {
+    /// Opens the folder of a path without following links.
+    fn open(bases: &Bases, path: &str) -> io::Result<Self> {
+        let (above, name) = split(path);
+        let (base, rest) = bases.find(above)?;
+        let names = rest.split('/').filter(|name| !matches!(*name, "" | "."));
+        let folder = names.into_iter().try_fold(base.try_clone()?, |folder, name| folder.open_dir_nofollow(name))?;
+        Ok(Self { folder, name: name.to_owned() })
+    }
+
+    /// Another entry of the same folder.
+    fn beside(&self, name: &str) -> io::Result<Self> {
+        Ok(Self { folder: self.folder.try_clone()?, name: name.to_owned() })
+    }
+
+    fn about(&self) -> io::Result<Option<About>> {
+        match self.folder.symlink_metadata(&self.name) {
+            Ok(found) => Ok(Some(About::of(&found))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is(&self, entry: &About) -> io::Result<bool> {
+        Ok(self.about()?.is_some_and(|now| now.is_same_entry(entry)))
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        match self.folder.remove_file(&self.name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    fn open_file(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).follow(FollowSymlinks::No);
+        Ok(self.folder.open_with(&self.name, &options)?.into_std())
+    }
+
+    /// Takes this name to another, which must be free.
+    fn rename_to_free(&self, to: &Self) -> io::Result<()> {
+        match renameat_with(&self.folder, self.name.as_str(), &to.folder, to.name.as_str(), RenameFlags::NOREPLACE) {
+            // This file system cannot exclude an entry that appears in between.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => match to.about()? {
+                Some(_) => Err(Errno::EXIST.into()),
+                None => self.folder.rename(&self.name, &to.folder, &to.name),
+            },
+            done => Ok(done?),
+        }
+    }
+
+    /// Takes this name to another, whose entry it replaces if that is still the expected one; `false` if it is not.
+    fn rename_over(&self, to: &Self, expected: &About) -> io::Result<bool> {
+        if !to.about()?.is_some_and(|now| now.is_unchanged(expected)) {
+            return Ok(false);
+        }
+        let exchange =
+            || renameat_with(&self.folder, self.name.as_str(), &to.folder, to.name.as_str(), RenameFlags::EXCHANGE);
+        match exchange() {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                self.folder.rename(&self.name, &to.folder, &to.name)?;
+                return Ok(true);
+            }
+            done => done?,
+        }
+        // What was replaced is judged once nobody can put another entry there.
+        if !self.about()?.is_some_and(|now| now.is_unchanged(expected)) {
+            exchange()?;
+            return Ok(false);
+        }
+        self.remove()?;
+        Ok(true)
+    }
+}
+
+/// Performs steps.
+pub(crate) struct Performer<'a> {
+    pub(crate) bases: &'a Bases,
+    pub(crate) contents: &'a Dir,
+    /// Name of a file before it is at its place.
+    pub(crate) aside: &'a str,
+    /// `true` for the first step after a kill, which may be done already, or half done.
+    pub(crate) is_repeated: bool,
+}
+
+impl Performer<'_> {
+    pub(crate) fn perform(&self, step: &Step) -> Result<(), CommitError> {
+        let system = |error| CommitError::System(PathBuf::from(step.path()), error);
+        match self.attempt(step).map_err(system)? {
+            None => Ok(()),
+            Some(conflict) => Err(CommitError::Conflict(PathBuf::from(step.path()), conflict)),
+        }
+    }
+
+    fn attempt(&self, step: &Step) -> io::Result<Option<Conflict>> {
+        let at = match Entry::open(self.bases, step.path()) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                let is_removed = matches!(step, Step::Remove { .. }) && self.is_repeated;
+                return Ok((!is_removed).then_some(Conflict::Gone));
+            }
+            at => at?,
+        };
+        match step {
+            Step::Remove { about, .. } if about.kind == EntryKind::Folder => self.remove_folder(&at, about),
+            Step::Remove { about, .. } => self.remove_file(&at, about),
+            Step::MakeFolder { .. } => match at.folder.create_dir(&at.name) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    let is_made = self.is_repeated && at.about()?.is_some_and(|now| now.kind == EntryKind::Folder);
+                    Ok((!is_made).then_some(Conflict::Occupied))
+                }
+                made => made.map(|()| None),
+            },
+            Step::Move { from, about, over, .. } => self.rename(from, &at, about, over.as_ref()),
+            Step::MakeLink { target, over, .. } => {
+                let new = at.beside(self.aside)?;
+                if let Some(done) = self.finish(&new, &at, over.as_ref())? {
+                    return Ok(done);
+                }
+                if self.is_repeated
+                    && at.folder.read_link_contents(&at.name).is_ok_and(|now| now.as_os_str() == target.as_str())
+                {
+                    return Ok(None);
+                }
+                new.folder.symlink_contents(target, &new.name)?;
+                put(&new, &at, over.as_ref())
+            }
+            Step::Write { content, over, .. } => self.write(&at, *content, over.as_ref()),
+            Step::Name { same, over, .. } => {
+                let (new, same) = (at.beside(self.aside)?, Entry::open(self.bases, same)?);
+                if let Some(done) = self.finish(&new, &at, over.as_ref())? {
+                    return Ok(done);
+                }
+                let Some(file) = same.about()? else { return Ok(Some(Conflict::Gone)) };
+                if self.is_repeated && at.is(&file)? {
+                    return Ok(None);
+                }
+                same.folder.hard_link(&same.name, &new.folder, &new.name)?;
+                put(&new, &at, over.as_ref())
+            }
+        }
+    }
+
+    /// Ends a replacement that a kill interrupted; `None` if the step is to be done from its begin.
+    fn finish(&self, new: &Entry, at: &Entry, over: Option<&About>) -> io::Result<Option<Option<Conflict>>> {
+        if !self.is_repeated {
+            return Ok(None);
+        }
+        match (new.about()?, over) {
+            (None, _) => Ok(None),
+            // Both have changed their places, and what was replaced was not removed yet.
+            (Some(now), Some(over)) if now.is_same_entry(over) => match now.is_unchanged(over) {
+                true => new.remove().map(|()| Some(None)),
+                false => {
+                    renameat_with(&new.folder, new.name.as_str(), &at.folder, at.name.as_str(), RenameFlags::EXCHANGE)?;
+                    new.remove().map(|()| Some(Some(Conflict::Changed)))
+                }
+            },
+            (Some(_), _) => new.remove().map(|()| None),
+        }
+    }
+
+    fn remove_folder(&self, at: &Entry, about: &About) -> io::Result<Option<Conflict>> {
+        match at.about()? {
+            None if self.is_repeated => return Ok(None),
+            None => return Ok(Some(Conflict::Gone)),
+            Some(now) if !now.is_same_entry(about) => return Ok(Some(Conflict::Changed)),
+            Some(_) => {}
+        }
+        match at.folder.remove_dir(&at.name) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(Some(Conflict::NotEmpty)),
+            removed => removed.map(|()| None),
+        }
+    }
+
+    fn remove_file(&self, at: &Entry, about: &About) -> io::Result<Option<Conflict>> {
+        let aside = at.beside(self.aside)?;
+        if self.is_repeated && aside.is(about)? && at.about()?.is_none() {
+            aside.rename_to_free(at)?;
+        }
+        match at.about()? {
+            None if self.is_repeated => return Ok(None),
+            None => return Ok(Some(Conflict::Gone)),
+            Some(now) if !now.is_unchanged(about) => return Ok(Some(Conflict::Changed)),
+            Some(_) => {}
+        }
+        // Under another name, nobody can replace it between the check and its removal.
+        at.rename_to_free(&aside)?;
+        match aside.about()?.is_some_and(|now| now.is_unchanged(about)) {
+            true => aside.remove().map(|()| None),
+            false => aside.rename_to_free(at).map(|()| Some(Conflict::Changed)),
+        }
+    }
+
+    fn rename(&self, from: &str, at: &Entry, about: &About, over: Option<&About>) -> io::Result<Option<Conflict>> {
+        let from = match Entry::open(self.bases, from) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Ok((!(self.is_repeated && at.is(about)?)).then_some(Conflict::Gone));
+            }
+            from => from?,
+        };
+        if self.is_repeated && at.is(about)? {
+            // The entry is at its place; what it replaced may still be at its former one.
+            return match over {
+                Some(over) if from.is(over)? => from.remove().map(|()| None),
+                _ => Ok(None),
+            };
+        }
+        match from.about()? {
+            None => return Ok(Some(Conflict::Gone)),
+            Some(now) if !now.is_unchanged(about) => return Ok(Some(Conflict::Changed)),
+            Some(_) => put(&from, at, over),
+        }
+    }
+
+    fn write(&self, at: &Entry, content: NodeId, over: Option<&About>) -> io::Result<Option<Conflict>> {
+        let new = at.beside(self.aside)?;
+        if let Some(done) = self.finish(&new, at, over)? {
+            return Ok(done);
+        }
+        let open = || Ok::<_, io::Error>(self.contents.open(content.to_string())?.into_std());
+        if self.is_repeated
+            && at
+                .about()?
+                .is_some_and(|now| now.kind == EntryKind::File && over.is_none_or(|over| !now.is_same_entry(over)))
+            && is_same_content(open()?, at.open_file()?)?
+        {
+            return Ok(None);
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        if over.is_some() {
+            // Nobody else reads it before it has the rights of the file that it replaces.
+            options.mode(0o600);
+        }
+        let written = new.folder.open_with(&new.name, &options).and_then(|file| {
+            let (mut from, mut file) = (open()?, file.into_std());
+            copy_in_time(&mut from, &mut file, u64::MAX, None)?;
+            if let Some(over) = over {
+                // Only a privileged process can give a file away; another one keeps what it made.
+                let _ = fchown(&file, Some(Uid::from_raw(over.owner.0)), Some(Gid::from_raw(over.owner.1)));
+                fchmod(&file, Mode::from_raw_mode(over.mode as _))?;
+            }
+            let found = rustix::fs::fstat(&from)?;
+            #[allow(clippy::unnecessary_cast, reason = "the numbers have other types on other systems")]
+            let time = |seconds, rest| Timespec { tv_sec: seconds as i64, tv_nsec: rest as _ };
+            let times = Timestamps {
+                last_access: time(found.st_atime, found.st_atime_nsec),
+                last_modification: time(found.st_mtime, found.st_mtime_nsec),
+            };
+            futimens(&file, &times)?;
+            file.sync_all()
+        });
+        match written.and_then(|()| put(&new, at, over)) {
+            Ok(None) => Ok(None),
+            failed => {
+                new.remove()?;
+                failed
+            }
+        }
+    }
+}
+
+/// Takes a finished entry to its place.
+fn put(new: &Entry, at: &Entry, over: Option<&About>) -> io::Result<Option<Conflict>> {
+    let done = match over {
+        Some(over) => new.rename_over(at, over).map(|is_done| (!is_done).then_some(Conflict::Changed)),
+        None => match new.rename_to_free(at) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Some(Conflict::Occupied)),
+            done => done.map(|()| None),
+        },
+    };
+    done
+}

@@ -1,0 +1,462 @@
+//! Changes of the overlay, with the results that the system gives for the same change of real folders.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+
+use rustix::fs::Access;
+use rustix::io::Errno;
+
+use crate::base::join;
+use crate::entry::About;
+use crate::resolve::{Found, Last, Place, Target};
+use crate::rules::Rules;
+use crate::state::State;
+use crate::tree::{Content, Fact, Node, NodeId};
+use crate::types::EntryKind;
+
+/// Manner of opening.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Open {
+    /// A link at the end of the path is followed.
+    pub follow: bool,
+    /// Only a folder is opened.
+    pub folder: bool,
+    /// A missing file is created.
+    pub create: bool,
+    /// The file must be missing.
+    pub exclusive: bool,
+    /// The file is emptied.
+    pub truncate: bool,
+    /// The file is read.
+    pub read: bool,
+    /// The file is written.
+    pub write: bool,
+}
+
+/// Opened entry.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    Folder(NodeId),
+    /// File of the stage.
+    Written(File),
+    /// Real file, by its path.
+    Below(String),
+}
+
+/// Entries of a folder: those of the stage, and the real folder with the names that it does not show.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Entries of the stage.
+    pub staged: Vec<(String, EntryKind)>,
+    /// Names of the real folder that are not shown.
+    pub without: HashSet<String>,
+    /// Real folder.
+    pub below: Option<File>,
+}
+
+impl State {
+    pub(crate) fn open(&mut self, from: NodeId, path: &str, how: Open, rules: &dyn Rules) -> io::Result<Opened> {
+        let writes = how.write || how.create || how.truncate;
+        let target = self.resolve(from, path, if how.follow { Last::Follow } else { Last::Keep })?;
+        let place = match target {
+            Target::Folder(_) if how.exclusive && !how.folder => return Err(Errno::EXIST.into()),
+            Target::Folder(_) if writes => return Err(Errno::ISDIR.into()),
+            Target::Folder(id) if self.tree.get(id).is_some() => return Ok(Opened::Folder(id)),
+            Target::Folder(_) => return Err(Errno::NOENT.into()),
+            Target::Place(place) => place,
+        };
+        match &place.found {
+            None if how.create && !how.folder => {
+                // An exclusive creation follows no link, not even one that leads nowhere.
+                if how.exclusive
+                    && matches!(self.resolve(from, path, Last::Keep)?, Target::Place(kept) if kept.found.is_some())
+                {
+                    return Err(Errno::EXIST.into());
+                }
+                self.create(&place, rules).map(Opened::Written)
+            }
+            None => Err(Errno::NOENT.into()),
+            Some(found) => match found.kind() {
+                EntryKind::Link if !how.folder => Err(Errno::LOOP.into()),
+                EntryKind::Other if !how.folder => Err(Errno::PERM.into()),
+                EntryKind::Folder if how.exclusive => Err(Errno::EXIST.into()),
+                EntryKind::Folder if writes => Err(Errno::ISDIR.into()),
+                EntryKind::Folder => self.real_folder(&place).map(Opened::Folder),
+                _ if how.folder || place.slash => Err(Errno::NOTDIR.into()),
+                _ if how.exclusive => Err(Errno::EXIST.into()),
+                _ if writes => self.open_written(&place, how, rules).map(Opened::Written),
+                _ => self.open_read(found),
+            },
+        }
+    }
+
+    fn real_folder(&self, place: &Place) -> io::Result<NodeId> {
+        match &place.found {
+            Some(Found::Node(id, EntryKind::Folder)) => Ok(*id),
+            _ => Err(Errno::NOTDIR.into()),
+        }
+    }
+
+    fn open_read(&self, found: &Found) -> io::Result<Opened> {
+        match found {
+            Found::Below(path, _) => Ok(Opened::Below(path.clone())),
+            Found::Node(id, _) => match self.tree.get(*id) {
+                Some(Node { content: Content::Written(_), .. }) => {
+                    self.open_content(*id, true, false).map(Opened::Written)
+                }
+                Some(Node { origin: Some(origin), .. }) => Ok(Opened::Below(origin.path.clone())),
+                _ => Err(Errno::NOENT.into()),
+            },
+        }
+    }
+
+    /// Creates a file.
+    fn create(&mut self, place: &Place, rules: &dyn Rules) -> io::Result<File> {
+        self.judge(place, rules)?;
+        if place.slash {
+            return Err(Errno::ISDIR.into());
+        }
+        self.check_folder(place.folder)?;
+        self.free(1)?;
+        rules.count()?;
+        let (id, node) = self.new_node(place, Content::Written(None));
+        let file = self.create_content(id)?;
+        self.place_node(place, id, node, Vec::new())?;
+        Ok(file)
+    }
+
+    /// Opens a file for writing, as a copy of the real one.
+    fn open_written(&mut self, place: &Place, how: Open, rules: &dyn Rules) -> io::Result<File> {
+        let Some(found) = &place.found else { return Err(Errno::NOENT.into()) };
+        self.judge(place, rules)?;
+        let id = self.copy(place, found, how.truncate, rules)?;
+        let file = self.open_content(id, how.read, true)?;
+        if how.truncate {
+            file.set_len(0)?;
+        }
+        Ok(file)
+    }
+
+    /// Gives a file a content of its own in the stage, and notes the running call with it.
+    fn copy(&mut self, place: &Place, found: &Found, is_emptied: bool, rules: &dyn Rules) -> io::Result<NodeId> {
+        let (id, mut node) = self.node_of(place, found)?;
+        if let Content::Below = node.content {
+            let Some(origin) = node.origin.clone() else { return Err(Errno::NOENT.into()) };
+            let about = self.bases.about(&origin.path)?.ok_or(Errno::NOENT)?;
+            rules.file(&about, &origin.path)?;
+            self.check_access(&origin.path, Access::WRITE_OK)?;
+            node.content = match is_emptied && about.names == 1 {
+                true => {
+                    self.free(1)?;
+                    self.create_content(id)?;
+                    Content::Written(Some(0))
+                }
+                false => self.copy_up(id, &origin.path, &about, rules.until())?,
+            };
+            node.origin = Some(crate::tree::Origin { about: Some(about), ..origin });
+        } else if self.tree.get(id) == Some(&node) {
+            return Ok(id);
+        }
+        self.place_node(place, id, node, Vec::new())?;
+        Ok(id)
+    }
+
+    /// Gives a file a content of its own, so that its times can be set there.
+    pub(crate) fn open_to_touch(
+        &mut self,
+        from: NodeId,
+        path: &str,
+        follow: bool,
+        rules: &dyn Rules,
+    ) -> io::Result<File> {
+        match self.resolve(from, path, if follow { Last::Follow } else { Last::Keep })? {
+            Target::Place(place) => match place.found.clone() {
+                None => Err(Errno::NOENT.into()),
+                Some(found) if found.kind() == EntryKind::File => {
+                    if place.slash {
+                        return Err(Errno::NOTDIR.into());
+                    }
+                    self.judge(&place, rules)?;
+                    let id = self.copy(&place, &found, false, rules)?;
+                    self.open_content(id, true, true)
+                }
+                Some(_) => Err(Errno::OPNOTSUPP.into()),
+            },
+            Target::Folder(_) => Err(Errno::OPNOTSUPP.into()),
+        }
+    }
+
+    /// Puts a node at a place, after these facts.
+    fn place_node(&mut self, place: &Place, id: NodeId, mut node: Node, mut facts: Vec<Fact>) -> io::Result<()> {
+        self.tree.keep(place.folder, &mut facts);
+        (node.parent, node.name) = (place.folder, place.name.clone());
+        facts.push(Fact::Node { id, node });
+        self.record(facts)
+    }
+
+    pub(crate) fn make_folder(&mut self, from: NodeId, path: &str, rules: &dyn Rules) -> io::Result<()> {
+        let place = match self.place(from, path) {
+            // `.` and `..` exist.
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => return Err(Errno::EXIST.into()),
+            place => place?,
+        };
+        if place.found.is_some() {
+            return Err(Errno::EXIST.into());
+        }
+        self.judge(&place, rules)?;
+        self.check_folder(place.folder)?;
+        let (id, node) = self.new_node(&place, Content::Folder);
+        self.place_node(&place, id, node, Vec::new())
+    }
+
+    pub(crate) fn make_link(&mut self, from: NodeId, path: &str, target: &str, rules: &dyn Rules) -> io::Result<()> {
+        let place = self.place(from, path)?;
+        self.judge(&place, rules)?;
+        if place.slash {
+            return Err(no_name(&place).into());
+        }
+        rules.placed(&self.path_of(&place))?;
+        self.check_link(place.folder, target, rules)?;
+        if target.is_empty() {
+            return Err(Errno::NOENT.into());
+        }
+        if place.found.is_some() {
+            return Err(Errno::EXIST.into());
+        }
+        self.check_folder(place.folder)?;
+        let (id, node) = self.new_node(&place, Content::Link(target.to_owned()));
+        self.place_node(&place, id, node, Vec::new())
+    }
+
+    /// Gives a file another name.
+    pub(crate) fn make_name(&mut self, from: (NodeId, &str), to: (NodeId, &str), rules: &dyn Rules) -> io::Result<()> {
+        let source = self.place(from.0, from.1)?;
+        self.judge(&source, rules)?;
+        let target = self.place(to.0, to.1)?;
+        self.judge(&target, rules)?;
+        require_folder_after_slash(&source)?;
+        if target.slash {
+            return Err(no_name(&target).into());
+        }
+        let found = source.found.clone().ok_or(Errno::NOENT)?;
+        self.check_moved(&source, &target, &found, rules)?;
+        self.check_name(&source, &target)?;
+        match found.kind() {
+            EntryKind::File => {}
+            // A second name of a link is a link with the same target.
+            EntryKind::Link => {
+                let content = Content::Link(self.link_of(&found)?);
+                let (id, node) = self.new_node(&target, content);
+                return self.place_node(&target, id, node, Vec::new());
+            }
+            EntryKind::Folder | EntryKind::Other => return Err(Errno::PERM.into()),
+        }
+        let first = self.copy(&source, &found, false, rules)?;
+        let (id, node) = self.new_node(&target, Content::Written(None));
+        self.share_content(&first.to_string(), &id.to_string())?;
+        self.place_node(&target, id, node, Vec::new())
+    }
+
+    fn check_name(&self, source: &Place, target: &Place) -> io::Result<()> {
+        if target.found.is_some() {
+            return Err(Errno::EXIST.into());
+        }
+        self.check_device(source.folder, target.folder)?;
+        self.check_folder(target.folder)
+    }
+
+    pub(crate) fn remove_file(&mut self, from: NodeId, path: &str, rules: &dyn Rules) -> io::Result<()> {
+        let place = self.place(from, path)?;
+        self.judge(&place, rules)?;
+        require_folder_after_slash(&place)?;
+        match place.found.as_ref().map(Found::kind) {
+            None => return Err(Errno::NOENT.into()),
+            Some(EntryKind::Folder) => return Err(Errno::ISDIR.into()),
+            _ => self.check_folder(place.folder)?,
+        }
+        self.remove(&place)
+    }
+
+    pub(crate) fn remove_folder(&mut self, from: NodeId, path: &str, rules: &dyn Rules) -> io::Result<()> {
+        let place = self.place(from, path)?;
+        self.judge(&place, rules)?;
+        let id = match &place.found {
+            None => return Err(Errno::NOENT.into()),
+            Some(Found::Node(id, EntryKind::Folder)) => *id,
+            Some(_) => return Err(Errno::NOTDIR.into()),
+        };
+        if !self.is_empty(id)? {
+            return Err(Errno::NOTEMPTY.into());
+        }
+        self.check_folder(place.folder)?;
+        self.remove(&place)
+    }
+
+    fn remove(&mut self, place: &Place) -> io::Result<()> {
+        let mut facts = Vec::new();
+        self.tree.keep(place.folder, &mut facts);
+        let unnamed = self.vacate(place, &mut facts);
+        self.record(facts)?;
+        self.remove_contents(unnamed);
+        Ok(())
+    }
+
+    pub(crate) fn rename(&mut self, from: (NodeId, &str), to: (NodeId, &str), rules: &dyn Rules) -> io::Result<()> {
+        let source = self.place(from.0, from.1)?;
+        self.judge(&source, rules)?;
+        let target = self.place(to.0, to.1)?;
+        self.judge(&target, rules)?;
+        require_folder_after_slash(&source)?;
+        let found = source.found.clone().ok_or(Errno::NOENT)?;
+        let kind = found.kind();
+        if target.slash && kind != EntryKind::Folder {
+            return Err(Errno::NOTDIR.into());
+        }
+        self.check_moved(&source, &target, &found, rules)?;
+        let same = (source.folder, &source.name) == (target.folder, &target.name);
+        if same || self.is_one_file(&found, target.found.as_ref())? {
+            return Ok(());
+        }
+        self.check_device(source.folder, target.folder)?;
+        self.check_replaced(&source, &found, &target)?;
+        self.check_folder(source.folder)?;
+        self.check_folder(target.folder)?;
+        let (id, node) = self.node_of(&source, &found)?;
+        let mut facts = Vec::new();
+        self.tree.keep(source.folder, &mut facts);
+        let unnamed = self.vacate(&target, &mut facts);
+        self.hide(&node, &mut facts);
+        self.place_node(&target, id, node, facts)?;
+        self.remove_contents(unnamed);
+        Ok(())
+    }
+
+    /// Refuses to replace an entry by one of another kind, or a folder that is not empty.
+    fn check_replaced(&mut self, source: &Place, found: &Found, target: &Place) -> io::Result<()> {
+        if let Found::Node(id, EntryKind::Folder) = found
+            && self.tree.is_below(target.folder, *id)
+        {
+            return Err(Errno::INVAL.into());
+        }
+        if let Some(Found::Node(id, EntryKind::Folder)) = target.found
+            && self.tree.is_below(source.folder, id)
+        {
+            return Err(Errno::NOTEMPTY.into());
+        }
+        match (found.kind(), &target.found) {
+            (_, None) => Ok(()),
+            (EntryKind::Folder, Some(Found::Node(id, EntryKind::Folder))) => match self.is_empty(*id)? {
+                true => Ok(()),
+                false => Err(Errno::NOTEMPTY.into()),
+            },
+            (EntryKind::Folder, Some(_)) => Err(Errno::NOTDIR.into()),
+            (_, Some(other)) if other.kind() == EntryKind::Folder => Err(Errno::ISDIR.into()),
+            (EntryKind::File, Some(other)) if other.kind() == EntryKind::File => {
+                // A read-only file is not replaced.
+                if self.replaced_mode(other)? & 0o222 == 0 { Err(Errno::ACCESS.into()) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the rights of a file that is about to be replaced.
+    fn replaced_mode(&self, found: &Found) -> io::Result<u32> {
+        let of_origin = |id: &NodeId| self.tree.get(*id)?.origin.as_ref()?.about.map(|about| about.mode);
+        match found {
+            Found::Node(id, _) => Ok(of_origin(id).unwrap_or(0o644)),
+            Found::Below(_, about) => Ok(about.mode),
+        }
+    }
+
+    /// Returns `true` if both are names of one file.
+    fn is_one_file(&self, one: &Found, other: Option<&Found>) -> io::Result<bool> {
+        match other {
+            Some(other) if one.kind() == EntryKind::File && other.kind() == EntryKind::File => {
+                Ok(self.about(one)?.is_same_entry(&self.about(other)?))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Refuses a change across two file systems.
+    fn check_device(&self, one: NodeId, other: NodeId) -> io::Result<()> {
+        let device = |folder: NodeId| {
+            let mut at = folder;
+            while let Some(node) = self.tree.get(at) {
+                if let Some(about) = node.origin.as_ref().and_then(|origin| origin.about) {
+                    return Some(about.device);
+                }
+                if node.origin.is_some() {
+                    return None;
+                }
+                at = node.parent;
+            }
+            None
+        };
+        if device(one) == device(other) { Ok(()) } else { Err(Errno::XDEV.into()) }
+    }
+
+    /// Lists a folder.
+    pub(crate) fn list(&self, folder: NodeId) -> io::Result<Listing> {
+        let Some(node) = self.tree.get(folder) else { return Err(Errno::NOENT.into()) };
+        let mut listing = Listing::default();
+        for (name, id) in self.tree.children(folder) {
+            let kind = self.tree.get(id).map_or(EntryKind::Other, Node::kind);
+            listing.staged.push((name.to_owned(), kind));
+            listing.without.insert(name.to_owned());
+        }
+        if let Some(origin) = &node.origin {
+            let (base, rest) = self.bases.find(&origin.path)?;
+            listing.below = Some(base.open_dir(rest)?.into_std_file());
+            let prefix = join(&origin.path, "");
+            let hidden = self.tree.hidden().range(prefix.clone()..).map(|(path, _)| path.strip_prefix(&prefix));
+            let names = hidden.take_while(Option::is_some).flatten().filter(|name| !name.contains('/'));
+            listing.without.extend(names.map(str::to_owned));
+        }
+        Ok(listing)
+    }
+
+    /// Returns `true` if a folder shows no entry.
+    pub(crate) fn is_empty(&self, folder: NodeId) -> io::Result<bool> {
+        let listing = self.list(folder)?;
+        let Some(origin) = self.tree.origin(folder).filter(|_| listing.staged.is_empty()) else {
+            return Ok(listing.staged.is_empty());
+        };
+        for entry in self.bases.list(origin)? {
+            let name = entry?.file_name();
+            if name.to_str().is_none_or(|name| !listing.without.contains(name)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Path of a place.
+    pub(crate) fn path_of(&self, place: &Place) -> String {
+        join(&self.tree.path(place.folder), &place.name)
+    }
+
+    /// Describes the real folder that a folder carries.
+    pub(crate) fn real(&self, folder: NodeId) -> Option<About> {
+        self.tree.get(folder)?.origin.as_ref()?.about
+    }
+}
+
+/// Refuses an entry that is no folder although its path ends in a slash.
+fn require_folder_after_slash(place: &Place) -> io::Result<()> {
+    match (place.slash, place.found.as_ref().map(Found::kind)) {
+        (false, _) | (_, Some(EntryKind::Folder)) => Ok(()),
+        (_, Some(_)) => Err(Errno::NOTDIR.into()),
+        (_, None) => Err(Errno::NOENT.into()),
+    }
+}
+
+/// Returns the system's error for a path that ends with a slash as the name of a new link.
+fn no_name(place: &Place) -> Errno {
+    match place.found.as_ref().map(Found::kind) {
+        Some(EntryKind::Folder) => Errno::EXIST,
+        Some(_) => Errno::NOTDIR,
+        None => Errno::NOENT,
+    }
+}

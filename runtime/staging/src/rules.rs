@@ -1,0 +1,64 @@
+//! Rules of the caller, asked before each change.
+
+use std::io;
+use std::time::Instant;
+
+use crate::FolderId;
+use crate::entry::About;
+
+/// Rules for the changes of one call. Each refusal is the error that the caller gets.
+pub trait Rules {
+    /// An entry is about to be created, replaced, moved or removed, in this real folder if it is in one.
+    ///
+    /// # Errors
+    ///
+    /// It may not be changed.
+    fn entry(&self, folder: Option<&About>, path: &str) -> io::Result<()>;
+
+    /// An entry is about to be changed by this path of the caller, as it was given.
+    ///
+    /// # Errors
+    ///
+    /// No entry may be changed by such a path.
+    fn request(&self, path: &str) -> io::Result<()>;
+
+    /// The content of a real file is about to change.
+    ///
+    /// # Errors
+    ///
+    /// It may not be changed.
+    fn file(&self, file: &About, path: &str) -> io::Result<()>;
+
+    /// A link or a folder is about to be placed at a path.
+    ///
+    /// # Errors
+    ///
+    /// What is below such a path could be something else than it seems.
+    fn placed(&self, path: &str) -> io::Result<()>;
+
+    /// A folder is about to be moved.
+    ///
+    /// # Errors
+    ///
+    /// It, or a folder below it, may not be moved.
+    fn moved(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// A file is about to be created by its opening.
+    ///
+    /// # Errors
+    ///
+    /// There are too many.
+    fn count(&self) -> io::Result<()>;
+
+    /// Returns `true` if a link with this target could lead out of a folder so far above it.
+    fn is_link_out(&self, target: &str, depth: usize) -> bool;
+
+    /// Folders that no link may leave.
+    fn roots(&self) -> &[FolderId];
+
+    /// Number of the call, as [`Stage::begin_call`](crate::Stage::begin_call) returned it; 0 for none.
+    fn call(&self) -> u32;
+
+    /// Time at which the call ends.
+    fn until(&self) -> Option<Instant>;
+}

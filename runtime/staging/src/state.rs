@@ -1,0 +1,306 @@
+//! The state of an open stage: the tree, the folders under it, and the files in which its content is.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use cap_std::fs::{Dir, MetadataExt, OpenOptions};
+use rustix::fs::{AtFlags, Timespec, Timestamps, accessat, fstat, futimens};
+use rustix::io::Errno;
+
+use crate::base::Bases;
+use crate::entry::About;
+use crate::journal::Journal;
+use crate::resolve::{Found, Place};
+use crate::tree::{Content, Fact, Hidden, Node, NodeId, Origin, Tree};
+use crate::types::EntryKind;
+use crate::types::Limits;
+
+/// Bytes that are copied between two looks at the deadline.
+const COPY_BLOCK: usize = 1 << 20;
+
+/// State of an open stage.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) tree: Tree,
+    pub(crate) bases: Bases,
+    /// Folder with the content of files, by the numbers of their nodes.
+    pub(crate) contents: Dir,
+    pub(crate) journal: Journal,
+    pub(crate) limits: Limits,
+    /// Real files with several names, by device and number, that have a copy: the time at which it was made.
+    pub(crate) linked: HashMap<(u64, u64), i128>,
+    /// Number of the running call.
+    pub(crate) call: u32,
+    /// Bytes of all written files, at least those that were copied and counted.
+    pub(crate) used: u64,
+}
+
+impl State {
+    /// Performs a change: the journal keeps it first.
+    pub(crate) fn record(&mut self, facts: Vec<Fact>) -> io::Result<()> {
+        if self.tree.kept() + facts.len() > self.limits.entries {
+            return Err(Errno::DQUOT.into());
+        }
+        self.journal.add(&facts)?;
+        facts.into_iter().for_each(|fact| self.apply(fact));
+        Ok(())
+    }
+
+    /// Applies a fact of the journal.
+    pub(crate) fn apply(&mut self, fact: Fact) {
+        if let Fact::Node { node: Node { content: Content::Written(Some(copied)), origin, .. }, .. } = &fact
+            && let Some(Origin { about: Some(about), .. }) = origin
+            && about.names > 1
+        {
+            self.linked.entry((about.device, about.inode)).or_insert(*copied);
+        }
+        if let Fact::Unshared(device, inode) = fact {
+            self.linked.remove(&(device, inode));
+        }
+        self.tree.apply(fact);
+    }
+
+    /// Refuses to hold more folders in memory.
+    pub(crate) fn check_size(&self) -> io::Result<()> {
+        if self.tree.len() < self.limits.entries { Ok(()) } else { Err(Errno::DQUOT.into()) }
+    }
+
+    /// Describes an entry.
+    pub(crate) fn about(&self, found: &Found) -> io::Result<About> {
+        let (id, node) = match found {
+            Found::Below(_, about) => return Ok(About { names: self.shown_names(about), ..*about }),
+            Found::Node(id, _) => (*id, self.tree.get(id.to_owned()).ok_or(Errno::NOENT)?),
+        };
+        match (&node.content, &node.origin) {
+            (Content::Written(_), _) => {
+                let found = About::of(&self.contents.symlink_metadata(id.to_string())?);
+                let names = self.names_of_written(node, &found)?;
+                Ok(About { names, ..found })
+            }
+            (_, Some(origin)) => match (self.bases.about(&origin.path), origin.about) {
+                (Ok(Some(about)), _) => Ok(About { names: self.shown_names(&about), ..about }),
+                (_, Some(about)) => Ok(about),
+                (found, None) => found?.ok_or_else(|| Errno::NOENT.into()),
+            },
+            (content, None) => {
+                let size = if let Content::Link(target) = content { target.len() as u64 } else { 0 };
+                Ok(About {
+                    kind: node.kind(),
+                    device: u64::MAX,
+                    inode: id,
+                    size,
+                    modified: node.made,
+                    changed: node.made,
+                    accessed: node.made,
+                    mode: 0o755,
+                    owner: (0, 0),
+                    names: 1,
+                })
+            }
+        }
+    }
+
+    /// Lists the calls of a changed entry, with the running one.
+    pub(crate) fn by(&self, before: &[u32]) -> Vec<u32> {
+        let mut by = before.to_vec();
+        if by.last() != Some(&self.call) {
+            by.push(self.call);
+        }
+        by
+    }
+
+    /// Returns the node of an entry, and the facts that make one.
+    pub(crate) fn node_of(&self, place: &Place, found: &Found) -> io::Result<(NodeId, Node)> {
+        match found {
+            Found::Node(id, _) => {
+                let node = self.tree.get(*id).cloned().ok_or(Errno::NOENT)?;
+                Ok((*id, Node { by: self.by(&node.by), ..node }))
+            }
+            Found::Below(path, about) => {
+                let content = match about.kind {
+                    EntryKind::Link => Content::Link(self.bases.link(path)?),
+                    _ => Content::Below,
+                };
+                let origin = Some(Origin { path: path.clone(), about: Some(*about) });
+                let (parent, name) = (place.folder, place.name.clone());
+                Ok((self.tree.next_id(), Node { parent, name, origin, content, made: 0, by: self.by(&[]) }))
+            }
+        }
+    }
+
+    /// Returns a new node at a place.
+    pub(crate) fn new_node(&self, place: &Place, content: Content) -> (NodeId, Node) {
+        let (parent, name) = (place.folder, place.name.clone());
+        (self.tree.next_id(), Node { parent, name, origin: None, content, made: now(), by: self.by(&[]) })
+    }
+
+    /// Opens the content of a written file.
+    pub(crate) fn open_content(&self, id: NodeId, read: bool, write: bool) -> io::Result<File> {
+        let opened = self.contents.open_with(id.to_string(), OpenOptions::new().read(read).write(write))?;
+        Ok(opened.into_std())
+    }
+
+    /// Creates the empty content of a file. What a killed process left there is not part of the stage.
+    pub(crate) fn create_content(&self, id: NodeId) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        Ok(self.contents.open_with(id.to_string(), &options)?.into_std())
+    }
+
+    /// Makes a copy of a real file, with its time of change, and returns the content of its node.
+    pub(crate) fn copy_up(
+        &mut self,
+        id: NodeId,
+        path: &str,
+        about: &About,
+        until: Option<Instant>,
+    ) -> io::Result<Content> {
+        let free = self.free(about.size)?;
+        let (folder, rest) = self.bases.find(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true);
+        let mut from = folder.open_with(rest, &options)?.into_std();
+        let found = fstat(&from)?;
+        #[allow(clippy::unnecessary_cast, reason = "the numbers have other types on other systems")]
+        let is_same = (found.st_dev as u64, found.st_ino as u64) == (about.device, about.inode);
+        if !is_same {
+            return Err(Errno::BUSY.into());
+        }
+        let mut copy = self.create_content(id)?;
+        self.used += copy_in_time(&mut from, &mut copy, free, until)?;
+        let (seconds, rest) = (about.modified.div_euclid(1_000_000_000), about.modified.rem_euclid(1_000_000_000));
+        let time = Timespec { tv_sec: seconds as i64, tv_nsec: rest as _ };
+        futimens(&copy, &Timestamps { last_access: time, last_modification: time })?;
+        if about.names > 1 {
+            self.share_content(&id.to_string(), &shared(about))?;
+        }
+        let made = About::of(&self.contents.symlink_metadata(id.to_string())?).changed;
+        Ok(Content::Written(Some(made)))
+    }
+
+    /// Returns `true` if another name of a real file has a copy in the stage.
+    pub(crate) fn has_copy(&self, about: &About) -> bool {
+        about.names > 1 && self.linked.contains_key(&(about.device, about.inode))
+    }
+
+    /// Gives a name of a real file the copy that another name of it has.
+    pub(crate) fn join_copy(&mut self, id: NodeId, node: Node, about: &About) -> io::Result<Found> {
+        let copied = self.linked.get(&(about.device, about.inode)).copied().ok_or(Errno::NOENT)?;
+        self.share_content(&shared(about), &id.to_string())?;
+        let mut facts = Vec::new();
+        self.tree.keep(node.parent, &mut facts);
+        facts.push(Fact::Node { id, node: Node { content: Content::Written(Some(copied)), ..node } });
+        self.record(facts)?;
+        Ok(Found::Node(id, EntryKind::File))
+    }
+
+    /// Gives a file of the stage another name in its folder.
+    pub(crate) fn share_content(&self, from: &str, to: &str) -> io::Result<()> {
+        match self.contents.remove_file(to) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        self.contents.hard_link(from, &self.contents, to)
+    }
+
+    /// Returns the number of bytes that may still be written.
+    ///
+    /// # Errors
+    ///
+    /// There are fewer than needed, after removed files are counted no more.
+    pub(crate) fn free(&mut self, needed: u64) -> io::Result<u64> {
+        if self.used.saturating_add(needed) > self.limits.bytes {
+            self.count_contents()?;
+        }
+        let free = self.limits.bytes.saturating_sub(self.used);
+        if free < needed.max(1) { Err(Errno::DQUOT.into()) } else { Ok(free) }
+    }
+
+    /// Counts the bytes of all written files anew.
+    pub(crate) fn count_contents(&mut self) -> io::Result<()> {
+        let mut sizes = HashMap::new();
+        for entry in self.contents.entries()? {
+            let found = entry?.metadata();
+            sizes.extend(found.map(|found| (found.ino(), found.size())));
+        }
+        self.used = sizes.into_values().fold(0, u64::saturating_add);
+        Ok(())
+    }
+
+    /// Refuses a change of a folder that its owner's rights do not allow.
+    pub(crate) fn check_folder(&self, folder: NodeId) -> io::Result<()> {
+        match self.tree.origin(folder) {
+            Some(path) => self.check_access(path, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what the rights of a real entry do not allow.
+    pub(crate) fn check_access(&self, path: &str, access: rustix::fs::Access) -> io::Result<()> {
+        let (folder, rest) = self.bases.find(path)?;
+        Ok(accessat(folder, rest, access, AtFlags::EACCESS)?)
+    }
+
+    /// Lists the facts that make a place empty, and the files of the stage that then have no name.
+    pub(crate) fn vacate(&self, place: &Place, facts: &mut Vec<Fact>) -> Option<NodeId> {
+        match place.found.as_ref()? {
+            Found::Below(path, about) => {
+                let hidden = Hidden { about: *about, by: self.call };
+                facts.push(Fact::Hidden { path: path.clone(), hidden });
+                None
+            }
+            Found::Node(id, _) => {
+                let node = self.tree.get(*id)?;
+                self.hide(node, facts);
+                facts.push(Fact::Gone(*id));
+                matches!(node.content, Content::Written(_)).then_some(*id)
+            }
+        }
+    }
+
+    /// Lists the fact that hides the origin of a node that leaves its place.
+    pub(crate) fn hide(&self, node: &Node, facts: &mut Vec<Fact>) {
+        if let Some(Origin { path, about: Some(about) }) = &node.origin {
+            let hidden = Hidden { about: *about, by: self.call };
+            facts.push(Fact::Hidden { path: path.clone(), hidden });
+        }
+    }
+
+    /// Removes files of the stage that have no name any more. One that stays takes up room until the stage ends.
+    pub(crate) fn remove_contents(&self, unnamed: impl IntoIterator<Item = NodeId>) {
+        for id in unnamed {
+            let _ = self.contents.remove_file(id.to_string());
+        }
+    }
+}
+
+/// Returns the name of the copy for all names of a real file.
+pub(crate) fn shared(about: &About) -> String {
+    format!("shared-{}-{}", about.device, about.inode)
+}
+
+/// Copies a file that has at most so many bytes.
+pub(crate) fn copy_in_time(from: &mut File, to: &mut File, max: u64, until: Option<Instant>) -> io::Result<u64> {
+    let mut copied = 0;
+    loop {
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return Err(Errno::BUSY.into());
+        }
+        let part = io::copy(&mut Read::take(&mut *from, COPY_BLOCK as u64), to)?;
+        copied += part;
+        match part {
+            0 => break,
+            _ if copied > max => return Err(Errno::DQUOT.into()),
+            _ => {}
+        }
+    }
+    to.flush()?;
+    Ok(copied)
+}
+
+/// Returns the time in nanoseconds since 1970.
+fn now() -> i128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128)
+}

@@ -1,0 +1,131 @@
+//! Data of the interface, the same on every system.
+
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Limits of a stage.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of written files.
+    pub bytes: u64,
+    /// Changed entries, and folders held in memory.
+    pub entries: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes: 4 << 30, entries: 200_000 }
+    }
+}
+
+/// Kind of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EntryKind {
+    /// Regular file.
+    File,
+    /// Folder.
+    Folder,
+    /// Symbolic link.
+    Link,
+    /// FIFO, socket or device.
+    Other,
+}
+
+/// Kind of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeKind {
+    /// The entry is new.
+    Added,
+    /// The file has another content, or the entry is another one.
+    Modified,
+    /// The entry has another path, and perhaps another content.
+    Moved,
+    /// The entry is gone.
+    Removed,
+}
+
+/// Reason for which a change cannot be committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Conflict {
+    /// The real entry has changed since it was first touched.
+    Changed,
+    /// The real entry, or the folder of a new one, is gone.
+    Gone,
+    /// Another entry has taken the place of the new one.
+    Occupied,
+    /// The real folder that is removed has entries which the stage has not seen.
+    NotEmpty,
+}
+
+/// Change of one entry.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    /// Path of the entry; of a removed one, its path before.
+    pub path: PathBuf,
+    /// Path before, of a moved entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<PathBuf>,
+    /// Kind of the change.
+    pub kind: ChangeKind,
+    /// Kind of the entry.
+    pub entry: EntryKind,
+    /// Size of the file before, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+    /// Size of the file after, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// Number of other names of the real file. Those in the same folders get the new content with the commit, the others
+    /// keep the old one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub other_names: u64,
+    /// Calls that made the change, the first one first.
+    pub calls: Vec<StagedCall>,
+    /// Reason for which the change cannot be committed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conflict: Option<Conflict>,
+    #[serde(skip)]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no stages"))]
+    pub(crate) node: Option<u64>,
+    /// Path of the real entry.
+    #[serde(skip)]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no stages"))]
+    pub(crate) real: Option<String>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Call that changed something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagedCall {
+    /// Identifier of the call.
+    pub id: String,
+    /// Name of its tool.
+    pub tool: String,
+}
+
+/// Change that cannot be taken back alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Path of the change.
+    pub path: PathBuf,
+    /// Reason.
+    pub reason: &'static str,
+}
+
+/// Error of a commit.
+#[derive(Debug)]
+pub enum CommitError {
+    /// A path has changed since it was first touched. Nothing was overwritten there.
+    Conflict(PathBuf, Conflict),
+    /// Error of the system at a path.
+    System(PathBuf, io::Error),
+}

@@ -1,0 +1,366 @@
+//! A stage over a folder, and a copy of the folder that is changed for real.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
+use proptest::prelude::*;
+use tempfile::TempDir;
+use toolcrib_staging::{About, EntryKind, FolderId, Limits, Open, Opened, Rules, Stage, StagedFolder, Stages};
+
+#[derive(Debug, Clone)]
+#[allow(dead_code, reason = "not all tests use all")]
+pub(crate) enum Op {
+    MakeFolder(String),
+    Write(String, String),
+    Append(String, String),
+    Create(String),
+    Link(String, String),
+    Name(String, String),
+    Rename(String, String),
+    Remove(String),
+    RemoveFolder(String),
+    About(String),
+    Read(String),
+}
+
+/// Rules that allow everything.
+pub(crate) struct Free([FolderId; 1]);
+
+impl Rules for Free {
+    fn entry(&self, _: Option<&About>, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn request(&self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn file(&self, _: &About, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn placed(&self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn moved(&self, _: &str, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn count(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn is_link_out(&self, _: &str, _: usize) -> bool {
+        false
+    }
+
+    fn roots(&self) -> &[FolderId] {
+        &self.0
+    }
+
+    fn call(&self) -> u32 {
+        0
+    }
+
+    fn until(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// Entry of a dump: its kind and mode, its content or target, and the first path of the same file.
+pub(crate) type Dump = BTreeMap<String, (String, Vec<u8>, String)>;
+
+pub(crate) struct Pair {
+    pub(crate) stages: TempDir,
+    pub(crate) folder: TempDir,
+    pub(crate) copy: TempDir,
+    pub(crate) stage: Arc<Stage>,
+    root: Option<StagedFolder>,
+    real: Dir,
+}
+
+impl Pair {
+    pub(crate) fn new() -> Self {
+        let (stages, folder, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap());
+        fill(folder.path());
+        fill(copy.path());
+        let stage = Stages::new(stages.path()).open("one", Limits::default()).unwrap();
+        let root = attach(&stage, folder.path());
+        let real = Dir::open_ambient_dir(copy.path(), ambient_authority()).unwrap();
+        Self { stages, folder, copy, stage, root: Some(root), real }
+    }
+
+    /// Opens the stage anew, as another process would.
+    #[allow(dead_code, reason = "not all tests use it")]
+    pub(crate) fn reopen(&mut self) {
+        self.close();
+        self.stage = Stages::new(self.stages.path()).open("one", Limits::default()).unwrap();
+        self.root = Some(attach(&self.stage, self.folder.path()));
+    }
+
+    /// Closes the stage, so that another process can open it.
+    #[allow(dead_code, reason = "not all tests use it")]
+    pub(crate) fn close(&mut self) {
+        self.root = None;
+        let other = TempDir::new().unwrap();
+        self.stage = Stages::new(other.path()).open("none", Limits::default()).unwrap();
+    }
+
+    pub(crate) fn root(&self) -> &StagedFolder {
+        self.root.as_ref().unwrap()
+    }
+
+    /// Performs an operation on both, which must have the same result.
+    pub(crate) fn apply(&mut self, number: usize, op: &Op) {
+        let (staged, real) = (self.apply_staged(op), self.apply_real(op));
+        match (&staged, &real) {
+            (Ok(one), Ok(other)) => assert_eq!(one, other, "{number}: {op:?}"),
+            (Err(_), Err(_)) => {}
+            _ => panic!("{number}: {op:?}: staged {staged:?}, real {real:?}"),
+        }
+    }
+
+    fn apply_staged(&self, op: &Op) -> io::Result<Vec<u8>> {
+        let root = self.root();
+        let rules = Free([root.id()]);
+        let write = |path: &str, how: Open, text: &str, append: bool| match root.open(path, how, &rules)? {
+            Opened::Written(mut file) => {
+                if append {
+                    io::Seek::seek(&mut file, io::SeekFrom::End(0))?;
+                }
+                file.write_all(text.as_bytes())?;
+                Ok(Vec::new())
+            }
+            _ => panic!("not a file of the stage"),
+        };
+        let (create, plain) = (Open { create: true, write: true, follow: true, ..Open::default() }, Vec::new());
+        match op {
+            Op::MakeFolder(path) => root.make_folder(path, &rules).map(|()| plain),
+            Op::Write(path, text) => write(path, Open { truncate: true, ..create }, text, false),
+            Op::Append(path, text) => write(path, Open { create: false, ..create }, text, true),
+            Op::Create(path) => write(path, Open { exclusive: true, ..create }, "", false),
+            Op::Link(path, target) => root.make_link(path, target, &rules).map(|()| plain),
+            Op::Name(path, to) => root.make_name(path, root, to, &rules).map(|()| plain),
+            Op::Rename(path, to) => root.rename(path, root, to, &rules).map(|()| plain),
+            Op::Remove(path) => root.remove_file(path, &rules).map(|()| plain),
+            Op::RemoveFolder(path) => root.remove_folder(path, &rules).map(|()| plain),
+            Op::About(path) => {
+                let about = root.about(path, true)?;
+                Ok(format!("{:?} {}", about.kind, if about.kind == EntryKind::File { about.size } else { 0 })
+                    .into_bytes())
+            }
+            Op::Read(path) => {
+                let how = Open { read: true, follow: true, ..Open::default() };
+                match root.open(path, how, &rules)? {
+                    Opened::Written(file) => content(file),
+                    Opened::Below { folder, path } => content(Dir::from_std_file(folder).open(path)?.into_std()),
+                    Opened::Folder(_) => Ok(b"folder".to_vec()),
+                }
+            }
+        }
+    }
+
+    fn apply_real(&self, op: &Op) -> io::Result<Vec<u8>> {
+        let real = &self.real;
+        let write = |path: &str, options: &OpenOptions, text: &str| {
+            real.open_with(path, options)?.write_all(text.as_bytes()).map(|()| Vec::new())
+        };
+        let (mut options, plain) = (OpenOptions::new(), Vec::new());
+        match op {
+            Op::MakeFolder(path) => real.create_dir(path).map(|()| plain),
+            Op::Write(path, text) => write(path, options.write(true).create(true).truncate(true), text),
+            Op::Append(path, text) => write(path, options.append(true), text),
+            Op::Create(path) => write(path, options.write(true).create_new(true), ""),
+            Op::Link(path, target) => real.symlink_contents(target, path).map(|()| plain),
+            Op::Name(path, to) => real.hard_link(path, real, to).map(|()| plain),
+            Op::Rename(path, to) => real.rename(path, real, to).map(|()| plain),
+            Op::Remove(path) => real.remove_file(path).map(|()| plain),
+            Op::RemoveFolder(path) => real.remove_dir(path).map(|()| plain),
+            Op::About(path) => {
+                let about = real.metadata(path)?;
+                let kind = if about.is_file() { EntryKind::File } else { EntryKind::Folder };
+                Ok(format!("{kind:?} {}", if about.is_file() { about.len() } else { 0 }).into_bytes())
+            }
+            Op::Read(path) => match real.metadata(path)?.is_dir() {
+                true => Ok(b"folder".to_vec()),
+                false => content(real.open(path)?.into_std()),
+            },
+        }
+    }
+
+    /// Dumps what the stage shows.
+    #[allow(dead_code, reason = "not all tests use it")]
+    pub(crate) fn staged(&self) -> Dump {
+        let mut dump = Dump::new();
+        let (mut left, mut first) = (vec![(self.root().reopen(), String::new())], HashMap::new());
+        while let Some((folder, at)) = left.pop() {
+            let listing = folder.list().unwrap();
+            let mut names: Vec<String> = listing.staged.iter().map(|(name, _)| name.clone()).collect();
+            if let Some(below) = listing.below {
+                for entry in Dir::from_std_file(below).entries().unwrap() {
+                    let name = entry.unwrap().file_name().into_string().unwrap();
+                    if !listing.without.contains(&name) {
+                        names.push(name);
+                    }
+                }
+            }
+            names.sort();
+            for name in names {
+                let path = format!("{at}/{name}");
+                let about = folder.about(&name, false).unwrap();
+                let kind = format!("{:?}", about.kind);
+                let (bytes, same) = match about.kind {
+                    EntryKind::Folder => {
+                        let how = Open { folder: true, read: true, ..Open::default() };
+                        match folder.open(&name, how, &Free([folder.id()])).unwrap() {
+                            Opened::Folder(inner) => left.push((inner, path.clone())),
+                            other => panic!("{other:?}"),
+                        }
+                        (Vec::new(), path.clone())
+                    }
+                    EntryKind::Link => (folder.read_link(&name).unwrap().into_bytes(), path.clone()),
+                    _ => {
+                        let how = Open { read: true, ..Open::default() };
+                        let bytes = match folder.open(&name, how, &Free([folder.id()])).unwrap() {
+                            Opened::Written(file) => content(file).unwrap(),
+                            Opened::Below { folder, path } => {
+                                content(Dir::from_std_file(folder).open(path).unwrap().into_std()).unwrap()
+                            }
+                            Opened::Folder(_) => panic!("a folder"),
+                        };
+                        (bytes, first.entry((about.device, about.inode)).or_insert(path.clone()).clone())
+                    }
+                };
+                dump.insert(path, (kind, bytes, same));
+            }
+        }
+        // Which names are of one file shows once it is committed.
+        dump.values_mut().for_each(|(_, _, same)| same.clear());
+        dump
+    }
+
+    /// Dumps the copy.
+    #[allow(dead_code, reason = "not all tests use it")]
+    pub(crate) fn real(&self) -> Dump {
+        let mut dump = dump(self.copy.path());
+        dump.values_mut().for_each(|(_, _, same)| same.clear());
+        dump
+    }
+
+    /// Dumps the folder under the stage.
+    #[allow(dead_code, reason = "not all tests use it")]
+    pub(crate) fn base(&self) -> Dump {
+        let mut dump = dump(self.folder.path());
+        dump.values_mut().for_each(|(_, _, same)| same.clear());
+        dump
+    }
+}
+
+/// Writes a file in a folder of a stage.
+#[allow(dead_code, reason = "not all tests use it")]
+pub(crate) fn write(folder: &StagedFolder, path: &str, text: &str) {
+    try_write(folder, path, text).unwrap();
+}
+
+/// Writes a file in a folder of a stage; its content before stays in front.
+#[allow(dead_code, reason = "not all tests use it")]
+pub(crate) fn try_write(folder: &StagedFolder, path: &str, text: &str) -> io::Result<()> {
+    let how = Open { create: true, write: true, ..Open::default() };
+    match folder.open(path, how, &Free([folder.id()]))? {
+        Opened::Written(mut file) => file.write_all(text.as_bytes()),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn attach(stage: &Arc<Stage>, folder: &Path) -> StagedFolder {
+    stage.attach(&folder.canonicalize().unwrap(), File::open(folder).unwrap()).unwrap()
+}
+
+fn content(mut file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map(|_| bytes)
+}
+
+/// Fills a folder.
+fn fill(folder: &Path) {
+    let at = |name: &str| folder.join(name);
+    for name in ["a", "a/b", "c", "c/a", "empty"] {
+        fs::create_dir(at(name)).unwrap();
+    }
+    for name in ["x", "a/x", "a/b/x", "c/x", "c/a/b"] {
+        fs::write(at(name), name).unwrap();
+    }
+    fs::set_permissions(at("a/x"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::hard_link(at("c/x"), at("a/c")).unwrap();
+    symlink("a", at("b")).unwrap();
+    symlink("missing", at("c/b")).unwrap();
+    symlink("x", at("a/b/c")).unwrap();
+}
+
+/// Dumps a real folder.
+pub(crate) fn dump(root: &Path) -> Dump {
+    let mut dump = Dump::new();
+    let (mut left, mut first) = (vec![root.to_owned()], HashMap::new());
+    while let Some(folder) = left.pop() {
+        let mut entries: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        entries.sort();
+        for path in entries {
+            let name = format!("/{}", path.strip_prefix(root).unwrap().display());
+            let found = fs::symlink_metadata(&path).unwrap();
+            let (kind, bytes, same) = if found.is_dir() {
+                left.push(path.clone());
+                (EntryKind::Folder, Vec::new(), name.clone())
+            } else if found.is_symlink() {
+                (
+                    EntryKind::Link,
+                    fs::read_link(&path).unwrap().into_os_string().into_string().unwrap().into_bytes(),
+                    name.clone(),
+                )
+            } else {
+                let same = first.entry(found.ino()).or_insert(name.clone()).clone();
+                (EntryKind::File, fs::read(&path).unwrap(), same)
+            };
+            dump.insert(name, (format!("{kind:?}"), bytes, same));
+        }
+    }
+    dump
+}
+
+#[allow(dead_code, reason = "not all tests use it")]
+/// Paths over few names, so that operations meet.
+fn path() -> impl Strategy<Value = String> {
+    let name = prop_oneof![
+        4 => Just("a"), 4 => Just("b"), 4 => Just("c"), 4 => Just("x"), 1 => Just("y"), 1 => Just("empty"),
+        1 => Just("."), 1 => Just(".."),
+    ];
+    prop::collection::vec(name, 1..4).prop_map(|names| names.join("/"))
+}
+
+#[allow(dead_code, reason = "not all tests use it")]
+pub(crate) fn operations(max: usize) -> impl Strategy<Value = Vec<Op>> {
+    let text = || "[a-z]{0,8}";
+    let target =
+        prop_oneof![Just("a".to_owned()), Just("b/c".to_owned()), Just("x".to_owned()), Just("none".to_owned())];
+    let op = prop_oneof![
+        2 => path().prop_map(Op::MakeFolder),
+        3 => (path(), text()).prop_map(|(path, text)| Op::Write(path, text)),
+        2 => (path(), text()).prop_map(|(path, text)| Op::Append(path, text)),
+        1 => path().prop_map(Op::Create),
+        1 => (path(), target).prop_map(|(path, target)| Op::Link(path, target)),
+        2 => (path(), path()).prop_map(|(path, to)| Op::Name(path, to)),
+        5 => (path(), path()).prop_map(|(path, to)| Op::Rename(path, to)),
+        3 => path().prop_map(Op::Remove),
+        2 => path().prop_map(Op::RemoveFolder),
+        1 => path().prop_map(Op::About),
+        1 => path().prop_map(Op::Read),
+    ];
+    prop::collection::vec(op, 1..max)
+}
