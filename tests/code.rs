@@ -9,7 +9,7 @@ use crate::crib::Crib;
 mod hostile;
 mod judged;
 mod mode;
-mod nested;
+pub(crate) mod nested;
 mod sessions;
 mod together;
 mod waiting;

@@ -5,6 +5,8 @@
 mod command_line;
 #[path = "nesting.rs"]
 pub(crate) mod nesting;
+#[path = "staged_calls.rs"]
+pub(crate) mod staged_calls;
 
 use std::fmt;
 use std::fs;
@@ -154,7 +156,7 @@ impl Crib {
         let mut command = Command::new(TOOLCRIB);
         match nesting::command(args) {
             Some(from_program) => command.args(from_program),
-            None => command.args(args),
+            None => command.args(staged_calls::command(args)),
         };
         command
             .current_dir(self.dir.path())
@@ -274,7 +276,7 @@ impl Ran {
         let ran = Self { line: command_line::line(command), ..Self::from(output) };
         match nesting::Direct::of(command) {
             Some(direct) => direct.translated(ran),
-            None => ran,
+            None => staged_calls::committed(command, ran),
         }
     }
 }

@@ -63,6 +63,8 @@ mod screen;
 mod scripted;
 mod secrets;
 mod signing;
+#[cfg(target_os = "linux")]
+mod staging;
 mod stories;
 mod telemetry;
 mod toolbox;

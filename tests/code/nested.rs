@@ -27,6 +27,12 @@ use rows::{GRANTS, HOOKS, LIMITS, RECORDS, RULES};
 /// Runs tests again, each call made from a program.
 #[track_caller]
 fn again(rows: &[&str]) {
+    again_with(SWITCH, rows);
+}
+
+/// Runs tests again with the variable that changes their calls.
+#[track_caller]
+pub(crate) fn again_with(switch: &str, rows: &[&str]) {
     let tests = std::env::current_exe().unwrap();
     let list = Command::new(&tests).args(["--list", "--format=terse"]).output().unwrap();
     let list = String::from_utf8(list.stdout).unwrap();
@@ -36,7 +42,7 @@ fn again(rows: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let made = folder.path().join("made");
     let mut program = Command::new(&tests);
-    program.args(["--exact", "--test-threads=2"]).args(&rows).env(SWITCH, &made);
+    program.args(["--exact", "--test-threads=2"]).args(&rows).env(switch, &made);
     let output = program.output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     let made = fs::read_to_string(made).unwrap_or_default();
@@ -44,8 +50,8 @@ fn again(rows: &[&str]) {
     let wrong: Vec<String> = rows
         .iter()
         .filter_map(|row| match printed.lines().any(|line| line == format!("test {row} ... ok")) {
-            false => Some(format!("{row}: a call of a program differs from a direct one, or there is no such test")),
-            true if !calling.contains(row) => Some(format!("{row}: makes no call from a program")),
+            false => Some(format!("{row}: such a call differs from a direct one, or there is no such test")),
+            true if !calling.contains(row) => Some(format!("{row}: makes no such call")),
             true => None,
         })
         .collect();

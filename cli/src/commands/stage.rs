@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib::staging::{Change, CommitError, Conflict, Stage, Stages};
+use toolcrib::staging::{Change, CommitError, Committed, Conflict, Stage, Stages};
 use toolcrib_base::progress;
 use toolcrib_base::render::{self, Advice, counted, from_here, one_line};
 use toolcrib_base::suggestion;
@@ -49,7 +49,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Show the changes of a stage as differences of lines
+    /// Show the changes in a stage, line by line
     Diff {
         #[command(flatten)]
         named: Named,
@@ -69,6 +69,9 @@ enum Action {
         /// Do not ask
         #[arg(long, short)]
         yes: bool,
+        /// In a commit that has begun, leave out what others have changed meanwhile
+        #[arg(long)]
+        skip: bool,
     },
     /// Drop a stage, or some of its changes
     Drop {
@@ -104,8 +107,16 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
             hint_conflicts(&name, &changes);
         }
-        Action::Commit { named, yes } => return commit(&stages, &named.resolve(&stages)?, yes).await,
-        Action::Drop { named, selection } => return drop_changes(&stages, &named.resolve(&stages)?, &selection),
+        Action::Commit { named, yes, skip } => return commit(&stages, &named.resolve(&stages)?, yes, skip).await,
+        Action::Drop { named, selection } => {
+            if named.name.is_none() {
+                named.resolve(&stages)?;
+                return Err(
+                    Advice::new("the stage to drop is not named", "`toolcrib stage list` lists all stages").into()
+                );
+            }
+            return drop_changes(&stages, &named.resolve(&stages)?, &selection);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -135,31 +146,63 @@ impl Named {
 }
 
 fn list(stages: &Stages, json: bool) -> anyhow::Result<()> {
-    let mut rows = Vec::new();
-    for name in stages.names()? {
-        let stage = stages.read(&name).map_err(|error| refused(&name, &error))?;
-        let changes = stage.changes()?;
-        let state = if stage.is_committing() { "commit interrupted" } else { "open" };
-        let folders: Vec<String> = stage.folders().iter().map(|folder| folder.display().to_string()).collect();
-        rows.push((name, changes, state, folders, stage.lost().to_vec()));
-    }
+    let rows: Vec<(String, Listed)> =
+        stages.names()?.into_iter().map(|name| (name.clone(), Listed::read(stages, &name))).collect();
     if json {
-        let row = |(name, changes, state, folders, lost): &(String, Vec<Change>, &str, Vec<String>, Vec<String>)| json!({ "name": name, "state": state, "folders": folders, "lostFolders": lost, "changes": changes });
+        let row = |(name, listed): &(String, Listed)| {
+            let Listed { changes, state, folders, lost } = listed;
+            let (changes, error) = match changes {
+                Ok(changes) => (json!(changes), Value::Null),
+                Err(error) => (Value::Null, json!(error)),
+            };
+            json!({ "name": name, "state": state, "folders": folders, "lostFolders": lost, "changes": changes, "error": error })
+        };
         return render::print_json(&Value::from(rows.iter().map(row).collect::<Vec<_>>()).to_string());
     }
-    let rows = rows.into_iter().map(|(name, changes, state, folders, _)| {
-        let changes = if changes.is_empty() { "none".to_owned() } else { counts(&changes) };
+    let rows = rows.into_iter().map(|(name, Listed { changes, state, folders, lost })| {
+        let changes = match changes {
+            Ok(changes) if changes.is_empty() => "none".to_owned(),
+            Ok(changes) => counts(&changes),
+            Err(error) => format!("unreadable: {}", one_line(&error)),
+        };
+        let lost = lost.iter().map(|folder| format!("{folder} (gone)"));
+        let folders: Vec<String> = folders.into_iter().chain(lost).collect();
         [name, changes, state.to_owned(), one_line(&folders.join(", "))]
     });
     render::print(&render::table(HEADINGS, rows))
 }
 
+/// Stage in a list.
+struct Listed {
+    changes: Result<Vec<Change>, String>,
+    state: &'static str,
+    folders: Vec<String>,
+    /// Folders that are not there any more.
+    lost: Vec<String>,
+}
+
+impl Listed {
+    fn read(stages: &Stages, name: &str) -> Self {
+        match stages.read(name) {
+            Ok(stage) => Self {
+                changes: stage.changes().map_err(|error| error.to_string()),
+                state: if stage.is_committing() { "commit begun" } else { "open" },
+                folders: stage.folders().iter().map(|folder| folder.display().to_string()).collect(),
+                lost: stage.lost().to_vec(),
+            },
+            Err(error) => {
+                Self { changes: Err(error.to_string()), state: "damaged", folders: Vec::new(), lost: Vec::new() }
+            }
+        }
+    }
+}
+
 /// Shows the changes, asks, and commits.
-async fn commit(stages: &Stages, name: &str, yes: bool) -> anyhow::Result<ExitCode> {
+async fn commit(stages: &Stages, name: &str, yes: bool, skip: bool) -> anyhow::Result<ExitCode> {
     let stage = stages.take(name).map_err(|error| refused(name, &error))?;
     if stage.is_committing() {
         render::aside(&format!("`{name}`: the commit was interrupted and goes on"));
-        return perform(stage, name);
+        return perform(stage, name, skip);
     }
     let changes = stage.changes()?;
     if changes.is_empty() {
@@ -180,7 +223,7 @@ async fn commit(stages: &Stages, name: &str, yes: bool) -> anyhow::Result<ExitCo
             return Ok(ExitCode::FAILURE);
         }
     }
-    perform(stage, name)
+    perform(stage, name, false)
 }
 
 /// Ends the calls of a command with a stage: says what is held back, and with `asks` at a terminal, asks what becomes of it. A
@@ -198,7 +241,7 @@ pub(crate) async fn close(stage: Option<OpenStage>, asks: bool) -> anyhow::Resul
         show(&stage, &name, &changes);
         let question = format!("{}. Commit them, drop them, or keep them staged? [c/d/K] ", counts(&changes));
         match ask(&question).await.unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-            "c" | "commit" | "y" | "yes" => return perform(stage, &name).map(drop),
+            "c" | "commit" | "y" | "yes" => return perform(stage, &name, false).map(drop),
             "d" | "drop" => {
                 stage.remove()?;
                 render::aside(&format!("dropped `{name}`"));
@@ -225,24 +268,26 @@ async fn agrees(stage: &Stage, name: &str, changes: &[Change]) -> bool {
 
 /// Shows the begin of the differences on standard error.
 fn show(stage: &Stage, name: &str, changes: &[Change]) {
-    let (mut shown, mut left) = (0, 0);
-    for change in changes {
-        let text = Differences::of(stage, change).text(io::stderr().is_terminal());
-        let lines: Vec<&str> = text.lines().take(MAX_ASKED_LINES.saturating_sub(shown)).collect();
-        left += text.lines().count() - lines.len();
-        shown += lines.len();
-        if !lines.is_empty() {
-            render::ours(&lines.join("\n"));
+    let mut shown = 0;
+    for (number, change) in changes.iter().enumerate() {
+        if shown >= MAX_ASKED_LINES {
+            let more = counted(changes.len() - number, "more change");
+            return render::ours(&format!("… {more}: `toolcrib stage diff {name}`"));
         }
-    }
-    if left > 0 {
-        render::ours(&format!("… {} more: `toolcrib stage diff {name}`", counted(left, "line")));
+        let text = Differences::of(stage, change).text(io::stderr().is_terminal());
+        let lines: Vec<&str> = text.lines().collect();
+        let most = lines.len().min(MAX_ASKED_LINES - shown);
+        shown += most;
+        render::ours(&lines[..most].join("\n"));
+        if most < lines.len() {
+            render::ours(&format!("… {} of this change", counted(lines.len() - most, "more line")));
+        }
     }
 }
 
-fn perform(stage: Arc<Stage>, name: &str) -> anyhow::Result<ExitCode> {
+fn perform(stage: Arc<Stage>, name: &str, skips: bool) -> anyhow::Result<ExitCode> {
     let mut bar = None;
-    let done = stage.commit(&mut |done, all| {
+    let done = stage.commit(skips, &mut |done, all| {
         let bar = bar.get_or_insert_with(|| progress::counted("committing", all));
         bar.set_position(done as u64);
         if done == all {
@@ -250,14 +295,19 @@ fn perform(stage: Arc<Stage>, name: &str) -> anyhow::Result<ExitCode> {
         }
     });
     match done {
-        Ok(steps) => {
+        Ok(Committed { steps, skipped }) => {
+            for (path, conflict) in &skipped {
+                let path = one_line(&from_here(path).display().to_string());
+                render::warning(&format!("left out `{path}`: {}", explained(*conflict)));
+            }
             render::aside(&format!("committed `{name}`: {}", counted(steps, "step")));
-            Ok(ExitCode::SUCCESS)
+            Ok(if skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Err(CommitError::Conflict(path, conflict)) => {
             let path = from_here(&path).display().to_string();
-            let message = format!("`{}`: {}", one_line(&path), explained(conflict));
-            Err(Advice::new(message, format!("`toolcrib stage list` shows if the commit has begun; repeat it once the path is as it was, or run `toolcrib stage drop {name}`")).into())
+            let message = format!("the commit stopped at `{}`: {}", one_line(&path), explained(conflict));
+            let hint = format!("`toolcrib stage commit {name} --skip` leaves it out, and does the rest");
+            Err(Advice::new(message, hint).into())
         }
         Err(CommitError::System(path, error)) => {
             let path = from_here(&path).display().to_string();
@@ -270,14 +320,15 @@ fn perform(stage: Arc<Stage>, name: &str) -> anyhow::Result<ExitCode> {
 
 fn drop_changes(stages: &Stages, name: &str, selection: &Selection) -> anyhow::Result<ExitCode> {
     let stage = stages.take(name).map_err(|error| refused(name, &error))?;
-    let changes = stage.changes()?;
     if selection.is_all() {
-        let begun = stage.is_committing();
+        let (begun, changes) = (stage.is_committing(), stage.changes());
         stage.remove()?;
-        render::aside(&format!(
-            "dropped `{name}`: {}",
-            if changes.is_empty() { "no changes".to_owned() } else { counts(&changes) }
-        ));
+        let held = match changes {
+            Ok(changes) if changes.is_empty() => "it had no changes".to_owned(),
+            Ok(changes) => counts(&changes),
+            Err(error) => format!("its changes could not be read: {error}"),
+        };
+        render::aside(&format!("dropped `{name}`: {held}"));
         if begun {
             render::warning("its commit had begun: what it did before stays done");
         }
@@ -289,7 +340,8 @@ fn drop_changes(stages: &Stages, name: &str, selection: &Selection) -> anyhow::R
         );
         return Err(Advice::new("the commit has begun: single changes can no longer be dropped", hint).into());
     }
-    let chosen = selection.of(changes)?;
+    let chosen = selection.of(stage.changes()?)?;
+    selection.warn_about_others(&chosen);
     let left = stage.withdraw(&chosen)?;
     for one in &left {
         render::warning(&format!("`{}` stays: {}", one_line(&from_here(&one.path).display().to_string()), one.reason));

@@ -208,8 +208,14 @@ impl Grant {
 
     /// Returns the grant with its writes held back.
     #[must_use]
-    pub(crate) fn staged(self, stage: Option<Arc<Stage>>) -> Self {
-        Self { stage, ..self }
+    pub(crate) fn staged(mut self, stage: Option<Arc<Stage>>) -> Self {
+        self.stage = stage;
+        self
+    }
+
+    /// Returns `true` if a stage holds back all that the grant allows to change, send or store.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.stage.is_some() && !self.rights.reaches_beyond() && !self.rights.keeps() && self.network.is_empty()
     }
 
     /// Stage that holds writes back.

@@ -11,6 +11,7 @@ pub(crate) struct Identity {
 #[cfg(unix)]
 impl Identity {
     /// Returns the identity with these numbers.
+    #[cfg(target_os = "linux")]
     pub(crate) fn new(device: u64, inode: u64) -> Self {
         Self { device, inode: inode.into() }
     }

@@ -1,11 +1,23 @@
-//! The real folders under a stage. Each is reached by its handle, and no path leads out of it.
+//! The real folders under a stage. Each is reached by its handle, no path leads out of it, and no link on the way is followed.
 
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io;
 
+use cap_fs_ext::DirExt;
 use cap_std::fs::{Dir, ReadDir};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
 use rustix::io::Errno;
 
 use crate::entry::About;
+use crate::types::EntryKind;
+
+/// Flags for a handle by which nothing is read: it wakes no device and waits for no FIFO.
+const AT: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// Flags for reading a file: what takes its place does not block.
+const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+/// Flags for listing a folder.
+const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Real folders by their paths.
 #[derive(Debug, Default)]
@@ -18,9 +30,9 @@ struct Base {
 }
 
 impl Bases {
-    /// Adds a folder; `false` if it is known, with everything below it.
+    /// Adds a folder; `false` if it is known.
     pub(crate) fn add(&mut self, path: &str, folder: Dir) -> bool {
-        let is_known = self.0.iter().any(|base| below(&base.path, path).is_some());
+        let is_known = self.0.iter().any(|base| base.path == path);
         if !is_known {
             self.0.push(Base { path: path.to_owned(), folder });
         }
@@ -32,34 +44,82 @@ impl Bases {
         self.0.iter().map(|base| base.path.as_str())
     }
 
-    /// Finds the folder above a path, and the rest of the path below it.
+    /// Finds the nearest folder above a path, and the rest of the path below it.
     pub(crate) fn find<'p>(&self, path: &'p str) -> io::Result<(&Dir, &'p str)> {
         let found = self.0.iter().filter_map(|base| Some((base, below(&base.path, path)?)));
-        let (base, rest) = found.max_by_key(|(base, _)| base.path.len()).ok_or(Errno::PERM)?;
+        let (base, rest) = found.max_by_key(|(base, _)| base.path.len()).ok_or(Errno::NOENT)?;
         Ok((&base.folder, if rest.is_empty() { "." } else { rest }))
+    }
+
+    /// Opens a path below its folder.
+    fn open(&self, path: &str, flags: OFlags) -> io::Result<File> {
+        let (folder, rest) = self.find(path)?;
+        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        match openat2(folder, rest, flags, Mode::empty(), how) {
+            // This kernel resolves no path in one step.
+            Err(Errno::NOSYS | Errno::PERM) => {
+                let (above, name) = rest.rsplit_once('/').unwrap_or((".", rest));
+                let names = above.split('/').filter(|name| *name != ".");
+                let above = names.into_iter().try_fold(folder.try_clone()?, |at, name| at.open_dir_nofollow(name))?;
+                Ok(openat(&above, name, flags, Mode::empty())?.into())
+            }
+            opened => Ok(opened?.into()),
+        }
     }
 
     /// Describes an entry, without following a link; `None` if there is none.
     pub(crate) fn about(&self, path: &str) -> io::Result<Option<About>> {
-        let (folder, rest) = self.find(path)?;
-        match folder.symlink_metadata(rest) {
-            Ok(found) => Ok(Some(About::of(&found))),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-            Err(error) => Err(error),
+        match self.open(path, AT) {
+            Ok(found) => Ok(Some(About::of_stat(&fstat(found)?))),
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+                _ => Err(error),
+            },
         }
     }
 
     /// Reads the target of a link.
     pub(crate) fn link(&self, path: &str) -> io::Result<String> {
-        let (folder, rest) = self.find(path)?;
-        let target = folder.read_link_contents(rest)?;
-        target.into_os_string().into_string().map_err(|_| Errno::ILSEQ.into())
+        let target = readlinkat(self.open(path, AT)?, "", Vec::new())?;
+        target.into_string().map_err(|_| Errno::ILSEQ.into())
+    }
+
+    /// Opens a regular file for reading, and nothing else in its place.
+    pub(crate) fn read(&self, path: &str) -> io::Result<(File, About)> {
+        let file = self.open(path, READ)?;
+        let found = fstat(&file)?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile => Ok((file, About::of_stat(&found))),
+            _ => Err(Errno::PERM.into()),
+        }
+    }
+
+    /// Opens a folder to list it.
+    pub(crate) fn folder(&self, path: &str) -> io::Result<File> {
+        self.open(path, LIST)
     }
 
     /// Lists a folder.
     pub(crate) fn list(&self, path: &str) -> io::Result<ReadDir> {
-        let (folder, rest) = self.find(path)?;
-        folder.read_dir(rest)
+        Dir::from_std_file(self.folder(path)?).entries()
+    }
+
+    /// Refuses what the rights of an entry do not allow.
+    pub(crate) fn check_access(&self, path: &str, access: rustix::fs::Access) -> io::Result<()> {
+        let (above, name) = split(path);
+        // A granted folder itself has no folder above it here.
+        match self.open(above, AT) {
+            Ok(above) => Ok(rustix::fs::accessat(above, name, access, AtFlags::EACCESS)?),
+            Err(_) => Ok(rustix::fs::accessat(self.open(path, AT)?, ".", access, AtFlags::EACCESS)?),
+        }
+    }
+}
+
+/// Returns the kind of an entry, which some file systems do not report in a listing.
+pub(crate) fn kind_of(entry: &cap_std::fs::DirEntry) -> io::Result<EntryKind> {
+    match EntryKind::of(entry.file_type()?) {
+        EntryKind::Other => Ok(EntryKind::of(entry.metadata()?.file_type())),
+        kind => Ok(kind),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The changes that a stage holds, each compared with the real folders as they are now.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
@@ -11,48 +11,19 @@ use crate::resolve::Found;
 use crate::state::State;
 use crate::tree::{Content, Hidden, Node, NodeId, Origin};
 use crate::types::{Change, ChangeKind, Conflict, EntryKind, StagedCall};
-use cap_std::fs::OpenOptions;
-
-/// Nodes by the real entries that they carry.
-pub(crate) struct Carried<'a> {
-    pub(crate) by_origin: HashMap<&'a str, NodeId>,
-}
-
-impl<'a> Carried<'a> {
-    pub(crate) fn of(state: &'a State) -> Self {
-        let origin = |(id, node): (NodeId, &'a Node)| Some((node.origin.as_ref()?.path.as_str(), id));
-        Self { by_origin: state.tree.nodes().filter_map(origin).collect() }
-    }
-
-    /// Returns the node that has taken the place of a hidden entry.
-    pub(crate) fn in_place_of(&self, state: &State, path: &str) -> Option<NodeId> {
-        let (folder, name) = split(path);
-        state.tree.child(*self.by_origin.get(folder)?, name)
-    }
-
-    /// Returns the hidden entry whose place a node has taken, if one replaces the other in one step: neither is a folder.
-    pub(crate) fn replaced<'s>(&self, state: &'s State, node: &Node) -> Option<(String, &'s Hidden)> {
-        let path = join(state.tree.origin(node.parent)?, &node.name);
-        let hidden = state.tree.hidden().get(&path)?;
-        let is_moved = self.by_origin.contains_key(path.as_str());
-        let has_folder = hidden.about.kind == EntryKind::Folder || node.kind() == EntryKind::Folder;
-        (!is_moved && !has_folder).then_some((path, hidden))
-    }
-}
 
 impl State {
     /// Lists all changes, by path.
     pub(crate) fn changes(&self) -> io::Result<Vec<Change>> {
-        let carried = Carried::of(self);
         let (mut changes, mut replaced) = (Vec::new(), HashSet::new());
         for (id, node) in self.tree.nodes() {
             let over = match self.tree.is_in_place(node) {
                 true => None,
-                false => carried.replaced(self, node),
+                false => self.replaced(node),
             };
             if let Some(mut change) = self.change_of(id, node, over.as_ref().map(|(_, hidden)| *hidden))? {
                 if let Some((path, hidden)) = over {
-                    for call in self.calls(&[hidden.by]) {
+                    for call in self.calls(&hidden.by) {
                         if !change.calls.contains(&call) {
                             change.calls.push(call);
                         }
@@ -66,30 +37,45 @@ impl State {
                 changes.push(change);
             }
         }
-        for (path, hidden) in self.tree.hidden() {
-            if carried.by_origin.contains_key(path.as_str()) || replaced.contains(path) {
+        for (path, hidden) in self.tree.all_hidden() {
+            if self.tree.carrier(&path).is_some() || replaced.contains(&path) {
                 continue;
             }
-            let mut conflict = self.conflict_at(path, &hidden.about)?;
-            if conflict.is_none() && hidden.about.kind == EntryKind::Folder && self.has_unseen(path)? {
+            let mut conflict = self.conflict_at(&path, &hidden.about)?;
+            if conflict.is_none() && hidden.about.kind == EntryKind::Folder && self.has_unseen(&path)? {
                 conflict = Some(Conflict::NotEmpty);
             }
             changes.push(Change {
-                path: path.into(),
+                path: PathBuf::from(&path),
                 from: None,
                 kind: ChangeKind::Removed,
                 entry: hidden.about.kind,
                 before: (hidden.about.kind == EntryKind::File).then_some(hidden.about.size),
                 after: None,
                 other_names: 0,
-                calls: self.calls(&[hidden.by]),
+                calls: self.calls(&hidden.by),
                 conflict,
                 node: None,
-                real: Some(path.clone()),
+                real: Some(path),
             });
         }
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(changes)
+    }
+
+    /// Returns the hidden entry whose place a node has taken, if one replaces the other in one step: neither is a folder.
+    pub(crate) fn replaced(&self, node: &Node) -> Option<(String, &Hidden)> {
+        let path = join(self.tree.origin(node.parent)?, &node.name);
+        let hidden = self.tree.hidden(&path)?;
+        let is_moved = self.tree.carrier(&path).is_some();
+        let has_folder = hidden.about.kind == EntryKind::Folder || node.kind() == EntryKind::Folder;
+        (!is_moved && !has_folder).then_some((path, hidden))
+    }
+
+    /// Returns the node that has taken the place of a hidden entry.
+    pub(crate) fn in_place_of(&self, path: &str) -> Option<&Node> {
+        let (folder, name) = split(path);
+        self.tree.get(self.tree.child(self.tree.carrier(folder)?, name)?)
     }
 
     /// Describes the change of a node; `None` if it is as it was.
@@ -108,7 +94,7 @@ impl State {
         let about = node.origin.as_ref().and_then(|origin| origin.about);
         let before = over.map(|hidden| hidden.about).or(about).filter(|about| about.kind == EntryKind::File);
         let after = match node.kind() {
-            EntryKind::File => Some(self.about(&Found::Node(id, EntryKind::File))?.size),
+            EntryKind::File => self.about(&Found::Node(id, EntryKind::File)).ok().map(|about| about.size),
             _ => None,
         };
         let from = node.origin.as_ref().filter(|_| kind == ChangeKind::Moved).map(|origin| PathBuf::from(&origin.path));
@@ -135,13 +121,17 @@ impl State {
         numbers.iter().filter_map(|number| self.tree.calls().get((*number as usize).checked_sub(1)?).cloned()).collect()
     }
 
-    /// Returns `true` if the content of a file is another one than that of its origin.
+    /// Returns `true` if a file's content differs from its origin's.
     pub(crate) fn is_written(&self, id: NodeId, node: &Node) -> io::Result<bool> {
         let Content::Written(copied) = node.content else { return Ok(false) };
         let (Some(copied), Some(Origin { path, about: Some(before) })) = (copied, &node.origin) else {
             return Ok(true);
         };
-        let now = About::of(&self.contents.symlink_metadata(id.to_string())?);
+        let now = match self.contents.symlink_metadata(id.to_string()) {
+            // Another process has removed it since.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            found => About::of(&found?),
+        };
         if now.changed == copied {
             return Ok(false);
         }
@@ -149,9 +139,8 @@ impl State {
             return Ok(true);
         }
         // A second name changes the time of a file and nothing else of it.
-        let (folder, rest) = self.bases.find(path)?;
-        match folder.open_with(rest, OpenOptions::new().read(true)) {
-            Ok(below) => Ok(!is_same_content(self.open_content(id, true, false)?, below.into_std())?),
+        match self.bases.read(path) {
+            Ok((below, _)) => Ok(!is_same_content(self.open_content(id, true, false)?, below)?),
             Err(_) => Ok(true),
         }
     }
@@ -171,7 +160,7 @@ impl State {
     fn occupied(&self, node: &Node) -> io::Result<Option<Conflict>> {
         let Some(folder) = self.tree.origin(node.parent) else { return Ok(None) };
         let path = join(folder, &node.name);
-        if !self.tree.hidden().contains_key(&path) && self.bases.about(&path)?.is_some() {
+        if self.tree.hidden(&path).is_none() && self.bases.about(&path)?.is_some() {
             return Ok(Some(Conflict::Occupied));
         }
         match self.bases.about(folder)? {
@@ -184,7 +173,7 @@ impl State {
     fn has_unseen(&self, path: &str) -> io::Result<bool> {
         for entry in self.bases.list(path)? {
             let name = entry?.file_name();
-            if name.to_str().is_none_or(|name| !self.tree.hidden().contains_key(&join(path, name))) {
+            if name.to_str().is_none_or(|name| !self.tree.is_hidden_in(path, name)) {
                 return Ok(true);
             }
         }

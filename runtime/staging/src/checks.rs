@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
-use crate::base::join;
+use crate::base::{join, kind_of};
+use crate::commit::ASIDE;
 use crate::resolve::{Found, Last, Place};
 use crate::rules::Rules;
 use crate::state::State;
@@ -22,6 +23,10 @@ impl State {
     pub(crate) fn judge(&self, place: &Place, rules: &dyn Rules) -> io::Result<()> {
         if self.tree.get(place.folder).is_none() {
             return Err(Errno::NOENT.into());
+        }
+        // The commit makes room under such names.
+        if place.name.starts_with(ASIDE) {
+            return Err(Errno::PERM.into());
         }
         self.judge_name(place.folder, &place.name, &self.path_of(place), rules)?;
         rules.request(&place.request)
@@ -54,6 +59,68 @@ impl State {
         }
     }
 
+    /// Refuses to replace an entry by one of another kind, or a folder that is not empty.
+    pub(crate) fn check_replaced(&mut self, source: &Place, found: &Found, target: &Place) -> io::Result<()> {
+        if let Found::Node(id, EntryKind::Folder) = found
+            && self.tree.is_below(target.folder, *id)
+        {
+            return Err(Errno::INVAL.into());
+        }
+        if let Some(Found::Node(id, EntryKind::Folder)) = target.found
+            && self.tree.is_below(source.folder, id)
+        {
+            return Err(Errno::NOTEMPTY.into());
+        }
+        match (found.kind(), &target.found) {
+            (_, None) => Ok(()),
+            (EntryKind::Folder, Some(Found::Node(id, EntryKind::Folder))) => match self.is_empty(*id)? {
+                true => Ok(()),
+                false => Err(Errno::NOTEMPTY.into()),
+            },
+            (EntryKind::Folder, Some(_)) => Err(Errno::NOTDIR.into()),
+            (_, Some(other)) if other.kind() == EntryKind::Folder => Err(Errno::ISDIR.into()),
+            (EntryKind::File, Some(other)) if other.kind() == EntryKind::File => {
+                // A read-only file is not replaced.
+                if self.replaced_mode(other)? & 0o222 == 0 { Err(Errno::ACCESS.into()) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the rights of a file that is about to be replaced.
+    fn replaced_mode(&self, found: &Found) -> io::Result<u32> {
+        let of_origin = |id: &NodeId| self.tree.get(*id)?.origin.as_ref()?.about.map(|about| about.mode);
+        match found {
+            Found::Node(id, _) => Ok(of_origin(id).unwrap_or(0o644)),
+            Found::Below(_, about) => Ok(about.mode),
+        }
+    }
+
+    /// Returns `true` if both are names of one file.
+    pub(crate) fn is_one_file(&self, one: &Found, other: Option<&Found>) -> io::Result<bool> {
+        match other {
+            Some(other) if one.kind() == EntryKind::File && other.kind() == EntryKind::File => {
+                Ok(self.about(one)?.is_same_entry(&self.about(other)?))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Refuses a change across two file systems.
+    pub(crate) fn check_device(&self, one: NodeId, other: NodeId) -> io::Result<()> {
+        let device = |folder: NodeId| {
+            let mut at = folder;
+            while let Some(node) = self.tree.get(at) {
+                match &node.origin {
+                    Some(_) => return self.real(at).map(|about| about.device),
+                    None => at = node.parent,
+                }
+            }
+            None
+        };
+        if device(one) == device(other) { Ok(()) } else { Err(Errno::XDEV.into()) }
+    }
+
     /// Returns the nearest granted folder above a folder, and the names from the folder up to it.
     fn way_from_root(&self, folder: NodeId, rules: &dyn Rules) -> io::Result<(NodeId, Vec<String>)> {
         let (mut names, mut at) = (Vec::new(), folder);
@@ -83,6 +150,8 @@ impl State {
                 rules.placed(&self.path_of(target))?;
                 self.check_moved_folder(*id, source, target, rules)
             }
+            // A FIFO or a device has no content that could be copied.
+            found if found.kind() == EntryKind::Other => Err(Errno::PERM.into()),
             Found::Below(path, about) => rules.file(about, path),
             Found::Node(id, _) => {
                 let node = self.tree.get(*id).ok_or(Errno::NOENT)?;
@@ -102,12 +171,12 @@ impl State {
         let (mut left, mut count) = (vec![(Inner::Node(id), String::new(), 0)], 0);
         while let Some((folder, way, depth)) = left.pop() {
             let (before, after) = (format!("{from}{way}"), format!("{to}{way}"));
+            let owner = folder.about(self);
             for (name, kind, entry) in self.inner_entries(&folder)? {
                 count += 1;
                 if rules.until().is_some_and(|until| Instant::now() >= until) {
                     return Err(Errno::BUSY.into());
                 }
-                let owner = folder.about(self);
                 rules.entry(owner.as_ref(), &join(&before, &name))?;
                 rules.entry(owner.as_ref(), &join(&after, &name))?;
                 let leads_out = || match entry.target(self) {
@@ -143,8 +212,8 @@ impl State {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = join(&origin, &name);
             let has_node = matches!(folder, Inner::Node(id) if self.tree.child(*id, &name).is_some());
-            if !has_node && !self.tree.hidden().contains_key(&path) {
-                let kind = EntryKind::of(entry.file_type()?);
+            if !has_node && !self.tree.is_hidden_in(&origin, &name) {
+                let kind = kind_of(&entry)?;
                 entries.push((name, kind, Inner::Below(path)));
             }
             if entries.len() > MAX_MOVED {

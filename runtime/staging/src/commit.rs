@@ -2,12 +2,16 @@
 //! where it was.
 
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Seek};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
+use cap_fs_ext::DirExt;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
-use rustix::fs::{Gid, Mode, RenameFlags, Timespec, Timestamps, Uid, fchmod, fchown, futimens, renameat_with};
+use rustix::fs::{
+    AtFlags, Gid, Mode, RenameFlags, Timespec, Timestamps, Uid, fchmod, fchown, fstat, futimens, renameat_with,
+    utimensat,
+};
 use rustix::io::Errno;
 
 use crate::base::{Bases, split};
@@ -17,6 +21,9 @@ use crate::plan::Step;
 use crate::state::copy_in_time;
 use crate::tree::NodeId;
 use crate::types::{CommitError, Conflict, EntryKind};
+
+/// Prefix for entries that are not at their place yet.
+pub(crate) const ASIDE: &str = ".toolcrib-stage-";
 
 /// Place of a step: its folder, open, and the name there.
 struct Entry {
@@ -58,10 +65,9 @@ impl Entry {
         }
     }
 
-    fn open_file(&self) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.read(true).follow(FollowSymlinks::No);
-        Ok(self.folder.open_with(&self.name, &options)?.into_std())
+    /// Exchanges this entry with another.
+    fn exchange(&self, other: &Self) -> Result<(), Errno> {
+        renameat_with(&self.folder, self.name.as_str(), &other.folder, other.name.as_str(), RenameFlags::EXCHANGE)
     }
 
     /// Takes this name to another, which must be free.
@@ -92,7 +98,7 @@ impl Entry {
         }
         // What was replaced is judged once nobody can put another entry there.
         if !self.about()?.is_some_and(|now| now.is_unchanged(expected)) {
-            exchange()?;
+            self.exchange(to)?;
             return Ok(false);
         }
         self.remove()?;
@@ -108,6 +114,8 @@ pub(crate) struct Performer<'a> {
     pub(crate) aside: &'a str,
     /// `true` for the first step after a kill, which may be done already, or half done.
     pub(crate) is_repeated: bool,
+    /// File that names the entry which the present step has made.
+    pub(crate) made: &'a File,
 }
 
 impl Performer<'_> {
@@ -149,9 +157,10 @@ impl Performer<'_> {
                     return Ok(None);
                 }
                 new.folder.symlink_contents(target, &new.name)?;
+                self.note(&new)?;
                 put(&new, &at, over.as_ref())
             }
-            Step::Write { content, over, .. } => self.write(&at, *content, over.as_ref()),
+            Step::Write { path, content, over } => self.write(&at, path, *content, over.as_ref()),
             Step::Name { same, over, .. } => {
                 let (new, same) = (at.beside(self.aside)?, Entry::open(self.bases, same)?);
                 if let Some(done) = self.finish(&new, &at, over.as_ref())? {
@@ -162,9 +171,31 @@ impl Performer<'_> {
                     return Ok(None);
                 }
                 same.folder.hard_link(&same.name, &new.folder, &new.name)?;
+                self.note(&new)?;
                 put(&new, &at, over.as_ref())
             }
+            Step::Date { modified, .. } => {
+                let time = timespec(*modified);
+                let times = Timestamps { last_access: time, last_modification: time };
+                utimensat(&at.folder, at.name.as_str(), &times, AtFlags::SYMLINK_NOFOLLOW)?;
+                Ok(None)
+            }
         }
+    }
+
+    /// Notes the entry that the present step has made, so that after a kill nothing else is taken for it.
+    fn note(&self, new: &Entry) -> io::Result<()> {
+        let about = new.about()?.ok_or(Errno::NOENT)?;
+        self.made.set_len(0)?;
+        self.made.write_all_at(&serde_json::to_vec(&about.file())?, 0)
+    }
+
+    /// Returns `true` if the present step has made this entry before a kill.
+    fn has_made(&self, entry: &About) -> bool {
+        let mut text = Vec::new();
+        let mut file = self.made;
+        let read = file.rewind().and_then(|()| file.read_to_end(&mut text));
+        read.is_ok() && serde_json::from_slice::<(u64, u64)>(&text).is_ok_and(|made| made == entry.file())
     }
 
     /// Ends a replacement that a kill interrupted; `None` if the step is to be done from its begin.
@@ -172,17 +203,19 @@ impl Performer<'_> {
         if !self.is_repeated {
             return Ok(None);
         }
-        match (new.about()?, over) {
-            (None, _) => Ok(None),
+        match new.about()? {
+            None => Ok(None),
+            Some(now) if self.has_made(&now) => new.remove().map(|()| None),
             // Both have changed their places, and what was replaced was not removed yet.
-            (Some(now), Some(over)) if now.is_same_entry(over) => match now.is_unchanged(over) {
-                true => new.remove().map(|()| Some(None)),
-                false => {
-                    renameat_with(&new.folder, new.name.as_str(), &at.folder, at.name.as_str(), RenameFlags::EXCHANGE)?;
-                    new.remove().map(|()| Some(Some(Conflict::Changed)))
-                }
-            },
-            (Some(_), _) => new.remove().map(|()| None),
+            Some(now) if over.is_some_and(|over| now.is_unchanged(over)) => new.remove().map(|()| Some(None)),
+            // Others have replaced the target between the check and the exchange: theirs goes back.
+            Some(_) if over.is_some() && at.about()?.is_some_and(|now| self.has_made(&now)) => {
+                new.exchange(at)?;
+                new.remove()?;
+                Ok(Some(Some(Conflict::Changed)))
+            }
+            // It was made and not noted yet: nobody else can know its name.
+            Some(_) => new.remove().map(|()| None),
         }
     }
 
@@ -201,7 +234,7 @@ impl Performer<'_> {
 
     fn remove_file(&self, at: &Entry, about: &About) -> io::Result<Option<Conflict>> {
         let aside = at.beside(self.aside)?;
-        if self.is_repeated && aside.is(about)? && at.about()?.is_none() {
+        if self.is_repeated && aside.about()?.is_some() && at.about()?.is_none() {
             aside.rename_to_free(at)?;
         }
         match at.about()? {
@@ -227,8 +260,13 @@ impl Performer<'_> {
         };
         if self.is_repeated && at.is(about)? {
             // The entry is at its place; what it replaced may still be at its former one.
-            return match over {
-                Some(over) if from.is(over)? => from.remove().map(|()| None),
+            return match (over, from.about()?) {
+                (Some(over), Some(now)) if now.is_unchanged(over) => from.remove().map(|()| None),
+                // Others have replaced it, between the check and the exchange.
+                (Some(over), Some(now)) if now.is_same_entry(over) => {
+                    from.exchange(at)?;
+                    Ok(Some(Conflict::Changed))
+                }
                 _ => Ok(None),
             };
         }
@@ -239,7 +277,7 @@ impl Performer<'_> {
         }
     }
 
-    fn write(&self, at: &Entry, content: NodeId, over: Option<&About>) -> io::Result<Option<Conflict>> {
+    fn write(&self, at: &Entry, path: &str, content: NodeId, over: Option<&About>) -> io::Result<Option<Conflict>> {
         let new = at.beside(self.aside)?;
         if let Some(done) = self.finish(&new, at, over)? {
             return Ok(done);
@@ -249,7 +287,7 @@ impl Performer<'_> {
             && at
                 .about()?
                 .is_some_and(|now| now.kind == EntryKind::File && over.is_none_or(|over| !now.is_same_entry(over)))
-            && is_same_content(open()?, at.open_file()?)?
+            && is_same_content(open()?, self.bases.read(path)?.0)?
         {
             return Ok(None);
         }
@@ -259,21 +297,22 @@ impl Performer<'_> {
             // Nobody else reads it before it has the rights of the file that it replaces.
             options.mode(0o600);
         }
-        let written = new.folder.open_with(&new.name, &options).and_then(|file| {
-            let (mut from, mut file) = (open()?, file.into_std());
+        let mut file = match new.folder.open_with(&new.name, &options) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(Some(Conflict::Occupied)),
+            file => file?.into_std(),
+        };
+        let written = self.note(&new).and_then(|()| {
+            let mut from = open()?;
             copy_in_time(&mut from, &mut file, u64::MAX, None)?;
             if let Some(over) = over {
                 // Only a privileged process can give a file away; another one keeps what it made.
                 let _ = fchown(&file, Some(Uid::from_raw(over.owner.0)), Some(Gid::from_raw(over.owner.1)));
-                fchmod(&file, Mode::from_raw_mode(over.mode as _))?;
+                // As after a write in place, nothing runs with the rights of its owner.
+                fchmod(&file, Mode::from_raw_mode((over.mode & 0o777) as _))?;
             }
-            let found = rustix::fs::fstat(&from)?;
-            #[allow(clippy::unnecessary_cast, reason = "the numbers have other types on other systems")]
-            let time = |seconds, rest| Timespec { tv_sec: seconds as i64, tv_nsec: rest as _ };
-            let times = Timestamps {
-                last_access: time(found.st_atime, found.st_atime_nsec),
-                last_modification: time(found.st_mtime, found.st_mtime_nsec),
-            };
+            let found = About::of_stat(&fstat(&from)?);
+            let times =
+                Timestamps { last_access: timespec(found.accessed), last_modification: timespec(found.modified) };
             futimens(&file, &times)?;
             file.sync_all()
         });
@@ -287,14 +326,21 @@ impl Performer<'_> {
     }
 }
 
+/// Converts nanoseconds since 1970.
+pub(crate) fn timespec(nanoseconds: i128) -> Timespec {
+    Timespec {
+        tv_sec: nanoseconds.div_euclid(1_000_000_000) as i64,
+        tv_nsec: nanoseconds.rem_euclid(1_000_000_000) as _,
+    }
+}
+
 /// Takes a finished entry to its place.
 fn put(new: &Entry, at: &Entry, over: Option<&About>) -> io::Result<Option<Conflict>> {
-    let done = match over {
+    match over {
         Some(over) => new.rename_over(at, over).map(|is_done| (!is_done).then_some(Conflict::Changed)),
         None => match new.rename_to_free(at) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Some(Conflict::Occupied)),
             done => done.map(|()| None),
         },
-    };
-    done
+    }
 }

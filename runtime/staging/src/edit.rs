@@ -1,18 +1,17 @@
-//! Changes of the overlay, with the results that the system gives for the same change of real folders.
+//! Changes in the overlay, with the results that the system gives for the same changes in real folders.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 
-use rustix::fs::Access;
+use rustix::fs::{Access, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 use rustix::io::Errno;
 
 use crate::base::join;
 use crate::entry::About;
 use crate::resolve::{Found, Last, Place, Target};
 use crate::rules::Rules;
-use crate::state::State;
-use crate::tree::{Content, Fact, Node, NodeId};
+use crate::state::{State, now};
+use crate::tree::{Content, Fact, Node, NodeId, Origin};
 use crate::types::EntryKind;
 
 /// Manner of opening.
@@ -42,17 +41,6 @@ pub(crate) enum Opened {
     Written(File),
     /// Real file, by its path.
     Below(String),
-}
-
-/// Entries of a folder: those of the stage, and the real folder with the names that it does not show.
-#[derive(Debug, Default)]
-pub struct Listing {
-    /// Entries of the stage.
-    pub staged: Vec<(String, EntryKind)>,
-    /// Names of the real folder that are not shown.
-    pub without: HashSet<String>,
-    /// Real folder.
-    pub below: Option<File>,
 }
 
 impl State {
@@ -145,7 +133,7 @@ impl State {
             let Some(origin) = node.origin.clone() else { return Err(Errno::NOENT.into()) };
             let about = self.bases.about(&origin.path)?.ok_or(Errno::NOENT)?;
             rules.file(&about, &origin.path)?;
-            self.check_access(&origin.path, Access::WRITE_OK)?;
+            self.bases.check_access(&origin.path, Access::WRITE_OK)?;
             node.content = match is_emptied && about.names == 1 {
                 true => {
                     self.free(1)?;
@@ -154,7 +142,7 @@ impl State {
                 }
                 false => self.copy_up(id, &origin.path, &about, rules.until())?,
             };
-            node.origin = Some(crate::tree::Origin { about: Some(about), ..origin });
+            node.origin = Some(Origin { about: Some(about), ..origin });
         } else if self.tree.get(id) == Some(&node) {
             return Ok(id);
         }
@@ -162,37 +150,55 @@ impl State {
         Ok(id)
     }
 
-    /// Gives a file a content of its own, so that its times can be set there.
-    pub(crate) fn open_to_touch(
+    /// Sets the times of an entry: of a file in its own content, of a new folder or link by its commit. `None` is the time now.
+    pub(crate) fn touch(
         &mut self,
-        from: NodeId,
-        path: &str,
+        (from, path): (NodeId, &str),
         follow: bool,
+        times: &Timestamps,
         rules: &dyn Rules,
-    ) -> io::Result<File> {
-        match self.resolve(from, path, if follow { Last::Follow } else { Last::Keep })? {
-            Target::Place(place) => match place.found.clone() {
-                None => Err(Errno::NOENT.into()),
-                Some(found) if found.kind() == EntryKind::File => {
-                    if place.slash {
-                        return Err(Errno::NOTDIR.into());
-                    }
-                    self.judge(&place, rules)?;
-                    let id = self.copy(&place, &found, false, rules)?;
-                    self.open_content(id, true, true)
-                }
-                Some(_) => Err(Errno::OPNOTSUPP.into()),
-            },
-            Target::Folder(_) => Err(Errno::OPNOTSUPP.into()),
+    ) -> io::Result<()> {
+        let Target::Place(place) = self.resolve(from, path, if follow { Last::Follow } else { Last::Keep })? else {
+            return Err(Errno::OPNOTSUPP.into());
+        };
+        let found = place.found.clone().ok_or(Errno::NOENT)?;
+        if place.slash && found.kind() != EntryKind::Folder {
+            return Err(Errno::NOTDIR.into());
         }
+        self.judge(&place, rules)?;
+        if found.kind() == EntryKind::File {
+            let id = self.copy(&place, &found, false, rules)?;
+            return Ok(futimens(self.open_content(id, true, true)?, times)?);
+        }
+        if found.kind() == EntryKind::Other {
+            return Err(Errno::PERM.into());
+        }
+        let (id, node) = self.node_of(&place, &found)?;
+        // The times of a real folder would be others again after the next change in it.
+        if node.origin.is_some() {
+            return Err(Errno::OPNOTSUPP.into());
+        }
+        let made = match times.last_modification.tv_nsec {
+            UTIME_OMIT => return Ok(()),
+            UTIME_NOW => now(),
+            rest => i128::from(times.last_modification.tv_sec) * 1_000_000_000 + i128::from(rest),
+        };
+        self.place_node(&place, id, Node { made, is_dated: true, ..node }, Vec::new())?;
+        self.tree.untouch(id);
+        Ok(())
     }
 
     /// Puts a node at a place, after these facts.
     fn place_node(&mut self, place: &Place, id: NodeId, mut node: Node, mut facts: Vec<Fact>) -> io::Result<()> {
         self.tree.keep(place.folder, &mut facts);
         (node.parent, node.name) = (place.folder, place.name.clone());
+        let is_new = self.tree.get(id).is_none();
         facts.push(Fact::Node { id, node });
-        self.record(facts)
+        self.record(facts).inspect_err(|_| {
+            if is_new {
+                self.remove_contents([id]);
+            }
+        })
     }
 
     pub(crate) fn make_folder(&mut self, from: NodeId, path: &str, rules: &dyn Rules) -> io::Result<()> {
@@ -242,15 +248,9 @@ impl State {
         let found = source.found.clone().ok_or(Errno::NOENT)?;
         self.check_moved(&source, &target, &found, rules)?;
         self.check_name(&source, &target)?;
-        match found.kind() {
-            EntryKind::File => {}
-            // A second name of a link is a link with the same target.
-            EntryKind::Link => {
-                let content = Content::Link(self.link_of(&found)?);
-                let (id, node) = self.new_node(&target, content);
-                return self.place_node(&target, id, node, Vec::new());
-            }
-            EntryKind::Folder | EntryKind::Other => return Err(Errno::PERM.into()),
+        // A second name of a link could not stay one with the first.
+        if found.kind() != EntryKind::File {
+            return Err(Errno::PERM.into());
         }
         let first = self.copy(&source, &found, false, rules)?;
         let (id, node) = self.new_node(&target, Content::Written(None));
@@ -322,114 +322,79 @@ impl State {
         self.check_replaced(&source, &found, &target)?;
         self.check_folder(source.folder)?;
         self.check_folder(target.folder)?;
-        let (id, node) = self.node_of(&source, &found)?;
+        let (id, mut node) = self.node_of(&source, &found)?;
         let mut facts = Vec::new();
         self.tree.keep(source.folder, &mut facts);
-        let unnamed = self.vacate(&target, &mut facts);
-        self.hide(&node, &mut facts);
+        let unnamed = match self.rewritten(&node, &target)? {
+            // A new file that takes the place of a real one is its new content, as many programs write it.
+            Some((origin, by)) => {
+                node.by.extend(by.into_iter().filter(|call| !node.by.contains(call)).collect::<Vec<_>>());
+                (node.origin, node.content) = (Some(origin), Content::Written(Some(0)));
+                match target.found {
+                    Some(Found::Node(old, _)) => {
+                        facts.push(Fact::Gone(old));
+                        Some(old)
+                    }
+                    _ => None,
+                }
+            }
+            None => {
+                let unnamed = self.vacate(&target, &mut facts);
+                self.hide(&node, &mut facts);
+                unnamed
+            }
+        };
         self.place_node(&target, id, node, facts)?;
         self.remove_contents(unnamed);
         Ok(())
     }
 
-    /// Refuses to replace an entry by one of another kind, or a folder that is not empty.
-    fn check_replaced(&mut self, source: &Place, found: &Found, target: &Place) -> io::Result<()> {
-        if let Found::Node(id, EntryKind::Folder) = found
-            && self.tree.is_below(target.folder, *id)
-        {
-            return Err(Errno::INVAL.into());
-        }
-        if let Some(Found::Node(id, EntryKind::Folder)) = target.found
-            && self.tree.is_below(source.folder, id)
-        {
-            return Err(Errno::NOTEMPTY.into());
-        }
-        match (found.kind(), &target.found) {
-            (_, None) => Ok(()),
-            (EntryKind::Folder, Some(Found::Node(id, EntryKind::Folder))) => match self.is_empty(*id)? {
-                true => Ok(()),
-                false => Err(Errno::NOTEMPTY.into()),
-            },
-            (EntryKind::Folder, Some(_)) => Err(Errno::NOTDIR.into()),
-            (_, Some(other)) if other.kind() == EntryKind::Folder => Err(Errno::ISDIR.into()),
-            (EntryKind::File, Some(other)) if other.kind() == EntryKind::File => {
-                // A read-only file is not replaced.
-                if self.replaced_mode(other)? & 0o222 == 0 { Err(Errno::ACCESS.into()) } else { Ok(()) }
-            }
-            _ => Ok(()),
-        }
+    /// Lists entries of the stage in a folder after a name, at most so many.
+    pub(crate) fn list_staged(&self, folder: NodeId, after: &str, most: usize) -> Vec<(String, EntryKind)> {
+        let entry =
+            |(name, id): (&str, NodeId)| (name.to_owned(), self.tree.get(id).map_or(EntryKind::Other, Node::kind));
+        self.tree.children_after(folder, after).take(most).map(entry).collect()
     }
 
-    /// Returns the rights of a file that is about to be replaced.
-    fn replaced_mode(&self, found: &Found) -> io::Result<u32> {
-        let of_origin = |id: &NodeId| self.tree.get(*id)?.origin.as_ref()?.about.map(|about| about.mode);
-        match found {
-            Found::Node(id, _) => Ok(of_origin(id).unwrap_or(0o644)),
-            Found::Below(_, about) => Ok(about.mode),
-        }
-    }
-
-    /// Returns `true` if both are names of one file.
-    fn is_one_file(&self, one: &Found, other: Option<&Found>) -> io::Result<bool> {
-        match other {
-            Some(other) if one.kind() == EntryKind::File && other.kind() == EntryKind::File => {
-                Ok(self.about(one)?.is_same_entry(&self.about(other)?))
-            }
-            _ => Ok(false),
-        }
-    }
-
-    /// Refuses a change across two file systems.
-    fn check_device(&self, one: NodeId, other: NodeId) -> io::Result<()> {
-        let device = |folder: NodeId| {
-            let mut at = folder;
-            while let Some(node) = self.tree.get(at) {
-                if let Some(about) = node.origin.as_ref().and_then(|origin| origin.about) {
-                    return Some(about.device);
-                }
-                if node.origin.is_some() {
-                    return None;
-                }
-                at = node.parent;
-            }
-            None
-        };
-        if device(one) == device(other) { Ok(()) } else { Err(Errno::XDEV.into()) }
-    }
-
-    /// Lists a folder.
-    pub(crate) fn list(&self, folder: NodeId) -> io::Result<Listing> {
-        let Some(node) = self.tree.get(folder) else { return Err(Errno::NOENT.into()) };
-        let mut listing = Listing::default();
-        for (name, id) in self.tree.children(folder) {
-            let kind = self.tree.get(id).map_or(EntryKind::Other, Node::kind);
-            listing.staged.push((name.to_owned(), kind));
-            listing.without.insert(name.to_owned());
-        }
-        if let Some(origin) = &node.origin {
-            let (base, rest) = self.bases.find(&origin.path)?;
-            listing.below = Some(base.open_dir(rest)?.into_std_file());
-            let prefix = join(&origin.path, "");
-            let hidden = self.tree.hidden().range(prefix.clone()..).map(|(path, _)| path.strip_prefix(&prefix));
-            let names = hidden.take_while(Option::is_some).flatten().filter(|name| !name.contains('/'));
-            listing.without.extend(names.map(str::to_owned));
-        }
-        Ok(listing)
+    /// Returns `true` if a folder shows the entry of its real folder with a name.
+    pub(crate) fn shows_below(&self, folder: NodeId, name: &str) -> bool {
+        let is_hidden = || self.tree.origin(folder).is_none_or(|origin| self.tree.is_hidden_in(origin, name));
+        self.tree.child(folder, name).is_none() && !is_hidden()
     }
 
     /// Returns `true` if a folder shows no entry.
     pub(crate) fn is_empty(&self, folder: NodeId) -> io::Result<bool> {
-        let listing = self.list(folder)?;
-        let Some(origin) = self.tree.origin(folder).filter(|_| listing.staged.is_empty()) else {
-            return Ok(listing.staged.is_empty());
-        };
-        for entry in self.bases.list(origin)? {
+        let Some(node) = self.tree.get(folder) else { return Err(Errno::NOENT.into()) };
+        if self.tree.children(folder).next().is_some() {
+            return Ok(false);
+        }
+        let Some(origin) = &node.origin else { return Ok(true) };
+        for entry in self.bases.list(&origin.path)? {
             let name = entry?.file_name();
-            if name.to_str().is_none_or(|name| !listing.without.contains(name)) {
+            if name.to_str().is_none_or(|name| self.shows_below(folder, name)) {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Returns the real file that a new one replaces, with the calls that changed it before; `None` if it is another, or has several
+    /// names, which keep its content.
+    fn rewritten(&self, node: &Node, target: &Place) -> io::Result<Option<(Origin, Vec<u32>)>> {
+        if node.origin.is_some() || !matches!(node.content, Content::Written(_)) {
+            return Ok(None);
+        }
+        let (origin, by) = match &target.found {
+            Some(Found::Below(path, about)) if about.kind == EntryKind::File => {
+                (Origin { path: path.clone(), about: Some(*about) }, Vec::new())
+            }
+            Some(Found::Node(id, EntryKind::File)) => match self.tree.get(*id) {
+                Some(Node { origin: Some(origin), by, .. }) => (origin.clone(), by.clone()),
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        Ok(origin.about.is_some_and(|about| about.names == 1).then_some((origin, by)))
     }
 
     /// Path of a place.
@@ -439,7 +404,8 @@ impl State {
 
     /// Describes the real folder that a folder carries.
     pub(crate) fn real(&self, folder: NodeId) -> Option<About> {
-        self.tree.get(folder)?.origin.as_ref()?.about
+        let origin = self.tree.get(folder)?.origin.as_ref()?;
+        origin.about.or_else(|| self.bases.about(&origin.path).ok().flatten())
     }
 }
 

@@ -1,12 +1,13 @@
 //! Facts about an entry of a folder, as it was when it was seen.
 
-use cap_std::fs::{FileType, Metadata, MetadataExt};
+use cap_std::fs::{Metadata, MetadataExt};
+use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 
 use crate::types::EntryKind;
 
 impl EntryKind {
-    pub(crate) fn of(kind: FileType) -> Self {
+    pub(crate) fn of(kind: cap_std::fs::FileType) -> Self {
         match kind {
             kind if kind.is_file() => Self::File,
             kind if kind.is_dir() => Self::Folder,
@@ -27,9 +28,9 @@ pub struct About {
     pub inode: u64,
     /// Size in bytes.
     pub size: u64,
-    /// Time of the last change of the content, in nanoseconds since 1970.
+    /// Time at which the content last changed, in nanoseconds since 1970.
     pub modified: i128,
-    /// Time of the last change of the content or of its facts, in nanoseconds since 1970.
+    /// Time at which the content or its facts last changed, in nanoseconds since 1970.
     pub changed: i128,
     /// Time of the last access, in nanoseconds since 1970.
     #[serde(skip)]
@@ -57,6 +58,33 @@ impl About {
             owner: (found.uid(), found.gid()),
             names: found.nlink(),
         }
+    }
+
+    #[allow(clippy::unnecessary_cast, reason = "the numbers have other types on other systems")]
+    pub(crate) fn of_stat(found: &Stat) -> Self {
+        let nanoseconds = |seconds, rest| i128::from(seconds as i64) * 1_000_000_000 + i128::from(rest as i64);
+        Self {
+            kind: match FileType::from_raw_mode(found.st_mode) {
+                FileType::RegularFile => EntryKind::File,
+                FileType::Directory => EntryKind::Folder,
+                FileType::Symlink => EntryKind::Link,
+                _ => EntryKind::Other,
+            },
+            device: found.st_dev as u64,
+            inode: found.st_ino as u64,
+            size: found.st_size as u64,
+            modified: nanoseconds(found.st_mtime, found.st_mtime_nsec),
+            changed: nanoseconds(found.st_ctime, found.st_ctime_nsec),
+            accessed: nanoseconds(found.st_atime, found.st_atime_nsec),
+            mode: found.st_mode as u32 & 0o7777,
+            owner: (found.st_uid, found.st_gid),
+            names: found.st_nlink as u64,
+        }
+    }
+
+    /// Device and number.
+    pub(crate) fn file(&self) -> (u64, u64) {
+        (self.device, self.inode)
     }
 
     /// Returns `true` if both are one entry of the file system, whatever happened to its content.

@@ -1,12 +1,14 @@
 //! An open folder of a stage, through which a caller works.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, MutexGuard};
 
+use rustix::fs::Timestamps;
 use rustix::io::Errno;
 
-use crate::edit::{self, Listing, Open};
+use crate::edit::{self, Open};
 use crate::entry::About;
 use crate::resolve::{Found, Last, Target};
 use crate::rules::Rules;
@@ -33,18 +35,13 @@ pub enum Opened {
     Folder(StagedFolder),
     /// File of the stage, opened as it was asked for.
     Written(File),
-    /// File that the stage does not change: a real folder, and the path below it.
-    Below {
-        /// Handle of the real folder.
-        folder: File,
-        /// Path below it.
-        path: String,
-    },
+    /// Real file, opened for reading, that the stage does not change.
+    Real(File, About),
 }
 
 impl StagedFolder {
     pub(crate) fn new(stage: Arc<Stage>, id: NodeId) -> Self {
-        stage.hold();
+        *stage.state().held.entry(id).or_default() += 1;
         Self { stage, id }
     }
 
@@ -54,10 +51,14 @@ impl StagedFolder {
     }
 
     /// Returns the state, in which changes are noted as made by the call of these rules.
-    fn state(&self, rules: &dyn Rules) -> MutexGuard<'_, State> {
-        let mut state = self.stage.state();
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` if other calls use it until this one ends.
+    fn state(&self, rules: &dyn Rules) -> io::Result<MutexGuard<'_, State>> {
+        let mut state = self.stage.state_until(rules.until())?;
         state.call = rules.call();
-        state
+        Ok(state)
     }
 
     /// Opens another handle of the folder.
@@ -71,12 +72,12 @@ impl StagedFolder {
     ///
     /// The error that the system gives for a real folder, that of the rules, or `EDQUOT` at a limit of the stage.
     pub fn open(&self, path: &str, how: Open, rules: &dyn Rules) -> io::Result<Opened> {
-        let mut state = self.state(rules);
+        let mut state = self.state(rules)?;
         Ok(match state.open(self.id, path, how, rules)? {
             edit::Opened::Written(file) => Opened::Written(file),
             edit::Opened::Below(path) => {
-                let (folder, rest) = state.bases.find(&path)?;
-                Opened::Below { folder: folder.try_clone()?.into_std_file(), path: rest.to_owned() }
+                let (file, about) = state.bases.read(&path)?;
+                Opened::Real(file, about)
             }
             edit::Opened::Folder(id) => {
                 drop(state);
@@ -85,13 +86,13 @@ impl StagedFolder {
         })
     }
 
-    /// Opens a file so that its times can be set.
+    /// Sets the times of a file, or a new folder or link.
     ///
     /// # Errors
     ///
-    /// As for [`StagedFolder::open`]; `EOPNOTSUPP` for anything but a file.
-    pub fn open_to_touch(&self, path: &str, follow: bool, rules: &dyn Rules) -> io::Result<File> {
-        self.state(rules).open_to_touch(self.id, path, follow, rules)
+    /// As for [`StagedFolder::open`]; `EOPNOTSUPP` for a real folder or link.
+    pub fn set_times(&self, path: &str, follow: bool, times: &Timestamps, rules: &dyn Rules) -> io::Result<()> {
+        self.state(rules)?.touch((self.id, path), follow, times, rules)
     }
 
     /// Describes an entry.
@@ -141,13 +142,26 @@ impl StagedFolder {
         }
     }
 
-    /// Lists the entries.
+    /// Lists entries of the stage after a name, at most so many, by name.
+    pub fn staged_after(&self, name: &str, most: usize) -> Vec<(String, EntryKind)> {
+        self.stage.state().list_staged(self.id, name, most)
+    }
+
+    /// Opens the real folder under this one; `None` if only the stage has it.
     ///
     /// # Errors
     ///
     /// The folder was removed, or the error of the system.
-    pub fn list(&self) -> io::Result<Listing> {
-        self.stage.state().list(self.id)
+    pub fn below(&self) -> io::Result<Option<File>> {
+        let state = self.stage.state();
+        let node = state.tree.get(self.id).ok_or(Errno::NOENT)?;
+        node.origin.as_ref().map(|origin| state.bases.folder(&origin.path)).transpose()
+    }
+
+    /// Keeps the names under which this folder shows the entries of its real folder.
+    pub fn retain_shown<T>(&self, entries: &mut VecDeque<T>, name: impl Fn(&T) -> Option<&str>) {
+        let state = self.stage.state();
+        entries.retain(|entry| name(entry).is_none_or(|name| state.shows_below(self.id, name)));
     }
 
     /// Makes a folder.
@@ -156,7 +170,7 @@ impl StagedFolder {
     ///
     /// As for [`StagedFolder::open`].
     pub fn make_folder(&self, path: &str, rules: &dyn Rules) -> io::Result<()> {
-        self.state(rules).make_folder(self.id, path, rules)
+        self.state(rules)?.make_folder(self.id, path, rules)
     }
 
     /// Makes a link.
@@ -165,7 +179,7 @@ impl StagedFolder {
     ///
     /// As for [`StagedFolder::open`].
     pub fn make_link(&self, path: &str, target: &str, rules: &dyn Rules) -> io::Result<()> {
-        self.state(rules).make_link(self.id, path, target, rules)
+        self.state(rules)?.make_link(self.id, path, target, rules)
     }
 
     /// Gives a file another name.
@@ -174,7 +188,7 @@ impl StagedFolder {
     ///
     /// As for [`StagedFolder::open`].
     pub fn make_name(&self, path: &str, into: &Self, to: &str, rules: &dyn Rules) -> io::Result<()> {
-        self.state(rules).make_name((self.id, path), (into.id, to), rules)
+        self.state(rules)?.make_name((self.id, path), (into.id, to), rules)
     }
 
     /// Moves an entry.
@@ -183,7 +197,7 @@ impl StagedFolder {
     ///
     /// As for [`StagedFolder::open`].
     pub fn rename(&self, path: &str, into: &Self, to: &str, rules: &dyn Rules) -> io::Result<()> {
-        self.state(rules).rename((self.id, path), (into.id, to), rules)
+        self.state(rules)?.rename((self.id, path), (into.id, to), rules)
     }
 
     /// Removes a file or a link.
@@ -192,7 +206,7 @@ impl StagedFolder {
     ///
     /// As for [`StagedFolder::open`].
     pub fn remove_file(&self, path: &str, rules: &dyn Rules) -> io::Result<()> {
-        self.state(rules).remove_file(self.id, path, rules)
+        self.state(rules)?.remove_file(self.id, path, rules)
     }
 
     /// Removes an empty folder.
@@ -201,12 +215,21 @@ impl StagedFolder {
     ///
     /// As for [`StagedFolder::open`].
     pub fn remove_folder(&self, path: &str, rules: &dyn Rules) -> io::Result<()> {
-        self.state(rules).remove_folder(self.id, path, rules)
+        self.state(rules)?.remove_folder(self.id, path, rules)
     }
 }
 
 impl Drop for StagedFolder {
     fn drop(&mut self) {
-        self.stage.release();
+        let mut state = self.stage.state();
+        if let Some(held) = state.held.get_mut(&self.id) {
+            *held -= 1;
+            if *held == 0 {
+                state.held.remove(&self.id);
+            }
+        }
+        if state.held.is_empty() {
+            state.tree.forget_passed(std::iter::empty());
+        }
     }
 }

@@ -5,55 +5,61 @@
 //! the order of a plan that a killed process takes up again. An entry that others have changed since is a conflict, and is
 //! never overwritten.
 //!
-//! The cost of an operation does not depend on the size of the folders, nor on the number of changes: an entry that nobody
-//! touches is not looked at.
+//! The cost of an operation does not depend on the size of the folders: an entry that nobody touches is not looked at. The
+//! exception is a file with several names, whose other names are searched before a commit.
 //!
 //! Stages are for Linux so far: elsewhere, names that differ in case alone can be one name.
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod base;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod changes;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod checks;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod commit;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod edit;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod entry;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod folder;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod journal;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod names;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod plan;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod resolve;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod rules;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod stage;
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 #[path = "stage_unsupported.rs"]
 mod stage;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
+mod stages;
+#[cfg(target_os = "linux")]
 mod state;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod tree;
 mod types;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod withdraw;
 
-#[cfg(unix)]
-pub use edit::{Listing, Open};
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
+pub use edit::Open;
+#[cfg(target_os = "linux")]
 pub use entry::About;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 pub use folder::{FolderId, Opened, StagedFolder};
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 pub use rules::Rules;
-pub use stage::{Stage, Stages};
-pub use types::{Change, ChangeKind, CommitError, Conflict, EntryKind, Limits, Refused, StagedCall};
+pub use stage::Stage;
+#[cfg(not(target_os = "linux"))]
+pub use stage::Stages;
+#[cfg(target_os = "linux")]
+pub use stages::Stages;
+pub use types::{Change, ChangeKind, CommitError, Committed, Conflict, EntryKind, Limits, Refused, StagedCall};

@@ -3,20 +3,21 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::base::{join, split};
+use crate::base::{join, kind_of, split};
 use crate::entry::About;
 use crate::resolve::Found;
 use crate::state::{State, shared};
 use crate::tree::{Node, NodeId};
 use crate::types::EntryKind;
 
-/// Maximum number of entries that are searched for other names of written files.
-const MAX_SEARCHED: usize = 1_000_000;
+/// Maximum number of entries that are searched for written files.
+const MAX_SEARCHED: usize = 200_000;
 /// Maximum time of the search.
-const MAX_TIME: Duration = Duration::from_secs(60);
+const MAX_TIME: Duration = Duration::from_secs(20);
 
 impl State {
-    /// Finds the other names of written files in the real folders, and gives them the new content too.
+    /// Finds the other names of written files in the real folders, and gives them the new content too. Folders that cannot be read
+    /// are left out, and the search has an end.
     pub(crate) fn find_names(&mut self) -> io::Result<()> {
         if self.linked.is_empty() {
             return Ok(());
@@ -24,21 +25,19 @@ impl State {
         let (end, mut searched) = (Instant::now() + MAX_TIME, 0);
         let mut left: Vec<String> = self.bases.paths().map(str::to_owned).collect();
         while let Some(folder) = left.pop() {
-            for entry in self.bases.list(&folder)? {
-                let entry = entry?;
+            let Ok(entries) = self.bases.list(&folder) else { continue };
+            for entry in entries {
+                let Ok(entry) = entry else { break };
                 searched += 1;
                 if searched > MAX_SEARCHED || Instant::now() >= end {
                     return Ok(());
                 }
                 let Ok(name) = entry.file_name().into_string() else { continue };
                 let path = join(&folder, &name);
-                match EntryKind::of(entry.file_type()?) {
-                    EntryKind::Folder => left.push(path),
-                    EntryKind::File => {
-                        let about = About::of(&entry.metadata()?);
-                        if self.has_copy(&about) {
-                            self.name_found(&path)?;
-                        }
+                match kind_of(&entry) {
+                    Ok(EntryKind::Folder) => left.push(path),
+                    Ok(EntryKind::File) if entry.metadata().is_ok_and(|found| self.has_copy(&About::of(&found))) => {
+                        self.name_found(&path)?;
                     }
                     _ => {}
                 }
@@ -49,19 +48,19 @@ impl State {
 
     /// Looks up a real path where the stage shows it, which gives a name of a written file its content.
     fn name_found(&mut self, path: &str) -> io::Result<()> {
-        if self.tree.hidden().contains_key(path) {
-            let carrier = self.tree.nodes().find(|(id, _)| self.tree.origin(*id) == Some(path)).map(|(id, _)| id);
-            return carrier.map_or(Ok(()), |id| self.node_found(id).map(drop));
+        if let Some(id) = self.tree.carrier(path) {
+            return self.node_found(id).map(drop);
         }
         let (mut names, mut above) = (Vec::new(), path);
         let mut at = loop {
             let (folder, name) = split(above);
+            if self.tree.is_hidden_in(folder, name) {
+                return Ok(());
+            }
             names.push(name);
-            let carries = |id: NodeId| self.tree.origin(id) == Some(folder);
-            let mut nodes = self.tree.nodes();
-            match nodes.find(|(id, node)| node.kind() == EntryKind::Folder && carries(*id)) {
-                Some((id, _)) => break id,
-                None if folder == "/" || self.tree.hidden().contains_key(folder) => return Ok(()),
+            match self.tree.carrier(folder) {
+                Some(id) => break id,
+                None if folder == "/" => return Ok(()),
                 None => above = folder,
             }
         };
@@ -74,27 +73,26 @@ impl State {
         Ok(())
     }
 
-    /// Number of names of a real file that have a node, or that the stage does not show.
+    /// Counts the names of a real file that have a node or are hidden.
     pub(crate) fn known_names(&self, file: &About) -> u64 {
         self.carried_names(file) + self.gone_names(file)
     }
 
-    /// Number of names of a real file that the stage shows.
+    /// Counts the names under which the stage shows a real file.
     pub(crate) fn shown_names(&self, file: &About) -> u64 {
-        if file.kind == EntryKind::Folder || file.names == 1 {
-            file.names
-        } else {
-            file.names.saturating_sub(self.gone_names(file)).max(1)
+        match file.kind == EntryKind::Folder || file.names == 1 {
+            true => file.names,
+            false => file.names.saturating_sub(self.gone_names(file)).max(1),
         }
     }
 
-    /// Number of names of a written file: those that were given to it, and those of the real file.
-    pub(crate) fn names_of_written(&self, node: &Node, written: &About) -> io::Result<u64> {
+    /// Counts the names of a written file: those that were given to it, and those of the real file.
+    pub(crate) fn names_of_written(&self, id: NodeId, node: &Node, written: &About) -> io::Result<u64> {
         let file = match node.origin.as_ref().and_then(|origin| origin.about) {
             Some(file) if file.names > 1 => file,
             Some(_) => return Ok(written.names),
             None if written.names == 1 || self.linked.is_empty() => return Ok(written.names),
-            None => match self.shared_by(written)? {
+            None => match self.shared_by(id, written)? {
                 Some(file) => file,
                 None => return Ok(written.names),
             },
@@ -104,32 +102,26 @@ impl State {
         Ok(self.shown_names(&file) + given)
     }
 
-    /// Finds the real file of which a file of the stage is the copy.
-    fn shared_by(&self, written: &About) -> io::Result<Option<About>> {
-        for (_, node) in self.tree.nodes() {
-            let Some(file) = node.origin.as_ref().and_then(|origin| origin.about) else { continue };
-            if self.has_copy(&file) {
-                let copy = About::of(&self.contents.symlink_metadata(shared(&file))?);
-                if copy.is_same_entry(written) {
-                    return Ok(Some(file));
-                }
+    /// Finds the real file that a staged file is a copy of.
+    fn shared_by(&self, id: NodeId, written: &About) -> io::Result<Option<About>> {
+        for file in self.linked.keys() {
+            let copy = self.contents.symlink_metadata(shared(*file)).map(|found| About::of(&found));
+            if !copy.is_ok_and(|copy| copy.is_same_entry(written)) {
+                continue;
             }
+            let names = self.tree.names_of(*file);
+            let first = names.into_iter().flat_map(|names| &names.nodes).find(|node| **node != id);
+            return Ok(first.and_then(|first| self.tree.get(*first)?.origin.as_ref()?.about));
         }
         Ok(None)
     }
 
     fn carried_names(&self, file: &About) -> u64 {
-        let about = |node: &Node| node.origin.as_ref().and_then(|origin| origin.about);
-        let nodes = self.tree.nodes().filter(|(_, node)| about(node).is_some_and(|about| about.is_same_entry(file)));
-        nodes.count() as u64
+        self.tree.names_of(file.file()).map_or(0, |names| names.nodes.len() as u64)
     }
 
     fn gone_names(&self, file: &About) -> u64 {
-        let mut names = self.tree.hidden().iter().filter(|(_, hidden)| hidden.about.is_same_entry(file)).peekable();
-        if names.peek().is_none() {
-            return 0;
-        }
-        let carried = crate::changes::Carried::of(self);
-        names.filter(|(path, _)| !carried.by_origin.contains_key(path.as_str())).count() as u64
+        let names = self.tree.names_of(file.file()).into_iter().flat_map(|names| &names.hidden);
+        names.filter(|path| self.tree.carrier(path).is_none()).count() as u64
     }
 }

@@ -1,14 +1,13 @@
 //! The plan of a commit: steps that turn the real folders into what the stage shows. Files that are gone are removed first and
 //! folders last; in between, the tree is made from its top down, so that each folder is at its place before its entries are.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io;
 
 use cap_std::fs::MetadataExt;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{below, join, split};
-use crate::changes::Carried;
 use crate::entry::About;
 use crate::state::State;
 use crate::tree::{Content, Node, NodeId, Origin, ROOT};
@@ -36,7 +35,7 @@ pub(crate) enum Step {
         about: About,
         over: Option<About>,
     },
-    /// Writes the content of a node, with the rights and the owner of the file that it replaces.
+    /// Writes a node's content, with the rights and the owner that the replaced file has.
     Write {
         path: String,
         content: NodeId,
@@ -48,6 +47,11 @@ pub(crate) enum Step {
         same: String,
         over: Option<About>,
     },
+    /// Sets the time of a folder or a link.
+    Date {
+        path: String,
+        modified: i128,
+    },
 }
 
 impl Step {
@@ -58,7 +62,8 @@ impl Step {
             | Self::MakeFolder { path }
             | Self::MakeLink { path, .. }
             | Self::Write { path, .. }
-            | Self::Name { path, .. } => path,
+            | Self::Name { path, .. }
+            | Self::Date { path, .. } => path,
             Self::Move { to, .. } => to,
         }
     }
@@ -67,59 +72,47 @@ impl Step {
 /// Steps so far, and the moves among them.
 struct Plan<'a> {
     state: &'a State,
-    carried: Carried<'a>,
     steps: Vec<Step>,
     names: Vec<Step>,
-    moves: Vec<(String, String)>,
-    /// Entries that are at their place, or out of the way.
-    placed: BTreeSet<String>,
-    /// The node, and its path, of which the others of a content with several names become names.
+    dates: Vec<Step>,
+    /// Present paths of real entries that were moved. What is below one of them moves along.
+    moved: HashMap<String, String>,
+    /// First node, and its path, for each content with several names: the others become its names.
     first: HashMap<u64, (NodeId, String)>,
-    /// Name for entries that make room.
+    /// Prefix for entries that make room.
     aside: &'a str,
 }
 
 /// Makes the plan. `aside` begins the names of entries that make room for others in the meantime.
 pub(crate) fn plan(state: &State, aside: &str) -> io::Result<Vec<Step>> {
-    let carried = Carried::of(state);
-    let is_gone = |path: &str| !carried.by_origin.contains_key(path);
-    let is_replaced = |path: &str, about: &About| {
-        let by = carried.in_place_of(state, path).and_then(|id| state.tree.get(id));
-        about.kind != EntryKind::Folder && by.is_some_and(|node| node.kind() != EntryKind::Folder)
-    };
-    let gone = || state.tree.hidden().iter().rev().filter(|(path, _)| is_gone(path));
-    let files =
-        gone().filter(|(path, hidden)| hidden.about.kind != EntryKind::Folder && !is_replaced(path, &hidden.about));
+    let hidden = state.tree.all_hidden();
+    let gone = || hidden.iter().filter(|(path, _)| state.tree.carrier(path).is_none());
+    let is_replaced = |path: &str| state.in_place_of(path).is_some_and(|node| node.kind() != EntryKind::Folder);
+    let is_folder = |about: &About| about.kind == EntryKind::Folder;
+    let files = gone().filter(|(path, hidden)| !is_folder(&hidden.about) && !is_replaced(path));
     let steps = files.map(|(path, hidden)| Step::Remove { path: path.clone(), about: hidden.about }).collect();
-    let folders: Vec<(String, About)> = gone()
-        .filter(|(_, hidden)| hidden.about.kind == EntryKind::Folder)
-        .map(|(path, hidden)| (path.clone(), hidden.about))
-        .collect();
-    let mut plan = Plan {
-        state,
-        carried: Carried::of(state),
-        steps,
-        names: Vec::new(),
-        moves: Vec::new(),
-        placed: BTreeSet::new(),
-        first: first_names(state)?,
-        aside,
-    };
-    let mut folder = vec![ROOT];
-    while let Some(id) = folder.pop() {
+    let first = first_names(state)?;
+    let mut plan = Plan { state, steps, names: Vec::new(), dates: Vec::new(), moved: HashMap::new(), first, aside };
+    let mut folders = vec![ROOT];
+    while let Some(id) = folders.pop() {
         for (name, child) in state.tree.children(id) {
             if let Some(node) = state.tree.get(child) {
                 plan.place(id, name, child, node)?;
                 if node.kind() == EntryKind::Folder {
-                    folder.push(child);
+                    folders.push(child);
                 }
             }
         }
     }
-    let Plan { mut steps, names, moves, .. } = plan;
+    let last: Vec<Step> = gone()
+        .filter(|(_, hidden)| is_folder(&hidden.about))
+        .map(|(path, hidden)| Step::Remove { path: plan.present(path), about: hidden.about })
+        .collect();
+    let Plan { mut steps, names, dates, .. } = plan;
     steps.extend(names);
-    let last = folders.into_iter().map(|(path, about)| Step::Remove { path: moved(&moves, &path), about });
     steps.extend(last);
+    // The deepest first: a date of a folder stays only if nothing in it changes later.
+    steps.extend(dates.into_iter().rev());
     Ok(steps)
 }
 
@@ -131,8 +124,11 @@ impl Plan<'_> {
         let is_in_place = state.tree.is_in_place(node);
         let over = match is_in_place {
             true => None,
-            false => self.carried.replaced(state, node).map(|(_, hidden)| hidden.about),
+            false => state.replaced(node).map(|(_, hidden)| hidden.about),
         };
+        if node.is_dated {
+            self.dates.push(Step::Date { path: path.clone(), modified: node.made });
+        }
         if !is_in_place && let Some(origin) = state.tree.origin(folder) {
             self.make_room(&join(origin, name), &path);
         }
@@ -142,10 +138,10 @@ impl Plan<'_> {
             (_, None) => self.write(id, path, over)?,
             (_, Some(Origin { path: origin, about: Some(about) })) => {
                 if !is_in_place {
-                    let from = moved(&self.moves, origin);
-                    self.step_move(from, path.clone(), *about, over);
+                    let from = self.present(origin);
+                    self.moved.insert(origin.clone(), path.clone());
+                    self.steps.push(Step::Move { from, to: path.clone(), about: *about, over });
                 }
-                self.placed.insert(origin.clone());
                 if state.is_written(id, node)? {
                     self.write(id, path, Some(*about))?;
                 }
@@ -157,22 +153,32 @@ impl Plan<'_> {
 
     /// Moves aside what is still at the place of a node, and goes elsewhere or is removed later.
     fn make_room(&mut self, real: &str, path: &str) {
-        let Some(hidden) = self.state.tree.hidden().get(real) else { return };
-        let is_carried = self.carried.by_origin.contains_key(real);
-        let is_there = match is_carried {
-            true => !self.placed.contains(real),
-            false => hidden.about.kind == EntryKind::Folder,
+        let Some(hidden) = self.state.tree.hidden(real) else { return };
+        let is_there = match self.state.tree.carrier(real) {
+            Some(_) => !self.moved.contains_key(real),
+            None => hidden.about.kind == EntryKind::Folder,
         };
         if is_there {
             let (folder, _) = split(path);
             let aside = join(folder, &format!("{}{}", self.aside, self.steps.len()));
-            self.step_move(path.to_owned(), aside, hidden.about, None);
+            self.moved.insert(real.to_owned(), aside.clone());
+            self.steps.push(Step::Move { from: path.to_owned(), to: aside, about: hidden.about, over: None });
         }
     }
 
-    fn step_move(&mut self, from: String, to: String, about: About, over: Option<About>) {
-        self.moves.push((from.clone(), to.clone()));
-        self.steps.push(Step::Move { from, to, about, over });
+    /// Returns the present path of a real entry.
+    fn present(&self, path: &str) -> String {
+        let mut above = path;
+        loop {
+            if let Some(moved) = self.moved.get(above) {
+                let rest = below(above, path).unwrap_or_default();
+                return if rest.is_empty() { moved.clone() } else { join(moved, rest) };
+            }
+            match split(above) {
+                ("/", _) => return path.to_owned(),
+                (folder, _) => above = folder,
+            }
+        }
     }
 
     /// Writes a file, or names it if another name of it is written already.
@@ -202,13 +208,4 @@ fn first_names(state: &State) -> io::Result<HashMap<u64, (NodeId, String)>> {
         }
     }
     Ok(first)
-}
-
-/// Returns the path of a real entry after these moves.
-fn moved(moves: &[(String, String)], path: &str) -> String {
-    moves.iter().fold(path.to_owned(), |path, (from, to)| match below(from, &path) {
-        Some("") => to.clone(),
-        Some(rest) => join(to, rest),
-        None => path,
-    })
 }

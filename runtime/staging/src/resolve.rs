@@ -134,11 +134,12 @@ impl State {
         if name.contains('\0') {
             return Err(Errno::INVAL.into());
         }
-        let origin = node.origin.as_ref().map(|origin| join(&origin.path, name));
+        let origin = node.origin.as_ref();
+        let path = origin.filter(|at| !self.tree.is_hidden_in(&at.path, name)).map(|at| join(&at.path, name));
         if let Some(id) = self.tree.child(folder, name) {
             return self.node_found(id).map(Some);
         }
-        let Some(path) = origin.filter(|path| !self.tree.hidden().contains_key(path)) else { return Ok(None) };
+        let Some(path) = path else { return Ok(None) };
         let Some(about) = self.bases.about(&path)? else { return Ok(None) };
         if about.kind != EntryKind::Folder {
             if !self.has_copy(&about) {
@@ -146,7 +147,7 @@ impl State {
             }
             let origin = Some(Origin { path, about: Some(about) });
             let (parent, name, content) = (folder, name.to_owned(), Content::Below);
-            let node = Node { parent, name, origin, content, made: 0, by: self.by(&[]) };
+            let node = Node { parent, name, origin, content, made: 0, is_dated: false, by: self.by(&[]) };
             return self.join_copy(self.tree.next_id(), node, &about).map(Some);
         }
         self.check_size()?;
@@ -161,6 +162,13 @@ impl State {
             (Content::Below, Some(Origin { about: Some(about), .. })) if self.has_copy(about) => {
                 let (node, about) = (node.clone(), *about);
                 self.join_copy(id, node, &about)
+            }
+            (Content::Folder, Some(Origin { path, about: None })) => {
+                // It was passed on the way to a granted folder below it.
+                if let Some(about) = self.bases.about(path)? {
+                    self.tree.describe(id, about);
+                }
+                Ok(Found::Node(id, EntryKind::Folder))
             }
             _ => Ok(Found::Node(id, node.kind())),
         }

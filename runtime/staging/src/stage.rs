@@ -1,150 +1,48 @@
-//! Stages on the disk: created, opened, read by others meanwhile, committed and removed.
+//! An open stage: folders are put under it, its changes are listed, and it is committed or removed.
 
 use std::collections::HashMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering::AcqRel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError as TryStateError};
+use std::time::{Duration, Instant};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt};
 use rustix::io::Errno;
-use toolcrib_private_files::{create_folder, options};
+use serde::{Deserialize, Serialize};
+use toolcrib_private_files::options;
 
-use crate::base::{Bases, join};
-use crate::commit::Performer;
+use crate::base::{Bases, below, join};
+use crate::commit::{ASIDE, Performer};
 use crate::entry::About;
 use crate::folder::StagedFolder;
 use crate::journal::Journal;
 use crate::plan::{Step, plan};
 use crate::state::State;
 use crate::tree::{Content, Fact, Origin, ROOT, Tree};
-use crate::types::{Change, CommitError, Conflict, Limits, Refused, StagedCall};
+use crate::types::{Change, CommitError, Committed, Conflict, Limits, Refused, StagedCall};
 
-const JOURNAL: &str = "journal";
-const CONTENTS: &str = "contents";
-const LOCK: &str = "lock";
+pub(crate) const CONTENTS: &str = "contents";
 /// Empty folder, in place of those that only the stage has.
-const NOTHING: &str = "nothing";
+pub(crate) const NOTHING: &str = "nothing";
 /// Steps of a commit that has begun.
 const STEPS: &str = "steps";
 /// One byte for each step that is done.
 const DONE: &str = "done";
-/// Begin of the names of entries that are not at their place yet.
-const ASIDE: &str = ".toolcrib-stage-";
-/// Maximum length of a stage's name.
-const MAX_NAME: usize = 64;
-
-/// Stages of one user, in a folder of their own.
-#[derive(Debug, Clone)]
-pub struct Stages(PathBuf);
-
-impl Stages {
-    /// Names the folder, without opening it.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(folder.into())
-    }
-
-    /// Lists the names of all stages.
-    ///
-    /// # Errors
-    ///
-    /// The error of the system.
-    pub fn names(&self) -> io::Result<Vec<String>> {
-        let entries = match fs::read_dir(&self.0) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries?,
-        };
-        let mut names = Vec::new();
-        for entry in entries {
-            let name = entry?.file_name().into_string().unwrap_or_default();
-            if check_name(&name).is_ok() && self.0.join(&name).join(JOURNAL).is_file() {
-                names.push(name);
-            }
-        }
-        names.sort();
-        Ok(names)
-    }
-
-    /// Opens a stage for changes, and creates it if it is missing. One process at a time has it open.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`] for a name that is not one, [`ErrorKind::WouldBlock`] if another process has it open,
-    /// [`ErrorKind::ResourceBusy`] if its commit has begun, or the error of the system.
-    pub fn open(&self, name: &str, limits: Limits) -> io::Result<Arc<Stage>> {
-        let stage = self.open_any(name, limits)?;
-        match stage.is_committing() {
-            true => Err(io::Error::new(ErrorKind::ResourceBusy, "its commit has begun")),
-            false => Ok(stage),
-        }
-    }
-
-    /// Opens an existing stage to commit or remove it.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Stages::open`], and [`ErrorKind::NotFound`] if there is none.
-    pub fn take(&self, name: &str) -> io::Result<Arc<Stage>> {
-        check_name(name)?;
-        if !self.0.join(name).join(JOURNAL).is_file() {
-            return Err(ErrorKind::NotFound.into());
-        }
-        self.open_any(name, Limits::default())
-    }
-
-    fn open_any(&self, name: &str, limits: Limits) -> io::Result<Arc<Stage>> {
-        // Elsewhere, two names that differ in case can be one.
-        if !cfg!(target_os = "linux") {
-            return Err(ErrorKind::Unsupported.into());
-        }
-        check_name(name)?;
-        let folder = self.0.join(name);
-        create_folder(&folder.join(CONTENTS))?;
-        create_folder(&folder.join(NOTHING))?;
-        let lock = options().write(true).create(true).truncate(false).open(folder.join(LOCK))?;
-        match lock.try_lock() {
-            Err(TryLockError::WouldBlock) => return Err(ErrorKind::WouldBlock.into()),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Ok(()) => {}
-        }
-        let file = options().read(true).write(true).create(true).truncate(false).open(folder.join(JOURNAL))?;
-        Stage::load(folder, limits, Some(lock), |apply| Journal::open(file, apply))
-    }
-
-    /// Reads a stage that another process may have open. It cannot be changed by the returned value.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NotFound`] if there is none, or the error of the system.
-    pub fn read(&self, name: &str) -> io::Result<Arc<Stage>> {
-        check_name(name)?;
-        let folder = self.0.join(name);
-        let file = options().read(true).open(folder.join(JOURNAL))?;
-        Stage::load(folder, Limits::default(), None, |apply| Journal::read_only(file, apply))
-    }
-}
-
-/// Refuses a name that could be anything but the name of one folder.
-fn check_name(name: &str) -> io::Result<()> {
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
-    match (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_plain) && !name.starts_with('-') {
-        true => Ok(()),
-        false => Err(io::Error::new(
-            ErrorKind::InvalidInput,
-            format!("expected 1 to {MAX_NAME} lowercase letters, digits, `-` and `_`"),
-        )),
-    }
-}
+/// Entry that the present step has made.
+const MADE: &str = "made";
+/// Interval between two attempts to take the lock of the state.
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Open stage.
 #[derive(Debug)]
 pub struct Stage {
     folder: PathBuf,
     state: Mutex<State>,
-    /// Number of open folders.
-    open: AtomicUsize,
+    /// Bytes that calls have written and the state does not count yet.
+    written: AtomicU64,
     /// Held while this process may change the stage.
     lock: Option<File>,
     /// Paths of real folders that are not there any more.
@@ -152,7 +50,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    fn load(
+    pub(crate) fn load(
         folder: PathBuf,
         limits: Limits,
         lock: Option<File>,
@@ -169,27 +67,37 @@ impl Stage {
             },
             fact => facts.push(fact),
         })?;
-        let (tree, linked) = (Tree::new(), HashMap::new());
-        let mut state = State { tree, bases, contents, journal, limits, linked, call: 0, used: 0 };
-        facts.into_iter().for_each(|fact| state.apply(fact));
+        let (tree, linked, held) = (Tree::new(), HashMap::new(), HashMap::new());
+        let mut state =
+            State { tree, bases, contents, journal, limits, linked, held, call: 0, used: 0, has_room: false };
+        facts.into_iter().for_each(|fact| state.apply(fact, 0));
+        state.call = state.tree.calls().len() as u32;
         state.count_contents()?;
-        Ok(Arc::new(Self { folder, state: Mutex::new(state), open: AtomicUsize::new(0), lock, lost }))
+        Ok(Arc::new(Self { folder, state: Mutex::new(state), written: AtomicU64::new(0), lock, lost }))
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn hold(&self) {
-        self.open.fetch_add(1, AcqRel);
-    }
-
-    /// Gives an open folder back. With the last one, the folders that were only passed are forgotten.
-    pub(crate) fn release(&self) {
-        let mut state = self.state();
-        if self.open.fetch_sub(1, AcqRel) == 1 {
-            state.tree.forget_passed();
-        }
+    /// Waits for the state until a time.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` at that time.
+    pub(crate) fn state_until(&self, until: Option<Instant>) -> io::Result<MutexGuard<'_, State>> {
+        let mut state = loop {
+            match self.state.try_lock() {
+                Ok(state) => break state,
+                Err(TryStateError::Poisoned(state)) => break state.into_inner(),
+                Err(TryStateError::WouldBlock) if until.is_some_and(|until| Instant::now() >= until) => {
+                    return Err(Errno::BUSY.into());
+                }
+                Err(TryStateError::WouldBlock) => std::thread::sleep(LOCK_RETRY_INTERVAL),
+            }
+        };
+        state.used = state.used.saturating_add(self.written.swap(0, Relaxed));
+        Ok(state)
     }
 
     /// Name of the stage.
@@ -202,7 +110,7 @@ impl Stage {
         self.state().bases.paths().map(PathBuf::from).collect()
     }
 
-    /// Paths of real folders under the stage that are gone, or that others have taken the place of. Their changes cannot be
+    /// Real folders under the stage that are gone or replaced, by their paths. Their changes cannot be
     /// committed.
     pub fn lost(&self) -> &[String] {
         &self.lost
@@ -222,8 +130,7 @@ impl Stage {
     /// Counts bytes that a call has written to files of the stage. Counting too many is harmless: before a write is refused, the
     /// files themselves are counted.
     pub fn count_written(&self, bytes: u64) {
-        let mut state = self.state();
-        state.used = state.used.saturating_add(bytes);
+        self.written.fetch_add(bytes, Relaxed);
     }
 
     /// Puts a real folder under the stage, and opens it. `path` is its real path.
@@ -233,6 +140,9 @@ impl Stage {
     /// The folder was removed in the stage, its path is not Unicode text, or the error of the system.
     pub fn attach(self: &Arc<Self>, path: &Path, folder: File) -> io::Result<StagedFolder> {
         let path = path.to_str().filter(|path| path.starts_with('/')).ok_or(Errno::ILSEQ)?;
+        if self.lost.iter().any(|lost| below(lost, path).is_some()) {
+            return Err(io::Error::other("it is no longer the folder over which the stage was begun; drop the stage"));
+        }
         let dir = Dir::from_std_file(folder);
         let about = About::of(&dir.dir_metadata()?);
         let mut state = self.state();
@@ -247,9 +157,12 @@ impl Stage {
             let is_carried = |id: &u64| state.tree.origin(*id) == Some(reached.as_str());
             at = match state.tree.child(at, name).filter(is_carried) {
                 Some(child) => child,
-                None if state.tree.hidden().contains_key(&reached) => {
-                    let mut nodes = state.tree.nodes();
-                    nodes.find(|(id, _)| is_carried(id)).map(|(id, _)| id).ok_or(Errno::NOENT)?
+                None if state.tree.hidden(&reached).is_some() => {
+                    let removed = || io::Error::other("it was removed in the stage");
+                    state.tree.carrier(&reached).ok_or_else(removed)?
+                }
+                None if state.tree.child(at, name).is_some() => {
+                    return Err(io::Error::other("the stage has another entry at its path: commit or drop it first"));
                 }
                 None => state.tree.pass(at, name, Origin { path: reached.clone(), about }),
             };
@@ -290,10 +203,9 @@ impl Stage {
     pub fn before(&self, change: &Change) -> io::Result<Option<File>> {
         let state = self.state();
         let Some(path) = change.real.as_ref().filter(|_| change.before.is_some()) else { return Ok(None) };
-        let (folder, rest) = state.bases.find(path)?;
-        match folder.open_with(rest, cap_std::fs::OpenOptions::new().read(true)) {
+        match state.bases.read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            opened => opened.map(|file| Some(file.into_std())),
+            opened => opened.map(|(file, _)| Some(file)),
         }
     }
 
@@ -338,43 +250,50 @@ impl Stage {
         self.folder.join(STEPS).exists()
     }
 
-    /// Commits all changes and removes the stage. A commit that was interrupted goes on. `progress` gets the number of steps
-    /// that are done, and of all.
+    /// Commits all changes and removes the stage. A commit that was interrupted goes on, and with `skips` leaves out what is in
+    /// conflict from there on. `progress` gets the number of steps that are done, and of all.
     ///
     /// # Errors
     ///
     /// The first conflict, before anything has changed or, if others change the folders meanwhile, at one step; or an error
     /// of the system. The steps before are done, and the next commit goes on after them.
-    pub fn commit(self: Arc<Self>, progress: &mut dyn FnMut(usize, usize)) -> Result<usize, CommitError> {
+    pub fn commit(
+        self: Arc<Self>,
+        skips: bool,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Committed, CommitError> {
         let system = |error| CommitError::System(self.folder.clone(), error);
         if self.lock.is_none() {
             return Err(system(ErrorKind::PermissionDenied.into()));
         }
-        let aside = format!("{ASIDE}{}-", self.name());
-        let steps = match self.begun().map_err(system)? {
-            Some(steps) => steps,
+        let begun = self.begun().map_err(system)?;
+        let is_continued = begun.is_some();
+        let Begun { aside, steps } = match begun {
+            Some(begun) => begun,
             None => {
                 self.check_conflicts().map_err(system)??;
-                let state = self.state();
-                let steps = plan(&state, &aside).map_err(system)?;
-                state.journal.sync().and_then(|()| self.begin(&steps)).map_err(system)?;
-                steps
+                self.begin().map_err(system)?
             }
         };
         let mut done = options().read(true).append(true).create(true).open(self.folder.join(DONE)).map_err(system)?;
+        let made = options().read(true).write(true).create(true).truncate(false).open(self.folder.join(MADE));
+        let made = made.map_err(system)?;
         let first = usize::try_from(done.metadata().map_err(system)?.len()).unwrap_or(usize::MAX);
-        let state = self.state();
+        let (state, mut skipped) = (self.state(), Vec::new());
         for (number, step) in steps.iter().enumerate().skip(first) {
             progress(number, steps.len());
-            let is_repeated = number == first;
-            let performer = Performer { bases: &state.bases, contents: &state.contents, aside: &aside, is_repeated };
-            performer.perform(step)?;
+            let is_repeated = is_continued && number == first;
+            let (bases, contents) = (&state.bases, &state.contents);
+            match (Performer { bases, contents, aside: &aside, is_repeated, made: &made }).perform(step) {
+                Err(CommitError::Conflict(path, conflict)) if is_continued && skips => skipped.push((path, conflict)),
+                performed => performed?,
+            }
             done.write_all(b".").map_err(system)?;
         }
         progress(steps.len(), steps.len());
         drop(state);
         self.remove().map_err(system)?;
-        Ok(steps.len())
+        Ok(Committed { steps: steps.len() - skipped.len(), skipped })
     }
 
     fn check_conflicts(&self) -> io::Result<Result<(), CommitError>> {
@@ -387,7 +306,7 @@ impl Stage {
     }
 
     /// Reads the steps of a commit that has begun.
-    fn begun(&self) -> io::Result<Option<Vec<Step>>> {
+    fn begun(&self) -> io::Result<Option<Begun>> {
         match options().read(true).open(self.folder.join(STEPS)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             file => {
@@ -398,14 +317,26 @@ impl Stage {
         }
     }
 
-    /// Writes the steps down before the first one.
-    fn begin(&self, steps: &[Step]) -> io::Result<()> {
+    /// Plans the steps, and writes them down before the first one.
+    fn begin(&self) -> io::Result<Begun> {
+        let state = self.state();
+        // No tool and no other commit can have such a name.
+        let aside = format!("{ASIDE}{}-", random()?);
+        let begun = Begun { steps: plan(&state, &aside)?, aside };
+        state.journal.sync()?;
+        for name in [DONE, MADE] {
+            match fs::remove_file(self.folder.join(name)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
         let unfinished = self.folder.join("steps.unfinished");
         let mut file = options().write(true).create(true).truncate(true).open(&unfinished)?;
-        file.write_all(&serde_json::to_vec(steps)?)?;
+        file.write_all(&serde_json::to_vec(&begun)?)?;
         file.sync_all()?;
         fs::rename(unfinished, self.folder.join(STEPS))?;
-        File::open(&self.folder)?.sync_all()
+        File::open(&self.folder)?.sync_all()?;
+        Ok(begun)
     }
 
     /// Removes the stage with all that it holds.
@@ -417,13 +348,24 @@ impl Stage {
         if self.lock.is_none() {
             return Err(ErrorKind::PermissionDenied.into());
         }
-        // Without its journal it is no stage, whatever is left of it.
-        for name in [JOURNAL, STEPS] {
-            match fs::remove_file(self.folder.join(name)) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        fs::remove_dir_all(&self.folder)
+        // Under such a name it is no stage, whatever is left of it.
+        let gone = self.folder.with_file_name(format!(".gone-{}", random()?));
+        fs::rename(&self.folder, &gone)?;
+        fs::remove_dir_all(gone)
     }
+}
+
+/// Commit that has begun.
+#[derive(Debug, Serialize, Deserialize)]
+struct Begun {
+    /// Prefix for entries that are not at their place yet.
+    aside: String,
+    steps: Vec<Step>,
+}
+
+/// Returns a random name.
+fn random() -> io::Result<String> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(format!("{:016x}", u64::from_le_bytes(bytes)))
 }

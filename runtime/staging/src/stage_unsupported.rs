@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::types::{Change, CommitError, Limits, Refused};
+use crate::types::{Change, CommitError, Committed, Limits, Refused};
 
 /// Stages of one user.
 #[derive(Debug, Clone)]
@@ -109,7 +109,7 @@ impl Stage {
         match self.0 {}
     }
 
-    pub fn commit(self: Arc<Self>, _: &mut dyn FnMut(usize, usize)) -> Result<usize, CommitError> {
+    pub fn commit(self: Arc<Self>, _: bool, _: &mut dyn FnMut(usize, usize)) -> Result<Committed, CommitError> {
         match self.0 {}
     }
 

@@ -6,10 +6,11 @@ use std::io::{self, Read, Write};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::{Dir, MetadataExt, OpenOptions};
-use rustix::fs::{AtFlags, Timespec, Timestamps, accessat, fstat, futimens};
+use rustix::fs::{Timestamps, futimens};
 use rustix::io::Errno;
 
 use crate::base::Bases;
+use crate::commit::timespec;
 use crate::entry::About;
 use crate::journal::Journal;
 use crate::resolve::{Found, Place};
@@ -25,45 +26,61 @@ const COPY_BLOCK: usize = 1 << 20;
 pub(crate) struct State {
     pub(crate) tree: Tree,
     pub(crate) bases: Bases,
-    /// Folder with the content of files, by the numbers of their nodes.
+    /// Folder with the files' contents, named by the numbers of their nodes.
     pub(crate) contents: Dir,
     pub(crate) journal: Journal,
     pub(crate) limits: Limits,
     /// Real files with several names, by device and number, that have a copy: the time at which it was made.
     pub(crate) linked: HashMap<(u64, u64), i128>,
+    /// Number of open handles for each folder.
+    pub(crate) held: HashMap<NodeId, usize>,
     /// Number of the running call.
     pub(crate) call: u32,
     /// Bytes of all written files, at least those that were copied and counted.
     pub(crate) used: u64,
+    /// `true` if a file of the stage was removed since its bytes were counted.
+    pub(crate) has_room: bool,
 }
 
 impl State {
     /// Performs a change: the journal keeps it first.
     pub(crate) fn record(&mut self, facts: Vec<Fact>) -> io::Result<()> {
-        if self.tree.kept() + facts.len() > self.limits.entries {
+        let is_more = |fact: &&Fact| match fact {
+            Fact::Node { id, .. } => !self.tree.is_kept(*id),
+            Fact::Hidden { path, .. } => self.tree.hidden(path).is_none(),
+            _ => false,
+        };
+        let more = facts.iter().filter(is_more).count();
+        // What makes room is done also at the limit.
+        let makes_room = facts.iter().any(|fact| matches!(fact, Fact::Gone(_) | Fact::Shown(_)));
+        if more > 0 && !makes_room && self.tree.kept() + more > self.limits.entries {
             return Err(Errno::DQUOT.into());
         }
         self.journal.add(&facts)?;
-        facts.into_iter().for_each(|fact| self.apply(fact));
+        let now = now();
+        facts.into_iter().for_each(|fact| self.apply(fact, now));
         Ok(())
     }
 
     /// Applies a fact of the journal.
-    pub(crate) fn apply(&mut self, fact: Fact) {
+    pub(crate) fn apply(&mut self, fact: Fact, now: i128) {
         if let Fact::Node { node: Node { content: Content::Written(Some(copied)), origin, .. }, .. } = &fact
             && let Some(Origin { about: Some(about), .. }) = origin
             && about.names > 1
         {
-            self.linked.entry((about.device, about.inode)).or_insert(*copied);
+            self.linked.entry(about.file()).or_insert(*copied);
         }
         if let Fact::Unshared(device, inode) = fact {
             self.linked.remove(&(device, inode));
         }
-        self.tree.apply(fact);
+        self.tree.apply(fact, now);
     }
 
-    /// Refuses to hold more folders in memory.
-    pub(crate) fn check_size(&self) -> io::Result<()> {
+    /// Refuses to hold more folders in memory, after those that nobody holds open are forgotten.
+    pub(crate) fn check_size(&mut self) -> io::Result<()> {
+        if self.tree.len() >= self.limits.entries {
+            self.tree.forget_passed(self.held.keys().copied());
+        }
         if self.tree.len() < self.limits.entries { Ok(()) } else { Err(Errno::DQUOT.into()) }
     }
 
@@ -76,10 +93,14 @@ impl State {
         match (&node.content, &node.origin) {
             (Content::Written(_), _) => {
                 let found = About::of(&self.contents.symlink_metadata(id.to_string())?);
-                let names = self.names_of_written(node, &found)?;
+                let names = self.names_of_written(id, node, &found)?;
                 Ok(About { names, ..found })
             }
             (_, Some(origin)) => match (self.bases.about(&origin.path), origin.about) {
+                (Ok(Some(about)), _) if about.kind == EntryKind::Folder => {
+                    let modified = about.modified.max(self.tree.touched(id));
+                    Ok(About { modified, changed: about.changed.max(modified), ..about })
+                }
                 (Ok(Some(about)), _) => Ok(About { names: self.shown_names(&about), ..about }),
                 (_, Some(about)) => Ok(about),
                 (found, None) => found?.ok_or_else(|| Errno::NOENT.into()),
@@ -91,8 +112,8 @@ impl State {
                     device: u64::MAX,
                     inode: id,
                     size,
-                    modified: node.made,
-                    changed: node.made,
+                    modified: node.made.max(self.tree.touched(id)),
+                    changed: node.made.max(self.tree.touched(id)),
                     accessed: node.made,
                     mode: 0o755,
                     owner: (0, 0),
@@ -125,7 +146,10 @@ impl State {
                 };
                 let origin = Some(Origin { path: path.clone(), about: Some(*about) });
                 let (parent, name) = (place.folder, place.name.clone());
-                Ok((self.tree.next_id(), Node { parent, name, origin, content, made: 0, by: self.by(&[]) }))
+                Ok((
+                    self.tree.next_id(),
+                    Node { parent, name, origin, content, made: 0, is_dated: false, by: self.by(&[]) },
+                ))
             }
         }
     }
@@ -133,7 +157,10 @@ impl State {
     /// Returns a new node at a place.
     pub(crate) fn new_node(&self, place: &Place, content: Content) -> (NodeId, Node) {
         let (parent, name) = (place.folder, place.name.clone());
-        (self.tree.next_id(), Node { parent, name, origin: None, content, made: now(), by: self.by(&[]) })
+        (
+            self.tree.next_id(),
+            Node { parent, name, origin: None, content, made: now(), is_dated: false, by: self.by(&[]) },
+        )
     }
 
     /// Opens the content of a written file.
@@ -142,14 +169,22 @@ impl State {
         Ok(opened.into_std())
     }
 
-    /// Creates the empty content of a file. What a killed process left there is not part of the stage.
+    /// Creates an empty content, in place of what a killed process left there.
     pub(crate) fn create_content(&self, id: NodeId) -> io::Result<File> {
+        self.remove_content(&id.to_string())?;
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(true);
+        options.read(true).write(true).create_new(true);
         Ok(self.contents.open_with(id.to_string(), &options)?.into_std())
     }
 
-    /// Makes a copy of a real file, with its time of change, and returns the content of its node.
+    fn remove_content(&self, name: &str) -> io::Result<()> {
+        match self.contents.remove_file(name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Copies a real file with its time, and returns the content for its node.
     pub(crate) fn copy_up(
         &mut self,
         id: NodeId,
@@ -158,23 +193,16 @@ impl State {
         until: Option<Instant>,
     ) -> io::Result<Content> {
         let free = self.free(about.size)?;
-        let (folder, rest) = self.bases.find(path)?;
-        let mut options = OpenOptions::new();
-        options.read(true);
-        let mut from = folder.open_with(rest, &options)?.into_std();
-        let found = fstat(&from)?;
-        #[allow(clippy::unnecessary_cast, reason = "the numbers have other types on other systems")]
-        let is_same = (found.st_dev as u64, found.st_ino as u64) == (about.device, about.inode);
-        if !is_same {
+        let (mut from, found) = self.bases.read(path)?;
+        if !found.is_same_entry(about) {
             return Err(Errno::BUSY.into());
         }
         let mut copy = self.create_content(id)?;
         self.used += copy_in_time(&mut from, &mut copy, free, until)?;
-        let (seconds, rest) = (about.modified.div_euclid(1_000_000_000), about.modified.rem_euclid(1_000_000_000));
-        let time = Timespec { tv_sec: seconds as i64, tv_nsec: rest as _ };
+        let time = timespec(about.modified);
         futimens(&copy, &Timestamps { last_access: time, last_modification: time })?;
         if about.names > 1 {
-            self.share_content(&id.to_string(), &shared(about))?;
+            self.share_content(&id.to_string(), &shared(about.file()))?;
         }
         let made = About::of(&self.contents.symlink_metadata(id.to_string())?).changed;
         Ok(Content::Written(Some(made)))
@@ -182,13 +210,13 @@ impl State {
 
     /// Returns `true` if another name of a real file has a copy in the stage.
     pub(crate) fn has_copy(&self, about: &About) -> bool {
-        about.names > 1 && self.linked.contains_key(&(about.device, about.inode))
+        about.names > 1 && self.linked.contains_key(&about.file())
     }
 
-    /// Gives a name of a real file the copy that another name of it has.
+    /// Gives a real file's name the copy that another name has.
     pub(crate) fn join_copy(&mut self, id: NodeId, node: Node, about: &About) -> io::Result<Found> {
-        let copied = self.linked.get(&(about.device, about.inode)).copied().ok_or(Errno::NOENT)?;
-        self.share_content(&shared(about), &id.to_string())?;
+        let copied = self.linked.get(&about.file()).copied().ok_or(Errno::NOENT)?;
+        self.share_content(&shared(about.file()), &id.to_string())?;
         let mut facts = Vec::new();
         self.tree.keep(node.parent, &mut facts);
         facts.push(Fact::Node { id, node: Node { content: Content::Written(Some(copied)), ..node } });
@@ -198,10 +226,7 @@ impl State {
 
     /// Gives a file of the stage another name in its folder.
     pub(crate) fn share_content(&self, from: &str, to: &str) -> io::Result<()> {
-        match self.contents.remove_file(to) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        self.remove_content(to)?;
         self.contents.hard_link(from, &self.contents, to)
     }
 
@@ -211,7 +236,7 @@ impl State {
     ///
     /// There are fewer than needed, after removed files are counted no more.
     pub(crate) fn free(&mut self, needed: u64) -> io::Result<u64> {
-        if self.used.saturating_add(needed) > self.limits.bytes {
+        if self.used.saturating_add(needed) > self.limits.bytes && self.has_room {
             self.count_contents()?;
         }
         let free = self.limits.bytes.saturating_sub(self.used);
@@ -226,28 +251,23 @@ impl State {
             sizes.extend(found.map(|found| (found.ino(), found.size())));
         }
         self.used = sizes.into_values().fold(0, u64::saturating_add);
+        self.has_room = false;
         Ok(())
     }
 
     /// Refuses a change of a folder that its owner's rights do not allow.
     pub(crate) fn check_folder(&self, folder: NodeId) -> io::Result<()> {
         match self.tree.origin(folder) {
-            Some(path) => self.check_access(path, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK),
+            Some(path) => self.bases.check_access(path, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK),
             None => Ok(()),
         }
-    }
-
-    /// Refuses what the rights of a real entry do not allow.
-    pub(crate) fn check_access(&self, path: &str, access: rustix::fs::Access) -> io::Result<()> {
-        let (folder, rest) = self.bases.find(path)?;
-        Ok(accessat(folder, rest, access, AtFlags::EACCESS)?)
     }
 
     /// Lists the facts that make a place empty, and the files of the stage that then have no name.
     pub(crate) fn vacate(&self, place: &Place, facts: &mut Vec<Fact>) -> Option<NodeId> {
         match place.found.as_ref()? {
             Found::Below(path, about) => {
-                let hidden = Hidden { about: *about, by: self.call };
+                let hidden = Hidden { about: *about, by: self.by(&[]) };
                 facts.push(Fact::Hidden { path: path.clone(), hidden });
                 None
             }
@@ -262,23 +282,25 @@ impl State {
 
     /// Lists the fact that hides the origin of a node that leaves its place.
     pub(crate) fn hide(&self, node: &Node, facts: &mut Vec<Fact>) {
-        if let Some(Origin { path, about: Some(about) }) = &node.origin {
-            let hidden = Hidden { about: *about, by: self.call };
-            facts.push(Fact::Hidden { path: path.clone(), hidden });
+        let Some(Origin { path, about }) = &node.origin else { return };
+        // A folder that was only passed has no facts yet.
+        if let Some(about) = about.or_else(|| self.bases.about(path).ok().flatten()) {
+            facts.push(Fact::Hidden { path: path.clone(), hidden: Hidden { about, by: self.by(&node.by) } });
         }
     }
 
     /// Removes files of the stage that have no name any more. One that stays takes up room until the stage ends.
-    pub(crate) fn remove_contents(&self, unnamed: impl IntoIterator<Item = NodeId>) {
+    pub(crate) fn remove_contents(&mut self, unnamed: impl IntoIterator<Item = NodeId>) {
         for id in unnamed {
             let _ = self.contents.remove_file(id.to_string());
+            self.has_room = true;
         }
     }
 }
 
-/// Returns the name of the copy for all names of a real file.
-pub(crate) fn shared(about: &About) -> String {
-    format!("shared-{}-{}", about.device, about.inode)
+/// Names the copy for all names of a real file.
+pub(crate) fn shared((device, inode): (u64, u64)) -> String {
+    format!("shared-{device}-{inode}")
 }
 
 /// Copies a file that has at most so many bytes.
@@ -301,6 +323,6 @@ pub(crate) fn copy_in_time(from: &mut File, to: &mut File, max: u64, until: Opti
 }
 
 /// Returns the time in nanoseconds since 1970.
-fn now() -> i128 {
+pub(crate) fn now() -> i128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128)
 }

@@ -5,7 +5,8 @@
 //! nodes in it. An entry without a node is as it is below. A moved folder carries its origin along, so that nothing in it
 //! is touched.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +36,7 @@ pub(crate) enum Content {
     Folder,
     /// The content of the origin.
     Below,
-    /// A file of the stage under the number of the node. For a copy of the origin, the time at which it was made: a later
+    /// A staged file under the node's number. For a copy of the origin, the time at which it was made: a later
     /// time of change means that it was written.
     Written(Option<i128>),
     Link(String),
@@ -52,6 +53,9 @@ pub(crate) struct Node {
     /// Time at which a new folder or link was made, in nanoseconds since 1970.
     #[serde(default)]
     pub(crate) made: i128,
+    /// `true` if a call has set that time.
+    #[serde(default)]
+    pub(crate) is_dated: bool,
     /// Numbers of the calls that changed the entry.
     #[serde(default)]
     pub(crate) by: Vec<u32>,
@@ -71,7 +75,8 @@ impl Node {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Hidden {
     pub(crate) about: About,
-    pub(crate) by: u32,
+    /// Numbers of the calls that changed it.
+    pub(crate) by: Vec<u32>,
 }
 
 /// Change of the tree.
@@ -103,11 +108,23 @@ pub(crate) enum Fact {
 #[derive(Debug)]
 pub(crate) struct Tree {
     nodes: HashMap<NodeId, Slot>,
-    hidden: BTreeMap<String, Hidden>,
+    /// Hidden entries by their folders and names.
+    hidden: HashMap<String, BTreeMap<String, Hidden>>,
+    /// Nodes by the paths of their origins.
+    by_origin: HashMap<String, NodeId>,
+    /// Nodes of each real file with several names, and its hidden names.
+    names: HashMap<(u64, u64), FileNames>,
     calls: Vec<StagedCall>,
     next: NodeId,
     /// Number of nodes and hidden entries that the journal keeps.
     kept: usize,
+}
+
+/// Names of a real file that the stage knows.
+#[derive(Debug, Default)]
+pub(crate) struct FileNames {
+    pub(crate) nodes: BTreeSet<NodeId>,
+    pub(crate) hidden: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -116,6 +133,8 @@ struct Slot {
     children: BTreeMap<String, NodeId>,
     /// `true` if the journal keeps the node.
     is_kept: bool,
+    /// Time at which a folder's entries last changed, in nanoseconds since 1970.
+    touched: i128,
 }
 
 impl Tree {
@@ -126,49 +145,99 @@ impl Tree {
             origin: Some(Origin { path: "/".to_owned(), about: None }),
             content: Content::Folder,
             made: 0,
+            is_dated: false,
             by: Vec::new(),
         };
-        let slot = Slot { node: root, children: BTreeMap::new(), is_kept: true };
-        let nodes = HashMap::from([(ROOT, slot)]);
-        Self { nodes, hidden: BTreeMap::new(), calls: Vec::new(), next: ROOT + 1, kept: 0 }
+        let slot = Slot { node: root, children: BTreeMap::new(), is_kept: true, touched: 0 };
+        Self {
+            nodes: HashMap::from([(ROOT, slot)]),
+            hidden: HashMap::new(),
+            by_origin: HashMap::from([("/".to_owned(), ROOT)]),
+            names: HashMap::new(),
+            calls: Vec::new(),
+            next: ROOT + 1,
+            kept: 0,
+        }
     }
 
-    pub(crate) fn apply(&mut self, fact: Fact) {
+    pub(crate) fn apply(&mut self, fact: Fact, now: i128) {
         match fact {
             Fact::Base { .. } | Fact::Unshared(..) => {}
             Fact::Call(call) => self.calls.push(call),
             Fact::Node { id, node } => {
+                self.touch(node.parent, now);
                 self.insert(id, node);
                 if let Some(slot) = self.nodes.get_mut(&id).filter(|slot| !slot.is_kept) {
                     slot.is_kept = true;
                     self.kept += 1;
                 }
             }
-            Fact::Gone(id) => self.remove(id),
-            Fact::Hidden { path, hidden } => {
-                if !self.hidden.contains_key(&path) {
-                    self.hidden.insert(path, hidden);
-                    self.kept += 1;
+            Fact::Gone(id) => {
+                if let Some(parent) = self.get(id).map(|node| node.parent) {
+                    self.touch(parent, now);
                 }
+                self.remove(id);
             }
-            Fact::Shown(path) => self.kept -= usize::from(self.hidden.remove(&path).is_some()),
+            Fact::Hidden { path, hidden } => self.hide(path, hidden, now),
+            Fact::Shown(path) => self.show(&path),
         }
+    }
+
+    fn touch(&mut self, folder: NodeId, now: i128) {
+        if let Some(slot) = self.nodes.get_mut(&folder) {
+            slot.touched = now;
+        }
+    }
+
+    fn hide(&mut self, path: String, hidden: Hidden, now: i128) {
+        let (folder, name) = split(&path);
+        if let Some(folder) = self.by_origin.get(folder).copied() {
+            self.touch(folder, now);
+        }
+        let names = self.hidden.entry(folder.to_owned()).or_default();
+        if let Some(known) = names.get_mut(name) {
+            known.by.extend(hidden.by.into_iter().filter(|call| !known.by.contains(call)).collect::<Vec<_>>());
+        } else {
+            if hidden.about.names > 1 && hidden.about.kind == EntryKind::File {
+                self.names.entry(hidden.about.file()).or_default().hidden.insert(path.clone());
+            }
+            names.insert(name.to_owned(), hidden);
+            self.kept += 1;
+        }
+    }
+
+    fn show(&mut self, path: &str) {
+        let (folder, name) = split(path);
+        let Some(names) = self.hidden.get_mut(folder) else { return };
+        let Some(hidden) = names.remove(name) else { return };
+        if names.is_empty() {
+            self.hidden.remove(folder);
+        }
+        if let Some(names) = self.names.get_mut(&hidden.about.file()) {
+            names.hidden.remove(path);
+        }
+        self.kept -= 1;
     }
 
     /// Adds or replaces a node, and puts it into its folder.
     fn insert(&mut self, id: NodeId, node: Node) {
         self.next = self.next.max(id + 1);
         let (parent, name) = (node.parent, node.name.clone());
-        match self.nodes.get_mut(&id) {
+        let touched = self.nodes.get(&id).map_or(0, |slot| slot.touched);
+        let (is_kept, children) = match self.nodes.remove(&id) {
             Some(slot) => {
-                let before = std::mem::replace(&mut slot.node, node);
-                self.unlink(before.parent, &before.name, id);
+                self.unlink(&slot.node, id);
+                (slot.is_kept, slot.children)
             }
-            None => {
-                let slot = Slot { node, children: BTreeMap::new(), is_kept: false };
-                self.nodes.insert(id, slot);
+            None => (false, BTreeMap::new()),
+        };
+        if let Some(Origin { path, about }) = &node.origin {
+            self.by_origin.insert(path.clone(), id);
+            if let Some(about) = about.filter(|about| about.names > 1 && about.kind == EntryKind::File) {
+                self.names.entry(about.file()).or_default().nodes.insert(id);
             }
         }
+        self.nodes.insert(id, Slot { node, children, is_kept, touched });
         if let Some(folder) = self.nodes.get_mut(&parent) {
             folder.children.insert(name, id);
         }
@@ -177,15 +246,22 @@ impl Tree {
     fn remove(&mut self, id: NodeId) {
         let Some(slot) = self.nodes.remove(&id) else { return };
         self.kept -= usize::from(slot.is_kept);
-        self.unlink(slot.node.parent, &slot.node.name, id);
+        self.unlink(&slot.node, id);
     }
 
-    /// Takes a node out of a folder.
-    fn unlink(&mut self, folder: NodeId, name: &str, id: NodeId) {
-        if let Some(folder) = self.nodes.get_mut(&folder)
-            && folder.children.get(name) == Some(&id)
+    /// Takes a node from its folder and the indexes.
+    fn unlink(&mut self, node: &Node, id: NodeId) {
+        if let Some(folder) = self.nodes.get_mut(&node.parent)
+            && folder.children.get(&node.name) == Some(&id)
         {
-            folder.children.remove(name);
+            folder.children.remove(&node.name);
+        }
+        let Some(Origin { path, about }) = &node.origin else { return };
+        if self.by_origin.get(path) == Some(&id) {
+            self.by_origin.remove(path);
+        }
+        if let Some(names) = about.and_then(|about| self.names.get_mut(&about.file())) {
+            names.nodes.remove(&id);
         }
     }
 
@@ -198,6 +274,7 @@ impl Tree {
             origin: Some(origin),
             content: Content::Folder,
             made: 0,
+            is_dated: false,
             by: Vec::new(),
         };
         self.insert(id, node);
@@ -211,14 +288,39 @@ impl Tree {
         }
     }
 
-    /// Forgets the folders that were only passed.
-    pub(crate) fn forget_passed(&mut self) {
-        let passed: Vec<NodeId> = self.nodes.iter().filter(|(_, slot)| !slot.is_kept).map(|(id, _)| *id).collect();
+    /// Forgets the folders that were only passed, but for those that are held open, and those above them.
+    pub(crate) fn forget_passed(&mut self, held: impl Iterator<Item = NodeId>) {
+        let mut needed = BTreeSet::new();
+        for mut at in held {
+            while needed.insert(at)
+                && let Some(node) = self.get(at).filter(|_| at != ROOT)
+            {
+                at = node.parent;
+            }
+        }
+        // What the journal keeps is below folders that it keeps.
+        let is_passed = |(id, slot): &(&NodeId, &Slot)| !slot.is_kept && !needed.contains(id);
+        let passed: Vec<NodeId> = self.nodes.iter().filter(is_passed).map(|(id, _)| *id).collect();
         passed.into_iter().for_each(|id| self.remove(id));
     }
 
     pub(crate) fn get(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(&id).map(|slot| &slot.node)
+    }
+
+    /// Time at which a folder's entries last changed; 0 if they did not.
+    pub(crate) fn touched(&self, folder: NodeId) -> i128 {
+        self.nodes.get(&folder).map_or(0, |slot| slot.touched)
+    }
+
+    /// Forgets when a folder's entries last changed: another time was set.
+    pub(crate) fn untouch(&mut self, folder: NodeId) {
+        self.touch(folder, 0);
+    }
+
+    /// Returns `true` if the journal keeps a node.
+    pub(crate) fn is_kept(&self, id: NodeId) -> bool {
+        self.nodes.get(&id).is_some_and(|slot| slot.is_kept)
     }
 
     pub(crate) fn child(&self, folder: NodeId, name: &str) -> Option<NodeId> {
@@ -230,12 +332,47 @@ impl Tree {
         slot.into_iter().flat_map(|slot| slot.children.iter().map(|(name, id)| (name.as_str(), *id)))
     }
 
+    /// Lists the children of a folder after a name.
+    pub(crate) fn children_after(&self, folder: NodeId, name: &str) -> impl Iterator<Item = (&str, NodeId)> {
+        let after = (Bound::Excluded(name), Bound::Unbounded);
+        let slot = self.nodes.get(&folder);
+        slot.into_iter()
+            .flat_map(move |slot| slot.children.range::<str, _>(after).map(|(name, id)| (name.as_str(), *id)))
+    }
+
     pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         self.nodes.iter().map(|(id, slot)| (*id, &slot.node))
     }
 
-    pub(crate) fn hidden(&self) -> &BTreeMap<String, Hidden> {
-        &self.hidden
+    /// Returns the node that carries a real entry.
+    pub(crate) fn carrier(&self, path: &str) -> Option<NodeId> {
+        self.by_origin.get(path).copied()
+    }
+
+    pub(crate) fn hidden(&self, path: &str) -> Option<&Hidden> {
+        let (folder, name) = split(path);
+        self.hidden.get(folder)?.get(name)
+    }
+
+    /// Returns `true` if an entry of a real folder is hidden.
+    pub(crate) fn is_hidden_in(&self, folder: &str, name: &str) -> bool {
+        self.hidden.get(folder).is_some_and(|names| names.contains_key(name))
+    }
+
+    /// Lists all hidden entries, each before its folder.
+    pub(crate) fn all_hidden(&self) -> Vec<(String, &Hidden)> {
+        let mut all: Vec<(String, &Hidden)> = self
+            .hidden
+            .iter()
+            .flat_map(|(folder, names)| names.iter().map(move |(name, hidden)| (join(folder, name), hidden)))
+            .collect();
+        all.sort_by(|(one, _), (other, _)| other.cmp(one));
+        all
+    }
+
+    /// Returns the names of a real file with several names that the stage knows.
+    pub(crate) fn names_of(&self, file: (u64, u64)) -> Option<&FileNames> {
+        self.names.get(&file)
     }
 
     pub(crate) fn calls(&self) -> &[StagedCall] {

@@ -91,11 +91,11 @@ pub struct Change {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflict: Option<Conflict>,
     #[serde(skip)]
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no stages"))]
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there are no stages"))]
     pub(crate) node: Option<u64>,
     /// Path of the real entry.
     #[serde(skip)]
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no stages"))]
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there are no stages"))]
     pub(crate) real: Option<String>,
 }
 
@@ -119,6 +119,15 @@ pub struct Refused {
     pub path: PathBuf,
     /// Reason.
     pub reason: &'static str,
+}
+
+/// Result of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// Number of steps.
+    pub steps: usize,
+    /// Paths that were left out, each with its conflict.
+    pub skipped: Vec<(PathBuf, Conflict)>,
 }
 
 /// Error of a commit.

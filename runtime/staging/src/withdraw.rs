@@ -55,7 +55,10 @@ impl State {
         if self.tree.is_below(folder, id) {
             return Ok(Err("its former folder is inside it"));
         }
-        let replaced = crate::changes::Carried::of(self).replaced(self, node).map(|(path, _)| Fact::Shown(path));
+        if node.kind() == EntryKind::Folder && self.has_new_entries(id) {
+            return Ok(Err("it contains new or moved entries: drop them first"));
+        }
+        let replaced = self.replaced(node).map(|(path, _)| Fact::Shown(path));
         let mut facts: Vec<Fact> = replaced.into_iter().collect();
         let unnamed = match node.content {
             Content::Written(_) => self.unshare(id, node, &mut facts),
@@ -75,18 +78,16 @@ impl State {
         Ok(Ok(()))
     }
 
-    /// Lists the facts that give the other names of a written file its real content again, and the files of the stage that then
+    /// Lists the facts that give a written file's other names its real content again, and the staged files that then
     /// have no name.
     fn unshare(&self, id: NodeId, node: &Node, facts: &mut Vec<Fact>) -> Vec<NodeId> {
         let mut unnamed = vec![id];
         let Some(file) = node.origin.as_ref().and_then(|origin| origin.about).filter(|file| file.names > 1) else {
             return unnamed;
         };
-        for (other, node) in self.tree.nodes() {
-            let about = node.origin.as_ref().and_then(|origin| origin.about);
-            if other == id || !about.is_some_and(|about| about.is_same_entry(&file)) {
-                continue;
-            }
+        let names = self.tree.names_of(file.file()).into_iter().flat_map(|names| &names.nodes);
+        for other in names.copied().filter(|other| *other != id) {
+            let Some(node) = self.tree.get(other) else { continue };
             facts.push(match self.tree.is_in_place(node) {
                 true => Fact::Gone(other),
                 false => Fact::Node { id: other, node: Node { content: Content::Below, ..node.clone() } },
@@ -100,9 +101,21 @@ impl State {
     /// Finds the folder in which a hidden entry can be shown again.
     fn place_of(&self, path: &str) -> Option<NodeId> {
         let (folder, name) = split(path);
-        let mut nodes = self.tree.nodes();
-        let (id, _) =
-            nodes.find(|(id, node)| node.kind() == EntryKind::Folder && self.tree.origin(*id) == Some(folder))?;
+        let id = self.tree.carrier(folder)?;
         self.tree.child(id, name).is_none().then_some(id)
+    }
+
+    /// Returns `true` if a folder contains entries that came into it in the stage.
+    fn has_new_entries(&self, folder: NodeId) -> bool {
+        let mut left = vec![folder];
+        while let Some(id) = left.pop() {
+            for (_, child) in self.tree.children(id) {
+                match self.tree.get(child) {
+                    Some(node) if !self.tree.is_in_place(node) => return true,
+                    _ => left.push(child),
+                }
+            }
+        }
+        false
     }
 }

@@ -1,6 +1,6 @@
 //! A stage shows, at each step, what the same changes make of a real folder; its commit makes the same of its own.
 
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 
 mod common;
 
@@ -34,10 +34,11 @@ proptest! {
         }
         let (before, shown) = (dump(pair.folder.path()), dump(pair.copy.path()));
         let changes = pair.stage.changes().unwrap();
-        prop_assert_eq!(changes.is_empty(), before == shown, "{:?}", changes);
+        // A folder that was removed and made again is another one.
+        prop_assert!(!changes.is_empty() || before == shown, "{:?}", changes);
         let conflicts: Vec<_> = changes.iter().filter(|change| change.conflict.is_some()).collect();
         prop_assert!(conflicts.is_empty(), "{:?}", conflicts);
-        pair.stage.clone().commit(&mut |_, _| {}).map_err(|error| TestCaseError::fail(format!("{error:?}")))?;
+        pair.stage.clone().commit(false, &mut |_, _| {}).map_err(|error| TestCaseError::fail(format!("{error:?}")))?;
         // With the names of each file.
         prop_assert_eq!(dump(pair.folder.path()), shown);
         prop_assert!(!pair.stages.path().join("one").exists());
@@ -84,8 +85,8 @@ fn many_files_are_moved_by_one_step() {
     pair.apply(2, &Op::Remove("moved/file-8".into()));
     assert_eq!(pair.staged(), pair.real());
     let shown = pair.real();
-    let steps = pair.stage.clone().commit(&mut |_, _| {}).unwrap();
-    assert_eq!(steps, 3);
+    let steps = pair.stage.clone().commit(false, &mut |_, _| {}).unwrap();
+    assert_eq!(steps.steps, 3);
     let base: BTreeMap<_, _> = pair.base();
     assert_eq!(base, shown);
 }

@@ -49,11 +49,6 @@ pub struct AskOptions {
 }
 
 impl AskOptions {
-    /// Returns `true` if a mode was chosen.
-    pub fn is_given(&self) -> bool {
-        self.ask.is_some()
-    }
-
     /// Returns the value of the mode, and its source.
     pub fn shown(&self) -> (&'static str, &'static str) {
         let value = self.ask.unwrap_or_default().class().map_or("never", |(_, value)| value);

@@ -26,11 +26,6 @@ pub struct StageOption {
 pub struct OpenStage(Arc<Stage>);
 
 impl StageOption {
-    /// Returns `true` if writes are held back.
-    pub fn is_given(&self) -> bool {
-        self.stage.is_some()
-    }
-
     /// Opens the stage; one without a name gets this one, or a random one.
     ///
     /// # Errors

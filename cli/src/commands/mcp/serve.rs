@@ -119,9 +119,7 @@ enum Place {
 pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.check()?;
     args.sources = args.sources.offering_code(args.code);
-    // What is held back is approved by its commit.
-    let asks = !args.stage.is_given() || args.ask.is_given();
-    args.sources.rules.mode = if asks { args.ask.server_rule() } else { None };
+    args.sources.rules.mode = args.ask.server_rule();
     args.sources.fetch().await?;
     args.opened = args.stage.open(None)?;
     let telemetry = args.telemetry.start(Root::Server)?;

@@ -104,9 +104,7 @@ impl AgentOptions {
 
     /// Sets the rule of the question mode, if somebody can answer: another program or terminal (`is_answered`), or a person here.
     pub(crate) fn set_mode(&mut self, is_answered: bool) {
-        // What is held back is approved by its commit.
-        let asks = !self.stage.is_given() || self.ask.is_given();
-        self.sources.rules.mode = if asks { self.ask.rule(is_answered, self.quiet) } else { None };
+        self.sources.rules.mode = self.ask.rule(is_answered, self.quiet);
     }
 
     /// Loads the script that replaces the model, if one is named.

@@ -1,4 +1,4 @@
-//! Differences of lines between the real files and those of a stage.
+//! Line differences between real files and those in a stage.
 
 use std::fs::File;
 use std::io::Read;
@@ -109,7 +109,7 @@ pub(super) fn line(change: &Change, terminal: bool) -> String {
     }
     if change.other_names > 0 {
         line += &format!(
-            "; the file has {}, which keep the old content outside of the folders",
+            "; the file has {}, which the commit searches in the granted folders; elsewhere they keep the old content",
             counted(change.other_names, "other name")
         );
     }

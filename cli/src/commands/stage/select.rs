@@ -23,6 +23,14 @@ impl Selection {
         self.paths.is_empty() && self.call.is_none()
     }
 
+    /// Warns about changes of the call that other calls have a part in.
+    pub(super) fn warn_about_others(&self, chosen: &[Change]) {
+        for change in chosen.iter().filter(|change| self.call.is_some() && change.calls.len() > 1) {
+            let path = render::one_line(&from_here(&change.path).display().to_string());
+            render::warning(&format!("`{path}` was changed by {} calls: all of their changes go", change.calls.len()));
+        }
+    }
+
     /// Returns the changes that are meant.
     ///
     /// # Errors
@@ -56,7 +64,7 @@ impl Selection {
     }
 }
 
-/// Path of an entry or of a folder above it, or a pattern.
+/// Pattern, or the path of an entry or a folder above it.
 enum Pattern {
     Path(PathBuf),
     Glob(Glob),

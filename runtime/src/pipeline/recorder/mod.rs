@@ -7,8 +7,8 @@ mod figures;
 mod output;
 pub(crate) mod redact;
 mod rendering;
+mod staged;
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Instant, SystemTime};
 
 use serde_json::Value;
-use toolcrib_staging::Stage;
 
 use crate::audit::{Audit, CallArguments, CallFacts, LoggedArguments, Writing};
 use crate::call::{
@@ -122,18 +121,6 @@ impl<'p> CallRecorder<'p> {
         });
         recorder.emit(EventKind::Received(&recorder.call.arguments));
         recorder
-    }
-
-    /// Notes the call in the stage that holds its writes back.
-    ///
-    /// # Errors
-    ///
-    /// The error of the system.
-    pub(crate) fn begin_staged(&self, stage: &Stage, tool: &str) -> io::Result<()> {
-        let Some(receipt) = &self.receipt else { return Ok(()) };
-        let number = stage.begin_call(&receipt.invocation, tool)?;
-        self.usage.staged_call.store(number, Relaxed);
-        Ok(())
     }
 
     /// Adds the observer of the conversation.

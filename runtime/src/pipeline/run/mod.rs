@@ -65,7 +65,7 @@ pub(crate) async fn run(
     let input = RunInput { checked, credentials, limits: &limits };
     if let Some(stage) = execution.prepared.grant.stage() {
         let fault = |error| ToolError::new(Outcome::Failed, format!("the stage cannot be written: {error}"));
-        recorder.begin_staged(stage, &execution.tool.name).map_err(fault)?;
+        recorder.begin_staged(stage, &execution.tool.name).await.map_err(fault)?;
     }
     let answer = match &execution.runner {
         Runner::Host(Builtin::RunCode) => {

@@ -9,7 +9,7 @@ pub(super) enum ToolClass {
     /// Tools that delete or overwrite, according to their definition. The definition of an untrusted tool proves nothing, so
     /// such a tool is a member if it may write in a granted folder.
     Destructive,
-    /// Members of `Destructive` that may write in a granted folder.
+    /// Members of `Destructive` that may write in a granted folder, unless a stage holds back all that they can do.
     Overwrites,
     /// Tools that may write in a granted folder, whatever their definition states.
     Writes,
@@ -43,7 +43,10 @@ impl ToolClass {
                 let is_believed = tool.origin.trust != Trust::Stranger;
                 tool.interface.safety.is_destructive.value || (!is_believed && Self::Writes.includes(tool, grant))
             }
-            Self::Overwrites => Self::Writes.includes(tool, grant) && Self::Destructive.includes(tool, grant),
+            // What is held back overwrites nothing before somebody commits it.
+            Self::Overwrites => {
+                !grant.is_held_back() && Self::Writes.includes(tool, grant) && Self::Destructive.includes(tool, grant)
+            }
             Self::Writes => grant.folders().iter().any(|folder| folder.access == Access::Write),
         }
     }

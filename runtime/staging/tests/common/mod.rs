@@ -1,6 +1,6 @@
 //! A stage over a folder, and a copy of the folder that is changed for real.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -120,12 +120,20 @@ impl Pair {
 
     /// Performs an operation on both, which must have the same result.
     pub(crate) fn apply(&mut self, number: usize, op: &Op) {
+        if self.is_name_of_link(op) {
+            return;
+        }
         let (staged, real) = (self.apply_staged(op), self.apply_real(op));
         match (&staged, &real) {
             (Ok(one), Ok(other)) => assert_eq!(one, other, "{number}: {op:?}"),
             (Err(_), Err(_)) => {}
             _ => panic!("{number}: {op:?}: staged {staged:?}, real {real:?}"),
         }
+    }
+
+    /// Returns `true` for a second name of a link, which a stage refuses.
+    fn is_name_of_link(&self, op: &Op) -> bool {
+        matches!(op, Op::Name(path, _) if self.real.symlink_metadata(path).is_ok_and(|found| found.is_symlink()))
     }
 
     fn apply_staged(&self, op: &Op) -> io::Result<Vec<u8>> {
@@ -161,7 +169,7 @@ impl Pair {
                 let how = Open { read: true, follow: true, ..Open::default() };
                 match root.open(path, how, &rules)? {
                     Opened::Written(file) => content(file),
-                    Opened::Below { folder, path } => content(Dir::from_std_file(folder).open(path)?.into_std()),
+                    Opened::Real(file, _) => content(file),
                     Opened::Folder(_) => Ok(b"folder".to_vec()),
                 }
             }
@@ -202,15 +210,18 @@ impl Pair {
         let mut dump = Dump::new();
         let (mut left, mut first) = (vec![(self.root().reopen(), String::new())], HashMap::new());
         while let Some((folder, at)) = left.pop() {
-            let listing = folder.list().unwrap();
-            let mut names: Vec<String> = listing.staged.iter().map(|(name, _)| name.clone()).collect();
-            if let Some(below) = listing.below {
-                for entry in Dir::from_std_file(below).entries().unwrap() {
-                    let name = entry.unwrap().file_name().into_string().unwrap();
-                    if !listing.without.contains(&name) {
-                        names.push(name);
-                    }
-                }
+            let mut names: Vec<String> = Vec::new();
+            while let part = folder.staged_after(names.last().map_or("", String::as_str), 3)
+                && !part.is_empty()
+            {
+                names.extend(part.into_iter().map(|(name, _)| name));
+            }
+            if let Some(below) = folder.below().unwrap() {
+                let entries = Dir::from_std_file(below).entries().unwrap();
+                let mut entries: VecDeque<String> =
+                    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+                folder.retain_shown(&mut entries, |name| Some(name));
+                names.extend(entries);
             }
             names.sort();
             for name in names {
@@ -231,9 +242,7 @@ impl Pair {
                         let how = Open { read: true, ..Open::default() };
                         let bytes = match folder.open(&name, how, &Free([folder.id()])).unwrap() {
                             Opened::Written(file) => content(file).unwrap(),
-                            Opened::Below { folder, path } => {
-                                content(Dir::from_std_file(folder).open(path).unwrap().into_std()).unwrap()
-                            }
+                            Opened::Real(file, _) => content(file).unwrap(),
                             Opened::Folder(_) => panic!("a folder"),
                         };
                         (bytes, first.entry((about.device, about.inode)).or_insert(path.clone()).clone())
@@ -278,6 +287,18 @@ pub(crate) fn try_write(folder: &StagedFolder, path: &str, text: &str) -> io::Re
         Opened::Written(mut file) => file.write_all(text.as_bytes()),
         other => panic!("{other:?}"),
     }
+}
+
+/// Moves an entry in a folder of a stage.
+#[allow(dead_code, reason = "not all tests use it")]
+pub(crate) fn rename(folder: &StagedFolder, path: &str, to: &str) -> io::Result<()> {
+    folder.rename(path, folder, to, &Free([folder.id()]))
+}
+
+/// Removes a file in a folder of a stage.
+#[allow(dead_code, reason = "not all tests use it")]
+pub(crate) fn remove(folder: &StagedFolder, path: &str) -> io::Result<()> {
+    folder.remove_file(path, &Free([folder.id()]))
 }
 
 pub(crate) fn attach(stage: &Arc<Stage>, folder: &Path) -> StagedFolder {

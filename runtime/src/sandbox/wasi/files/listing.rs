@@ -1,6 +1,6 @@
 //! Listing of a folder in parts: the host holds a few entries at a time.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use wasmtime::component::Resource;
@@ -10,7 +10,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{DirectoryEntry, DirectoryEn
 use wasmtime_wasi::runtime::spawn_blocking;
 
 use super::single::Names;
-use super::staged::list_staged;
+use super::staged::{Staged, list_below, list_staged, retain_shown};
 use super::state::Files;
 
 #[cfg(unix)]
@@ -38,8 +38,8 @@ struct Listing {
     part: Part,
     /// Names of the granted files, if nothing else in the folder is granted.
     only: Option<Names>,
-    /// Names that a stage does not show, or shows as its own.
-    without: HashSet<String>,
+    /// Folder of the stage, and the name of its entry that was read last; no name once all of them are read.
+    staged: Option<(Staged, Option<String>)>,
     /// Reference that keeps the descriptor of the listing taken.
     _marker: Arc<()>,
 }
@@ -51,20 +51,22 @@ impl Files<'_> {
         let only = self.single(fd).cloned();
         let staged = self.staged(fd);
         self.state.descriptors.take()?;
-        let opened = spawn_blocking(move || match staged {
-            Some(folder) => list_staged(&folder),
-            None => Ok((Some(OpenListing::of(&dir)?), Part::new(), HashSet::new())),
+        let folder = staged.clone();
+        let opened = spawn_blocking(move || match &folder {
+            Some(folder) => list_below(folder),
+            None => OpenListing::of(&dir).map(Some),
         });
-        let (rest, part, without) = match opened.await {
-            Ok(opened) => opened,
+        let rest = match opened.await {
+            Ok(rest) => rest,
             Err(error) => {
                 self.state.descriptors.give_back();
                 return Err(error.into());
             }
         };
+        let staged = staged.map(|folder| (folder, Some(String::new())));
         let marker = Arc::new(());
         self.state.descriptors.assign(&marker);
-        let listing = self.inner.table.push(Listing { rest, part, only, without, _marker: marker })?;
+        let listing = self.inner.table.push(Listing { rest, part: Part::new(), only, staged, _marker: marker })?;
         Ok(Resource::new_own(listing.rep()))
     }
 
@@ -79,11 +81,16 @@ impl Files<'_> {
                     return Ok(Some(entry));
                 }
             }
+            if let Some((folder, after @ Some(_))) = &mut listing.staged {
+                listing.part = list_staged(folder, after.as_deref().unwrap_or_default(), PART);
+                *after = listing.part.back().and_then(|last| Some(last.as_ref().ok()?.name.clone()));
+                continue;
+            }
             let Some(rest) = listing.rest.take() else { return Ok(None) };
             let (rest, mut part) = spawn_blocking(move || part(rest)).await;
             let listing = self.inner.table.get_mut(&key)?;
-            if !listing.without.is_empty() {
-                part.retain(|entry| entry.as_ref().map_or(true, |entry| !listing.without.contains(&entry.name)));
+            if let Some((folder, _)) = &listing.staged {
+                retain_shown(folder, &mut part);
             }
             (listing.rest, listing.part) = (rest, part);
         }

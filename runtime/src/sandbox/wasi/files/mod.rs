@@ -22,10 +22,10 @@ mod open;
 mod quota;
 mod request;
 mod single;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod staged;
-#[cfg(windows)]
-#[path = "staged_windows.rs"]
+#[cfg(not(target_os = "linux"))]
+#[path = "staged_none.rs"]
 mod staged;
 #[cfg(all(test, target_os = "linux"))]
 mod staged_tests;

@@ -16,14 +16,13 @@ use wasmtime_wasi::filesystem::{self, Descriptor, Dir, FsPerms, OpenMode};
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, HostDescriptor, MetadataHashValue,
-    NewTimestamp, OpenFlags, PathFlags,
+    DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, HostDescriptor, MetadataHashValue, NewTimestamp,
+    PathFlags,
 };
 use wasmtime_wasi::runtime::spawn_blocking;
 
 use crate::policy::{Identity, is_link_out, protects_names_below};
 
-use super::beneath::{self, OpenedFile};
 use super::change::Change;
 use super::entry::{code, errno};
 use super::guard::PathGuard;
@@ -32,7 +31,7 @@ use super::quota::Quota;
 use super::request::{OpenRequest, refuse_misread};
 use super::state::Files;
 
-/// Folder of the stage that a descriptor of the guest is for.
+/// Staged folder behind a guest's descriptor.
 pub(super) type Staged = Arc<StagedFolder>;
 
 /// Stage of a call.
@@ -41,7 +40,7 @@ pub(super) struct CallStage {
     /// Number of the call in the stage.
     call: u32,
     roots: Vec<FolderId>,
-    /// Folders of the stage by the descriptors of the guest.
+    /// Staged folders by the guest's descriptors.
     folders: HashMap<u32, Staged>,
     /// Descriptors of real files.
     real_files: HashSet<u32>,
@@ -79,6 +78,13 @@ struct CallRules {
     quota: Option<Quota>,
     roots: Vec<FolderId>,
     call: u32,
+}
+
+impl CallRules {
+    /// Returns `true` if a file with several names is part of the host's own data.
+    fn is_own(&self, file: &About) -> bool {
+        self.guard.protected.is_own(Identity::new(file.device, file.inode))
+    }
 }
 
 impl Rules for CallRules {
@@ -151,7 +157,7 @@ pub(super) enum StagedEntry {
 }
 
 impl Files<'_> {
-    /// Returns the folder of the stage that a descriptor is for; `None` if the writes of the call are not held back.
+    /// Returns the staged folder behind a descriptor; `None` if the call's writes are not held back.
     pub(super) fn staged(&self, fd: &Resource<Descriptor>) -> Option<Staged> {
         self.state.stage.as_ref()?.folders.get(&fd.rep()).cloned()
     }
@@ -167,7 +173,7 @@ impl Files<'_> {
 
     /// Opens an entry.
     pub(super) async fn open_staged(&mut self, folder: Staged, request: OpenRequest) -> FsResult<StagedEntry> {
-        let (rules, quota) = (self.rules(), self.state.quota.clone());
+        let rules = self.rules();
         let stage = self.state.stage.as_ref().map(|stage| stage.stage.clone());
         let opened = spawn_blocking(move || {
             let how = Open {
@@ -185,14 +191,12 @@ impl Files<'_> {
                     Ok(StagedEntry::Folder(folder, nothing))
                 }
                 Opened::Written(file) => Ok(StagedEntry::Written(file)),
-                Opened::Below { folder, path } => {
-                    let (link, open, flags) = (PathFlags::empty(), OpenFlags::empty(), DescriptorFlags::READ);
-                    let request = OpenRequest { path, link, open, flags };
-                    match beneath::open(&folder, &request, &quota, &rules.guard)? {
-                        OpenedFile::Regular(file) => Ok(StagedEntry::Real(file)),
-                        // Somebody has put a folder there since.
-                        OpenedFile::Folder(_) => Err(ErrorCode::Busy),
-                    }
+                // Another hard link may belong to the host's own files.
+                Opened::Real(_, about) if about.names > 1 && rules.is_own(&about) => Err(ErrorCode::NotPermitted),
+                Opened::Real(file, _) => {
+                    // Reads of a regular file need no flags.
+                    rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::empty()).map_err(errno)?;
+                    Ok(StagedEntry::Real(file))
                 }
             }
         });
@@ -296,15 +300,14 @@ impl Files<'_> {
         refuse_misread(path)?;
         let (rules, path) = (self.rules(), path.to_owned());
         let set = spawn_blocking(move || {
-            let file = folder.open_to_touch(&path, follows, &rules).map_err(code)?;
-            let times =
-                rustix::fs::Timestamps { last_access: timespec(&accessed)?, last_modification: timespec(&modified)? };
-            rustix::fs::futimens(&file, &times).map_err(errno)
+            let (last_access, last_modification) = (timespec(&accessed)?, timespec(&modified)?);
+            let times = rustix::fs::Timestamps { last_access, last_modification };
+            folder.set_times(&path, follows, &times, &rules).map_err(code)
         });
         Ok(set.await?)
     }
 
-    /// Refuses to set the times of a folder of the stage, or of a real file.
+    /// Refuses to set the times of a staged folder or a real file.
     pub(super) fn check_times_staged(&self, fd: &Resource<Descriptor>) -> FsResult<()> {
         let is_held = self
             .state
@@ -323,12 +326,20 @@ impl Files<'_> {
     }
 }
 
-/// Opens the listing of a folder: its real part, its entries of the stage, and the names that the real part does not show.
-pub(super) fn list_staged(folder: &StagedFolder) -> io::Result<(Option<Rest>, Part, HashSet<String>)> {
-    let listing = folder.list()?;
+/// Opens the listing of the real folder under one; `None` if only the stage has it.
+pub(super) fn list_below(folder: &StagedFolder) -> io::Result<Option<Rest>> {
+    folder.below()?.as_ref().map(Rest::of).transpose()
+}
+
+/// Lists entries of the stage after a name, at most so many.
+pub(super) fn list_staged(folder: &StagedFolder, after: &str, most: usize) -> Part {
     let entry = |(name, kind)| Ok(DirectoryEntry { type_: kind_of(kind), name });
-    let below = listing.below.as_ref().map(Rest::of).transpose()?;
-    Ok((below, listing.staged.into_iter().map(entry).collect(), listing.without))
+    folder.staged_after(after, most).into_iter().map(entry).collect()
+}
+
+/// Keeps the entries of the real folder that a folder shows.
+pub(super) fn retain_shown(folder: &StagedFolder, part: &mut Part) {
+    folder.retain_shown(part, |entry| entry.as_ref().ok().map(|entry| entry.name.as_str()));
 }
 
 /// Describes an entry of the stage.
@@ -364,14 +375,15 @@ pub(super) fn kind_of(kind: EntryKind) -> DescriptorType {
     }
 }
 
-/// Returns a number that differs between entries.
+/// Difference between the two halves of an entry's number, as the engine has it.
+const HALVES: u64 = 0x4009_21fb_5444_2d18;
+
+/// Returns the number of an entry. For an open file, the engine returns the same one.
 pub(super) fn hash_of(about: &About) -> MetadataHashValue {
-    let hash = |salt: u8| {
-        let mut hasher = DefaultHasher::new();
-        (salt, about.device, about.inode).hash(&mut hasher);
-        hasher.finish()
-    };
-    MetadataHashValue { lower: hash(0), upper: hash(1) }
+    let mut hasher = DefaultHasher::new();
+    (about.device, about.inode).hash(&mut hasher);
+    let lower = hasher.finish();
+    MetadataHashValue { lower, upper: lower ^ HALVES }
 }
 
 /// Converts a time that is to be set.

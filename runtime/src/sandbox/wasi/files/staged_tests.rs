@@ -112,6 +112,10 @@ impl Side {
         match op.clone() {
             Op::MakeFolder(path) => files.create_directory_at(root, path).await.map(done),
             Op::Link(path, target) => files.symlink_at(root, target, path).await.map(done),
+            // A stage gives links no second name.
+            Op::Name(path, _) if files.readlink_at(Resource::new_borrow(root.rep()), path.clone()).await.is_ok() => {
+                Ok(String::new())
+            }
             Op::Name(path, to) => files.link_at(root, PathFlags::empty(), path, other, to).await.map(done),
             Op::Move(path, to) => files.rename_at(root, path, other, to).await.map(done),
             Op::RemoveFile(path) => files.unlink_file_at(root, path).await.map(done),
@@ -144,10 +148,16 @@ impl Side {
                     1 => DescriptorFlags::WRITE,
                     _ => DescriptorFlags::READ | DescriptorFlags::WRITE,
                 };
+                let (self_root, named) = (other, path.clone());
                 let fd = files.open_at(root, follow(follows), path, open, mode).await?;
                 let borrow = || Resource::new_borrow(fd.rep());
                 let kind = files.get_type(borrow()).await?;
                 let mut text = format!("{kind:?}");
+                if follows {
+                    let by_path = files.metadata_hash_at(self_root, PathFlags::SYMLINK_FOLLOW, named).await?;
+                    let open = files.metadata_hash(borrow()).await?;
+                    assert_eq!((by_path.lower, by_path.upper), (open.lower, open.upper), "one entry has one number");
+                }
                 if kind == DescriptorType::RegularFile {
                     let size = files.stat(borrow()).await?.size;
                     if mode.contains(DescriptorFlags::WRITE) {

@@ -1,6 +1,5 @@
-//! Files of a call whose writes are held back: on Windows there are no stages, so that there is nothing to do.
+//! Files of a call whose writes are held back: only Linux has stages, and elsewhere there is nothing to do.
 
-use std::collections::HashSet;
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
@@ -20,7 +19,7 @@ use super::listing::{Part, Rest};
 use super::request::OpenRequest;
 use super::state::Files;
 
-/// Folder of a stage, of which there is none.
+/// Staged folder, which no call has.
 pub(super) type Staged = Arc<Infallible>;
 
 /// Stage of a call, which no call has.
@@ -108,7 +107,15 @@ impl Files<'_> {
     pub(super) fn forget_staged(&mut self, _: &Resource<Descriptor>) {}
 }
 
-pub(super) fn list_staged(folder: &Infallible) -> io::Result<(Option<Rest>, Part, HashSet<String>)> {
+pub(super) fn list_below(folder: &Infallible) -> io::Result<Option<Rest>> {
+    match *folder {}
+}
+
+pub(super) fn list_staged(folder: &Infallible, _: &str, _: usize) -> Part {
+    match *folder {}
+}
+
+pub(super) fn retain_shown(folder: &Infallible, _: &mut Part) {
     match *folder {}
 }
 

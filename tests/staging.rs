@@ -1,0 +1,148 @@
+//! Writes that are held back: seen by all calls of the stage and by nobody else, until they are committed or dropped.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::crib::Crib;
+
+mod again;
+
+/// Tool flags: the shipped tools over the folder `work`.
+const TOOLS: [&str; 3] = ["--tools=builtin", "--allow-write=work", "--stage=one"];
+
+/// Calls a tool in the stage.
+#[track_caller]
+fn call(crib: &Crib, name: &str, arguments: &Value) -> Value {
+    let line = crib.call(name, arguments, &TOOLS);
+    assert_eq!(line["receipt"]["outcome"], "ok", "{line}");
+    line["result"].clone()
+}
+
+/// Runs a command of the stage `one`, which succeeds, and returns its standard output.
+#[track_caller]
+fn stage(crib: &Crib, args: &[&str]) -> String {
+    let ran = crib.run(&[&["stage"], args].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    ran.stdout
+}
+
+fn written(crib: &Crib, name: &str) -> Option<String> {
+    fs::read_to_string(crib.path("work").join(name)).ok()
+}
+
+#[test]
+fn later_calls_see_what_earlier_ones_wrote_and_the_folder_stays_until_the_commit() {
+    let crib = Crib::new();
+    fs::write(crib.path("work/list.md"), "Milk\n").unwrap();
+    call(&crib, "fs_write_file", &json!({"path": "list.md", "content": "Milk\nEggs\n"}));
+    call(&crib, "fs_mkdirp", &json!({"path": "kept"}));
+    call(&crib, "fs_move", &json!({"from": "list.md", "to": "kept/list.md"}));
+    call(&crib, "fs_write_file", &json!({"path": "new.md", "content": "x"}));
+    assert_eq!(call(&crib, "fs_read_file", &json!({"path": "kept/list.md"}))["content"], "Milk\nEggs\n");
+    let listed = call(&crib, "fs_list_dir", &json!({"path": "."}));
+    let names: Vec<&str> = listed["entries"].as_array().unwrap().iter().filter_map(|it| it["path"].as_str()).collect();
+    assert!(names.contains(&"new.md") && !names.contains(&"list.md"), "{names:?}");
+    assert_eq!((written(&crib, "list.md").as_deref(), written(&crib, "new.md")), (Some("Milk\n"), None));
+    let outside = crib.call("fs_read_file", &json!({"path": "list.md"}), &["--tools=builtin", "--allow-read=work"]);
+    assert_eq!(outside["result"]["content"], "Milk\n", "a call without the stage");
+    let changes: Value = serde_json::from_str(&stage(&crib, &["diff", "--json"])).unwrap();
+    let kinds: Vec<&str> = changes.as_array().unwrap().iter().filter_map(|change| change["kind"].as_str()).collect();
+    assert_eq!(kinds, ["added", "moved", "added"], "{changes}");
+    let moved = &changes[1];
+    assert_eq!(
+        moved["calls"].as_array().unwrap().iter().map(|call| &call["tool"]).collect::<Vec<_>>(),
+        ["fs_write_file", "fs_move"]
+    );
+    assert!(moved["diff"].as_str().unwrap().contains("+Eggs"), "{moved}");
+    stage(&crib, &["commit", "one", "--yes"]);
+    assert_eq!((written(&crib, "list.md"), written(&crib, "kept/list.md").as_deref()), (None, Some("Milk\nEggs\n")));
+    assert_eq!(stage(&crib, &["list", "--json"]), "[]\n");
+}
+
+#[test]
+fn a_call_that_writes_nothing_leaves_no_stage() {
+    let crib = Crib::new();
+    call(&crib, "fs_list_dir", &json!({"path": "."}));
+    assert_eq!(stage(&crib, &["list", "--json"]), "[]\n");
+}
+
+#[test]
+fn a_dropped_change_is_as_it_was_and_the_others_stay() {
+    let crib = Crib::new();
+    for name in ["a", "b", "c"] {
+        fs::write(crib.path("work").join(name), "old").unwrap();
+        call(&crib, "fs_write_file", &json!({"path": name, "content": "new"}));
+    }
+    call(&crib, "fs_rm", &json!({"path": "c"}));
+    assert!(crib.run(&["stage", "drop", "one", "work/none"]).stderr.contains("no change is at `work/none`"));
+    stage(&crib, &["drop", "one", "work/b"]);
+    stage(&crib, &["drop", "one", "--call=fs_rm"]);
+    assert_eq!(call(&crib, "fs_read_file", &json!({"path": "c"}))["content"], "old");
+    stage(&crib, &["commit", "--yes"]);
+    assert_eq!(["a", "b", "c"].map(|name| written(&crib, name).unwrap()), ["new", "old", "old"]);
+}
+
+#[test]
+fn a_run_with_a_program_writes_into_the_stage_of_its_name() {
+    let crib = Crib::new();
+    let code = "for n in range(5):\n    tools.fs_write_file(path=f'{n}.txt', content=str(n))\ntools.fs_read_file(path='3.txt')['content']";
+    let script = json!({"prompt": "write", "turns": [
+        {"tool_calls": [{"name": "run_code", "arguments": {"code": code}}]},
+        {"content": "done"},
+    ]});
+    fs::write(crib.path("script.json"), script.to_string()).unwrap();
+    let ran = crib.run(&[
+        "run",
+        "--script=script.json",
+        "--code",
+        "--tools=builtin",
+        "--allow-write=work",
+        "--stage",
+        "--json",
+    ]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("\\\"value\\\":\\\"3\\\""), "{}", ran.stdout);
+    let end: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    let name = end["run"].as_str().unwrap();
+    assert!(ran.stderr.contains(&format!("staged in `{name}`: 5 added")), "{}", ran.stderr);
+    assert_eq!(written(&crib, "3.txt"), None);
+    stage(&crib, &["commit", name, "--yes"]);
+    assert_eq!(written(&crib, "3.txt").as_deref(), Some("3"));
+}
+
+#[test]
+fn a_conflict_stops_the_commit_and_is_named() {
+    let crib = Crib::new();
+    fs::write(crib.path("work/a"), "old").unwrap();
+    for name in ["a", "b"] {
+        call(&crib, "fs_write_file", &json!({"path": name, "content": "new"}));
+    }
+    fs::write(crib.path("work/a"), "others").unwrap();
+    let ran = crib.run(&["stage", "commit", "one", "--yes"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("refused: `work/a`: others have changed it since"), "{}", ran.stderr);
+    assert_eq!((written(&crib, "a").as_deref(), written(&crib, "b")), (Some("others"), None));
+    stage(&crib, &["drop", "one", "work/a"]);
+    stage(&crib, &["commit", "one", "--yes"]);
+    assert_eq!((written(&crib, "a").as_deref(), written(&crib, "b").as_deref()), (Some("others"), Some("new")));
+}
+
+#[test]
+fn names_and_stages_that_are_none_are_refused() {
+    let crib = Crib::new();
+    for (args, message) in [
+        (vec!["stage", "diff"], "there are no stages"),
+        (vec!["stage", "commit", "none", "--yes"], "there is no stage `none`"),
+        (vec!["call", "fs_list_dir", "--tools=builtin", "--allow-read=work", "--stage=../x"], "is no name of a stage"),
+        (vec!["list", "--tools=builtin", "--stage"], "--stage"),
+    ] {
+        let ran = crib.run(&args);
+        assert!(ran.code != Some(0) && ran.stderr.contains(message), "{args:?}: {ran:?}");
+    }
+    call(&crib, "fs_write_file", &json!({"path": "a", "content": ""}));
+    let ran = crib.run(&["stage", "diff", "onn"]);
+    assert!(ran.stderr.contains("did you mean `one`?"), "{ran:?}");
+    let ran = crib.run(&["stage", "commit", "one"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("no one can answer here"), "{ran:?}");
+}
