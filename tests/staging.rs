@@ -146,3 +146,70 @@ fn names_and_stages_that_are_none_are_refused() {
     let ran = crib.run(&["stage", "commit", "one"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("no one can answer here"), "{ran:?}");
 }
+
+#[test]
+fn a_resumed_run_goes_on_in_its_stage() {
+    let crib = Crib::new();
+    let write =
+        |name: &str| json!({"tool_calls": [{"name": "fs_write_file", "arguments": {"path": name, "content": name}}]});
+    let script = json!({"prompt": "write", "turns": [write("a"), write("b"), {"content": "done"}]});
+    fs::write(crib.path("script.json"), script.to_string()).unwrap();
+    let flags = ["--script=script.json", "--tools=builtin", "--allow-write=work", "--json"];
+    let ran = crib.run(&[&["run", "--stage", "--max-steps=1"], &flags[..]].concat());
+    let end: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    let name = end["run"].as_str().unwrap();
+    let ran = crib.run(&[&["run", "--resume", name], &flags[..]].concat());
+    assert!(ran.stderr.contains(&format!("goes on in it: `{name}`")), "{ran:?}");
+    assert!(ran.stderr.contains("2 added"), "{}", ran.stderr);
+    assert_eq!((written(&crib, "a"), written(&crib, "b")), (None, None));
+}
+
+#[test]
+fn what_a_move_replaces_is_listed_and_a_file_in_place_of_a_link_has_no_rights_of_it() {
+    let crib = Crib::new();
+    fs::write(crib.path("work/precious"), "precious\n").unwrap();
+    fs::write(crib.path("work/scratch"), "scratch\n").unwrap();
+    crate::crib::link("precious", &crib.path("work/link"));
+    call(&crib, "fs_move", &json!({"from": "scratch", "to": "precious", "overwrite": true}));
+    call(&crib, "fs_rm", &json!({"path": "link"}));
+    call(&crib, "fs_write_file", &json!({"path": "link", "content": "file"}));
+    let diff = stage(&crib, &["diff"]);
+    assert!(diff.contains("removed work/precious") && diff.contains("-precious"), "{diff}");
+    assert!(diff.contains("modified work/link, which was a link"), "{diff}");
+    stage(&crib, &["commit", "--yes"]);
+    assert_eq!(written(&crib, "precious").as_deref(), Some("scratch\n"));
+    let mode = std::os::unix::fs::MetadataExt::mode(&fs::symlink_metadata(crib.path("work/link")).unwrap());
+    assert_eq!(mode & 0o111, 0, "{mode:o}");
+}
+
+#[test]
+fn patterns_stay_below_the_current_folder() {
+    let crib = Crib::new();
+    call(&crib, "fs_mkdirp", &json!({"path": "src/deep"}));
+    for name in ["top.rs", "src/a.rs", "src/deep/b.rs"] {
+        call(&crib, "fs_write_file", &json!({"path": name, "content": ""}));
+    }
+    let count = |pattern: &str| stage(&crib, &["diff", "one", pattern, "--stat"]).lines().count();
+    assert_eq!(
+        (count("work/**/*.rs"), count("work/src/*.rs"), count("work/../work/top.rs"), count("work/src")),
+        (3, 2, 1, 4)
+    );
+    let mut inside = crib.toolcrib(&["stage", "diff", "one", "**/*.rs", "--stat"]);
+    let ran = crate::crib::Ran::of(inside.current_dir(crib.path("work/src")).env("PWD", "/"));
+    assert_eq!(ran.code, Some(1), "the files are in another folder: {ran:?}");
+}
+
+#[test]
+fn a_damaged_stage_and_one_whose_commit_has_begun_are_listed_and_dropped() {
+    let crib = Crib::new();
+    call(&crib, "fs_write_file", &json!({"path": "a", "content": "a"}));
+    let folder = crib.path("home/.local/state/toolcrib/stages/one");
+    fs::write(folder.join("steps"), r#"{"aside":".toolcrib-stage-0-","steps":[]}"#).unwrap();
+    assert!(stage(&crib, &["list"]).contains("commit: 0 of 0 steps done"));
+    let ran = crib.run(&["stage", "drop", "one", "work/a"]);
+    assert!(ran.stderr.contains("the commit has begun"), "{ran:?}");
+    fs::write(folder.join("journal"), "damaged\n").unwrap();
+    assert!(stage(&crib, &["list"]).contains("damaged"));
+    stage(&crib, &["drop", "one"]);
+    assert_eq!(stage(&crib, &["list", "--json"]), "[]\n");
+}

@@ -157,7 +157,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     // Compiled ahead so that the receipt covers only the call; the call itself reports a program that cannot be compiled.
     let ready = async { (runtime.prepare(&args.name).await, runtime.prepare_hooks().await) };
     let _ = progress::during(format!("compiling {}", render::one_line(&args.name)), ready).await;
-    let _guard = interrupt::guard();
+    let guard = interrupt::guard();
     let session = runtime.open_session();
     let mut events = CallEvents::of(&session);
     let mut calls = Calls::start(&session, vec![call]);
@@ -215,6 +215,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let line = if args.json { with_receipt(&result)? } else { result.line().into_owned() };
     let printed = render::print_json(&line);
     printed.and(door.close().await)?;
+    drop(guard);
     stage::close(stage, !args.json).await?;
     Ok(if result.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -3,12 +3,12 @@
 mod diff;
 mod select;
 
-use std::io::{self, IsTerminal};
+use std::io::{self, ErrorKind, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib::staging::{Change, CommitError, Committed, Conflict, Stage, Stages};
+use toolcrib::staging::{Change, ChangeKind, CommitError, Committed, Conflict, Stage, Stages};
 use toolcrib_base::progress;
 use toolcrib_base::render::{self, Advice, counted, from_here, one_line};
 use toolcrib_base::suggestion;
@@ -23,13 +23,15 @@ Examples:
   toolcrib call fs_write_file '{\"path\":\"a.txt\",\"content\":\"x\"}' --allow-write=. --stage=work
   toolcrib stage list
   toolcrib stage diff work
-  toolcrib stage drop work 'src/**' --call=k3v9m-2x0qa
+  toolcrib stage drop work 'src/*' --call=fs_move
   toolcrib stage commit work
 
 With --stage, `run`, `chat`, `call` and `mcp` write into a stage over the granted folders: the tools see their own \
 changes, and the folders stay as they are. A commit replaces each file in one step, and goes on where it was after a kill. \
 A file that others have changed since is a conflict: nothing is committed until it is dropped.";
 const HEADINGS: [&str; 4] = ["NAME", "CHANGES", "STATE", "FOLDER"];
+/// Changes that a question lists before their differences.
+const MAX_LISTED: usize = 60;
 /// Lines of differences that a question shows.
 const MAX_ASKED_LINES: usize = 200;
 
@@ -73,10 +75,11 @@ enum Action {
         #[arg(long)]
         skip: bool,
     },
-    /// Drop a stage, or some of its changes
+    /// Drop a stage, or some of its changes; what is dropped is gone
     Drop {
-        #[command(flatten)]
-        named: Named,
+        /// Name of the stage
+        #[arg(value_name = "NAME")]
+        name: String,
         #[command(flatten)]
         selection: Selection,
     },
@@ -97,7 +100,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Diff { named, selection, stat, json } => {
             let name = named.resolve(&stages)?;
             let stage = stages.read(&name).map_err(|error| refused(&name, &error))?;
-            let changes = selection.of(stage.changes()?)?;
+            let mut changes = selection.of(stage.changes()?)?;
+            if let Some((done, all)) = stage.progress()? {
+                // What the commit has done differs from what it was.
+                changes.iter_mut().for_each(|change| change.conflict = None);
+                render::hint(&format!(
+                    "its commit has done {done} of {all} steps: `toolcrib stage commit {name}` goes on"
+                ));
+            }
             match (json, stat) {
                 (true, _) => render::print_json(&Value::from(Differences::all_as_json(&stage, &changes)).to_string())?,
                 (_, true) => changes.iter().try_for_each(|change| render::print(&diff::line(change, false)))?,
@@ -108,14 +118,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             hint_conflicts(&name, &changes);
         }
         Action::Commit { named, yes, skip } => return commit(&stages, &named.resolve(&stages)?, yes, skip).await,
-        Action::Drop { named, selection } => {
-            if named.name.is_none() {
-                named.resolve(&stages)?;
-                return Err(
-                    Advice::new("the stage to drop is not named", "`toolcrib stage list` lists all stages").into()
-                );
-            }
-            return drop_changes(&stages, &named.resolve(&stages)?, &selection);
+        Action::Drop { name, selection } => {
+            return drop_changes(&stages, &Named { name: Some(name) }.resolve(&stages)?, &selection).await;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -167,7 +171,7 @@ fn list(stages: &Stages, json: bool) -> anyhow::Result<()> {
         };
         let lost = lost.iter().map(|folder| format!("{folder} (gone)"));
         let folders: Vec<String> = folders.into_iter().chain(lost).collect();
-        [name, changes, state.to_owned(), one_line(&folders.join(", "))]
+        [name, changes, state, one_line(&folders.join(", "))]
     });
     render::print(&render::table(HEADINGS, rows))
 }
@@ -175,7 +179,7 @@ fn list(stages: &Stages, json: bool) -> anyhow::Result<()> {
 /// Stage in a list.
 struct Listed {
     changes: Result<Vec<Change>, String>,
-    state: &'static str,
+    state: String,
     folders: Vec<String>,
     /// Folders that are not there any more.
     lost: Vec<String>,
@@ -185,14 +189,26 @@ impl Listed {
     fn read(stages: &Stages, name: &str) -> Self {
         match stages.read(name) {
             Ok(stage) => Self {
-                changes: stage.changes().map_err(|error| error.to_string()),
-                state: if stage.is_committing() { "commit begun" } else { "open" },
+                changes: stage.changes().map_err(|error| error.to_string()).map(|mut changes| {
+                    if stage.is_committing() {
+                        changes.iter_mut().for_each(|change| change.conflict = None);
+                    }
+                    changes
+                }),
+                state: match stage.progress() {
+                    Ok(None) => "open".to_owned(),
+                    Ok(Some((done, all))) => format!("commit: {done} of {all} steps done"),
+                    Err(_) => "commit begun".to_owned(),
+                },
                 folders: stage.folders().iter().map(|folder| folder.display().to_string()).collect(),
                 lost: stage.lost().to_vec(),
             },
-            Err(error) => {
-                Self { changes: Err(error.to_string()), state: "damaged", folders: Vec::new(), lost: Vec::new() }
-            }
+            Err(error) => Self {
+                changes: Err(error.to_string()),
+                state: "damaged".to_owned(),
+                folders: Vec::new(),
+                lost: Vec::new(),
+            },
         }
     }
 }
@@ -236,12 +252,11 @@ pub(crate) async fn close(stage: Option<OpenStage>, asks: bool) -> anyhow::Resul
         return Ok(stage.remove()?);
     }
     let can_ask = asks && io::stdin().is_terminal() && io::stderr().is_terminal();
-    let can_commit = !has_conflicts(&name, &changes);
-    if can_ask && can_commit {
+    if can_ask && !has_conflicts(&name, &changes) {
         show(&stage, &name, &changes);
         let question = format!("{}. Commit them, drop them, or keep them staged? [c/d/K] ", counts(&changes));
         match ask(&question).await.unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-            "c" | "commit" | "y" | "yes" => return perform(stage, &name, false).map(drop),
+            "c" | "commit" => return perform(stage, &name, false).map(drop),
             "d" | "drop" => {
                 stage.remove()?;
                 render::aside(&format!("dropped `{name}`"));
@@ -269,6 +284,18 @@ async fn agrees(stage: &Stage, name: &str, changes: &[Change]) -> bool {
 /// Shows the begin of the differences on standard error.
 fn show(stage: &Stage, name: &str, changes: &[Change]) {
     let mut shown = 0;
+    if changes.len() > 1 {
+        // What is lost comes first.
+        let mut sorted: Vec<&Change> = changes.iter().collect();
+        sorted.sort_by_key(|change| change.kind != ChangeKind::Removed);
+        for change in sorted.iter().take(MAX_LISTED) {
+            render::ours(&diff::line(change, io::stderr().is_terminal()));
+        }
+        if sorted.len() > MAX_LISTED {
+            render::ours(&format!("… {}", counted(sorted.len() - MAX_LISTED, "more change")));
+        }
+        render::ours("");
+    }
     for (number, change) in changes.iter().enumerate() {
         if shown >= MAX_ASKED_LINES {
             let more = counted(changes.len() - number, "more change");
@@ -318,21 +345,17 @@ fn perform(stage: Arc<Stage>, name: &str, skips: bool) -> anyhow::Result<ExitCod
     }
 }
 
-fn drop_changes(stages: &Stages, name: &str, selection: &Selection) -> anyhow::Result<ExitCode> {
-    let stage = stages.take(name).map_err(|error| refused(name, &error))?;
-    if selection.is_all() {
-        let (begun, changes) = (stage.is_committing(), stage.changes());
-        stage.remove()?;
-        let held = match changes {
-            Ok(changes) if changes.is_empty() => "it had no changes".to_owned(),
-            Ok(changes) => counts(&changes),
-            Err(error) => format!("its changes could not be read: {error}"),
-        };
-        render::aside(&format!("dropped `{name}`: {held}"));
-        if begun {
-            render::warning("its commit had begun: what it did before stays done");
+async fn drop_changes(stages: &Stages, name: &str, selection: &Selection) -> anyhow::Result<ExitCode> {
+    let stage = match stages.take(name) {
+        Err(error) if selection.is_all() && !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Unsupported) => {
+            stages.discard(name).map_err(|error| refused(name, &error))?;
+            render::aside(&format!("dropped `{name}`, which could not be read: {error}"));
+            return Ok(ExitCode::SUCCESS);
         }
-        return Ok(ExitCode::SUCCESS);
+        stage => stage.map_err(|error| refused(name, &error))?,
+    };
+    if selection.is_all() {
+        return drop_all(&stage, name).await;
     }
     if stage.is_committing() {
         let hint = format!(
@@ -352,6 +375,36 @@ fn drop_changes(stages: &Stages, name: &str, selection: &Selection) -> anyhow::R
         stage.remove()?;
     }
     Ok(if left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Drops a stage, after a question at a terminal.
+async fn drop_all(stage: &Stage, name: &str) -> anyhow::Result<ExitCode> {
+    let changes = stage.changes();
+    let held = match &changes {
+        Ok(changes) if changes.is_empty() => "it had no changes".to_owned(),
+        Ok(changes) => counts(changes),
+        Err(error) => format!("its changes could not be read: {error}"),
+    };
+    let is_full = changes.is_ok_and(|changes| !changes.is_empty());
+    if is_full && io::stdin().is_terminal() && io::stderr().is_terminal() {
+        let answer = ask(&format!("{held}. Drop them for good? [y/N] ")).await.unwrap_or_default();
+        if !matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
+            render::aside(&format!("nothing was dropped; `{name}` stays"));
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    let progress = stage.progress()?;
+    let aside = stage.clean()?;
+    stage.remove()?;
+    render::aside(&format!("dropped `{name}`: {held}"));
+    if let Some((done, all)) = progress {
+        render::warning(&format!("its commit had begun: {done} of {all} steps stay done"));
+    }
+    for path in aside {
+        let path = one_line(&from_here(&path).display().to_string());
+        render::warning(&format!("`{path}` is an entry of yours that the commit had moved aside"));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Reports all conflicts; `false` if there are none.

@@ -29,8 +29,12 @@ impl State {
                         }
                     }
                     change.conflict = change.conflict.or(self.conflict_at(&path, &hidden.about)?);
-                    change.real.get_or_insert(path.clone());
-                    replaced.insert(path);
+                    // What a moved entry replaces is a loss of its own.
+                    if change.kind != ChangeKind::Moved {
+                        change.real.get_or_insert(path.clone());
+                        change.was = (hidden.about.kind != change.entry).then_some(hidden.about.kind);
+                        replaced.insert(path);
+                    }
                 } else if !self.tree.is_in_place(node) {
                     change.conflict = change.conflict.or(self.occupied(node)?);
                 }
@@ -50,6 +54,7 @@ impl State {
                 from: None,
                 kind: ChangeKind::Removed,
                 entry: hidden.about.kind,
+                was: None,
                 before: (hidden.about.kind == EntryKind::File).then_some(hidden.about.size),
                 after: None,
                 other_names: 0,
@@ -92,7 +97,8 @@ impl State {
             },
         };
         let about = node.origin.as_ref().and_then(|origin| origin.about);
-        let before = over.map(|hidden| hidden.about).or(about).filter(|about| about.kind == EntryKind::File);
+        let replaced = over.filter(|_| node.origin.is_none()).map(|hidden| hidden.about);
+        let before = replaced.or(about).filter(|about| about.kind == EntryKind::File);
         let after = match node.kind() {
             EntryKind::File => self.about(&Found::Node(id, EntryKind::File)).ok().map(|about| about.size),
             _ => None,
@@ -107,6 +113,7 @@ impl State {
             from,
             kind,
             entry: node.kind(),
+            was: None,
             before: before.map(|about| about.size),
             after,
             other_names,

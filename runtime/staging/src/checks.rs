@@ -1,4 +1,4 @@
-//! Checks of a change by the rules of its caller: entries on the way, links that could lead out, and folders that are moved.
+//! Checks by the caller's rules before a change: entries on the way, links that could lead out, and folders that are moved.
 
 use std::io;
 use std::time::Instant;

@@ -190,6 +190,15 @@ impl Performer<'_> {
         self.made.write_all_at(&serde_json::to_vec(&about.file())?, 0)
     }
 
+    /// Removes what the present step has made and not put at its place.
+    pub(crate) fn clean(&self, step: &Step) -> io::Result<()> {
+        let new = Entry::open(self.bases, step.path())?.beside(self.aside)?;
+        match new.about()? {
+            Some(now) if self.has_made(&now) => new.remove(),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns `true` if the present step has made this entry before a kill.
     fn has_made(&self, entry: &About) -> bool {
         let mut text = Vec::new();
@@ -271,8 +280,8 @@ impl Performer<'_> {
             };
         }
         match from.about()? {
-            None => return Ok(Some(Conflict::Gone)),
-            Some(now) if !now.is_unchanged(about) => return Ok(Some(Conflict::Changed)),
+            None => Ok(Some(Conflict::Gone)),
+            Some(now) if !now.is_unchanged(about) => Ok(Some(Conflict::Changed)),
             Some(_) => put(&from, at, over),
         }
     }
@@ -291,9 +300,11 @@ impl Performer<'_> {
         {
             return Ok(None);
         }
+        // A file takes the rights of the file that it replaces, and none of a link.
+        let rights = over.filter(|over| over.kind == EntryKind::File);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        if over.is_some() {
+        if rights.is_some() {
             // Nobody else reads it before it has the rights of the file that it replaces.
             options.mode(0o600);
         }
@@ -304,7 +315,7 @@ impl Performer<'_> {
         let written = self.note(&new).and_then(|()| {
             let mut from = open()?;
             copy_in_time(&mut from, &mut file, u64::MAX, None)?;
-            if let Some(over) = over {
+            if let Some(over) = rights {
                 // Only a privileged process can give a file away; another one keeps what it made.
                 let _ = fchown(&file, Some(Uid::from_raw(over.owner.0)), Some(Gid::from_raw(over.owner.1)));
                 // As after a write in place, nothing runs with the rights of its owner.

@@ -51,7 +51,7 @@ impl Found {
     }
 }
 
-/// Treatment of the last name of a path.
+/// Treatment of a path's last name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Last {
     /// A link is followed.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError as TryStateError};
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,8 @@ pub struct Stage {
     state: Mutex<State>,
     /// Bytes that calls have written and the state does not count yet.
     written: AtomicU64,
+    /// `true` once the stage is removed: another one can have its name.
+    is_removed: AtomicBool,
     /// Held while this process may change the stage.
     lock: Option<File>,
     /// Paths of real folders that are not there any more.
@@ -73,7 +75,8 @@ impl Stage {
         facts.into_iter().for_each(|fact| state.apply(fact, 0));
         state.call = state.tree.calls().len() as u32;
         state.count_contents()?;
-        Ok(Arc::new(Self { folder, state: Mutex::new(state), written: AtomicU64::new(0), lock, lost }))
+        let (written, is_removed) = (AtomicU64::new(0), AtomicBool::new(false));
+        Ok(Arc::new(Self { folder, state: Mutex::new(state), written, is_removed, lock, lost }))
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -245,6 +248,36 @@ impl Stage {
         self.state().withdraw(changes)
     }
 
+    /// Returns how many steps a commit has done, and how many it has; `None` if none has begun.
+    ///
+    /// # Errors
+    ///
+    /// The steps cannot be read.
+    pub fn progress(&self) -> io::Result<Option<(usize, usize)>> {
+        let done = || fs::metadata(self.folder.join(DONE)).map_or(0, |found| found.len() as usize);
+        Ok(self.begun()?.map(|begun| (done().min(begun.steps.len()), begun.steps.len())))
+    }
+
+    /// Removes what an interrupted commit has not put at its place, and returns the paths of entries that it moved aside.
+    ///
+    /// # Errors
+    ///
+    /// The error of the system.
+    pub fn clean(&self) -> io::Result<Vec<PathBuf>> {
+        let Some(Begun { aside, steps }) = self.begun()? else { return Ok(Vec::new()) };
+        let (done, _) = self.progress()?.unwrap_or_default();
+        let state = self.state();
+        if let (Some(step), Ok(made)) = (steps.get(done), options().read(true).open(self.folder.join(MADE))) {
+            let (bases, contents) = (&state.bases, &state.contents);
+            let performer = Performer { bases, contents, aside: &aside, is_repeated: true, made: &made };
+            // Its folder may be gone, with what was in it.
+            let _ = performer.clean(step);
+        }
+        let moved = steps.iter().filter(|step| matches!(step, Step::Move { .. }) && step.path().contains(&aside));
+        let is_there = |path: &&str| state.bases.about(path).is_ok_and(|found| found.is_some());
+        Ok(moved.map(Step::path).filter(is_there).map(PathBuf::from).collect())
+    }
+
     /// Returns `true` if a commit has begun.
     pub fn is_committing(&self) -> bool {
         self.folder.join(STEPS).exists()
@@ -348,11 +381,26 @@ impl Stage {
         if self.lock.is_none() {
             return Err(ErrorKind::PermissionDenied.into());
         }
-        // Under such a name it is no stage, whatever is left of it.
-        let gone = self.folder.with_file_name(format!(".gone-{}", random()?));
-        fs::rename(&self.folder, &gone)?;
-        fs::remove_dir_all(gone)
+        self.is_removed.store(true, Relaxed);
+        remove_folder(&self.folder)
     }
+}
+
+impl Drop for Stage {
+    /// Removes a stage in which nothing was changed.
+    fn drop(&mut self) {
+        let is_used = self.is_removed.load(Relaxed) || self.state().tree.kept() > 0 || self.is_committing();
+        if self.lock.is_some() && !is_used {
+            let _ = remove_folder(&self.folder);
+        }
+    }
+}
+
+/// Removes a stage's folder, under a name that is no stage's.
+pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
+    let gone = folder.with_file_name(format!(".gone-{}", random()?));
+    fs::rename(folder, &gone)?;
+    fs::remove_dir_all(gone)
 }
 
 /// Commit that has begun.

@@ -45,6 +45,15 @@ impl Stages {
         Err(ErrorKind::Unsupported.into())
     }
 
+    /// Removes a stage that cannot be opened.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`].
+    pub fn discard(&self, _: &str) -> io::Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
     /// Reads a stage.
     ///
     /// # Errors
@@ -102,6 +111,14 @@ impl Stage {
     }
 
     pub fn withdraw(&self, _: &[Change]) -> io::Result<Vec<Refused>> {
+        match self.0 {}
+    }
+
+    pub fn progress(&self) -> io::Result<Option<(usize, usize)>> {
+        match self.0 {}
+    }
+
+    pub fn clean(&self) -> io::Result<Vec<PathBuf>> {
         match self.0 {}
     }
 

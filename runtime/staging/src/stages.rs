@@ -1,14 +1,14 @@
 //! Stages on the disk: listed, opened by one process at a time, and read by others meanwhile.
 
-use std::fs::{self, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcrib_private_files::{create_folder, options};
 
 use crate::journal::Journal;
-use crate::stage::{CONTENTS, NOTHING, Stage};
+use crate::stage::{CONTENTS, NOTHING, Stage, remove_folder};
 use crate::types::Limits;
 
 const JOURNAL: &str = "journal";
@@ -82,12 +82,7 @@ impl Stages {
         check_name(name)?;
         let folder = self.0.join(name);
         create_folder(&folder)?;
-        let lock = options().write(true).create(true).truncate(false).open(folder.join(LOCK))?;
-        match lock.try_lock() {
-            Err(TryLockError::WouldBlock) => return Err(ErrorKind::WouldBlock.into()),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Ok(()) => {}
-        }
+        let lock = lock(&folder)?;
         // Without a journal, the rest is of a stage that was not wholly created or removed.
         if !folder.join(JOURNAL).is_file() && folder.join(CONTENTS).exists() {
             fs::remove_dir_all(folder.join(CONTENTS))?;
@@ -96,6 +91,18 @@ impl Stages {
         create_folder(&folder.join(NOTHING))?;
         let file = options().read(true).write(true).create(true).truncate(false).open(folder.join(JOURNAL))?;
         Stage::load(folder, limits, Some(lock), |apply| Journal::open(file, apply))
+    }
+
+    /// Removes a stage that cannot be opened, whatever is in it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::WouldBlock`] if another process has it open, or the error of the system.
+    pub fn discard(&self, name: &str) -> io::Result<()> {
+        check_name(name)?;
+        let folder = self.0.join(name);
+        let _lock = lock(&folder)?;
+        remove_folder(&folder)
     }
 
     /// Reads a stage that another process may have open. It cannot be changed by the returned value.
@@ -108,6 +115,16 @@ impl Stages {
         let folder = self.0.join(name);
         let file = options().read(true).open(folder.join(JOURNAL))?;
         Stage::load(folder, Limits::default(), None, |apply| Journal::read_only(file, apply))
+    }
+}
+
+/// Locks a stage.
+fn lock(folder: &Path) -> io::Result<File> {
+    let lock = options().write(true).create(true).truncate(false).open(folder.join(LOCK))?;
+    match lock.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),
+        Err(TryLockError::Error(error)) => Err(error),
+        Ok(()) => Ok(lock),
     }
 }
 

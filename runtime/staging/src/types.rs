@@ -66,7 +66,7 @@ pub enum Conflict {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// Path of the entry; of a removed one, its path before.
+    /// Path; for a removed entry, its path before.
     pub path: PathBuf,
     /// Path before, of a moved entry.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,13 +75,16 @@ pub struct Change {
     pub kind: ChangeKind,
     /// Kind of the entry.
     pub entry: EntryKind,
+    /// Kind of the replaced entry, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub was: Option<EntryKind>,
     /// Size of the file before, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<u64>,
     /// Size of the file after, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
-    /// Number of other names of the real file. Those in the same folders get the new content with the commit, the others
+    /// Number of the real file's other names. Those in the same folders get the new content with the commit, the others
     /// keep the old one.
     #[serde(skip_serializing_if = "is_zero")]
     pub other_names: u64,

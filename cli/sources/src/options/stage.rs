@@ -26,13 +26,20 @@ pub struct StageOption {
 pub struct OpenStage(Arc<Stage>);
 
 impl StageOption {
-    /// Opens the stage; one without a name gets this one, or a random one.
+    /// Opens the stage; one without a name gets this one, or a random one. A run that has a stage goes on in it without the option.
     ///
     /// # Errors
     ///
     /// The stage is in use, its commit has begun, or it cannot be written.
     pub fn open(&self, name: Option<&str>) -> anyhow::Result<Option<OpenStage>> {
         let name = match (self.stage.as_deref(), name) {
+            (None, Some(name))
+                if stages()
+                    .is_ok_and(|stages| stages.names().is_ok_and(|known| known.iter().any(|one| one == name))) =>
+            {
+                render::aside(&format!("the run has a stage, and goes on in it: `{name}`"));
+                name.to_owned()
+            }
             (None, _) => return Ok(None),
             (Some(""), Some(name)) => name.to_owned(),
             (Some(""), None) => short_id::random()?,

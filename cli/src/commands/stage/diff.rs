@@ -69,6 +69,7 @@ impl<'a> Differences<'a> {
             Content::Binary => add("  binary".to_owned()),
             Content::TooLarge => add(format!("  larger than {}: not compared", rounded_size(MAX_COMPARED))),
             Content::Unreadable(error) => add(format!("  cannot be read: {}", one_line(error))),
+            Content::Texts(before, after) if before == after => add("  the same content".to_owned()),
             Content::Texts(before, after) => {
                 for line in unified(before, after).lines() {
                     let shown = legible(line);
@@ -93,13 +94,20 @@ pub(super) fn line(change: &Change, terminal: bool) -> String {
         ChangeKind::Moved => (Tone::Advice, "moved"),
         ChangeKind::Removed => (Tone::Bad, "removed"),
     };
-    let shown = |path: &std::path::Path| one_line(&from_here(path).display().to_string());
+    let shown = |path: &std::path::Path| quoted(&from_here(path).display().to_string());
     let slash = if change.entry == EntryKind::Folder { "/" } else { "" };
     let mut line = format!("{} ", paint(tone, kind, terminal));
     if let Some(from) = &change.from {
         line += &format!("{}{slash} → ", shown(from));
     }
     line += &format!("{}{slash}", shown(&change.path));
+    if let Some(was) = change.was {
+        line += match was {
+            EntryKind::Link => ", which was a link",
+            EntryKind::File => ", which was a file",
+            _ => ", which was no file",
+        };
+    }
     match (change.before, change.after) {
         (Some(before), Some(after)) if before != after => {
             line += &format!(" ({} → {})", rounded_size(before), rounded_size(after));
@@ -117,6 +125,12 @@ pub(super) fn line(change: &Change, terminal: bool) -> String {
         line += &format!(" {}", paint(Tone::Bad, &format!("conflict: {}", super::explained(conflict)), terminal));
     }
     line
+}
+
+/// Returns a name as it is, or in quotes if it could be read as another name or as a part of the line.
+fn quoted(name: &str) -> String {
+    let is_plain = name == one_line(name) && !name.contains(['"', '\\', '→']) && !name.ends_with([')', ':']);
+    if is_plain { name.to_owned() } else { one_line(&Value::from(name).to_string()) }
 }
 
 fn content(stage: &Stage, change: &Change) -> Content {
@@ -177,6 +191,19 @@ fn unified(before: &str, after: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_could_be_read_as_another_is_quoted() {
+        for (name, shown) in [
+            ("a b.txt", "a b.txt"),
+            ("a ", "\"a \""),
+            ("b\nc", "\"b\\nc\""),
+            ("x → y", "\"x → y\""),
+            ("x (2 bytes)", "\"x (2 bytes)\""),
+        ] {
+            assert_eq!(quoted(name), shown);
+        }
+    }
 
     #[test]
     fn differences_name_their_lines_and_a_missing_end() {

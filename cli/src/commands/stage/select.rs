@@ -1,6 +1,6 @@
 //! Choice of changes by their paths and calls.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use toolcrib::staging::Change;
 use toolcrib::tool::Glob;
@@ -9,10 +9,10 @@ use toolcrib_base::render::{self, Advice, from_here};
 /// Changes that are meant; all of them without an option.
 #[derive(Debug, clap::Args)]
 pub(super) struct Selection {
-    /// Paths or patterns of paths, such as `src/a.rs`, `src` or `'src/**'`
+    /// Paths or patterns, such as `src/a.rs`, `src` or `'src/*.rs'`; a `*` also stands for `/`
     #[arg(value_name = "PATH")]
     paths: Vec<String>,
-    /// Only changes of this call, by its identifier in `toolcrib audit show` or its tool
+    /// Only changes by this tool or this call: its `invocation` in `toolcrib audit show --json`
     #[arg(long, value_name = "ID")]
     call: Option<String>,
 }
@@ -67,29 +67,60 @@ impl Selection {
 /// Pattern, or the path of an entry or a folder above it.
 enum Pattern {
     Path(PathBuf),
-    Glob(Glob),
+    /// Pattern for paths below the current directory.
+    Below(Vec<Glob>),
+    /// Pattern for absolute paths.
+    Absolute(Vec<Glob>),
 }
 
 impl Pattern {
     fn parse(text: &str) -> anyhow::Result<Self> {
+        let literal = normal(&std::path::absolute(text)?);
         if !text.contains(['*', '?', '[', '{']) {
-            return Ok(Self::Path(std::path::absolute(text)?));
+            return Ok(Self::Path(literal));
         }
-        match text.parse() {
-            Ok(glob) => Ok(Self::Glob(glob)),
-            Err(error) => Err(Advice::new(
-                format!("`{}` is no pattern: {error}", render::excerpt(text)),
-                "write one such as 'src/*'",
-            )
-            .into()),
-        }
+        let text = text.strip_prefix("./").unwrap_or(text);
+        // `**/` also stands for no folder.
+        let variants = [text.to_owned(), text.replace("**/", "")];
+        let globs: Result<Vec<Glob>, _> = variants.iter().map(|variant| variant.parse()).collect();
+        let globs = globs.map_err(|error| {
+            Advice::new(format!("`{}` is no pattern: {error}", render::excerpt(text)), "write one such as 'src/*'")
+        })?;
+        Ok(if Path::new(text).is_absolute() { Self::Absolute(globs) } else { Self::Below(globs) })
     }
 
     fn matches(&self, change: &Change) -> bool {
+        let here = std::env::current_dir().unwrap_or_default();
+        let is_match = |globs: &[Glob], path: &Path| globs.iter().any(|glob| glob.is_match(&path.to_string_lossy()));
         let paths = [Some(change.path.as_path()), change.from.as_deref()];
         paths.into_iter().flatten().any(|path: &Path| match self {
             Self::Path(wanted) => path.starts_with(wanted),
-            Self::Glob(glob) => glob.is_match(&from_here(path).to_string_lossy()),
+            Self::Absolute(globs) => is_match(globs, path),
+            Self::Below(globs) => path.strip_prefix(&here).is_ok_and(|below| is_match(globs, below)),
         })
+    }
+}
+
+/// Returns an absolute path without `..`.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(normal.pop()),
+            part => normal.push(part),
+        }
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_without_parents_is_the_same_place() {
+        for (path, expected) in [("/a/../b", "/b"), ("/a/b/..", "/a"), ("/..", "/"), ("/a", "/a")] {
+            assert_eq!(normal(Path::new(path)), Path::new(expected), "{path}");
+        }
     }
 }

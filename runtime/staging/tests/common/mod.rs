@@ -12,10 +12,11 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use proptest::prelude::*;
 use tempfile::TempDir;
-use toolcrib_staging::{About, EntryKind, FolderId, Limits, Open, Opened, Rules, Stage, StagedFolder, Stages};
+use toolcrib_staging::{
+    About, CommitError, Committed, EntryKind, FolderId, Limits, Open, Opened, Rules, Stage, StagedFolder, Stages,
+};
 
 #[derive(Debug, Clone)]
-#[allow(dead_code, reason = "not all tests use all")]
 pub(crate) enum Op {
     MakeFolder(String),
     Write(String, String),
@@ -99,7 +100,6 @@ impl Pair {
     }
 
     /// Opens the stage anew, as another process would.
-    #[allow(dead_code, reason = "not all tests use it")]
     pub(crate) fn reopen(&mut self) {
         self.close();
         self.stage = Stages::new(self.stages.path()).open("one", Limits::default()).unwrap();
@@ -107,7 +107,6 @@ impl Pair {
     }
 
     /// Closes the stage, so that another process can open it.
-    #[allow(dead_code, reason = "not all tests use it")]
     pub(crate) fn close(&mut self) {
         self.root = None;
         let other = TempDir::new().unwrap();
@@ -205,7 +204,6 @@ impl Pair {
     }
 
     /// Dumps what the stage shows.
-    #[allow(dead_code, reason = "not all tests use it")]
     pub(crate) fn staged(&self) -> Dump {
         let mut dump = Dump::new();
         let (mut left, mut first) = (vec![(self.root().reopen(), String::new())], HashMap::new());
@@ -257,7 +255,6 @@ impl Pair {
     }
 
     /// Dumps the copy.
-    #[allow(dead_code, reason = "not all tests use it")]
     pub(crate) fn real(&self) -> Dump {
         let mut dump = dump(self.copy.path());
         dump.values_mut().for_each(|(_, _, same)| same.clear());
@@ -265,7 +262,6 @@ impl Pair {
     }
 
     /// Dumps the folder under the stage.
-    #[allow(dead_code, reason = "not all tests use it")]
     pub(crate) fn base(&self) -> Dump {
         let mut dump = dump(self.folder.path());
         dump.values_mut().for_each(|(_, _, same)| same.clear());
@@ -274,13 +270,11 @@ impl Pair {
 }
 
 /// Writes a file in a folder of a stage.
-#[allow(dead_code, reason = "not all tests use it")]
 pub(crate) fn write(folder: &StagedFolder, path: &str, text: &str) {
     try_write(folder, path, text).unwrap();
 }
 
 /// Writes a file in a folder of a stage; its content before stays in front.
-#[allow(dead_code, reason = "not all tests use it")]
 pub(crate) fn try_write(folder: &StagedFolder, path: &str, text: &str) -> io::Result<()> {
     let how = Open { create: true, write: true, ..Open::default() };
     match folder.open(path, how, &Free([folder.id()]))? {
@@ -289,14 +283,17 @@ pub(crate) fn try_write(folder: &StagedFolder, path: &str, text: &str) -> io::Re
     }
 }
 
+/// Commits a stage.
+pub(crate) fn commit(stage: &Arc<Stage>) -> Result<Committed, CommitError> {
+    stage.clone().commit(false, &mut |_, _| {})
+}
+
 /// Moves an entry in a folder of a stage.
-#[allow(dead_code, reason = "not all tests use it")]
 pub(crate) fn rename(folder: &StagedFolder, path: &str, to: &str) -> io::Result<()> {
     folder.rename(path, folder, to, &Free([folder.id()]))
 }
 
 /// Removes a file in a folder of a stage.
-#[allow(dead_code, reason = "not all tests use it")]
 pub(crate) fn remove(folder: &StagedFolder, path: &str) -> io::Result<()> {
     folder.remove_file(path, &Free([folder.id()]))
 }
@@ -355,7 +352,6 @@ pub(crate) fn dump(root: &Path) -> Dump {
     dump
 }
 
-#[allow(dead_code, reason = "not all tests use it")]
 /// Paths over few names, so that operations meet.
 fn path() -> impl Strategy<Value = String> {
     let name = prop_oneof![
@@ -365,7 +361,6 @@ fn path() -> impl Strategy<Value = String> {
     prop::collection::vec(name, 1..4).prop_map(|names| names.join("/"))
 }
 
-#[allow(dead_code, reason = "not all tests use it")]
 pub(crate) fn operations(max: usize) -> impl Strategy<Value = Vec<Op>> {
     let text = || "[a-z]{0,8}";
     let target =

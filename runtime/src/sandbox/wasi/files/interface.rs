@@ -17,7 +17,7 @@ use super::change::Change;
 use super::quota;
 use super::request::OpenRequest;
 use super::single::unfollowed;
-use super::staged::{hash_of, stat_of};
+use super::staged::{hash_of, is_same, stat_of};
 use super::state::Files;
 
 /// Maximum number of folders that one call lists at the same time.
@@ -234,7 +234,7 @@ impl HostDescriptor for Files<'_> {
 
     async fn is_same_object(&mut self, a: Resource<Descriptor>, b: Resource<Descriptor>) -> wasmtime::Result<bool> {
         match (self.staged(&a), self.staged(&b)) {
-            (Some(one), Some(other)) => Ok(one.id() == other.id()),
+            (Some(one), Some(other)) => Ok(is_same(&one, &other)),
             _ => self.inner.is_same_object(a, b).await,
         }
     }

@@ -27,7 +27,8 @@ mod staged;
 #[cfg(not(target_os = "linux"))]
 #[path = "staged_none.rs"]
 mod staged;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod staged_tests;
 mod state;
 mod times;

@@ -326,6 +326,11 @@ impl Files<'_> {
     }
 }
 
+/// Returns `true` if both are the same folder.
+pub(super) fn is_same(one: &StagedFolder, other: &StagedFolder) -> bool {
+    one.id() == other.id()
+}
+
 /// Opens the listing of the real folder under one; `None` if only the stage has it.
 pub(super) fn list_below(folder: &StagedFolder) -> io::Result<Option<Rest>> {
     folder.below()?.as_ref().map(Rest::of).transpose()
