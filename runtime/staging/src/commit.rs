@@ -1,5 +1,5 @@
-//! The commit: the steps of the plan, each of which leaves a file as it was or as it becomes. A commit that was killed goes on
-//! where it was.
+//! The commit: it performs the steps of the plan, and each step leaves a file as it was or as it becomes. A commit that was
+//! killed goes on where it was.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek};

@@ -1,5 +1,5 @@
-//! Files of a call whose writes are held back: every folder of the guest is one of the stage, and its files are real ones, or
-//! files of the stage. The rules for changes are those of real folders.
+//! Files of a call with a stage, which holds its writes back: every folder of the guest is one of the stage, and its files are
+//! real ones, or files of the stage. The rules for changes are those of real folders.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
