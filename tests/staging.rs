@@ -3,8 +3,11 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use toolcrib::policy::Permission;
+use toolcrib::staging::{Limits, Stages};
+use toolcrib::{Audit, Policy, Runtime};
 
-use crate::crib::Crib;
+use crate::crib::{Crib, toolbox};
 
 mod again;
 
@@ -215,4 +218,27 @@ fn a_damaged_stage_and_one_whose_commit_has_begun_are_listed_and_dropped() {
     assert!(stage(&crib, &["list"]).contains("damaged"));
     stage(&crib, &["drop", "one"]);
     assert_eq!(stage(&crib, &["list", "--json"]), "[]\n");
+}
+
+#[test]
+fn a_file_too_large_to_compare_is_named_with_its_sizes() {
+    let crib = Crib::new();
+    fs::write(crib.path("work/large"), vec![b'x'; (1 << 20) + 1]).unwrap();
+    fs::write(crib.path("work/binary"), [0, 1, 2]).unwrap();
+    call(&crib, "fs_write_file", &json!({"path": "large", "content": "small"}));
+    call(&crib, "fs_write_file", &json!({"path": "binary", "content": "text"}));
+    let diff = stage(&crib, &["diff"]);
+    assert!(diff.contains("modified work/large (1.0 MiB → 5 bytes)\n  larger than 1.0 MiB: not compared"), "{diff}");
+    assert!(diff.contains("modified work/binary (3 bytes → 4 bytes)\n  binary"), "{diff}");
+}
+
+#[test]
+fn no_tool_is_granted_the_folder_of_the_stage() {
+    let crib = Crib::new();
+    let stages = Stages::new(crib.path("work/stages"));
+    let stage = stages.open("one", Limits::default()).unwrap();
+    let policy = Policy::default().allow(Permission::Write(crib.path("work")));
+    let builder = Runtime::builder(Audit::off()).trusted_source(toolbox()).policy(policy);
+    let refused = builder.stage(stage).build().map(drop).unwrap_err();
+    assert!(refused.to_string().contains("stage"), "{refused}");
 }

@@ -33,6 +33,7 @@ fn again(rows: &[&str]) {
 /// Runs tests again with the variable that changes their calls.
 #[track_caller]
 pub(crate) fn again_with(switch: &str, rows: &[&str]) {
+    assert!(!rows.is_empty(), "without a name, all tests would run");
     let tests = std::env::current_exe().unwrap();
     let list = Command::new(&tests).args(["--list", "--format=terse"]).output().unwrap();
     let list = String::from_utf8(list.stdout).unwrap();

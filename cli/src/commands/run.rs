@@ -203,6 +203,9 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     };
     let written = door.close().await;
     let staged = stage::close(stage, !args.json).await;
+    if let (Err(_), Err(error)) = (&end, &staged) {
+        render::warning(&render::message(error));
+    }
     let end = match end {
         Ok(end) => end,
         Err(error) => return Ok(shared::explain_failure(&error, resume.as_deref())),

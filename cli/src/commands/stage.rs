@@ -71,7 +71,7 @@ enum Action {
         /// Do not ask
         #[arg(long, short)]
         yes: bool,
-        /// In a commit that has begun, leave out what others have changed meanwhile
+        /// In a commit that has begun, leave out what others have changed meanwhile; it is lost with the stage
         #[arg(long)]
         skip: bool,
     },
@@ -239,7 +239,9 @@ async fn commit(stages: &Stages, name: &str, yes: bool, skip: bool) -> anyhow::R
             return Ok(ExitCode::FAILURE);
         }
     }
-    perform(stage, name, false)
+    let committed = perform(stage, name, false)?;
+    warn_about_names(&changes);
+    Ok(committed)
 }
 
 /// Ends the calls of a command with a stage: says what is held back, and with `asks` at a terminal, asks what becomes of it. A
@@ -256,7 +258,11 @@ pub(crate) async fn close(stage: Option<OpenStage>, asks: bool) -> anyhow::Resul
         show(&stage, &name, &changes);
         let question = format!("{}. Commit them, drop them, or keep them staged? [c/d/K] ", counts(&changes));
         match ask(&question).await.unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-            "c" | "commit" => return perform(stage, &name, false).map(drop),
+            "c" | "commit" => {
+                perform(stage, &name, false)?;
+                warn_about_names(&changes);
+                return Ok(());
+            }
             "d" | "drop" => {
                 stage.remove()?;
                 render::aside(&format!("dropped `{name}`"));
@@ -276,9 +282,24 @@ pub(crate) async fn close(stage: Option<OpenStage>, asks: bool) -> anyhow::Resul
 /// Shows the differences, and asks whether they are made.
 async fn agrees(stage: &Stage, name: &str, changes: &[Change]) -> bool {
     show(stage, name, changes);
-    let question = format!("{}. Commit them? [y/N] ", counts(changes));
-    let answer = ask(&question).await.unwrap_or_default();
+    agrees_to(&format!("{}. Commit them? [y/N] ", counts(changes))).await
+}
+
+/// Asks a question at the terminal; `true` for yes.
+async fn agrees_to(question: &str) -> bool {
+    let answer = ask(question).await.unwrap_or_default();
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+/// Warns about written files with other names that keep the old content.
+fn warn_about_names(changes: &[Change]) {
+    for change in changes.iter().filter(|change| change.other_names > 0) {
+        let path = one_line(&from_here(&change.path).display().to_string());
+        let names = counted(change.other_names, "other name");
+        render::warning(&format!(
+            "`{path}`: {names} of the file outside of the folders, or beyond the search, keep the old content"
+        ));
+    }
 }
 
 /// Shows the begin of the differences on standard error.
@@ -348,8 +369,13 @@ fn perform(stage: Arc<Stage>, name: &str, skips: bool) -> anyhow::Result<ExitCod
 async fn drop_changes(stages: &Stages, name: &str, selection: &Selection) -> anyhow::Result<ExitCode> {
     let stage = match stages.take(name) {
         Err(error) if selection.is_all() && !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Unsupported) => {
+            let held = format!("its changes cannot be read: {error}");
+            if !is_dropped(&held).await {
+                render::aside(&format!("nothing was dropped; `{name}` stays"));
+                return Ok(ExitCode::FAILURE);
+            }
             stages.discard(name).map_err(|error| refused(name, &error))?;
-            render::aside(&format!("dropped `{name}`, which could not be read: {error}"));
+            render::aside(&format!("dropped `{name}`: {held}"));
             return Ok(ExitCode::SUCCESS);
         }
         stage => stage.map_err(|error| refused(name, &error))?,
@@ -377,6 +403,14 @@ async fn drop_changes(stages: &Stages, name: &str, selection: &Selection) -> any
     Ok(if left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Asks at a terminal whether a stage is dropped; elsewhere, the command is the answer.
+async fn is_dropped(held: &str) -> bool {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return true;
+    }
+    agrees_to(&format!("{held}. Drop the stage for good? [y/N] ")).await
+}
+
 /// Drops a stage, after a question at a terminal.
 async fn drop_all(stage: &Stage, name: &str) -> anyhow::Result<ExitCode> {
     let changes = stage.changes();
@@ -385,13 +419,10 @@ async fn drop_all(stage: &Stage, name: &str) -> anyhow::Result<ExitCode> {
         Ok(changes) => counts(changes),
         Err(error) => format!("its changes could not be read: {error}"),
     };
-    let is_full = changes.is_ok_and(|changes| !changes.is_empty());
-    if is_full && io::stdin().is_terminal() && io::stderr().is_terminal() {
-        let answer = ask(&format!("{held}. Drop them for good? [y/N] ")).await.unwrap_or_default();
-        if !matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
-            render::aside(&format!("nothing was dropped; `{name}` stays"));
-            return Ok(ExitCode::FAILURE);
-        }
+    let is_empty = changes.is_ok_and(|changes| changes.is_empty());
+    if !is_empty && !is_dropped(&held).await {
+        render::aside(&format!("nothing was dropped; `{name}` stays"));
+        return Ok(ExitCode::FAILURE);
     }
     let progress = stage.progress()?;
     let aside = stage.clean()?;

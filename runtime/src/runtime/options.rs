@@ -179,11 +179,12 @@ impl Builder {
     }
 
     /// Holds back what tools write: it goes into the stage, which all of them see, and the granted folders stay as they are until
-    /// the stage is committed.
+    /// the stage is committed. No tool can be granted the folder in which the stage is kept.
     #[must_use]
     pub fn stage(mut self, stage: Arc<Stage>) -> Self {
+        let path = stage.path().to_path_buf();
         self.stage = Some(stage);
-        self
+        self.reserve("stage", path, Access::Read)
     }
 
     /// Sets the store of secrets. A granted secret is read at the first call that needs it, once for all calls.

@@ -12,11 +12,13 @@ pub struct Limits {
     pub bytes: u64,
     /// Changed entries, and folders held in memory.
     pub entries: usize,
+    /// Real entries that are searched for other names of written files.
+    pub searched: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 4 << 30, entries: 200_000 }
+        Self { bytes: 4 << 30, entries: 200_000, searched: 200_000 }
     }
 }
 

@@ -1,7 +1,12 @@
 //! Commits: conflicts with others, kills within, folders that are gone, and limits.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "tests, of which each uses a part of `common`")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    dead_code,
+    reason = "a test may end in a panic, and uses a part of `common`"
+)]
 
 mod common;
 
@@ -218,7 +223,7 @@ fn limits_of_bytes_and_entries_hold_and_what_was_written_stays() {
     let stages = TempDir::new().unwrap();
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("large"), [0; 1000]).unwrap();
-    let limits = Limits { bytes: 1500, entries: 8 };
+    let limits = Limits { bytes: 1500, entries: 8, ..Limits::default() };
     let stage = Stages::new(stages.path()).open("small", limits).unwrap();
     let root = attach(&stage, folder.path());
     common::write(&root, "one", &"x".repeat(600));

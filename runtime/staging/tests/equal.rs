@@ -1,7 +1,12 @@
 //! A stage shows, at each step, what the same changes make of a real folder; its commit makes the same of its own.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "tests, of which each uses a part of `common`")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    dead_code,
+    reason = "a test may end in a panic, and uses a part of `common`"
+)]
 
 mod common;
 

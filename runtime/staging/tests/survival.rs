@@ -1,7 +1,12 @@
-//! What a stage survives: kills, files that they left, folders that are gone, FIFOs, names that collide, and limits.
+//! Stages after kills, over folders that are gone, beside FIFOs and names that collide, and at their limits.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "tests, of which each uses a part of `common`")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    dead_code,
+    reason = "a test may end in a panic, and uses a part of `common`"
+)]
 
 mod common;
 
@@ -110,7 +115,7 @@ fn a_stage_whose_folder_is_gone_is_listed_and_removed() {
     let stage = Stages::new(stages.path()).take("one").unwrap();
     assert_eq!(stage.changes().unwrap()[0].conflict, Some(Conflict::Gone));
     fs::create_dir(&path).unwrap();
-    assert!(stage.attach(&path, File::open(&path).unwrap()).is_err());
+    assert!(stage.attach(&path, File::open(&path).unwrap(), None).is_err());
     fs::remove_dir(&path).unwrap();
     stage.remove().unwrap();
     assert!(Stages::new(stages.path()).names().unwrap().is_empty());
@@ -222,8 +227,107 @@ fn what_makes_room_is_done_also_at_the_limit() {
     let stage = Stages::new(stages.path()).open("one", limits).unwrap();
     let root = attach(&stage, folder.path());
     let written = (0..20).take_while(|number| common::try_write(&root, &format!("file-{number}"), "").is_ok()).count();
-    assert!(common::try_write(&root, "more", "").is_err() && stage.begin_call("1", "tool").is_ok());
+    assert!(common::try_write(&root, "more", "").is_err());
     common::remove(&root, "file-0").unwrap();
     common::write(&root, "more", "");
     assert_eq!(stage.changes().unwrap().len(), written);
+}
+
+#[test]
+fn bytes_that_are_written_again_are_no_more_bytes() {
+    let (folder, stages) = fresh();
+    let limits = Limits { bytes: 1000, ..Limits::default() };
+    let stage = Stages::new(stages.path()).open("one", limits).unwrap();
+    let root = attach(&stage, folder.path());
+    for _ in 0..5 {
+        common::write(&root, "x", &"x".repeat(600));
+        stage.count_written(600);
+    }
+    common::write(&root, "y", &"y".repeat(300));
+    stage.count_written(300);
+    common::write(&root, "z", &"z".repeat(200));
+    stage.count_written(200);
+    assert!(common::try_write(&root, "more", "").is_err(), "1,100 bytes are held");
+}
+
+#[test]
+fn a_search_for_other_names_ends_and_says_which_are_left() {
+    for (searched, left) in [(10, 0), (1, 1)] {
+        let (folder, stages) = fresh();
+        fs::create_dir(folder.path().join("inner")).unwrap();
+        fs::write(folder.path().join("inner/x"), "old").unwrap();
+        fs::hard_link(folder.path().join("inner/x"), folder.path().join("inner/y")).unwrap();
+        let limits = Limits { searched, ..Limits::default() };
+        let stage = Stages::new(stages.path()).open("one", limits).unwrap();
+        let root = attach(&stage, folder.path());
+        common::write(&root, "inner/x", "new");
+        let changes = stage.changes().unwrap();
+        assert_eq!(changes[0].other_names, left);
+        drop(root);
+        commit(&stage).unwrap();
+        let other = fs::read_to_string(folder.path().join("inner/y")).unwrap();
+        assert_eq!(other, if left == 0 { "new" } else { "old" });
+    }
+}
+
+#[test]
+fn what_is_left_out_of_a_commit_leaves_nothing_behind_and_is_named_after_a_kill_too() {
+    let (folder, stages) = fresh();
+    let path = folder.path().canonicalize().unwrap();
+    let stage = open(&stages);
+    let root = attach(&stage, folder.path());
+    common::write(&root, "written", "new");
+    drop((root, stage));
+    for name in ["a", "b", "c"] {
+        fs::write(path.join(name), "others").unwrap();
+    }
+    let link = |name: &str| serde_json::json!({ "makeLink": { "path": path.join(name), "target": "t", "over": null } });
+    let steps =
+        serde_json::json!({ "aside": ".toolcrib-stage-0-", "steps": [link("a"), link("b"), link("c"), link("d")] });
+    fs::write(stages.path().join("one/steps"), steps.to_string()).unwrap();
+    // The first was left out before a kill.
+    fs::write(stages.path().join("one/done"), "o").unwrap();
+    let stage = Stages::new(stages.path()).take("one").unwrap();
+    assert!(commit(&stage).is_err());
+    let committed = stage.commit(true, &mut |_, _| {}).unwrap();
+    let left_out: Vec<_> =
+        committed.skipped.iter().map(|(path, conflict)| (path.file_name().unwrap(), *conflict)).collect();
+    assert_eq!(left_out, ["a", "b", "c"].map(|name| (name.as_ref(), Conflict::Occupied)));
+    let mut names: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["a", "b", "c", "d"]);
+}
+
+#[test]
+fn names_and_chains_of_links_that_are_too_long_are_refused_as_the_system_does() {
+    let (folder, stages) = fresh();
+    let stage = open(&stages);
+    let root = attach(&stage, folder.path());
+    let error = |path: &str| common::try_write(&root, path, "").unwrap_err().raw_os_error().unwrap();
+    assert_eq!(error(&"n".repeat(256)), rustix::io::Errno::NAMETOOLONG.raw_os_error());
+    common::write(&root, &"n".repeat(255), "");
+    common::link(&root, "link-0", "end");
+    for number in 1..=40 {
+        common::link(&root, &format!("link-{number}"), &format!("link-{}", number - 1));
+    }
+    common::write(&root, "end", "");
+    assert!(root.about("link-39", true).is_ok());
+    let refused = root.about("link-40", true).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::LOOP.raw_os_error()));
+}
+
+#[test]
+fn folders_that_nobody_holds_open_make_room_for_others() {
+    let (folder, stages) = fresh();
+    for number in 0..50 {
+        fs::create_dir(folder.path().join(number.to_string())).unwrap();
+    }
+    let limits = Limits { entries: 20, ..Limits::default() };
+    let stage = Stages::new(stages.path()).open("one", limits).unwrap();
+    let root = attach(&stage, folder.path());
+    for number in 0..50 {
+        assert!(root.about(&number.to_string(), true).is_ok(), "{number}");
+    }
+    let held: Vec<_> = (0..50).map_while(|number| common::folder(&root, &number.to_string()).ok()).collect();
+    assert!((1..20).contains(&held.len()), "{}", held.len());
 }

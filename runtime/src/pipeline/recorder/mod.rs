@@ -212,6 +212,7 @@ impl<'p> CallRecorder<'p> {
             self.folder = Some((only.host.clone(), only.access));
         }
         self.stated_denial = grant.denied().iter().any(|denial| denial.flag.is_none());
+        self.name_for_stage(tool, grant);
         self.cwd = grant.folders().first().map(|folder| folder.host.display().to_string());
         self.note(|receipt| {
             if receipt.tool != tool.name {

@@ -1,25 +1,21 @@
-//! Notes a call in the stage that holds its writes back.
+//! Names a call for the stage that holds its writes back. The stage notes it with its first change.
 
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
-use toolcrib_staging::Stage;
+use toolcrib_staging::StagedCall;
+
+use crate::policy::Grant;
+use crate::tool::Tool;
 
 use super::CallRecorder;
 
 impl CallRecorder<'_> {
-    /// Notes the call in the stage that holds its writes back.
-    ///
-    /// # Errors
-    ///
-    /// The error of the system.
-    pub(crate) async fn begin_staged(&self, stage: &Arc<Stage>, tool: &str) -> io::Result<()> {
-        let Some(receipt) = &self.receipt else { return Ok(()) };
-        let (stage, id, tool) = (stage.clone(), receipt.invocation.clone(), tool.to_owned());
-        // Another call may be copying a large file meanwhile.
-        let number = tokio::task::spawn_blocking(move || stage.begin_call(&id, &tool)).await??;
-        self.usage.staged_call.store(number, Relaxed);
-        Ok(())
+    /// Names the call, if its grant has a stage.
+    pub(super) fn name_for_stage(&self, tool: &Tool, grant: &Grant) {
+        if let (Some(_), Some(receipt)) = (grant.stage(), &self.receipt) {
+            let (id, tool) = (receipt.invocation.clone(), tool.name.clone());
+            // A call has one tool.
+            let _ = self.usage.staged_call.set(Arc::new(StagedCall { id, tool }));
+        }
     }
 }

@@ -17,7 +17,7 @@ mod wasi_extras;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::error::{Outcome, ToolError};
+use crate::error::ToolError;
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::stage::Scheduled;
 use crate::pipeline::state::{CallScope, Execution, Pipeline, Runner};
@@ -63,10 +63,6 @@ pub(crate) async fn run(
     recorder: &mut CallRecorder<'_>,
 ) -> Result<Finished, ToolError> {
     let input = RunInput { checked, credentials, limits: &limits };
-    if let Some(stage) = execution.prepared.grant.stage() {
-        let fault = |error| ToolError::new(Outcome::Failed, format!("the stage cannot be written: {error}"));
-        recorder.begin_staged(stage, &execution.tool.name).await.map_err(fault)?;
-    }
     let answer = match &execution.runner {
         Runner::Host(Builtin::RunCode) => {
             // The calls of a program take permits of their own.

@@ -1,8 +1,10 @@
 //! Counters and bounded lists of one call. They outlive the call's future, so that a cancelled call still has figures for
 //! its record.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use toolcrib_staging::StagedCall;
 
 use crate::call::{Denial, HookNote, ProgramRun, clipped};
 use crate::error::{Outcome, ToolError};
@@ -54,8 +56,8 @@ pub(crate) struct Usage {
     pub(crate) completions: AtomicU64,
     /// Tokens that the requests to the model cost.
     pub(crate) tokens: AtomicU64,
-    /// Number of the call in the stage that holds its writes back; 0 without one.
-    pub(crate) staged_call: AtomicU32,
+    /// Call for the stage that holds its writes back, if there is one.
+    pub(crate) staged_call: OnceLock<Arc<StagedCall>>,
     requests: RequestLog,
     /// Usage of the call, if this one belongs to a program or hook that runs for it.
     call: Option<Arc<Usage>>,

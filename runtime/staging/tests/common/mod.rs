@@ -13,7 +13,8 @@ use cap_std::fs::{Dir, OpenOptions};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use toolcrib_staging::{
-    About, CommitError, Committed, EntryKind, FolderId, Limits, Open, Opened, Rules, Stage, StagedFolder, Stages,
+    About, CommitError, Committed, EntryKind, FolderId, Limits, Open, Opened, Rules, Stage, StagedCall, StagedFolder,
+    Stages,
 };
 
 #[derive(Debug, Clone)]
@@ -67,8 +68,8 @@ impl Rules for Free {
         &self.0
     }
 
-    fn call(&self) -> u32 {
-        0
+    fn call(&self) -> Option<&Arc<StagedCall>> {
+        None
     }
 
     fn until(&self) -> Option<Instant> {
@@ -218,7 +219,7 @@ impl Pair {
                 let entries = Dir::from_std_file(below).entries().unwrap();
                 let mut entries: VecDeque<String> =
                     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-                folder.retain_shown(&mut entries, |name| Some(name));
+                folder.retain_shown(&mut entries, folder.mark(), |name| Some(name));
                 names.extend(entries);
             }
             names.sort();
@@ -288,6 +289,20 @@ pub(crate) fn commit(stage: &Arc<Stage>) -> Result<Committed, CommitError> {
     stage.clone().commit(false, &mut |_, _| {})
 }
 
+/// Makes a link in a folder of a stage.
+pub(crate) fn link(folder: &StagedFolder, path: &str, target: &str) {
+    folder.make_link(path, target, &Free([folder.id()])).unwrap();
+}
+
+/// Opens a folder below another.
+pub(crate) fn folder(above: &StagedFolder, path: &str) -> io::Result<StagedFolder> {
+    let how = Open { folder: true, read: true, ..Open::default() };
+    match above.open(path, how, &Free([above.id()]))? {
+        Opened::Folder(folder) => Ok(folder),
+        other => panic!("{other:?}"),
+    }
+}
+
 /// Moves an entry in a folder of a stage.
 pub(crate) fn rename(folder: &StagedFolder, path: &str, to: &str) -> io::Result<()> {
     folder.rename(path, folder, to, &Free([folder.id()]))
@@ -299,7 +314,7 @@ pub(crate) fn remove(folder: &StagedFolder, path: &str) -> io::Result<()> {
 }
 
 pub(crate) fn attach(stage: &Arc<Stage>, folder: &Path) -> StagedFolder {
-    stage.attach(&folder.canonicalize().unwrap(), File::open(folder).unwrap()).unwrap()
+    stage.attach(&folder.canonicalize().unwrap(), File::open(folder).unwrap(), None).unwrap()
 }
 
 fn content(mut file: File) -> io::Result<Vec<u8>> {

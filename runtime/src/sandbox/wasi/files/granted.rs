@@ -37,7 +37,7 @@ impl FileState {
             self.add_folder(opened, folder.access, &folder.guest, only);
             return Ok(());
         };
-        let staged = stage.grant(&folder.host, opened, folder.inside());
+        let staged = stage.grant(&folder.host, opened, folder.inside(), self.guard.until);
         let staged = staged.and_then(|staged| Ok((staged, stage.stage.nothing()?))).map_err(|error| {
             let message = format!("the granted folder `{}` cannot be staged: {error}", folder.host.display());
             ToolError::new(Outcome::Denied, message)

@@ -10,7 +10,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{DirectoryEntry, DirectoryEn
 use wasmtime_wasi::runtime::spawn_blocking;
 
 use super::single::Names;
-use super::staged::{Staged, list_below, list_staged, retain_shown};
+use super::staged::{StagedListing, list_below};
 use super::state::Files;
 
 #[cfg(unix)]
@@ -38,8 +38,8 @@ struct Listing {
     part: Part,
     /// Names of the granted files, if nothing else in the folder is granted.
     only: Option<Names>,
-    /// Folder of the stage, and the name of its entry that was read last; no name once all of them are read.
-    staged: Option<(Staged, Option<String>)>,
+    /// Listing of the stage, if writes are held back.
+    staged: Option<StagedListing>,
     /// Reference that keeps the descriptor of the listing taken.
     _marker: Arc<()>,
 }
@@ -63,7 +63,7 @@ impl Files<'_> {
                 return Err(error.into());
             }
         };
-        let staged = staged.map(|folder| (folder, Some(String::new())));
+        let staged = staged.map(StagedListing::new);
         let marker = Arc::new(());
         self.state.descriptors.assign(&marker);
         let listing = self.inner.table.push(Listing { rest, part: Part::new(), only, staged, _marker: marker })?;
@@ -81,18 +81,10 @@ impl Files<'_> {
                     return Ok(Some(entry));
                 }
             }
-            if let Some((folder, after @ Some(_))) = &mut listing.staged {
-                listing.part = list_staged(folder, after.as_deref().unwrap_or_default(), PART);
-                *after = listing.part.back().and_then(|last| Some(last.as_ref().ok()?.name.clone()));
-                continue;
-            }
-            let Some(rest) = listing.rest.take() else { return Ok(None) };
-            let (rest, mut part) = spawn_blocking(move || part(rest)).await;
+            let (rest, staged) = (listing.rest.take(), listing.staged.clone());
+            let Some(read) = spawn_blocking(move || read_part(rest, staged)).await else { return Ok(None) };
             let listing = self.inner.table.get_mut(&key)?;
-            if let Some((folder, _)) = &listing.staged {
-                retain_shown(folder, &mut part);
-            }
-            (listing.rest, listing.part) = (rest, part);
+            (listing.rest, listing.part, listing.staged) = read;
         }
     }
 
@@ -101,6 +93,21 @@ impl Files<'_> {
         self.inner.table.delete(Resource::<Listing>::new_own(it.rep()))?;
         Ok(())
     }
+}
+
+/// Reads the next part of what a stage shows and of the real folder; `None` at the end.
+fn read_part(
+    rest: Option<OpenListing>,
+    mut staged: Option<StagedListing>,
+) -> Option<(Option<OpenListing>, Part, Option<StagedListing>)> {
+    if let Some(part) = staged.as_mut().and_then(|staged| staged.next_staged(PART)) {
+        return Some((rest, part, staged));
+    }
+    let (rest, mut part) = part(rest?);
+    if let Some(staged) = &staged {
+        staged.retain_shown(&mut part);
+    }
+    Some((rest, part, staged))
 }
 
 /// Reads the next part, and returns the rest of the folder. Entries with names that are not Unicode are left out: WASI has no

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rustix::io::Errno;
-use toolcrib_staging::{About, EntryKind, FolderId, Open, Opened, Rules, Stage, StagedFolder};
+use toolcrib_staging::{About, EntryKind, FolderId, Mark, Open, Opened, Rules, Stage, StagedCall, StagedFolder};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{self, Descriptor, Dir, FsPerms, OpenMode};
 use wasmtime_wasi::p2::FsResult;
@@ -37,8 +37,8 @@ pub(super) type Staged = Arc<StagedFolder>;
 /// Stage of a call.
 pub(super) struct CallStage {
     pub(super) stage: Arc<Stage>,
-    /// Number of the call in the stage.
-    call: u32,
+    /// Call by which its changes are known.
+    call: Option<Arc<StagedCall>>,
     roots: Vec<FolderId>,
     /// Staged folders by the guest's descriptors.
     folders: HashMap<u32, Staged>,
@@ -47,16 +47,22 @@ pub(super) struct CallStage {
 }
 
 impl CallStage {
-    pub(super) fn new(stage: Arc<Stage>, call: u32) -> Self {
+    pub(super) fn new(stage: Arc<Stage>, call: Option<Arc<StagedCall>>) -> Self {
         Self { stage, call, roots: Vec::new(), folders: HashMap::new(), real_files: HashSet::new() }
     }
 
     /// Opens a granted folder in the stage, or the folder inside it that a script has chosen.
-    pub(super) fn grant(&mut self, path: &Path, folder: File, inside: Option<&str>) -> io::Result<Staged> {
-        let mut granted = self.stage.attach(path, folder)?;
+    pub(super) fn grant(
+        &mut self,
+        path: &Path,
+        folder: File,
+        inside: Option<&str>,
+        until: Option<Instant>,
+    ) -> io::Result<Staged> {
+        let mut granted = self.stage.attach(path, folder, until)?;
         if let Some(inside) = inside {
             let how = Open { follow: true, folder: true, read: true, ..Open::default() };
-            let rules = CallRules { guard: PathGuard::default(), quota: None, roots: Vec::new(), call: self.call };
+            let rules = CallRules { guard: PathGuard::default(), quota: None, roots: Vec::new(), call: None };
             granted = match granted.open(inside, how, &rules)? {
                 Opened::Folder(folder) => folder,
                 _ => return Err(Errno::NOTDIR.into()),
@@ -77,7 +83,7 @@ struct CallRules {
     guard: PathGuard,
     quota: Option<Quota>,
     roots: Vec<FolderId>,
-    call: u32,
+    call: Option<Arc<StagedCall>>,
 }
 
 impl CallRules {
@@ -133,8 +139,8 @@ impl Rules for CallRules {
         &self.roots
     }
 
-    fn call(&self) -> u32 {
-        self.call
+    fn call(&self) -> Option<&Arc<StagedCall>> {
+        self.call.as_ref()
     }
 
     fn until(&self) -> Option<Instant> {
@@ -165,8 +171,8 @@ impl Files<'_> {
     fn rules(&self) -> CallRules {
         let (guard, quota) = (self.state.guard.clone(), Some(self.state.quota.clone()));
         let (roots, call) = match &self.state.stage {
-            Some(stage) => (stage.roots.clone(), stage.call),
-            None => (Vec::new(), 0),
+            Some(stage) => (stage.roots.clone(), stage.call.clone()),
+            None => (Vec::new(), None),
         };
         CallRules { guard, quota, roots, call }
     }
@@ -336,15 +342,43 @@ pub(super) fn list_below(folder: &StagedFolder) -> io::Result<Option<Rest>> {
     folder.below()?.as_ref().map(Rest::of).transpose()
 }
 
-/// Lists entries of the stage after a name, at most so many.
-pub(super) fn list_staged(folder: &StagedFolder, after: &str, most: usize) -> Part {
-    let entry = |(name, kind)| Ok(DirectoryEntry { type_: kind_of(kind), name });
-    folder.staged_after(after, most).into_iter().map(entry).collect()
+/// Listing of a staged folder: its entries of the stage first, then those of the real folder.
+#[derive(Clone)]
+pub(super) struct StagedListing {
+    folder: Staged,
+    state: ListingState,
 }
 
-/// Keeps the entries of the real folder that a folder shows.
-pub(super) fn retain_shown(folder: &StagedFolder, part: &mut Part) {
-    folder.retain_shown(part, |entry| entry.as_ref().ok().map(|entry| entry.name.as_str()));
+#[derive(Clone)]
+enum ListingState {
+    /// Entries of the stage after a name.
+    Staged(String),
+    /// Entries of the real folder, after those of the stage were listed.
+    Below(Mark),
+}
+
+impl StagedListing {
+    pub(super) fn new(folder: Staged) -> Self {
+        Self { folder, state: ListingState::Staged(String::new()) }
+    }
+
+    /// Reads the next entries of the stage, at most so many; `None` once all of them are read.
+    pub(super) fn next_staged(&mut self, most: usize) -> Option<Part> {
+        let ListingState::Staged(after) = &self.state else { return None };
+        let names = self.folder.staged_after(after, most);
+        self.state = match names.last() {
+            Some((last, _)) => ListingState::Staged(last.clone()),
+            None => ListingState::Below(self.folder.mark()),
+        };
+        Some(names.into_iter().map(|(name, kind)| Ok(DirectoryEntry { type_: kind_of(kind), name })).collect())
+    }
+
+    /// Keeps the entries of the real folder that the folder shows.
+    pub(super) fn retain_shown(&self, part: &mut Part) {
+        if let ListingState::Below(mark) = self.state {
+            self.folder.retain_shown(part, mark, |entry| entry.as_ref().ok().map(|entry| entry.name.as_str()));
+        }
+    }
 }
 
 /// Describes an entry of the stage.

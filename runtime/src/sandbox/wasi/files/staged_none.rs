@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
-use toolcrib_staging::Stage;
+use toolcrib_staging::{Stage, StagedCall};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, FsPerms, OpenMode};
 use wasmtime_wasi::p2::FsResult;
@@ -28,11 +29,11 @@ pub(super) struct CallStage {
 }
 
 impl CallStage {
-    pub(super) fn new(stage: Arc<Stage>, _: u32) -> Self {
+    pub(super) fn new(stage: Arc<Stage>, _: Option<Arc<StagedCall>>) -> Self {
         Self { stage }
     }
 
-    pub(super) fn grant(&mut self, _: &Path, _: File, _: Option<&str>) -> io::Result<Staged> {
+    pub(super) fn grant(&mut self, _: &Path, _: File, _: Option<&str>, _: Option<Instant>) -> io::Result<Staged> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
@@ -115,12 +116,22 @@ pub(super) fn list_below(folder: &Infallible) -> io::Result<Option<Rest>> {
     match *folder {}
 }
 
-pub(super) fn list_staged(folder: &Infallible, _: &str, _: usize) -> Part {
-    match *folder {}
-}
+/// Listing of a staged folder, which no call has.
+#[derive(Clone)]
+pub(super) struct StagedListing(Staged);
 
-pub(super) fn retain_shown(folder: &Infallible, _: &mut Part) {
-    match *folder {}
+impl StagedListing {
+    pub(super) fn new(folder: Staged) -> Self {
+        Self(folder)
+    }
+
+    pub(super) fn next_staged(&mut self, _: usize) -> Option<Part> {
+        match *self.0 {}
+    }
+
+    pub(super) fn retain_shown(&self, _: &mut Part) {
+        match *self.0 {}
+    }
 }
 
 pub(super) fn stat_of(about: &Infallible) -> DescriptorStat {

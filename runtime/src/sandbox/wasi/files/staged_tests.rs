@@ -69,7 +69,7 @@ impl Side {
         if is_staged {
             let stage = Stages::new(stages.path()).open("one", StageLimits::default()).unwrap();
             files = files.staged(Some(&stage));
-            let staged = files.stage.as_mut().unwrap().grant(&path, open(), None).unwrap();
+            let staged = files.stage.as_mut().unwrap().grant(&path, open(), None, None).unwrap();
             files.add(stage.nothing().unwrap(), Access::Write, &guest, None, Some(staged));
         } else {
             files.add_folder(open(), Access::Write, &guest, None);
@@ -290,4 +290,44 @@ fn an_error_of_the_rules_is_recorded_as_a_denial() {
     assert_eq!(staged.apply(&Op::RemoveFile("kept".to_owned())), format!("{:?}", ErrorCode::NotPermitted));
     assert_eq!(staged.apply(&Op::MakeFolder(".git/hooks/y".to_owned())), format!("{:?}", ErrorCode::NotPermitted));
     assert!(staged.files.quota.usage.denials().len() == 2);
+}
+
+#[test]
+fn a_listing_names_each_file_once_also_if_all_are_written_meanwhile() {
+    for is_staged in [false, true] {
+        let mut side = Side::new(is_staged);
+        let names: Vec<String> = (0..700).map(|number| format!("file-{number:03}")).collect();
+        for name in &names {
+            fs::write(side.folder.path().join("empty").join(name), "x").unwrap();
+        }
+        let (root, other) = (side.root(), side.root());
+        let found = now(async {
+            let mut files = side.view();
+            let folder = files.open_at(
+                root,
+                PathFlags::empty(),
+                "empty".to_owned(),
+                OpenFlags::DIRECTORY,
+                DescriptorFlags::READ,
+            );
+            let folder = folder.await?;
+            let listing = files.read_directory(Resource::new_borrow(folder.rep())).await?;
+            let mut found = Vec::new();
+            while let Some(entry) = files.read_directory_entry(Resource::new_borrow(listing.rep())).await? {
+                if found.is_empty() {
+                    for name in &names {
+                        let (root, path) = (Resource::new_borrow(other.rep()), format!("empty/{name}"));
+                        let open = OpenFlags::TRUNCATE;
+                        let fd = files.open_at(root, PathFlags::empty(), path, open, DescriptorFlags::WRITE).await?;
+                        HostDescriptor::drop(&mut files, fd).unwrap();
+                    }
+                }
+                found.push(entry.name);
+            }
+            FsResult::Ok(found)
+        });
+        let mut found = found.ok().unwrap();
+        found.sort();
+        assert_eq!(found, names, "{is_staged}");
+    }
 }

@@ -58,8 +58,8 @@ impl FileState {
     /// Holds the writes of the call back.
     #[must_use]
     pub(in crate::sandbox) fn staged(mut self, stage: Option<&Arc<Stage>>) -> Self {
-        let call = self.quota.usage.whole().staged_call.load(Relaxed);
-        self.stage = stage.map(|stage| CallStage::new(stage.clone(), call));
+        let call = || self.quota.usage.whole().staged_call.get().cloned();
+        self.stage = stage.map(|stage| CallStage::new(stage.clone(), call()));
         self
     }
 }

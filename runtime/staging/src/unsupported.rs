@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::types::{Change, CommitError, Committed, Limits, Refused};
@@ -64,12 +64,16 @@ impl Stages {
     }
 }
 
-/// Open stage, of which there is none here.
+/// Open stage; none exists here.
 #[derive(Debug)]
 pub struct Stage(Infallible);
 
 #[allow(missing_docs, clippy::missing_errors_doc, reason = "no value has these methods here")]
 impl Stage {
+    pub fn path(&self) -> &Path {
+        match self.0 {}
+    }
+
     pub fn name(&self) -> &str {
         match self.0 {}
     }
@@ -83,10 +87,6 @@ impl Stage {
     }
 
     pub fn lost(&self) -> &[String] {
-        match self.0 {}
-    }
-
-    pub fn begin_call(&self, _: &str, _: &str) -> io::Result<u32> {
         match self.0 {}
     }
 

@@ -2,10 +2,9 @@
 
 use std::io;
 
-use crate::base::split;
-
-use crate::state::State;
-use crate::tree::{Content, Fact, Node, NodeId, Origin};
+use super::base::split;
+use super::state::State;
+use super::tree::{Content, Fact, Node, NodeId, Origin};
 use crate::types::{Change, ChangeKind, EntryKind, Refused};
 
 impl State {

@@ -6,12 +6,12 @@ use std::io;
 use rustix::fs::{Access, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 use rustix::io::Errno;
 
-use crate::base::join;
-use crate::entry::About;
-use crate::resolve::{Found, Last, Place, Target};
-use crate::rules::Rules;
-use crate::state::{State, now};
-use crate::tree::{Content, Fact, Node, NodeId, Origin};
+use super::base::join;
+use super::entry::About;
+use super::resolve::{Found, Last, Place, Target};
+use super::rules::Rules;
+use super::state::{State, now};
+use super::tree::{Content, Fact, Node, NodeId, Origin};
 use crate::types::EntryKind;
 
 /// Manner of opening.
@@ -70,19 +70,16 @@ impl State {
                 EntryKind::Other if !how.folder => Err(Errno::PERM.into()),
                 EntryKind::Folder if how.exclusive => Err(Errno::EXIST.into()),
                 EntryKind::Folder if writes => Err(Errno::ISDIR.into()),
-                EntryKind::Folder => self.real_folder(&place).map(Opened::Folder),
+                // Each folder is a node.
+                EntryKind::Folder => match found {
+                    Found::Node(id, _) => Ok(Opened::Folder(*id)),
+                    Found::Below(..) => Err(Errno::NOTDIR.into()),
+                },
                 _ if how.folder || place.slash => Err(Errno::NOTDIR.into()),
                 _ if how.exclusive => Err(Errno::EXIST.into()),
                 _ if writes => self.open_written(&place, how, rules).map(Opened::Written),
                 _ => self.open_read(found),
             },
-        }
-    }
-
-    fn real_folder(&self, place: &Place) -> io::Result<NodeId> {
-        match &place.found {
-            Some(Found::Node(id, EntryKind::Folder)) => Ok(*id),
-            _ => Err(Errno::NOTDIR.into()),
         }
     }
 
@@ -122,6 +119,7 @@ impl State {
         let file = self.open_content(id, how.read, true)?;
         if how.truncate {
             file.set_len(0)?;
+            self.is_estimate = true;
         }
         Ok(file)
     }
@@ -150,7 +148,7 @@ impl State {
         Ok(id)
     }
 
-    /// Sets the times of an entry: of a file in its own content, of a new folder or link by its commit. `None` is the time now.
+    /// Sets the times of an entry: a file has them in its own content, a new folder or link gets them with the commit.
     pub(crate) fn touch(
         &mut self,
         (from, path): (NodeId, &str),
@@ -357,9 +355,12 @@ impl State {
     }
 
     /// Returns `true` if a folder shows the entry of its real folder with a name.
-    pub(crate) fn shows_below(&self, folder: NodeId, name: &str) -> bool {
-        let is_hidden = || self.tree.origin(folder).is_none_or(|origin| self.tree.is_hidden_in(origin, name));
-        self.tree.child(folder, name).is_none() && !is_hidden()
+    /// A node that is as new as `since`, or newer, counts as the real entry that it carries at its place.
+    pub(crate) fn shows_below(&self, folder: NodeId, name: &str, since: NodeId) -> bool {
+        match self.tree.child(folder, name) {
+            Some(id) => id >= since && self.tree.get(id).is_some_and(|node| self.tree.is_in_place(node)),
+            None => self.tree.origin(folder).is_some_and(|origin| !self.tree.is_hidden_in(origin, name)),
+        }
     }
 
     /// Returns `true` if a folder shows no entry.
@@ -371,7 +372,7 @@ impl State {
         let Some(origin) = &node.origin else { return Ok(true) };
         for entry in self.bases.list(&origin.path)? {
             let name = entry?.file_name();
-            if name.to_str().is_none_or(|name| self.shows_below(folder, name)) {
+            if name.to_str().is_none_or(|name| self.shows_below(folder, name, NodeId::MAX)) {
                 return Ok(false);
             }
         }

@@ -1,10 +1,12 @@
 //! Rules of the caller, asked before each change.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
-use crate::FolderId;
-use crate::entry::About;
+use super::entry::About;
+use super::folder::FolderId;
+use crate::types::StagedCall;
 
 /// Rules for the changes of one call. Each refusal is the error that the caller gets.
 pub trait Rules {
@@ -33,7 +35,7 @@ pub trait Rules {
     ///
     /// # Errors
     ///
-    /// What is below such a path could be something else than it seems.
+    /// Names below such a path would be protected, and nobody would have checked them.
     fn placed(&self, path: &str) -> io::Result<()>;
 
     /// A folder is about to be moved.
@@ -56,8 +58,8 @@ pub trait Rules {
     /// Folders that no link may leave.
     fn roots(&self) -> &[FolderId];
 
-    /// Number of the call, as [`Stage::begin_call`](crate::Stage::begin_call) returned it; 0 for none.
-    fn call(&self) -> u32;
+    /// Call that makes the changes, if they are noted as made by one.
+    fn call(&self) -> Option<&Arc<StagedCall>>;
 
     /// Time at which the call ends.
     fn until(&self) -> Option<Instant>;

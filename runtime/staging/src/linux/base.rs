@@ -8,10 +8,10 @@ use cap_std::fs::{Dir, ReadDir};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
 use rustix::io::Errno;
 
-use crate::entry::About;
+use super::entry::About;
 use crate::types::EntryKind;
 
-/// Flags for a handle by which nothing is read: it wakes no device and waits for no FIFO.
+/// Flags for a handle that reads nothing: it wakes no device and waits for no FIFO.
 const AT: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Flags for reading a file: what takes its place does not block.
 const READ: OFlags =

@@ -10,8 +10,8 @@ use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{join, split};
-use crate::entry::About;
+use super::base::{join, split};
+use super::entry::About;
 use crate::types::{EntryKind, StagedCall};
 
 /// Number of a node.
@@ -115,6 +115,8 @@ pub(crate) struct Tree {
     /// Nodes of each real file with several names, and its hidden names.
     names: HashMap<(u64, u64), FileNames>,
     calls: Vec<StagedCall>,
+    /// Numbers of the calls by their identifiers, from 1.
+    call_numbers: HashMap<String, u32>,
     next: NodeId,
     /// Number of nodes and hidden entries that the journal keeps.
     kept: usize,
@@ -155,6 +157,7 @@ impl Tree {
             by_origin: HashMap::from([("/".to_owned(), ROOT)]),
             names: HashMap::new(),
             calls: Vec::new(),
+            call_numbers: HashMap::new(),
             next: ROOT + 1,
             kept: 0,
         }
@@ -163,7 +166,10 @@ impl Tree {
     pub(crate) fn apply(&mut self, fact: Fact, now: i128) {
         match fact {
             Fact::Base { .. } | Fact::Unshared(..) => {}
-            Fact::Call(call) => self.calls.push(call),
+            Fact::Call(call) => {
+                self.call_numbers.insert(call.id.clone(), self.calls.len() as u32 + 1);
+                self.calls.push(call);
+            }
             Fact::Node { id, node } => {
                 self.touch(node.parent, now);
                 self.insert(id, node);
@@ -377,6 +383,11 @@ impl Tree {
 
     pub(crate) fn calls(&self) -> &[StagedCall] {
         &self.calls
+    }
+
+    /// Returns the number of a call; `None` before its first change.
+    pub(crate) fn call_number(&self, call: &StagedCall) -> Option<u32> {
+        self.call_numbers.get(&call.id).copied()
     }
 
     /// Number of nodes and hidden entries that the journal keeps.

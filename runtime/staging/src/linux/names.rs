@@ -3,15 +3,13 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::base::{join, kind_of, split};
-use crate::entry::About;
-use crate::resolve::Found;
-use crate::state::{State, shared};
-use crate::tree::{Node, NodeId};
+use super::base::{join, kind_of, split};
+use super::entry::About;
+use super::resolve::Found;
+use super::state::{State, shared};
+use super::tree::{Node, NodeId};
 use crate::types::EntryKind;
 
-/// Maximum number of entries that are searched for written files.
-const MAX_SEARCHED: usize = 200_000;
 /// Maximum time of the search.
 const MAX_TIME: Duration = Duration::from_secs(20);
 
@@ -29,7 +27,7 @@ impl State {
             for entry in entries {
                 let Ok(entry) = entry else { break };
                 searched += 1;
-                if searched > MAX_SEARCHED || Instant::now() >= end {
+                if searched > self.limits.searched || Instant::now() >= end {
                     return Ok(());
                 }
                 let Ok(name) = entry.file_name().into_string() else { continue };

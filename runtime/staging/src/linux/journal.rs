@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 
-use crate::tree::Fact;
+use super::tree::Fact;
 
 /// Maximum length of the journal in bytes.
 const MAX_LEN: u64 = 256 << 20;

@@ -8,13 +8,13 @@ use std::sync::{Arc, MutexGuard};
 use rustix::fs::Timestamps;
 use rustix::io::Errno;
 
-use crate::edit::{self, Open};
-use crate::entry::About;
-use crate::resolve::{Found, Last, Target};
-use crate::rules::Rules;
-use crate::stage::Stage;
-use crate::state::State;
-use crate::tree::NodeId;
+use super::edit::{self, Open};
+use super::entry::About;
+use super::resolve::{Found, Last, Target};
+use super::rules::Rules;
+use super::stage::Stage;
+use super::state::State;
+use super::tree::NodeId;
 use crate::types::EntryKind;
 
 /// Number of a folder in its stage.
@@ -27,6 +27,10 @@ pub struct StagedFolder {
     stage: Arc<Stage>,
     id: NodeId,
 }
+
+/// Moment of a listing.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark(NodeId);
 
 /// Opened entry.
 #[derive(Debug)]
@@ -41,7 +45,7 @@ pub enum Opened {
 
 impl StagedFolder {
     pub(crate) fn new(stage: Arc<Stage>, id: NodeId) -> Self {
-        *stage.state().held.entry(id).or_default() += 1;
+        stage.held().hold(id);
         Self { stage, id }
     }
 
@@ -57,7 +61,7 @@ impl StagedFolder {
     /// `EBUSY` if other calls use it until this one ends.
     fn state(&self, rules: &dyn Rules) -> io::Result<MutexGuard<'_, State>> {
         let mut state = self.stage.state_until(rules.until())?;
-        state.call = rules.call();
+        state.call = rules.call().cloned();
         Ok(state)
     }
 
@@ -79,10 +83,7 @@ impl StagedFolder {
                 let (file, about) = state.bases.read(&path)?;
                 Opened::Real(file, about)
             }
-            edit::Opened::Folder(id) => {
-                drop(state);
-                Opened::Folder(Self::new(self.stage.clone(), id))
-            }
+            edit::Opened::Folder(id) => Opened::Folder(Self::new(self.stage.clone(), id)),
         })
     }
 
@@ -158,10 +159,16 @@ impl StagedFolder {
         node.origin.as_ref().map(|origin| state.bases.folder(&origin.path)).transpose()
     }
 
-    /// Keeps the names under which this folder shows the entries of its real folder.
-    pub fn retain_shown<T>(&self, entries: &mut VecDeque<T>, name: impl Fn(&T) -> Option<&str>) {
+    /// Returns a mark of this moment, at which all entries of the stage are listed.
+    pub fn mark(&self) -> Mark {
+        Mark(self.stage.state().tree.next_id())
+    }
+
+    /// Keeps the entries that a listing of the real folder adds to the entries of the stage, which were all listed at the mark: a
+    /// file that was written since then was not among them.
+    pub fn retain_shown<T>(&self, entries: &mut VecDeque<T>, mark: Mark, name: impl Fn(&T) -> Option<&str>) {
         let state = self.stage.state();
-        entries.retain(|entry| name(entry).is_none_or(|name| state.shows_below(self.id, name)));
+        entries.retain(|entry| name(entry).is_none_or(|name| state.shows_below(self.id, name, mark.0)));
     }
 
     /// Makes a folder.
@@ -221,15 +228,8 @@ impl StagedFolder {
 
 impl Drop for StagedFolder {
     fn drop(&mut self) {
-        let mut state = self.stage.state();
-        if let Some(held) = state.held.get_mut(&self.id) {
-            *held -= 1;
-            if *held == 0 {
-                state.held.remove(&self.id);
-            }
-        }
-        if state.held.is_empty() {
-            state.tree.forget_passed(std::iter::empty());
+        if self.stage.held().release(self.id) {
+            self.stage.forget_passed();
         }
     }
 }

@@ -3,20 +3,20 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::{Dir, MetadataExt, OpenOptions};
 use rustix::fs::{Timestamps, futimens};
 use rustix::io::Errno;
 
-use crate::base::Bases;
-use crate::commit::timespec;
-use crate::entry::About;
-use crate::journal::Journal;
-use crate::resolve::{Found, Place};
-use crate::tree::{Content, Fact, Hidden, Node, NodeId, Origin, Tree};
-use crate::types::EntryKind;
-use crate::types::Limits;
+use super::base::Bases;
+use super::commit::timespec;
+use super::entry::About;
+use super::journal::Journal;
+use super::resolve::{Found, Place};
+use super::tree::{Content, Fact, Hidden, Node, NodeId, Origin, Tree};
+use crate::types::{EntryKind, Limits, StagedCall};
 
 /// Bytes that are copied between two looks at the deadline.
 const COPY_BLOCK: usize = 1 << 20;
@@ -32,19 +32,52 @@ pub(crate) struct State {
     pub(crate) limits: Limits,
     /// Real files with several names, by device and number, that have a copy: the time at which it was made.
     pub(crate) linked: HashMap<(u64, u64), i128>,
-    /// Number of open handles for each folder.
-    pub(crate) held: HashMap<NodeId, usize>,
-    /// Number of the running call.
-    pub(crate) call: u32,
+    /// Folders that are held open.
+    pub(crate) held: Arc<HeldFolders>,
+    /// Call that changes something now. Its first change notes it.
+    pub(crate) call: Option<Arc<StagedCall>>,
     /// Bytes of all written files, at least those that were copied and counted.
     pub(crate) used: u64,
-    /// `true` if a file of the stage was removed since its bytes were counted.
-    pub(crate) has_room: bool,
+    /// `true` if the files can have fewer bytes than that: one was removed or written again.
+    pub(crate) is_estimate: bool,
+}
+
+/// Number of open handles for each folder, under a lock of their own: the state can be locked for long.
+#[derive(Debug, Default)]
+pub(crate) struct HeldFolders(Mutex<HashMap<NodeId, usize>>);
+
+impl HeldFolders {
+    pub(crate) fn hold(&self, folder: NodeId) {
+        *self.locked().entry(folder).or_default() += 1;
+    }
+
+    /// Gives a handle back, and returns `true` if it was the last one of all folders.
+    pub(crate) fn release(&self, folder: NodeId) -> bool {
+        let mut held = self.locked();
+        if let Some(handles) = held.get_mut(&folder) {
+            *handles -= 1;
+            if *handles == 0 {
+                held.remove(&folder);
+            }
+        }
+        held.is_empty()
+    }
+
+    pub(crate) fn folders(&self) -> Vec<NodeId> {
+        self.locked().keys().copied().collect()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<NodeId, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl State {
     /// Performs a change: the journal keeps it first.
-    pub(crate) fn record(&mut self, facts: Vec<Fact>) -> io::Result<()> {
+    pub(crate) fn record(&mut self, mut facts: Vec<Fact>) -> io::Result<()> {
+        if let Some(call) = self.call.as_ref().filter(|call| self.tree.call_number(call).is_none()) {
+            facts.insert(0, Fact::Call(StagedCall::clone(call)));
+        }
         let is_more = |fact: &&Fact| match fact {
             Fact::Node { id, .. } => !self.tree.is_kept(*id),
             Fact::Hidden { path, .. } => self.tree.hidden(path).is_none(),
@@ -79,7 +112,7 @@ impl State {
     /// Refuses to hold more folders in memory, after those that nobody holds open are forgotten.
     pub(crate) fn check_size(&mut self) -> io::Result<()> {
         if self.tree.len() >= self.limits.entries {
-            self.tree.forget_passed(self.held.keys().copied());
+            self.tree.forget_passed(self.held.folders().into_iter());
         }
         if self.tree.len() < self.limits.entries { Ok(()) } else { Err(Errno::DQUOT.into()) }
     }
@@ -126,9 +159,9 @@ impl State {
     /// Lists the calls of a changed entry, with the running one.
     pub(crate) fn by(&self, before: &[u32]) -> Vec<u32> {
         let mut by = before.to_vec();
-        if by.last() != Some(&self.call) {
-            by.push(self.call);
-        }
+        let next = || self.tree.calls().len() as u32 + 1;
+        let number = self.call.as_ref().map(|call| self.tree.call_number(call).unwrap_or_else(next));
+        by.extend(number.filter(|number| by.last() != Some(number)));
         by
     }
 
@@ -236,7 +269,7 @@ impl State {
     ///
     /// There are fewer than needed, after removed files are counted no more.
     pub(crate) fn free(&mut self, needed: u64) -> io::Result<u64> {
-        if self.used.saturating_add(needed) > self.limits.bytes && self.has_room {
+        if self.used.saturating_add(needed) > self.limits.bytes && self.is_estimate {
             self.count_contents()?;
         }
         let free = self.limits.bytes.saturating_sub(self.used);
@@ -251,7 +284,7 @@ impl State {
             sizes.extend(found.map(|found| (found.ino(), found.size())));
         }
         self.used = sizes.into_values().fold(0, u64::saturating_add);
-        self.has_room = false;
+        self.is_estimate = false;
         Ok(())
     }
 
@@ -293,7 +326,7 @@ impl State {
     pub(crate) fn remove_contents(&mut self, unnamed: impl IntoIterator<Item = NodeId>) {
         for id in unnamed {
             let _ = self.contents.remove_file(id.to_string());
-            self.has_room = true;
+            self.is_estimate = true;
         }
     }
 }

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
-use crate::base::{join, kind_of};
-use crate::commit::ASIDE;
-use crate::resolve::{Found, Last, Place};
-use crate::rules::Rules;
-use crate::state::State;
-use crate::tree::NodeId;
+use super::base::{join, kind_of};
+use super::commit::ASIDE;
+use super::resolve::{Found, Last, Place};
+use super::rules::Rules;
+use super::state::State;
+use super::tree::NodeId;
 use crate::types::EntryKind;
 
 /// Maximum number of entries in a folder that is moved.
@@ -231,7 +231,7 @@ enum Inner {
 }
 
 impl Inner {
-    fn about(&self, state: &State) -> Option<crate::entry::About> {
+    fn about(&self, state: &State) -> Option<super::entry::About> {
         match self {
             Self::Node(id) => state.real(*id),
             Self::Below(path) => state.bases.about(path).ok().flatten(),

@@ -4,10 +4,10 @@ use std::io;
 
 use rustix::io::Errno;
 
-use crate::base::join;
-use crate::entry::About;
-use crate::state::State;
-use crate::tree::{Content, Node, NodeId, Origin};
+use super::base::join;
+use super::entry::About;
+use super::state::State;
+use super::tree::{Content, Node, NodeId, Origin};
 use crate::types::EntryKind;
 
 /// Maximum number of links that one path follows.

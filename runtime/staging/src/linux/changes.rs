@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
 
-use crate::base::{join, split};
-use crate::entry::About;
-use crate::resolve::Found;
-use crate::state::State;
-use crate::tree::{Content, Hidden, Node, NodeId, Origin};
+use super::base::{join, split};
+use super::entry::About;
+use super::resolve::Found;
+use super::state::State;
+use super::tree::{Content, Hidden, Node, NodeId, Origin};
 use crate::types::{Change, ChangeKind, Conflict, EntryKind, StagedCall};
 
 impl State {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use toolcrib_private_files::{create_folder, options};
 
-use crate::journal::Journal;
-use crate::stage::{CONTENTS, NOTHING, Stage, remove_folder};
+use super::journal::Journal;
+use super::stage::{CONTENTS, NOTHING, Stage, remove_folder};
 use crate::types::Limits;
 
 const JOURNAL: &str = "journal";

@@ -14,12 +14,12 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::base::{Bases, split};
-use crate::changes::is_same_content;
-use crate::entry::About;
-use crate::plan::Step;
-use crate::state::copy_in_time;
-use crate::tree::NodeId;
+use super::base::{Bases, split};
+use super::changes::is_same_content;
+use super::entry::About;
+use super::plan::Step;
+use super::state::copy_in_time;
+use super::tree::NodeId;
 use crate::types::{CommitError, Conflict, EntryKind};
 
 /// Prefix for entries that are not at their place yet.
@@ -87,9 +87,7 @@ impl Entry {
         if !to.about()?.is_some_and(|now| now.is_unchanged(expected)) {
             return Ok(false);
         }
-        let exchange =
-            || renameat_with(&self.folder, self.name.as_str(), &to.folder, to.name.as_str(), RenameFlags::EXCHANGE);
-        match exchange() {
+        match self.exchange(to) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 self.folder.rename(&self.name, &to.folder, &to.name)?;
                 return Ok(true);
@@ -157,8 +155,7 @@ impl Performer<'_> {
                     return Ok(None);
                 }
                 new.folder.symlink_contents(target, &new.name)?;
-                self.note(&new)?;
-                put(&new, &at, over.as_ref())
+                put_made(&new, self.note(&new), &at, over.as_ref())
             }
             Step::Write { path, content, over } => self.write(&at, path, *content, over.as_ref()),
             Step::Name { same, over, .. } => {
@@ -171,8 +168,7 @@ impl Performer<'_> {
                     return Ok(None);
                 }
                 same.folder.hard_link(&same.name, &new.folder, &new.name)?;
-                self.note(&new)?;
-                put(&new, &at, over.as_ref())
+                put_made(&new, self.note(&new), &at, over.as_ref())
             }
             Step::Date { modified, .. } => {
                 let time = timespec(*modified);
@@ -327,12 +323,17 @@ impl Performer<'_> {
             futimens(&file, &times)?;
             file.sync_all()
         });
-        match written.and_then(|()| put(&new, at, over)) {
-            Ok(None) => Ok(None),
-            failed => {
-                new.remove()?;
-                failed
-            }
+        put_made(&new, written, at, over)
+    }
+}
+
+/// Takes an entry that a step has made to its place, or removes it again.
+fn put_made(new: &Entry, made: io::Result<()>, at: &Entry, over: Option<&About>) -> io::Result<Option<Conflict>> {
+    match made.and_then(|()| put(new, at, over)) {
+        Ok(None) => Ok(None),
+        failed => {
+            new.remove()?;
+            failed
         }
     }
 }

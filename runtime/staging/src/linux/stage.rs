@@ -14,22 +14,22 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use toolcrib_private_files::options;
 
-use crate::base::{Bases, below, join};
-use crate::commit::{ASIDE, Performer};
-use crate::entry::About;
-use crate::folder::StagedFolder;
-use crate::journal::Journal;
-use crate::plan::{Step, plan};
-use crate::state::State;
-use crate::tree::{Content, Fact, Origin, ROOT, Tree};
-use crate::types::{Change, CommitError, Committed, Conflict, Limits, Refused, StagedCall};
+use super::base::{Bases, below, join};
+use super::commit::{ASIDE, Performer};
+use super::entry::About;
+use super::folder::StagedFolder;
+use super::journal::Journal;
+use super::plan::{Step, plan};
+use super::state::{HeldFolders, State};
+use super::tree::{Content, Fact, Origin, ROOT, Tree};
+use crate::types::{Change, CommitError, Committed, Conflict, Limits, Refused};
 
 pub(crate) const CONTENTS: &str = "contents";
 /// Empty folder, in place of those that only the stage has.
 pub(crate) const NOTHING: &str = "nothing";
 /// Steps of a commit that has begun.
 const STEPS: &str = "steps";
-/// One byte for each step that is done.
+/// One byte for each step that is done, or left out.
 const DONE: &str = "done";
 /// Entry that the present step has made.
 const MADE: &str = "made";
@@ -41,6 +41,7 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(1);
 pub struct Stage {
     folder: PathBuf,
     state: Mutex<State>,
+    held: Arc<HeldFolders>,
     /// Bytes that calls have written and the state does not count yet.
     written: AtomicU64,
     /// `true` once the stage is removed: another one can have its name.
@@ -69,18 +70,34 @@ impl Stage {
             },
             fact => facts.push(fact),
         })?;
-        let (tree, linked, held) = (Tree::new(), HashMap::new(), HashMap::new());
-        let mut state =
-            State { tree, bases, contents, journal, limits, linked, held, call: 0, used: 0, has_room: false };
+        let (tree, linked, held) = (Tree::new(), HashMap::new(), Arc::<HeldFolders>::default());
+        let (call, used, is_estimate) = (None, 0, false);
+        let held_folders = held.clone();
+        let mut state = State { tree, bases, contents, journal, limits, linked, held, call, used, is_estimate };
         facts.into_iter().for_each(|fact| state.apply(fact, 0));
-        state.call = state.tree.calls().len() as u32;
         state.count_contents()?;
         let (written, is_removed) = (AtomicU64::new(0), AtomicBool::new(false));
-        Ok(Arc::new(Self { folder, state: Mutex::new(state), written, is_removed, lock, lost }))
+        let (state, held) = (Mutex::new(state), held_folders);
+        Ok(Arc::new(Self { folder, state, held, written, is_removed, lock, lost }))
     }
 
+    /// Locks the state, for what no call is noted with.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.call = None;
+        state
+    }
+
+    pub(crate) fn held(&self) -> &HeldFolders {
+        &self.held
+    }
+
+    /// Forgets the folders that were only passed, unless the state is in use: the next one that needs room does it then.
+    pub(crate) fn forget_passed(&self) {
+        if let Ok(mut state) = self.state.try_lock() {
+            let held = state.held.folders();
+            state.tree.forget_passed(held.into_iter());
+        }
     }
 
     /// Waits for the state until a time.
@@ -99,8 +116,16 @@ impl Stage {
                 Err(TryStateError::WouldBlock) => std::thread::sleep(LOCK_RETRY_INTERVAL),
             }
         };
-        state.used = state.used.saturating_add(self.written.swap(0, Relaxed));
+        let written = self.written.swap(0, Relaxed);
+        state.used = state.used.saturating_add(written);
+        // A file that was written twice counts twice.
+        state.is_estimate |= written > 0;
         Ok(state)
+    }
+
+    /// Folder in which the stage is kept.
+    pub fn path(&self) -> &Path {
+        &self.folder
     }
 
     /// Name of the stage.
@@ -119,17 +144,6 @@ impl Stage {
         &self.lost
     }
 
-    /// Begins a call, and returns its number, by which its changes are noted.
-    ///
-    /// # Errors
-    ///
-    /// The error of the system.
-    pub fn begin_call(&self, id: &str, tool: &str) -> io::Result<u32> {
-        let mut state = self.state();
-        state.record(vec![Fact::Call(StagedCall { id: id.to_owned(), tool: tool.to_owned() })])?;
-        Ok(state.tree.calls().len() as u32)
-    }
-
     /// Counts bytes that a call has written to files of the stage. Counting too many is harmless: before a write is refused, the
     /// files themselves are counted.
     pub fn count_written(&self, bytes: u64) {
@@ -140,15 +154,17 @@ impl Stage {
     ///
     /// # Errors
     ///
-    /// The folder was removed in the stage, its path is not Unicode text, or the error of the system.
-    pub fn attach(self: &Arc<Self>, path: &Path, folder: File) -> io::Result<StagedFolder> {
+    /// The folder was removed in the stage, its path is not Unicode text, the stage is in use until that time, or the error of the
+    /// system.
+    pub fn attach(self: &Arc<Self>, path: &Path, folder: File, until: Option<Instant>) -> io::Result<StagedFolder> {
         let path = path.to_str().filter(|path| path.starts_with('/')).ok_or(Errno::ILSEQ)?;
         if self.lost.iter().any(|lost| below(lost, path).is_some()) {
             return Err(io::Error::other("it is no longer the folder over which the stage was begun; drop the stage"));
         }
         let dir = Dir::from_std_file(folder);
         let about = About::of(&dir.dir_metadata()?);
-        let mut state = self.state();
+        let mut state = self.state_until(until)?;
+        state.call = None;
         if state.bases.add(path, dir) {
             state.record(vec![Fact::Base { path: path.to_owned(), device: about.device, inode: about.inode }])?;
         }
@@ -171,7 +187,6 @@ impl Stage {
             };
         }
         state.tree.describe(at, about);
-        drop(state);
         Ok(StagedFolder::new(self.clone(), at))
     }
 
@@ -204,12 +219,7 @@ impl Stage {
     ///
     /// The error of the system.
     pub fn before(&self, change: &Change) -> io::Result<Option<File>> {
-        let state = self.state();
-        let Some(path) = change.real.as_ref().filter(|_| change.before.is_some()) else { return Ok(None) };
-        match state.bases.read(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            opened => opened.map(|(file, _)| Some(file)),
-        }
+        change.real.as_ref().filter(|_| change.before.is_some()).map_or(Ok(None), |path| read_real(&self.state(), path))
     }
 
     /// Opens the file that a change leaves; `None` if it leaves none.
@@ -222,11 +232,8 @@ impl Stage {
         let Some(id) = change.node.filter(|_| change.after.is_some()) else { return Ok(None) };
         match state.tree.get(id).map(|node| &node.content) {
             Some(Content::Written(_)) => state.open_content(id, true, false).map(Some),
-            Some(_) => {
-                drop(state);
-                let moved = Change { before: Some(0), ..change.clone() };
-                self.before(&moved)
-            }
+            // It was moved as it is.
+            Some(_) => change.real.as_ref().map_or(Ok(None), |path| read_real(&state, path)),
             None => Ok(None),
         }
     }
@@ -311,22 +318,28 @@ impl Stage {
         let mut done = options().read(true).append(true).create(true).open(self.folder.join(DONE)).map_err(system)?;
         let made = options().read(true).write(true).create(true).truncate(false).open(self.folder.join(MADE));
         let made = made.map_err(system)?;
-        let first = usize::try_from(done.metadata().map_err(system)?.len()).unwrap_or(usize::MAX);
-        let (state, mut skipped) = (self.state(), Vec::new());
+        let mut ends = Vec::new();
+        done.read_to_end(&mut ends).map_err(system)?;
+        let first = ends.len();
+        let earlier = steps.iter().zip(ends).filter_map(|(step, end)| Some((step.path().into(), conflict_of(end)?)));
+        let (state, mut skipped) = (self.state(), earlier.collect::<Vec<_>>());
         for (number, step) in steps.iter().enumerate().skip(first) {
             progress(number, steps.len());
             let is_repeated = is_continued && number == first;
             let (bases, contents) = (&state.bases, &state.contents);
-            match (Performer { bases, contents, aside: &aside, is_repeated, made: &made }).perform(step) {
-                Err(CommitError::Conflict(path, conflict)) if is_continued && skips => skipped.push((path, conflict)),
-                performed => performed?,
-            }
-            done.write_all(b".").map_err(system)?;
+            let end = match (Performer { bases, contents, aside: &aside, is_repeated, made: &made }).perform(step) {
+                Err(CommitError::Conflict(path, conflict)) if is_continued && skips => {
+                    skipped.push((path, conflict));
+                    end_of(conflict)
+                }
+                performed => performed.map(|()| b'.')?,
+            };
+            done.write_all(&[end]).map_err(system)?;
         }
         progress(steps.len(), steps.len());
         drop(state);
         self.remove().map_err(system)?;
-        Ok(Committed { steps: steps.len() - skipped.len(), skipped })
+        Ok(Committed { steps: steps.len().saturating_sub(skipped.len()), skipped })
     }
 
     fn check_conflicts(&self) -> io::Result<Result<(), CommitError>> {
@@ -396,11 +409,35 @@ impl Drop for Stage {
     }
 }
 
+/// Opens a real file; `None` if it is gone.
+fn read_real(state: &State, path: &str) -> io::Result<Option<File>> {
+    match state.bases.read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        opened => opened.map(|(file, _)| Some(file)),
+    }
+}
+
 /// Removes a stage's folder, under a name that is no stage's.
 pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
     let gone = folder.with_file_name(format!(".gone-{}", random()?));
     fs::rename(folder, &gone)?;
     fs::remove_dir_all(gone)
+}
+
+/// Returns the byte of a step that was left out because of a conflict.
+fn end_of(conflict: Conflict) -> u8 {
+    match conflict {
+        Conflict::Changed => b'c',
+        Conflict::Gone => b'g',
+        Conflict::Occupied => b'o',
+        Conflict::NotEmpty => b'n',
+    }
+}
+
+/// Returns the conflict because of which a step was left out; `None` for one that is done.
+fn conflict_of(end: u8) -> Option<Conflict> {
+    let all = [Conflict::Changed, Conflict::Gone, Conflict::Occupied, Conflict::NotEmpty];
+    all.into_iter().find(|conflict| end_of(*conflict) == end)
 }
 
 /// Commit that has begun.

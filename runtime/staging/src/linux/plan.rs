@@ -7,10 +7,10 @@ use std::io;
 use cap_std::fs::MetadataExt;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{below, join, split};
-use crate::entry::About;
-use crate::state::State;
-use crate::tree::{Content, Node, NodeId, Origin, ROOT};
+use super::base::{below, join, split};
+use super::entry::About;
+use super::state::State;
+use super::tree::{Content, Node, NodeId, Origin, ROOT};
 use crate::types::EntryKind;
 
 /// Step of a commit. Each can be repeated after its process was killed within it.

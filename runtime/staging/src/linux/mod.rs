@@ -1,0 +1,26 @@
+//! Stages on Linux: the overlay, its changes and their commit.
+
+mod base;
+mod changes;
+mod checks;
+mod commit;
+mod edit;
+mod entry;
+mod folder;
+mod journal;
+mod names;
+mod plan;
+mod resolve;
+mod rules;
+mod stage;
+mod stages;
+mod state;
+mod tree;
+mod withdraw;
+
+pub use edit::Open;
+pub use entry::About;
+pub use folder::{FolderId, Mark, Opened, StagedFolder};
+pub use rules::Rules;
+pub use stage::Stage;
+pub use stages::Stages;
