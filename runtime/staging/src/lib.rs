@@ -17,7 +17,13 @@ mod types;
 mod unsupported;
 
 #[cfg(target_os = "linux")]
-pub use linux::{About, FolderId, Mark, Open, Opened, Rules, Stage, StagedFolder, Stages};
-pub use types::{Change, ChangeKind, CommitError, Committed, Conflict, EntryKind, Limits, Refused, StagedCall};
+pub use linux::{
+    About, CallHistory, FolderId, History, Mark, Open, Opened, PlannedChange, Record, Rules, Stage, StagedFolder,
+    Stages, Undo,
+};
+pub use types::{
+    Change, ChangeKind, CommitError, Committed, Conflict, EntryKind, HistoryLimits, Limits, RecordHeader,
+    RecordSummary, Recorded, Refused, StagedCall,
+};
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Stage, Stages};
+pub use unsupported::{CallHistory, History, PlannedChange, Record, Stage, Stages, Undo};

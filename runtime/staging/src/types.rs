@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -142,4 +143,66 @@ pub enum CommitError {
     Conflict(PathBuf, Conflict),
     /// Error of the system at a path.
     System(PathBuf, io::Error),
+}
+
+/// Limits of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryLimits {
+    /// Bytes of all kept contents. With 0, nothing is kept.
+    pub bytes: u64,
+    /// Bytes of one kept content.
+    pub file: u64,
+    /// Age at which a record is removed.
+    pub age: Duration,
+}
+
+/// Facts about a record's origin.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordHeader {
+    /// Name of the command that made the changes.
+    pub command: String,
+    /// Identifier of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// Name of the stage that was committed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+    /// Time at which the command began, in seconds since 1970.
+    pub begun: u64,
+    /// Records and calls that the changes take back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undoes: Vec<Recorded>,
+}
+
+/// Record, or one call of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Identifier of the record.
+    pub record: String,
+    /// Identifier of the call; all calls without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+}
+
+/// Record of a history.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordSummary {
+    /// Identifier.
+    pub id: String,
+    /// Facts about its origin.
+    #[serde(flatten)]
+    pub header: RecordHeader,
+    /// Calls that changed something, the first one first.
+    pub calls: Vec<StagedCall>,
+    /// Paths that were changed, by name.
+    pub paths: Vec<PathBuf>,
+    /// `true` if another process writes the record.
+    pub is_open: bool,
+    /// `true` if a process was killed before the end of a change.
+    pub is_cut_off: bool,
+    /// Record by which all or some of its calls were taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undone_by: Option<String>,
 }

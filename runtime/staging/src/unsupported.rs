@@ -1,12 +1,15 @@
-//! Stages on systems that have none: no stage can be opened.
+//! Stages and histories on systems that have none: no stage can be opened, and nothing is noted.
 
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
-use crate::types::{Change, CommitError, Committed, Limits, Refused};
+use crate::types::{
+    Change, CommitError, Committed, HistoryLimits, Limits, RecordHeader, RecordSummary, Recorded, Refused, StagedCall,
+};
 
 /// Stages of one user.
 #[derive(Debug, Clone)]
@@ -126,11 +129,115 @@ impl Stage {
         match self.0 {}
     }
 
-    pub fn commit(self: Arc<Self>, _: bool, _: &mut dyn FnMut(usize, usize)) -> Result<Committed, CommitError> {
+    pub fn commit(
+        self: Arc<Self>,
+        _: bool,
+        _: Option<&Arc<Record>>,
+        _: &mut dyn FnMut(usize, usize),
+    ) -> Result<Committed, CommitError> {
         match self.0 {}
     }
 
     pub fn remove(&self) -> io::Result<()> {
         match self.0 {}
     }
+}
+
+/// History of one user's changes; it stays empty here.
+#[derive(Debug, Clone)]
+pub struct History {
+    folder: PathBuf,
+}
+
+#[allow(missing_docs, clippy::missing_errors_doc, reason = "these methods do nothing here")]
+impl History {
+    pub fn new(folder: impl Into<PathBuf>, _: HistoryLimits) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn begin(&self, _: RecordHeader) -> Arc<Record> {
+        Arc::new(Record { history: self.clone() })
+    }
+
+    pub fn find(&self, _: &str) -> io::Result<Vec<Recorded>> {
+        Ok(Vec::new())
+    }
+
+    pub fn records(&self) -> io::Result<Vec<RecordSummary>> {
+        Ok(Vec::new())
+    }
+
+    pub fn undo(&self, _: &[Recorded], _: &Stages, _: bool) -> io::Result<Undo> {
+        Err(ErrorKind::Unsupported.into())
+    }
+}
+
+/// Record of a command's changes, without any here.
+#[derive(Debug)]
+pub struct Record {
+    history: History,
+}
+
+#[allow(missing_docs, reason = "these methods do nothing here")]
+impl Record {
+    pub fn id(&self) -> Option<String> {
+        None
+    }
+
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    pub fn problem(&self) -> Option<&str> {
+        None
+    }
+
+    pub fn call(self: &Arc<Self>, _: StagedCall, _: Vec<Arc<File>>) -> Arc<CallHistory> {
+        Arc::new(CallHistory(()))
+    }
+}
+
+/// Notes of one call, without any here.
+#[derive(Debug)]
+pub struct CallHistory(());
+
+#[allow(missing_docs, reason = "these methods do nothing here")]
+impl CallHistory {
+    pub fn writing(&self, _: &File, _: Option<Instant>) {}
+
+    pub fn made(&self, _: &Path) {}
+
+    pub fn named(&self, _: &Path) {}
+
+    pub fn removing<F>(&self, _: F, _: &str, _: &Path, _: Option<Instant>) -> PlannedChange {
+        PlannedChange(())
+    }
+
+    pub fn moving<F>(&self, _: (F, &str, &Path), _: (F, &str, &Path), _: Option<Instant>) -> PlannedChange {
+        PlannedChange(())
+    }
+
+    pub fn end(&self) {}
+}
+
+/// Change that is not made yet.
+#[derive(Debug)]
+pub struct PlannedChange(());
+
+#[allow(missing_docs, reason = "this method does nothing here")]
+impl PlannedChange {
+    pub fn failed(self) {}
+}
+
+/// Undo that is ready to be committed; none exists here.
+#[derive(Debug)]
+pub struct Undo {
+    /// Stage with the changes.
+    pub stage: Arc<Stage>,
+    /// Paths that stay as they are.
+    pub refused: Vec<Refused>,
 }

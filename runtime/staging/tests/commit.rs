@@ -242,7 +242,7 @@ fn a_kill_at_any_moment_of_a_commit_loses_no_file() {
     if let Some(stages) = std::env::var_os(COMMITTED) {
         let stage = Stages::new(stages).take("one").unwrap();
         let last: Option<usize> = std::env::var(LAST_STEP).ok().map(|last| last.parse().unwrap());
-        let committed = stage.commit(false, &mut |done, _| {
+        let committed = stage.commit(false, None, &mut |done, _| {
             while last == Some(done) {
                 std::thread::park();
             }

@@ -44,7 +44,7 @@ proptest! {
         prop_assert!(!changes.is_empty() || before == shown, "{:?}", changes);
         let conflicts: Vec<_> = changes.iter().filter(|change| change.conflict.is_some()).collect();
         prop_assert!(conflicts.is_empty(), "{:?}", conflicts);
-        pair.stage.clone().commit(false, &mut |_, _| {}).map_err(|error| TestCaseError::fail(format!("{error:?}")))?;
+        pair.stage.clone().commit(false, None, &mut |_, _| {}).map_err(|error| TestCaseError::fail(format!("{error:?}")))?;
         // With the names of each file.
         prop_assert_eq!(dump(pair.folder.path()), shown);
         prop_assert!(!pair.stages.path().join("one").exists());
@@ -91,7 +91,7 @@ fn many_files_are_moved_by_one_step() {
     pair.apply(2, &Op::Remove("moved/file-8".into()));
     assert_eq!(pair.staged(), pair.real());
     let shown = pair.real();
-    let steps = pair.stage.clone().commit(false, &mut |_, _| {}).unwrap();
+    let steps = pair.stage.clone().commit(false, None, &mut |_, _| {}).unwrap();
     assert_eq!(steps.steps, 3);
     let base: BTreeMap<_, _> = pair.base();
     assert_eq!(base, shown);

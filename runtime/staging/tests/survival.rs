@@ -206,7 +206,7 @@ fn what_others_saved_during_a_commit_that_was_killed_is_kept() {
     assert!(!aside.exists());
     drop(stage);
     let stage = Stages::new(stages.path()).take("one").unwrap();
-    let left_out = stage.commit(true, &mut |_, _| {}).unwrap();
+    let left_out = stage.commit(true, None, &mut |_, _| {}).unwrap();
     assert_eq!((left_out.steps, left_out.skipped.len()), (0, 1));
     assert_eq!(fs::read_to_string(folder.path().join("x")).unwrap(), "others");
 }
@@ -289,7 +289,7 @@ fn what_is_left_out_of_a_commit_leaves_nothing_behind_and_is_named_after_a_kill_
     fs::write(stages.path().join("one/done"), "o").unwrap();
     let stage = Stages::new(stages.path()).take("one").unwrap();
     assert!(commit(&stage).is_err());
-    let committed = stage.commit(true, &mut |_, _| {}).unwrap();
+    let committed = stage.commit(true, None, &mut |_, _| {}).unwrap();
     let left_out: Vec<_> =
         committed.skipped.iter().map(|(path, conflict)| (path.file_name().unwrap(), *conflict)).collect();
     assert_eq!(left_out, ["a", "b", "c"].map(|name| (name.as_ref(), Conflict::Occupied)));

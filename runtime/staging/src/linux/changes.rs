@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use super::base::{join, split};
 use super::entry::About;
+use super::fact::{Content, Hidden, Node, NodeId, Origin};
 use super::resolve::Found;
 use super::state::State;
-use super::tree::{Content, Hidden, Node, NodeId, Origin};
 use crate::types::{Change, ChangeKind, Conflict, EntryKind, StagedCall};
 
 impl State {

@@ -7,10 +7,10 @@ use rustix::io::Errno;
 
 use super::base::{join, kind_of};
 use super::commit::ASIDE;
+use super::fact::NodeId;
 use super::resolve::{Found, Last, Place};
 use super::rules::Rules;
 use super::state::State;
-use super::tree::NodeId;
 use crate::types::EntryKind;
 
 /// Maximum number of entries in a folder that is moved.
@@ -25,7 +25,7 @@ impl State {
             return Err(Errno::NOENT.into());
         }
         // The commit makes room under such names.
-        if place.name.starts_with(ASIDE) {
+        if place.name.starts_with(ASIDE) && !rules.allows_aside() {
             return Err(Errno::PERM.into());
         }
         self.judge_name(place.folder, &place.name, &self.path_of(place), rules)?;

@@ -9,17 +9,17 @@ use std::path::PathBuf;
 use cap_fs_ext::DirExt;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::{
-    AtFlags, Gid, Mode, RenameFlags, Timespec, Timestamps, Uid, fchmod, fchown, fstat, futimens, renameat_with,
-    utimensat,
+    AtFlags, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid, fchmod, fchown, fstat, futimens, openat,
+    renameat_with, utimensat,
 };
 use rustix::io::Errno;
 
 use super::base::{Bases, split};
 use super::changes::is_same_content;
 use super::entry::About;
+use super::fact::NodeId;
 use super::plan::Step;
 use super::state::copy_in_time;
-use super::tree::NodeId;
 use crate::types::{CommitError, Conflict, EntryKind};
 
 /// Prefix for entries that are not at their place yet.
@@ -136,13 +136,26 @@ impl Performer<'_> {
         match step {
             Step::Remove { about, .. } if about.kind == EntryKind::Folder => self.remove_folder(&at, about),
             Step::Remove { about, .. } => self.remove_file(&at, about),
-            Step::MakeFolder { .. } => match at.folder.create_dir(&at.name) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    let is_made = self.is_repeated && at.about()?.is_some_and(|now| now.kind == EntryKind::Folder);
-                    Ok((!is_made).then_some(Conflict::Occupied))
+            Step::MakeFolder { mode, .. } => {
+                match at.folder.create_dir(&at.name) {
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                        let is_made = self.is_repeated && at.about()?.is_some_and(|now| now.kind == EntryKind::Folder);
+                        if !is_made {
+                            return Ok(Some(Conflict::Occupied));
+                        }
+                    }
+                    made => made?,
                 }
-                made => made.map(|()| None),
-            },
+                if let Some(mode) = mode {
+                    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                    match openat(&at.folder, at.name.as_str(), flags, Mode::empty()) {
+                        // It has these permissions already.
+                        Err(Errno::ACCESS) if self.is_repeated => {}
+                        made => fchmod(made?, Mode::from_raw_mode((mode & 0o777) as _))?,
+                    }
+                }
+                Ok(None)
+            }
             Step::Move { from, about, over, .. } => self.rename(from, &at, about, over.as_ref()),
             Step::MakeLink { target, over, .. } => {
                 let new = at.beside(self.aside)?;
@@ -157,7 +170,7 @@ impl Performer<'_> {
                 new.folder.symlink_contents(target, &new.name)?;
                 put_made(&new, self.note(&new), &at, over.as_ref())
             }
-            Step::Write { path, content, over } => self.write(&at, path, *content, over.as_ref()),
+            Step::Write { path, content, over, mode } => self.write(&at, path, (*content, *mode), over.as_ref()),
             Step::Name { same, over, .. } => {
                 let (new, same) = (at.beside(self.aside)?, Entry::open(self.bases, same)?);
                 if let Some(done) = self.finish(&new, &at, over.as_ref())? {
@@ -282,7 +295,13 @@ impl Performer<'_> {
         }
     }
 
-    fn write(&self, at: &Entry, path: &str, content: NodeId, over: Option<&About>) -> io::Result<Option<Conflict>> {
+    fn write(
+        &self,
+        at: &Entry,
+        path: &str,
+        (content, mode): (NodeId, Option<u32>),
+        over: Option<&About>,
+    ) -> io::Result<Option<Conflict>> {
         let new = at.beside(self.aside)?;
         if let Some(done) = self.finish(&new, at, over)? {
             return Ok(done);
@@ -297,11 +316,11 @@ impl Performer<'_> {
             return Ok(None);
         }
         // A file takes the rights of the file that it replaces, and none of a link.
-        let rights = over.filter(|over| over.kind == EntryKind::File);
+        let rights = over.filter(|over| over.kind == EntryKind::File && mode.is_none());
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        if rights.is_some() {
-            // Nobody else reads it before it has the rights of the file that it replaces.
+        if rights.is_some() || mode.is_some() {
+            // Nobody else reads it before it has its rights.
             options.mode(0o600);
         }
         let mut file = match new.folder.open_with(&new.name, &options) {
@@ -316,6 +335,9 @@ impl Performer<'_> {
                 let _ = fchown(&file, Some(Uid::from_raw(over.owner.0)), Some(Gid::from_raw(over.owner.1)));
                 // As after a write in place, nothing runs with the rights of its owner.
                 fchmod(&file, Mode::from_raw_mode((over.mode & 0o777) as _))?;
+            }
+            if let Some(mode) = mode {
+                fchmod(&file, Mode::from_raw_mode((mode & 0o777) as _))?;
             }
             let found = About::of_stat(&fstat(&from)?);
             let times =

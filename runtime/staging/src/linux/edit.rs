@@ -8,10 +8,10 @@ use rustix::io::Errno;
 
 use super::base::join;
 use super::entry::About;
+use super::fact::{Content, Fact, Node, NodeId, Origin};
 use super::resolve::{Found, Last, Place, Target};
 use super::rules::Rules;
 use super::state::{State, now};
-use super::tree::{Content, Fact, Node, NodeId, Origin};
 use crate::types::EntryKind;
 
 /// Manner of opening.
@@ -187,7 +187,13 @@ impl State {
     }
 
     /// Puts a node at a place, after these facts.
-    fn place_node(&mut self, place: &Place, id: NodeId, mut node: Node, mut facts: Vec<Fact>) -> io::Result<()> {
+    pub(crate) fn place_node(
+        &mut self,
+        place: &Place,
+        id: NodeId,
+        mut node: Node,
+        mut facts: Vec<Fact>,
+    ) -> io::Result<()> {
         self.tree.keep(place.folder, &mut facts);
         (node.parent, node.name) = (place.folder, place.name.clone());
         let is_new = self.tree.get(id).is_none();

@@ -10,11 +10,11 @@ use rustix::io::Errno;
 
 use super::edit::{self, Open};
 use super::entry::About;
+use super::fact::NodeId;
 use super::resolve::{Found, Last, Target};
 use super::rules::Rules;
 use super::stage::Stage;
 use super::state::State;
-use super::tree::NodeId;
 use crate::types::EntryKind;
 
 /// Number of a folder in its stage.
@@ -54,12 +54,17 @@ impl StagedFolder {
         FolderId(self.id)
     }
 
+    /// Node of the folder.
+    pub(crate) fn node(&self) -> NodeId {
+        self.id
+    }
+
     /// Returns the state, in which changes are noted as made by the call of these rules.
     ///
     /// # Errors
     ///
     /// `EBUSY` if other calls use it until this one ends.
-    fn state(&self, rules: &dyn Rules) -> io::Result<MutexGuard<'_, State>> {
+    pub(crate) fn state(&self, rules: &dyn Rules) -> io::Result<MutexGuard<'_, State>> {
         let mut state = self.stage.state_until(rules.until())?;
         state.call = rules.call().cloned();
         Ok(state)

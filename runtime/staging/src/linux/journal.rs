@@ -1,43 +1,46 @@
-//! The journal of a stage: one line of facts for each change. A line that was cut off by the end of its process counts as not
-//! written.
+//! Journal of a stage or a record: each line has the facts about one change. A line that was cut off by the end of its process counts as
+//! not written.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::marker::PhantomData;
 
-use super::tree::Fact;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// Maximum length of the journal in bytes.
 const MAX_LEN: u64 = 256 << 20;
 
-/// Open journal.
+/// Open journal of facts.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(crate) struct Journal<T> {
     file: File,
     len: u64,
     max: u64,
+    facts: PhantomData<fn(T)>,
 }
 
-impl Journal {
+impl<T: Serialize + DeserializeOwned> Journal<T> {
     /// Opens a journal, and passes on its facts.
     ///
     /// # Errors
     ///
     /// The error of the system, or a line that is not one of facts.
-    pub(crate) fn open(file: File, apply: impl FnMut(Fact)) -> io::Result<Self> {
+    pub(crate) fn open(file: File, apply: impl FnMut(T)) -> io::Result<Self> {
         let len = read(&file, apply)?;
         // What follows was cut off.
         file.set_len(len)?;
-        Ok(Self { file, len, max: MAX_LEN })
+        Ok(Self { file, len, max: MAX_LEN, facts: PhantomData })
     }
 
     /// Reads a journal that another process may be writing. Nothing can be added to it.
-    pub(crate) fn read_only(file: File, apply: impl FnMut(Fact)) -> io::Result<Self> {
+    pub(crate) fn read_only(file: File, apply: impl FnMut(T)) -> io::Result<Self> {
         let len = read(&file, apply)?;
-        Ok(Self { file, len, max: 0 })
+        Ok(Self { file, len, max: 0, facts: PhantomData })
     }
 
     /// Adds a line. After an error the journal is as before.
-    pub(crate) fn add(&mut self, facts: &[Fact]) -> io::Result<()> {
+    pub(crate) fn add(&mut self, facts: &[T]) -> io::Result<()> {
         let mut line = serde_json::to_vec(facts)?;
         line.push(b'\n');
         let len = self.len + line.len() as u64;
@@ -63,7 +66,7 @@ impl Journal {
 /// # Errors
 ///
 /// The error of the system, or a line that is not one of facts.
-pub(crate) fn read(file: &File, mut apply: impl FnMut(Fact)) -> io::Result<u64> {
+pub(crate) fn read<T: DeserializeOwned>(file: &File, mut apply: impl FnMut(T)) -> io::Result<u64> {
     let (mut reader, mut line, mut len) = (BufReader::new(file), Vec::new(), 0);
     reader.seek(SeekFrom::Start(0))?;
     loop {
@@ -72,7 +75,7 @@ pub(crate) fn read(file: &File, mut apply: impl FnMut(Fact)) -> io::Result<u64> 
         if line.last() != Some(&b'\n') {
             return Ok(len);
         }
-        let facts: Vec<Fact> = serde_json::from_slice(&line)?;
+        let facts: Vec<T> = serde_json::from_slice(&line)?;
         facts.into_iter().for_each(&mut apply);
         len += read as u64;
     }
@@ -81,6 +84,7 @@ pub(crate) fn read(file: &File, mut apply: impl FnMut(Fact)) -> io::Result<u64> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::fact::Fact;
 
     fn facts(file: &File) -> Vec<Fact> {
         let mut facts = Vec::new();
@@ -91,12 +95,12 @@ mod tests {
     #[test]
     fn a_line_that_was_cut_off_is_not_read_and_makes_room_for_the_next() {
         let mut file = tempfile::tempfile().unwrap();
-        let mut journal = Journal::open(file.try_clone().unwrap(), |_| {}).unwrap();
+        let mut journal = Journal::open(file.try_clone().unwrap(), |_: Fact| {}).unwrap();
         journal.add(&[Fact::Gone(1)]).unwrap();
         file.seek(SeekFrom::End(0)).unwrap();
         file.write_all(b"[{\"gone\":2}").unwrap();
         assert_eq!(facts(&file), [Fact::Gone(1)]);
-        let mut journal = Journal::open(file.try_clone().unwrap(), |_| {}).unwrap();
+        let mut journal = Journal::open(file.try_clone().unwrap(), |_: Fact| {}).unwrap();
         journal.add(&[Fact::Gone(3)]).unwrap();
         assert_eq!(facts(&file), [Fact::Gone(1), Fact::Gone(3)]);
     }
@@ -104,7 +108,7 @@ mod tests {
     #[test]
     fn a_journal_ends_at_its_maximum_and_at_no_half_line() {
         let file = tempfile::tempfile().unwrap();
-        let mut journal = Journal::open(file.try_clone().unwrap(), |_| {}).unwrap();
+        let mut journal = Journal::open(file.try_clone().unwrap(), |_: Fact| {}).unwrap();
         journal.max = 30;
         journal.add(&[Fact::Gone(1)]).unwrap();
         assert!(journal.add(&[Fact::Shown("a".repeat(30))]).is_err());
@@ -116,6 +120,6 @@ mod tests {
     fn a_line_of_something_else_is_an_error() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"[{\"other\":2}]\n").unwrap();
-        assert!(read(&file, |_| {}).is_err());
+        assert!(read(&file, |_: Fact| {}).is_err());
     }
 }

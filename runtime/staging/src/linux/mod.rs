@@ -1,12 +1,15 @@
 //! Stages on Linux: the overlay, its changes and their commit.
 
 mod base;
+mod begun;
 mod changes;
 mod checks;
 mod commit;
 mod edit;
 mod entry;
+mod fact;
 mod folder;
+mod history;
 mod journal;
 mod names;
 mod plan;
@@ -21,6 +24,7 @@ mod withdraw;
 pub use edit::Open;
 pub use entry::About;
 pub use folder::{FolderId, Mark, Opened, StagedFolder};
+pub use history::{CallHistory, History, PlannedChange, Record, Undo};
 pub use rules::Rules;
 pub use stage::Stage;
 pub use stages::Stages;

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::base::{join, kind_of, split};
 use super::entry::About;
+use super::fact::{Node, NodeId};
 use super::resolve::Found;
 use super::state::{State, shared};
-use super::tree::{Node, NodeId};
 use crate::types::EntryKind;
 
 /// Maximum time of the search.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::base::{below, join, split};
 use super::entry::About;
+use super::fact::{Content, Node, NodeId, Origin, ROOT};
 use super::state::State;
-use super::tree::{Content, Node, NodeId, Origin, ROOT};
 use crate::types::EntryKind;
 
 /// Step of a commit. Each can be repeated after its process was killed within it.
@@ -23,6 +23,8 @@ pub(crate) enum Step {
     },
     MakeFolder {
         path: String,
+        #[serde(default)]
+        mode: Option<u32>,
     },
     MakeLink {
         path: String,
@@ -40,6 +42,9 @@ pub(crate) enum Step {
         path: String,
         content: NodeId,
         over: Option<About>,
+        /// Permissions, if they are given.
+        #[serde(default)]
+        mode: Option<u32>,
     },
     /// Gives the file at `same` another name.
     Name {
@@ -59,7 +64,7 @@ impl Step {
     pub(crate) fn path(&self) -> &str {
         match self {
             Self::Remove { path, .. }
-            | Self::MakeFolder { path }
+            | Self::MakeFolder { path, .. }
             | Self::MakeLink { path, .. }
             | Self::Write { path, .. }
             | Self::Name { path, .. }
@@ -133,9 +138,9 @@ impl Plan<'_> {
             self.make_room(&join(origin, name), &path);
         }
         match (&node.content, &node.origin) {
-            (Content::Folder, None) => self.steps.push(Step::MakeFolder { path }),
+            (Content::Folder, None) => self.steps.push(Step::MakeFolder { path, mode: node.mode }),
             (Content::Link(target), None) => self.steps.push(Step::MakeLink { path, target: target.clone(), over }),
-            (_, None) => self.write(id, path, over)?,
+            (_, None) => self.write((id, node.mode), path, over)?,
             (_, Some(Origin { path: origin, about: Some(about) })) => {
                 if !is_in_place {
                     let from = self.present(origin);
@@ -143,7 +148,7 @@ impl Plan<'_> {
                     self.steps.push(Step::Move { from, to: path.clone(), about: *about, over });
                 }
                 if state.is_written(id, node)? {
-                    self.write(id, path, Some(*about))?;
+                    self.write((id, node.mode), path, Some(*about))?;
                 }
             }
             (_, Some(_)) => {}
@@ -182,7 +187,7 @@ impl Plan<'_> {
     }
 
     /// Writes a file, or names it if another name of it is written already.
-    fn write(&mut self, id: NodeId, path: String, over: Option<About>) -> io::Result<()> {
+    fn write(&mut self, (id, mode): (NodeId, Option<u32>), path: String, over: Option<About>) -> io::Result<()> {
         let content = self.state.contents.symlink_metadata(id.to_string())?;
         if content.nlink() > 1 {
             let (first, same) = self.first.entry(content.ino()).or_insert_with(|| (id, path.clone()));
@@ -191,7 +196,7 @@ impl Plan<'_> {
                 return Ok(());
             }
         }
-        self.steps.push(Step::Write { path, content: id, over });
+        self.steps.push(Step::Write { path, content: id, over, mode });
         Ok(())
     }
 }

@@ -6,8 +6,8 @@ use rustix::io::Errno;
 
 use super::base::join;
 use super::entry::About;
+use super::fact::{Content, Node, NodeId, Origin};
 use super::state::State;
-use super::tree::{Content, Node, NodeId, Origin};
 use crate::types::EntryKind;
 
 /// Maximum number of links that one path follows.
@@ -147,7 +147,7 @@ impl State {
             }
             let origin = Some(Origin { path, about: Some(about) });
             let (parent, name, content) = (folder, name.to_owned(), Content::Below);
-            let node = Node { parent, name, origin, content, made: 0, is_dated: false, by: self.by(&[]) };
+            let node = Node { parent, name, origin, content, made: 0, is_dated: false, mode: None, by: self.by(&[]) };
             return self.join_copy(self.tree.next_id(), node, &about).map(Some);
         }
         self.check_size()?;

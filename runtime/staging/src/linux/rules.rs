@@ -58,6 +58,11 @@ pub trait Rules {
     /// Folders that no link may leave.
     fn roots(&self) -> &[FolderId];
 
+    /// Returns `true` if names of entries that a commit moves aside are allowed.
+    fn allows_aside(&self) -> bool {
+        false
+    }
+
     /// Call that makes the changes, if they are noted as made by one.
     fn call(&self) -> Option<&Arc<StagedCall>>;
 

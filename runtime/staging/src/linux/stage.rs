@@ -11,28 +11,24 @@ use std::time::{Duration, Instant};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 use toolcrib_private_files::options;
 
 use super::base::{Bases, below, join};
-use super::commit::{ASIDE, Performer};
+use super::begun::{Begun, DONE, MADE, STEPS, conflict_of, end_of};
+use super::commit::Performer;
 use super::entry::About;
+use super::fact::{Content, Fact, Origin, ROOT};
 use super::folder::StagedFolder;
+use super::history::{CommitNotes, Record};
 use super::journal::Journal;
-use super::plan::{Step, plan};
+use super::plan::Step;
 use super::state::{HeldFolders, State};
-use super::tree::{Content, Fact, Origin, ROOT, Tree};
+use super::tree::Tree;
 use crate::types::{Change, CommitError, Committed, Conflict, Limits, Refused};
 
 pub(crate) const CONTENTS: &str = "contents";
 /// Empty folder, in place of those that only the stage has.
 pub(crate) const NOTHING: &str = "nothing";
-/// Steps of a commit that has begun.
-const STEPS: &str = "steps";
-/// One byte for each step that is done, or left out.
-const DONE: &str = "done";
-/// Entry that the present step has made.
-const MADE: &str = "made";
 /// Interval between two attempts to take the lock of the state.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -57,7 +53,7 @@ impl Stage {
         folder: PathBuf,
         limits: Limits,
         lock: Option<File>,
-        open: impl FnOnce(&mut dyn FnMut(Fact)) -> io::Result<Journal>,
+        open: impl FnOnce(&mut dyn FnMut(Fact)) -> io::Result<Journal<Fact>>,
     ) -> io::Result<Arc<Self>> {
         let contents = Dir::open_ambient_dir(folder.join(CONTENTS), ambient_authority())?;
         let (mut facts, mut bases, mut lost) = (Vec::new(), Bases::default(), Vec::new());
@@ -291,7 +287,7 @@ impl Stage {
     }
 
     /// Commits all changes and removes the stage. A commit that was interrupted goes on, and with `skips` leaves out what is in
-    /// conflict from there on. `progress` gets the number of steps that are done, and of all.
+    /// conflict from there on. `record` notes what was there before. `progress` gets the number of steps that are done, and of all.
     ///
     /// # Errors
     ///
@@ -300,6 +296,7 @@ impl Stage {
     pub fn commit(
         self: Arc<Self>,
         skips: bool,
+        record: Option<&Arc<Record>>,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Committed, CommitError> {
         let system = |error| CommitError::System(self.folder.clone(), error);
@@ -315,6 +312,8 @@ impl Stage {
                 self.begin().map_err(system)?
             }
         };
+        let record = record.map(|record| self.record_of(record));
+        let changes = if record.is_some() { self.changes().map_err(system)? } else { Vec::new() };
         let mut done = options().read(true).append(true).create(true).open(self.folder.join(DONE)).map_err(system)?;
         let made = options().read(true).write(true).create(true).truncate(false).open(self.folder.join(MADE));
         let made = made.map_err(system)?;
@@ -323,13 +322,17 @@ impl Stage {
         let first = ends.len();
         let earlier = steps.iter().zip(ends).filter_map(|(step, end)| Some((step.path().into(), conflict_of(end)?)));
         let (state, mut skipped) = (self.state(), earlier.collect::<Vec<_>>());
+        let mut notes = record.as_ref().map(|record| CommitNotes::new(record, &state, changes));
         for (number, step) in steps.iter().enumerate().skip(first) {
             progress(number, steps.len());
             let is_repeated = is_continued && number == first;
             let (bases, contents) = (&state.bases, &state.contents);
+            let noted = notes.as_mut().map(|notes| notes.note(number, step)).unwrap_or_default();
+            self.keep_record_name(record.as_deref()).map_err(system)?;
             let end = match (Performer { bases, contents, aside: &aside, is_repeated, made: &made }).perform(step) {
                 Err(CommitError::Conflict(path, conflict)) if is_continued && skips => {
                     skipped.push((path, conflict));
+                    notes.iter().for_each(|notes| notes.failed(&noted));
                     end_of(conflict)
                 }
                 performed => performed.map(|()| b'.')?,
@@ -337,6 +340,9 @@ impl Stage {
             done.write_all(&[end]).map_err(system)?;
         }
         progress(steps.len(), steps.len());
+        if let Some(notes) = notes {
+            notes.end(&steps[..first], &self.likes().map_err(system)?);
+        }
         drop(state);
         self.remove().map_err(system)?;
         Ok(Committed { steps: steps.len().saturating_sub(skipped.len()), skipped })
@@ -349,40 +355,6 @@ impl Stage {
         let mut changes = self.changes()?.into_iter();
         let conflict = changes.find_map(|change| Some(CommitError::Conflict(change.path, change.conflict?)));
         Ok(conflict.map_or(Ok(()), Err))
-    }
-
-    /// Reads the steps of a commit that has begun.
-    fn begun(&self) -> io::Result<Option<Begun>> {
-        match options().read(true).open(self.folder.join(STEPS)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            file => {
-                let mut text = Vec::new();
-                file?.read_to_end(&mut text)?;
-                Ok(Some(serde_json::from_slice(&text)?))
-            }
-        }
-    }
-
-    /// Plans the steps, and writes them down before the first one.
-    fn begin(&self) -> io::Result<Begun> {
-        let state = self.state();
-        // No tool and no other commit can have such a name.
-        let aside = format!("{ASIDE}{}-", random()?);
-        let begun = Begun { steps: plan(&state, &aside)?, aside };
-        state.journal.sync()?;
-        for name in [DONE, MADE] {
-            match fs::remove_file(self.folder.join(name)) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        let unfinished = self.folder.join("steps.unfinished");
-        let mut file = options().write(true).create(true).truncate(true).open(&unfinished)?;
-        file.write_all(&serde_json::to_vec(&begun)?)?;
-        file.sync_all()?;
-        fs::rename(unfinished, self.folder.join(STEPS))?;
-        File::open(&self.folder)?.sync_all()?;
-        Ok(begun)
     }
 
     /// Removes the stage with all that it holds.
@@ -424,32 +396,8 @@ pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(gone)
 }
 
-/// Returns the byte of a step that was left out because of a conflict.
-fn end_of(conflict: Conflict) -> u8 {
-    match conflict {
-        Conflict::Changed => b'c',
-        Conflict::Gone => b'g',
-        Conflict::Occupied => b'o',
-        Conflict::NotEmpty => b'n',
-    }
-}
-
-/// Returns the conflict because of which a step was left out; `None` for one that is done.
-fn conflict_of(end: u8) -> Option<Conflict> {
-    let all = [Conflict::Changed, Conflict::Gone, Conflict::Occupied, Conflict::NotEmpty];
-    all.into_iter().find(|conflict| end_of(*conflict) == end)
-}
-
-/// Commit that has begun.
-#[derive(Debug, Serialize, Deserialize)]
-struct Begun {
-    /// Prefix for entries that are not at their place yet.
-    aside: String,
-    steps: Vec<Step>,
-}
-
 /// Returns a random name.
-fn random() -> io::Result<String> {
+pub(crate) fn random() -> io::Result<String> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(format!("{:016x}", u64::from_le_bytes(bytes)))

@@ -13,9 +13,10 @@ use rustix::io::Errno;
 use super::base::Bases;
 use super::commit::timespec;
 use super::entry::About;
+use super::fact::{Content, Fact, Hidden, Node, NodeId, Origin};
 use super::journal::Journal;
 use super::resolve::{Found, Place};
-use super::tree::{Content, Fact, Hidden, Node, NodeId, Origin, Tree};
+use super::tree::Tree;
 use crate::types::{EntryKind, Limits, StagedCall};
 
 /// Bytes that are copied between two looks at the deadline.
@@ -28,7 +29,7 @@ pub(crate) struct State {
     pub(crate) bases: Bases,
     /// Folder with the files' contents, named by the numbers of their nodes.
     pub(crate) contents: Dir,
-    pub(crate) journal: Journal,
+    pub(crate) journal: Journal<Fact>,
     pub(crate) limits: Limits,
     /// Real files with several names, by device and number, that have a copy: the time at which it was made.
     pub(crate) linked: HashMap<(u64, u64), i128>,
@@ -181,7 +182,7 @@ impl State {
                 let (parent, name) = (place.folder, place.name.clone());
                 Ok((
                     self.tree.next_id(),
-                    Node { parent, name, origin, content, made: 0, is_dated: false, by: self.by(&[]) },
+                    Node { parent, name, origin, content, made: 0, is_dated: false, mode: None, by: self.by(&[]) },
                 ))
             }
         }
@@ -192,7 +193,7 @@ impl State {
         let (parent, name) = (place.folder, place.name.clone());
         (
             self.tree.next_id(),
-            Node { parent, name, origin: None, content, made: now(), is_dated: false, by: self.by(&[]) },
+            Node { parent, name, origin: None, content, made: now(), is_dated: false, mode: None, by: self.by(&[]) },
         )
     }
 

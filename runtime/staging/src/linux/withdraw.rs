@@ -3,8 +3,8 @@
 use std::io;
 
 use super::base::split;
+use super::fact::{Content, Fact, Node, NodeId, Origin};
 use super::state::State;
-use super::tree::{Content, Fact, Node, NodeId, Origin};
 use crate::types::{Change, ChangeKind, EntryKind, Refused};
 
 impl State {

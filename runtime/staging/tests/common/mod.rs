@@ -286,7 +286,7 @@ pub(crate) fn try_write(folder: &StagedFolder, path: &str, text: &str) -> io::Re
 
 /// Commits a stage.
 pub(crate) fn commit(stage: &Arc<Stage>) -> Result<Committed, CommitError> {
-    stage.clone().commit(false, &mut |_, _| {})
+    stage.clone().commit(false, None, &mut |_, _| {})
 }
 
 /// Makes a link in a folder of a stage.

@@ -1,0 +1,15 @@
+//! History of changes in real folders: what each call did, and what was there before. An undo puts it back through a stage,
+//! so that it is shown first, meets the changes of others, and goes on after a kill.
+
+mod committed;
+mod line;
+mod plan;
+mod record;
+mod restore;
+mod store;
+
+pub use plan::Undo;
+pub use record::{CallHistory, PlannedChange, Record};
+pub use store::History;
+
+pub(crate) use committed::CommitNotes;
