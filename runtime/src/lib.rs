@@ -31,6 +31,7 @@
 //! | Who may change it? | [Hooks](hook::Hook): they block calls, change arguments and replace results. |
 //! | Where do large results go? | Into a store of [`Results`]; the model gets a preview and a reference. |
 //! | Who approves what was written? | With a [`Stage`](staging::Stage), tools write into an overlay over their folders: [`Builder::stage`]. Its changes are listed, compared, dropped one by one or committed together. |
+//! | Can it be taken back? | With a [`Record`](staging::Record), each change is noted with what was there before: [`Builder::record`]. [`History::undo`](staging::History::undo) plans the way back. |
 //! | Where do secrets come from? | From a [`SecretStore`](policy::SecretStore). Guests never see the values: they are put into requests to the hosts they are for. |
 //! | Where are programs compiled? | In this process, or in one that a [`Compiler`](compiler::Compiler) can stop. Compiled code stays in a [`Cache`](cache::Cache) of bounded size. |
 //!

@@ -71,6 +71,9 @@ pub struct Receipt {
     /// Files, folders and links that the guest created there, up to the cap.
     #[serde(skip_serializing_if = "is_zero")]
     pub disk_entries: u64,
+    /// Name of the stage that held its writes back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
     /// `true` if output was cut at its cap.
     pub truncated: bool,
     /// Names of the guest's environment variables; never their values.
@@ -150,6 +153,7 @@ impl Receipt {
             stderr_bytes: 0,
             disk_bytes: 0,
             disk_entries: 0,
+            stage: None,
             truncated: false,
             env_keys: Vec::new(),
             secrets: Vec::new(),

@@ -41,6 +41,8 @@ pub struct ApprovalRequest<'a> {
     pub preview: Option<&'a str>,
     /// Permissions that the tool is granted.
     pub granted: &'a [String],
+    /// Name of the stage that would hold back what the call writes.
+    pub stage: Option<&'a str>,
     /// Rule or reason that requires the approval.
     pub rests_on: &'a str,
     /// Scope of an approval for the session or permanently; `None` if each call requires its own approval.

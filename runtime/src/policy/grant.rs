@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_primitives::fs::open_dir;
-use toolcrib_staging::Stage;
+use toolcrib_staging::{CallHistory, Record, Stage, StagedCall};
 
 use crate::call::{Denial, pasted};
 use crate::error::Error;
@@ -109,6 +109,8 @@ pub struct Grant {
     protected: Arc<Protected>,
     /// Stage that holds writes back.
     stage: Option<Arc<Stage>>,
+    /// Record of changes that are not held back.
+    record: Option<Arc<Record>>,
 }
 
 impl Grant {
@@ -149,7 +151,7 @@ impl Grant {
         let rights = Rights::new(tool, by_naming, allowed, &mut denied);
         let protected = allowed.protected.clone();
         let network = Arc::new(network);
-        Ok(Self { folders, env, network, secrets, rights, denied, own_denials, protected, stage: None })
+        Ok(Self { folders, env, network, secrets, rights, denied, own_denials, protected, stage: None, record: None })
     }
 
     /// Returns the grant with read access only.
@@ -172,8 +174,8 @@ impl Grant {
         let (env, network, protected) = (self.env.clone(), self.network.clone(), self.protected.clone());
         let (secrets, rights, denied) = (Vec::new(), Rights::default(), Vec::new());
         let own_denials = self.own_denials.clone();
-        let stage = self.stage.clone();
-        let grant = Self { folders, env, network, secrets, rights, denied, own_denials, protected, stage };
+        let (stage, record) = (self.stage.clone(), self.record.clone());
+        let grant = Self { folders, env, network, secrets, rights, denied, own_denials, protected, stage, record };
         Ok(if only_reads { grant.reading() } else { grant })
     }
 
@@ -206,11 +208,17 @@ impl Grant {
         Ok(Folder { host, handle, location, guest, access: folder.access, files, inside: None })
     }
 
-    /// Returns the grant with its writes held back.
+    /// Returns the grant with its writes held back in a stage, or noted in a record.
     #[must_use]
-    pub(crate) fn staged(mut self, stage: Option<Arc<Stage>>) -> Self {
-        self.stage = stage;
-        self
+    pub(crate) fn with_effects(self, stage: Option<Arc<Stage>>, record: Option<Arc<Record>>) -> Self {
+        Self { stage, record, ..self }
+    }
+
+    /// Begins the notes about a call whose writes are neither held back nor impossible, if there is a record.
+    pub(crate) fn notes(&self, call: impl FnOnce() -> StagedCall) -> Option<Arc<CallHistory>> {
+        let record = self.record.as_ref().filter(|_| self.stage.is_none())?;
+        let folders: Vec<Arc<File>> = self.writable_folders().map(|folder| folder.handle.clone()).collect();
+        (!folders.is_empty()).then(|| record.call(call(), folders))
     }
 
     /// Returns `true` if a stage holds back all that the grant allows to change, send or store.
@@ -221,6 +229,15 @@ impl Grant {
     /// Stage that holds writes back.
     pub(crate) fn stage(&self) -> Option<&Arc<Stage>> {
         self.stage.as_ref()
+    }
+
+    fn writable_folders(&self) -> impl Iterator<Item = &Folder> {
+        self.folders.iter().filter(|folder| folder.access == Access::Write)
+    }
+
+    /// Name of the stage that holds writes back, if the grant allows any.
+    pub(crate) fn stage_name(&self) -> Option<&str> {
+        self.stage.as_ref().filter(|_| self.writable_folders().next().is_some()).map(|stage| stage.name())
     }
 
     /// Granted folders, with the working directory of the guest first.

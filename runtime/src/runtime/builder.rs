@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Semaphore;
-use toolcrib_staging::Stage;
+use toolcrib_staging::{Record, Stage};
 
 use crate::audit::Audit;
 use crate::delegate::Delegate;
@@ -61,6 +61,7 @@ pub struct Builder {
     pub(super) reserved: Vec<(String, PathBuf, Access)>,
     pub(super) protected: Vec<PathBuf>,
     pub(super) stage: Option<Arc<Stage>>,
+    pub(super) record: Option<Arc<Record>>,
 
     pub(super) limits: Limits,
     pub(super) ceiling: LimitRequest,
@@ -148,6 +149,7 @@ impl Builder {
             reserved: Vec::new(),
             protected: Vec::new(),
             stage: None,
+            record: None,
             limits: Limits::default(),
             ceiling: LimitRequest::default(),
             concurrency: 32,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use toolcrib_staging::Stage;
+use toolcrib_staging::{Record, Stage};
 
 use crate::audit::Audit;
 use crate::call::clipped;
@@ -185,6 +185,15 @@ impl Builder {
         let path = stage.path().to_path_buf();
         self.stage = Some(stage);
         self.reserve("stage", path, Access::Read)
+    }
+
+    /// Notes what tools write in their granted folders, with what was there before, so that it can be taken back. What a stage
+    /// holds back is noted with its commit. No tool can be granted the folder of the history.
+    #[must_use]
+    pub fn record(mut self, record: Arc<Record>) -> Self {
+        let path = record.history().path().to_path_buf();
+        self.record = Some(record);
+        self.reserve("history", path, Access::Read)
     }
 
     /// Sets the store of secrets. A granted secret is read at the first call that needs it, once for all calls.

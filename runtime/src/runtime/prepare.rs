@@ -75,7 +75,7 @@ impl Builder {
                 return self.prepare_unusable(tool);
             }
         };
-        let grant = Grant::new(tool, allowed, &self.environment)?.staged(self.stage.clone());
+        let grant = Grant::new(tool, allowed, &self.environment)?.with_effects(self.stage.clone(), self.record.clone());
         refuse_reserved(&grant, reserved)?;
         let only_reads = tool.interface.safety.is_read_only.value;
         if grant.is_read_only() {

@@ -212,7 +212,7 @@ impl<'p> CallRecorder<'p> {
             self.folder = Some((only.host.clone(), only.access));
         }
         self.stated_denial = grant.denied().iter().any(|denial| denial.flag.is_none());
-        self.name_for_stage(tool, grant);
+        self.name_for_effects(tool, grant);
         self.cwd = grant.folders().first().map(|folder| folder.host.display().to_string());
         self.note(|receipt| {
             if receipt.tool != tool.name {
@@ -339,6 +339,7 @@ impl<'p> CallRecorder<'p> {
     /// Writes the record and returns the result. An answer without a record is not returned. The record is written even if
     /// the future is dropped.
     pub(crate) async fn close(&mut self, ended: Result<String, ToolError>) -> ToolResult {
+        self.end_notes();
         let receipt = self.complete(ended.as_ref().err());
         let writing = self.write_ended(&receipt, &ended);
         let (_, _, writing) = self.closing.insert((receipt, ended, writing));

@@ -140,6 +140,7 @@ async fn ask(
                 arguments: &request.checked.text,
                 preview: request.preview,
                 granted: &granted,
+                stage: prepared.grant.stage_name(),
                 rests_on: &rests_on,
                 approval: approval.as_ref(),
             });

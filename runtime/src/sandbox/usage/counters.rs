@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use toolcrib_staging::StagedCall;
+use toolcrib_staging::{CallHistory, StagedCall};
 
 use crate::call::{Denial, HookNote, ProgramRun, clipped};
 use crate::error::{Outcome, ToolError};
@@ -58,6 +58,8 @@ pub(crate) struct Usage {
     pub(crate) tokens: AtomicU64,
     /// Call for the stage that holds its writes back, if there is one.
     pub(crate) staged_call: OnceLock<Arc<StagedCall>>,
+    /// Notes about the files that the call changes.
+    pub(crate) history: OnceLock<Arc<CallHistory>>,
     requests: RequestLog,
     /// Usage of the call, if this one belongs to a program or hook that runs for it.
     call: Option<Arc<Usage>>,

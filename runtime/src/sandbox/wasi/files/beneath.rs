@@ -104,6 +104,9 @@ mod system {
                 Ok(created) => {
                     let created = created.into_std();
                     guard.created.add(Identity::of(&fstat(&created).map_err(errno)?));
+                    if let Some(notes) = &guard.notes {
+                        notes.made(&entry.path);
+                    }
                     return check_opened(created, request, guard).map(Some);
                 }
                 Err(error) => {
@@ -172,6 +175,9 @@ mod system {
         }
         if request.writes() {
             judge_written(&file, &about, request, guard)?;
+            if let Some(notes) = &guard.notes {
+                notes.writing(&file, guard.until);
+            }
         }
         if request.truncates() {
             ftruncate(&file, 0).map_err(errno)?;

@@ -142,18 +142,19 @@ mod system {
         }
         entry.judge(guard)?;
         let (folder, name) = (&entry.folder, entry.name.as_str());
+        let notes = Notes(guard);
         let done = match change {
-            Change::MakeFolder => folder.create_dir(name),
+            Change::MakeFolder => notes.made(&entry, folder.create_dir(name)),
             Change::RemoveFile => {
                 entry.require_folder_after_slash()?;
-                folder.remove_file(name)
+                notes.removed(&entry, || folder.remove_file(name))
             }
-            Change::RemoveFolder => folder.remove_dir(name),
+            Change::RemoveFolder => notes.removed(&entry, || folder.remove_dir(name)),
             Change::Link(_) if entry.slash => Err(no_name(&entry)),
             Change::Link(target) => {
                 refuse_above(&entry)?;
                 moved::check_link(&entry, Path::new(target), guard)?;
-                folder.symlink_contents(target, name)
+                notes.made(&entry, folder.symlink_contents(target, name))
             }
             Change::Name(into, to) => {
                 let to = FolderEntry::resolve(into, to)?;
@@ -163,7 +164,7 @@ mod system {
                     return Err(code(no_name(&to)));
                 }
                 check_moved(&entry, &to, guard)?;
-                folder.hard_link(name, &to.folder, &to.name)
+                notes.named(&to, folder.hard_link(name, &to.folder, &to.name))
             }
             Change::Move(into, to) => {
                 let to = FolderEntry::resolve(into, to)?;
@@ -174,10 +175,51 @@ mod system {
                 }
                 check_moved(&entry, &to, guard)?;
                 take_mode(&entry, &to, guard)?;
-                folder.rename(name, &to.folder, &to.name)
+                notes.moved(&entry, &to, || folder.rename(name, &to.folder, &to.name))
             }
         };
         done.map_err(code)
+    }
+
+    /// Notes of a call about its changes, if they are kept.
+    struct Notes<'a>(&'a PathGuard);
+
+    impl Notes<'_> {
+        /// Notes an entry that was made.
+        fn made(&self, entry: &FolderEntry, made: io::Result<()>) -> io::Result<()> {
+            if let (Some(notes), Ok(())) = (&self.0.notes, &made) {
+                notes.made(&entry.path);
+            }
+            made
+        }
+
+        /// Notes another name of a file.
+        fn named(&self, entry: &FolderEntry, named: io::Result<()>) -> io::Result<()> {
+            if let (Some(notes), Ok(())) = (&self.0.notes, &named) {
+                notes.named(&entry.path);
+            }
+            named
+        }
+
+        /// Notes an entry before it is removed.
+        fn removed(&self, entry: &FolderEntry, remove: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+            let Some(notes) = &self.0.notes else { return remove() };
+            let planned = notes.removing(&entry.folder, &entry.name, &entry.path, self.0.until);
+            remove().inspect_err(|_| planned.failed())
+        }
+
+        /// Notes an entry before it is moved.
+        fn moved(
+            &self,
+            from: &FolderEntry,
+            to: &FolderEntry,
+            rename: impl FnOnce() -> io::Result<()>,
+        ) -> io::Result<()> {
+            let Some(notes) = &self.0.notes else { return rename() };
+            let planned =
+                notes.moving((&from.folder, &from.name, &from.path), (&to.folder, &to.name, &to.path), self.0.until);
+            rename().inspect_err(|_| planned.failed())
+        }
     }
 
     /// Returns the system's error for a path that ends with a slash as the name of a new link.

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use toolcrib_staging::CallHistory;
+
 use crate::policy::{Grant, Identity, Protected};
 
 /// Rules for the changes of one call: the files that it must not change, and the folders that no link may leave.
@@ -14,6 +16,8 @@ pub(in crate::sandbox) struct PathGuard {
     pub(super) roots: Arc<[Identity]>,
     /// Files that the call created.
     pub(super) created: Arc<CreatedFiles>,
+    /// Notes about what the call changes.
+    pub(super) notes: Option<Arc<CallHistory>>,
     /// End of the call, if it has one. No folder is searched for longer.
     pub(super) until: Option<Instant>,
 }

@@ -32,6 +32,9 @@ mod staged;
 mod staged_tests;
 mod state;
 mod times;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod undo_tests;
 
 pub(in crate::sandbox) use guard::PathGuard;
 pub(in crate::sandbox) use state::{FileState, Files, HasFiles};

@@ -28,7 +28,7 @@ use super::guard::PathGuard;
 use super::state::{FileState, Files};
 
 #[derive(Debug, Clone)]
-enum Op {
+pub(super) enum Op {
     MakeFolder(String),
     /// Path, number of the flags, and whether links are followed.
     Open(String, u8, bool),
@@ -43,17 +43,17 @@ enum Op {
 }
 
 /// A guest's folder, real or staged.
-struct Side {
+pub(super) struct Side {
     ctx: WasiCtx,
     table: ResourceTable,
-    files: FileState,
+    pub(super) files: FileState,
     root: Option<Resource<Descriptor>>,
-    folder: TempDir,
+    pub(super) folder: TempDir,
     _stages: TempDir,
 }
 
 impl Side {
-    fn new(is_staged: bool) -> Self {
+    pub(super) fn new(is_staged: bool) -> Self {
         let (folder, stages) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         fill(folder.path());
         let path = folder.path().canonicalize().unwrap();
@@ -96,7 +96,7 @@ impl Side {
     }
 
     /// Performs an operation, and returns its result as text.
-    fn apply(&mut self, op: &Op) -> String {
+    pub(super) fn apply(&mut self, op: &Op) -> String {
         let result = now(self.perform(op));
         match result {
             Ok(text) => text,
@@ -180,7 +180,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-fn fill(folder: &Path) {
+pub(super) fn fill(folder: &Path) {
     let at = |name: &str| folder.join(name);
     for name in ["a", "a/b", "c", "c/a", "empty", ".git", ".git/hooks"] {
         fs::create_dir(at(name)).unwrap();
@@ -222,7 +222,7 @@ fn path() -> impl Strategy<Value = String> {
     ]
 }
 
-fn operations() -> impl Strategy<Value = Vec<Op>> {
+pub(super) fn operations() -> impl Strategy<Value = Vec<Op>> {
     let target = prop_oneof![
         Just("a"),
         Just("b/c"),
@@ -267,7 +267,7 @@ proptest! {
 }
 
 /// Lists the paths below a folder, with the content of files.
-fn names(folder: &Path) -> Vec<(String, String)> {
+pub(super) fn names(folder: &Path) -> Vec<(String, String)> {
     let (mut left, mut found) = (vec![folder.to_owned()], Vec::new());
     while let Some(at) = left.pop() {
         for entry in fs::read_dir(at).unwrap() {

@@ -43,7 +43,8 @@ impl FileState {
         budget: &Arc<DescriptorBudget>,
         guard: PathGuard,
     ) -> Self {
-        let guard = PathGuard { until: Some(deadline(limits)), created: Arc::default(), ..guard };
+        let (until, notes) = (Some(deadline(limits)), usage.whole().history.get().cloned());
+        let guard = PathGuard { until, notes, created: Arc::default(), ..guard };
         Self {
             quota: Quota::new(limits, usage),
             descriptors: CallDescriptors::new(budget),
