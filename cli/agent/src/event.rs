@@ -222,6 +222,9 @@ pub struct PermissionAsked<'a> {
     /// Preview of the call, written by its tool or by the tool's definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) preview: Option<&'a str>,
+    /// Lines that the call would change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) changes: Option<&'a str>,
     pub(crate) granted: &'a [String],
     /// Rule or reason that requires the approval.
     pub(crate) rests_on: &'a str,

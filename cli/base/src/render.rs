@@ -8,6 +8,7 @@ mod sequences;
 mod shell;
 mod table;
 mod terminal_lock;
+mod unified;
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal};
@@ -28,6 +29,7 @@ pub use mistake::Mistake;
 pub use shell::{quoted_word, shell_path, shell_word};
 pub use table::table;
 pub use terminal_lock::lock_terminal;
+pub use unified::unified;
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 

@@ -48,7 +48,7 @@ impl ProgramApprover {
     async fn answer(&self, request: ApprovalRequest<'_>) -> ApprovalAnswer {
         let words = Word::offered(request.approval.is_some(), self.approvals.is_some());
         let Some(question) = self.questions.open(words.clone()) else { return ApprovalAnswer::Nobody };
-        let RequestDetails { source, fixed, properties } = RequestDetails::new(&request);
+        let RequestDetails { source, fixed, properties, changes } = RequestDetails::new(&request);
         let asked = Event::PermissionAsked(PermissionAsked {
             version: VERSION,
             id: question.id(),
@@ -58,6 +58,7 @@ impl ProgramApprover {
             arguments: request.arguments,
             fixed: fixed.as_deref(),
             preview: request.preview,
+            changes: changes.as_deref(),
             granted: request.granted,
             rests_on: request.rests_on,
             reason: request.tool.interface.permission.approval_reason.value.as_deref(),

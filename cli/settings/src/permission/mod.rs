@@ -3,6 +3,7 @@
 
 mod denial;
 mod deny_flags;
+mod difference;
 mod folders;
 mod keyboard;
 mod limits;
@@ -58,7 +59,7 @@ async fn ask_at(mut keyboard: Keyboard, question: &str) -> Option<String> {
     keyboard.line().await
 }
 
-/// Parts of a request that its tool determines.
+/// Parts of a request that its tool and its arguments determine.
 #[derive(Debug)]
 pub struct RequestDetails {
     /// Source of the tool and its program, as absolute paths.
@@ -67,6 +68,8 @@ pub struct RequestDetails {
     pub fixed: Option<String>,
     /// Properties of the tool with their basis.
     pub properties: String,
+    /// Lines that the call would change, if its arguments have them.
+    pub changes: Option<String>,
 }
 
 impl RequestDetails {
@@ -74,7 +77,12 @@ impl RequestDetails {
     pub fn new(request: &ApprovalRequest<'_>) -> Self {
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let tool = request.tool;
-        Self { source: sheet::source(tool, absolute), fixed: sheet::fixed(&tool.body), properties: sheet::facts(tool) }
+        Self {
+            source: sheet::source(tool, absolute),
+            fixed: sheet::fixed(&tool.body),
+            properties: sheet::facts(tool),
+            changes: difference::of(request),
+        }
     }
 }
 
@@ -86,5 +94,7 @@ const MAX_TEXT: usize = 16 << 10;
 
 /// Formats an approval request for another program that asks the user; `None` if it is too long to be shown whole.
 pub fn request_text(request: &ApprovalRequest<'_>) -> Option<String> {
-    Some(sheet::Sheet::for_client(request, TEXT_WIDTH).text).filter(|text| text.len() <= MAX_TEXT)
+    let text = |compares| sheet::Sheet::for_client(request, TEXT_WIDTH, compares).text;
+    let texts = [true, false].into_iter().map(text);
+    texts.into_iter().find(|text| text.len() <= MAX_TEXT)
 }

@@ -9,6 +9,8 @@ use toolcrib::policy::{Approval, ApprovalRequest};
 use toolcrib::tool::{Body, Fact, Tool};
 use toolcrib_base::render::{counted, from_here, inert_json, one_line};
 
+use super::difference;
+
 /// Width of a label and its mark, in columns.
 const MARGIN: usize = 13;
 /// Minimum width of text from outside, in columns. A narrower terminal is unreadable anyway.
@@ -53,20 +55,31 @@ impl Sheet {
     fn about(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
         let mut sheet = Self::empty(width, whole);
         sheet.row("Tool", &one_line(&question.tool.name));
+        sheet.changes(question);
         sheet.call(question);
         sheet.grounds(question);
         sheet
     }
 
     /// Creates the full prompt for another program: nothing is left out, and long arguments come after everything else about the
-    /// call.
-    pub(super) fn for_client(question: &ApprovalRequest<'_>, width: usize) -> Self {
+    /// call. With `compares`, it shows the changed lines too.
+    pub(super) fn for_client(question: &ApprovalRequest<'_>, width: usize, compares: bool) -> Self {
         let mut sheet = Self::empty(width, true);
         sheet.row("Tool", &one_line(&question.tool.name));
         sheet.grounds(question);
+        if compares {
+            sheet.changes(question);
+        }
         sheet.call(question);
         sheet.origin(question);
         sheet
+    }
+
+    /// Adds the lines that the call would change.
+    fn changes(&mut self, question: &ApprovalRequest<'_>) {
+        if let Some(lines) = difference::of(question) {
+            self.row("Changes", &lines);
+        }
     }
 
     /// Adds the arguments of the call.
@@ -83,6 +96,9 @@ impl Sheet {
     /// Adds the permissions of the call, and the reasons for the question.
     fn grounds(&mut self, question: &ApprovalRequest<'_>) {
         self.granted(question.granted);
+        if let Some(stage) = question.stage {
+            self.row("Held back", &format!("what it writes, in the stage `{}`", one_line(stage)));
+        }
         self.row("Asked by", &one_line(question.rests_on));
         if let Some(reason) = &question.tool.interface.permission.approval_reason.value {
             self.row("Reason", &one_line(reason));

@@ -2,23 +2,17 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use similar::{ChangeTag, TextDiff};
 use toolcrib::staging::{Change, ChangeKind, EntryKind, Stage};
 use toolcrib_base::parse::rounded_size;
-use toolcrib_base::render::{Tone, counted, from_here, legible, one_line, paint};
+use toolcrib_base::render::{Tone, counted, from_here, legible, one_line, paint, unified};
 
 /// Maximum length of a file that is compared.
 const MAX_COMPARED: u64 = 1 << 20;
-/// Time for the comparison of one file; after it, the comparison is coarser.
-const MAX_TIME: Duration = Duration::from_millis(500);
-/// Lines around a difference.
-const CONTEXT: usize = 3;
 
 /// Differences of one change.
-pub(super) struct Differences<'a> {
+pub(crate) struct Differences<'a> {
     change: &'a Change,
     content: Content,
 }
@@ -36,12 +30,12 @@ enum Content {
 
 impl<'a> Differences<'a> {
     /// Reads both sides of a change.
-    pub(super) fn of(stage: &Stage, change: &'a Change) -> Self {
+    pub(crate) fn of(stage: &Stage, change: &'a Change) -> Self {
         Self { change, content: content(stage, change) }
     }
 
     /// Describes changes with their differences.
-    pub(super) fn all_as_json(stage: &Stage, changes: &[Change]) -> Vec<Value> {
+    pub(crate) fn all_as_json(stage: &Stage, changes: &[Change]) -> Vec<Value> {
         let one = |change| {
             let differences = Differences::of(stage, change);
             let mut value = serde_json::to_value(change).unwrap_or_default();
@@ -57,7 +51,7 @@ impl<'a> Differences<'a> {
     }
 
     /// Formats the change, with colors on a terminal.
-    pub(super) fn text(&self, terminal: bool) -> String {
+    pub(crate) fn text(&self, terminal: bool) -> String {
         let mut text = line(self.change, terminal);
         let mut add = |line: String| {
             text.push('\n');
@@ -87,7 +81,7 @@ impl<'a> Differences<'a> {
 }
 
 /// Formats a change as one line: its kind, its path, its sizes and what is against its commit.
-pub(super) fn line(change: &Change, terminal: bool) -> String {
+pub(crate) fn line(change: &Change, terminal: bool) -> String {
     let (tone, kind) = match change.kind {
         ChangeKind::Added => (Tone::Good, "added"),
         ChangeKind::Modified => (Tone::Advice, "modified"),
@@ -167,27 +161,6 @@ fn content(stage: &Stage, change: &Change) -> Content {
     }
 }
 
-/// Formats differences of lines, with lines around them.
-fn unified(before: &str, after: &str) -> String {
-    let diff = TextDiff::configure().deadline(Instant::now() + MAX_TIME).diff_lines(before, after);
-    let mut text = String::new();
-    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
-        text += &format!("{}\n", hunk.header());
-        for change in hunk.iter_changes() {
-            let sign = match change.tag() {
-                ChangeTag::Delete => '-',
-                ChangeTag::Insert => '+',
-                ChangeTag::Equal => ' ',
-            };
-            text += &format!("{sign}{}", change.value());
-            if change.missing_newline() {
-                text += "\n\\ No newline at end of file\n";
-            }
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,12 +176,5 @@ mod tests {
         ] {
             assert_eq!(quoted(name), shown);
         }
-    }
-
-    #[test]
-    fn differences_name_their_lines_and_a_missing_end() {
-        assert_eq!(unified("a\nb\nc\n", "a\nB\nc\n"), "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
-        assert_eq!(unified("", "x"), "@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n");
-        assert_eq!(unified("same\n", "same\n"), "");
     }
 }

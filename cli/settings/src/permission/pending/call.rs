@@ -9,8 +9,8 @@ use toolcrib::source::digest;
 use toolcrib_base::render::{counted, inert_json, one_line, shortened};
 use toolcrib_base::short_id;
 
-use crate::permission::RequestDetails;
 use crate::permission::sheet::{Sheet, calls, granted_text, pretty, scope};
+use crate::permission::{RequestDetails, difference};
 
 /// Maximum time for which a call waits for an answer.
 pub(super) const MAX_WAIT: SignedDuration = SignedDuration::from_secs(60 * 60);
@@ -54,6 +54,9 @@ pub struct PendingCall {
     /// Preview of the call, as written by the tool or its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) preview: Option<String>,
+    /// Lines that the call would change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) changes: Option<String>,
     /// Permissions that the tool is granted.
     #[serde(default)]
     pub(crate) granted: Vec<String>,
@@ -112,7 +115,7 @@ impl PendingCall {
     pub fn new(request: &ApprovalRequest<'_>, client: &str, owner: &str) -> anyhow::Result<Self> {
         let tool = request.tool;
         let short = |text: &str| shortened(text, MAX_TEXT).into_owned();
-        let RequestDetails { source, fixed, properties } = RequestDetails::new(request);
+        let RequestDetails { source, fixed, properties, changes } = RequestDetails::new(request);
         let length = request.arguments.chars().count();
         Ok(Self {
             id: short_id::random()?,
@@ -122,6 +125,7 @@ impl PendingCall {
             arguments: request.arguments.chars().take(MAX_ARGUMENTS).collect(),
             left_out: length.saturating_sub(MAX_ARGUMENTS),
             preview: request.preview.map(|text| shortened(text, MAX_PREVIEW).into_owned()),
+            changes: changes.map(|lines| shortened(&lines, MAX_PREVIEW).into_owned()),
             granted: bounded_grants(request.granted),
             rests_on: short(request.rests_on),
             reason: tool.interface.permission.approval_reason.value.as_deref().map(short),
@@ -190,6 +194,7 @@ impl PendingCall {
             ("Tool", Some(one_line(&self.tool))),
             ("Source", Some(one_line(&self.source))),
             ("Fixed", self.fixed.as_ref().map(|fixed| one_line(&inert_json(fixed)))),
+            ("Changes", self.changes.as_deref().map(difference::shown)),
             ("Arguments", Some(pretty(&inert_json(&self.arguments)))),
             ("Left out", (self.left_out > 0).then(left_out)),
             ("Tool says", self.preview.as_ref().map(lines)),
@@ -290,6 +295,7 @@ pub(super) mod tests {
             arguments: r#"{"path":"plan.md"}"#.into(),
             left_out: 0,
             preview: None,
+            changes: None,
             granted: vec!["write:/srv/work".into()],
             rests_on: "ask fs_rm (test)".into(),
             reason: None,
@@ -376,6 +382,7 @@ pub(super) mod tests {
             arguments: text(MAX_ARGUMENTS),
             left_out: usize::MAX,
             preview: Some(text(MAX_PREVIEW)),
+            changes: Some(text(MAX_PREVIEW)),
             granted: vec![text(MAX_NAME); MAX_GRANTS + 1],
             rests_on: text(MAX_TEXT),
             reason: Some(text(MAX_TEXT)),

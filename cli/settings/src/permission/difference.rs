@@ -1,0 +1,164 @@
+//! Lines that a call would change, as its arguments have them: for the question about the call. A tool can do something else,
+//! so the arguments are shown too.
+
+use std::io::Read;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
+use serde_json::{Map, Value};
+use toolcrib::policy::ApprovalRequest;
+use toolcrib_base::render::{legible, unified};
+
+/// Maximum length of the arguments that are read, and of a compared file, in bytes.
+const MAX_COMPARED: usize = 1 << 20;
+/// Maximum number of edits that are shown.
+const MAX_EDITS: usize = 20;
+/// Names of arguments that hold a path.
+const PATHS: [&str; 4] = ["path", "file_path", "filename", "file"];
+/// Names of arguments that hold the new content of a whole file.
+const CONTENTS: [&str; 5] = ["content", "contents", "file_text", "new_content", "text"];
+/// Names of arguments that hold a patch.
+const PATCHES: [&str; 3] = ["patch", "diff", "input"];
+/// Begins of a patch.
+const PATCH_STARTS: [&str; 4] = ["*** Begin Patch", "--- ", "diff --git ", "Index: "];
+/// Names of two arguments of which the second text replaces the first.
+const EDITS: [(&str, &str); 5] = [
+    ("old_string", "new_string"),
+    ("old_str", "new_str"),
+    ("old_text", "new_text"),
+    ("oldText", "newText"),
+    ("search", "replace"),
+];
+
+/// Returns the lines that a call would change, if its arguments are a patch, a text with its replacement, or the new content of a
+/// file in a granted folder.
+pub(super) fn of(request: &ApprovalRequest<'_>) -> Option<String> {
+    difference(request.arguments, request.granted, request.stage.is_some())
+}
+
+fn difference(arguments: &str, granted: &[String], is_staged: bool) -> Option<String> {
+    if arguments.len() > MAX_COMPARED {
+        return None;
+    }
+    let arguments: Map<String, Value> = serde_json::from_str(arguments).ok()?;
+    let text = |name: &&str| arguments.get(*name).and_then(Value::as_str);
+    let is_patch = |patch: &&str| PATCH_STARTS.iter().any(|start| patch.trim_start().starts_with(start));
+    if let Some(patch) = PATCHES.iter().filter_map(text).find(is_patch) {
+        return Some(shown(patch));
+    }
+    let path = PATHS.iter().find_map(text)?;
+    let edits = match arguments.get("edits").and_then(Value::as_array) {
+        Some(edits) => edits.iter().filter_map(Value::as_object).filter_map(edit).take(MAX_EDITS).collect(),
+        None => Vec::from_iter(edit(&arguments)),
+    };
+    if !edits.is_empty() {
+        return Some(shown(&format!("{path}\n{}", edits.concat())));
+    }
+    // A stage can show another file than the folder has.
+    let content = CONTENTS.iter().find_map(text).filter(|_| !is_staged)?;
+    let before = before(granted, path)?;
+    let is_new = before.is_none();
+    let lines = unified(before.as_deref().unwrap_or_default(), content);
+    let lines = if lines.is_empty() { "the same content" } else { lines.as_str() };
+    Some(shown(&format!("{path}{}\n{lines}", if is_new { " (new)" } else { "" })))
+}
+
+/// Formats the two texts of an edit.
+fn edit(arguments: &Map<String, Value>) -> Option<String> {
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let (before, after) = EDITS.iter().find_map(|(old, new)| Some((text(old)?, text(new)?)))?;
+    Some(unified(before, after))
+}
+
+/// Reads the text of a file in the granted folders: `Some(None)` if none of them has it, `None` if it is not known which file is
+/// meant, or if it is no text that can be compared.
+fn before(granted: &[String], path: &str) -> Option<Option<String>> {
+    let folders: Vec<&str> = granted.iter().filter_map(|granted| granted.strip_prefix("write:")).collect();
+    // With several folders, the tool's paths for them are not known here.
+    let [folder] = folders.as_slice() else { return None };
+    let folder = Dir::open_ambient_dir(folder, ambient_authority()).ok()?;
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    cap_std::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits() as i32);
+    let file = match folder.open_with(path.trim_start_matches('/'), &options) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(None),
+        file => file.ok()?,
+    };
+    let about = file.metadata().ok()?;
+    if !about.is_file() || about.len() > MAX_COMPARED as u64 {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(MAX_COMPARED as u64).read_to_string(&mut text).ok()?;
+    Some(Some(text))
+}
+
+/// Formats lines from outside without control characters.
+pub(super) fn shown(text: &str) -> String {
+    text.trim_end().lines().map(legible).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_outside_of_the_folder_or_of_another_kind_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("work")).unwrap();
+        fs::write(at("secret"), "secret").unwrap();
+        fs::write(at("work/a"), "a").unwrap();
+        fs::write(at("work/large"), vec![b'a'; MAX_COMPARED + 1]).unwrap();
+        fs::write(at("work/bytes"), [0xff]).unwrap();
+        let granted = [format!("write:{}", at("work").display())];
+        let text = |path: &str| before(&granted, path);
+        assert_eq!(text("a"), Some(Some("a".to_owned())));
+        assert_eq!(text("/a"), Some(Some("a".to_owned())));
+        assert_eq!(text("new"), Some(None));
+        for path in ["../secret", "large", "bytes", "."] {
+            assert_eq!(text(path), None, "{path}");
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("../secret", at("work/link")).unwrap();
+            rustix::fs::mknodat(rustix::fs::CWD, at("work/fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+            assert_eq!((text("link"), text("fifo")), (None, None));
+        }
+        assert_eq!(before(&[granted[0].clone(), granted[0].clone()], "a"), None);
+        assert_eq!(before(&[], "a"), None);
+    }
+
+    #[test]
+    fn the_arguments_decide_what_is_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.md"), "one\ntwo\n").unwrap();
+        let granted = [format!("write:{}", folder.path().display())];
+        let of = |arguments: &str| difference(arguments, &granted, false);
+        let content = r#"{"path":"a.md","content":"one\nthree\n"}"#;
+        assert_eq!(of(content).as_deref(), Some("a.md\n@@ -1,2 +1,2 @@\n one\n-two\n+three"));
+        assert_eq!(difference(content, &granted, true), None, "a stage can show another file");
+        assert_eq!(of(r#"{"file":"b","text":"x\n"}"#).as_deref(), Some("b (new)\n@@ -0,0 +1 @@\n+x"));
+        assert_eq!(of(r#"{"path":"a.md","content":"one\ntwo\n"}"#).as_deref(), Some("a.md\nthe same content"));
+        assert_eq!(of(r#"{"patch":"*** Begin Patch\n+x\u001b[2J"}"#).as_deref(), Some("*** Begin Patch\n+x\\u{1b}[2J"));
+        let edits = r#"{"path":"a.md","edits":[{"oldText":"a\n","newText":"b\n"},{"oldText":"c\n","newText":""}]}"#;
+        assert_eq!(of(edits).as_deref(), Some("a.md\n@@ -1 +1 @@\n-a\n+b\n@@ -1 +0,0 @@\n-c"));
+        let large = format!(r#"{{"path":"a.md","content":"{}"}}"#, "x".repeat(MAX_COMPARED));
+        for other in [r#"{"path":"a.md"}"#, r#"{"content":"x"}"#, r#"{"patch":"no patch"}"#, "[]", "no JSON", &large] {
+            assert_eq!(of(other), None, "{}", &other[..20.min(other.len())]);
+        }
+    }
+
+    #[test]
+    fn an_edit_is_shown_line_by_line_and_what_is_no_edit_is_not() {
+        let of = |text: &str| edit(&serde_json::from_str(text).unwrap());
+        let lines = "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n";
+        assert_eq!(of(r#"{"old_string":"a","new_string":"b"}"#).as_deref(), Some(lines));
+        assert_eq!(of(r#"{"old_string":"a","new_text":"b"}"#), None);
+        assert_eq!(shown("a\u{1b}[2J\nb\n\n").lines().count(), 2);
+        assert!(!shown("a\u{1b}[2J").contains('\u{1b}'));
+    }
+}
