@@ -70,4 +70,6 @@ mod telemetry;
 mod toolbox;
 mod trust;
 mod typed;
+#[cfg(target_os = "linux")]
+mod undo;
 mod unusable;

@@ -78,6 +78,27 @@ pub struct Config {
     pub routes: Vec<(String, String)>,
     /// See [`toolcrib::Builder::configure`].
     pub tools: Vec<(String, Value)>,
+    /// `true` if what tools write is held back without an option.
+    pub stage: bool,
+    /// See [`toolcrib::staging::HistoryLimits`].
+    pub history: HistoryLimits,
+}
+
+/// Limits of the undo history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryLimits {
+    /// Bytes of all kept contents.
+    pub bytes: u64,
+    /// Bytes of one kept content.
+    pub file: u64,
+    /// Days until a record is removed.
+    pub days: u64,
+}
+
+impl Default for HistoryLimits {
+    fn default() -> Self {
+        Self { bytes: 1 << 30, file: 64 << 20, days: 14 }
+    }
 }
 
 /// Rule of a settings file.
@@ -148,6 +169,9 @@ impl Config {
         config.masks = entries(layers, "masks").map(mask).collect();
         config.routes = entries(layers, "routes").map(|(name, tool)| (name, shown(&tool))).collect();
         config.tools = entries(layers, "config").collect();
+        let staged = layers.effective("run.stage").into_iter().next();
+        config.stage = staged.is_some_and(|(_, setting)| setting.value == Value::Bool(true));
+        config.history = history(layers)?;
         Ok(config)
     }
 }
@@ -202,12 +226,28 @@ fn denials(layers: &Layers) -> Vec<ConfiguredDenial> {
     settings.map(denial).collect()
 }
 
+fn history(layers: &Layers) -> anyhow::Result<HistoryLimits> {
+    let default = HistoryLimits::default();
+    let bytes = |name: &str, default: u64| -> anyhow::Result<u64> {
+        let text = text(layers, name).map(|text| size(&text)).transpose().map_err(|error| anyhow!(error))?;
+        Ok(text.map_or(default, |bytes| bytes as u64))
+    };
+    Ok(HistoryLimits {
+        bytes: bytes("history.bytes", default.bytes)?,
+        file: bytes("history.file", default.file)?,
+        days: number(layers, "history.days").map_or(default.days, |days| days as u64),
+    })
+}
+
+/// Returns the text of a setting.
+fn text(layers: &Layers, name: &str) -> Option<String> {
+    let (layer, setting) = layers.effective(name).into_iter().next()?;
+    layer.texts(setting).into_iter().next()
+}
+
 fn scheduler(layers: &Layers) -> anyhow::Result<Scheduler> {
     let default = Scheduler::default();
-    let text = |name: &str| {
-        let (layer, setting) = layers.effective(name).into_iter().next()?;
-        layer.texts(setting).into_iter().next()
-    };
+    let text = |name: &str| text(layers, name);
     let failure = text("scheduler.sibling_failure").and_then(|word| SiblingFailure::from_word(&word));
     let time = text("scheduler.step_time").map(|text| duration(&text)).transpose().map_err(|error| anyhow!(error))?;
     let output = text("scheduler.step_output").map(|text| size(&text)).transpose().map_err(|error| anyhow!(error))?;

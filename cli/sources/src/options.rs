@@ -8,6 +8,7 @@ mod checking;
 mod client;
 mod compiling;
 mod denials;
+mod effects;
 mod hooks;
 mod network;
 mod patterns;
@@ -46,13 +47,14 @@ pub use checking::{DeadRule, RuleCheck, check_permissions, check_rules};
 pub use client::ClientOptions;
 pub use compiling::Compiling;
 use denials::{denials, given_denials};
+pub use effects::{Effects, header, history, required_history, warn_about_problem};
 use permissions::{Permissions, refuse_unmatched, warn_about_assigned};
 pub use records::{Recording, RecordsFolder};
 pub use results::ResultsFolder;
 pub use rules::{Kept, Rules};
 pub use secrets::KeptSecrets;
 pub use sources::{default_source, project_file, sources_beside};
-pub use stage::{OpenStage, StageOption, counts, refused, stages};
+pub use stage::{StageOption, counts, refused, stages};
 
 /// Tools for programs. A call of one needs no `--code`.
 const CODE_TOOLS: [&str; 3] = ["run_code", "search_tools", "describe_tool"];

@@ -24,7 +24,7 @@ use toolcrib_base::render::{self, Advice};
 use toolcrib_settings::permission::DenyFlags;
 use toolcrib_sources::calls::Calls;
 use toolcrib_sources::media::MediaFolder;
-use toolcrib_sources::options::{RecordsFolder, Sources, StageOption};
+use toolcrib_sources::options::{Effects, RecordsFolder, Sources, StageOption};
 use toolcrib_sources::staleness;
 
 use super::stage;
@@ -137,14 +137,14 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let door = door.with_folders(&args.records, args.media.as_deref(), &args.sources, [])?;
     let media = door.media().map(Arc::as_ref);
     let deadline = args.tool_timeout.unwrap_or(args.timeout);
-    let stage = args.stage.open(None)?;
+    let effects = Effects::open(&args.stage, "call", None, args.sources.rules.config_file())?;
     let build = || {
         args.sources.runtime_with(deadline, [], |builder| {
             let builder = match args.argv.is_empty() {
                 true => builder,
                 false => builder.command_line(&args.name, CommandLine::passthrough()),
             };
-            let builder = stage.iter().fold(builder, |builder, stage| stage.attach(builder));
+            let builder = effects.attach(builder);
             args.sources.only(door.attach(builder.application("call", Map::new())), &args.name)
         })
     };
@@ -216,7 +216,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let printed = render::print_json(&line);
     printed.and(door.close().await)?;
     drop(guard);
-    stage::close(stage, !args.json).await?;
+    stage::close(Some(effects), !args.json).await?;
     Ok(if result.is_error() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -59,7 +59,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let approver = KeptApprover::new(Arc::new(ChatApprover::new(allowed.clone(), terminal.clone())));
     let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver.clone());
     let opened = shared.open(("chat", &id), &settings, terminal, (script.is_some(), false), true, with)?;
-    let OpenedAgent { runtime, door, options, agents, stage } = opened;
+    let OpenedAgent { runtime, door, options, agents, effects } = opened;
     let instructions = trusted_instructions(&shared.sources.trust.trusted()?);
     let conversation = conversation.with_briefing(briefing(&runtime, &runtime.session(), instructions.as_deref()));
     let folders = FolderHints::of(&runtime);
@@ -101,7 +101,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     let end = Chat::new(agent, runtime, allowed, keeper.clone(), folder.as_deref()).run().await;
     let written = door.close().await;
-    let staged = stage::close(stage, true).await;
+    let staged = stage::close(effects, true).await;
     end?;
     written?;
     staged?;

@@ -35,6 +35,7 @@ pub(crate) mod sign;
 pub(crate) mod stage;
 pub(crate) mod test;
 pub(crate) mod trust;
+mod undo;
 pub(crate) mod update;
 pub(crate) mod validate;
 pub(crate) mod verify;
@@ -70,6 +71,7 @@ commands! {
     "inspect" => Inspect(inspect::Args),
     "mcp" => Mcp(mcp::Args),
     "stage" => Stage(stage::Args),
+    "undo" => Undo(undo::Args),
     "result" => Result(result::Args),
     "schema" => Schema(schema::Args),
     "validate" => Validate(validate::Args),
@@ -126,6 +128,7 @@ impl Command {
             Command::List(args) => list::run(args).await,
             Command::Mcp(args) => mcp::run(args).await,
             Command::Stage(args) => stage::run(args).await,
+            Command::Undo(args) => undo::run(args).await,
             Command::Inspect(args) => inspect::run(args).await,
             Command::Result(args) => result::run(args),
             Command::Schema(args) => schema::run(args).await,

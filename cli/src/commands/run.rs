@@ -155,7 +155,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver.clone());
     let opened =
         args.shared.open(("run", &id), &settings, terminal, (script.is_some(), args.json), !args.dry_run, with)?;
-    let OpenedAgent { runtime, door, options, agents, stage } = opened;
+    let OpenedAgent { runtime, door, options, agents, effects } = opened;
     let instructions = trusted_instructions(&args.shared.sources.trust.trusted()?);
     let conversation = conversation.with_briefing(briefing(&runtime, &runtime.session(), instructions.as_deref()));
     if args.print_messages {
@@ -202,7 +202,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         Err(error) => agent.close(Err(error)).await,
     };
     let written = door.close().await;
-    let staged = stage::close(stage, !args.json).await;
+    let staged = stage::close(effects, !args.json).await;
     if let (Err(_), Err(error)) = (&end, &staged) {
         render::warning(&render::message(error));
     }

@@ -1,20 +1,20 @@
 //! `toolcrib stage`: lists, shows, commits and drops what tools have written with `--stage`.
 
-mod diff;
+mod commit;
+pub(super) mod diff;
 mod select;
 
 use std::io::{self, ErrorKind, IsTerminal};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib::staging::{Change, ChangeKind, CommitError, Committed, Conflict, Stage, Stages};
-use toolcrib_base::progress;
+use toolcrib::staging::{Change, Conflict, Stage, Stages};
 use toolcrib_base::render::{self, Advice, counted, from_here, one_line};
 use toolcrib_base::suggestion;
-use toolcrib_settings::permission::ask;
-use toolcrib_sources::options::{OpenStage, counts, refused, stages};
+use toolcrib_sources::options::{counts, refused, stages};
 
+use commit::{Answers, commit};
+pub(crate) use commit::{agrees_to, close, commit_noted, show, warn_about_names};
 use diff::Differences;
 use select::Selection;
 
@@ -30,10 +30,6 @@ With --stage, `run`, `chat`, `call` and `mcp` write into a stage over the grante
 changes, and the folders stay as they are. A commit replaces each file in one step, and goes on where it was after a kill. \
 A file that others have changed since is a conflict: nothing is committed until it is dropped.";
 const HEADINGS: [&str; 4] = ["NAME", "CHANGES", "STATE", "FOLDER"];
-/// Changes that a question lists before their differences.
-const MAX_LISTED: usize = 60;
-/// Lines of differences that a question shows.
-const MAX_ASKED_LINES: usize = 200;
 
 /// List, show, commit or drop what tools have written with --stage.
 #[derive(clap::Args)]
@@ -74,6 +70,9 @@ enum Action {
         /// In a commit that has begun, leave out what others have changed meanwhile; it is lost with the stage
         #[arg(long)]
         skip: bool,
+        /// Print an object with the number of steps, what was left out, and the record for `toolcrib undo`
+        #[arg(long)]
+        json: bool,
     },
     /// Drop a stage, or some of its changes; what is dropped is gone
     Drop {
@@ -117,7 +116,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
             hint_conflicts(&name, &changes);
         }
-        Action::Commit { named, yes, skip } => return commit(&stages, &named.resolve(&stages)?, yes, skip).await,
+        Action::Commit { named, yes, skip, json } => {
+            return commit(&stages, &named.resolve(&stages)?, Answers { yes, skip, json }).await;
+        }
         Action::Drop { name, selection } => {
             return drop_changes(&stages, &Named { name: Some(name) }.resolve(&stages)?, &selection).await;
         }
@@ -209,159 +210,6 @@ impl Listed {
                 folders: Vec::new(),
                 lost: Vec::new(),
             },
-        }
-    }
-}
-
-/// Shows the changes, asks, and commits.
-async fn commit(stages: &Stages, name: &str, yes: bool, skip: bool) -> anyhow::Result<ExitCode> {
-    let stage = stages.take(name).map_err(|error| refused(name, &error))?;
-    if stage.is_committing() {
-        render::aside(&format!("`{name}`: the commit was interrupted and goes on"));
-        return perform(stage, name, skip);
-    }
-    let changes = stage.changes()?;
-    if changes.is_empty() {
-        stage.remove()?;
-        render::aside(&format!("`{name}` has no changes"));
-        return Ok(ExitCode::SUCCESS);
-    }
-    if has_conflicts(name, &changes) {
-        return Ok(ExitCode::FAILURE);
-    }
-    if !yes {
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            let hint = format!("read `toolcrib stage diff {name}`, then pass --yes");
-            return Err(Advice::new("no one can answer here", hint).into());
-        }
-        if !agrees(&stage, name, &changes).await {
-            render::aside(&format!("nothing was changed; `{name}` stays"));
-            return Ok(ExitCode::FAILURE);
-        }
-    }
-    let committed = perform(stage, name, false)?;
-    warn_about_names(&changes);
-    Ok(committed)
-}
-
-/// Ends the calls of a command with a stage: says what is held back, and with `asks` at a terminal, asks what becomes of it. A
-/// stage without changes is removed.
-pub(crate) async fn close(stage: Option<OpenStage>, asks: bool) -> anyhow::Result<()> {
-    let Some(stage) = stage.map(OpenStage::into_stage) else { return Ok(()) };
-    let (name, changes) = (stage.name().to_owned(), stage.changes()?);
-    if changes.is_empty() {
-        render::aside("nothing was written, so nothing is staged");
-        return Ok(stage.remove()?);
-    }
-    let can_ask = asks && io::stdin().is_terminal() && io::stderr().is_terminal();
-    if can_ask && !has_conflicts(&name, &changes) {
-        show(&stage, &name, &changes);
-        let question = format!("{}. Commit them, drop them, or keep them staged? [c/d/K] ", counts(&changes));
-        match ask(&question).await.unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-            "c" | "commit" => {
-                perform(stage, &name, false)?;
-                warn_about_names(&changes);
-                return Ok(());
-            }
-            "d" | "drop" => {
-                stage.remove()?;
-                render::aside(&format!("dropped `{name}`"));
-                return Ok(());
-            }
-            _ => {}
-        }
-    }
-    render::aside(&format!("staged in `{name}`: {}", counts(&changes)));
-    render::hint(&format!(
-        "`toolcrib stage diff {name}` shows the changes, `toolcrib stage commit {name}` makes them, and `toolcrib stage drop \
-         {name}` drops them"
-    ));
-    Ok(())
-}
-
-/// Shows the differences, and asks whether they are made.
-async fn agrees(stage: &Stage, name: &str, changes: &[Change]) -> bool {
-    show(stage, name, changes);
-    agrees_to(&format!("{}. Commit them? [y/N] ", counts(changes))).await
-}
-
-/// Asks a question at the terminal; `true` for yes.
-async fn agrees_to(question: &str) -> bool {
-    let answer = ask(question).await.unwrap_or_default();
-    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
-}
-
-/// Warns about written files with other names that keep the old content.
-fn warn_about_names(changes: &[Change]) {
-    for change in changes.iter().filter(|change| change.other_names > 0) {
-        let path = one_line(&from_here(&change.path).display().to_string());
-        let names = counted(change.other_names, "other name");
-        render::warning(&format!(
-            "`{path}`: {names} of the file outside of the folders, or beyond the search, keep the old content"
-        ));
-    }
-}
-
-/// Shows the begin of the differences on standard error.
-fn show(stage: &Stage, name: &str, changes: &[Change]) {
-    let mut shown = 0;
-    if changes.len() > 1 {
-        // What is lost comes first.
-        let mut sorted: Vec<&Change> = changes.iter().collect();
-        sorted.sort_by_key(|change| change.kind != ChangeKind::Removed);
-        for change in sorted.iter().take(MAX_LISTED) {
-            render::ours(&diff::line(change, io::stderr().is_terminal()));
-        }
-        if sorted.len() > MAX_LISTED {
-            render::ours(&format!("… {}", counted(sorted.len() - MAX_LISTED, "more change")));
-        }
-        render::ours("");
-    }
-    for (number, change) in changes.iter().enumerate() {
-        if shown >= MAX_ASKED_LINES {
-            let more = counted(changes.len() - number, "more change");
-            return render::ours(&format!("… {more}: `toolcrib stage diff {name}`"));
-        }
-        let text = Differences::of(stage, change).text(io::stderr().is_terminal());
-        let lines: Vec<&str> = text.lines().collect();
-        let most = lines.len().min(MAX_ASKED_LINES - shown);
-        shown += most;
-        render::ours(&lines[..most].join("\n"));
-        if most < lines.len() {
-            render::ours(&format!("… {} of this change", counted(lines.len() - most, "more line")));
-        }
-    }
-}
-
-fn perform(stage: Arc<Stage>, name: &str, skips: bool) -> anyhow::Result<ExitCode> {
-    let mut bar = None;
-    let done = stage.commit(skips, &mut |done, all| {
-        let bar = bar.get_or_insert_with(|| progress::counted("committing", all));
-        bar.set_position(done as u64);
-        if done == all {
-            bar.finish_and_clear();
-        }
-    });
-    match done {
-        Ok(Committed { steps, skipped }) => {
-            for (path, conflict) in &skipped {
-                let path = one_line(&from_here(path).display().to_string());
-                render::warning(&format!("left out `{path}`: {}", explained(*conflict)));
-            }
-            render::aside(&format!("committed `{name}`: {}", counted(steps, "step")));
-            Ok(if skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-        }
-        Err(CommitError::Conflict(path, conflict)) => {
-            let path = from_here(&path).display().to_string();
-            let message = format!("the commit stopped at `{}`: {}", one_line(&path), explained(conflict));
-            let hint = format!("`toolcrib stage commit {name} --skip` leaves it out, and does the rest");
-            Err(Advice::new(message, hint).into())
-        }
-        Err(CommitError::System(path, error)) => {
-            let path = from_here(&path).display().to_string();
-            let message = format!("cannot commit `{}`: {error}", one_line(&path));
-            Err(Advice::new(message, format!("mend the cause, then repeat `toolcrib stage commit {name}`: it goes on"))
-                .into())
         }
     }
 }

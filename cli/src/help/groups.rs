@@ -9,7 +9,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Write tools", &["init", "new", "build", "test", "validate", "describe", "inspect", "schema", "export"]),
     ("Get and share tools", &["install", "update", "outdated", "remove", "bundle", "push", "pull", "login", "logout"]),
     ("Permissions", &["trust", "approvals", "secret", "key", "sign", "verify"]),
-    ("Settings and records", &["config", "cache", "audit", "stage", "doctor", "completions"]),
+    ("Settings and records", &["config", "cache", "audit", "stage", "undo", "doctor", "completions"]),
     ("Other", &[]),
 ];
 /// Maximum width of help.

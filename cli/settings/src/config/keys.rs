@@ -199,6 +199,9 @@ pub(crate) static KEYS: &[Key] = &[
         .option("registry-timeout")
         .replaces(),
     Key::new("run", "tags", Kind::List(&TAG), "Tags of the run").with("tag").replaces(),
+    Key::new("run", "stage", Kind::Bool, "Hold back what tools write, as with `--stage`")
+        .default("false")
+        .of(&["run", "chat", "call", "mcp"]),
     Key::new("routes", ANY, TOOL, "Tool that answers to a name, before claims and names"),
     Key::new("config", ANY, Kind::Object, "Settings of one tool"),
     Key::new("records", "audit_dir", DIR, "Directory of the audit log")
@@ -244,6 +247,15 @@ pub(crate) static KEYS: &[Key] = &[
         .default("true")
         .replaces()
         .variables(&["TOOLCRIB_NO_LOG_ARGUMENTS"]),
+    Key::new("history", "bytes", SIZE, "Maximum size of all that is kept to take back changes")
+        .default("1GiB")
+        .of_host(),
+    Key::new("history", "file", SIZE, "Maximum size of a file of which the content before a change is kept")
+        .default("64MiB")
+        .of_host(),
+    Key::new("history", "days", Kind::Count(0, 3650), "Days for which changes can be taken back; none with 0")
+        .default("14")
+        .of_host(),
     Key::new("cache", "dir", DIR, "Directory of compiled tools and pulled bundles")
         .option("cache-dir")
         .replaces()

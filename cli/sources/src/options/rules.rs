@@ -1,6 +1,6 @@
 //! Options for rules about calls (allow, ask, deny) and for the file of permanent approvals.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -62,6 +62,11 @@ pub struct Kept {
 }
 
 impl Rules {
+    /// Settings file that is named.
+    pub fn config_file(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
     /// Loads the settings files, the project's as far as it is trusted. A runtime that is built (`builds`) has
     /// what the files say now, and a hint names a project's file that is not trusted.
     pub fn config(&self, trusted: &Trusted, builds: bool) -> anyhow::Result<Config> {

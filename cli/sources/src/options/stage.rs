@@ -3,7 +3,6 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use toolcrib::Builder;
 use toolcrib::staging::{Change, ChangeKind, Limits, Stage, Stages};
 use toolcrib_base::folders::state_folder;
 use toolcrib_base::headings::PERMISSIONS;
@@ -21,17 +20,14 @@ pub struct StageOption {
     stage: Option<String>,
 }
 
-/// Stage that is open for the calls of a command.
-#[derive(Debug, Clone)]
-pub struct OpenStage(Arc<Stage>);
-
 impl StageOption {
     /// Opens the stage; one without a name gets this one, or a random one. A run that has a stage goes on in it without the option.
+    /// With `is_default`, a command without the option has a stage too.
     ///
     /// # Errors
     ///
     /// The stage is in use, its commit has begun, or it cannot be written.
-    pub fn open(&self, name: Option<&str>) -> anyhow::Result<Option<OpenStage>> {
+    pub(super) fn open(&self, name: Option<&str>, is_default: bool) -> anyhow::Result<Option<Arc<Stage>>> {
         let name = match (self.stage.as_deref(), name) {
             (None, Some(name))
                 if stages()
@@ -40,25 +36,12 @@ impl StageOption {
                 render::aside(&format!("the run has a stage, and goes on in it: `{name}`"));
                 name.to_owned()
             }
-            (None, _) => return Ok(None),
-            (Some(""), Some(name)) => name.to_owned(),
-            (Some(""), None) => short_id::random()?,
+            (None, _) if !is_default => return Ok(None),
+            (None | Some(""), Some(name)) => name.to_owned(),
+            (None | Some(""), None) => short_id::random()?,
             (Some(name), _) => name.to_owned(),
         };
-        let stage = stages()?.open(&name, Limits::default()).map_err(|error| refused(&name, &error))?;
-        Ok(Some(OpenStage(stage)))
-    }
-}
-
-impl OpenStage {
-    /// Holds back what the tools of a runtime write.
-    pub fn attach(&self, builder: Builder) -> Builder {
-        builder.stage(self.0.clone())
-    }
-
-    /// Returns the stage, once no call uses it any more.
-    pub fn into_stage(self) -> Arc<Stage> {
-        self.0
+        stages()?.open(&name, Limits::default()).map(Some).map_err(|error| refused(&name, &error))
     }
 }
 

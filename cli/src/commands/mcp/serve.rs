@@ -29,7 +29,7 @@ use toolcrib_mcp::{
     WatchedSources, serve_http, serve_stdio, watch,
 };
 use toolcrib_packages::builtin;
-use toolcrib_sources::options::{AskOptions, ClientOptions, OpenStage, Sources, StageOption};
+use toolcrib_sources::options::{AskOptions, ClientOptions, Effects, Sources, StageOption};
 
 use super::limits::LimitOptions;
 use crate::commands::stage;
@@ -97,9 +97,9 @@ pub(super) struct Args {
     tool_timeout: Option<Duration>,
     #[command(flatten)]
     stage: StageOption,
-    /// The stage, once it is open: one for all clients.
+    /// The stage, once it is open, and the record: one for all clients.
     #[arg(skip)]
-    opened: Option<OpenStage>,
+    opened: Option<Effects>,
     #[command(flatten)]
     telemetry: TelemetryOptions,
     #[command(flatten)]
@@ -121,7 +121,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.sources = args.sources.offering_code(args.code);
     args.sources.rules.mode = args.ask.server_rule();
     args.sources.fetch().await?;
-    args.opened = args.stage.open(None)?;
+    args.opened = Some(Effects::open(&args.stage, "mcp", None, args.sources.rules.config_file())?);
     let telemetry = args.telemetry.start(Root::Server)?;
     let observer = telemetry.observer();
     // The built-in tools do not change, but other processes record that they use the copy.
@@ -214,7 +214,7 @@ impl Args {
             let own = own.into_iter().filter_map(|(label, path)| Some((label, path.as_ref()?)));
             let builder = own.fold(builder, |builder, (label, path)| builder.reserve(label, path, Access::Read));
             let builder = builder.approver(approver).observer(parts.clone()).application("mcp", Map::new());
-            let builder = self.opened.iter().fold(builder, |builder, stage| stage.attach(builder));
+            let builder = self.opened.iter().fold(builder, |builder, effects| effects.attach(builder));
             observer.into_iter().fold(builder, Builder::observer)
         })?;
         let results = sources.results()?;

@@ -25,7 +25,7 @@ use toolcrib_base::headings::TOOLS;
 use toolcrib_base::render;
 use toolcrib_settings::config;
 use toolcrib_settings::permission::TerminalApprover;
-use toolcrib_sources::options::{AskOptions, OpenStage, RecordsFolder, Sources, StageOption};
+use toolcrib_sources::options::{AskOptions, Effects, RecordsFolder, Sources, StageOption};
 
 use super::OUTPUT;
 
@@ -79,8 +79,8 @@ pub(crate) struct OpenedAgent {
     pub(crate) door: Door,
     pub(crate) options: RequestOptions,
     pub(crate) agents: Arc<Agents>,
-    /// Stage that holds writes back.
-    pub(crate) stage: Option<OpenStage>,
+    /// Stage and record of what the tools write, if they may write.
+    pub(crate) effects: Option<Effects>,
 }
 
 impl AgentOptions {
@@ -138,18 +138,19 @@ impl AgentOptions {
             true => door.with_folders(&self.records, self.media.as_deref(), &self.sources, settings.secrets())?,
         };
         let agents = Arc::new(Agents::default());
-        let stage = if has_folders { self.stage.open(Some(id))? } else { None };
+        let effects = || Effects::open(&self.stage, name, Some(id), self.sources.rules.config_file());
+        let effects = has_folders.then(effects).transpose()?;
         let (model, abilities) = (options.model.clone(), options.abilities());
         let budget = options.budget.clone();
         let all = |builder: Builder| {
             let builder = builder.run_id(id).application(name, Map::from_iter([("model".to_owned(), json!(model))]));
             let builder = with(self.keep.keep_apart(door.attach(builder)));
-            let builder = stage.iter().fold(builder, |builder, stage| stage.attach(builder));
+            let builder = effects.iter().fold(builder, |builder, effects| effects.attach(builder));
             let builder = self.model.script.iter().fold(builder, Builder::protect).observer(budget);
             builder.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities)
         };
         let runtime = self.runtime(settings, terminal, all)?;
-        Ok(OpenedAgent { runtime, door, options, agents, stage })
+        Ok(OpenedAgent { runtime, door, options, agents, effects })
     }
 
     /// Builds the runtime with the tools of the sources, or none: a model can run without tools.

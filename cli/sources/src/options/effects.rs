@@ -1,0 +1,102 @@
+//! Effects of a command on the user's files: held back in a stage, or noted in the history so that they can be taken back.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use toolcrib::Builder;
+use toolcrib::staging::{History, HistoryLimits, Record, RecordHeader, Stage};
+use toolcrib_base::folders::state_folder;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_settings::config::Config;
+use toolcrib_settings::trust::{TrustRecords, Trusted};
+
+use super::stage::StageOption;
+
+const DAY: u64 = 24 * 60 * 60;
+
+/// Stage and record of a command's calls.
+#[derive(Debug, Clone)]
+pub struct Effects {
+    stage: Option<Arc<Stage>>,
+    record: Option<Arc<Record>>,
+}
+
+impl Effects {
+    /// Opens the stage of a command, if it has one, and begins a record for the changes by its calls.
+    ///
+    /// # Errors
+    ///
+    /// The stage cannot be opened, or a mistake in the settings.
+    pub fn open(stage: &StageOption, command: &str, run: Option<&str>, config: Option<&Path>) -> anyhow::Result<Self> {
+        let config = settings(config)?;
+        let stage = stage.open(run, config.stage)?;
+        let header = RecordHeader { run: run.map(str::to_owned), ..header(command) };
+        Ok(Self { stage, record: history_of(&config).map(|history| history.begin(header)) })
+    }
+
+    /// Holds back what the tools of a runtime write, or notes it.
+    pub fn attach(&self, builder: Builder) -> Builder {
+        let builder = self.record.iter().fold(builder, |builder, record| builder.record(record.clone()));
+        self.stage.iter().fold(builder, |builder, stage| builder.stage(stage.clone()))
+    }
+
+    /// Returns the stage, once no call uses it any more, after a warning about changes that were not noted.
+    pub fn close(self) -> Option<Arc<Stage>> {
+        self.record.iter().for_each(|record| warn_about_problem(record));
+        self.stage
+    }
+}
+
+/// Warns if changes were not noted.
+pub fn warn_about_problem(record: &Record) {
+    if let Some(problem) = record.problem() {
+        let problem = render::one_line(problem);
+        render::warning(&format!(
+            "`toolcrib undo` does not know all changes: the history cannot be written: {problem}"
+        ));
+    }
+}
+
+/// Returns the facts for a record of a command that begins now.
+pub fn header(command: &str) -> RecordHeader {
+    let begun = SystemTime::now().duration_since(UNIX_EPOCH).as_ref().map_or(0, Duration::as_secs);
+    RecordHeader { command: command.to_owned(), begun, ..RecordHeader::default() }
+}
+
+/// Returns the user's history with the limits of the settings; `None` if there is no folder for it.
+///
+/// # Errors
+///
+/// A mistake in the settings.
+pub fn history() -> anyhow::Result<Option<History>> {
+    Ok(history_of(&settings(None)?))
+}
+
+fn settings(file: Option<&Path>) -> anyhow::Result<Config> {
+    Config::load(file, &Trusted::read(&[], TrustRecords::of_user().as_ref())?, false)
+}
+
+fn history_of(config: &Config) -> Option<History> {
+    let limits = config.history;
+    let (bytes, age) = match limits.days {
+        0 => (0, Duration::ZERO),
+        days => (limits.bytes, Duration::from_secs(days * DAY)),
+    };
+    state_folder("history").map(|folder| History::new(folder, HistoryLimits { bytes, file: limits.file, age }))
+}
+
+/// Returns the user's history, for a command that needs it.
+///
+/// # Errors
+///
+/// As for [`history`], and if there is no folder for it.
+pub fn required_history() -> anyhow::Result<History> {
+    history()?.ok_or_else(|| {
+        Advice::new(
+            "no folder for the history: no home directory was found",
+            "set `HOME`, or on Linux `XDG_STATE_HOME`",
+        )
+        .into()
+    })
+}

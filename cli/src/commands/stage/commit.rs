@@ -1,0 +1,209 @@
+//! Commit of a stage: the question with the differences, and the end of a command with a stage.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcrib::staging::{Change, ChangeKind, CommitError, Committed, Record, RecordHeader, Stage, Stages};
+use toolcrib_base::progress;
+use toolcrib_base::render::{self, Advice, counted, from_here, one_line};
+use toolcrib_settings::permission::ask;
+use toolcrib_sources::options::{Effects, counts, header, history, refused, warn_about_problem};
+
+use super::diff::{self, Differences};
+use super::{explained, has_conflicts};
+
+/// Changes that a question lists before their differences.
+const MAX_LISTED: usize = 60;
+/// Lines of differences that a question shows.
+const MAX_ASKED_LINES: usize = 200;
+
+/// Options of a commit.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Answers {
+    pub(super) yes: bool,
+    /// `true` to leave out what is in conflict with a commit that goes on.
+    pub(super) skip: bool,
+    pub(super) json: bool,
+}
+
+/// Shows the changes, asks, and commits.
+pub(super) async fn commit(stages: &Stages, name: &str, answers: Answers) -> anyhow::Result<ExitCode> {
+    let stage = stages.take(name).map_err(|error| refused(name, &error))?;
+    if stage.is_committing() {
+        render::aside(&format!("`{name}`: the commit was interrupted and goes on"));
+        return perform(stage, name, answers);
+    }
+    let changes = stage.changes()?;
+    if changes.is_empty() {
+        stage.remove()?;
+        render::aside(&format!("`{name}` has no changes"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if has_conflicts(name, &changes) {
+        return Ok(ExitCode::FAILURE);
+    }
+    if !answers.yes {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            let hint = format!("read `toolcrib stage diff {name}`, then pass --yes");
+            return Err(Advice::new("no one can answer here", hint).into());
+        }
+        if !agrees(&stage, name, &changes).await {
+            render::aside(&format!("nothing was changed; `{name}` stays"));
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    let committed = perform(stage, name, Answers { skip: false, ..answers })?;
+    warn_about_names(&changes);
+    Ok(committed)
+}
+
+/// Ends the calls of a command with a stage: says what is held back, and with `asks` at a terminal, asks what becomes of it. A
+/// stage without changes is removed.
+pub(crate) async fn close(effects: Option<Effects>, asks: bool) -> anyhow::Result<()> {
+    let Some(stage) = effects.and_then(Effects::close) else { return Ok(()) };
+    let (name, changes) = (stage.name().to_owned(), stage.changes()?);
+    if changes.is_empty() {
+        render::aside("nothing was written, so nothing is staged");
+        return Ok(stage.remove()?);
+    }
+    let can_ask = asks && io::stdin().is_terminal() && io::stderr().is_terminal();
+    if can_ask && !has_conflicts(&name, &changes) {
+        show(&stage, &name, &changes);
+        let question = format!("{}. Commit them, drop them, or keep them staged? [c/d/K] ", counts(&changes));
+        match ask(&question).await.unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+            "c" | "commit" => {
+                perform(stage, &name, Answers::default())?;
+                warn_about_names(&changes);
+                return Ok(());
+            }
+            "d" | "drop" => {
+                stage.remove()?;
+                render::aside(&format!("dropped `{name}`"));
+                return Ok(());
+            }
+            _ => {}
+        }
+    }
+    render::aside(&format!("staged in `{name}`: {}", counts(&changes)));
+    render::hint(&format!(
+        "`toolcrib stage diff {name}` shows the changes, `toolcrib stage commit {name}` makes them, and `toolcrib stage drop \
+         {name}` drops them"
+    ));
+    Ok(())
+}
+
+/// Shows the differences, and asks whether they are made.
+async fn agrees(stage: &Stage, name: &str, changes: &[Change]) -> bool {
+    show(stage, name, changes);
+    agrees_to(&format!("{}. Commit them? [y/N] ", counts(changes))).await
+}
+
+/// Asks a question at the terminal; `true` for yes.
+pub(crate) async fn agrees_to(question: &str) -> bool {
+    let answer = ask(question).await.unwrap_or_default();
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+/// Warns about written files with other names that keep the old content.
+pub(crate) fn warn_about_names(changes: &[Change]) {
+    for change in changes.iter().filter(|change| change.other_names > 0) {
+        let path = one_line(&from_here(&change.path).display().to_string());
+        let names = counted(change.other_names, "other name");
+        render::warning(&format!(
+            "`{path}`: {names} of the file outside of the folders, or beyond the search, keep the old content"
+        ));
+    }
+}
+
+/// Shows the begin of the differences on standard error.
+pub(crate) fn show(stage: &Stage, name: &str, changes: &[Change]) {
+    let mut shown = 0;
+    if changes.len() > 1 {
+        // What is lost comes first.
+        let mut sorted: Vec<&Change> = changes.iter().collect();
+        sorted.sort_by_key(|change| change.kind != ChangeKind::Removed);
+        for change in sorted.iter().take(MAX_LISTED) {
+            render::ours(&diff::line(change, io::stderr().is_terminal()));
+        }
+        if sorted.len() > MAX_LISTED {
+            render::ours(&format!("… {}", counted(sorted.len() - MAX_LISTED, "more change")));
+        }
+        render::ours("");
+    }
+    for (number, change) in changes.iter().enumerate() {
+        if shown >= MAX_ASKED_LINES {
+            let more = counted(changes.len() - number, "more change");
+            return render::ours(&format!("… {more}: `toolcrib stage diff {name}`"));
+        }
+        let text = Differences::of(stage, change).text(io::stderr().is_terminal());
+        let lines: Vec<&str> = text.lines().collect();
+        let most = lines.len().min(MAX_ASKED_LINES - shown);
+        shown += most;
+        render::ours(&lines[..most].join("\n"));
+        if most < lines.len() {
+            render::ours(&format!("… {} of this change", counted(lines.len() - most, "more line")));
+        }
+    }
+}
+
+/// Commits a stage with a record of its own.
+fn perform(stage: Arc<Stage>, name: &str, Answers { skip, json, .. }: Answers) -> anyhow::Result<ExitCode> {
+    let of_stage = RecordHeader { stage: Some(name.to_owned()), ..header("commit") };
+    let record = history()?.map(|history| history.begin(of_stage));
+    let Committed { steps, skipped } = commit_noted(stage, name, skip, record.as_ref())?;
+    let code = if skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let record = record.and_then(|record| record.id());
+    render::aside(&format!("committed `{name}`: {}", counted(steps, "step")));
+    if record.is_some() {
+        render::hint(&format!("`toolcrib undo {name}` takes it back"));
+    }
+    if json {
+        let left_out = skipped.iter().map(|(path, conflict)| json!({ "path": path, "conflict": conflict }));
+        let left_out: Vec<Value> = left_out.collect();
+        render::print_json(
+            &json!({ "name": name, "steps": steps, "leftOut": left_out, "record": record }).to_string(),
+        )?;
+    }
+    Ok(code)
+}
+
+/// Commits a stage, and notes in a record what was there before.
+pub(crate) fn commit_noted(
+    stage: Arc<Stage>,
+    name: &str,
+    skips: bool,
+    record: Option<&Arc<Record>>,
+) -> anyhow::Result<Committed> {
+    let mut bar = None;
+    let done = stage.commit(skips, record, &mut |done, all| {
+        let bar = bar.get_or_insert_with(|| progress::counted("committing", all));
+        bar.set_position(done as u64);
+        if done == all {
+            bar.finish_and_clear();
+        }
+    });
+    record.into_iter().for_each(|record| warn_about_problem(record));
+    match done {
+        Ok(committed) => {
+            for (path, conflict) in &committed.skipped {
+                let path = one_line(&from_here(path).display().to_string());
+                render::warning(&format!("left out `{path}`: {}", explained(*conflict)));
+            }
+            Ok(committed)
+        }
+        Err(CommitError::Conflict(path, conflict)) => {
+            let path = from_here(&path).display().to_string();
+            let message = format!("the commit stopped at `{}`: {}", one_line(&path), explained(conflict));
+            let hint = format!("`toolcrib stage commit {name} --skip` leaves it out, and does the rest");
+            Err(Advice::new(message, hint).into())
+        }
+        Err(CommitError::System(path, error)) => {
+            let path = from_here(&path).display().to_string();
+            let message = format!("cannot commit `{}`: {error}", one_line(&path));
+            Err(Advice::new(message, format!("mend the cause, then repeat `toolcrib stage commit {name}`: it goes on"))
+                .into())
+        }
+    }
+}

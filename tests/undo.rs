@@ -1,0 +1,164 @@
+//! What tools have changed is taken back, as long as nobody else has changed it since.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::crib::Crib;
+
+const TOOLS: [&str; 2] = ["--tools=builtin", "--allow-write=work"];
+
+/// Calls a tool, and returns the identifier of the call.
+#[track_caller]
+fn call(crib: &Crib, name: &str, arguments: &Value) -> String {
+    let line = crib.call(name, arguments, &TOOLS);
+    assert_eq!(line["receipt"]["outcome"], "ok", "{line}");
+    line["receipt"]["invocation"].as_str().unwrap().to_owned()
+}
+
+/// Runs `undo`, and returns its exit code and what it said.
+fn undo(crib: &Crib, args: &[&str]) -> (Option<i32>, String, String) {
+    let ran = crib.run(&[&["undo"], args].concat());
+    (ran.code, ran.stdout, ran.stderr)
+}
+
+fn records(crib: &Crib) -> Vec<Value> {
+    serde_json::from_str(&undo(crib, &["--list", "--json"]).1).unwrap()
+}
+
+fn text(crib: &Crib, name: &str) -> Option<String> {
+    fs::read_to_string(crib.path("work").join(name)).ok()
+}
+
+/// A folder with three files.
+fn filled() -> Crib {
+    let crib = Crib::new();
+    for name in ["a", "b", "c"] {
+        fs::write(crib.path("work").join(name), format!("{name} before\n")).unwrap();
+    }
+    crib
+}
+
+#[test]
+fn the_newest_change_goes_first_and_each_call_has_its_name() {
+    let crib = filled();
+    let first = call(&crib, "fs_write_file", &json!({"path": "a", "content": "new"}));
+    call(&crib, "fs_rm", &json!({"path": "b"}));
+    call(&crib, "fs_mkdirp", &json!({"path": "folder/inner"}));
+    let (code, shown, _) = undo(&crib, &["--dry-run"]);
+    assert!(code == Some(0) && shown.contains("removed work/folder"), "{shown}");
+    let (code, _, said) = undo(&crib, &["--yes"]);
+    assert!(code == Some(0) && said.contains("took back 2 changes") && !crib.path("work/folder").exists(), "{said}");
+    assert_eq!(undo(&crib, &["--yes"]).0, Some(0));
+    assert_eq!((text(&crib, "b").as_deref(), text(&crib, "a").as_deref()), (Some("b before\n"), Some("new")));
+    assert_eq!(undo(&crib, &[&first, "--yes"]).0, Some(0));
+    assert_eq!(text(&crib, "a").as_deref(), Some("a before\n"));
+    let (code, _, said) = undo(&crib, &["--yes"]);
+    assert!(code == Some(1) && said.contains("there is nothing to take back"), "{said}");
+    assert_eq!(records(&crib).len(), 6, "each undo has a record of its own");
+}
+
+#[test]
+fn an_undo_is_taken_back_too() {
+    let crib = filled();
+    call(&crib, "fs_move", &json!({"from": "a", "to": "moved"}));
+    undo(&crib, &["--yes"]);
+    assert!(text(&crib, "a").is_some());
+    let id = records(&crib).pop().unwrap()["id"].as_str().unwrap().to_owned();
+    assert_eq!(undo(&crib, &[&id, "--yes"]).0, Some(0));
+    assert_eq!((text(&crib, "a"), text(&crib, "moved").as_deref()), (None, Some("a before\n")));
+    // The move counts again.
+    let (code, _, said) = undo(&crib, &["--yes"]);
+    assert!(code == Some(0) && text(&crib, "a").is_some(), "{said}");
+}
+
+#[test]
+fn a_file_that_others_changed_stays_and_the_rest_of_the_run_is_taken_back() {
+    let crib = filled();
+    let code = "for name in ['a', 'b', 'new']:\n    tools.fs_write_file(path=name, content='by the program')";
+    let script = json!({"prompt": "write", "turns": [
+        {"tool_calls": [{"name": "run_code", "arguments": {"code": code}}]},
+        {"tool_calls": [{"name": "fs_rm", "arguments": {"path": "c"}}]},
+        {"content": "done"},
+    ]});
+    fs::write(crib.path("script.json"), script.to_string()).unwrap();
+    let ran = crib.run(
+        &[
+            &["run", "--script=script.json", "--code", "--set=sources.direct=[\"fs_rm\"]", "--json", "--ask=never"],
+            &TOOLS[..],
+        ]
+        .concat(),
+    );
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let end: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    let run = end["run"].as_str().unwrap();
+    assert_eq!((text(&crib, "c"), text(&crib, "b").as_deref()), (None, Some("by the program")));
+    fs::write(crib.path("work/b"), "by a person").unwrap();
+    let (code, _, said) = undo(&crib, &[run, "--yes"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("warning: `work/b` stays: it has changed since"), "{said}");
+    assert_eq!(
+        ["a", "b", "c", "new"].map(|name| text(&crib, name)),
+        [Some("a before\n".to_owned()), Some("by a person".to_owned()), Some("c before\n".to_owned()), None]
+    );
+}
+
+#[test]
+fn a_commit_is_taken_back_by_the_name_of_its_stage() {
+    let crib = filled();
+    for (name, arguments) in [
+        ("fs_write_file", json!({"path": "a", "content": "new"})),
+        ("fs_rm", json!({"path": "b"})),
+        ("fs_move", json!({"from": "c", "to": "moved"})),
+    ] {
+        crib.call(name, &arguments, &[&TOOLS[..], &["--stage=one"]].concat());
+    }
+    assert!(records(&crib).is_empty(), "nothing has changed yet");
+    let ran = crib.run(&["stage", "commit", "one", "--yes"]);
+    assert!(ran.stderr.contains("hint: `toolcrib undo one` takes it back"), "{ran:?}");
+    assert_eq!((text(&crib, "a").as_deref(), text(&crib, "b"), text(&crib, "c")), (Some("new"), None, None));
+    let (code, _, said) = undo(&crib, &["one", "--yes"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(["a", "b", "c"].map(|name| text(&crib, name).unwrap()), ["a before\n", "b before\n", "c before\n"]);
+    assert!(!crib.path("work/moved").exists());
+}
+
+#[test]
+fn without_days_nothing_is_noted_and_only_the_user_decides_that() {
+    let crib = filled();
+    crib.call("fs_rm", &json!({"path": "a"}), &[&TOOLS[..], &["--set=history.days=0"]].concat());
+    assert!(records(&crib).is_empty());
+    fs::write(crib.path("toolcrib.toml"), "[history]\ndays = 0\n").unwrap();
+    let ran = crib.run(&[&["call", "fs_rm", r#"{"path":"b"}"#], &TOOLS[..]].concat());
+    assert!(ran.code != Some(0) && ran.stderr.contains("history.days"), "{ran:?}");
+}
+
+#[test]
+fn a_folder_cannot_be_granted_if_the_history_is_in_it() {
+    let crib = filled();
+    call(&crib, "fs_rm", &json!({"path": "a"}));
+    let state = crib.path("home/.local/state");
+    let ran = crib.run(&[
+        "call",
+        "fs_list_dir",
+        r#"{"path":"."}"#,
+        "--tools=builtin",
+        &format!("--allow-read={}", state.display()),
+    ]);
+    assert!(ran.code != Some(0), "{ran:?}");
+}
+
+#[test]
+fn a_wrong_use_is_explained() {
+    let crib = filled();
+    for (args, hint) in
+        [(&["nothing", "--yes"][..], "no change is kept of `nothing`"), (&["--list", "--yes"], "cannot be used with")]
+    {
+        let (code, _, said) = undo(&crib, args);
+        assert!(code != Some(0) && said.contains(hint), "{args:?}: {said}");
+    }
+    call(&crib, "fs_rm", &json!({"path": "a"}));
+    let (code, _, said) = undo(&crib, &[]);
+    assert!(code == Some(1) && said.contains("no one can answer here"), "{said}");
+    assert_eq!((text(&crib, "a"), crib.run(&["stage", "list", "--json"]).stdout.as_str()), (None, "[]\n"));
+}
