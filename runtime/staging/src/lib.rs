@@ -19,11 +19,11 @@ mod unsupported;
 #[cfg(target_os = "linux")]
 pub use linux::{
     About, CallHistory, FolderId, History, Mark, Open, Opened, PlannedChange, Record, Rules, Stage, StagedFolder,
-    Stages, Undo,
+    Stages, Undo, Withhold,
 };
 pub use types::{
     Change, ChangeKind, CommitError, Committed, Conflict, EntryKind, HistoryLimits, Limits, RecordHeader,
     RecordSummary, Recorded, Refused, StagedCall,
 };
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{CallHistory, History, PlannedChange, Record, Stage, Stages, Undo};
+pub use unsupported::{CallHistory, History, PlannedChange, Record, Stage, Stages, Undo, Withhold};

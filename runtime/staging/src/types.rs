@@ -134,6 +134,10 @@ pub struct Committed {
     pub steps: usize,
     /// Paths that were left out, each with its conflict.
     pub skipped: Vec<(PathBuf, Conflict)>,
+    /// Identifier of the record that notes it.
+    pub record: Option<String>,
+    /// Error because of which the record is incomplete.
+    pub problem: Option<String>,
 }
 
 /// Error of a commit.
@@ -148,7 +152,8 @@ pub enum CommitError {
 /// Limits of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryLimits {
-    /// Bytes of all kept contents. With 0, nothing is kept.
+    /// Bytes of all kept contents and journals; one record takes at most half of them. With 0, nothing is kept. Processes that write
+    /// at the same time can exceed it together.
     pub bytes: u64,
     /// Bytes of one kept content.
     pub file: u64,
@@ -186,7 +191,7 @@ pub struct Recorded {
 }
 
 /// Record of a history.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordSummary {
     /// Identifier.
@@ -202,7 +207,15 @@ pub struct RecordSummary {
     pub is_open: bool,
     /// `true` if a process was killed before the end of a change.
     pub is_cut_off: bool,
-    /// Record by which all or some of its calls were taken back.
+    /// `true` if changes are missing, because they could not be noted.
+    pub is_incomplete: bool,
+    /// Record by which it was taken back as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undone_by: Option<String>,
+    /// Calls that were taken back alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undone_calls: Vec<String>,
+    /// Error because of which the record cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }

@@ -171,6 +171,18 @@ impl History {
         Ok(Vec::new())
     }
 
+    pub fn sweep(&self, _: &Stages) -> io::Result<Option<String>> {
+        Ok(None)
+    }
+
+    pub fn lock_undo(&self) -> io::Result<File> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    pub fn remove_old(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     pub fn undo(&self, _: &[Recorded], _: &Stages, _: bool) -> io::Result<Undo> {
         Err(ErrorKind::Unsupported.into())
     }
@@ -184,6 +196,10 @@ pub struct Record {
 
 #[allow(missing_docs, reason = "these methods do nothing here")]
 impl Record {
+    pub fn is_on(&self) -> bool {
+        false
+    }
+
     pub fn id(&self) -> Option<String> {
         None
     }
@@ -196,8 +212,19 @@ impl Record {
         None
     }
 
-    pub fn call(self: &Arc<Self>, _: StagedCall, _: Vec<Arc<File>>) -> Arc<CallHistory> {
+    pub fn call(self: &Arc<Self>, _: StagedCall, _: Option<Withhold>) -> Arc<CallHistory> {
         Arc::new(CallHistory(()))
+    }
+}
+
+/// Check for contents that must not be kept; there are none here.
+#[derive(Debug, Clone)]
+pub struct Withhold(());
+
+#[allow(missing_docs, reason = "nothing is checked here")]
+impl Withhold {
+    pub fn new(_: impl Fn(&mut File) -> bool + Send + Sync + 'static) -> Self {
+        Self(())
     }
 }
 
@@ -209,9 +236,17 @@ pub struct CallHistory(());
 impl CallHistory {
     pub fn writing(&self, _: &File, _: Option<Instant>) {}
 
-    pub fn made(&self, _: &Path) {}
+    pub fn allow(&self, _: Arc<File>) {}
 
-    pub fn named(&self, _: &Path) {}
+    pub fn making(&self, _: &Path) -> PlannedChange {
+        PlannedChange(())
+    }
+
+    pub fn made(&self, _: &File) {}
+
+    pub fn is_large(&self) -> bool {
+        false
+    }
 
     pub fn removing<F>(&self, _: F, _: &str, _: &Path, _: Option<Instant>) -> PlannedChange {
         PlannedChange(())
@@ -226,6 +261,7 @@ impl CallHistory {
 
 /// Change that is not made yet.
 #[derive(Debug)]
+#[must_use]
 pub struct PlannedChange(());
 
 #[allow(missing_docs, reason = "this method does nothing here")]

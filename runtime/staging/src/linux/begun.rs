@@ -44,30 +44,27 @@ impl Stage {
     /// Writes the record's name down, so that a commit that goes on adds to it.
     pub(crate) fn keep_record_name(&self, record: Option<&Record>) -> io::Result<()> {
         match record.and_then(Record::id).filter(|_| !self.path().join(RECORD).exists()) {
-            Some(id) => options()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .open(self.path().join(RECORD))?
-                .write_all(id.as_bytes()),
+            Some(id) => self.replace(RECORD, id.as_bytes()),
             None => Ok(()),
         }
     }
 
     /// Writes down for which entries those of an undo stand.
     pub(crate) fn set_likes(&self, likes: Vec<(String, About)>) -> io::Result<()> {
-        let file = options().write(true).create(true).truncate(true).open(self.path().join(LIKES))?;
-        Ok(serde_json::to_writer(file, &likes)?)
+        self.replace(LIKES, &serde_json::to_vec(&likes)?)
     }
 
-    pub(crate) fn likes(&self) -> io::Result<HashMap<String, About>> {
-        match options().read(true).open(self.path().join(LIKES)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(HashMap::new()),
-            file => {
-                let likes: Vec<(String, About)> = serde_json::from_reader(std::io::BufReader::new(file?))?;
-                Ok(likes.into_iter().collect())
-            }
-        }
+    /// Returns the entries for which those of an undo stand. Without them, an earlier change counts as changed since.
+    pub(crate) fn likes(&self) -> HashMap<String, About> {
+        let text = fs::read(self.path().join(LIKES)).unwrap_or_default();
+        serde_json::from_slice::<Vec<(String, About)>>(&text).unwrap_or_default().into_iter().collect()
+    }
+
+    /// Writes a file of the stage whole.
+    fn replace(&self, name: &str, text: &[u8]) -> io::Result<()> {
+        let unfinished = self.path().join(format!("{name}.unfinished"));
+        options().write(true).create(true).truncate(true).open(&unfinished)?.write_all(text)?;
+        fs::rename(unfinished, self.path().join(name))
     }
 
     /// Reads the steps of a commit that has begun.

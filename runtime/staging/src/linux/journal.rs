@@ -41,10 +41,19 @@ impl<T: Serialize + DeserializeOwned> Journal<T> {
 
     /// Adds a line. After an error the journal is as before.
     pub(crate) fn add(&mut self, facts: &[T]) -> io::Result<()> {
+        self.add_within(self.max, facts)
+    }
+
+    /// Adds a line for which the maximum leaves room: it ends what earlier lines have begun.
+    pub(crate) fn add_last(&mut self, facts: &[T]) -> io::Result<()> {
+        self.add_within(self.max.saturating_mul(2), facts)
+    }
+
+    fn add_within(&mut self, max: u64, facts: &[T]) -> io::Result<()> {
         let mut line = serde_json::to_vec(facts)?;
         line.push(b'\n');
         let len = self.len + line.len() as u64;
-        if len > self.max {
+        if len > max {
             return Err(rustix::io::Errno::DQUOT.into());
         }
         let written = self.file.seek(SeekFrom::Start(self.len)).and_then(|_| self.file.write_all(&line));

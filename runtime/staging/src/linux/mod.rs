@@ -24,7 +24,7 @@ mod withdraw;
 pub use edit::Open;
 pub use entry::About;
 pub use folder::{FolderId, Mark, Opened, StagedFolder};
-pub use history::{CallHistory, History, PlannedChange, Record, Undo};
+pub use history::{CallHistory, History, PlannedChange, Record, Undo, Withhold};
 pub use rules::Rules;
 pub use stage::Stage;
 pub use stages::Stages;

@@ -329,11 +329,16 @@ impl Stage {
             let (bases, contents) = (&state.bases, &state.contents);
             let noted = notes.as_mut().map(|notes| notes.note(number, step)).unwrap_or_default();
             self.keep_record_name(record.as_deref()).map_err(system)?;
-            let end = match (Performer { bases, contents, aside: &aside, is_repeated, made: &made }).perform(step) {
+            let performer = Performer { bases, contents, aside: &aside, is_repeated, made: &made };
+            let end = match performer.perform(step) {
                 Err(CommitError::Conflict(path, conflict)) if is_continued && skips => {
-                    skipped.push((path, conflict));
                     notes.iter().for_each(|notes| notes.failed(&noted));
+                    skipped.push((path, conflict));
                     end_of(conflict)
+                }
+                Err(conflict @ CommitError::Conflict(..)) => {
+                    notes.iter().for_each(|notes| notes.failed(&noted));
+                    return Err(conflict);
                 }
                 performed => performed.map(|()| b'.')?,
             };
@@ -341,11 +346,13 @@ impl Stage {
         }
         progress(steps.len(), steps.len());
         if let Some(notes) = notes {
-            notes.end(&steps[..first], &self.likes().map_err(system)?);
+            notes.end(&steps[..first], &self.likes());
         }
         drop(state);
         self.remove().map_err(system)?;
-        Ok(Committed { steps: steps.len().saturating_sub(skipped.len()), skipped })
+        let problem = record.as_ref().and_then(|record| record.problem().map(str::to_owned));
+        let (steps, record) = (steps.len().saturating_sub(skipped.len()), record.and_then(|record| record.id()));
+        Ok(Committed { steps, skipped, record, problem })
     }
 
     fn check_conflicts(&self) -> io::Result<Result<(), CommitError>> {

@@ -59,7 +59,7 @@ impl<'a> CommitNotes<'a> {
     /// Notes that changes were not made.
     pub(crate) fn failed(&self, numbers: &[usize]) {
         for number in numbers {
-            self.record.with(|open| open.add_line(Line::Failed(*number)));
+            self.record.with(|open| open.fail(*number));
         }
     }
 
@@ -120,7 +120,7 @@ impl<'a> CommitNotes<'a> {
             EntryKind::Other => KeptContent::Lost(Loss::Special),
             EntryKind::Link => self.state.bases.link(path).map_or_else(lost, KeptContent::Link),
             EntryKind::File => match self.state.bases.read(path) {
-                Ok((mut file, now)) => return self.record.keep_file(&mut file, now, None),
+                Ok((mut file, now)) => return self.record.keep_file(&mut file, now, None, None),
                 Err(error) => lost(error),
             },
         };

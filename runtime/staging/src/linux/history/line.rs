@@ -30,6 +30,10 @@ pub(crate) enum Line {
         calls: Vec<usize>,
         paths: Vec<(String, Option<About>)>,
     },
+    /// State of paths in a folder that is about to be moved.
+    Seen {
+        paths: Vec<(String, Option<About>)>,
+    },
     /// Entry that an undo made, and the one in whose place it is.
     Like {
         now: About,
@@ -123,6 +127,7 @@ pub(crate) enum Loss {
     Late,
     Unreadable,
     Special,
+    Secret,
 }
 
 impl Loss {
@@ -144,6 +149,7 @@ impl Loss {
             Self::Late => "its content before was not kept: the time of the call was over",
             Self::Unreadable => "its content before was not kept: it could not be read",
             Self::Special => "it was no file, folder or link",
+            Self::Secret => "its content before was not kept: it held a secret",
         }
     }
 }

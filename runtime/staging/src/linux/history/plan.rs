@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
@@ -15,13 +15,15 @@ use toolcrib_private_files::options;
 use super::line::{Action, Kept, KeptContent, Line, Noted};
 use super::restore::Free;
 use super::store::{CONTENTS, History};
-use crate::linux::base::below;
+use crate::linux::base::{below, split};
 use crate::linux::entry::About;
 use crate::linux::folder::StagedFolder;
 use crate::linux::stage::{Stage, random};
 use crate::linux::stages::Stages;
 use crate::types::{EntryKind, Limits, Recorded, Refused, StagedCall};
 
+/// Prefix for the stages of undos.
+const PREFIX: &str = "undo-";
 const CHANGED: &str = "it has changed since";
 const GONE: &str = "it is gone, or was moved since";
 const OCCUPIED: &str = "another entry is at its place";
@@ -32,7 +34,7 @@ const NOT_EMPTY: &str = "it contains entries that stay";
 const SHARED: &str = "other calls of the same commit have changed it too";
 const CUT_OFF: &str = "its call was killed or has not ended, and nothing shows in which state it leaves it";
 
-/// Undo that is ready to be committed.
+/// Undo that is ready to be committed. Its stage stays on the disk until it is committed or removed.
 #[derive(Debug)]
 pub struct Undo {
     /// Stage with the changes that take back those of the calls.
@@ -49,34 +51,65 @@ impl History {
     ///
     /// The error of the system.
     pub fn undo(&self, chosen: &[Recorded], stages: &Stages, unverified: bool) -> io::Result<Undo> {
-        let mut records = Vec::new();
-        let summaries = self.records()?;
-        let mut likes = HashMap::new();
-        for summary in &summaries {
-            let mut lines = Vec::new();
-            self.read(&summary.id, |line| lines.push(line))?;
-            likes.extend(lines.iter().filter_map(|line| match line {
-                Line::Like { now, then } => Some((key(now), *then)),
-                _ => None,
-            }));
-            let of_record = chosen.iter().filter(|one| one.record == summary.id);
+        let (mut records, mut likes) = (Vec::new(), HashMap::new());
+        for id in self.ids()? {
+            let of_record = chosen.iter().filter(|one| one.record == id);
             let calls: Vec<Option<&str>> = of_record.map(|one| one.call.as_deref()).collect();
+            let mut lines = Vec::new();
+            let read = self.read(&id, |line| match line {
+                Line::Like { now, then } => drop(likes.insert(key(&now), then)),
+                line if !calls.is_empty() => lines.push(line),
+                _ => {}
+            });
             if !calls.is_empty() {
+                // Of the others, one that cannot be read, or is gone by now, does not matter.
+                read?;
                 let calls = (!calls.contains(&None)).then(|| calls.into_iter().flatten().collect());
-                records.push((self.folder_of(&summary.id)?.join(CONTENTS), lines, calls));
+                records.push((self.folder_of(&id)?.join(CONTENTS), lines, calls));
             }
         }
-        let stage = stages.open(&format!("undo-{}", random()?), Limits::default())?;
-        let (folders, restored, refused) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let rules = Free::default();
-        let mut plan = Plan { stage, folders, rules, likes, restored, refused, unverified };
+        let stage = stages.open(&format!("{PREFIX}{}", random()?), Limits::default())?;
+        let mut plan = Plan {
+            stage,
+            folders: Vec::new(),
+            rules: Free::default(),
+            likes,
+            restored: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            made: HashSet::new(),
+            others: HashSet::new(),
+            unverified,
+        };
         for (contents, lines, calls) in records.iter().rev() {
-            plan.take_back(contents.clone(), lines, calls.as_ref())?;
+            plan.take_back(contents, lines, calls.as_ref())?;
         }
-        let Plan { stage, folders, restored, refused, .. } = plan;
+        // A file that the calls made in between, and that is gone, is nobody's loss.
+        let is_loss = |path: &str| !plan.made.contains(path) || !matches!(plan.now(path), Ok(None));
+        let listed = plan.refused.iter().filter(|(path, (_, is_listed))| *is_listed && is_loss(path));
+        let refused = listed.map(|(path, (reason, _))| Refused { path: path.into(), reason }).collect();
+        let Plan { stage, folders, restored, .. } = plan;
         drop(folders);
         stage.set_likes(restored.into_iter().filter_map(|(path, about)| Some((path, about?))).collect())?;
         Ok(Undo { stage, refused })
+    }
+
+    /// Removes the stages of undos that were planned and not begun. Returns the name of one that was interrupted.
+    ///
+    /// # Errors
+    ///
+    /// The error of the system.
+    pub fn sweep(&self, stages: &Stages) -> io::Result<Option<String>> {
+        let is_undo = |name: &&String| name.strip_prefix(PREFIX).is_some_and(|rest| rest.len() == 16);
+        let mut interrupted = None;
+        for name in stages.names()?.iter().filter(is_undo) {
+            match stages.take(name) {
+                Ok(stage) if stage.is_committing() => interrupted = Some(name.clone()),
+                Ok(stage) => stage.remove()?,
+                // Another process has it open.
+                Err(_) => {}
+            }
+        }
+        Ok(interrupted)
     }
 }
 
@@ -88,29 +121,42 @@ struct Plan {
     likes: HashMap<Key, About>,
     /// Paths that this undo has restored, and the state that each of them stands for.
     restored: BTreeMap<String, Option<About>>,
-    refused: Vec<Refused>,
+    /// Refused paths, each with its reason, and `true` if it is listed.
+    refused: BTreeMap<String, (&'static str, bool)>,
+    /// Paths at which nothing was before the calls.
+    made: HashSet<String>,
+    /// Folders that others made where the calls had removed one.
+    others: HashSet<String>,
     unverified: bool,
 }
 
 impl Plan {
     /// Takes back one record, or some of its calls.
-    fn take_back(&mut self, contents: PathBuf, lines: &[Line], calls: Option<&HashSet<&str>>) -> io::Result<()> {
+    fn take_back(&mut self, contents: &Path, lines: &[Line], calls: Option<&HashSet<&str>>) -> io::Result<()> {
         let record = Read::new(lines);
         for (path, identity) in &record.bases {
             self.open_base(path, *identity)?;
         }
-        let is_chosen = |noted: &Noted| {
-            calls.is_none_or(|calls| noted.calls.iter().any(|call| calls.contains(record.calls[*call].id.as_str())))
+        let is_meant = |call: &usize| match (calls, record.calls.get(*call)) {
+            (Some(calls), Some(call)) => calls.contains(call.id.as_str()),
+            (calls, _) => calls.is_none(),
         };
-        let all = |noted: &Noted| {
-            calls.is_none_or(|calls| noted.calls.iter().all(|call| calls.contains(record.calls[*call].id.as_str())))
-        };
+        let is_chosen = |noted: &Noted| calls.is_none() || noted.calls.iter().any(is_meant);
+        let all = |noted: &Noted| noted.calls.iter().all(is_meant);
         let chosen = record.changes.iter().filter(|(_, noted)| is_chosen(noted));
         let touched: HashSet<&str> = chosen.flat_map(|(_, noted)| noted.action.paths()).collect();
+        let mut seen = HashSet::new();
+        for (path, was_there) in record.changes.iter().flat_map(|(_, noted)| noted.action.touched()) {
+            if seen.insert(path) && !was_there {
+                self.made.insert(path.to_owned());
+            }
+        }
         let mut number = record.changes.len();
         for line in lines.iter().rev() {
             match line {
-                Line::End { paths, .. } => {
+                // The state after other calls is not the one to compare with.
+                Line::End { calls, .. } if !calls.is_empty() && !calls.iter().any(is_meant) => {}
+                Line::End { paths, .. } | Line::Seen { paths } => {
                     for (path, left) in paths.iter().filter(|(path, _)| touched.contains(path.as_str())) {
                         self.check(path, left.as_ref());
                     }
@@ -127,10 +173,10 @@ impl Plan {
                     };
                     let taken = match reason {
                         Some(reason) => Err(reason),
-                        None => self.invert(&contents, &noted.action),
+                        None => self.invert(contents, &noted.action),
                     };
                     if let Err(reason) = taken {
-                        noted.action.paths().for_each(|path| self.refuse(path, reason));
+                        self.refuse_action(&noted.action, reason);
                     }
                 }
                 _ => {}
@@ -185,11 +231,12 @@ impl Plan {
             (Err(reason), _) => Some(reason),
             (Ok(None), None) => None,
             (Ok(None), Some(_)) => Some(GONE),
-            (Ok(Some(_)), None) => Some(OCCUPIED),
+            // A removed folder can be where others made one anew.
+            (Ok(Some(now)), None) => (now.kind != EntryKind::Folder).then_some(OCCUPIED),
             (Ok(Some(now)), Some(left)) => (!self.is_left(now, left)).then_some(CHANGED),
         };
         if let Some(reason) = reason {
-            self.refuse(path, reason);
+            self.refuse(path, reason, true);
         }
     }
 
@@ -210,16 +257,33 @@ impl Plan {
         false
     }
 
-    fn refuse(&mut self, path: &str, reason: &'static str) {
+    fn refuse(&mut self, path: &str, reason: &'static str, is_listed: bool) {
         if self.refusal(path).is_none() {
-            self.refused.push(Refused { path: path.into(), reason });
+            self.refused.insert(path.to_owned(), (reason, is_listed));
+        }
+    }
+
+    /// Refuses a change. Of a moved entry, the present path is listed.
+    fn refuse_action(&mut self, action: &Action, reason: &'static str) {
+        match action {
+            Action::Moved { from, to, .. } => {
+                self.refuse(to, reason, true);
+                self.refuse(from, reason, false);
+            }
+            action => action.paths().for_each(|path| self.refuse(path, reason, true)),
         }
     }
 
     /// Returns the reason for which a path, or a folder above it, is refused.
     fn refusal(&self, path: &str) -> Option<&'static str> {
-        let is_above = |refused: &&Refused| refused.path.to_str().is_some_and(|above| below(above, path).is_some());
-        self.refused.iter().find(is_above).map(|refused| refused.reason)
+        let mut above = path;
+        loop {
+            match (self.refused.get(above), split(above)) {
+                (Some((reason, _)), _) => return Some(reason),
+                (None, ("/", _)) => return None,
+                (None, (folder, _)) => above = folder,
+            }
+        }
     }
 
     /// Takes one change back.
@@ -231,6 +295,7 @@ impl Plan {
             Action::Made { path } => {
                 match self.now(path)?.map(|now| now.kind) {
                     None => {}
+                    Some(_) if self.others.contains(path) => return Ok(()),
                     Some(EntryKind::Folder) => {
                         self.edit(path, |folder, rest| folder.remove_folder(rest, &self.rules))?
                     }
@@ -279,8 +344,13 @@ impl Plan {
 
     fn restore(&mut self, contents: &Path, path: &str, before: &Kept) -> Result<(), &'static str> {
         let mut kept = kept(contents, before)?;
-        if self.now(path)?.is_some() {
-            return Err(OCCUPIED);
+        match self.now(path)? {
+            None => {}
+            Some(now) if now.kind == EntryKind::Folder && before.content == KeptContent::Folder => {
+                self.others.insert(path.to_owned());
+                return Ok(());
+            }
+            Some(_) => return Err(OCCUPIED),
         }
         self.edit(path, |folder, rest| {
             folder.state(&self.rules)?.restore((folder.node(), rest), before, kept.as_mut())
@@ -334,7 +404,7 @@ impl<'l> Read<'l> {
                 }
                 Line::Failed(number) => drop(failed.insert(*number)),
                 Line::End { calls, .. } => cut_off.retain(|_, noted| !noted.is_of(calls)),
-                Line::Begun(_) | Line::Like { .. } => {}
+                Line::Begun(_) | Line::Seen { .. } | Line::Like { .. } => {}
             }
         }
         Self { bases, calls, changes, failed, cut_off: cut_off.into_keys().collect() }
@@ -352,7 +422,8 @@ fn kept(contents: &Path, before: &Kept) -> Result<Option<File>, &'static str> {
     match &before.content {
         KeptContent::Lost(loss) => Err(loss.explained()),
         KeptContent::File(number) => match options().read(true).open(contents.join(number.to_string())) {
-            Ok(file) => Ok(Some(file)),
+            Ok(file) if file.metadata().is_ok_and(|found| found.len() == before.about.size) => Ok(Some(file)),
+            Ok(_) => Err("its content before was not kept as a whole"),
             Err(_) => Err("its content before cannot be read"),
         },
         KeptContent::Folder | KeptContent::Link(_) => Ok(None),

@@ -5,7 +5,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use toolcrib_private_files::{create_folder, options};
 
@@ -20,6 +20,15 @@ pub(super) const CONTENTS: &str = "contents";
 /// File with the number of kept bytes, once the record is closed.
 const BYTES: &str = "bytes";
 const LOCK: &str = "lock";
+/// File that a record has if changes are missing in it.
+const INCOMPLETE: &str = "incomplete";
+/// Prefix for a record that is being made.
+const UNFINISHED: &str = ".new-";
+/// Prefix for a record that is being removed.
+const GONE: &str = ".gone-";
+/// Attempts to lock a record, and the interval between them.
+const LOCK_ATTEMPTS: usize = 50;
+const LOCK_INTERVAL: Duration = Duration::from_millis(2);
 /// Maximum number of records.
 const MAX_RECORDS: usize = 1_000;
 
@@ -49,7 +58,7 @@ impl History {
     /// Opens a record to which an interrupted commit adds.
     pub(crate) fn go_on(&self, id: &str) -> io::Result<Arc<Record>> {
         let folder = self.folder_of(id)?;
-        let lock = lock(&folder)?;
+        let lock = lock_soon(&folder)?;
         let journal = options().read(true).write(true).open(folder.join(JOURNAL))?;
         let room = self.prune(0, None)?;
         let (mut header, mut lines) = (RecordHeader::default(), Vec::new());
@@ -65,45 +74,71 @@ impl History {
     pub(super) fn create(&self, header: &RecordHeader) -> io::Result<OpenRecord> {
         create_folder(&self.folder)?;
         let room = self.prune(0, None)?;
-        let folder = self.folder.join(random()?);
-        create_folder(&folder)?;
-        let lock = lock(&folder)?;
-        create_folder(&folder.join(CONTENTS))?;
-        let file = options().read(true).write(true).create_new(true).open(folder.join(JOURNAL))?;
+        // Under its name it is whole, and locked.
+        let unfinished = self.folder.join(format!("{UNFINISHED}{}", random()?));
+        let made = self.make(&unfinished, header, room);
+        made.inspect_err(|_| drop(fs::remove_dir_all(unfinished)))
+    }
+
+    fn make(&self, unfinished: &Path, header: &RecordHeader, room: u64) -> io::Result<OpenRecord> {
+        create_folder(unfinished)?;
+        let lock = lock(unfinished)?;
+        create_folder(&unfinished.join(CONTENTS))?;
+        let file = options().read(true).write(true).create_new(true).open(unfinished.join(JOURNAL))?;
         let mut journal = Journal::open(file, |_| {})?;
         journal.add(&[Line::Begun(header.clone())])?;
-        OpenRecord::new(folder, lock, journal, room)
+        let folder = self.folder.join(new_id()?);
+        fs::rename(unfinished, &folder)?;
+        OpenRecord::continued(folder, lock, journal, room, &[])
     }
 
     /// Removes records that are too old, and then the oldest ones until so many bytes are free. Returns the free bytes. `own` is the
     /// record that needs them, with the bytes that it keeps.
     pub(super) fn prune(&self, needed: u64, own: Option<(&Path, u64)>) -> io::Result<u64> {
-        let mut records = self.by_age()?;
-        let now = SystemTime::now();
-        let is_old = |begun: SystemTime| now.duration_since(begun).is_ok_and(|age| age > self.limits.age);
+        let mut records = self.ids()?;
+        let now = milliseconds();
+        let max_age = self.limits.age.as_millis();
         let bytes_of = |id: &str| match (self.folder.join(id), own) {
             (folder, Some((own, bytes))) if folder == own => bytes,
             (folder, _) => kept_bytes(&folder),
         };
-        let mut used: u64 = records.iter().map(|(_, id)| bytes_of(id)).sum();
-        while let Some((begun, id)) = records.first().cloned() {
+        let mut used: u64 = records.iter().map(|id| bytes_of(id)).sum();
+        while let Some(id) = records.first().cloned() {
             let is_over = used.saturating_add(needed) > self.limits.bytes || records.len() >= MAX_RECORDS;
-            if !is_over && !is_old(begun) {
+            if !is_over && now.saturating_sub(begun_of(&id)) <= max_age {
                 break;
             }
             records.remove(0);
             let (folder, bytes) = (self.folder.join(&id), bytes_of(&id));
-            // One that is being written stays.
-            if let Ok(_lock) = lock(&folder) {
-                remove_folder(&folder)?;
+            // One that is being written, or removed by another process, stays.
+            if lock(&folder).is_ok_and(|_lock| remove_folder(&folder).is_ok()) {
                 used = used.saturating_sub(bytes);
             }
         }
         Ok(self.limits.bytes.saturating_sub(used))
     }
 
-    /// Lists the records by the time of their begin.
-    fn by_age(&self) -> io::Result<Vec<(SystemTime, String)>> {
+    /// Takes the lock of undos, which is held until the file is closed.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::WouldBlock`] if another process has it, or the error of the system.
+    pub fn lock_undo(&self) -> io::Result<File> {
+        create_folder(&self.folder)?;
+        lock(&self.folder)
+    }
+
+    /// Removes the records that are too old.
+    ///
+    /// # Errors
+    ///
+    /// The error of the system.
+    pub fn remove_old(&self) -> io::Result<()> {
+        self.prune(0, None).map(drop)
+    }
+
+    /// Lists the records by the time of their begin, and removes what killed processes left.
+    pub(super) fn ids(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
@@ -112,9 +147,10 @@ impl History {
         for entry in entries {
             let entry = entry?;
             let name = entry.file_name().into_string().unwrap_or_default();
-            let lock = self.folder.join(&name).join(LOCK);
-            if let (true, Ok(begun)) = (is_id(&name), fs::metadata(lock).and_then(|found| found.modified())) {
-                records.push((begun, name));
+            if is_id(&name) {
+                records.push(name);
+            } else if name.starts_with(GONE) || name.starts_with(UNFINISHED) && lock(&entry.path()).is_ok() {
+                let _ = fs::remove_dir_all(entry.path());
             }
         }
         records.sort();
@@ -139,35 +175,51 @@ impl History {
         Ok(found)
     }
 
-    /// Lists the records, the oldest one first. One that cannot be read is left out.
+    /// Lists the records, the oldest one first.
     ///
     /// # Errors
     ///
     /// The error of the system.
     pub fn records(&self) -> io::Result<Vec<RecordSummary>> {
-        let mut records: Vec<RecordSummary> =
-            self.by_age()?.into_iter().filter_map(|(_, id)| self.summary(id).ok()).collect();
-        let undone: Vec<(String, Recorded)> = records
-            .iter()
-            .flat_map(|record| record.header.undoes.iter().map(|undone| (record.id.clone(), undone.clone())))
-            .collect();
-        for record in &mut records {
-            // An undo that was taken back itself counts no more.
-            let by = undone.iter().filter(|(_, undone)| undone.record == record.id).map(|(by, _)| by);
-            let is_in_force = |by: &&String| !undone.iter().any(|(_, undone)| undone.record == **by);
-            record.undone_by = by.rev().find(is_in_force).cloned();
+        let mut records = Vec::new();
+        for id in self.ids()? {
+            match self.summary(id.clone()) {
+                // Another process has removed it.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
+                    records.push(RecordSummary { id, error: Some(error.to_string()), ..RecordSummary::default() })
+                }
+                Ok(record) => records.push(record),
+            }
+        }
+        // An undo that was taken back itself counts no more: the newest one decides first.
+        let mut in_force: Vec<(String, Recorded)> = Vec::new();
+        for record in records.iter_mut().rev() {
+            let of_record = || in_force.iter().filter(|(_, undone)| undone.record == record.id);
+            record.undone_by = of_record().find(|(_, undone)| undone.call.is_none()).map(|(by, _)| by.clone());
+            record.undone_calls = of_record().filter_map(|(_, undone)| undone.call.clone()).collect();
+            let is_left = |call: &StagedCall| !record.undone_calls.contains(&call.id);
+            if record.undone_by.is_none() && !record.calls.is_empty() && !record.calls.iter().any(is_left) {
+                record.undone_by = of_record().next().map(|(by, _)| by.clone());
+            }
+            if record.undone_by.is_none() {
+                in_force.extend(record.header.undoes.iter().map(|undone| (record.id.clone(), undone.clone())));
+            }
         }
         Ok(records)
     }
 
     fn summary(&self, id: String) -> io::Result<RecordSummary> {
-        let is_open = lock(&self.folder_of(&id)?).is_err();
-        let (mut header, mut calls, mut open) = (RecordHeader::default(), Vec::<StagedCall>::new(), Vec::new());
+        let folder = self.folder_of(&id)?;
+        let is_open = is_locked(&folder)?;
+        let mut record =
+            RecordSummary { id, is_open, is_incomplete: folder.join(INCOMPLETE).exists(), ..RecordSummary::default() };
+        let mut open = Vec::new();
         // By path, whether an entry was there before the first change, and is there after the last.
         let mut paths = BTreeMap::<String, (bool, bool)>::new();
-        self.read(&id, |line| match line {
-            Line::Begun(begun) => header = begun,
-            Line::Call(call) => calls.push(call),
+        self.read(&record.id.clone(), |line| match line {
+            Line::Begun(begun) => record.header = begun,
+            Line::Call(call) => record.calls.push(call),
             Line::Change(noted) => {
                 for (path, was_there) in noted.action.touched() {
                     paths.entry(path.to_owned()).or_insert((was_there, true));
@@ -180,13 +232,13 @@ impl History {
                 }
                 open.retain(|noted: &Noted| !noted.is_of(&calls));
             }
-            Line::Base { .. } | Line::Failed(_) | Line::Like { .. } => {}
+            Line::Base { .. } | Line::Failed(_) | Line::Seen { .. } | Line::Like { .. } => {}
         })?;
-        let is_cut_off = !is_open && !open.is_empty();
+        record.is_cut_off = !is_open && !open.is_empty();
         // What was made and is gone again was no change in the end.
         let changed = paths.into_iter().filter(|(_, (was_there, is_there))| *was_there || *is_there);
-        let paths = changed.map(|(path, _)| PathBuf::from(path)).collect();
-        Ok(RecordSummary { id, header, calls, paths, is_open, is_cut_off, undone_by: None })
+        record.paths = changed.map(|(path, _)| PathBuf::from(path)).collect();
+        Ok(record)
     }
 
     /// Reads the lines of a record.
@@ -207,13 +259,38 @@ pub(super) fn close(folder: &Path, bytes: u64) {
     let _ = file.and_then(|mut file| file.write_all(bytes.to_string().as_bytes()));
 }
 
+/// Marks a record of which changes are missing.
+pub(super) fn mark_incomplete(folder: &Path) {
+    // The command itself says it too.
+    let _ = options().write(true).create(true).truncate(true).open(folder.join(INCOMPLETE));
+}
+
 /// Returns the number of bytes that a record keeps.
 fn kept_bytes(folder: &Path) -> u64 {
-    if let Some(bytes) = fs::read_to_string(folder.join(BYTES)).ok().and_then(|text| text.parse().ok()) {
-        return bytes;
+    let journal = fs::metadata(folder.join(JOURNAL)).map_or(0, |found| found.len());
+    if let Some(bytes) = fs::read_to_string(folder.join(BYTES)).ok().and_then(|text| text.parse::<u64>().ok()) {
+        return journal.saturating_add(bytes);
     }
     let entries = fs::read_dir(folder.join(CONTENTS)).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
+    let sizes = entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len());
+    sizes.fold(journal, u64::saturating_add)
+}
+
+/// Returns a new name: the time in milliseconds since 1970, and random digits. Names sort by time.
+fn new_id() -> io::Result<String> {
+    let mut random = [0; 4];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    Ok(format!("{:011x}{:05x}", milliseconds() & 0xfff_ffff_ffff, u32::from_le_bytes(random) & 0xf_ffff))
+}
+
+/// Returns the time of a record's begin.
+fn begun_of(id: &str) -> u128 {
+    u128::from_str_radix(id.get(..11).unwrap_or_default(), 16).unwrap_or_default()
+}
+
+/// Returns the time in milliseconds since 1970.
+fn milliseconds() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis())
 }
 
 /// Returns `true` for the name of a record.
@@ -223,16 +300,31 @@ fn is_id(name: &str) -> bool {
 
 /// Locks a record.
 fn lock(folder: &Path) -> io::Result<File> {
-    let path = folder.join(LOCK);
-    let lock = match options().write(true).open(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            options().write(true).create(true).truncate(false).open(&path)?
-        }
-        lock => lock?,
-    };
+    let lock = options().write(true).create(true).truncate(false).open(folder.join(LOCK))?;
     match lock.try_lock() {
         Err(TryLockError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),
         Err(TryLockError::Error(error)) => Err(error),
         Ok(()) => Ok(lock),
+    }
+}
+
+/// Locks a record that a reader may look at meanwhile.
+fn lock_soon(folder: &Path) -> io::Result<File> {
+    for _ in 0..LOCK_ATTEMPTS {
+        match lock(folder) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(LOCK_INTERVAL),
+            lock => return lock,
+        }
+    }
+    lock(folder)
+}
+
+/// Returns `true` if a process writes the record.
+fn is_locked(folder: &Path) -> io::Result<bool> {
+    let lock = options().read(true).open(folder.join(LOCK))?;
+    match lock.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+        Ok(()) => Ok(false),
     }
 }
