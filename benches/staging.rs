@@ -1,4 +1,4 @@
-//! Cost of a call whose writes are held back, beside the same call without a stage, by the number of files in the folder.
+//! Cost of a call whose writes are held back or noted, beside the same call without either, by the number of files in the folder.
 
 #![allow(missing_docs, reason = "criterion's macros make items of their own")]
 
@@ -6,14 +6,14 @@
 mod built;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolcrib::policy::Permission;
-use toolcrib::staging::{Limits, Stage, Stages};
-use toolcrib::{Audit, Policy, Runtime, ToolCall};
+use toolcrib::staging::{History, HistoryLimits, Limits, RecordHeader, Stages};
+use toolcrib::{Audit, Builder, Policy, Runtime, ToolCall};
 
 use built::{TOOLCRIB, tokio};
 
@@ -21,11 +21,11 @@ use built::{TOOLCRIB, tokio};
 const SIZES: [usize; 3] = [10, 1_000, 100_000];
 
 /// Builds a runtime with the shipped tools over a folder.
-fn runtime(folder: &Path, stage: Option<Arc<Stage>>) -> Runtime {
+fn runtime(folder: &Path, with: impl FnOnce(Builder) -> Builder) -> Runtime {
     let target = Path::new(TOOLCRIB).parent().and_then(Path::parent).expect("the target folder");
     let policy = Policy::default().allow(Permission::Write(folder.to_path_buf()));
     let builder = Runtime::builder(Audit::off()).trusted_source(target.join("crib")).policy(policy);
-    stage.into_iter().fold(builder, |builder, stage| builder.stage(stage)).build().expect("a runtime")
+    with(builder).build().expect("a runtime")
 }
 
 fn staging(criterion: &mut Criterion) {
@@ -46,8 +46,12 @@ fn staging(criterion: &mut Criterion) {
         }
         let limits = Limits { bytes: u64::MAX, ..Limits::default() };
         let stage = Stages::new(stages.path()).open("bench", limits).expect("a stage");
-        let (plain, staged) = (runtime(folder.path(), None), runtime(folder.path(), Some(stage)));
-        for (kind, runtime) in [("without", &plain), ("staged", &staged)] {
+        let limits = HistoryLimits { bytes: u64::MAX, file: u64::MAX, age: Duration::MAX };
+        let record = History::new(stages.path().join("history"), limits).begin(RecordHeader::default());
+        let plain = runtime(folder.path(), |builder| builder);
+        let staged = runtime(folder.path(), |builder| builder.stage(stage));
+        let noted = runtime(folder.path(), |builder| builder.record(record));
+        for (kind, runtime) in [("without", &plain), ("staged", &staged), ("noted", &noted)] {
             let (read, write) = (json!({"path": "0/0"}), json!({"path": "0/1", "content": "y"}));
             group.bench_function(format!("read, {kind}, {size} files"), |bencher| {
                 bencher.iter(|| call(runtime, "fs_read_file", &read));

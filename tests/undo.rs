@@ -54,7 +54,7 @@ fn the_newest_change_goes_first_and_each_call_has_its_name() {
     assert_eq!(undo(&crib, &[&first, "--yes"]).0, Some(0));
     assert_eq!(text(&crib, "a").as_deref(), Some("a before\n"));
     let (code, _, said) = undo(&crib, &["--yes"]);
-    assert!(code == Some(1) && said.contains("there is nothing to take back"), "{said}");
+    assert!(code == Some(1) && said.contains("there is nothing to take back in this directory"), "{said}");
     assert_eq!(records(&crib).len(), 6, "each undo has a record of its own");
 }
 
@@ -104,6 +104,46 @@ fn a_file_that_others_changed_stays_and_the_rest_of_the_run_is_taken_back() {
 }
 
 #[test]
+fn calls_of_one_run_are_taken_back_one_by_one() {
+    let crib = filled();
+    let turn = |name: &str, arguments: Value| json!({"tool_calls": [{"name": name, "arguments": arguments}]});
+    let write = |text: &str| turn("fs_write_file", json!({"path": "a", "content": text}));
+    let script = json!({"prompt": "write", "turns": [
+        write("one"), write("two"), turn("fs_rm", json!({"path": "b"})), {"content": "done"},
+    ]});
+    fs::write(crib.path("script.json"), script.to_string()).unwrap();
+    let ran = crib.run(&[&["run", "--script=script.json", "--json", "--ask=never"], &TOOLS[..]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let record = records(&crib).pop().unwrap();
+    let calls: Vec<String> =
+        record["calls"].as_array().unwrap().iter().map(|call| call["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(undo(&crib, &[&calls[1], "--yes"]).0, Some(0));
+    assert_eq!(text(&crib, "a").as_deref(), Some("one"));
+    assert_eq!(undo(&crib, &[&calls[0], "--yes"]).0, Some(0));
+    assert_eq!((text(&crib, "a").as_deref(), text(&crib, "b")), (Some("a before\n"), None));
+    let (_, listed, _) = undo(&crib, &["--list"]);
+    assert!(listed.contains("taken back in part"), "{listed}");
+    // The rest of the run is the newest record that is left.
+    let (code, _, said) = undo(&crib, &["--yes"]);
+    assert!(code == Some(0) && text(&crib, "b").is_some(), "{said}");
+}
+
+#[test]
+fn a_call_that_failed_and_changes_elsewhere_are_not_the_newest() {
+    let crib = filled();
+    call(&crib, "fs_write_file", &json!({"path": "a", "content": "new"}));
+    let failed = crib.call("fs_write_file", &json!({"path": "a/inside", "content": "new"}), &TOOLS);
+    assert_ne!(failed["receipt"]["outcome"], "ok");
+    let (code, _, said) = undo(&crib, &["--yes"]);
+    assert!(code == Some(0) && said.contains("work/a"), "{said}");
+    call(&crib, "fs_write_file", &json!({"path": "a", "content": "new"}));
+    let mut elsewhere = crib.toolcrib(&["undo", "--yes"]);
+    fs::create_dir(crib.path("other")).unwrap();
+    let ran = crate::crib::Ran::of(elsewhere.current_dir(crib.path("other")));
+    assert!(ran.code == Some(1) && ran.stderr.contains("the newest change elsewhere is of"), "{ran:?}");
+}
+
+#[test]
 fn a_commit_is_taken_back_by_the_name_of_its_stage() {
     let crib = filled();
     for (name, arguments) in [
@@ -145,7 +185,7 @@ fn a_folder_cannot_be_granted_if_the_history_is_in_it() {
         "--tools=builtin",
         &format!("--allow-read={}", state.display()),
     ]);
-    assert!(ran.code != Some(0), "{ran:?}");
+    assert!(ran.code != Some(0) && ran.stderr.contains("the state of earlier sessions"), "{ran:?}");
 }
 
 #[test]

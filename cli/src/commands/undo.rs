@@ -1,7 +1,7 @@
 //! `toolcrib undo`: takes back what tools have changed in the user's folders.
 
 use std::io::{self, ErrorKind, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ Examples:
   toolcrib undo 7k3md-x0q9a
   toolcrib undo --dry-run
 
-Without an ID, the newest record that was not taken back is. A file goes back to its content, permissions and time of change \
+Without an ID, the newest record about the current directory is taken back. A file goes back to its content, permissions and time of change \
 before the call, as long as nobody has changed it since; each one that stays is named with the reason, and the command ends \
 with 1. An undo has a record of its own, so that it can be taken back too.
 
@@ -29,6 +29,8 @@ The settings `history.days`, `history.bytes` and `history.file` limit what is ke
 const HEADINGS: [&str; 5] = ["ID", "WHEN", "BY", "CHANGED", "STATE"];
 /// Paths of a record that a list names.
 const MAX_NAMED: usize = 2;
+/// Refused paths that are named one by one.
+const MAX_REFUSED: usize = 20;
 
 /// Take back what tools have changed in your folders.
 #[derive(clap::Args)]
@@ -55,15 +57,32 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if !cfg!(target_os = "linux") {
+        return Err(Advice::new("changes are not noted on this system", "there is nothing to take back").into());
+    }
     let history = required_history()?;
     if args.list {
         return list(&history, args.json);
     }
-    let chosen = choose(&history, args.id.as_deref())?;
-    let Undo { stage, refused } = history.undo(&chosen, &stages()?, args.unverified).map_err(explained)?;
+    let stages = stages()?;
+    let _lock = history.lock_undo().map_err(|error| explained(&history, error))?;
+    if let Some(name) = history.sweep(&stages)? {
+        let hint = format!(
+            "`toolcrib stage commit {name}` goes on with it, `toolcrib stage drop {name}` leaves the rest as it is"
+        );
+        return Err(Advice::new("an undo was interrupted", hint).into());
+    }
+    let Chosen { parts, taken, is_incomplete } = choose(&history, args.id.as_deref())?;
+    let undo = history.undo(&parts, &stages, args.unverified).map_err(|error| explained(&history, error))?;
+    let Undo { stage, refused } = undo;
+    let planned = Planned(stage.clone());
     let changes = stage.changes()?;
-    let code = if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let is_whole = refused.is_empty() && !is_incomplete;
+    let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     warn_about_refused(&refused);
+    if is_incomplete {
+        render::warning("not all of these changes were noted: the history could not be written then");
+    }
     let mut shown = args.json.then(|| {
         let refused = refused.iter().map(|Refused { path, reason }| json!({ "path": path, "reason": reason }));
         json!({ "changes": Differences::all_as_json(&stage, &changes), "refused": refused.collect::<Vec<_>>() })
@@ -71,85 +90,170 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.dry_run || changes.is_empty() {
         match &shown {
             Some(shown) => render::print_json(&shown.to_string())?,
-            None if changes.is_empty() && refused.is_empty() => render::aside("there is nothing to take back"),
-            None if changes.is_empty() => render::aside("nothing was taken back"),
+            None if changes.is_empty() => {
+                render::aside("nothing was taken back");
+                render::hint("`toolcrib undo --list` lists the other records; `toolcrib undo ID` takes one back");
+            }
             None => changes.iter().try_for_each(|change| {
                 render::print(&Differences::of(&stage, change).text(io::stdout().is_terminal()))
             })?,
         }
-        stage.remove()?;
         return Ok(code);
     }
     if !args.yes && !agrees(&stage, &changes).await? {
-        stage.remove()?;
         render::aside("nothing was changed");
         return Ok(ExitCode::FAILURE);
     }
     let name = stage.name().to_owned();
-    let record = history.begin(RecordHeader { undoes: chosen, ..header("undo") });
-    commit_noted(stage, &name, false, Some(&record))?;
+    let record = history.begin(RecordHeader { undoes: taken, ..header("undo") });
+    let done = commit_noted(stage, &name, false, Some(&record))?;
+    drop(planned);
     warn_about_names(&changes);
-    render::aside(&format!("took back {}: {}", counted(changes.len(), "change"), counts(&changes)));
-    let id = record.id();
-    if let Some(id) = &id {
+    let named = first_paths(changes.iter().map(|change| change.path.as_path()), changes.len());
+    render::aside(&format!("took back {}: {} ({named})", counted(changes.len(), "change"), counts(&changes)));
+    if let Some(id) = &done.record {
         render::hint(&format!("`toolcrib undo {id}` makes the changes again"));
     }
     if let Some(shown) = &mut shown {
-        shown["record"] = json!(id);
+        shown["record"] = json!(done.record);
         render::print_json(&shown.to_string())?;
     }
     Ok(code)
 }
 
+/// Stage of an undo, which is removed unless its commit has begun.
+struct Planned(Arc<Stage>);
+
+impl Drop for Planned {
+    fn drop(&mut self) {
+        if self.0.path().exists() && !self.0.is_committing() {
+            // Another undo removes what stays.
+            let _ = self.0.remove();
+        }
+    }
+}
+
 /// Shows the differences, and asks at the terminal.
 async fn agrees(stage: &Arc<Stage>, changes: &[Change]) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        stage.remove()?;
         return Err(Advice::new("no one can answer here", "read `toolcrib undo --dry-run`, then pass --yes").into());
     }
     show(stage, stage.name(), changes);
     Ok(agrees_to(&format!("{}. Take the changes back? [y/N] ", counts(changes))).await)
 }
 
-/// Chooses the records and calls with an identifier, or the newest record that was not taken back.
-fn choose(history: &History, id: Option<&str>) -> anyhow::Result<Vec<Recorded>> {
-    let records = history.records()?;
+/// Records and calls to take back.
+struct Chosen {
+    parts: Vec<Recorded>,
+    /// The same by their calls, as far as a record has any: later calls of an open record are not among them.
+    taken: Vec<Recorded>,
+    is_incomplete: bool,
+}
+
+impl Chosen {
+    fn of(records: &[RecordSummary], found: &[Recorded]) -> Self {
+        let mut chosen = Self { parts: Vec::new(), taken: Vec::new(), is_incomplete: false };
+        for one in found {
+            let Some(record) = records.iter().find(|record| record.id == one.record) else { continue };
+            chosen.is_incomplete |= record.is_incomplete;
+            let call = |id: &String| Recorded { record: record.id.clone(), call: Some(id.clone()) };
+            let left: Vec<Recorded> = match &one.call {
+                Some(id) => vec![call(id)],
+                None => left_calls(record).map(call).collect(),
+            };
+            let is_whole = one.call.is_none() && record.undone_calls.is_empty();
+            chosen.parts.extend(if is_whole { vec![one.clone()] } else { left.clone() });
+            chosen.taken.extend(if left.is_empty() { vec![one.clone()] } else { left });
+        }
+        chosen
+    }
+}
+
+/// Calls of a record that were not taken back.
+fn left_calls(record: &RecordSummary) -> impl Iterator<Item = &String> {
+    record.calls.iter().map(|call| &call.id).filter(|id| !record.undone_calls.contains(id))
+}
+
+/// Returns `true` if something of a record can be taken back.
+fn is_left(record: &RecordSummary) -> bool {
+    let is_changed = !record.paths.is_empty() && record.undone_by.is_none();
+    is_changed && (record.calls.is_empty() || left_calls(record).next().is_some())
+}
+
+/// Chooses the records and calls with an identifier, or the newest record about the current directory.
+fn choose(history: &History, id: Option<&str>) -> anyhow::Result<Chosen> {
+    let records = history.records().map_err(|error| explained(history, error))?;
     let Some(id) = id else {
-        let mut newest = records.iter().rev();
-        let newest = newest.find(|record| record.undone_by.is_none() && record.header.undoes.is_empty());
-        return newest.map(|record| vec![Recorded { record: record.id.clone(), call: None }]).ok_or_else(|| {
-            let hint = "`toolcrib undo --list` lists the changes of the last days; `history.days` is their number";
-            Advice::new("there is nothing to take back", hint).into()
-        });
+        let here = std::env::current_dir().unwrap_or_default();
+        let is_here = |record: &RecordSummary| record.paths.iter().any(|path| path.starts_with(&here));
+        let of_calls = |record: &&RecordSummary| is_left(record) && record.header.undoes.is_empty();
+        let Some(newest) = records.iter().rev().filter(of_calls).find(|record| is_here(record)) else {
+            let hint = match records.iter().rev().find(of_calls) {
+                Some(other) => {
+                    let path = other.paths.first().map(|path| shown(path)).unwrap_or_default();
+                    format!("the newest change elsewhere is of `{path}`: `toolcrib undo {}`", other.id)
+                }
+                None => "`toolcrib undo --list` lists the changes of the last days; `history.days` is their number"
+                    .to_owned(),
+            };
+            return Err(Advice::new("there is nothing to take back in this directory", hint).into());
+        };
+        return Ok(Chosen::of(&records, &[Recorded { record: newest.id.clone(), call: None }]));
     };
-    let found = history.find(id)?;
+    let found = history.find(id).map_err(|error| explained(history, error))?;
     if found.is_empty() {
         let message = format!("no change is kept of `{}`", render::excerpt(id));
         let hint = "`toolcrib undo --list` lists what can be taken back";
         return Err(Advice::new(message, hint).into());
     }
-    let undone = |one: &Recorded| records.iter().find(|record| record.id == one.record)?.undone_by.clone();
-    if let Some(by) = found.iter().find_map(undone) {
-        render::hint(&format!("it was taken back before; `toolcrib undo {by}` makes those changes again"));
+    let record = |one: &Recorded| records.iter().find(|record| record.id == one.record);
+    let undone = |one: &Recorded| match &one.call {
+        Some(id) => record(one).is_some_and(|record| record.undone_calls.contains(id)),
+        None => record(one).is_some_and(|record| !is_left(record)),
+    };
+    if found.iter().all(undone) {
+        render::hint("it was taken back before; `toolcrib undo --list` names the record of that");
     }
-    Ok(found)
+    Ok(Chosen::of(&records, &found))
 }
 
-fn explained(error: io::Error) -> anyhow::Error {
+fn explained(history: &History, error: io::Error) -> anyhow::Error {
+    let folder = one_line(&history.path().display().to_string());
     match error.kind() {
-        ErrorKind::Unsupported => Advice::new("changes are not kept on this system", "there is nothing to do").into(),
-        _ => anyhow::Error::new(error).context("cannot plan the undo"),
+        ErrorKind::WouldBlock => Advice::new("another undo is running", "wait for its end").into(),
+        _ => Advice::new(
+            format!("the history in `{folder}` cannot be used: {error}"),
+            "check the rights of the folder; without it, earlier changes cannot be taken back",
+        )
+        .into(),
     }
 }
 
 fn warn_about_refused(refused: &[Refused]) {
-    for Refused { path, reason } in refused {
+    for Refused { path, reason } in refused.iter().take(MAX_REFUSED) {
         render::warning(&format!("`{}` stays: {reason}", shown(path)));
+    }
+    if refused.len() > MAX_REFUSED {
+        let more = counted(refused.len() - MAX_REFUSED, "more path");
+        render::warning(&format!("{more} stay: `--dry-run --json` lists all"));
+    }
+    if refused.iter().any(|one| one.reason.starts_with("its call was killed")) {
+        render::hint("`--unverified` takes back calls that were killed: the present state of a file counts as theirs");
     }
 }
 
 fn shown(path: &Path) -> String {
     one_line(&from_here(path).display().to_string())
+}
+
+/// Names the first of many paths.
+fn first_paths<'a>(paths: impl Iterator<Item = &'a Path>, all: usize) -> String {
+    let named: Vec<String> = paths.take(MAX_NAMED).map(shown).collect();
+    let more = match all.saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", named.join(", "))
 }
 
 fn list(history: &History, json: bool) -> anyhow::Result<ExitCode> {
@@ -158,27 +262,30 @@ fn list(history: &History, json: bool) -> anyhow::Result<ExitCode> {
         render::print_json(&serde_json::to_string(&records)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let row = |RecordSummary { id, header, paths, is_open, is_cut_off, undone_by, .. }: &RecordSummary| {
+    let row = |record: &RecordSummary| {
+        let header = &record.header;
         let by = match (&header.run, &header.stage) {
             (Some(run), _) => format!("{} {run}", header.command),
             (None, Some(stage)) => format!("{} of {stage}", header.command),
             (None, None) => header.command.clone(),
         };
-        let named: Vec<String> = paths.iter().take(MAX_NAMED).map(|path| shown(path)).collect();
-        let more = match paths.len().saturating_sub(MAX_NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
+        let state = match record {
+            RecordSummary { error: Some(error), .. } => format!("unreadable: {}", one_line(error)),
+            RecordSummary { undone_by: Some(by), .. } => format!("taken back by {by}"),
+            _ if !is_left(record) => "taken back".to_owned(),
+            RecordSummary { undone_calls, .. } if !undone_calls.is_empty() => "taken back in part".to_owned(),
+            RecordSummary { is_open: true, .. } => "in use".to_owned(),
+            RecordSummary { is_cut_off: true, .. } => "cut off".to_owned(),
+            RecordSummary { is_incomplete: true, .. } => "incomplete".to_owned(),
+            _ => "done".to_owned(),
         };
-        let state = match (undone_by, is_open, is_cut_off) {
-            (Some(by), ..) => format!("taken back by {by}"),
-            (None, true, _) => "in use".to_owned(),
-            (None, _, true) => "killed".to_owned(),
-            (None, ..) => "done".to_owned(),
-        };
-        let begun = i64::try_from(header.begun).ok().and_then(|begun| Timestamp::from_second(begun).ok());
-        let when = begun.map(|begun| format!("{begun:.0}")).unwrap_or_default();
-        [id.clone(), when, one_line(&by), format!("{}{more}", named.join(", ")), state]
+        let begun = i64::try_from(header.begun).ok().filter(|_| record.error.is_none());
+        let when = begun.and_then(|begun| Timestamp::from_second(begun).ok()).map(|begun| format!("{begun:.0}"));
+        let changed = first_paths(record.paths.iter().map(PathBuf::as_path), record.paths.len());
+        [record.id.clone(), when.unwrap_or_default(), one_line(&by), changed, state]
     };
-    render::print(&render::table(HEADINGS, records.iter().map(row)))?;
+    // A call that failed can have noted a change that it did not make.
+    let changed = records.iter().filter(|record| !record.paths.is_empty() || record.error.is_some());
+    render::print(&render::table(HEADINGS, changed.map(row)))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_primitives::fs::open_dir;
-use toolcrib_staging::{CallHistory, Record, Stage, StagedCall};
+use toolcrib_staging::{CallHistory, Record, Stage, StagedCall, Withhold};
 
 use crate::call::{Denial, pasted};
 use crate::error::Error;
@@ -214,11 +214,14 @@ impl Grant {
         Self { stage, record, ..self }
     }
 
-    /// Begins the notes about a call whose writes are neither held back nor impossible, if there is a record.
-    pub(crate) fn notes(&self, call: impl FnOnce() -> StagedCall) -> Option<Arc<CallHistory>> {
-        let record = self.record.as_ref().filter(|_| self.stage.is_none())?;
-        let folders: Vec<Arc<File>> = self.writable_folders().map(|folder| folder.handle.clone()).collect();
-        (!folders.is_empty()).then(|| record.call(call(), folders))
+    /// Begins the notes about a call whose writes are not held back, if there is a record. Its hooks can write with other grants.
+    pub(crate) fn notes(
+        &self,
+        call: impl FnOnce() -> StagedCall,
+        withhold: impl FnOnce() -> Option<Withhold>,
+    ) -> Option<Arc<CallHistory>> {
+        let record = self.record.as_ref().filter(|record| self.stage.is_none() && record.is_on())?;
+        Some(record.call(call(), withhold()))
     }
 
     /// Returns `true` if a stage holds back all that the grant allows to change, send or store.

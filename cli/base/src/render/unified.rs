@@ -11,7 +11,10 @@ const CONTEXT: usize = 3;
 
 /// Formats the differences of two texts, with lines around them; empty if there are none.
 pub fn unified(before: &str, after: &str) -> String {
-    let diff = TextDiff::configure().deadline(Instant::now() + MAX_TIME).diff_lines(before, after);
+    // A carriage return alone ends no line.
+    let (before, after): (Vec<&str>, Vec<&str>) =
+        (before.split_inclusive('\n').collect(), after.split_inclusive('\n').collect());
+    let diff = TextDiff::configure().deadline(Instant::now() + MAX_TIME).diff_slices(&before, &after);
     let mut text = String::new();
     for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
         text += &format!("{}\n", hunk.header());
@@ -22,7 +25,7 @@ pub fn unified(before: &str, after: &str) -> String {
                 ChangeTag::Equal => ' ',
             };
             text += &format!("{sign}{}", change.value());
-            if change.missing_newline() {
+            if !change.value().ends_with('\n') {
                 text += "\n\\ No newline at end of file\n";
             }
         }
@@ -39,5 +42,6 @@ mod tests {
         assert_eq!(unified("a\nb\nc\n", "a\nB\nc\n"), "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
         assert_eq!(unified("", "x"), "@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n");
         assert_eq!(unified("same\n", "same\n"), "");
+        assert_eq!(unified("a\rb\n", "a\rc\n"), "@@ -1 +1 @@\n-a\rb\n+a\rc\n");
     }
 }

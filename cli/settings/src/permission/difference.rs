@@ -2,21 +2,29 @@
 //! so the arguments are shown too.
 
 use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use serde_json::{Map, Value};
 use toolcrib::policy::ApprovalRequest;
-use toolcrib_base::render::{legible, unified};
+use toolcrib_base::render::{counted, legible, one_line, unified};
 
 /// Maximum length of the arguments that are read, and of a compared file, in bytes.
 const MAX_COMPARED: usize = 1 << 20;
+/// Time after which no further edit is compared.
+const MAX_TIME: Duration = Duration::from_millis(500);
 /// Maximum number of edits that are shown.
 const MAX_EDITS: usize = 20;
 /// Names of arguments that hold a path.
 const PATHS: [&str; 4] = ["path", "file_path", "filename", "file"];
-/// Names of arguments that hold the new content of a whole file.
+/// Names of arguments that hold a new content for a whole file.
 const CONTENTS: [&str; 5] = ["content", "contents", "file_text", "new_content", "text"];
+/// Words in the name of a tool that writes whole files, and arguments of tools that write parts.
+const WHOLE: [&str; 4] = ["write", "create", "save", "replace_file"];
+const PARTS: [&str; 12] =
+    ["start", "end", "offset", "line", "lines", "range", "at", "position", "append", "mode", "insert", "unit"];
 /// Names of arguments that hold a patch.
 const PATCHES: [&str; 3] = ["patch", "diff", "input"];
 /// Begins of a patch.
@@ -33,10 +41,13 @@ const EDITS: [(&str, &str); 5] = [
 /// Returns the lines that a call would change, if its arguments are a patch, a text with its replacement, or the new content of a
 /// file in a granted folder.
 pub(super) fn of(request: &ApprovalRequest<'_>) -> Option<String> {
-    difference(request.arguments, request.granted, request.stage.is_some())
+    // A stage can show another file than the folder has, and only some tools replace whole files.
+    let name = request.tool.name.to_ascii_lowercase();
+    let replaces = request.stage.is_none() && WHOLE.iter().any(|word| name.contains(word)) && !name.contains("append");
+    difference(request.arguments, request.granted, replaces)
 }
 
-fn difference(arguments: &str, granted: &[String], is_staged: bool) -> Option<String> {
+fn difference(arguments: &str, granted: &[String], replaces: bool) -> Option<String> {
     if arguments.len() > MAX_COMPARED {
         return None;
     }
@@ -46,17 +57,25 @@ fn difference(arguments: &str, granted: &[String], is_staged: bool) -> Option<St
     if let Some(patch) = PATCHES.iter().filter_map(text).find(is_patch) {
         return Some(shown(patch));
     }
-    let path = PATHS.iter().find_map(text)?;
-    let edits = match arguments.get("edits").and_then(Value::as_array) {
-        Some(edits) => edits.iter().filter_map(Value::as_object).filter_map(edit).take(MAX_EDITS).collect(),
-        None => Vec::from_iter(edit(&arguments)),
-    };
-    if !edits.is_empty() {
-        return Some(shown(&format!("{path}\n{}", edits.concat())));
+    let named = PATHS.iter().find_map(text)?;
+    let path = one_line(named);
+    if let Some(edits) = arguments.get("edits").and_then(Value::as_array) {
+        let until = Instant::now() + MAX_TIME;
+        let shown_edits: Vec<String> = edits
+            .iter()
+            .take(MAX_EDITS)
+            .map_while(|one| edit(one.as_object()?).filter(|_| Instant::now() < until))
+            .collect();
+        let left = edits.len() - shown_edits.len();
+        let more = if left > 0 { format!("… {}", counted(left, "more edit")) } else { String::new() };
+        return (!shown_edits.is_empty()).then(|| shown(&format!("{path}\n{}{more}", shown_edits.concat())));
     }
-    // A stage can show another file than the folder has.
-    let content = CONTENTS.iter().find_map(text).filter(|_| !is_staged)?;
-    let before = before(granted, path)?;
+    if let Some(edit) = edit(&arguments) {
+        return Some(shown(&format!("{path}\n{edit}")));
+    }
+    let is_part = PARTS.iter().any(|name| arguments.contains_key(*name));
+    let content = CONTENTS.iter().find_map(text).filter(|_| replaces && !is_part)?;
+    let before = before(granted, named)?;
     let is_new = before.is_none();
     let lines = unified(before.as_deref().unwrap_or_default(), content);
     let lines = if lines.is_empty() { "the same content" } else { lines.as_str() };
@@ -73,9 +92,14 @@ fn edit(arguments: &Map<String, Value>) -> Option<String> {
 /// Reads the text of a file in the granted folders: `Some(None)` if none of them has it, `None` if it is not known which file is
 /// meant, or if it is no text that can be compared.
 fn before(granted: &[String], path: &str) -> Option<Option<String>> {
-    let folders: Vec<&str> = granted.iter().filter_map(|granted| granted.strip_prefix("write:")).collect();
+    let folders = granted.iter().filter(|granted| granted.starts_with("write:") || granted.starts_with("read:"));
     // With several folders, the tool's paths for them are not known here.
-    let [folder] = folders.as_slice() else { return None };
+    let [folder] = folders.collect::<Vec<_>>()[..] else { return None };
+    let folder = folder.strip_prefix("write:")?;
+    // An absolute path can be one of the host, which the tool does not have.
+    if Path::new(path).is_absolute() && Path::new(path).exists() {
+        return None;
+    }
     let folder = Dir::open_ambient_dir(folder, ambient_authority()).ok()?;
     let mut options = OpenOptions::new();
     options.read(true);
@@ -96,7 +120,7 @@ fn before(granted: &[String], path: &str) -> Option<Option<String>> {
 
 /// Formats lines from outside without control characters.
 pub(super) fn shown(text: &str) -> String {
-    text.trim_end().lines().map(legible).collect::<Vec<_>>().join("\n")
+    text.trim_end().split('\n').map(legible).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -125,8 +149,12 @@ mod tests {
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink("../secret", at("work/link")).unwrap();
+            assert_eq!(text("link"), None);
+        }
+        #[cfg(target_os = "linux")]
+        {
             rustix::fs::mknodat(rustix::fs::CWD, at("work/fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-            assert_eq!((text("link"), text("fifo")), (None, None));
+            assert_eq!(text("fifo"), None);
         }
         assert_eq!(before(&[granted[0].clone(), granted[0].clone()], "a"), None);
         assert_eq!(before(&[], "a"), None);
@@ -137,15 +165,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a.md"), "one\ntwo\n").unwrap();
         let granted = [format!("write:{}", folder.path().display())];
-        let of = |arguments: &str| difference(arguments, &granted, false);
+        let of = |arguments: &str| difference(arguments, &granted, true);
         let content = r#"{"path":"a.md","content":"one\nthree\n"}"#;
         assert_eq!(of(content).as_deref(), Some("a.md\n@@ -1,2 +1,2 @@\n one\n-two\n+three"));
-        assert_eq!(difference(content, &granted, true), None, "a stage can show another file");
+        assert_eq!(difference(content, &granted, false), None, "a stage can show another file");
+        assert_eq!(of(r#"{"path":"a.md","content":"x","start":1}"#), None, "a part of a file");
         assert_eq!(of(r#"{"file":"b","text":"x\n"}"#).as_deref(), Some("b (new)\n@@ -0,0 +1 @@\n+x"));
         assert_eq!(of(r#"{"path":"a.md","content":"one\ntwo\n"}"#).as_deref(), Some("a.md\nthe same content"));
         assert_eq!(of(r#"{"patch":"*** Begin Patch\n+x\u001b[2J"}"#).as_deref(), Some("*** Begin Patch\n+x\\u{1b}[2J"));
         let edits = r#"{"path":"a.md","edits":[{"oldText":"a\n","newText":"b\n"},{"oldText":"c\n","newText":""}]}"#;
         assert_eq!(of(edits).as_deref(), Some("a.md\n@@ -1 +1 @@\n-a\n+b\n@@ -1 +0,0 @@\n-c"));
+        let many =
+            format!(r#"{{"path":"a","edits":[{}]}}"#, [r#"{"oldText":"a","newText":"b"}"#; MAX_EDITS + 3].join(","));
+        assert!(of(&many).unwrap().ends_with("… 3 more edits"));
         let large = format!(r#"{{"path":"a.md","content":"{}"}}"#, "x".repeat(MAX_COMPARED));
         for other in [r#"{"path":"a.md"}"#, r#"{"content":"x"}"#, r#"{"patch":"no patch"}"#, "[]", "no JSON", &large] {
             assert_eq!(of(other), None, "{}", &other[..20.min(other.len())]);

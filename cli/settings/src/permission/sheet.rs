@@ -78,7 +78,7 @@ impl Sheet {
     /// Adds the lines that the call would change.
     fn changes(&mut self, question: &ApprovalRequest<'_>) {
         if let Some(lines) = difference::of(question) {
-            self.row("Changes", &lines);
+            self.clipped_row("Changes", &lines);
         }
     }
 
@@ -129,6 +129,17 @@ impl Sheet {
     /// Adds the granted permissions, one per line.
     pub(super) fn granted(&mut self, granted: &[String]) {
         self.row("Granted", &granted_text(granted));
+    }
+
+    /// Adds a label with text from outside, of which each line is cut to the width: a part of a long line cannot pass for a line.
+    pub(super) fn clipped_row(&mut self, label: &str, text: &str) {
+        let columns = self.width.saturating_sub(MARGIN).max(MIN_WIDTH);
+        let clipped = text.split('\n').map(|line| match longest(line, columns) {
+            None => line.to_owned(),
+            Some(_) => format!("{}…", &line[..longest(line, columns.saturating_sub(2)).unwrap_or(line.len())]),
+        });
+        let clipped: Vec<String> = clipped.collect();
+        self.row(label, &clipped.join("\n"));
     }
 
     /// Adds a label with text from outside; every line of the text is marked.
@@ -315,6 +326,14 @@ mod tests {
         let width = |line: &str| line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum::<usize>();
         assert!(shown.text.lines().all(|line| width(line) <= 80), "{}", shown.text);
         assert_eq!(shown.text.matches('漢').count(), 90);
+    }
+
+    #[test]
+    fn a_long_line_of_a_difference_is_cut_and_not_wrapped() {
+        let mut sheet = Sheet::empty(40, true);
+        sheet.clipped_row("Changes", &format!("+{}-forged\n short", "x".repeat(26)));
+        assert_eq!(sheet.text.lines().count(), 2, "{}", sheet.text);
+        assert!(sheet.text.lines().next().unwrap().ends_with('…') && !sheet.text.contains("forged"), "{}", sheet.text);
     }
 
     #[test]

@@ -32,7 +32,10 @@ impl Effects {
         let config = settings(config)?;
         let stage = stage.open(run, config.stage)?;
         let header = RecordHeader { run: run.map(str::to_owned), ..header(command) };
-        Ok(Self { stage, record: history_of(&config).map(|history| history.begin(header)) })
+        let history = history_of(&config);
+        // What is too old goes also if nothing is noted any more.
+        let _ = history.as_ref().filter(|_| config.history.days == 0).map(History::remove_old);
+        Ok(Self { stage, record: history.map(|history| history.begin(header)) })
     }
 
     /// Holds back what the tools of a runtime write, or notes it.
@@ -43,19 +46,18 @@ impl Effects {
 
     /// Returns the stage, once no call uses it any more, after a warning about changes that were not noted.
     pub fn close(self) -> Option<Arc<Stage>> {
-        self.record.iter().for_each(|record| warn_about_problem(record));
+        self.record.iter().filter_map(|record| record.problem()).for_each(warn_about_problem);
         self.stage
     }
 }
 
-/// Warns if changes were not noted.
-pub fn warn_about_problem(record: &Record) {
-    if let Some(problem) = record.problem() {
-        let problem = render::one_line(problem);
-        render::warning(&format!(
-            "`toolcrib undo` does not know all changes: the history cannot be written: {problem}"
-        ));
-    }
+/// Warns that changes were not noted.
+pub fn warn_about_problem(problem: &str) {
+    let folder = state_folder("history").map(|folder| folder.display().to_string()).unwrap_or_default();
+    let (folder, problem) = (render::one_line(&folder), render::one_line(problem));
+    render::warning(&format!(
+        "`toolcrib undo` does not know all changes: the history in `{folder}` cannot be written: {problem}"
+    ));
 }
 
 /// Returns the facts for a record of a command that begins now.

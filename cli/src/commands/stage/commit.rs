@@ -152,9 +152,8 @@ pub(crate) fn show(stage: &Stage, name: &str, changes: &[Change]) {
 fn perform(stage: Arc<Stage>, name: &str, Answers { skip, json, .. }: Answers) -> anyhow::Result<ExitCode> {
     let of_stage = RecordHeader { stage: Some(name.to_owned()), ..header("commit") };
     let record = history()?.map(|history| history.begin(of_stage));
-    let Committed { steps, skipped } = commit_noted(stage, name, skip, record.as_ref())?;
+    let Committed { steps, skipped, record, .. } = commit_noted(stage, name, skip, record.as_ref())?;
     let code = if skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    let record = record.and_then(|record| record.id());
     render::aside(&format!("committed `{name}`: {}", counted(steps, "step")));
     if record.is_some() {
         render::hint(&format!("`toolcrib undo {name}` takes it back"));
@@ -176,7 +175,7 @@ pub(crate) fn commit_noted(
     skips: bool,
     record: Option<&Arc<Record>>,
 ) -> anyhow::Result<Committed> {
-    let mut bar = None;
+    let (mut bar, again) = (None, stage.clone());
     let done = stage.commit(skips, record, &mut |done, all| {
         let bar = bar.get_or_insert_with(|| progress::counted("committing", all));
         bar.set_position(done as u64);
@@ -184,14 +183,19 @@ pub(crate) fn commit_noted(
             bar.finish_and_clear();
         }
     });
-    record.into_iter().for_each(|record| warn_about_problem(record));
     match done {
         Ok(committed) => {
+            committed.problem.iter().for_each(|problem| warn_about_problem(problem));
             for (path, conflict) in &committed.skipped {
                 let path = one_line(&from_here(path).display().to_string());
                 render::warning(&format!("left out `{path}`: {}", explained(*conflict)));
             }
             Ok(committed)
+        }
+        Err(CommitError::Conflict(path, conflict)) if !again.is_committing() => {
+            let path = from_here(&path).display().to_string();
+            let message = format!("nothing was changed: `{}`: {}", one_line(&path), explained(conflict));
+            Err(Advice::new(message, "others were faster: look at the differences again").into())
         }
         Err(CommitError::Conflict(path, conflict)) => {
             let path = from_here(&path).display().to_string();

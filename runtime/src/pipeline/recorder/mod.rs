@@ -339,7 +339,7 @@ impl<'p> CallRecorder<'p> {
     /// Writes the record and returns the result. An answer without a record is not returned. The record is written even if
     /// the future is dropped.
     pub(crate) async fn close(&mut self, ended: Result<String, ToolError>) -> ToolResult {
-        self.end_notes();
+        self.end_notes().await;
         let receipt = self.complete(ended.as_ref().err());
         let writing = self.write_ended(&receipt, &ended);
         let (_, _, writing) = self.closing.insert((receipt, ended, writing));

@@ -1,10 +1,12 @@
 //! Names a call for the stage that holds its writes back, or for the record that notes them. Both note it with its first change.
 
+use std::fs::File;
+use std::io::Read;
 use std::sync::Arc;
 
-use toolcrib_staging::StagedCall;
+use toolcrib_staging::{StagedCall, Withhold};
 
-use crate::policy::Grant;
+use crate::policy::{Grant, Secrets};
 use crate::tool::Tool;
 
 use super::CallRecorder;
@@ -19,15 +21,30 @@ impl CallRecorder<'_> {
         if grant.stage().is_some() {
             let _ = self.usage.staged_call.set(Arc::new(call()));
         }
-        if let Some(notes) = grant.notes(call) {
+        // Also a secret that the call itself is the first to use.
+        let secrets = self.secrets;
+        let withhold = || Some(secrets?.clone()).map(|secrets| Withhold::new(move |file| holds_secret(&secrets, file)));
+        if let Some(notes) = grant.notes(call, withhold) {
             let _ = self.usage.history.set(notes);
         }
     }
 
     /// Notes in which state the call leaves the files that it changed, before another call changes them.
-    pub(super) fn end_notes(&self) {
-        if let Some(notes) = self.usage.history.get() {
-            notes.end();
+    pub(super) async fn end_notes(&self) {
+        match self.usage.history.get().cloned() {
+            Some(notes) if notes.is_large() => {
+                // The notes end with the call, also if this is cancelled.
+                let _ = tokio::task::spawn_blocking(move || notes.end()).await;
+            }
+            Some(notes) => notes.end(),
+            None => {}
         }
     }
+}
+
+/// Returns `true` if a file holds a secret that was used, or if it cannot be read.
+fn holds_secret(secrets: &Secrets, file: &mut File) -> bool {
+    let Some(scanner) = secrets.scanner() else { return false };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).is_err() || scanner.check(&bytes).is_err()
 }

@@ -223,7 +223,12 @@ impl PendingCall {
     pub fn sheet(&self, width: usize) -> String {
         let mut sheet = Sheet::empty(width, true);
         sheet.row("Call", &one_line(&self.id));
-        self.rows().iter().for_each(|(label, text)| sheet.row(label, text));
+        for (label, text) in self.rows() {
+            match label {
+                "Changes" => sheet.clipped_row(label, &text),
+                _ => sheet.row(label, &text),
+            }
+        }
         if let Some(scope) = self.session_scope() {
             sheet.row("Session", &format!("`--session` applies to {scope}"));
         }

@@ -30,6 +30,8 @@ mod system {
     use cap_primitives::fs::{self, FollowSymlinks, MetadataExt, OpenOptions, OpenOptionsExt};
     use rustix::fs::{FileType, OFlags, RawMode, Stat, fcntl_setfl, fstat, ftruncate};
 
+    use toolcrib_staging::PlannedChange;
+
     use crate::policy::Identity;
     use crate::sandbox::wasi::files::entry::{FolderEntry, UNBLOCKED, code, errno, path_of};
 
@@ -100,17 +102,19 @@ mod system {
             quota.entry().map_err(|_| ErrorCode::Quota)?;
             let mut options = options(request);
             options.create_new(true).follow(FollowSymlinks::No);
+            let planned = guard.notes.as_ref().map(|notes| notes.making(&entry.path));
             match entry.folder.open_with(&entry.name, &options) {
                 Ok(created) => {
                     let created = created.into_std();
                     guard.created.add(Identity::of(&fstat(&created).map_err(errno)?));
                     if let Some(notes) = &guard.notes {
-                        notes.made(&entry.path);
+                        notes.made(&created);
                     }
                     return check_opened(created, request, guard).map(Some);
                 }
                 Err(error) => {
                     quota.uncount_entry();
+                    planned.into_iter().for_each(PlannedChange::failed);
                     // The existing entry may be a dangling link, which an exclusive creation does not follow.
                     if error.kind() != ErrorKind::AlreadyExists || request.is_exclusive() {
                         return Err(code(error));

@@ -144,7 +144,7 @@ mod system {
         let (folder, name) = (&entry.folder, entry.name.as_str());
         let notes = Notes(guard);
         let done = match change {
-            Change::MakeFolder => notes.made(&entry, folder.create_dir(name)),
+            Change::MakeFolder => notes.made(&entry, || folder.create_dir(name)),
             Change::RemoveFile => {
                 entry.require_folder_after_slash()?;
                 notes.removed(&entry, || folder.remove_file(name))
@@ -154,7 +154,7 @@ mod system {
             Change::Link(target) => {
                 refuse_above(&entry)?;
                 moved::check_link(&entry, Path::new(target), guard)?;
-                notes.made(&entry, folder.symlink_contents(target, name))
+                notes.made(&entry, || folder.symlink_contents(target, name))
             }
             Change::Name(into, to) => {
                 let to = FolderEntry::resolve(into, to)?;
@@ -164,7 +164,7 @@ mod system {
                     return Err(code(no_name(&to)));
                 }
                 check_moved(&entry, &to, guard)?;
-                notes.named(&to, folder.hard_link(name, &to.folder, &to.name))
+                notes.made(&to, || folder.hard_link(name, &to.folder, &to.name))
             }
             Change::Move(into, to) => {
                 let to = FolderEntry::resolve(into, to)?;
@@ -185,20 +185,11 @@ mod system {
     struct Notes<'a>(&'a PathGuard);
 
     impl Notes<'_> {
-        /// Notes an entry that was made.
-        fn made(&self, entry: &FolderEntry, made: io::Result<()>) -> io::Result<()> {
-            if let (Some(notes), Ok(())) = (&self.0.notes, &made) {
-                notes.made(&entry.path);
-            }
-            made
-        }
-
-        /// Notes another name of a file.
-        fn named(&self, entry: &FolderEntry, named: io::Result<()>) -> io::Result<()> {
-            if let (Some(notes), Ok(())) = (&self.0.notes, &named) {
-                notes.named(&entry.path);
-            }
-            named
+        /// Notes an entry before it is made.
+        fn made(&self, entry: &FolderEntry, make: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+            let Some(notes) = &self.0.notes else { return make() };
+            let planned = notes.making(&entry.path);
+            make().inspect_err(|_| planned.failed())
         }
 
         /// Notes an entry before it is removed.

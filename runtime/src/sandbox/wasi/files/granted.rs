@@ -71,6 +71,9 @@ impl FileState {
             Access::Write => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
         };
         let dir = Dir::new(folder, perms, mode, false);
+        if let (Access::Write, None, Some(notes)) = (access, &staged, &self.guard.notes) {
+            notes.allow(dir.dir.clone());
+        }
         let named = |guest: &String| GrantedFolder {
             dir: dir.clone(),
             guest: guest.clone(),

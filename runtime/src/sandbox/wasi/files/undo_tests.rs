@@ -14,8 +14,8 @@ const LIMITS: HistoryLimits = HistoryLimits { bytes: 1 << 30, file: 1 << 26, age
 
 /// Performs operations as one call.
 fn call(side: &mut Side, record: &Arc<Record>, id: &str, operations: &[Op]) {
-    let folder = Arc::new(File::open(side.folder.path()).unwrap());
-    let notes = record.call(StagedCall { id: id.to_owned(), tool: "t".to_owned() }, vec![folder]);
+    let notes = record.call(StagedCall { id: id.to_owned(), tool: "t".to_owned() }, None);
+    notes.allow(Arc::new(File::open(side.folder.path()).unwrap()));
     side.files.guard.notes = Some(notes.clone());
     operations.iter().for_each(|op| drop(side.apply(op)));
     notes.end();
@@ -79,6 +79,36 @@ fn a_call_is_taken_back_alone_unless_a_later_one_changed_the_same() {
     assert!(undo.refused.is_empty(), "{:?}", undo.refused);
     undo.stage.commit(false, None, &mut |_, _| {}).unwrap();
     assert_eq!((text("a/x"), text("c/x")), ("a/x".to_owned(), "more".to_owned()));
+}
+
+#[test]
+fn edits_in_a_folder_that_the_call_has_moved_stay() {
+    let (folder, stages) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let history = History::new(folder.path(), LIMITS);
+    let record = history.begin(RecordHeader::default());
+    let mut side = Side::new(false);
+    let write = |path: &str| Op::Open(path.to_owned(), 0b01_1001, false);
+    let operations = [
+        Op::MakeFolder("unpacked".to_owned()),
+        write("unpacked/main"),
+        write("unpacked/other"),
+        write("empty/x"),
+        Op::Move("unpacked".to_owned(), "project".to_owned()),
+        Op::Move("empty".to_owned(), "moved".to_owned()),
+    ];
+    fs::write(side.folder.path().join("empty/x"), "x").unwrap();
+    call(&mut side, &record, "one", &operations);
+    let at = |path: &str| side.folder.path().join(path);
+    for path in ["project/main", "moved/x"] {
+        fs::write(at(path), "by a person").unwrap();
+    }
+    let undo = plan(&history, &stages, None);
+    let refused: Vec<_> = undo.refused.iter().map(|one| one.path.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(refused, ["x", "unpacked", "main"], "{:?}", undo.refused);
+    undo.stage.commit(false, None, &mut |_, _| {}).unwrap();
+    let kept = ["unpacked/main", "empty/x"].map(|path| fs::read_to_string(at(path)).unwrap());
+    assert_eq!(kept, ["by a person", "by a person"]);
+    assert!(!at("unpacked/other").exists() && !at("project").exists());
 }
 
 #[test]
