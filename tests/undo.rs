@@ -155,12 +155,20 @@ fn a_commit_is_taken_back_by_the_name_of_its_stage() {
     }
     assert!(records(&crib).is_empty(), "nothing has changed yet");
     let ran = crib.run(&["stage", "commit", "one", "--yes"]);
-    assert!(ran.stderr.contains("hint: `toolcrib undo one` takes it back"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: `toolcrib undo "), "{ran:?}");
     assert_eq!((text(&crib, "a").as_deref(), text(&crib, "b"), text(&crib, "c")), (Some("new"), None, None));
     let (code, _, said) = undo(&crib, &["one", "--yes"]);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(["a", "b", "c"].map(|name| text(&crib, name).unwrap()), ["a before\n", "b before\n", "c before\n"]);
     assert!(!crib.path("work/moved").exists());
+    // Of two commits under one name, the last one is meant.
+    for name in ["a", "b"] {
+        let arguments = json!({"path": name, "content": "again"});
+        crib.call("fs_write_file", &arguments, &[&TOOLS[..], &["--stage=one"]].concat());
+        crib.run(&["stage", "commit", "one", "--yes"]);
+    }
+    assert_eq!(undo(&crib, &["one", "--yes"]).0, Some(0));
+    assert_eq!(["a", "b"].map(|name| text(&crib, name).unwrap()), ["again", "b before\n"]);
 }
 
 #[test]

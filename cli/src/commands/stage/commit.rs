@@ -155,8 +155,8 @@ fn perform(stage: Arc<Stage>, name: &str, Answers { skip, json, .. }: Answers) -
     let Committed { steps, skipped, record, .. } = commit_noted(stage, name, skip, record.as_ref())?;
     let code = if skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     render::aside(&format!("committed `{name}`: {}", counted(steps, "step")));
-    if record.is_some() {
-        render::hint(&format!("`toolcrib undo {name}` takes it back"));
+    if let Some(record) = &record {
+        render::hint(&format!("`toolcrib undo {record}` takes it back"));
     }
     if json {
         let left_out = skipped.iter().map(|(path, conflict)| json!({ "path": path, "conflict": conflict }));

@@ -63,7 +63,9 @@ impl<'a> Differences<'a> {
             Content::Binary => add("  binary".to_owned()),
             Content::TooLarge => add(format!("  larger than {}: not compared", rounded_size(MAX_COMPARED))),
             Content::Unreadable(error) => add(format!("  cannot be read: {}", one_line(error))),
-            Content::Texts(before, after) if before == after => add("  the same content".to_owned()),
+            Content::Texts(before, after) if before == after && self.change.kind == ChangeKind::Modified => {
+                add("  the same content".to_owned());
+            }
             Content::Texts(before, after) => {
                 for line in unified(before, after).lines() {
                     let shown = legible(line);

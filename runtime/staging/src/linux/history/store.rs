@@ -157,21 +157,25 @@ impl History {
         Ok(records)
     }
 
-    /// Finds records, and calls in them, by the identifier of a record, a run, a stage or a call; the oldest one first.
+    /// Finds records, and calls in them, by the identifier of a record, a run, a stage or a call; the oldest one first. Of the commits
+    /// of stages with one name, the last one is meant.
     ///
     /// # Errors
     ///
     /// The error of the system.
     pub fn find(&self, id: &str) -> io::Result<Vec<Recorded>> {
-        let mut found = Vec::new();
+        let (mut found, mut committed) = (Vec::new(), None);
         for record in self.records()? {
             let RecordSummary { id: record, header, calls, .. } = record;
-            if record == id || header.run.as_deref() == Some(id) || header.stage.as_deref() == Some(id) {
+            if record == id || header.run.as_deref() == Some(id) {
                 found.push(Recorded { record, call: None });
+            } else if header.stage.as_deref() == Some(id) {
+                committed = Some(Recorded { record, call: None });
             } else if calls.iter().any(|call| call.id == id) {
                 found.push(Recorded { record, call: Some(id.to_owned()) });
             }
         }
+        found.extend(committed);
         Ok(found)
     }
 
