@@ -19,6 +19,8 @@ const TOOLS: [&str; 3] = ["--tools=builtin", "--allow-write=work", "--stage=one"
 fn call(crib: &Crib, name: &str, arguments: &Value) -> Value {
     let line = crib.call(name, arguments, &TOOLS);
     assert_eq!(line["receipt"]["outcome"], "ok", "{line}");
+    let writes = line["receipt"]["granted"].to_string().contains("write:");
+    assert_eq!(line["receipt"]["stage"] == "one", writes, "{line}");
     line["result"].clone()
 }
 
@@ -68,6 +70,20 @@ fn a_call_that_writes_nothing_leaves_no_stage() {
     let crib = Crib::new();
     call(&crib, "fs_list_dir", &json!({"path": "."}));
     assert_eq!(stage(&crib, &["list", "--json"]), "[]\n");
+}
+
+#[test]
+fn the_setting_gives_every_command_a_stage() {
+    let crib = Crib::new();
+    let tools = ["--tools=builtin", "--allow-write=work"];
+    let arguments = json!({"path": "a", "content": "x"});
+    let line = crib.call("fs_write_file", &arguments, &[&tools[..], &["--set=run.stage=true"]].concat());
+    let name = line["receipt"]["stage"].as_str().unwrap();
+    assert_eq!(written(&crib, "a"), None);
+    stage(&crib, &["commit", name, "--yes"]);
+    assert_eq!(written(&crib, "a").as_deref(), Some("x"));
+    let line = crib.call("fs_write_file", &arguments, &tools);
+    assert_eq!(line["receipt"].get("stage"), None, "{line}");
 }
 
 #[test]

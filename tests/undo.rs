@@ -1,10 +1,14 @@
-//! What tools have changed is taken back, as long as nobody else has changed it since.
+//! Changes of tools are taken back, as long as nobody else has changed the files since.
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolcrib::policy::Permission;
+use toolcrib::staging::{History, HistoryLimits, RecordHeader};
+use toolcrib::{Audit, Policy, Runtime};
 
-use crate::crib::Crib;
+use crate::crib::{Crib, toolbox};
 
 const TOOLS: [&str; 2] = ["--tools=builtin", "--allow-write=work"];
 
@@ -182,18 +186,74 @@ fn without_days_nothing_is_noted_and_only_the_user_decides_that() {
 }
 
 #[test]
-fn a_folder_cannot_be_granted_if_the_history_is_in_it() {
+fn no_tool_is_granted_the_folder_of_the_history() {
+    let crib = Crib::new();
+    let limits = HistoryLimits { bytes: 1 << 20, file: 1 << 20, age: Duration::from_secs(60) };
+    let record = History::new(crib.path("work/history"), limits).begin(RecordHeader::default());
+    let policy = Policy::default().allow(Permission::Write(crib.path("work")));
+    let builder = Runtime::builder(Audit::off()).trusted_source(toolbox()).policy(policy);
+    let refused = builder.record(record).build().map(drop).unwrap_err();
+    assert!(refused.to_string().contains("history"), "{refused}");
+}
+
+#[test]
+fn a_change_that_cannot_be_taken_back_is_named_at_once_and_by_the_undo() {
+    let crib = filled();
+    let small = [&TOOLS[..], &["--set=history.file=5"]].concat();
+    let ran = crib.run(&[&["call", "fs_rm", r#"{"path":"a"}"#], &small[..]].concat());
+    assert!(ran.code == Some(0) && ran.stderr.contains("warning: 1 change cannot be taken back"), "{ran:?}");
+    let (code, _, said) = undo(&crib, &["--yes"]);
+    assert!(code == Some(1) && said.contains("`work/a` stays") && said.contains("`history.file`"), "{said}");
+    crib.call("fs_rm", &json!({"path": "b"}), &[&small[..], &["--stage=one"]].concat());
+    crib.call("fs_write_file", &json!({"path": "new", "content": "x"}), &[&small[..], &["--stage=one"]].concat());
+    let ran = crib.run(&["stage", "commit", "one", "--yes", "--json", "--set=history.file=5"]);
+    let done: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(
+        (&done["name"], &done["steps"], &done["lost"], &done["leftOut"]),
+        (&json!("one"), &json!(2), &json!(1), &json!([]))
+    );
+    assert!(ran.stderr.contains("takes the rest back"), "{ran:?}");
+    let (code, shown, _) = undo(&crib, &[done["record"].as_str().unwrap(), "--yes", "--json"]);
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!((code, shown["refused"].as_array().unwrap().len(), &shown["incomplete"]), (Some(1), 1, &json!(false)));
+    assert_eq!((text(&crib, "b"), text(&crib, "new")), (None, None));
+}
+
+#[test]
+fn many_paths_that_stay_are_counted() {
+    let crib = filled();
+    let code = "for n in range(25):\n    tools.fs_write_file(path=f'{n:02}.txt', content='x')";
+    call(&crib, "run_code", &json!({"code": code}));
+    for number in 0..25 {
+        fs::write(crib.path(format!("work/{number:02}.txt")), "by a person").unwrap();
+    }
+    let (code, _, said) = undo(&crib, &["--yes"]);
+    assert!(code == Some(1) && said.matches(" stays: ").count() == 20, "{said}");
+    assert!(said.contains("5 more paths stay"), "{said}");
+}
+
+#[test]
+fn an_undo_that_runs_and_one_that_was_interrupted_are_named() {
     let crib = filled();
     call(&crib, "fs_rm", &json!({"path": "a"}));
-    let state = crib.path("home/.local/state");
-    let ran = crib.run(&[
-        "call",
-        "fs_list_dir",
-        r#"{"path":"."}"#,
-        "--tools=builtin",
-        &format!("--allow-read={}", state.display()),
-    ]);
-    assert!(ran.code != Some(0) && ran.stderr.contains("the state of earlier sessions"), "{ran:?}");
+    let lock = fs::File::open(crib.path("home/.local/state/toolcrib/history/lock"));
+    assert!(lock.is_err(), "no undo has run");
+    assert_eq!(undo(&crib, &["--dry-run"]).0, Some(0));
+    let lock = fs::File::open(crib.path("home/.local/state/toolcrib/history/lock")).unwrap();
+    lock.lock().unwrap();
+    let (code, _, said) = undo(&crib, &["--yes"]);
+    assert!(code == Some(1) && said.contains("another undo is running"), "{said}");
+    drop(lock);
+    let name = "undo-0123456789abcdef";
+    let stage = crib.path("home/.local/state/toolcrib/stages").join(name);
+    fs::create_dir_all(stage.join("contents")).unwrap();
+    fs::write(stage.join("journal"), "").unwrap();
+    fs::write(stage.join("steps"), r#"{"aside":"a","steps":[]}"#).unwrap();
+    let (code, _, said) = undo(&crib, &["--yes"]);
+    assert!(code == Some(1) && said.contains("an undo was interrupted") && said.contains(name), "{said}");
+    assert_eq!(crib.run(&["stage", "commit", name]).code, Some(0));
+    assert_eq!(undo(&crib, &["--yes"]).0, Some(0));
+    assert!(text(&crib, "a").is_some());
 }
 
 #[test]

@@ -99,6 +99,33 @@ fn reason(result: &Value) -> &str {
 }
 
 #[test]
+fn a_question_has_the_lines_that_the_call_would_change() {
+    let crib = Crib::new();
+    fs::write(crib.path("work/a.md"), "one\ntwo\n").unwrap();
+    let call = |name: &str, content: &str| json!({"name": name, "arguments": {"path": "a.md", "content": content}});
+    let calls = [call("fs_write_file", "one\nthree\n"), call("fs_append_file", "four\n")];
+    let script = json!({"prompt": "go", "turns": [{"tool_calls": calls}, {"content": "done"}]});
+    fs::write(crib.path("script.json"), script.to_string()).unwrap();
+    let mut program = Program::start(crib.toolcrib(&[
+        "run",
+        "--script=script.json",
+        "--json",
+        "--answers",
+        "--tools=builtin",
+        "--allow-write=work",
+        "--ask-tool=fs_*",
+    ]));
+    let written = program.next("permission_asked");
+    assert_eq!(written["changes"], "a.md\n@@ -1,2 +1,2 @@\n one\n-two\n+three");
+    program.answer(&written, "once");
+    let appended = program.next("permission_asked");
+    assert_eq!((&appended["name"], appended.get("changes")), (&json!("fs_append_file"), None));
+    program.answer(&appended, "once");
+    assert_eq!(program.end().0, Some(0));
+    assert_eq!(fs::read_to_string(crib.path("work/a.md")).unwrap(), "one\nthree\nfour\n");
+}
+
+#[test]
 fn a_program_approves_and_refuses_the_calls_of_a_step_in_their_order() {
     let crib = Crib::with_guests(&["echo"]);
     let mut program = run(&crib, &[3]);

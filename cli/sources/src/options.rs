@@ -47,7 +47,7 @@ pub use checking::{DeadRule, RuleCheck, check_permissions, check_rules};
 pub use client::ClientOptions;
 pub use compiling::Compiling;
 use denials::{denials, given_denials};
-pub use effects::{Effects, header, history, required_history, warn_about_problem};
+pub use effects::{Effects, header, history, required_history, warn_about_record};
 use permissions::{Permissions, refuse_unmatched, warn_about_assigned};
 pub use records::{Recording, RecordsFolder};
 pub use results::ResultsFolder;

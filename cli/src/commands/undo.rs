@@ -21,8 +21,8 @@ Examples:
   toolcrib undo 7k3md-x0q9a
   toolcrib undo --dry-run
 
-Without an ID, the newest record about the current directory is taken back. A file goes back to its content, permissions and time of change \
-before the call, as long as nobody has changed it since; each one that stays is named with the reason, and the command ends \
+Without an ID, the newest record about the current directory is taken back. A file goes back to its content, permissions \
+and time of change before the call, as long as nobody has changed it since; each one that stays is named with the reason, and the command ends \
 with 1. An undo has a record of its own, so that it can be taken back too.
 
 The settings `history.days`, `history.bytes` and `history.file` limit what is kept: `toolcrib config keys history`.";
@@ -85,7 +85,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut shown = args.json.then(|| {
         let refused = refused.iter().map(|Refused { path, reason }| json!({ "path": path, "reason": reason }));
-        json!({ "changes": Differences::all_as_json(&stage, &changes), "refused": refused.collect::<Vec<_>>() })
+        let (changes, refused) = (Differences::all_as_json(&stage, &changes), refused.collect::<Vec<_>>());
+        json!({ "changes": changes, "refused": refused, "incomplete": is_incomplete })
     });
     if args.dry_run || changes.is_empty() {
         match &shown {
@@ -111,11 +112,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     warn_about_names(&changes);
     let named = first_paths(changes.iter().map(|change| change.path.as_path()), changes.len());
     render::aside(&format!("took back {}: {} ({named})", counted(changes.len(), "change"), counts(&changes)));
-    if let Some(id) = &done.record {
+    let id = done.record.and_then(|record| record.id());
+    if let Some(id) = &id {
         render::hint(&format!("`toolcrib undo {id}` makes the changes again"));
     }
     if let Some(shown) = &mut shown {
-        shown["record"] = json!(done.record);
+        shown["record"] = json!(id);
         render::print_json(&shown.to_string())?;
     }
     Ok(code)
@@ -200,7 +202,7 @@ fn choose(history: &History, id: Option<&str>) -> anyhow::Result<Chosen> {
         };
         return Ok(Chosen::of(&records, &[Recorded { record: newest.id.clone(), call: None }]));
     };
-    let found = history.find(id).map_err(|error| explained(history, error))?;
+    let found = find(&records, id);
     if found.is_empty() {
         let message = format!("no change is kept of `{}`", render::excerpt(id));
         let hint = "`toolcrib undo --list` lists what can be taken back";
@@ -215,6 +217,22 @@ fn choose(history: &History, id: Option<&str>) -> anyhow::Result<Chosen> {
         render::hint("it was taken back before; `toolcrib undo --list` names the record of that");
     }
     Ok(Chosen::of(&records, &found))
+}
+
+/// Finds records, and calls in them, by the identifier of a record, a run, a stage or a call; the oldest one first. Of the commits of
+/// stages with one name, the last one is meant.
+fn find(records: &[RecordSummary], id: &str) -> Vec<Recorded> {
+    let whole = |record: &RecordSummary| Recorded { record: record.id.clone(), call: None };
+    let part = |record: &RecordSummary| match record {
+        record if record.id == id || record.header.run.as_deref() == Some(id) => Some(whole(record)),
+        record if record.calls.iter().any(|call| call.id == id) => {
+            Some(Recorded { record: record.id.clone(), call: Some(id.to_owned()) })
+        }
+        _ => None,
+    };
+    let found: Vec<Recorded> = records.iter().filter_map(part).collect();
+    let committed = records.iter().rev().find(|record| record.header.stage.as_deref() == Some(id));
+    if found.is_empty() { committed.map(whole).into_iter().collect() } else { found }
 }
 
 fn explained(history: &History, error: io::Error) -> anyhow::Error {
@@ -257,7 +275,7 @@ fn first_paths<'a>(paths: impl Iterator<Item = &'a Path>, all: usize) -> String 
 }
 
 fn list(history: &History, json: bool) -> anyhow::Result<ExitCode> {
-    let records = history.records()?;
+    let records = history.records().map_err(|error| explained(history, error))?;
     if json {
         render::print_json(&serde_json::to_string(&records)?)?;
         return Ok(ExitCode::SUCCESS);

@@ -2,9 +2,12 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::Record;
 
 /// Limits of a stage.
 #[derive(Debug, Clone, Copy)]
@@ -128,16 +131,14 @@ pub struct Refused {
 }
 
 /// Result of a commit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Committed {
     /// Number of steps.
     pub steps: usize,
     /// Paths that were left out, each with its conflict.
     pub skipped: Vec<(PathBuf, Conflict)>,
-    /// Identifier of the record that notes it.
-    pub record: Option<String>,
-    /// Error because of which the record is incomplete.
-    pub problem: Option<String>,
+    /// Record that notes it: of a commit that was interrupted, the first one.
+    pub record: Option<Arc<Record>>,
 }
 
 /// Error of a commit.
@@ -209,13 +210,13 @@ pub struct RecordSummary {
     pub is_cut_off: bool,
     /// `true` if changes are missing, because they could not be noted.
     pub is_incomplete: bool,
-    /// Record by which it was taken back as a whole.
+    /// Record of the undo that took it back as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undone_by: Option<String>,
     /// Calls that were taken back alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub undone_calls: Vec<String>,
-    /// Error because of which the record cannot be read.
+    /// Error of a record that cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

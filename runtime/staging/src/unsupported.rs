@@ -163,10 +163,6 @@ impl History {
         Arc::new(Record { history: self.clone() })
     }
 
-    pub fn find(&self, _: &str) -> io::Result<Vec<Recorded>> {
-        Ok(Vec::new())
-    }
-
     pub fn records(&self) -> io::Result<Vec<RecordSummary>> {
         Ok(Vec::new())
     }
@@ -210,6 +206,10 @@ impl Record {
 
     pub fn problem(&self) -> Option<&str> {
         None
+    }
+
+    pub fn lost(&self) -> usize {
+        0
     }
 
     pub fn call(self: &Arc<Self>, _: StagedCall, _: Option<Withhold>) -> Arc<CallHistory> {

@@ -1,4 +1,4 @@
-//! What was committed is taken back, as long as nobody else has changed it.
+//! Commits are taken back, as long as nobody else has changed the files.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -20,7 +20,7 @@ use std::time::Duration;
 use common::{Op, Pair, operations};
 use proptest::prelude::*;
 use tempfile::TempDir;
-use toolcrib_staging::{History, HistoryLimits, Record, RecordHeader, Recorded, Stages, Undo};
+use toolcrib_staging::{History, HistoryLimits, Record, RecordHeader, Recorded, StagedCall, Stages, Undo, Withhold};
 
 /// Variables of a child process: the stages, the history, the name of the stage, and the step before which it waits.
 const COMMITTED: [&str; 4] =
@@ -324,4 +324,83 @@ fn kills_amid_a_commit_and_amid_its_undo_lose_no_file() {
         assert!(history.records().unwrap().iter().all(|record| !record.is_cut_off), "{attempt}");
     }
     assert!(interrupted.iter().all(|times| *times > 25), "{interrupted:?} of 100 commits were interrupted");
+}
+
+#[test]
+fn a_record_with_a_change_that_could_not_be_noted_is_marked() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = TempDir::new().unwrap();
+    let history = History::new(folder.path(), LIMITS);
+    for is_first in [true, false] {
+        let record = begin(&history);
+        let call = record.call(StagedCall { id: "one".to_owned(), tool: "t".to_owned() }, None);
+        let bad = Path::new(std::ffi::OsStr::from_bytes(b"/folder/\xff"));
+        if is_first {
+            let _ = call.making(bad);
+        }
+        let _ = call.making(Path::new("/folder/a"));
+        if !is_first {
+            let _ = call.making(bad);
+        }
+        assert_eq!(record.problem(), Some("a path is not Unicode text"));
+    }
+    let records = history.records().unwrap();
+    assert!(records.len() == 2 && records.iter().all(|record| record.is_incomplete), "{records:?}");
+}
+
+#[test]
+fn at_most_a_thousand_records_stay() {
+    let folder = TempDir::new().unwrap();
+    let history = History::new(folder.path(), LIMITS);
+    for number in 0..1_100_u64 {
+        let begun = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+        let id = format!("{:011x}{number:05x}", begun - 10_000);
+        fs::create_dir_all(folder.path().join(&id).join("contents")).unwrap();
+        fs::write(folder.path().join(id).join("journal"), "").unwrap();
+    }
+    let mut pair = Pair::new();
+    pair.apply(0, &Op::Remove("x".into()));
+    let id = commit(&mut pair, &history).unwrap();
+    let mut left: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    left.sort();
+    assert_eq!((left.len(), left.last()), (1_000, Some(&id)));
+    assert!(left[0].ends_with("00065"), "the oldest are gone: {}", left[0]);
+}
+
+#[test]
+fn undos_wait_for_each_other_and_one_that_was_not_begun_is_removed() {
+    let (_pair, folder, stages, history, id) = committed();
+    let lock = history.lock_undo().unwrap();
+    let other = History::new(folder.path(), LIMITS);
+    assert_eq!(other.lock_undo().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    drop(lock);
+    assert!(other.lock_undo().is_ok());
+    let all = Stages::new(stages.path());
+    let [first, second] = [0, 1].map(|_| {
+        let undo = plan(&history, &stages, &id);
+        undo.stage.name().to_owned()
+    });
+    fs::write(stages.path().join(&second).join("steps"), r#"{"aside":"a","steps":[]}"#).unwrap();
+    assert_eq!(history.sweep(&all).unwrap(), Some(second.clone()));
+    assert!(!stages.path().join(first).exists() && stages.path().join(second).exists());
+}
+
+#[test]
+fn a_content_that_is_withheld_is_not_kept() {
+    let (folder, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let history = History::new(folder.path(), LIMITS);
+    fs::write(work.path().join("a"), "secret").unwrap();
+    fs::write(work.path().join("b"), "public").unwrap();
+    let record = begin(&history);
+    let withhold = Withhold::new(|file: &mut fs::File| std::io::read_to_string(file).unwrap().contains("secret"));
+    let call = record.call(StagedCall { id: "one".to_owned(), tool: "t".to_owned() }, Some(withhold));
+    for name in ["a", "b"] {
+        let dir = fs::File::open(work.path()).unwrap();
+        let _ = call.removing(&dir, name, &work.path().join(name), None);
+    }
+    assert_eq!(record.lost(), 1);
+    let contents = folder.path().join(record.id().unwrap()).join("contents");
+    let kept: Vec<_> = fs::read_dir(contents).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap()).collect();
+    assert_eq!(kept, [b"public"]);
 }

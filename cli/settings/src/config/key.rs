@@ -48,7 +48,7 @@ pub struct Key {
     /// `true` if `--set` replaces the options, which are deprecated.
     pub(crate) is_in_place_of_option: bool,
     /// Names of the commands whose options the key is about; empty for all.
-    commands: &'static [&'static str],
+    pub(super) commands: &'static [&'static str],
     /// Default of a key without an option.
     default: Option<&'static str>,
     /// `true` for a value that may hold a secret, which no message repeats.

@@ -29,7 +29,7 @@ const PARTS: [&str; 12] =
 const PATCHES: [&str; 3] = ["patch", "diff", "input"];
 /// Begins of a patch.
 const PATCH_STARTS: [&str; 4] = ["*** Begin Patch", "--- ", "diff --git ", "Index: "];
-/// Names of two arguments of which the second text replaces the first.
+/// Names of two arguments: a text, and its replacement.
 const EDITS: [(&str, &str); 5] = [
     ("old_string", "new_string"),
     ("old_str", "new_str"),

@@ -131,7 +131,7 @@ impl Sheet {
         self.row("Granted", &granted_text(granted));
     }
 
-    /// Adds a label with text from outside, of which each line is cut to the width: a part of a long line cannot pass for a line.
+    /// Adds a label with text from outside, and cuts each line at the width: a part of a long line cannot pass for a line.
     pub(super) fn clipped_row(&mut self, label: &str, text: &str) {
         let columns = self.width.saturating_sub(MARGIN).max(MIN_WIDTH);
         let clipped = text.split('\n').map(|line| match longest(line, columns) {

@@ -46,18 +46,24 @@ impl Effects {
 
     /// Returns the stage, once no call uses it any more, after a warning about changes that were not noted.
     pub fn close(self) -> Option<Arc<Stage>> {
-        self.record.iter().filter_map(|record| record.problem()).for_each(warn_about_problem);
+        self.record.iter().for_each(|record| warn_about_record(record));
         self.stage
     }
 }
 
-/// Warns that changes were not noted.
-pub fn warn_about_problem(problem: &str) {
-    let folder = state_folder("history").map(|folder| folder.display().to_string()).unwrap_or_default();
-    let (folder, problem) = (render::one_line(&folder), render::one_line(problem));
-    render::warning(&format!(
-        "`toolcrib undo` does not know all changes: the history in `{folder}` cannot be written: {problem}"
-    ));
+/// Warns about changes that cannot be taken back, because they, or the contents before them, were not noted.
+pub fn warn_about_record(record: &Record) {
+    if let Some(problem) = record.problem() {
+        let (folder, problem) = (record.history().path().display().to_string(), render::one_line(problem));
+        let folder = render::one_line(&folder);
+        render::warning(&format!(
+            "`toolcrib undo` does not know all changes: the history in `{folder}` cannot be written: {problem}"
+        ));
+    }
+    if record.lost() > 0 {
+        let lost = render::counted(record.lost(), "change");
+        render::warning(&format!("{lost} cannot be taken back; `toolcrib undo --dry-run` names the reason"));
+    }
 }
 
 /// Returns the facts for a record of a command that begins now.

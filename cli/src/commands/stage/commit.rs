@@ -9,7 +9,7 @@ use toolcrib::staging::{Change, ChangeKind, CommitError, Committed, Record, Reco
 use toolcrib_base::progress;
 use toolcrib_base::render::{self, Advice, counted, from_here, one_line};
 use toolcrib_settings::permission::ask;
-use toolcrib_sources::options::{Effects, counts, header, history, refused, warn_about_problem};
+use toolcrib_sources::options::{Effects, counts, header, history, refused, warn_about_record};
 
 use super::diff::{self, Differences};
 use super::{explained, has_conflicts};
@@ -152,17 +152,19 @@ pub(crate) fn show(stage: &Stage, name: &str, changes: &[Change]) {
 fn perform(stage: Arc<Stage>, name: &str, Answers { skip, json, .. }: Answers) -> anyhow::Result<ExitCode> {
     let of_stage = RecordHeader { stage: Some(name.to_owned()), ..header("commit") };
     let record = history()?.map(|history| history.begin(of_stage));
-    let Committed { steps, skipped, record, .. } = commit_noted(stage, name, skip, record.as_ref())?;
+    let Committed { steps, skipped, record } = commit_noted(stage, name, skip, record.as_ref())?;
     let code = if skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let (lost, record) = record.map_or((0, None), |record| (record.lost(), record.id()));
     render::aside(&format!("committed `{name}`: {}", counted(steps, "step")));
     if let Some(record) = &record {
-        render::hint(&format!("`toolcrib undo {record}` takes it back"));
+        let rest = if lost > 0 { "the rest" } else { "it" };
+        render::hint(&format!("`toolcrib undo {record}` takes {rest} back"));
     }
     if json {
         let left_out = skipped.iter().map(|(path, conflict)| json!({ "path": path, "conflict": conflict }));
         let left_out: Vec<Value> = left_out.collect();
         render::print_json(
-            &json!({ "name": name, "steps": steps, "leftOut": left_out, "record": record }).to_string(),
+            &json!({ "name": name, "steps": steps, "leftOut": left_out, "record": record, "lost": lost }).to_string(),
         )?;
     }
     Ok(code)
@@ -185,7 +187,7 @@ pub(crate) fn commit_noted(
     });
     match done {
         Ok(committed) => {
-            committed.problem.iter().for_each(|problem| warn_about_problem(problem));
+            committed.record.iter().for_each(|record| warn_about_record(record));
             for (path, conflict) in &committed.skipped {
                 let path = one_line(&from_here(path).display().to_string());
                 render::warning(&format!("left out `{path}`: {}", explained(*conflict)));

@@ -41,12 +41,9 @@ impl Stage {
         id.and_then(|id| record.history().go_on(&id).ok()).unwrap_or_else(|| record.clone())
     }
 
-    /// Writes the record's name down, so that a commit that goes on adds to it.
-    pub(crate) fn keep_record_name(&self, record: Option<&Record>) -> io::Result<()> {
-        match record.and_then(Record::id).filter(|_| !self.path().join(RECORD).exists()) {
-            Some(id) => self.replace(RECORD, id.as_bytes()),
-            None => Ok(()),
-        }
+    /// Writes the record's name down, so that a commit that goes on adds to it; `false` as long as it has none.
+    pub(crate) fn keep_record_name(&self, record: &Record) -> io::Result<bool> {
+        record.id().map_or(Ok(false), |id| self.replace(RECORD, id.as_bytes()).map(|()| true))
     }
 
     /// Writes down for which entries those of an undo stand.
@@ -63,8 +60,11 @@ impl Stage {
     /// Writes a file of the stage whole.
     fn replace(&self, name: &str, text: &[u8]) -> io::Result<()> {
         let unfinished = self.path().join(format!("{name}.unfinished"));
-        options().write(true).create(true).truncate(true).open(&unfinished)?.write_all(text)?;
-        fs::rename(unfinished, self.path().join(name))
+        let mut file = options().write(true).create(true).truncate(true).open(&unfinished)?;
+        file.write_all(text)?;
+        file.sync_all()?;
+        fs::rename(unfinished, self.path().join(name))?;
+        File::open(self.path())?.sync_all()
     }
 
     /// Reads the steps of a commit that has begun.
@@ -92,12 +92,7 @@ impl Stage {
                 _ => {}
             }
         }
-        let unfinished = self.path().join("steps.unfinished");
-        let mut file = options().write(true).create(true).truncate(true).open(&unfinished)?;
-        file.write_all(&serde_json::to_vec(&begun)?)?;
-        file.sync_all()?;
-        fs::rename(unfinished, self.path().join(STEPS))?;
-        File::open(self.path())?.sync_all()?;
+        self.replace(STEPS, &serde_json::to_vec(&begun)?)?;
         Ok(begun)
     }
 }
@@ -112,7 +107,7 @@ pub(crate) fn end_of(conflict: Conflict) -> u8 {
     }
 }
 
-/// Returns the conflict because of which a step was left out; `None` for one that is done.
+/// Returns the conflict of a step that was left out; `None` for one that is done.
 pub(crate) fn conflict_of(end: u8) -> Option<Conflict> {
     let all = [Conflict::Changed, Conflict::Gone, Conflict::Occupied, Conflict::NotEmpty];
     all.into_iter().find(|conflict| end_of(*conflict) == end)

@@ -123,6 +123,10 @@ mod tests {
         assert!(journal.add(&[Fact::Shown("a".repeat(30))]).is_err());
         journal.add(&[Fact::Gone(2)]).unwrap();
         assert_eq!(facts(&file), [Fact::Gone(1), Fact::Gone(2)]);
+        assert!(journal.add(&[Fact::Gone(3)]).is_err());
+        journal.add_last(&[Fact::Gone(3)]).unwrap();
+        assert!(journal.add_last(&[Fact::Shown("a".repeat(30))]).is_err());
+        assert_eq!(facts(&file), [Fact::Gone(1), Fact::Gone(2), Fact::Gone(3)]);
     }
 
     #[test]

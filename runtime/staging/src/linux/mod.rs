@@ -11,6 +11,7 @@ mod fact;
 mod folder;
 mod history;
 mod journal;
+mod lock;
 mod names;
 mod plan;
 mod resolve;

@@ -323,12 +323,15 @@ impl Stage {
         let earlier = steps.iter().zip(ends).filter_map(|(step, end)| Some((step.path().into(), conflict_of(end)?)));
         let (state, mut skipped) = (self.state(), earlier.collect::<Vec<_>>());
         let mut notes = record.as_ref().map(|record| CommitNotes::new(record, &state, changes));
+        let mut is_named = false;
         for (number, step) in steps.iter().enumerate().skip(first) {
             progress(number, steps.len());
             let is_repeated = is_continued && number == first;
             let (bases, contents) = (&state.bases, &state.contents);
             let noted = notes.as_mut().map(|notes| notes.note(number, step)).unwrap_or_default();
-            self.keep_record_name(record.as_deref()).map_err(system)?;
+            if let Some(record) = record.as_deref().filter(|_| !is_named) {
+                is_named = self.keep_record_name(record).map_err(system)?;
+            }
             let performer = Performer { bases, contents, aside: &aside, is_repeated, made: &made };
             let end = match performer.perform(step) {
                 Err(CommitError::Conflict(path, conflict)) if is_continued && skips => {
@@ -350,9 +353,8 @@ impl Stage {
         }
         drop(state);
         self.remove().map_err(system)?;
-        let problem = record.as_ref().and_then(|record| record.problem().map(str::to_owned));
-        let (steps, record) = (steps.len().saturating_sub(skipped.len()), record.and_then(|record| record.id()));
-        Ok(Committed { steps, skipped, record, problem })
+        let steps = steps.len().saturating_sub(skipped.len());
+        Ok(Committed { steps, skipped, record })
     }
 
     fn check_conflicts(&self) -> io::Result<Result<(), CommitError>> {

@@ -1,18 +1,18 @@
 //! Stages on the disk: listed, opened by one process at a time, and read by others meanwhile.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use toolcrib_private_files::{create_folder, options};
 
 use super::journal::Journal;
+use super::lock::lock;
 use super::stage::{CONTENTS, NOTHING, Stage, remove_folder};
 use crate::types::Limits;
 
 const JOURNAL: &str = "journal";
-const LOCK: &str = "lock";
 /// Maximum length of a stage's name.
 const MAX_NAME: usize = 64;
 
@@ -115,16 +115,6 @@ impl Stages {
         let folder = self.0.join(name);
         let file = options().read(true).open(folder.join(JOURNAL))?;
         Stage::load(folder, Limits::default(), None, |apply| Journal::read_only(file, apply))
-    }
-}
-
-/// Locks a stage.
-fn lock(folder: &Path) -> io::Result<File> {
-    let lock = options().write(true).create(true).truncate(false).open(folder.join(LOCK))?;
-    match lock.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),
-        Err(TryLockError::Error(error)) => Err(error),
-        Ok(()) => Ok(lock),
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) type Staged = Arc<StagedFolder>;
 /// Stage of a call.
 pub(super) struct CallStage {
     pub(super) stage: Arc<Stage>,
-    /// Call by which its changes are known.
+    /// Call that makes the changes.
     call: Option<Arc<StagedCall>>,
     roots: Vec<FolderId>,
     /// Staged folders by the guest's descriptors.

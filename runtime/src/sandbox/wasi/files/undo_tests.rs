@@ -1,4 +1,4 @@
-//! What guests did in real folders is noted, and taken back.
+//! Changes of guests in real folders are noted, and taken back.
 
 use std::fs::{self, File};
 use std::sync::Arc;

@@ -204,7 +204,11 @@ impl CallHistory {
         if paths.is_empty() {
             return;
         }
-        let paths = paths.into_iter().map(|path| (state_of(&path), path)).map(|(about, path)| (path, about)).collect();
+        let state = |path: String| {
+            let about = state_of(&path);
+            (path, about)
+        };
+        let paths = paths.into_iter().map(state).collect();
         self.record.with(|open| open.end(std::slice::from_ref(&self.call), paths));
     }
 

@@ -16,8 +16,9 @@ pub(crate) struct CommitNotes<'a> {
     state: &'a State,
     /// Calls by the paths that they changed.
     calls: HashMap<String, Vec<StagedCall>>,
-    /// Paths that were touched, with their calls.
+    /// Paths that were touched.
     touched: BTreeSet<String>,
+    has_bases: bool,
 }
 
 impl<'a> CommitNotes<'a> {
@@ -28,7 +29,7 @@ impl<'a> CommitNotes<'a> {
                 calls.entry(path.to_string_lossy().into_owned()).or_insert_with(|| by.clone());
             }
         }
-        Self { record, state, calls, touched: BTreeSet::new() }
+        Self { record, state, calls, touched: BTreeSet::new(), has_bases: false }
     }
 
     /// Notes a step that is about to be done, and returns the numbers of its changes. One that was noted before a kill is
@@ -45,14 +46,15 @@ impl<'a> CommitNotes<'a> {
         };
         let calls = calls.cloned().unwrap_or_default();
         self.touched.extend(actions.iter().flat_map(|action| action.paths().map(str::to_owned).collect::<Vec<_>>()));
-        let bases = self.state.bases.paths().filter_map(|path| {
-            let about = self.state.bases.about(path).ok()??;
-            Some((path.to_owned(), about.file()))
-        });
+        let (bases, has_bases) = (&self.state.bases, self.has_bases);
         let noted = self.record.with(|open| {
-            open.add_bases(bases)?;
+            if !has_bases {
+                let found = |path: &str| Some((path.to_owned(), bases.about(path).ok()??.file()));
+                open.add_bases(bases.paths().filter_map(found))?;
+            }
             actions.into_iter().map(|action| open.note(&calls, Some(number), action)).collect()
         });
+        self.has_bases |= noted.is_some();
         noted.unwrap_or_default()
     }
 

@@ -94,6 +94,16 @@ impl Action {
         [Some(first), second].into_iter().flatten().map(|(path, was_there)| (path.as_str(), was_there))
     }
 
+    /// Returns `true` if the content before was not kept.
+    pub(crate) fn has_lost(&self) -> bool {
+        let before = match self {
+            Self::Made { .. } => None,
+            Self::Written { before, .. } | Self::Removed { before, .. } => Some(before),
+            Self::Moved { over, .. } => over.as_ref(),
+        };
+        before.is_some_and(|before| matches!(before.content, KeptContent::Lost(_)))
+    }
+
     /// Paths that the change touches.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.touched().map(|(path, _)| path)

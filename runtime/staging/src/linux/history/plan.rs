@@ -15,7 +15,7 @@ use toolcrib_private_files::options;
 use super::line::{Action, Kept, KeptContent, Line, Noted};
 use super::restore::Free;
 use super::store::{CONTENTS, History};
-use crate::linux::base::{below, split};
+use crate::linux::base::{below, join, split};
 use crate::linux::entry::About;
 use crate::linux::folder::StagedFolder;
 use crate::linux::stage::{Stage, random};
@@ -373,7 +373,7 @@ impl Plan {
         for path in inside {
             if let Some(about) = self.restored.remove(&path) {
                 let rest = below(from, &path).unwrap_or_default();
-                let path = if rest.is_empty() { to.to_owned() } else { crate::linux::base::join(to, rest) };
+                let path = if rest.is_empty() { to.to_owned() } else { join(to, rest) };
                 self.restored.insert(path, about);
             }
         }

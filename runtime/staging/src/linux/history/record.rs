@@ -26,8 +26,17 @@ const FULL_INTERVAL: Duration = Duration::from_secs(10);
 pub struct Record {
     history: History,
     header: RecordHeader,
-    open: Mutex<Option<OpenRecord>>,
+    files: Mutex<Files>,
     problem: OnceLock<String>,
+}
+
+/// Files of a record, which are made with its first change.
+#[derive(Debug)]
+enum Files {
+    None,
+    /// They cannot be made; it is tried once.
+    Failed,
+    Open(Box<OpenRecord>),
 }
 
 /// Files of a record.
@@ -41,6 +50,8 @@ pub(crate) struct OpenRecord {
     /// Paths that were touched.
     paths: BTreeSet<String>,
     changes: usize,
+    /// Number of changes that were noted without the content before.
+    lost: usize,
     /// Last step that a commit has noted, with the numbers of its changes.
     step: Option<(usize, Vec<usize>)>,
     /// Contents that are kept, by device, number, size and time of the last change.
@@ -63,7 +74,7 @@ impl OpenRecord {
         lines: &[Line],
     ) -> io::Result<Self> {
         let (mut calls, mut bases, mut paths, mut changes) = (HashMap::new(), HashSet::new(), BTreeSet::new(), 0);
-        let mut step: Option<(usize, Vec<usize>)> = None;
+        let (mut step, mut lost) = (None::<(usize, Vec<usize>)>, 0);
         for line in lines {
             match line {
                 Line::Call(call) => drop(calls.insert(call.id.clone(), calls.len())),
@@ -72,6 +83,7 @@ impl OpenRecord {
                     paths.extend(noted.action.paths().map(str::to_owned));
                     note_step(&mut step, noted.step, changes);
                     changes += 1;
+                    lost += usize::from(noted.action.has_lost());
                 }
                 // It is noted again when it is done again.
                 Line::Failed(number) if step.as_ref().is_some_and(|(_, of)| of.contains(number)) => step = None,
@@ -87,7 +99,22 @@ impl OpenRecord {
         }
         let (kept, full_until) = (HashMap::new(), None);
         let (room, _lock) = (room.saturating_sub(bytes), lock);
-        Ok(Self { folder, journal, _lock, calls, bases, paths, changes, step, kept, contents, bytes, room, full_until })
+        Ok(Self {
+            folder,
+            journal,
+            _lock,
+            calls,
+            bases,
+            paths,
+            changes,
+            lost,
+            step,
+            kept,
+            contents,
+            bytes,
+            room,
+            full_until,
+        })
     }
 
     /// Notes a change, and returns its number.
@@ -107,7 +134,7 @@ impl OpenRecord {
             // What others change in it later is seen under its former path.
             lines.extend(self.states_below(from));
         }
-        let paths: Vec<String> = action.paths().map(str::to_owned).collect();
+        let (paths, has_lost) = (action.paths().map(str::to_owned).collect::<Vec<_>>(), action.has_lost());
         lines.push(Line::Change(Noted { calls: numbers, step, action }));
         self.journal.add(&lines)?;
         for id in new {
@@ -115,6 +142,7 @@ impl OpenRecord {
             self.calls.insert(id, number);
         }
         self.paths.extend(paths);
+        self.lost += usize::from(has_lost);
         note_step(&mut self.step, step, self.changes);
         self.changes += 1;
         Ok(self.changes - 1)
@@ -203,11 +231,11 @@ fn note_step(last: &mut Option<(usize, Vec<usize>)>, step: Option<usize>, change
 
 impl Record {
     pub(super) fn new(history: History, header: RecordHeader) -> Self {
-        Self { history, header, open: Mutex::new(None), problem: OnceLock::new() }
+        Self { history, header, files: Mutex::new(Files::None), problem: OnceLock::new() }
     }
 
     pub(super) fn opened(history: History, header: RecordHeader, open: OpenRecord) -> Self {
-        Self { history, header, open: Mutex::new(Some(open)), problem: OnceLock::new() }
+        Self { history, header, files: Mutex::new(Files::Open(Box::new(open))), problem: OnceLock::new() }
     }
 
     /// Returns `true` if changes are noted at all.
@@ -217,9 +245,10 @@ impl Record {
 
     /// Identifier of the record; `None` before the first change.
     pub fn id(&self) -> Option<String> {
-        let open = self.locked();
-        let name = open.as_ref()?.folder.file_name()?;
-        Some(name.to_string_lossy().into_owned())
+        match &*self.locked() {
+            Files::Open(open) => Some(open.folder.file_name()?.to_string_lossy().into_owned()),
+            Files::None | Files::Failed => None,
+        }
     }
 
     /// Folder of the history.
@@ -227,14 +256,25 @@ impl Record {
         &self.history
     }
 
-    /// Keeps an error because of which a change was not noted.
+    /// Keeps an error, after which a change is not noted, and marks the record.
     pub(super) fn fail(&self, error: &str) {
         self.problem.get_or_init(|| error.to_owned());
+        if let Files::Open(open) = &*self.locked() {
+            mark_incomplete(&open.folder);
+        }
     }
 
-    /// Returns the first error because of which changes were not noted.
+    /// Returns the first error after which a change was not noted.
     pub fn problem(&self) -> Option<&str> {
         self.problem.get().map(String::as_str)
+    }
+
+    /// Returns the number of changes that were noted without the content before: they cannot be taken back.
+    pub fn lost(&self) -> usize {
+        match &*self.locked() {
+            Files::Open(open) => open.lost,
+            Files::None | Files::Failed => 0,
+        }
     }
 
     /// Returns the notes for a call. What `withhold` holds back is not kept.
@@ -242,8 +282,8 @@ impl Record {
         Arc::new(CallHistory::new(self.clone(), call, withhold))
     }
 
-    fn locked(&self) -> MutexGuard<'_, Option<OpenRecord>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn locked(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Works with the files of the record, which are made if there are none. An error is kept as the problem of the record.
@@ -251,18 +291,24 @@ impl Record {
         if self.history.limits.bytes == 0 {
             return None;
         }
-        let mut open = self.locked();
-        let done = match &mut *open {
-            Some(open) => work(open),
-            // It is tried once.
-            None if self.problem.get().is_some() => return None,
-            None => self.history.create(&self.header).and_then(|created| work(open.insert(created))),
-        };
-        done.map_err(|error| {
-            self.fail(&error.to_string());
-            open.iter().for_each(|open| mark_incomplete(&open.folder));
-        })
-        .ok()
+        let done = self.with_files(work);
+        done.map_err(|error| self.fail(&error.to_string())).ok().flatten()
+    }
+
+    fn with_files<T>(&self, work: impl FnOnce(&mut OpenRecord) -> io::Result<T>) -> io::Result<Option<T>> {
+        let mut files = self.locked();
+        if let Files::None = *files {
+            *files = Files::Failed;
+            let created = self.history.create(&self.header)?;
+            if self.problem.get().is_some() {
+                mark_incomplete(&created.folder);
+            }
+            *files = Files::Open(Box::new(created));
+        }
+        match &mut *files {
+            Files::Open(open) => work(open).map(Some),
+            Files::None | Files::Failed => Ok(None),
+        }
     }
 
     /// Keeps the content of an open file, unless it is withheld.
@@ -330,7 +376,7 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        if let Some(open) = &*self.locked() {
+        if let Files::Open(open) = &*self.locked() {
             close(&open.folder, open.bytes);
         }
     }

@@ -12,6 +12,7 @@ use toolcrib_private_files::{create_folder, options};
 use super::line::{Line, Noted};
 use super::record::{OpenRecord, Record};
 use crate::linux::journal::{self, Journal};
+use crate::linux::lock::{LOCK, lock};
 use crate::linux::stage::{random, remove_folder};
 use crate::types::{HistoryLimits, RecordHeader, RecordSummary, Recorded, StagedCall};
 
@@ -19,7 +20,6 @@ pub(super) const JOURNAL: &str = "journal";
 pub(super) const CONTENTS: &str = "contents";
 /// File with the number of kept bytes, once the record is closed.
 const BYTES: &str = "bytes";
-const LOCK: &str = "lock";
 /// File that a record has if changes are missing in it.
 const INCOMPLETE: &str = "incomplete";
 /// Prefix for a record that is being made.
@@ -157,28 +157,6 @@ impl History {
         Ok(records)
     }
 
-    /// Finds records, and calls in them, by the identifier of a record, a run, a stage or a call; the oldest one first. Of the commits
-    /// of stages with one name, the last one is meant.
-    ///
-    /// # Errors
-    ///
-    /// The error of the system.
-    pub fn find(&self, id: &str) -> io::Result<Vec<Recorded>> {
-        let (mut found, mut committed) = (Vec::new(), None);
-        for record in self.records()? {
-            let RecordSummary { id: record, header, calls, .. } = record;
-            if record == id || header.run.as_deref() == Some(id) {
-                found.push(Recorded { record, call: None });
-            } else if header.stage.as_deref() == Some(id) {
-                committed = Some(Recorded { record, call: None });
-            } else if calls.iter().any(|call| call.id == id) {
-                found.push(Recorded { record, call: Some(id.to_owned()) });
-            }
-        }
-        found.extend(committed);
-        Ok(found)
-    }
-
     /// Lists the records, the oldest one first.
     ///
     /// # Errors
@@ -263,7 +241,7 @@ pub(super) fn close(folder: &Path, bytes: u64) {
     let _ = file.and_then(|mut file| file.write_all(bytes.to_string().as_bytes()));
 }
 
-/// Marks a record of which changes are missing.
+/// Marks a record as incomplete.
 pub(super) fn mark_incomplete(folder: &Path) {
     // The command itself says it too.
     let _ = options().write(true).create(true).truncate(true).open(folder.join(INCOMPLETE));
@@ -300,16 +278,6 @@ fn milliseconds() -> u128 {
 /// Returns `true` for the name of a record.
 fn is_id(name: &str) -> bool {
     name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// Locks a record.
-fn lock(folder: &Path) -> io::Result<File> {
-    let lock = options().write(true).create(true).truncate(false).open(folder.join(LOCK))?;
-    match lock.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),
-        Err(TryLockError::Error(error)) => Err(error),
-        Ok(()) => Ok(lock),
-    }
 }
 
 /// Locks a record that a reader may look at meanwhile.
