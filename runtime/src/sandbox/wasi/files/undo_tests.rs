@@ -141,3 +141,22 @@ fn a_call_that_was_killed_is_taken_back_only_if_that_is_asked_for() {
     fill(untouched.path());
     assert_eq!(names(side.folder.path()), names(untouched.path()));
 }
+
+#[test]
+fn a_folder_at_the_place_of_a_moved_one_has_entries_of_the_same_names() {
+    let (folder, stages) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let history = History::new(folder.path(), LIMITS);
+    let record = history.begin(RecordHeader::default());
+    let (mut side, untouched) = (Side::new(false), Side::new(false));
+    let operations = [
+        Op::Open("c/c".to_owned(), 0b01_1001, false),
+        Op::Move("c".to_owned(), "empty".to_owned()),
+        Op::MakeFolder("c".to_owned()),
+        Op::Link("c/c".to_owned(), "a".to_owned()),
+    ];
+    call(&mut side, &record, "one", &operations);
+    let undo = plan(&history, &stages, None);
+    assert!(undo.refused.is_empty(), "{:?}", undo.refused);
+    undo.stage.commit(false, None, &mut |_, _| {}).unwrap();
+    assert_eq!(names(side.folder.path()), names(untouched.folder.path()));
+}

@@ -367,8 +367,9 @@ impl Plan {
         edit(folder, rest).map_err(|error| explained(&error))
     }
 
-    /// Moves the notes about restored paths with their folder.
+    /// Moves the notes about restored paths with their folder. Those about an earlier folder at its new place no longer count.
     fn move_restored(&mut self, from: &str, to: &str) {
+        self.restored.retain(|path, _| below(to, path).is_none());
         let inside = self.restored.keys().filter(|path| below(from, path).is_some()).cloned().collect::<Vec<_>>();
         for path in inside {
             if let Some(about) = self.restored.remove(&path) {
