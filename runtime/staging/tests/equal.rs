@@ -13,7 +13,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs;
 
-use common::{Op, Pair, dump, operations};
+use common::{Op, Pair, commit, dump, operations};
 use proptest::prelude::*;
 
 proptest! {
@@ -95,4 +95,18 @@ fn many_files_are_moved_by_one_step() {
     assert_eq!(steps.steps, 3);
     let base: BTreeMap<_, _> = pair.base();
     assert_eq!(base, shown);
+}
+
+#[test]
+fn another_name_of_an_unchanged_file_replaces_a_file() {
+    // The order of the nodes differs from tree to tree.
+    for _ in 0..16 {
+        for (source, replaced) in [("c/x", "a/x"), ("x", "a/b/x"), ("a/x", "x")] {
+            let mut pair = Pair::new();
+            pair.apply(0, &Op::Name(source.into(), "new".into()));
+            pair.apply(1, &Op::Rename("new".into(), replaced.into()));
+            commit(&pair.stage).unwrap();
+            assert_eq!(dump(pair.folder.path()), dump(pair.copy.path()), "{source} over {replaced}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::base::join;
 use super::entry::About;
-use super::fact::{Content, Fact, Node, NodeId, Origin};
+use super::fact::{Content, Fact, Node, NodeId, Origin, REPLACED};
 use super::resolve::{Found, Last, Place, Target};
 use super::rules::Rules;
 use super::state::{State, now};
@@ -136,7 +136,7 @@ impl State {
                 true => {
                     self.free(1)?;
                     self.create_content(id)?;
-                    Content::Written(Some(0))
+                    Content::Written(Some(REPLACED))
                 }
                 false => self.copy_up(id, &origin.path, &about, rules.until())?,
             };
@@ -333,7 +333,7 @@ impl State {
             // A new file that takes the place of a real one is its new content, as many programs write it.
             Some((origin, by)) => {
                 node.by.extend(by.into_iter().filter(|call| !node.by.contains(call)).collect::<Vec<_>>());
-                (node.origin, node.content) = (Some(origin), Content::Written(Some(0)));
+                (node.origin, node.content) = (Some(origin), Content::Written(Some(REPLACED)));
                 match target.found {
                     Some(Found::Node(old, _)) => {
                         facts.push(Fact::Gone(old));

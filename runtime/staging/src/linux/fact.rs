@@ -20,6 +20,9 @@ pub(crate) struct Origin {
     pub(crate) about: Option<About>,
 }
 
+/// In place of the time of a copy: the content is new, and replaces that of the origin.
+pub(crate) const REPLACED: i128 = 0;
+
 /// Content of a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -27,7 +30,7 @@ pub(crate) enum Content {
     Folder,
     /// The content of the origin.
     Below,
-    /// A staged file under the node's number. For a copy of the origin, the time at which it was made: a later
+    /// A staged file under the node's number. With an origin, the time at which it was copied from there, or [`REPLACED`]: a later
     /// time of change means that it was written.
     Written(Option<i128>),
     Link(String),

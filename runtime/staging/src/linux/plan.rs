@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::base::{below, join, split};
 use super::entry::About;
-use super::fact::{Content, Node, NodeId, Origin, ROOT};
+use super::fact::{Content, Node, NodeId, Origin, REPLACED, ROOT};
 use super::state::State;
 use crate::types::EntryKind;
 
@@ -201,16 +201,18 @@ impl Plan<'_> {
     }
 }
 
-/// Finds the copies of real files among the contents with several names: the others become names of them.
+/// Finds the file that each content with several names is written to, or is already: the others become names of it. A copy comes
+/// before a file that took the place of a real one, as it may be unchanged, and then nothing is done for it.
 fn first_names(state: &State) -> io::Result<HashMap<u64, (NodeId, String)>> {
     let mut first = HashMap::new();
     for (id, node) in state.tree.nodes() {
-        if node.origin.is_some() && matches!(node.content, Content::Written(_)) {
-            let content = state.contents.symlink_metadata(id.to_string())?;
-            if content.nlink() > 1 {
-                first.entry(content.ino()).or_insert_with(|| (id, state.tree.path(id)));
-            }
+        let (Content::Written(Some(copied)), Some(_)) = (&node.content, &node.origin) else { continue };
+        let content = state.contents.symlink_metadata(id.to_string())?;
+        if content.nlink() > 1 {
+            let rank = (*copied == REPLACED, id);
+            let best = first.entry(content.ino()).or_insert(rank);
+            *best = rank.min(*best);
         }
     }
-    Ok(first)
+    Ok(first.into_iter().map(|(content, (_, id))| (content, (id, state.tree.path(id)))).collect())
 }
