@@ -37,10 +37,7 @@ pub(super) fn refuse_idle(root: &Command, path: &[&str], given: &ArgMatches, ass
 pub(super) fn acts(root: &Command, leaf: &Command, layer: &Layer, setting: &Setting) -> bool {
     let key = setting.key;
     match key.option {
-        // A command without the file of a project can name the keys of the user that it applies.
-        OptionOf::None | OptionOf::Adds(_) => {
-            defines(leaf, CONFIG) || !key.commands.is_empty() && key.is_of(leaf.get_name())
-        }
+        OptionOf::None | OptionOf::Adds(_) => defines(leaf, CONFIG) || key.also_of.contains(&leaf.get_name()),
         OptionOf::Value(_) | OptionOf::Flags(_) if !key.is_of(leaf.get_name()) => false,
         OptionOf::Value(option) => defines(leaf, option) || defines(root, option),
         // The default of flags has no flag of its own.

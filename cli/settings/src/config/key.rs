@@ -48,7 +48,9 @@ pub struct Key {
     /// `true` if `--set` replaces the options, which are deprecated.
     pub(crate) is_in_place_of_option: bool,
     /// Names of the commands whose options the key is about; empty for all.
-    pub(super) commands: &'static [&'static str],
+    commands: &'static [&'static str],
+    /// Names of commands that apply the key, and no other keys without an option.
+    pub(super) also_of: &'static [&'static str],
     /// Default of a key without an option.
     default: Option<&'static str>,
     /// `true` for a value that may hold a secret, which no message repeats.
@@ -92,6 +94,7 @@ impl Key {
             variables: &[],
             is_in_place_of_option: false,
             commands: &[],
+            also_of: &[],
             default: None,
             is_sensitive: false,
             is_of_host: false,
@@ -111,6 +114,10 @@ impl Key {
 
     pub(super) const fn of(self, commands: &'static [&'static str]) -> Self {
         Self { commands, ..self }
+    }
+
+    pub(super) const fn also_of(self, also_of: &'static [&'static str]) -> Self {
+        Self { also_of, ..self }
     }
 
     pub(super) const fn sensitive(self) -> Self {

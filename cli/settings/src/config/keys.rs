@@ -8,9 +8,6 @@ use super::kind::{
 };
 use super::path::PathRule;
 
-/// Commands that note changes, or take them back.
-const HISTORY: &[&str] = &["run", "chat", "call", "mcp", "commit", "undo"];
-
 /// All keys, in the order of the documentation.
 pub(crate) static KEYS: &[Key] = &[
     Key::new("model", "name", NAME, "Name of the model").option("model").variables(&["OAI_MODEL", "OPENAI_MODEL"]),
@@ -252,15 +249,15 @@ pub(crate) static KEYS: &[Key] = &[
         .variables(&["TOOLCRIB_NO_LOG_ARGUMENTS"]),
     Key::new("history", "bytes", SIZE, "Maximum size of all that is kept to take back changes")
         .default("1GiB")
-        .of(HISTORY)
+        .also_of(&["commit", "undo"])
         .of_host(),
     Key::new("history", "file", SIZE, "Maximum size of one file that is kept as it was before a change")
         .default("64MiB")
-        .of(HISTORY)
+        .also_of(&["commit", "undo"])
         .of_host(),
     Key::new("history", "days", Kind::Count(0, 3650), "Days for which changes can be taken back; none with 0")
         .default("14")
-        .of(HISTORY)
+        .also_of(&["commit", "undo"])
         .of_host(),
     Key::new("cache", "dir", DIR, "Directory of compiled tools and pulled bundles")
         .option("cache-dir")
