@@ -177,7 +177,10 @@ pub(crate) const CASES: &[Case] = &[
     hung(&[1], "exceptions: throwing and catching for ever", Text(throwing::throws)),
     hung(&[1], "exceptions: rethrowing one for ever", Text(throwing::rethrows)),
     hung(&[1], "exceptions: unwinding a deep stack for ever", Text(throwing::throws_from_the_depth)),
-    Case { limits: FUEL, ..case(&[1], "exceptions: throwing for ever on fuel", Text(throwing::throws), &["fuel"]) },
+    Case {
+        limits: LITTLE_FUEL,
+        ..case(&[1], "exceptions: throwing for ever on fuel", Text(throwing::throws), &["fuel"])
+    },
     case(&[3], "exceptions: keeping them without end", Text(throwing::keeps), ENDED),
     case(&[6], "exceptions: catching the end of the stack", Text(throwing::catches_the_end_of_the_stack), &["stack"]),
     case(&[], "exceptions: catching a trap", Text(throwing::catches_a_trap), &["trap"]),
@@ -187,6 +190,8 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 const FUEL: &str = r#"{"fuel": 10000000}"#;
+/// For thousands of exceptions, each of which takes far longer than other instructions.
+const LITTLE_FUEL: &str = r#"{"fuel": 100000}"#;
 const QUOTA: &[&str] = &["quota"];
 
 fn one_file(folder: &Path) {
