@@ -23,6 +23,7 @@
 //! |---|---|
 //! | Which tools are there? | [`Builder::source`] reads a `tools.json`, Agent Tool definitions, Markdown files, components or a folder of them; [`source::check`] lists every problem of one; [`Runtime::tools`] lists the loaded [`Tool`]s. |
 //! | What may they use? | A [`Policy`] of [permissions](policy::Permission) and [rules](policy::Rule). [`Runtime::grants`] shows what each tool got; a [`Denial`](call::Denial) names the flag that would allow it. |
+//! | Where did it come from? | Each [`Receipt`] has a [label](flow::Label) of all that the host saw the call depend on; [rules](flow) about flows deny or ask where it may not go. |
 //! | Who is asked? | An [`Approver`](policy::Approver), if a rule asks; [`Approvals`](policy::Approvals) stores permanent answers. |
 //! | How is a call made? | [`Runtime::call`] with a [`ToolCall`] gives a [`ToolResult`]: text for the model, and a [`Receipt`] with the [`Outcome`], times, bytes and denials. [`Session`] holds one conversation, [`Step`] the calls of one turn. |
 //! | How does a model compute? | By programs that call the tools: [`Builder::code_interpreter`] and [`Builder::code_mode`]. A [`stub`] describes the tools to them. |
@@ -44,7 +45,7 @@
 //!
 //! # Order of the modules
 //!
-//! Each module imports only from those before it: `error`, `store`, `tool`, `call`, `schema`, `stub`, `source`, `registry`, `policy`,
+//! Each module imports only from those before it: `error`, `store`, `tool`, `flow`, `call`, `schema`, `stub`, `source`, `registry`, `policy`,
 //! `hook`, `delegate`, `model`, `observe`, `audit`, `sandbox`, `pipeline`, `runtime`. Only [`source`] knows the formats of
 //! sources, only the private `sandbox` the engine, and only the private `pipeline` uses the sandbox.
 
@@ -52,6 +53,7 @@ pub mod audit;
 pub mod call;
 pub mod delegate;
 pub mod error;
+pub mod flow;
 pub mod hook;
 pub mod model;
 pub mod observe;

@@ -14,6 +14,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ToolError};
+use crate::flow::Label;
 
 pub use availability::Availability;
 pub use decision::{Behavior, Decision, Reason};
@@ -48,6 +49,8 @@ pub struct ToolCall {
     pub caller: Option<String>,
     /// Position of the call in the calling program's trace. Calls that the tool makes have the same.
     pub trace: Option<TraceContext>,
+    /// Label of the arguments, if the caller states one. It adds to what the host observes.
+    pub label: Option<Label>,
     /// Reason why the arguments could not be read; such a call ends with bad arguments.
     pub unreadable: Option<String>,
 }
@@ -75,6 +78,7 @@ impl ToolCall {
             context: Map::new(),
             caller: None,
             trace: None,
+            label: None,
             unreadable: None,
         }
     }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::error::Outcome;
+use crate::flow::Label;
 use crate::tool::Persistence;
 
 use super::decision::Decision;
@@ -71,6 +72,9 @@ pub struct Receipt {
     /// Files, folders and links that the guest created there, up to the cap.
     #[serde(skip_serializing_if = "is_zero")]
     pub disk_entries: u64,
+    /// Label of its result, as observed by the host; none if the result depends on trusted and public sources alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
     /// Name of the stage that held its writes back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
@@ -153,6 +157,7 @@ impl Receipt {
             stderr_bytes: 0,
             disk_bytes: 0,
             disk_entries: 0,
+            label: None,
             stage: None,
             truncated: false,
             env_keys: Vec::new(),
@@ -243,7 +248,7 @@ pub struct ProgramRun {
 #[non_exhaustive]
 pub struct Denial {
     /// Capability, as `read:PATH`, `write:PATH`, `env:NAME`, `net:HOST:PORT`, `exec:NAME`, `sockets:FUNCTION`, `cache`,
-    /// `delegate` or `meta`; a path is the guest's own.
+    /// `delegate` or `meta`, or as the pattern of a rule about flows; a path is the guest's own.
     pub capability: String,
     /// Flag that would have allowed it, if one would.
     #[serde(skip_serializing_if = "Option::is_none")]

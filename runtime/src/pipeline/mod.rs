@@ -71,6 +71,7 @@ impl Pipeline {
             let ended = ended.or_else(|error| redact::redacted(self.secrets.as_ref(), Err(error)));
             stage::log_arguments(self, &mut recorder).await;
             let result = recorder.close(ended).await;
+            stage::end_flow(result.receipt.label.as_ref(), &scope);
             // The calls that wait for this one start after its record is written.
             if let Some(turn) = scope.turn {
                 turn.end(result.outcome.as_ref().is_err_and(|error| error.outcome != Outcome::Cancelled));
@@ -89,6 +90,7 @@ impl Pipeline {
         recorder.set_parent(scope.parent.map(|parent| parent.invocation));
         let entry = unless_cancelled(scope.turn, pin!(stage::resolve(self, call, scope, recorder))).await??;
         let call = &*stage::accept(self, entry, call, scope, recorder)?;
+        stage::begin_flow(self, (entry.tool, &entry.prepared.grant), call, scope, recorder);
         let approved = self.approve(entry, call, scope, recorder);
         let (execution, checked, delegated) = unless_cancelled(scope.turn, pin!(approved)).await??;
         if let Some(turn) = scope.turn {

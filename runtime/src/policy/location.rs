@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 #[cfg(unix)]
 pub(crate) use system::path_by_handle;
+pub(crate) use system::present_path;
 pub(super) use system::{identity, identity_of, lineage, path_of};
 
 use crate::tool::names::{NameRules, canonical};
@@ -202,6 +203,12 @@ mod system {
 
     pub(crate) use path_by_handle::path as path_by_handle;
 
+    /// Finds the present path of an open file or folder; `None` if the system does not report it.
+    pub(crate) fn present_path(file: &File) -> Option<PathBuf> {
+        // The system has a name for a file that has none.
+        path_by_handle(file).ok().filter(|path| identity(path) == identity_of(file))
+    }
+
     /// Maximum number of parent folders that are visited.
     const MAX_DEPTH: usize = 4096;
 
@@ -295,6 +302,11 @@ mod system {
 
     use crate::policy::identity::Identity;
     use crate::tool::names::{canonical, plain};
+
+    /// Finds the present path of an open file or folder; `None` if the system does not report it.
+    pub(crate) fn present_path(file: &File) -> Option<PathBuf> {
+        toolcrib_windows_files::final_path(file).ok().map(plain)
+    }
 
     /// Finds the identity of the file or folder at a path.
     pub(in crate::policy) fn identity(path: &Path) -> Option<Identity> {

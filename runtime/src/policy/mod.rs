@@ -6,6 +6,7 @@ mod approvals;
 mod autostart;
 mod definition;
 mod encodings;
+mod flow;
 mod folder;
 mod grant;
 mod granted_folders;
@@ -35,6 +36,7 @@ use std::path::{Path, PathBuf};
 
 use cap_std::fs::Dir;
 
+use crate::flow::Labels;
 use crate::tool::{Access, Destination, Glob, Service};
 
 pub use crate::tool::names::canonical;
@@ -45,12 +47,14 @@ pub use approvals::{Approvals, StoredApproval};
 pub(crate) use autostart::MAX_PARENT_NAMES;
 pub use autostart::agent_settings;
 pub(crate) use definition::definition;
+pub(crate) use flow::{FlowPolicy, closable, ways_out};
 pub use grant::{Folder, Grant};
 pub(crate) use hooks::{HookAccess, source_id};
 pub(crate) use identity::Identity;
 pub(crate) use literal::Literal;
 #[cfg(unix)]
 pub(crate) use location::path_by_handle;
+pub(crate) use location::present_path;
 pub use location::real_path;
 pub(crate) use location::{Location, Mounts};
 pub use network::Network;
@@ -148,6 +152,7 @@ pub struct Policy {
     confined: Vec<(PathBuf, PathBuf)>,
     denied: Vec<Permission>,
     rules: Rules,
+    labels: Labels,
 }
 
 impl Policy {
@@ -195,6 +200,17 @@ impl Policy {
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.add(rule);
         self
+    }
+
+    /// Sets the labels of places, on which rules about flows depend.
+    #[must_use]
+    pub fn labels(self, labels: Labels) -> Self {
+        Self { labels, ..self }
+    }
+
+    /// Labels of places.
+    pub(crate) fn place_labels(&self) -> &Labels {
+        &self.labels
     }
 
     /// Rules for calls.

@@ -115,6 +115,11 @@ impl Network {
         &self.allowed
     }
 
+    /// Granted destinations.
+    pub(crate) fn allowed(&self) -> impl Iterator<Item = &Destination> {
+        self.allowed.iter()
+    }
+
     /// Returns `true` if no destination is granted.
     pub fn is_empty(&self) -> bool {
         self.allowed.is_empty()

@@ -88,7 +88,9 @@ impl Rule {
     /// class. Any tool may belong to a class.
     fn matches_tool(&self, tool: &Tool) -> bool {
         match self.behavior {
-            _ if self.pattern.is_class() => self.behavior != Behavior::Allow,
+            // It is judged by the label of the call.
+            _ if self.pattern.flow().is_some() => false,
+            _ if !self.pattern.names_tools() => self.behavior != Behavior::Allow,
             Behavior::Allow => self.pattern.matches_tool(&tool.name),
             _ => names(tool).any(|name| self.pattern.matches_tool(name)),
         }
@@ -183,6 +185,11 @@ impl Rules {
     pub(crate) fn restrict_hook(&self, hook: &Tool, grant: &Grant) -> bool {
         let mut rules = self.for_tool(Behavior::Deny, hook, grant).chain(self.for_tool(Behavior::Ask, hook, grant));
         hook.origin.trust == Trust::Stranger && rules.any(|rule| rule.pattern.class.is_some())
+    }
+
+    /// Rules about flows, whatever the call.
+    pub(crate) fn about_flows(&self) -> impl Iterator<Item = &Arc<Rule>> {
+        self.0.iter().filter(|rule| rule.pattern.flow().is_some() && rule.behavior != Behavior::Allow)
     }
 
     /// Returns `true` if any rule looks at arguments.

@@ -19,7 +19,7 @@ use crate::pipeline::{
     CallContexts, ChainedHook, CodeInterpreters, CodeLanguage, Concurrency, HookChain, InterpreterSource, Interpreters,
     Memory, Pipeline, PreparedTool, ProgramCompiler, Scheduler, builtin, session_id,
 };
-use crate::policy::{Allowed, Approval, Approver, HookAccess, Policy, Secrets};
+use crate::policy::{Allowed, Approval, Approver, FlowPolicy, HookAccess, Policy, Secrets};
 use crate::registry::Registry;
 use crate::sandbox::compiler::Compiler;
 use crate::sandbox::{Certificates, HttpClient, Instances, Sandbox};
@@ -218,6 +218,7 @@ impl Builder {
         let pipeline = Pipeline {
             registry,
             prepared,
+            flows: Arc::new(FlowPolicy::new(self.policy.place_labels().clone(), self.policy.rules())),
             rules: Arc::new(self.policy.rules().clone()),
             approved: self.approvals.into_iter().collect(),
             approver: self.approver,

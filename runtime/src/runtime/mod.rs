@@ -10,15 +10,16 @@ mod prepare;
 mod trust;
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use crate::audit::Audit;
 use crate::call::{Availability, ToolCall, ToolResult};
 use crate::delegate::Task;
 use crate::error::Error;
+use crate::flow::Label;
 use crate::pipeline::{CallScope, Memory, Pipeline, Scheduler, ScriptHook, Session, ToolEntry, UnstartedCall};
-use crate::policy::Grant;
+use crate::policy::{Grant, real_path};
 use crate::source::Diagnostic;
 use crate::tool::{Body, Limits, ScriptedHook, Tool};
 
@@ -160,6 +161,11 @@ impl Runtime {
             None if prepared.deferred => Availability::Deferred,
             None => Availability::Loaded,
         })
+    }
+
+    /// Returns the label of a file that is given to the model by other means than a call.
+    pub fn label_of_file(&self, path: &Path) -> Label {
+        self.pipeline.flows.labels.label_of_file(&real_path(path))
     }
 
     /// Returns the scheduling of one step's calls.

@@ -110,7 +110,13 @@ impl Builder {
             let message = format!("`{rule}` matches no loaded tool{hint}");
             Diagnostic { severity: Severity::Warning, path: PathBuf::from("rules"), place: None, message }
         };
-        Ok(rules.without_tool(tools).map(warning).collect())
+        let labels = self.policy.place_labels();
+        let nameless = rules.without_label(labels).map(|(rule, name, meant)| {
+            let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            let message = format!("`{rule}`: no place has the label `{name}`{hint}");
+            Diagnostic { severity: Severity::Warning, path: PathBuf::from("rules"), place: None, message }
+        });
+        Ok(rules.without_tool(tools).map(warning).chain(nameless).collect())
     }
 
     /// Compiles the schemas and masks of a tool.

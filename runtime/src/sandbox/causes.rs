@@ -33,23 +33,26 @@ impl fmt::Display for OutputExceeded {
 
 impl std::error::Error for OutputExceeded {}
 
-/// File quota that a call used up. In a stream it travels as the error of the write.
+/// Reason for which a call may not write to its folders. In a stream it travels as the error of the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QuotaExceeded {
+pub(super) enum WriteRefused {
     Bytes,
     Entries,
+    /// A rule about flows.
+    Flow,
 }
 
-impl fmt::Display for QuotaExceeded {
+impl fmt::Display for WriteRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            QuotaExceeded::Bytes => "the call reached its limit of written bytes",
-            QuotaExceeded::Entries => "the call reached its limit of new files, folders and links",
+            WriteRefused::Bytes => "the call reached its limit of written bytes",
+            WriteRefused::Entries => "the call reached its limit of new files, folders and links",
+            WriteRefused::Flow => "a rule about flows forbids the call to write after what it has read",
         })
     }
 }
 
-impl std::error::Error for QuotaExceeded {}
+impl std::error::Error for WriteRefused {}
 
 /// Call of a socket function that has no error for a refusal in its type.
 #[derive(Debug)]

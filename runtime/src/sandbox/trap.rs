@@ -9,10 +9,11 @@ use wasmtime_wasi::I32Exit;
 use wiggle::GuestError;
 
 use crate::error::{Outcome, ToolError};
+use crate::flow::Way;
 use crate::tool::Limits;
 
 use super::address_space;
-use super::causes::{ByteSize, DeadlinePassed, OutputExceeded, QuotaExceeded, SocketRefused};
+use super::causes::{ByteSize, DeadlinePassed, OutputExceeded, SocketRefused, WriteRefused};
 use super::usage::Usage;
 
 /// Minimum depth for a backtrace with few distinct functions to count as a recursion.
@@ -97,22 +98,26 @@ fn out_of_memory(limits: &Limits) -> ToolError {
     ToolError::new(Outcome::Memory, format!("tool ran out of memory (limit {})", ByteSize(limits.memory as u64)))
 }
 
-/// Reports a failure after an exceeded file quota as the quota's: the guest's own message rarely names it.
-pub(super) fn over_quota<T>(
+/// Reports a failure after a refused write as caused by that: the guest's own message rarely names the reason.
+pub(super) fn refused_write<T>(
     ended: Result<T, ToolError>,
     succeeded: impl FnOnce(&T) -> bool,
     usage: &Usage,
     limits: &Limits,
 ) -> Result<T, ToolError> {
-    let Some(over) = usage.over_quota.get() else { return ended };
+    let Some(refused) = usage.refused_write.get() else { return ended };
     match &ended {
         Ok(end) if succeeded(end) => return ended,
         Err(error) if error.outcome != Outcome::Trap => return ended,
         _ => {}
     }
-    let message = match over {
-        QuotaExceeded::Bytes => format!("tool wrote more than {} to its folders", ByteSize(limits.disk_bytes)),
-        QuotaExceeded::Entries => format!("tool made more than {} files, folders and links", limits.disk_entries),
+    let message = match refused {
+        WriteRefused::Bytes => format!("tool wrote more than {} to its folders", ByteSize(limits.disk_bytes)),
+        WriteRefused::Entries => format!("tool made more than {} files, folders and links", limits.disk_entries),
+        WriteRefused::Flow => {
+            let why = usage.whole().flow.refusal(Way::Write).map_or_else(|| refused.to_string(), |(_, why)| why);
+            return Err(ToolError::new(Outcome::Denied, format!("tool may not write to its folders: {why}")));
+        }
     };
     Err(ToolError::new(Outcome::Quota, message))
 }

@@ -112,6 +112,22 @@ impl Destination {
         !is_unnamed_address && self.matches(scheme, host, port, method)
     }
 
+    /// Returns `true` if the destination lists methods.
+    pub(crate) fn has_methods(&self) -> bool {
+        !self.methods.is_empty()
+    }
+
+    /// Returns a weight: a destination with fewer hosts goes before one with more.
+    pub(crate) fn specificity(&self) -> usize {
+        let host = match &self.host {
+            HostPattern::Any => 0,
+            HostPattern::Subdomains(parent) => 1 + parent.len(),
+            HostPattern::Network(network) => 1000 + usize::from(network.prefix_len()),
+            HostPattern::Name(_) => 2000,
+        };
+        host + usize::from(self.port.is_some())
+    }
+
     /// Returns one method that the destination covers.
     pub(crate) fn any_method(&self) -> &str {
         self.methods.first().map_or("GET", String::as_str)

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::call::Denial;
 use crate::error::{HandlerError, Outcome, ToolError};
+use crate::flow::Source;
 use crate::hook::{FinishedCall, Hook, Modification, ProposedCall, Review, Verdict};
 use crate::pipeline::prepared::ScriptHook;
 use crate::pipeline::services::CallServices;
@@ -104,6 +105,7 @@ impl<'a> ScriptHandler<'a> {
             true => None,
             false => Some(pipeline.concurrency.acquire(prepared, limits, depth).await?),
         };
+        prepared.grant.env_keys().for_each(|name| usage.whole().flow.read(Source::Variable(name)));
         let usage = Usage::within(usage);
         let services = CallServices::for_hook_script(pipeline, prepared, (memory, depth), limits, &usage);
         let (grant, provided) = (&prepared.grant, WasiExtras::default());

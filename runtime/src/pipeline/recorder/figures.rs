@@ -54,6 +54,7 @@ impl CallRecorder<'_> {
         receipt.parts = self.parts;
         receipt.dropped_parts = usage.dropped_parts.load(Relaxed);
         receipt.secrets = usage.requests().secrets();
+        receipt.label = Some(usage.flow.label()).filter(|label| !label.is_empty());
         if let Some(scanner) = self.secrets.and_then(Secrets::scanner) {
             redact::redact_receipt(&mut receipt, &scanner);
         }

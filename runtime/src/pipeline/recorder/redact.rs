@@ -91,6 +91,9 @@ pub(super) fn redact_receipt(receipt: &mut Receipt, scanner: &Scanner) {
     if let Some(decision) = &mut receipt.decision {
         decision.rests_on = decision.rests_on.take().map(|text| mask(text, scanner));
     }
+    if let Some(label) = &mut receipt.label {
+        label.map_sources(|source| mask(source.to_owned(), scanner));
+    }
     for hook in &mut receipt.hooks {
         hook.hook = mask(std::mem::take(&mut hook.hook), scanner);
         hook.source = hook.source.take().map(|source| mask(source, scanner));

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::delegate::Task;
@@ -21,7 +22,11 @@ pub(crate) async fn delegate(
 ) -> Result<String, ToolError> {
     let failed =
         |error: &dyn std::fmt::Display| ToolError::new(Outcome::Failed, format!("the call was delegated: {error}"));
-    let task = Task::read(task, scope.depth + 1, &scope.memory.agents).map_err(|error| failed(&error))?;
+    let memory = scope.memory;
+    // The agent sees what the call was given, and the call gets what the agent has seen.
+    let label = memory.label_for_agent(&recorder.usage.flow.label());
+    let task = Task::read(task, scope.depth + 1, &memory.agents, label.clone());
+    let task = task.map_err(|error| failed(&error))?;
     let delegate = pipeline.delegate.as_ref().ok_or_else(|| failed(&"no agent is configured for delegation"))?;
     if let Some(turn) = scope.turn {
         turn.begin().await?;
@@ -30,6 +35,7 @@ pub(crate) async fn delegate(
     let remaining = recorder.remaining(&prepared.limits)?.deadline;
     let answer = tokio::time::timeout(remaining, delegate.delegate(task));
     let answer = unless_cancelled(scope.turn, answer).await?;
+    recorder.usage.flow.join(&label.lock().unwrap_or_else(PoisonError::into_inner));
     let late = |_| ToolError::new(Outcome::Deadline, "the agent to which the call was delegated timed out");
     answer.map_err(late)?.map(|answer| quoted(answer.to_string())).map_err(|error| failed(&error))
 }

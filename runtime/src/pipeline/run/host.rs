@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 use toolcrib_foundation::text::{MAX_MESSAGE, prefix};
 
 use crate::error::{Outcome, ToolError};
+use crate::flow::Label;
 use crate::pipeline::prepared::compute::aside;
 use crate::pipeline::stage::FRAME;
 use crate::pipeline::state::builtin::{MAX_FOUND, MAX_OPENED};
 use crate::pipeline::state::{CallScope, MAX_EXTRA_BYTES, Memory, Pipeline, TaskRequest, unless_cancelled};
+use crate::sandbox::CallFlow;
 use crate::schema::step;
 use crate::tool::{Builtin, Limits, Tool, Visibility};
 
@@ -43,6 +45,7 @@ pub(super) async fn run(
     builtin: Builtin,
     arguments: &Value,
     scope: &CallScope<'_>,
+    flow: &CallFlow,
 ) -> Result<String, ToolError> {
     let no_tasks = || ToolError::new(Outcome::Failed, "calls outside a conversation cannot start tasks");
     let bad = |error: serde_json::Error| ToolError::new(Outcome::BadArguments, error.to_string());
@@ -52,7 +55,13 @@ pub(super) async fn run(
             let request = Search::deserialize(arguments).map_err(bad)?;
             in_time(move || search(&pipeline, request, &memory)).await
         }
-        Builtin::ReadResult => open(pipeline, Open::deserialize(arguments).map_err(bad)?).await,
+        Builtin::ReadResult => {
+            let request = Open::deserialize(arguments).map_err(bad)?;
+            if !scope.memory.is_stored(&request.reference) {
+                flow.join(&Label::of_result(&request.reference));
+            }
+            open(pipeline, request).await
+        }
         Builtin::TaskPoll => scope.tasks.ok_or_else(no_tasks)?.poll(&TaskRequest::deserialize(arguments).map_err(bad)?),
         Builtin::TaskAwait => {
             let request = TaskRequest::deserialize(arguments).map_err(bad)?;

@@ -5,8 +5,8 @@ mod component;
 mod exec;
 mod register;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use futures::FutureExt;
@@ -129,11 +129,15 @@ impl CallServices {
     async fn delegate_task(&self, task: String) -> Result<String, String> {
         self.grant.rights().check(Service::Delegate, None).map_err(|denial| self.refused(denial, NOT_GRANTED))?;
         let task: Value = schema::parse(&task).map_err(|error| error.to_string())?;
-        let task = Task::read(task, self.depth + 1, &self.memory.agents)?;
+        // The agent sees what the call was given, and the call gets what the agent has seen.
+        let (flow, label) = (&self.usage.whole().flow, self.memory.label_for_agent(&self.usage.whole().flow.label()));
+        let seen_by_agent = || label.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let task = Task::read(task, self.depth + 1, &self.memory.agents, label.clone())?;
         let delegate = self.pipeline.delegate.as_ref().ok_or("no agent is configured for delegation")?;
         self.usage.whole().delegated.fetch_add(1, Relaxed);
-        let answer = delegate.delegate(task).await.map_err(|error| error.to_string())?;
-        Ok(answer.to_string())
+        let answer = delegate.delegate(task).await;
+        flow.join(&seen_by_agent());
+        Ok(answer.map_err(|error| error.to_string())?.to_string())
     }
 
     fn add_to_run(&self, script: &Script, what: Registration, definition: &str) -> Result<(), String> {
@@ -172,6 +176,7 @@ impl HostServices for CallServices {
     }
 
     fn cached(&self, key: &str) -> Option<String> {
+        self.usage.whole().flow.join_shared();
         let Guest::Component(component) = &self.guest else { return self.cache().get(key) };
         match self.grant.rights().cache() {
             Ok(()) => self.cache().get(&component.cache_key(key)),

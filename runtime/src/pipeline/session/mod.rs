@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use serde_json::Value;
 
 use crate::call::{HookNote, ToolCall, ToolResult};
+use crate::flow::Label;
 use crate::hook::EventBlocked;
 use crate::observe::Observer;
 use crate::pipeline::hooks;
@@ -33,10 +34,16 @@ impl Session {
     }
 
     /// Takes over the background tasks of another conversation, which go on with the tools that they began with, and are polled
-    /// and ended here too, and its sessions of programs.
+    /// and ended here too, its sessions of programs and its label.
     #[must_use]
     pub fn with_tasks_of(self, other: &Self) -> Self {
-        Self { tasks: other.tasks.clone(), programs: other.programs.clone(), ..self }
+        // The memory of a new conversation has one owner.
+        let memory = Arc::try_unwrap(self.memory).map(|memory| Arc::new(memory.with_label_of(&other.memory)));
+        let memory = memory.unwrap_or_else(|memory| {
+            memory.join_label(&other.memory.label());
+            memory
+        });
+        Self { memory, tasks: other.tasks.clone(), programs: other.programs.clone(), ..self }
     }
 
     /// Keeps the sessions of programs in a folder, which belongs to this conversation alone, so that they outlive the process.
@@ -130,6 +137,23 @@ impl Session {
     /// Returns the conversation's identifier, the `session` of its records in the audit log.
     pub fn id(&self) -> &str {
         self.memory.session()
+    }
+
+    /// Returns the label of the conversation: all that its calls have read and were given.
+    pub fn label(&self) -> Label {
+        self.memory.label()
+    }
+
+    /// Adds a label to that of the conversation, such as one from an earlier part.
+    pub fn add_label(&self, label: &Label) {
+        self.memory.join_label(label);
+    }
+
+    /// Notes that the caller reads a stored answer. Nothing is known about one of another conversation.
+    pub fn note_result(&self, reference: &str) {
+        if !self.memory.is_stored(reference) {
+            self.add_label(&Label::of_result(reference));
+        }
     }
 
     /// Returns the number of agents that delegated before this conversation: 0 in the run's own.

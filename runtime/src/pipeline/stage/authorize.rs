@@ -10,6 +10,7 @@ use crate::call::{Behavior, Decision, Denial, Flag, Reason, clipped};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
 use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::stage::flow::{FlowQuestion, judge_flow};
 use crate::pipeline::state::{CallScope, Execution, Pipeline, unless_cancelled};
 use crate::policy::{Approval, ApprovalAnswer, ApprovalRequest, Grant, Rule, RuleDecision, Target};
 use crate::schema::CheckedArguments;
@@ -44,39 +45,58 @@ pub(crate) async fn authorize(
     let AuthorizationRequest { execution: Execution { tool, prepared, .. }, checked, .. } = request;
     recorder.emit(EventKind::Authorizing(&checked.value));
     check_resources(tool, &prepared.grant, &checked.value, recorder)?;
+    let flows = judge_flow(pipeline, request.execution, recorder)?;
+    let explanations: Vec<&str> = flows.iter().map(|question| question.explanation.as_str()).collect();
+    let explanation = explanations.join("; ");
+    let flow = (!explanation.is_empty()).then_some(explanation.as_str());
     if tool.interface.safety.requires_user_interaction.value {
         // Each call of such a tool needs a person: no rule, hook or earlier approval replaces the answer.
         let question = Decision::new(Behavior::Ask, Reason::Record, "requires_user_interaction");
         Box::pin(await_decisions(pipeline, scope, recorder)).await?;
-        return Box::pin(ask(pipeline, &request, question, None, scope, recorder)).await;
+        Box::pin(ask(pipeline, &request, (question, flow), None, scope, recorder)).await?;
+        agree(&flows, recorder);
+        return Ok(());
     }
-    let mut questions: Vec<Decision> = match &request.judged {
-        RuleDecision::Allow(rule) => {
+    // With the scope of an approval, and the explanation of the flow.
+    let of_rule = |rule: &Arc<Rule>| Decision::new(Behavior::Ask, Reason::Rule, rule.to_string());
+    let mut questions: Vec<(Decision, String, Option<&str>)> =
+        flows.iter().map(|asked| (of_rule(&asked.rule), asked.scope(), flow)).collect();
+    let of_rules: Vec<Decision> = match &request.judged {
+        RuleDecision::Allow(rule) if flows.is_empty() => {
             recorder.decide(Decision::new(Behavior::Allow, Reason::Rule, rule.to_string()));
             return Ok(());
         }
+        RuleDecision::Allow(_) => Vec::new(),
         RuleDecision::Ask(rules) => {
             let applies =
                 |rule: &&Arc<Rule>| rule.applies_where(pipeline.approver.as_ref().is_some_and(|it| it.can_answer()));
-            let question = |rule: &Arc<Rule>| Decision::new(Behavior::Ask, Reason::Rule, rule.to_string());
-            rules.iter().filter(applies).map(question).collect()
+            rules.iter().filter(applies).map(of_rule).collect()
         }
         RuleDecision::Deny(_) => Vec::new(),
     };
-    if questions.is_empty() && tool.interface.permission.approval_reason.value.is_some() {
-        questions.push(Decision::new(Behavior::Ask, Reason::Record, "approval_reason"));
-    }
-    if let Some(hook) = request.allowed_by {
-        recorder.decide(Decision::new(Behavior::Allow, Reason::Hook, hook));
-        return Ok(());
+    let is_allowed = matches!(request.judged, RuleDecision::Allow(_));
+    match request.allowed_by {
+        Some(hook) if flows.is_empty() => {
+            recorder.decide(Decision::new(Behavior::Allow, Reason::Hook, hook));
+            return Ok(());
+        }
+        // No hook knows what was read.
+        Some(_) => {}
+        None if of_rules.is_empty() && !is_allowed && tool.interface.permission.approval_reason.value.is_some() => {
+            let question = Decision::new(Behavior::Ask, Reason::Record, "approval_reason");
+            questions.push((question, "approval_reason".to_owned(), None));
+        }
+        None => questions.extend(of_rules.into_iter().map(|rule| {
+            let scope = rule.rests_on.clone().unwrap_or_default();
+            (rule, scope, None)
+        })),
     }
     let earlier = |approval: &Approval| match pipeline.approved.contains(approval) {
         true => Some(Reason::Always),
         false => scope.memory.approves(approval).then_some(Reason::Session),
     };
     let (mut decision, mut in_order) = (Decision::default(), false);
-    for question in questions {
-        let rule = question.rests_on.clone().unwrap_or_default();
+    for (question, rule, flow) in questions {
         let (digest, granted) = (request.execution.digest().to_owned(), prepared.grant.granted());
         let definition = Some(prepared.definition(tool).to_owned());
         let approval = Approval { tool: tool.name.clone(), digest, definition, rule, granted };
@@ -89,12 +109,20 @@ pub(crate) async fn authorize(
         }
         // A person is asked once about a call, for the first rule without an approval.
         let Some(reason) = reason else {
-            return Box::pin(ask(pipeline, &request, question, Some(approval), scope, recorder)).await;
+            Box::pin(ask(pipeline, &request, (question, flow), Some(approval), scope, recorder)).await?;
+            agree(&flows, recorder);
+            return Ok(());
         };
-        decision = Decision::new(Behavior::Allow, reason, approval.rule);
+        decision = Decision::new(Behavior::Allow, reason, question.rests_on.unwrap_or_default());
     }
+    agree(&flows, recorder);
     recorder.decide(decision);
     Ok(())
+}
+
+/// Leaves the ways out open about which somebody was asked.
+fn agree(flows: &[FlowQuestion], recorder: &CallRecorder<'_>) {
+    flows.iter().for_each(|question| recorder.usage.flow.agree(&question.rule, question.names.clone()));
 }
 
 /// Waits until it is decided about the earlier calls of the step, if there is somebody to ask about this one.
@@ -110,11 +138,11 @@ async fn await_decisions(
     decided
 }
 
-/// Asks a person. Without an `approval` the answer holds for this call alone.
+/// Asks a person, with an explanation of the flow. Without an `approval` the answer holds for this call alone.
 async fn ask(
     pipeline: &Pipeline,
     request: &AuthorizationRequest<'_>,
-    question: Decision,
+    (question, flow): (Decision, Option<&str>),
     approval: Option<Approval>,
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
@@ -141,6 +169,7 @@ async fn ask(
                 preview: request.preview,
                 granted: &granted,
                 stage: prepared.grant.stage_name(),
+                flow,
                 rests_on: &rests_on,
                 approval: approval.as_ref(),
             });

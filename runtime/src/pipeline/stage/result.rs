@@ -4,7 +4,6 @@
 //! member is quoted inside such an object, so that no tool can speak for the host. Every error is `{"error": …}`; the
 //! outcome in its receipt tells the host's errors from the tool's.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -93,7 +92,7 @@ pub(crate) async fn store(
         lost()
     })?;
     if let Some(persisted) = persisted {
-        scope.memory.has_stored_results.fetch_or(persisted.reference.is_some(), Relaxed);
+        persisted.reference.iter().for_each(|reference| scope.memory.has_stored(reference.clone()));
         recorder.set_persisted(persisted);
         recorder.reset_form();
     }

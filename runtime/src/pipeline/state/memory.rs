@@ -2,14 +2,16 @@
 //! It ends with the conversation.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::OnceCell;
 
 use crate::delegate::Task;
+use crate::flow::Label;
 use crate::observe::Observer;
 use crate::policy::Approval;
+use crate::sandbox::SharedLabel;
 use crate::store::keyvalue::{MAX_KEY_LEN, MAX_KEYS, Store};
 use crate::tool::Tool;
 
@@ -42,6 +44,10 @@ pub(crate) struct Memory {
     stores: Mutex<HashMap<[String; 3], Store>>,
     /// Number of agents that the run has started, at any depth.
     pub(crate) agents: Arc<AtomicU32>,
+    /// Label of all that calls have read and the model has seen. An agent that works on a task shares it.
+    label: SharedLabel,
+    /// References of the long answers that were stored.
+    stored: Mutex<HashSet<String>>,
     registering: Mutex<()>,
     /// Observer for the calls in this conversation alone.
     watcher: OnceLock<Arc<dyn Observer>>,
@@ -88,9 +94,14 @@ impl Memory {
         Self { has_all_loaded: true, ..Self::new(session) }
     }
 
+    /// Continues with the label of another conversation.
+    pub(crate) fn with_label_of(self, other: &Self) -> Self {
+        Self { label: other.label.clone(), ..self }
+    }
+
     /// Creates the memory of an agent that works on a delegated task.
     pub(crate) fn of_task(session: String, task: &Task) -> Self {
-        Self { depth: task.depth, agents: task.agents.clone(), ..Self::new(session) }
+        Self { depth: task.depth, agents: task.agents.clone(), label: task.label.clone(), ..Self::new(session) }
     }
 
     /// Returns the identifier of the conversation in records.
@@ -144,6 +155,41 @@ impl Memory {
     /// Returns the prepared state of a tool, if it exists.
     pub(crate) fn prepared(&self, key: &str) -> Option<Arc<str>> {
         locked(&self.prepared).get(key).and_then(|preparation| preparation.get().cloned())
+    }
+
+    /// Label of the conversation; empty for calls outside one.
+    pub(crate) fn label(&self) -> Label {
+        locked(&self.label).clone()
+    }
+
+    /// Adds a label to that of the conversation. Calls outside one have none.
+    pub(crate) fn join_label(&self, label: &Label) {
+        if !self.open {
+            locked(&self.label).join(label);
+        }
+    }
+
+    /// Returns the label that all calls of the conversation share; `None` outside one.
+    pub(crate) fn shared_label(&self) -> Option<SharedLabel> {
+        (!self.open).then(|| self.label.clone())
+    }
+
+    /// Returns the label for an agent that works on a task, with that of the delegating call.
+    pub(crate) fn label_for_agent(&self, given: &Label) -> SharedLabel {
+        let label = self.shared_label().unwrap_or_default();
+        locked(&label).join(given);
+        label
+    }
+
+    /// Notes the reference of a stored answer.
+    pub(crate) fn has_stored(&self, reference: String) {
+        self.has_stored_results.store(true, Relaxed);
+        locked(&self.stored).insert(reference);
+    }
+
+    /// Returns `true` if an answer was stored in this conversation.
+    pub(crate) fn is_stored(&self, reference: &str) -> bool {
+        locked(&self.stored).contains(reference)
     }
 
     /// Returns `true` if a person gave this approval for the session.

@@ -25,7 +25,7 @@ use crate::delegate::Delegate;
 use crate::error::{Error, ToolError};
 use crate::model::Model;
 use crate::observe::Observer;
-use crate::policy::{Approval, Approver, HookAccess, Rules, Secrets};
+use crate::policy::{Approval, Approver, FlowPolicy, HookAccess, Rules, Secrets};
 use crate::registry::Registry;
 use crate::sandbox::Sandbox;
 use crate::schema::ToolValidator;
@@ -63,6 +63,8 @@ pub(crate) struct Pipeline {
     /// Prepared state of each tool in the registry, in its order.
     pub(crate) prepared: Vec<PreparedTool>,
     pub(crate) rules: Arc<Rules>,
+    /// Rules about flows, with the labels of places.
+    pub(crate) flows: Arc<FlowPolicy>,
     /// Approvals that hold for every session.
     pub(crate) approved: HashSet<Approval>,
     pub(crate) approver: Option<Arc<dyn Approver>>,

@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(questions(&rules, &plain, &Allowed::default()), 0, "neither allowed nor denied");
         assert!(rules.blocks(&plain).is_none(), "the class depends on the tool");
         let pattern: Pattern = "@writes".parse().unwrap();
-        assert!(pattern.is_class() && !pattern.matches_tool("t") && !pattern.matches_tool("@writes"));
+        assert!(!pattern.names_tools() && !pattern.matches_tool("t") && !pattern.matches_tool("@writes"));
         for wrong in ["@", "@write", "@Writes", "@*", "@writes*"] {
             assert!(matches!(wrong.parse::<Pattern>(), Err(PatternError::Class { .. })), "{wrong}");
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::flow::{Labels, PRIVATE};
 use crate::schema::{Mismatch, ValuePredicate, find_mismatch};
 use crate::source::nearest;
 use crate::tool::{Body, Glob, ScriptedHook, Tool};
@@ -43,7 +44,8 @@ impl ValuePredicate for Condition<'_> {
 impl Rules {
     /// Finds the rules that match none of the tools, each with a suggested name.
     pub(crate) fn without_tool<'a>(&'a self, tools: &'a [Tool]) -> impl Iterator<Item = (&'a Rule, Option<&'a str>)> {
-        let none = |rule: &&Arc<Rule>| !tools.iter().any(|tool| rule.matches_tool(tool));
+        let none =
+            |rule: &&Arc<Rule>| rule.pattern.flow().is_none() && !tools.iter().any(|tool| rule.matches_tool(tool));
         let all = move || tools.iter().map(|tool| tool.name.as_str());
         self.0.iter().filter(none).map(move |rule| {
             // The prefix of a pattern before its first wildcard is compared with the prefixes of the names.
@@ -60,6 +62,19 @@ impl Rules {
             };
             (rule.as_ref(), suggestion)
         })
+    }
+
+    /// Finds the rules about flows with a name that no place has, each with a suggested one.
+    pub(crate) fn without_label<'a>(
+        &'a self,
+        labels: &'a Labels,
+    ) -> impl Iterator<Item = (&'a Rule, &'a str, Option<&'a str>)> {
+        let named = self.0.iter().flat_map(|rule| {
+            let names = rule.pattern().flow().into_iter().flat_map(|flow| flow.names());
+            names.map(move |name| (rule.as_ref(), name))
+        });
+        let is_known = |name: &str| name == PRIVATE || labels.names().any(|known| known == name);
+        named.filter(move |(_, name)| !is_known(name)).map(|(rule, name)| (rule, name, nearest(name, labels.names())))
     }
 
     /// Finds the first rule that matches tools by their names but none of their calls, with the reason. Each tool comes

@@ -1,8 +1,9 @@
 //! Patterns for calls, written `NAME` or `NAME(ARGUMENT=PATTERN, …)`, where a class such as `@writes` can take the place of
-//! `NAME`.
+//! `NAME`, or `flow MARK -> WAY`.
 
 use std::str::FromStr;
 
+use crate::flow::{FlowPattern, FlowPatternError};
 use crate::tool::names::NameRules;
 use crate::tool::{Glob, GlobError};
 
@@ -16,6 +17,8 @@ pub struct Pattern {
     pub(super) tool: Glob,
     /// Tool class in place of a name.
     pub(super) class: Option<ToolClass>,
+    /// Flow in place of a name.
+    flow: Option<Box<FlowPattern>>,
     pub(super) arguments: Vec<ArgumentPattern>,
 }
 
@@ -68,6 +71,9 @@ pub enum PatternError {
         /// Text of the glob.
         glob: String,
     },
+    /// A pattern for flows is malformed.
+    #[error(transparent)]
+    Flow(#[from] FlowPatternError),
     /// A glob is invalid.
     #[error(transparent)]
     Glob(#[from] GlobError),
@@ -79,21 +85,31 @@ impl Pattern {
         &self.text
     }
 
-    /// Returns `true` if the name matches a tool of this name, with any arguments. A class matches no name.
-    pub fn matches_tool(&self, name: &str) -> bool {
-        !self.is_class() && self.tool.is_match(name)
+    /// Returns the pattern for flows, if it is one.
+    pub(crate) fn flow(&self) -> Option<&FlowPattern> {
+        self.flow.as_deref()
     }
 
-    /// Returns `true` for a class of tools, which a rule can ask about or deny, but not allow: a tool's membership
-    /// depends on its definition and its grant.
-    pub fn is_class(&self) -> bool {
-        self.class.is_some()
+    /// Returns `true` if the name matches a tool of this name, with any arguments. A class or a flow matches no name.
+    pub fn matches_tool(&self, name: &str) -> bool {
+        self.names_tools() && self.tool.is_match(name)
+    }
+
+    /// Returns `true` if the pattern names tools. A rule can ask about a class of tools or a flow, or deny it, but not allow it:
+    /// both depend on more than a name.
+    pub fn names_tools(&self) -> bool {
+        self.class.is_none() && self.flow.is_none()
     }
 
     /// Parses a pattern for a system with these rules for names.
     pub(super) fn parse(text: &str, names: NameRules) -> Result<Self, PatternError> {
         let text = text.trim();
         let pattern = || text.to_owned();
+        if FlowPattern::is_meant(text) {
+            let flow: FlowPattern = text.parse()?;
+            let (text, tool) = (flow.to_string(), parse_glob("*")?);
+            return Ok(Self { text, tool, class: None, flow: Some(Box::new(flow)), arguments: Vec::new() });
+        }
         let (name, list) = match text.split_once('(') {
             None => (text, None),
             Some((name, rest)) => {
@@ -131,7 +147,7 @@ impl Pattern {
             };
             arguments.push(ArgumentPattern { name: argument.trim().to_owned(), globs, folded });
         }
-        Ok(Self { text: text.to_owned(), tool: parse_glob(name)?, class, arguments })
+        Ok(Self { text: text.to_owned(), tool: parse_glob(name)?, class, flow: None, arguments })
     }
 }
 

@@ -21,7 +21,7 @@ impl Sandbox {
     pub(crate) async fn run(&self, program: &Program, input: GuestInput<'_>, usage: &Arc<Usage>) -> GuestOutput<i32> {
         let streams = Streams::separate(input.limits.stdout, input.limits, usage);
         let exit = self.run_command(program, &input, &streams, usage).await;
-        streams.into_output(trap::over_quota(exit, |code| *code == 0, usage, input.limits))
+        streams.into_output(trap::refused_write(exit, |code| *code == 0, usage, input.limits))
     }
 
     async fn run_command(

@@ -72,7 +72,7 @@ impl Sandbox {
             answer.as_ref().map_or(Ok(()), |answer| usage.count_answer(bytes(answer), limits.stdout))?;
             Ok(answer)
         });
-        streams.into_output(trap::over_quota(result, Result::is_ok, usage, limits))
+        streams.into_output(trap::refused_write(result, Result::is_ok, usage, limits))
     }
 
     /// Checks a call with the tool's own check. The inner error is the tool's own.

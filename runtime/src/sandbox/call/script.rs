@@ -124,7 +124,7 @@ impl Sandbox {
             }
             Ok(result)
         });
-        streams.into_output(trap::over_quota(result, Result::is_ok, usage, input.limits))
+        streams.into_output(trap::refused_write(result, Result::is_ok, usage, input.limits))
     }
 
     async fn call_script(

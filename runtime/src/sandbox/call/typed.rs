@@ -39,7 +39,7 @@ impl Sandbox {
             Ok(config) => self.call_function(program, function, arguments, config, &input, usage).await,
             Err(error) => Err(error),
         };
-        streams.into_output(trap::over_quota(result, Result::is_ok, usage, input.limits))
+        streams.into_output(trap::refused_write(result, Result::is_ok, usage, input.limits))
     }
 
     async fn call_function(

@@ -8,9 +8,10 @@ use toolcrib_staging::{CallHistory, StagedCall};
 
 use crate::call::{Denial, HookNote, ProgramRun, clipped};
 use crate::error::{Outcome, ToolError};
-use crate::sandbox::causes::{ByteSize, QuotaExceeded};
+use crate::sandbox::causes::{ByteSize, WriteRefused};
 use crate::tool::Access;
 
+use super::call_flow::CallFlow;
 use super::request_log::RequestLog;
 
 /// Maximum number of denials, of executed programs, of hooks that refused a program, of secrets in requests, and of warnings that
@@ -35,8 +36,8 @@ pub(crate) struct Usage {
     pub(crate) disk_bytes: AtomicU64,
     /// Files, folders and links created.
     pub(crate) disk_entries: AtomicU64,
-    /// First file quota that was exceeded, which explains a later failure.
-    pub(in crate::sandbox) over_quota: OnceLock<QuotaExceeded>,
+    /// First reason for which a write was refused, which explains a later failure.
+    pub(in crate::sandbox) refused_write: OnceLock<WriteRefused>,
     /// `true` if the guest asked for a folder and has none.
     without_folders: AtomicBool,
     denials: Mutex<Vec<(Access, String)>>,
@@ -60,6 +61,8 @@ pub(crate) struct Usage {
     pub(crate) staged_call: OnceLock<Arc<StagedCall>>,
     /// Notes about the files that the call changes.
     pub(crate) history: OnceLock<Arc<CallHistory>>,
+    /// Label of the call, and the ways out that it leaves open.
+    pub(crate) flow: CallFlow,
     requests: RequestLog,
     /// Usage of the call, if this one belongs to a program or hook that runs for it.
     call: Option<Arc<Usage>>,

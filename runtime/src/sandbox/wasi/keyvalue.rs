@@ -279,7 +279,10 @@ fn open<T: WasiStore>(
 }
 
 fn values<T: WasiStore>(store: &mut StoreContextMut<'_, T>, bucket: &Resource<Bucket>) -> wasmtime::Result<Store> {
-    Ok(store.data_mut().wasi().table.get(bucket)?.0.clone())
+    let state = store.data_mut().wasi();
+    // Another call may have set the values.
+    state.usage().whole().flow.join_shared();
+    Ok(state.table.get(bucket)?.0.clone())
 }
 
 /// Accesses a store. A store on disk is accessed on another thread, so that the deadline of the call still applies.

@@ -129,6 +129,24 @@ impl StagedFolder {
         self.stage.state().about(&Found::Node(self.id, EntryKind::Folder))
     }
 
+    /// Returns the path that the folder has, or will have after a commit.
+    pub fn path(&self) -> String {
+        self.stage.state().tree.path(self.id)
+    }
+
+    /// Returns the path that an entry has, or will have after a commit.
+    ///
+    /// # Errors
+    ///
+    /// As for [`StagedFolder::open`].
+    pub fn path_of(&self, path: &str, follow: bool) -> io::Result<String> {
+        let mut state = self.stage.state();
+        Ok(match state.resolve(self.id, path, if follow { Last::Follow } else { Last::Keep })? {
+            Target::Folder(id) => state.tree.path(id),
+            Target::Place(place) => state.path_of(&place),
+        })
+    }
+
     /// Reads the target of a link.
     ///
     /// # Errors

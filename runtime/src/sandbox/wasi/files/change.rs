@@ -79,6 +79,7 @@ impl Files<'_> {
             return Err(ErrorCode::Invalid.into());
         }
         let change = change(target.dir.clone(), to.to_owned());
+        self.note_renamed(fd, from);
         self.perform(fd, from, change, Some(into)).await
     }
 

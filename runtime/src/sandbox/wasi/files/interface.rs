@@ -10,7 +10,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
-use crate::sandbox::causes::QuotaExceeded;
+use crate::sandbox::causes::WriteRefused;
 use crate::tool::Access;
 
 use super::change::Change;
@@ -39,8 +39,8 @@ impl types::Host for Files<'_> {
     }
 
     fn filesystem_error_code(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<Option<ErrorCode>> {
-        if self.inner.table.get(&error)?.is::<QuotaExceeded>() {
-            return Ok(Some(ErrorCode::Quota));
+        if let Some(refused) = self.inner.table.get(&error)?.downcast_ref::<WriteRefused>() {
+            return Ok(Some(refused.code()));
         }
         types::Host::filesystem_error_code(&mut self.inner, error)
     }
@@ -82,10 +82,13 @@ impl HostDescriptor for Files<'_> {
 
     async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
         let target = match self.admit_read(&fd, &path) {
-            Ok(_) => match self.staged(&fd) {
-                Some(folder) => self.read_link_staged(folder, path.clone()).await,
-                None => self.inner.readlink_at(fd, path.clone()).await,
-            },
+            Ok(_) => {
+                self.note_listing(&fd);
+                match self.staged(&fd) {
+                    Some(folder) => self.read_link_staged(folder, path.clone()).await,
+                    None => self.inner.readlink_at(fd, path.clone()).await,
+                }
+            }
             Err(refused) => Err(refused),
         };
         self.record(Access::Read, &path, target)
@@ -221,6 +224,7 @@ impl HostDescriptor for Files<'_> {
             return Err(ErrorCode::InsufficientMemory.into());
         }
         let listing = self.list(&fd).await?;
+        self.note_listing(&fd);
         self.state.listings += 1;
         Ok(listing)
     }

@@ -20,6 +20,7 @@ mod moved;
 mod moved;
 mod open;
 mod quota;
+mod reads;
 mod request;
 mod single;
 #[cfg(target_os = "linux")]

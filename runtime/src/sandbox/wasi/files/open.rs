@@ -22,6 +22,10 @@ impl Files<'_> {
         let Dir { dir, perms, .. } = self.folder(fd)?;
         let (dir, perms) = (dir.clone(), *perms);
         request.check(perms)?;
+        if request.writes() {
+            self.state.quota.flow()?;
+        }
+        let read = self.requested_read(fd, &request);
         self.state.descriptors.take()?;
         let opened = match self.staged(fd) {
             Some(folder) => {
@@ -34,10 +38,13 @@ impl Files<'_> {
             None => self.open_real(dir, request, perms).await,
         };
         match &opened {
-            Ok(descriptor) => match self.inner.table.get(descriptor)? {
-                Descriptor::File(file) => self.state.descriptors.assign(&file.file),
-                Descriptor::Dir(folder) => self.state.descriptors.assign(&folder.dir),
-            },
+            Ok(descriptor) => {
+                match self.inner.table.get(descriptor)? {
+                    Descriptor::File(file) => self.state.descriptors.assign(&file.file),
+                    Descriptor::Dir(folder) => self.state.descriptors.assign(&folder.dir),
+                }
+                self.note_opened(descriptor, read);
+            }
             Err(_) => self.state.descriptors.give_back(),
         }
         opened

@@ -1,4 +1,4 @@
-//! Quota of one call for its folders, in bytes and in entries. Removing a file does not give its quota back, so that a
+//! Quota of one call for its folders, in bytes and in entries. Nothing is written against a rule about flows. Removing a file does not give its quota back, so that a
 //! guest that writes and removes in turn is stopped too.
 
 use std::fs::File;
@@ -10,13 +10,24 @@ use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 use wasmtime_wasi::p2::{DynOutputStream, FsError, OutputStream, Pollable, StreamError, StreamResult};
 
-use crate::sandbox::causes::QuotaExceeded;
+use crate::flow::Way;
+use crate::sandbox::causes::WriteRefused;
 use crate::sandbox::usage::Usage;
 use crate::tool::Limits;
 
-impl From<QuotaExceeded> for FsError {
-    fn from(_: QuotaExceeded) -> Self {
-        ErrorCode::Quota.into()
+impl WriteRefused {
+    /// Error for the guest.
+    pub(in crate::sandbox) fn code(self) -> ErrorCode {
+        match self {
+            Self::Bytes | Self::Entries => ErrorCode::Quota,
+            Self::Flow => ErrorCode::NotPermitted,
+        }
+    }
+}
+
+impl From<WriteRefused> for FsError {
+    fn from(refused: WriteRefused) -> Self {
+        refused.code().into()
     }
 }
 
@@ -34,13 +45,13 @@ impl Quota {
     }
 
     /// Counts bytes that are about to be written, or that a file is about to grow by.
-    pub(super) fn bytes(&self, more: u64) -> Result<(), QuotaExceeded> {
-        self.count(&self.usage.whole().disk_bytes, more, self.bytes, QuotaExceeded::Bytes)
+    pub(super) fn bytes(&self, more: u64) -> Result<(), WriteRefused> {
+        self.count(&self.usage.whole().disk_bytes, more, self.bytes, WriteRefused::Bytes)
     }
 
     /// Counts a file, folder or link that is about to be created.
-    pub(super) fn entry(&self) -> Result<(), QuotaExceeded> {
-        self.count(&self.usage.whole().disk_entries, 1, self.entries, QuotaExceeded::Entries)
+    pub(super) fn entry(&self) -> Result<(), WriteRefused> {
+        self.count(&self.usage.whole().disk_entries, 1, self.entries, WriteRefused::Entries)
     }
 
     /// Takes back the entry that was counted last, after it was not created.
@@ -48,13 +59,25 @@ impl Quota {
         self.usage.whole().disk_entries.fetch_sub(1, Relaxed);
     }
 
-    fn count(&self, counter: &AtomicU64, more: u64, cap: u64, over: QuotaExceeded) -> Result<(), QuotaExceeded> {
+    /// Refuses a change if a rule about flows forbids it after what the call has read.
+    pub(super) fn flow(&self) -> Result<(), WriteRefused> {
+        let flow = &self.usage.whole().flow;
+        if !flow.closes(Way::Write) {
+            return Ok(());
+        }
+        flow.refusal(Way::Write).into_iter().for_each(|(denial, _)| self.usage.refused(denial));
+        self.usage.refused_write.get_or_init(|| WriteRefused::Flow);
+        Err(WriteRefused::Flow)
+    }
+
+    fn count(&self, counter: &AtomicU64, more: u64, cap: u64, over: WriteRefused) -> Result<(), WriteRefused> {
+        self.flow()?;
         let add = |used: u64| used.checked_add(more).filter(|total| *total <= cap);
         match counter.fetch_update(Relaxed, Relaxed, add) {
             Ok(_) => Ok(()),
             Err(_) => {
-                // The first exceeded quota explains later failures.
-                self.usage.over_quota.get_or_init(|| over);
+                // The first reason explains later failures.
+                self.usage.refused_write.get_or_init(|| over);
                 Err(over)
             }
         }
@@ -137,10 +160,10 @@ mod tests {
         let usage = Arc::default();
         let quota = Quota::new(&limits, &usage);
         assert_eq!(quota.bytes(8), Ok(()));
-        assert_eq!(quota.bytes(3), Err(QuotaExceeded::Bytes));
-        assert_eq!(quota.bytes(u64::MAX), Err(QuotaExceeded::Bytes));
+        assert_eq!(quota.bytes(3), Err(WriteRefused::Bytes));
+        assert_eq!(quota.bytes(u64::MAX), Err(WriteRefused::Bytes));
         assert_eq!(quota.bytes(2), Ok(()));
-        assert_eq!(usage.over_quota.get(), Some(&QuotaExceeded::Bytes));
+        assert_eq!(usage.refused_write.get(), Some(&WriteRefused::Bytes));
         assert_eq!(quota.entry(), Ok(()));
         quota.uncount_entry();
         assert_eq!(quota.entry(), Ok(()));

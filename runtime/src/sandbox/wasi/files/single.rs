@@ -62,8 +62,9 @@ impl Files<'_> {
         Ok(opened)
     }
 
-    /// Refuses a change of a folder with only some files granted.
+    /// Refuses a change of a folder with only some files granted, and one against a rule about flows.
     pub(super) fn admit_change(&self, fd: &Resource<Descriptor>) -> FsResult<()> {
+        self.state.quota.flow()?;
         if self.single(fd).is_some() { Err(ErrorCode::NotPermitted.into()) } else { Ok(()) }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -146,6 +146,16 @@ impl Rules for CallRules {
     fn until(&self) -> Option<Instant> {
         self.guard.until
     }
+}
+
+/// Returns the path that an entry has, or will have.
+pub(super) fn staged_path(folder: &Staged, path: &str, follows: bool) -> Option<PathBuf> {
+    folder.path_of(path, follows).ok().map(PathBuf::from)
+}
+
+/// Returns the path that a folder has, or will have.
+pub(super) fn own_staged_path(folder: &Staged) -> PathBuf {
+    folder.path().into()
 }
 
 fn refuse_if(is_refused: bool) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -40,6 +40,14 @@ impl CallStage {
     pub(super) fn note(&mut self, _: &Resource<Descriptor>, folder: Staged) {
         match *folder {}
     }
+}
+
+pub(super) fn staged_path(folder: &Staged, _: &str, _: bool) -> Option<PathBuf> {
+    match **folder {}
+}
+
+pub(super) fn own_staged_path(folder: &Staged) -> PathBuf {
+    match **folder {}
 }
 
 impl Files<'_> {

@@ -54,7 +54,7 @@ where
             } else if self.announced.is_some_and(|announced| self.bytes > announced) {
                 Some(RequestError::Rejected("its body is longer than it announced".to_owned()))
             } else {
-                None
+                self.logged.check_flow().err()
             };
             if let Some(error) = error {
                 self.logged.fail(&error);

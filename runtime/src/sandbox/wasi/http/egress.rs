@@ -104,6 +104,8 @@ impl HttpEgress {
         headers::prepare(&mut parts, &target, &self.limits)?;
         let method = parts.method.as_str();
         self.grant.check_target(&target, method).map_err(|refusal| RequestError::Denied(logged.refuse(refusal)))?;
+        // The lookup of a name tells its server something too.
+        logged.check_flow()?;
         let addresses = match &target.host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => self.client.names.addresses(name, timeouts.connect).await?,
@@ -117,11 +119,13 @@ impl HttpEgress {
         if let Some(credentials) = credentials {
             secret::insert(credentials, &target, &mut parts, logged)?;
         }
+        logged.check_flow()?;
         let request = Request::from_parts(parts, RequestBody::new(body, logged.clone(), &self.limits, announced));
         let (response, driver) = self.send_http1(stream, request, timeouts.first_byte).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(RequestError::Protocol("the server switched protocols"));
         }
+        logged.note_response(&target);
         let scanner = credentials.map(|credentials| &credentials.scanner);
         if let Some(scanner) = scanner {
             secret::check_head(scanner, response.headers())?;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::policy::Refusal;
+use crate::flow::{Source, Way};
+use crate::policy::{Refusal, Target};
 use crate::sandbox::descriptor_budget::{DescriptorBudget, DescriptorPermit};
 use crate::sandbox::usage::{RequestError, Usage};
 use crate::tool::Limits;
@@ -46,6 +47,26 @@ impl LoggedRequest {
     /// Records a refusal by the grant, and returns its reason.
     pub(super) fn refuse(&self, refusal: Refusal) -> String {
         self.usage.requests().refuse(refusal)
+    }
+
+    /// Refuses to send more if a rule about flows forbids it after what the call has read.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::Denied`].
+    pub(super) fn check_flow(&self) -> Result<(), RequestError> {
+        match self.usage.whole().flow.refusal(Way::Net) {
+            None => Ok(()),
+            Some((denial, why)) => Err(RequestError::Denied(self.refuse(Refusal { denial, why }))),
+        }
+    }
+
+    /// Notes for the label of the call that it reads a response.
+    pub(super) fn note_response(&self, target: &Target) {
+        let flow = &self.usage.whole().flow;
+        flow.read(Source::Host(target.scheme, &target.host, target.port));
+        // The server may answer with what the secret opens.
+        self.usage.requests().secrets().iter().for_each(|secret| flow.read(Source::Secret(secret)));
     }
 
     /// Records that the request carries a secret.

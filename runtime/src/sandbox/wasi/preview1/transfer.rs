@@ -5,11 +5,11 @@ use bytes::Bytes;
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor as Handle;
 use wasmtime_wasi::p1::types::{CiovecArray, Errno, Error, Fd, Filedelta, Filesize, IovecArray, Size, Whence};
-use wasmtime_wasi::p2::bindings::filesystem::types::{ErrorCode, HostDescriptor};
+use wasmtime_wasi::p2::bindings::filesystem::types::HostDescriptor;
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, StreamError};
 use wiggle::{GuestError, GuestMemory, GuestPtr, GuestType};
 
-use crate::sandbox::causes::QuotaExceeded;
+use crate::sandbox::causes::WriteRefused;
 use crate::sandbox::wasi::descriptor_table::{Descriptor, OpenFile, borrow};
 use crate::sandbox::wasi::state::WasiState;
 
@@ -256,9 +256,13 @@ async fn append(
 
 /// Returns the error for a write to a file stream.
 fn stream_error(error: StreamError) -> Error {
-    match error {
-        StreamError::LastOperationFailed(cause) if cause.is::<QuotaExceeded>() => ErrorCode::Quota.into(),
-        error => error.into(),
+    let refused = match &error {
+        StreamError::LastOperationFailed(cause) => cause.downcast_ref::<WriteRefused>().copied(),
+        _ => None,
+    };
+    match refused {
+        Some(refused) => refused.code().into(),
+        None => error.into(),
     }
 }
 

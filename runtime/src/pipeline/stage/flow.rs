@@ -1,0 +1,109 @@
+//! Flow through a call: it begins with the label of the input, and its own label goes to the caller.
+
+use std::sync::Arc;
+
+use crate::call::{Behavior, Decision, Reason, ToolCall};
+use crate::error::{Outcome, ToolError};
+use crate::flow::{Label, Source, Way, Ways};
+use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::state::{CallScope, Execution, Memory, Pipeline};
+use crate::policy::{Grant, Rule, closable, ways_out};
+use crate::tool::{Destination, Tool};
+
+/// Question of a rule about flows.
+pub(crate) struct FlowQuestion {
+    pub(crate) rule: Arc<Rule>,
+    /// What the call could do, for a person.
+    pub(crate) explanation: String,
+    /// Confidentiality of the data that is shown: an answer holds for no other.
+    pub(crate) names: Vec<String>,
+}
+
+/// Begins the flow of a call: with what the model has seen, or what the calling program has got, and what the caller states.
+pub(crate) fn begin_flow(
+    pipeline: &Pipeline,
+    (tool, grant): (&Tool, &Grant),
+    call: &ToolCall,
+    scope: &CallScope<'_>,
+    recorder: &CallRecorder<'_>,
+) {
+    let mut given = scope.memory.label();
+    if let Some(parent) = &scope.parent {
+        given.join(&parent.usage.whole().flow.label());
+    }
+    call.label.iter().for_each(|label| given.join(label));
+    begin_flow_with(pipeline, (tool, grant), given, scope.memory, recorder);
+}
+
+/// Begins the flow of a call or hook with the label that is given.
+pub(crate) fn begin_flow_with(
+    pipeline: &Pipeline,
+    (tool, grant): (&Tool, &Grant),
+    given: Label,
+    memory: &Memory,
+    recorder: &CallRecorder<'_>,
+) {
+    let flow = &recorder.usage.flow;
+    flow.begin(&pipeline.flows, &given, (ways_out(tool, grant), closable(grant)), memory.shared_label());
+    // The guest has all of them from its start.
+    grant.env_keys().for_each(|name| flow.read(Source::Variable(name)));
+}
+
+/// Refuses a call whose label and ways out a rule denies, and returns the questions of the others.
+///
+/// # Errors
+///
+/// [`Outcome::Denied`].
+pub(crate) fn judge_flow(
+    pipeline: &Pipeline,
+    execution: &Execution<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<Vec<FlowQuestion>, ToolError> {
+    let judged = recorder.usage.flow.judge(|label, ways| {
+        let mut questions = Vec::new();
+        for rule in pipeline.flows.matching(label, label, ways) {
+            if rule.behavior() == Behavior::Deny {
+                return Err(rule.clone());
+            }
+            questions.push(FlowQuestion::new(rule, label, ways, &execution.prepared.grant));
+        }
+        Ok(questions)
+    });
+    judged.unwrap_or(Ok(Vec::new())).map_err(|rule| {
+        recorder.decide(Decision::new(Behavior::Deny, Reason::Rule, rule.to_string()));
+        ToolError::new(Outcome::Denied, format!("denied by an operator rule: `{}`", rule.pattern().as_str()))
+    })
+}
+
+impl FlowQuestion {
+    fn new(rule: &Arc<Rule>, label: &Label, ways: Ways, grant: &Grant) -> Self {
+        let hosts: Vec<String> = match ways.has(Way::Net) {
+            true => grant.network().allowed().map(host_of).collect(),
+            false => Vec::new(),
+        };
+        let names = label.confidentiality().map(str::to_owned).collect();
+        let explanation = rule.pattern().flow().map(|flow| flow.explain(label, ways, &hosts)).unwrap_or_default();
+        Self { rule: rule.clone(), explanation, names }
+    }
+
+    /// Returns the scope for an approval: the rule with the names of the data.
+    pub(crate) fn scope(&self) -> String {
+        match self.names.is_empty() {
+            true => self.rule.to_string(),
+            false => format!("{}, for data that is {}", self.rule, self.names.join(", ")),
+        }
+    }
+}
+
+/// Returns a destination without its methods.
+fn host_of(destination: &Destination) -> String {
+    let text = destination.to_string();
+    text.rsplit(' ').next().unwrap_or(&text).to_owned()
+}
+
+/// Adds the label of an ended call to its caller: an error depends on the same as a result.
+pub(crate) fn end_flow(label: Option<&Label>, scope: &CallScope<'_>) {
+    if let (Some(label), Some(parent)) = (label, &scope.parent) {
+        parent.usage.whole().flow.join(label);
+    }
+}
