@@ -226,6 +226,9 @@ pub struct PermissionAsked<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<&'a str>,
     pub(crate) granted: &'a [String],
+    /// What the call could do with what was read, if a rule about flows asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) flow: Option<&'a str>,
     /// Rule or reason that requires the approval.
     pub(crate) rests_on: &'a str,
     /// Reason for the approval in the tool's definition.

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 use toolcrib::call::Part;
+use toolcrib::flow::Label;
 use toolcrib_base::render::Advice;
 
 use super::event::Totals;
@@ -52,6 +53,8 @@ struct State {
     shown: HashMap<String, ShownParts>,
     /// Bytes of files that can still be kept.
     room: usize,
+    /// Label in the file.
+    label: Label,
     /// Text of the answer so far.
     text: String,
     /// Its beginning in the file, masked.
@@ -95,6 +98,7 @@ impl Keeper {
             invocations: HashMap::new(),
             shown: HashMap::new(),
             room: MAX_FILES,
+            label: earlier.map(|run| run.label.clone()).unwrap_or_default(),
             text: String::new(),
             written_text: String::new(),
             text_at: None,
@@ -148,6 +152,20 @@ impl Keeper {
         state.write(Line::Message { message, masked, change, shown, whole: None })?;
         state.answered.extend(answered);
         Ok(())
+    }
+
+    /// Writes the label of a result that is about to be written, if it adds to those before.
+    pub(crate) fn label(&self, label: &Label) -> anyhow::Result<()> {
+        let mut state = self.lock();
+        let mut label = label.clone();
+        label.map_sources(|source| state.masks.mask_text(source));
+        let mut joined = state.label.clone();
+        joined.join(&label);
+        if joined == state.label {
+            return Ok(());
+        }
+        state.label = joined.clone();
+        state.write(Line::Label(joined))
     }
 
     /// Writes that calls are under way; none of them has begun.

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use toolcrib::Builder;
+use toolcrib::flow::Label;
 use toolcrib::tool::Access;
+use toolcrib::{Builder, Runtime};
 use toolcrib_base::input;
 use toolcrib_base::render::usage_error;
 
@@ -107,6 +108,19 @@ impl PromptOptions {
             }
         }
         Ok(conversation.saved_to(self.save_messages.clone()))
+    }
+
+    /// Returns the label of the files that are given to the model: nothing is known about loaded messages.
+    pub fn label(&self, runtime: &Runtime) -> Label {
+        let mut label = Label::default();
+        let files = self.attach.iter().chain(&self.prompt_file).chain(&self.system_file);
+        for file in files.filter(|file| *file != Path::new("-")) {
+            label.join(&runtime.label_of_file(file));
+        }
+        if let Some(file) = &self.load_messages {
+            label.join(&Label::unknown(&format!("messages:{}", file.display())));
+        }
+        label
     }
 
     /// Reserves the conversation file, since the next run may start from it, and protects the files that this run reads.

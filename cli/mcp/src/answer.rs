@@ -16,6 +16,8 @@ use super::catalog::Output;
 pub(super) const RESULTS: &str = "toolcrib://results/";
 /// Key of the receipt in a result's metadata.
 const RECEIPT: &str = "toolcrib/receipt";
+/// Key of the label in the metadata.
+pub(super) const LABEL: &str = "toolcrib/label";
 /// Maximum number of denials in a receipt for clients.
 const MAX_DENIALS: usize = 50;
 
@@ -102,6 +104,10 @@ pub(super) fn convert(
     };
     let mut meta = MetaObject::default();
     meta.insert(RECEIPT.to_owned(), receipt(&result.receipt, pending));
+    if let Some(label) = &result.receipt.label {
+        let names: Vec<&str> = label.confidentiality().collect();
+        meta.insert(LABEL.to_owned(), json!({ "integrity": label.integrity(), "confidentiality": names }));
+    }
     converted.with_meta(Some(meta))
 }
 

@@ -93,6 +93,7 @@ pub(super) fn perform(
     let mut call = ToolCall::new(id, &name, arguments);
     call.caller = Some(caller.client.chars().take(MAX_CLIENT_LEN).collect());
     call.trace = caller.trace;
+    call.label = caller.label.clone();
     let tool = published.runtime.tool(&name);
     let must_end = tool.is_some_and(must_end);
     let session = published.session(&caller.identity);

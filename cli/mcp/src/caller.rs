@@ -7,6 +7,7 @@ use rmcp::RoleServer;
 use rmcp::service::Peer;
 use tokio_util::sync::CancellationToken;
 use toolcrib::call::TraceContext;
+use toolcrib::flow::Label;
 
 use super::access::Identity;
 use super::dialogue::Dialogue;
@@ -29,6 +30,8 @@ pub(super) struct Caller {
     pub(super) channel: Channel,
     /// Trace that the client states for the call.
     pub(super) trace: Option<TraceContext>,
+    /// Label of the arguments, as the client states it.
+    pub(super) label: Option<Label>,
     /// Questions that were left open, by the ID of the call in all records.
     open: Mutex<Vec<(String, OpenQuestion)>>,
 }
@@ -83,7 +86,20 @@ impl Caller {
         let Identity { name: token, has_token, .. } = identity;
         // Without a token, the name cannot pass for one with a token.
         let client = if *has_token { format!("{token}: {name}") } else { name.replace(':', ";") };
-        Self { client, identity: token.clone(), has_token: *has_token, channel, trace: None, open: Mutex::default() }
+        Self {
+            client,
+            identity: token.clone(),
+            has_token: *has_token,
+            channel,
+            trace: None,
+            label: None,
+            open: Mutex::default(),
+        }
+    }
+
+    /// Sets the label of the arguments.
+    pub(super) fn labelled(self, label: Option<Label>) -> Self {
+        Self { label, ..self }
     }
 
     /// Sets the trace of the call.

@@ -220,10 +220,12 @@ impl ServerHandler for Handler {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let unknown = || ErrorData::resource_not_found("no such resource", Some(json!({ "uri": request.uri })));
         let reference = request.uri.strip_prefix(RESULTS).ok_or_else(unknown)?.to_owned();
+        let identity = Identity::of(&context.extensions);
+        self.published(&identity).await?.session(&identity.name).note_result(&reference);
         let results = self.publication.general().results.clone();
         let read = move || results.open(&reference, ..MAX_READ);
         let part = tokio::task::spawn_blocking(read).await.map_err(|_| unknown())?.map_err(|_| unknown())?;

@@ -15,6 +15,7 @@ mod conversations;
 mod dialogue;
 mod handler;
 mod http;
+mod label;
 mod media_ranges;
 mod message;
 mod metrics;

@@ -11,6 +11,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
+use toolcrib::flow::Label;
 use toolcrib::tool::Body;
 use toolcrib_base::{render, suggestion};
 
@@ -27,7 +28,7 @@ use super::publication::Published;
 use super::running::{Happening, RunningCall};
 use super::search;
 use super::state::{MAX_AGE, Questions};
-use super::trace;
+use super::{label, trace};
 
 /// Key of the question in an answer that requests input.
 const QUESTION: &str = "approval";
@@ -40,6 +41,7 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let identity = Identity::of(&context.extensions);
+        let label = label::stated(&context.meta)?;
         // A reload during the call does not change it.
         let published = &self.published(&identity).await?;
         let (name, arguments) = (request.name.to_string(), request.arguments.unwrap_or_default());
@@ -61,7 +63,7 @@ impl Handler {
         }
         let mut call = match &questions.program {
             Some(program) => self.resumed(program, answer.map(consent::read))?,
-            None => self.begun(published, &name, arguments, (&identity, &questions, answer), context),
+            None => self.begun(published, &name, (arguments, label), (&identity, &questions, answer), context),
         };
         let asked = Asked { binding: &binding, client: &identity.name };
         let mut request = call.attend(context, &self.stopping);
@@ -98,7 +100,7 @@ impl Handler {
         &self,
         published: &Arc<Published>,
         name: &str,
-        arguments: String,
+        (arguments, label): (String, Option<Label>),
         (identity, questions, answer): (&Identity, &Questions, Option<&Value>),
         context: &RequestContext<RoleServer>,
     ) -> RunningCall {
@@ -118,7 +120,7 @@ impl Handler {
             true => self.channel(context, questions, answer, dialogue),
             false => Channel::CommandLine,
         };
-        let caller = Arc::new(Caller::new(client, identity, channel).traced(trace::of(context)));
+        let caller = Arc::new(Caller::new(client, identity, channel).traced(trace::of(context)).labelled(label));
         let stop = Stop {
             cancelled: cancelled.clone(),
             stopping: self.stopping.clone(),

@@ -11,6 +11,7 @@ mod defaults;
 mod deprecated;
 mod edit;
 mod effect;
+mod flows;
 mod key;
 mod keys;
 mod kind;
@@ -31,6 +32,7 @@ use anyhow::anyhow;
 use serde_json::Value;
 use toolcrib::Scheduler;
 use toolcrib::call::Behavior;
+use toolcrib::flow::Labels;
 use toolcrib::policy::{Pattern, PatternError, Rule};
 use toolcrib::tool::{Glob, SiblingFailure};
 use toolcrib_base::parse::{duration, size};
@@ -76,6 +78,10 @@ pub struct Config {
     pub tags: Vec<String>,
     /// See [`toolcrib::Builder::route`].
     pub routes: Vec<(String, String)>,
+    /// Labels of places.
+    pub labels: Labels,
+    /// Rule about flows that applies without one of the user.
+    pub flows: Option<Rule>,
     /// See [`toolcrib::Builder::configure`].
     pub tools: Vec<(String, Value)>,
     /// `true` if what tools write is held back without an option.
@@ -168,6 +174,8 @@ impl Config {
         let mask = |(name, value): (String, Value)| Mask { name, pattern: shown(&value) };
         config.masks = entries(layers, "masks").map(mask).collect();
         config.routes = entries(layers, "routes").map(|(name, tool)| (name, shown(&tool))).collect();
+        config.labels = flows::labels(layers)?;
+        config.flows = flows::preset(layers)?;
         config.tools = entries(layers, "config").collect();
         let staged = layers.effective("run.stage").into_iter().next();
         config.stage = staged.is_some_and(|(_, setting)| setting.value == Value::Bool(true));

@@ -335,7 +335,7 @@ impl Sources {
         let denied = self.permissions().flat_map(Permissions::denied).chain(configured).map(located);
         let policy = denied.fold(allowed, Policy::deny);
         let client = self.client.iter().flat_map(|client| client.rules.rules());
-        Ok(self.rules.rules(config).chain(client).fold(policy, Policy::rule))
+        Ok(self.rules.rules(config).chain(client).fold(policy, Policy::rule).labels(config.labels.clone()))
     }
 
     fn ceiling(&self) -> LimitRequest {

@@ -53,6 +53,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);
     // Only a new conversation gets the hints about the tools.
     let is_new = earlier_run.is_none();
+    let label = earlier_run.map(|run| run.label.clone()).unwrap_or_default();
     let conversation = args.opening.conversation(script.as_ref(), StdinUse::Messages, earlier_run).await?;
     let allowed = AllowedAhead::default();
     let terminal = shared.terminal_approver()?;
@@ -76,6 +77,8 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let begun = keeper.as_ref().map(|keeper| (keeper.id(), options.model.clone()));
     let folder = keeper.is_some().then(|| shared.keep.folder()).transpose()?;
     let mut session = runtime.session();
+    session.add_label(&label);
+    session.add_label(&args.opening.label(&runtime));
     if let Some(keeper) = &keeper {
         session = session.keeping_programs(shared.keep.programs(&keeper.id())?);
     }

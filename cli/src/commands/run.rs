@@ -142,6 +142,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);
     // Only a new conversation gets the hints about the tools.
     let is_new = earlier_run.is_none();
+    let label = earlier_run.map(|run| run.label.clone()).unwrap_or_default();
     let conversation = args.opening.conversation(script.as_ref(), stdin, earlier_run).await?;
     if let Some(run) = earlier_run.filter(|_| !conversation.awaits_model()) {
         return args.repeat_answer(run);
@@ -180,6 +181,8 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     agents.begin(&runtime, &model, &options, &report);
     let resume = report.resume_command().filter(|_| !args.json);
     let mut session = runtime.session();
+    session.add_label(&label);
+    session.add_label(&args.opening.label(&runtime));
     if let Some(keeper) = &keeper {
         session = session.keeping_programs(args.shared.keep.programs(&keeper.id())?);
     }

@@ -67,7 +67,7 @@ fn pattern(text: &str) -> Result<Option<Pattern>, String> {
         return Ok(None);
     }
     let pattern: Pattern = text.parse().map_err(|error| format!("{error}"))?;
-    match pattern.is_class() || text.contains('(') {
+    match !pattern.names_tools() || text.contains('(') {
         true => Err(format!("`{text}`: name tools here, such as `fs_rm` or `fs_*`; rules with arguments are options")),
         false => Ok(Some(pattern)),
     }

@@ -60,6 +60,7 @@ impl ProgramApprover {
             preview: request.preview,
             changes: changes.as_deref(),
             granted: request.granted,
+            flow: request.flow,
             rests_on: request.rests_on,
             reason: request.tool.interface.permission.approval_reason.value.as_deref(),
             source: &source,

@@ -18,6 +18,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use toolcrib::flow::Label;
 use toolcrib_base::render::shortened;
 
 use crate::message::{Message, Role};
@@ -72,6 +73,8 @@ pub enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         whole: Option<RunFigures>,
     },
+    /// Label of all that the model has seen, before the result that adds to it.
+    Label(Label),
     /// Calls of the last message.
     Calls {
         /// Identifiers of the calls.

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
+use toolcrib::flow::Label;
 
 use crate::message::{Message, Role};
 use crate::turn::Call;
@@ -26,6 +27,8 @@ pub struct KeptRun {
     pub(crate) answered: Vec<String>,
     /// Changes outside the conversation: the index of a message with what its call may have changed.
     pub changes: Vec<(usize, String)>,
+    /// Label of all that the model has seen.
+    pub label: Label,
     /// Parts that calls showed to people, by the identifiers of the calls.
     pub shown: HashMap<String, Vec<ShownPart>>,
     /// Calls of the last step that have not begun; empty in a run that goes on.
@@ -180,6 +183,7 @@ impl Reading {
             written: 0,
             answered: Vec::new(),
             changes: Vec::new(),
+            label: Label::default(),
             shown: HashMap::new(),
             pending: Vec::new(),
             open: Vec::new(),
@@ -219,6 +223,7 @@ impl Reading {
                 step.asked.remove(&id);
                 step.begun.insert(id);
             }
+            Line::Label(label) => self.run.label.join(&label),
             Line::Text { text } => self.text += &text,
             Line::Void => self.text.clear(),
             Line::Usage(usage) => self.run.figures.add_usage(usage),

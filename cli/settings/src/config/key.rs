@@ -8,6 +8,9 @@ pub(super) use super::keys::KEYS;
 /// Name of a key that stands for any name.
 pub(super) const ANY: &str = "*";
 
+/// Check of a name in place of [`ANY`].
+pub(super) type NameCheck = fn(&str) -> Result<(), String>;
+
 /// Values of several files that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
@@ -51,6 +54,8 @@ pub struct Key {
     commands: &'static [&'static str],
     /// Names of commands that apply the key, and no other keys without an option.
     pub(super) also_of: &'static [&'static str],
+    /// Check of a name that stands for [`ANY`].
+    pub(super) check_name: Option<NameCheck>,
     /// Default of a key without an option.
     default: Option<&'static str>,
     /// `true` for a value that may hold a secret, which no message repeats.
@@ -95,6 +100,7 @@ impl Key {
             is_in_place_of_option: false,
             commands: &[],
             also_of: &[],
+            check_name: None,
             default: None,
             is_sensitive: false,
             is_of_host: false,
@@ -116,8 +122,17 @@ impl Key {
         Self { commands, ..self }
     }
 
+    /// Adds up the values of all layers.
+    pub(super) const fn merged(self) -> Self {
+        Self { merge: Merge::All, ..self }
+    }
+
     pub(super) const fn also_of(self, also_of: &'static [&'static str]) -> Self {
         Self { also_of, ..self }
+    }
+
+    pub(super) const fn check_name(self, check: NameCheck) -> Self {
+        Self { check_name: Some(check), ..self }
     }
 
     pub(super) const fn sensitive(self) -> Self {

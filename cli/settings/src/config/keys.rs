@@ -1,10 +1,12 @@
 //! Table of all keys: the one table behind the parser, `--set`, `toolcrib config`, the JSON Schema of the file, the option
 //! defaults and the deprecated options.
 
+use toolcrib::flow::Meaning;
+
 use super::key::{ANY, Key};
 use super::kind::{
-    ADDRESS, DELAY, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, MASK, NAME, NAMED_RULE, NAMES, NUMBER, PATHS, POSITIVE,
-    PRICE, RULE, SIZE, TAG, TIME, TOOL, URL, WAIT,
+    ADDRESS, DELAY, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, MASK, NAME, NAMED_RULE, NAMES, NUMBER, PATHS, PLACES,
+    POSITIVE, PRICE, RULE, SIZE, TAG, TIME, TOOL, URL, WAIT,
 };
 use super::path::PathRule;
 
@@ -124,6 +126,14 @@ pub(crate) static KEYS: &[Key] = &[
         "Calls that need approval without a rule, where somebody can answer",
     )
     .option("ask"),
+    Key::new(
+        "approvals",
+        "flows",
+        Kind::Word(&["ask", "never"]),
+        "Calls that could send private data over the network after untrusted text was read",
+    )
+    .default("ask")
+    .of_host(),
     Key::new("approvals", "file", DIR, "File of permanent approvals")
         .option("approvals")
         .replaces()
@@ -202,6 +212,15 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("run", "stage", Kind::Bool, "Hold back what tools write, as with `--stage`")
         .default("false")
         .of(&["run", "chat", "call", "mcp"]),
+    Key::new(
+        "labels",
+        ANY,
+        PLACES,
+        "Places that are `trusted`, `untrusted`, `public`, `private`, or confidential by this name",
+    )
+    .check_name(|name| Meaning::parse(name).map(drop).map_err(|error| error.to_string()))
+    .merged()
+    .of_host(),
     Key::new("routes", ANY, TOOL, "Tool that answers to a name, before claims and names"),
     Key::new("config", ANY, Kind::Object, "Settings of one tool"),
     Key::new("records", "audit_dir", DIR, "Directory of the audit log")

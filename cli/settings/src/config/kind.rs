@@ -42,6 +42,7 @@ impl Kind {
                 let name = wanted[..end].split_once(' ').map_or(&wanted[..end], |(_, name)| name);
                 name.to_owned()
             }
+            Kind::Path(PathRule::Place) => "place".to_owned(),
             Kind::Path(_) => "path".to_owned(),
             Kind::Word(words) => words.join(" | "),
             Kind::Count(..) => "whole number".to_owned(),
@@ -130,12 +131,13 @@ pub(super) const NAMED_RULE: Kind = Kind::Text {
     wanted: "a text such as \"fs_*\" or \"fs_rm(path=out/*)\"",
     pattern: ANY_TEXT,
     check: |text| match pattern(text)? {
-        class if class.is_class() => Err(not_allowed(&class)),
+        class if !class.names_tools() => Err(not_allowed(&class)),
         _ => Ok(()),
     },
 };
 pub(super) const FOLDERS: Kind = Kind::List(&Kind::Path(PathRule::Folder));
 pub(super) const GRANTED: Kind = Kind::List(&Kind::Path(PathRule::Granted));
+pub(super) const PLACES: Kind = Kind::List(&Kind::Path(PathRule::Place));
 pub(super) const PATHS: Kind = Kind::List(&Kind::Path(PathRule::Any));
 pub(super) const NAMES: Kind = Kind::List(&LISTED);
 pub(super) const GLOBS: Kind = Kind::List(&GLOB);

@@ -330,6 +330,9 @@ fn setting(key: &'static Key, name: &str, field: Field<'_>, kind: LayerKind) -> 
     if kind == LayerKind::Project && !key.layers().contains(&kind) {
         return Err(field.place().error(&format!("a project cannot set this; set it in {HOST_LAYERS}")));
     }
+    if let Some(Err(error)) = key.check_name.map(|check| check(name)) {
+        return Err(field.place().error(&error));
+    }
     let ((line, column), items) = (field.position(), field.item_positions());
     let name = format!("{}.{name}", key.section);
     Ok(Setting { key, name, value: value(&key.kind, field, kind)?, line, column, items, confined: None })

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
+use toolcrib::flow::LabelPlace;
 use toolcrib::policy::canonical;
 use toolcrib_base::folders::home_folder;
 use toolcrib_base::whole_file::folder_of;
@@ -30,6 +31,8 @@ pub(crate) enum PathRule {
     Granted,
     /// A source of tools: a path, `builtin` or a reference with `://`.
     Source,
+    /// A place with a label: a path, or `host:`, `variable:` or `secret:` with a name.
+    Place,
 }
 
 /// Checks a path as a file of `kind` has it.
@@ -46,6 +49,11 @@ pub(super) fn check(rule: PathRule, kind: LayerKind, text: &str) -> Result<(), S
     }
     if matches!(rule, PathRule::Folder | PathRule::Granted) && text != ALL && text.contains(['*', '?']) {
         return Err(format!("`{tools}{text}`: a path with `*` or `?` cannot be granted or denied: name its folder"));
+    }
+    if rule == PathRule::Place
+        && let Err(error) = text.parse::<LabelPlace>()
+    {
+        return Err(error.to_string());
     }
     let path = Path::new(text);
     let is_here = || matches!(path.components().next(), Some(Component::CurDir));
@@ -147,6 +155,7 @@ fn is_no_path(rule: PathRule, text: &str) -> bool {
         PathRule::Any => false,
         PathRule::Folder | PathRule::Granted => text == ALL,
         PathRule::Source => text == BUILTIN || text.contains("://"),
+        PathRule::Place => !matches!(text.parse(), Ok(LabelPlace::Path(_))),
     }
 }
 

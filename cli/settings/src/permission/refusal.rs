@@ -11,6 +11,15 @@ use toolcrib_base::render::{self, MAX_EXCERPT, inert};
 pub fn hint(receipt: &Receipt, tool: Option<&Tool>, arguments: &str) -> Option<String> {
     let decision = receipt.decision.as_ref().filter(|decision| decision.behavior == Behavior::Deny)?;
     match decision.reason {
+        // No allow rule answers for a flow.
+        Reason::Nobody if decision.rests_on.as_deref().is_some_and(|rule| rule.starts_with("ask flow ")) => {
+            let rule = decision.rests_on.as_deref().unwrap_or_default();
+            let setting = if rule.ends_with("(approvals.flows)") { ", or `--set=approvals.flows=never`" } else { "" };
+            Some(format!(
+                "`{}` requires approval after what was read, by `{rule}`: run in a terminal{setting}",
+                receipt.tool
+            ))
+        }
         Reason::Nobody => {
             // Arguments changed by a hook are not recorded, so the flag can only name the tool.
             let arguments = if receipt.mutations.is_empty() { arguments } else { "" };

@@ -99,6 +99,9 @@ impl Sheet {
         if let Some(stage) = question.stage {
             self.row("Held back", &format!("what it writes, in the stage `{}`", one_line(stage)));
         }
+        if let Some(flow) = question.flow {
+            self.row("Flow", &one_line(flow));
+        }
         self.row("Asked by", &one_line(question.rests_on));
         if let Some(reason) = &question.tool.interface.permission.approval_reason.value {
             self.row("Reason", &one_line(reason));

@@ -47,6 +47,9 @@ pub struct Rules {
     /// Rule of the question mode, in a command that has one.
     #[arg(skip)]
     pub mode: Option<Rule>,
+    /// `true` for a command in which a model chooses the calls.
+    #[arg(skip)]
+    pub asks_about_flows: bool,
 }
 
 /// Location of the permanent approvals and of the calls that wait for approval.
@@ -92,9 +95,13 @@ impl Rules {
         Ok(())
     }
 
-    /// Returns the rules of the command line, of `config` and of the question mode.
+    /// Returns the rules from the command line and `config`, that for the question mode, and that about flows.
     pub(super) fn rules(&self, config: &Config) -> impl Iterator<Item = Rule> {
-        self.flags.rules().chain(config.rules.iter().map(|of| of.rule.clone())).chain(self.mode.clone())
+        self.flags
+            .rules()
+            .chain(config.rules.iter().map(|of| of.rule.clone()))
+            .chain(self.mode.clone())
+            .chain(config.flows.clone().filter(|_| self.asks_about_flows))
     }
 }
 
@@ -136,7 +143,7 @@ impl Kept {
 /// Returns the name of a rule about one tool, with or without arguments.
 fn one_name(rule: &Rule) -> Option<&str> {
     let name = rule.pattern().as_str().split('(').next()?.trim();
-    (!rule.pattern().is_class() && !name.contains(['*', '?'])).then_some(name)
+    (rule.pattern().names_tools() && !name.contains(['*', '?'])).then_some(name)
 }
 
 /// Returns the name that a misspelt one probably means. There may be many: only names of similar length are compared.
@@ -155,7 +162,7 @@ impl Patterns {
     /// Parses patterns for an allow rule, which names tools.
     fn of_names(text: &str) -> Result<Self, String> {
         let patterns: Self = text.parse().map_err(|error: PatternError| error.to_string())?;
-        match patterns.0.iter().find(|pattern| pattern.is_class()) {
+        match patterns.0.iter().find(|pattern| !pattern.names_tools()) {
             Some(class) => Err(not_allowed(class)),
             None => Ok(patterns),
         }

@@ -120,6 +120,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.check()?;
     args.sources = args.sources.offering_code(args.code);
     args.sources.rules.mode = args.ask.server_rule();
+    args.sources.rules.asks_about_flows = true;
     args.sources.fetch().await?;
     args.opened = Some(Effects::open(&args.stage, "mcp", None, args.sources.rules.config_file())?);
     let telemetry = args.telemetry.start(Root::Server)?;

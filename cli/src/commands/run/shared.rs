@@ -105,6 +105,7 @@ impl AgentOptions {
     /// Sets the rule of the question mode, if somebody can answer: another program or terminal (`is_answered`), or a person here.
     pub(crate) fn set_mode(&mut self, is_answered: bool) {
         self.sources.rules.mode = self.ask.rule(is_answered, self.quiet);
+        self.sources.rules.asks_about_flows = true;
     }
 
     /// Loads the script that replaces the model, if one is named.

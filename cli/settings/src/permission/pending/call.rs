@@ -57,6 +57,9 @@ pub struct PendingCall {
     /// Lines that the call would change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<String>,
+    /// What the call could do with what was read, if a rule about flows asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) flow: Option<String>,
     /// Permissions that the tool is granted.
     #[serde(default)]
     pub(crate) granted: Vec<String>,
@@ -126,6 +129,7 @@ impl PendingCall {
             left_out: length.saturating_sub(MAX_ARGUMENTS),
             preview: request.preview.map(|text| shortened(text, MAX_PREVIEW).into_owned()),
             changes: changes.map(|lines| shortened(&lines, MAX_PREVIEW).into_owned()),
+            flow: request.flow.map(|text| shortened(text, MAX_PREVIEW).into_owned()),
             granted: bounded_grants(request.granted),
             rests_on: short(request.rests_on),
             reason: tool.interface.permission.approval_reason.value.as_deref().map(short),
@@ -200,6 +204,7 @@ impl PendingCall {
             ("Tool says", self.preview.as_ref().map(lines)),
             ("Properties", Some(one_line(&self.properties))),
             ("Granted", Some(granted_text(&self.granted))),
+            ("Flow", self.flow.as_deref().map(one_line)),
             ("Asked by", Some(one_line(&self.rests_on))),
             ("Reason", self.reason.as_deref().map(one_line)),
         ];
@@ -301,6 +306,7 @@ pub(super) mod tests {
             left_out: 0,
             preview: None,
             changes: None,
+            flow: None,
             granted: vec!["write:/srv/work".into()],
             rests_on: "ask fs_rm (test)".into(),
             reason: None,
@@ -388,6 +394,7 @@ pub(super) mod tests {
             left_out: usize::MAX,
             preview: Some(text(MAX_PREVIEW)),
             changes: Some(text(MAX_PREVIEW)),
+            flow: Some(text(MAX_PREVIEW)),
             granted: vec![text(MAX_NAME); MAX_GRANTS + 1],
             rests_on: text(MAX_TEXT),
             reason: Some(text(MAX_TEXT)),
