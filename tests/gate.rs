@@ -11,7 +11,7 @@ mod patience;
 mod redirects;
 mod requests;
 mod resolving;
-mod servers;
+pub(crate) mod servers;
 mod sockets;
 mod tls;
 

@@ -26,6 +26,7 @@ mod decisions;
 mod deferral;
 #[cfg(unix)]
 mod files;
+mod flows;
 mod foreign;
 mod fuzz;
 mod gate;

@@ -112,7 +112,7 @@ impl Client {
         self.wait(|message| message["id"] == id && message.get("method").is_none())
     }
 
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
         let id = self.request(method, params);
         self.answer(id)
     }

@@ -27,14 +27,14 @@ struct Seen {
 }
 
 /// Server that runs until it is dropped.
-pub(super) struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     seen: Arc<Seen>,
 }
 
 impl Server {
     /// Serves plain HTTP: reads the head of each request, and leaves the rest to `serve`.
-    pub(super) fn http(serve: impl Fn(&mut Peer) -> io::Result<()> + Send + Sync + 'static) -> Self {
+    pub(crate) fn http(serve: impl Fn(&mut Peer) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self::raw(move |peer| {
             peer.hear()?;
             serve(peer)
@@ -42,7 +42,7 @@ impl Server {
     }
 
     /// The same within TLS.
-    pub(super) fn https(
+    pub(crate) fn https(
         config: Arc<ServerConfig>,
         serve: impl Fn(&mut Peer) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {
@@ -55,12 +55,12 @@ impl Server {
     }
 
     /// Answers every request with this text and status 200.
-    pub(super) fn plain(text: &'static str) -> Self {
+    pub(crate) fn plain(text: &'static str) -> Self {
         Self::http(move |peer| peer.answer(text))
     }
 
     /// Redirects every request.
-    pub(super) fn redirect(to: impl Into<String>) -> Self {
+    pub(crate) fn redirect(to: impl Into<String>) -> Self {
         let to = to.into();
         Self::http(move |peer| {
             peer.say(format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"))
@@ -68,18 +68,18 @@ impl Server {
     }
 
     /// Sends these bytes to every connection, and closes it.
-    pub(super) fn says(text: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn says(text: impl Into<Vec<u8>>) -> Self {
         let text = text.into();
         Self::http(move |peer| peer.say(&text))
     }
 
     /// Passes each connection to `serve` without reading.
-    pub(super) fn raw(serve: impl Fn(&mut Peer) -> io::Result<()> + Send + Sync + 'static) -> Self {
+    pub(crate) fn raw(serve: impl Fn(&mut Peer) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self::begin(move |socket, seen| serve(&mut Peer::new(Box::new(socket), seen)))
     }
 
     /// The same as [`Server::plain`] at another address and a port that may be taken.
-    pub(super) fn plain_at(address: Ipv4Addr, port: u16, text: &'static str) -> Option<Self> {
+    pub(crate) fn plain_at(address: Ipv4Addr, port: u16, text: &'static str) -> Option<Self> {
         let listener = TcpListener::bind((address, port)).ok()?;
         Some(Self::on(listener, move |socket, seen| {
             let mut peer = Peer::new(Box::new(socket), seen);
@@ -120,42 +120,42 @@ impl Server {
         server
     }
 
-    pub(super) fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.address.port()
     }
 
     /// `127.0.0.1:PORT`
-    pub(super) fn authority(&self) -> String {
+    pub(crate) fn authority(&self) -> String {
         self.address.to_string()
     }
 
     /// `http://127.0.0.1:PORT/`
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
     /// Number of connections.
-    pub(super) fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.seen.connections.load(Ordering::SeqCst)
     }
 
     /// Maximum number of connections that were open at once.
-    pub(super) fn max_open(&self) -> usize {
+    pub(crate) fn max_open(&self) -> usize {
         self.seen.max_open.load(Ordering::SeqCst)
     }
 
     /// Number of bytes that it could send.
-    pub(super) fn sent(&self) -> u64 {
+    pub(crate) fn sent(&self) -> u64 {
         self.seen.sent.load(Ordering::SeqCst)
     }
 
     /// Heads of the requests, unchanged.
-    pub(super) fn heads(&self) -> Vec<String> {
+    pub(crate) fn heads(&self) -> Vec<String> {
         self.seen.heads.lock().unwrap().clone()
     }
 
     /// Waits until every connection is closed by the other side or served.
-    pub(super) fn is_left_alone(&self) -> bool {
+    pub(crate) fn is_left_alone(&self) -> bool {
         let begun = Instant::now();
         while self.seen.open.load(Ordering::SeqCst) > 0 {
             if begun.elapsed() > Duration::from_secs(10) {
@@ -167,7 +167,7 @@ impl Server {
     }
 
     /// Waits until this many connections were made.
-    pub(super) fn is_asked(&self, times: usize) -> bool {
+    pub(crate) fn is_asked(&self, times: usize) -> bool {
         let begun = Instant::now();
         while self.connections() < times {
             if begun.elapsed() > Duration::from_secs(20) {
@@ -192,12 +192,12 @@ trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
 /// One connection, on the server's side.
-pub(super) struct Peer {
+pub(crate) struct Peer {
     stream: Box<dyn Stream>,
     seen: Arc<Seen>,
     begun: Instant,
     /// Head of the request, if it was read.
-    pub(super) head: String,
+    pub(crate) head: String,
 }
 
 impl Peer {
@@ -210,7 +210,7 @@ impl Peer {
     }
 
     /// Waits until this many connections were open at once.
-    pub(super) fn until_open(&self, connections: usize) -> io::Result<()> {
+    pub(crate) fn until_open(&self, connections: usize) -> io::Result<()> {
         while self.seen.max_open.load(Ordering::SeqCst) < connections {
             if self.is_over() {
                 return Err(io::ErrorKind::TimedOut.into());
@@ -238,7 +238,7 @@ impl Peer {
     }
 
     /// Reads the body of the request: by its length, or in chunks without their frames.
-    pub(super) fn rest(&mut self) -> io::Result<String> {
+    pub(crate) fn rest(&mut self) -> io::Result<String> {
         let head = self.head.to_lowercase();
         let length =
             head.split("\r\ncontent-length: ").nth(1).and_then(|rest| rest.lines().next()?.trim().parse().ok());
@@ -275,12 +275,12 @@ impl Peer {
     }
 
     /// Sends a complete response with this text.
-    pub(super) fn answer(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn answer(&mut self, text: &str) -> io::Result<()> {
         let length = text.len();
         self.say(format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{text}"))
     }
 
-    pub(super) fn say(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    pub(crate) fn say(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.stream.write_all(bytes.as_ref())?;
         self.stream.flush()?;
         self.seen.sent.fetch_add(bytes.as_ref().len() as u64, Ordering::SeqCst);
@@ -288,7 +288,7 @@ impl Peer {
     }
 
     /// Sends these bytes one by one, each after a pause, repeatedly.
-    pub(super) fn trickle(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn trickle(&mut self, bytes: &[u8]) -> io::Result<()> {
         for byte in bytes.iter().cycle() {
             if self.is_over() {
                 return Ok(());
@@ -300,7 +300,7 @@ impl Peer {
     }
 
     /// Sends these bytes as long as the other side accepts them.
-    pub(super) fn flood(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn flood(&mut self, bytes: &[u8]) -> io::Result<()> {
         while !self.is_over() {
             self.say(bytes)?;
         }
@@ -308,7 +308,7 @@ impl Peer {
     }
 
     /// Neither sends nor reads anything, for as long as a connection is served.
-    pub(super) fn idle(&mut self) -> io::Result<()> {
+    pub(crate) fn idle(&mut self) -> io::Result<()> {
         while !self.is_over() {
             thread::sleep(PAUSE);
         }
@@ -316,7 +316,7 @@ impl Peer {
     }
 
     /// Sends nothing more until the other side closes the connection.
-    pub(super) fn wait(&mut self) -> io::Result<()> {
+    pub(crate) fn wait(&mut self) -> io::Result<()> {
         let mut bytes = [0; 4096];
         while !self.is_over() {
             match self.stream.read(&mut bytes) {
