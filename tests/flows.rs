@@ -278,6 +278,19 @@ fn an_answer_holds_for_data_of_the_same_names_alone() {
 }
 
 #[test]
+fn an_answer_about_text_of_others_holds_whatever_the_call_reads() {
+    let person = Person::new(ApprovalAnswer::Once);
+    let rules = [(Behavior::Ask, "flow untrusted -> write")];
+    let desk = Desk::new(&rules, "a page", |builder| builder.approver(person.clone()));
+    let session = desk.runtime.session();
+    done(&session, "fetch_page", json!({"url": desk.url("")}));
+    // It reads the file first, which is private.
+    done(&session, "fs_edit_range", json!({"path": "notes.md", "start": 1, "end": 1, "content": "edited"}));
+    assert_eq!(person.take_asked().len(), 1);
+    assert_eq!(fs::read_to_string(desk.crib.path("work/notes.md")).unwrap().trim_end(), "edited");
+}
+
+#[test]
 fn a_stored_answer_of_another_conversation_is_untrusted_and_private() {
     let folder = tempfile::tempdir().unwrap();
     let results = toolcrib::Results::folder(folder.path());

@@ -163,7 +163,7 @@ impl Agent {
             (Some(message), Some(keeper)) => {
                 result.media.iter().for_each(|media| keeper.shown(id, &Part::Media(media.clone())));
                 result.shown.iter().for_each(|part| keeper.shown(id, part));
-                result.receipt.label.iter().try_for_each(|label| keeper.label(label))?;
+                keeper.label(&self.session.label())?;
                 keeper.message(&message, change)
             }
             _ => Ok(()),

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::label::{Integrity, Label, PRIVATE, checked_name};
+use super::label::{Integrity, Label, MANY, PRIVATE, checked_name};
 
 /// First word of a pattern.
 const FLOW: &str = "flow";
@@ -96,6 +96,12 @@ impl FlowPattern {
         text.contains("->") || text.trim().split_once(char::is_whitespace).is_some_and(|(first, _)| first == FLOW)
     }
 
+    /// Returns the names of a label that the pattern is about.
+    pub(crate) fn names_in<'a>(&'a self, label: &'a Label) -> impl Iterator<Item = &'a str> {
+        let is_meant = |known: &&str| self.names().any(|name| name == PRIVATE || name == *known || *known == MANY);
+        label.confidentiality().filter(is_meant)
+    }
+
     /// Names of confidentiality that must be there.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(AsRef::as_ref)
@@ -118,10 +124,7 @@ impl FlowPattern {
     /// Explains to a person how a call with this label flows: from where, and what it depends on.
     pub(crate) fn explain(&self, label: &Label, ways: Ways, hosts: &[String]) -> String {
         let mut text = "this call ".to_owned();
-        let confidential = self.names.iter().flat_map(|name| {
-            label.confidentiality().filter(|known| has_name(name, known)).flat_map(|known| label.sources(known))
-        });
-        let from = listed(confidential);
+        let from = listed(self.names_in(label).flat_map(|name| label.sources(name)));
         let ways = self.ways.both(ways);
         let action = match (ways.has(Way::Net), ways.has(Way::Write), ways.has(Way::Code)) {
             (true, false, _) => "send",
@@ -141,10 +144,6 @@ impl FlowPattern {
         }
         text
     }
-}
-
-fn has_name(wanted: &str, known: &str) -> bool {
-    wanted == PRIVATE || wanted == known
 }
 
 /// Lists the first names, each with control characters escaped.

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::call::{Denial, Part};
 use crate::delegate::Task;
+use crate::flow::Way;
 use crate::pipeline::prepared::PreparedTool;
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::stage::part;
@@ -142,6 +143,9 @@ impl CallServices {
 
     fn add_to_run(&self, script: &Script, what: Registration, definition: &str) -> Result<(), String> {
         self.grant.rights().check(Service::Meta, None).map_err(|denial| self.refused(denial, NOT_GRANTED))?;
+        if let Some((denial, why)) = self.usage.whole().flow.refusal(Way::Code) {
+            return Err(self.refused(denial, &why));
+        }
         let name = script.tool.as_ref().ok_or("only a tool's script can register tools and hooks")?;
         if self.memory.is_open() {
             return Err("there is no active run".to_owned());

@@ -81,8 +81,9 @@ impl FlowQuestion {
             true => grant.network().allowed().map(host_of).collect(),
             false => Vec::new(),
         };
-        let names = label.confidentiality().map(str::to_owned).collect();
-        let explanation = rule.pattern().flow().map(|flow| flow.explain(label, ways, &hosts)).unwrap_or_default();
+        let flow = rule.pattern().flow();
+        let names = flow.map(|flow| flow.names_in(label).map(str::to_owned).collect()).unwrap_or_default();
+        let explanation = flow.map(|flow| flow.explain(label, ways, &hosts)).unwrap_or_default();
         Self { rule: rule.clone(), explanation, names }
     }
 

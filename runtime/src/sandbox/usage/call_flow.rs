@@ -44,8 +44,9 @@ struct State {
 
 impl State {
     fn has_agreed(&self, rule: &Arc<Rule>) -> bool {
-        let covers = |names: &[String]| self.decisive.confidentiality().all(|name| names.iter().any(|one| one == name));
-        self.agreed.iter().any(|(agreed, names)| Arc::ptr_eq(agreed, rule) && covers(names))
+        let mut of_rule = self.agreed.iter().filter(|(agreed, _)| Arc::ptr_eq(agreed, rule));
+        let Some(flow) = rule.pattern().flow() else { return false };
+        of_rule.any(|(_, names)| flow.names_in(&self.decisive).all(|name| names.iter().any(|agreed| agreed == name)))
     }
 }
 
