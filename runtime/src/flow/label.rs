@@ -17,8 +17,8 @@ pub(super) static PRIVATE_MARK: LazyLock<Mark> = LazyLock::new(|| Mark::Named(Ar
 pub(super) const MAX_NAMES: usize = 16;
 /// Maximum number of sources that a label lists for one mark.
 const MAX_SOURCES: usize = 8;
-/// Maximum length of a source that others name, in characters.
-const MAX_SOURCE_LEN: usize = 256;
+/// Maximum length of a source in a label, in characters.
+pub(super) const MAX_SOURCE_LEN: usize = 256;
 /// Maximum length of a name.
 const MAX_NAME_LEN: usize = 32;
 
@@ -169,7 +169,7 @@ impl Label {
     pub(crate) fn mark(&mut self, mark: &Mark, source: &Arc<str>) -> bool {
         let sources = match mark {
             Mark::Untrusted => &mut self.untrusted,
-            Mark::Named(name) if self.confidential.len() >= MAX_NAMES && !self.confidential.contains_key(name) => {
+            Mark::Named(name) if self.has_no_room() && !self.confidential.contains_key(name) => {
                 self.confidential.entry(Arc::from(MANY)).or_default()
             }
             Mark::Named(name) => self.confidential.entry(name.clone()).or_default(),
@@ -179,6 +179,11 @@ impl Label {
             sources.push(source.clone());
         }
         is_new
+    }
+
+    /// Returns `true` if a further name has no room.
+    fn has_no_room(&self) -> bool {
+        self.confidential.len() - usize::from(self.confidential.contains_key(MANY)) >= MAX_NAMES
     }
 
     /// Returns `true` if more sources of a mark would not be listed.

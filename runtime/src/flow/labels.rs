@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::tool::{Destination, Glob, Host, Scheme};
 
-use super::label::{Label, LabelError, Mark, PRIVATE_MARK, checked_name};
+use super::label::{Label, LabelError, MAX_SOURCE_LEN, Mark, PRIVATE_MARK, checked_name};
 
 /// Place from which bytes come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,9 +88,7 @@ impl Meaning {
             name => Self::Confidential(checked_name(name)?),
         })
     }
-}
 
-impl Meaning {
     /// Returns the mark that the label gives; `None` for one that takes a mark away.
     fn mark(&self) -> Option<Mark> {
         match self {
@@ -108,6 +106,20 @@ pub(crate) enum Source<'a> {
     Host(Scheme, &'a Host, u16),
     Variable(&'a str),
     Secret(&'a str),
+}
+
+impl Source<'_> {
+    /// Returns the text for a label. Of a long one, the beginning and the end are left.
+    pub(crate) fn text(self) -> Arc<str> {
+        let text = self.to_string();
+        let length = text.chars().count();
+        if length <= MAX_SOURCE_LEN {
+            return text.into();
+        }
+        let half = MAX_SOURCE_LEN / 2;
+        let begin = text.chars().take(half).chain(['…']);
+        begin.chain(text.chars().skip(length - half)).collect::<String>().into()
+    }
 }
 
 /// Writes the kind and the name, as in a label.
@@ -169,7 +181,7 @@ impl Labels {
     /// Returns the label of a file.
     pub(crate) fn label_of_file(&self, path: &Path) -> Label {
         let (mut label, source) = (Label::default(), Source::File(path));
-        let text = Arc::from(source.to_string());
+        let text = source.text();
         for mark in self.marks(source) {
             label.mark(&mark, &text);
         }
@@ -242,6 +254,9 @@ mod tests {
         }
         let host = Host::parse("example.com").unwrap();
         assert_eq!(marks(&none, Source::Host(Scheme::Https, &host, 443)), ["untrusted"]);
+        let long = format!("/{}/end", "ž".repeat(10_000));
+        let text = Source::File(Path::new(&long)).text();
+        assert!(text.chars().count() == MAX_SOURCE_LEN + 1 && text.starts_with("file:/ž") && text.ends_with("/end"));
     }
 
     #[test]

@@ -93,7 +93,10 @@ pub struct FlowPatternError {
 impl FlowPattern {
     /// Returns `true` if a text is meant as a pattern for flows.
     pub(crate) fn is_meant(text: &str) -> bool {
-        text.contains("->") || text.trim().split_once(char::is_whitespace).is_some_and(|(first, _)| first == FLOW)
+        // The patterns of arguments can have an arrow too.
+        let before_arguments = text.split('(').next().unwrap_or_default();
+        before_arguments.contains("->")
+            || text.trim().split_once(char::is_whitespace).is_some_and(|(first, _)| first == FLOW)
     }
 
     /// Returns the names of a label that the pattern is about.
@@ -207,6 +210,10 @@ mod tests {
         assert!(named.matches(&label(false, &["customers"])) && !named.matches(&label(true, &["private"])));
         assert!([Way::Write, Way::Net, Way::Code].into_iter().all(|way| named.ways().has(way)));
         assert!(pattern.ways().has(Way::Net) && !pattern.ways().has(Way::Write));
+        assert!(FlowPattern::is_meant("a -> b") && FlowPattern::is_meant("flow a"));
+        assert!(
+            !FlowPattern::is_meant("t(x=a->b)") && !FlowPattern::is_meant("flow") && !FlowPattern::is_meant("flow_*")
+        );
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl CallFlow {
         if marks.iter().all(|mark| state.label.is_full(mark) && state.decisive.is_full(mark)) {
             return;
         }
-        let text = Arc::from(source.to_string());
+        let text = source.text();
         let mut read = Label::default();
         for mark in marks {
             read.mark(mark, &text);
