@@ -24,9 +24,12 @@ fn turn(name: &str, arguments: Value) -> Value {
     json!({"tool_calls": [{"name": name, "arguments": arguments}]})
 }
 
-/// Runs a script, and returns its events.
+/// Runs these turns of a model, and returns the events.
 fn run(crib: &Crib, turns: &[Value], flags: &[&str]) -> Vec<Value> {
-    let script = json!({"prompt": "go", "turns": turns});
+    play(crib, &json!({"prompt": "go", "turns": turns}), flags)
+}
+
+fn play(crib: &Crib, script: &Value, flags: &[&str]) -> Vec<Value> {
     fs::write(crib.path("script.json"), script.to_string()).unwrap();
     let ran = crib.run(&[&["run", "--script=script.json", "--json"], flags].concat());
     assert!(!ran.stdout.is_empty(), "{ran:?}");
@@ -121,6 +124,58 @@ fn a_tool_that_reads_and_sends_is_stopped_in_between() {
     assert_eq!(page.connections(), 1, "{events:?}");
     assert_ne!(outcomes[1], "ok", "the second source meets the third on the way: {outcomes:?}");
     assert_eq!(results(&events)[2]["receipt"]["decision"]["reason"], "nobody", "and then it is asked about");
+}
+
+#[test]
+fn agents_and_background_tasks_share_the_label_of_the_run() {
+    let (crib, page, flags) = desk();
+    let tools = [
+        ("ask", "capabilities: {delegate: true}", "return delegate(\"read\")"),
+        ("later", "async: true\ncapabilities: {files: read}", "return fs.read(\"notes.md\")"),
+    ];
+    fs::create_dir_all(crib.path("team/.harness/tools")).unwrap();
+    for (name, facts, body) in tools {
+        let text = format!("---\nparameters: {{}}\n{facts}\nscript: |\n  def run(args):\n      {body}\n---\nA tool.\n");
+        fs::write(crib.path(format!("team/.harness/tools/{name}.md")), text).unwrap();
+    }
+    let flags: Vec<&str> = flags.iter().map(String::as_str).chain(["--tools=team", "--allow-delegate"]).collect();
+    let (read, fetch) =
+        (turn("fs_read_file", json!({"path": "notes.md"})), turn("fetch_page", json!({"url": page.url()})));
+    let agent = json!({"turns": [read, {"content": "read"}]});
+    let of_agent = json!({
+        "prompt": "go", "turns": [fetch, turn("ask", json!({})), fetch, {"content": "done"}], "agents": [agent],
+    });
+    let of_task = json!({"prompt": "go", "turns": [
+        fetch, turn("later", json!({})), turn("task_await", json!({"task_id": "task_1", "timeout_ms": 60_000})), fetch,
+        {"content": "done"},
+    ]});
+    for (script, last) in [(of_agent, "ask"), (of_task, "task_await")] {
+        let (before, events) = (page.connections(), play(&crib, &script, &flags));
+        let results = results(&events);
+        let names = |result: &Value| result["receipt"]["label"]["confidentiality"].clone();
+        let label = results.iter().rfind(|result| result["receipt"]["tool"] == last).map(|result| names(result));
+        assert_eq!(label, Some(json!(["private"])), "{last}: {events:?}");
+        let fetched = results.last().unwrap();
+        assert_eq!(fetched["receipt"]["decision"]["reason"], "nobody", "{last}: {fetched}");
+        assert_eq!(page.connections(), before + 1, "{last}");
+    }
+}
+
+#[test]
+fn a_session_of_programs_goes_on_with_what_it_holds() {
+    let (crib, page, flags) = desk();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).chain(["--code"]).collect();
+    let fetch = format!("tools.fetch_page(url='{}')", page.url());
+    let program = |code: &str| turn("run_code", json!({"code": code, "session": "s"}));
+    let turns = [
+        program("text = tools.fs_read_file(path='notes.md')['content']\nNone"),
+        program(&format!("{fetch}\nNone")),
+        program(&format!("try:\n    {fetch}\n    said = 'sent'\nexcept Exception:\n    said = 'refused'\nsaid")),
+        json!({"content": "done"}),
+    ];
+    let events = run(&crib, &turns, &flags);
+    assert!(results(&events)[2]["content"].as_str().unwrap().contains("refused"), "{events:?}");
+    assert_eq!(page.connections(), 1);
 }
 
 #[test]
