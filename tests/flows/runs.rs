@@ -208,6 +208,21 @@ fn a_resumed_run_goes_on_with_its_label() {
 }
 
 #[test]
+fn a_run_without_a_call_keeps_the_label_of_its_files() {
+    let (crib, page, flags) = desk();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let answered =
+        run(&crib, &[json!({"content": "read"})], &[&flags[..], &["--attach=work/notes.md", "--prompt=read"]].concat());
+    let id = answered.last().unwrap()["run"].as_str().unwrap();
+    let fetch = turn("fetch_page", json!({"url": page.url()}));
+    let turns = [fetch.clone(), fetch, json!({"content": "done"})];
+    let events = run(&crib, &turns, &[&flags[..], &["--resume", id, "--prompt=go on"]].concat());
+    let label = |result: &Value| result["receipt"]["label"]["confidentiality"].clone();
+    assert!(results(&events).iter().all(|result| label(result) == json!(["private"])), "{events:?}");
+    assert_eq!(page.connections(), 1, "{events:?}");
+}
+
+#[test]
 fn places_have_the_labels_of_the_settings() {
     let (crib, _page, flags) = desk();
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
@@ -241,6 +256,9 @@ fn places_have_the_labels_of_the_settings() {
         [&["list", "--deny-tool=flow custmers -> net", "--set=labels.customers=[\"work\"]"], &flags[..1]].concat();
     let ran = crib.run(&misspelt);
     assert!(ran.stderr.contains("no place has the label `custmers`; did you mean `customers`?"), "{ran:?}");
+    let missing = [&["list", "--set=labels.customers=[\"wrk\"]"], &flags[..1]].concat();
+    let ran = crib.run(&missing);
+    assert!(ran.stderr.contains("`labels.customers`: `wrk` does not exist"), "{ran:?}");
     fs::write(crib.path("toolcrib.toml"), "[labels]\npublic = ['.']\n").unwrap();
     let ran = crib.run(&[&["call", "fs_read_file", "{\"path\":\"notes.md\"}"], &flags[..]].concat());
     assert!(ran.code == Some(1) && ran.stderr.contains("a project cannot set this"), "{ran:?}");

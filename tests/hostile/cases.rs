@@ -190,7 +190,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 const FUEL: &str = r#"{"fuel": 10000000}"#;
-/// For thousands of exceptions, each of which takes far longer than other instructions.
+/// Fuel for thousands of exceptions: each takes far longer than other instructions.
 const LITTLE_FUEL: &str = r#"{"fuel": 100000}"#;
 const QUOTA: &[&str] = &["quota"];
 

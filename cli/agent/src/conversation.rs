@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
+use toolcrib::flow::Label;
 use toolcrib_base::input;
 use toolcrib_base::whole_file::{self, Readers};
 
@@ -231,9 +232,10 @@ impl Conversation {
         self.call_ids().find(|id| !answered.contains(id))
     }
 
-    /// Adds the new messages to the kept run, and waits until they are on the disk.
-    pub(crate) fn keep(&mut self) -> anyhow::Result<()> {
+    /// Adds the new messages and the label of the session to the kept run, and waits until they are on the disk.
+    pub(crate) fn keep(&mut self, label: &Label) -> anyhow::Result<()> {
         let Some(keeper) = &self.keeper else { return Ok(()) };
+        keeper.label(label)?;
         let own = self.saved();
         for (index, message) in own.iter().enumerate().skip(self.written) {
             let change = self.changes.iter().find(|(changed, _)| *changed == index).map(|(_, change)| change.clone());

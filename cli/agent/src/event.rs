@@ -226,7 +226,7 @@ pub struct PermissionAsked<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<&'a str>,
     pub(crate) granted: &'a [String],
-    /// What the call could do with what was read, if a rule about flows asks.
+    /// Explanation of the flow, if a rule about flows asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) flow: Option<&'a str>,
     /// Rule or reason that requires the approval.

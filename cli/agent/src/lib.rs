@@ -141,13 +141,13 @@ impl Agent {
 
     /// Adds the messages so far to the kept run.
     pub fn keep(&mut self) -> anyhow::Result<()> {
-        self.conversation.keep()
+        self.conversation.keep(&self.session.label())
     }
 
     /// Reports the start of the run and runs its hooks; `false` if the run was interrupted.
     pub(crate) async fn begin(&mut self) -> anyhow::Result<bool> {
         self.started = Instant::now();
-        self.conversation.keep()?;
+        self.keep()?;
         let session = self.session.clone();
         let tools: Vec<&str> = session.tools().into_iter().map(|tool| tool.name.as_str()).collect();
         let RequestOptions { model, max_steps, stream, .. } = &self.options;
@@ -179,7 +179,7 @@ impl Agent {
     /// Appends a message of the user.
     pub(crate) fn add(&mut self, message: Message) -> anyhow::Result<()> {
         self.conversation.push_user(message);
-        self.conversation.keep()
+        self.keep()
     }
 
     /// Drops the last message of the user with everything after it.
@@ -233,7 +233,7 @@ impl Agent {
         {
             return Ok((ending, None));
         }
-        self.conversation.keep()?;
+        self.keep()?;
         let mut last = self.totals.steps.saturating_add(self.options.max_steps);
         loop {
             if self.totals.steps >= last {
@@ -291,7 +291,7 @@ impl Agent {
             self.conversation.push(Message::assistant(&turn));
             // Until they begin: whatever fails before leaves no call without a result.
             self.conversation.set_pending(turn.calls.clone());
-            self.conversation.keep()?;
+            self.keep()?;
             self.report.end_answer();
         }
         if !turn.text.is_empty() {
@@ -348,7 +348,7 @@ impl Agent {
             replies.into_iter().for_each(|(message, change)| self.conversation.push_result(message, change));
             self.conversation.set_pending(waiting);
         }
-        self.conversation.keep()?;
+        self.keep()?;
         self.conversation.save()
     }
 

@@ -224,8 +224,7 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let unknown = || ErrorData::resource_not_found("no such resource", Some(json!({ "uri": request.uri })));
         let reference = request.uri.strip_prefix(RESULTS).ok_or_else(unknown)?.to_owned();
-        let identity = Identity::of(&context.extensions);
-        self.published(&identity).await?.session(&identity.name).note_result(&reference);
+        let (identity, name) = (Identity::of(&context.extensions), reference.clone());
         let results = self.publication.general().results.clone();
         let read = move || results.open(&reference, ..MAX_READ);
         let part = tokio::task::spawn_blocking(read).await.map_err(|_| unknown())?.map_err(|_| unknown())?;
@@ -233,6 +232,7 @@ impl ServerHandler for Handler {
             let bytes = part.stored.bytes;
             return Err(invalid(format!("the result has {bytes} bytes: read it in parts with `read_result`")));
         }
+        self.published(&identity).await?.session(&identity.name).note_result(&name);
         let contents = ResourceContents::text(part.text(), &request.uri);
         Ok(ReadResourceResult::new(vec![contents]).into())
     }

@@ -80,6 +80,8 @@ pub struct Config {
     pub routes: Vec<(String, String)>,
     /// Labels of places.
     pub labels: Labels,
+    /// Keys of labels with paths that do not exist.
+    pub missing_places: Vec<(String, PathBuf)>,
     /// Rule about flows that applies without one of the user.
     pub flows: Option<Rule>,
     /// See [`toolcrib::Builder::configure`].
@@ -174,7 +176,7 @@ impl Config {
         let mask = |(name, value): (String, Value)| Mask { name, pattern: shown(&value) };
         config.masks = entries(layers, "masks").map(mask).collect();
         config.routes = entries(layers, "routes").map(|(name, tool)| (name, shown(&tool))).collect();
-        config.labels = flows::labels(layers)?;
+        (config.labels, config.missing_places) = flows::labels(layers)?;
         config.flows = flows::preset(layers)?;
         config.tools = entries(layers, "config").collect();
         let staged = layers.effective("run.stage").into_iter().next();

@@ -272,6 +272,9 @@ impl Sources {
             permissions.warn_about_missing_folders();
         });
         warn_about_assigned(&assigned, &runtime);
+        for (key, path) in &config.missing_places {
+            render::warning(&format!("`{key}`: `{}` does not exist", render::one_line(&path.display().to_string())));
+        }
         Ok(runtime)
     }
 

@@ -11,7 +11,7 @@ use crate::tool::{Destination, Glob, Host, Scheme};
 
 use super::label::{Label, LabelError, MAX_SOURCE_LEN, Mark, PRIVATE_MARK, checked_name};
 
-/// Place from which bytes come.
+/// Place with a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LabelPlace {

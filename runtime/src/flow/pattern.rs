@@ -245,5 +245,9 @@ mod tests {
             "this call could send data from `file:/w/customers.csv` to `api.example`, after \
              `host:blog.example\\u{1b}[2J` was read"
         );
+        for number in 0..MAX_EXPLAINED {
+            read.mark(&Mark::Named("private".into()), &format!("file:/w/{number}").into());
+        }
+        assert!(pattern.explain(&read, net, &[]).contains("`file:/w/1` and others, after"));
     }
 }

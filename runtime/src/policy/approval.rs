@@ -43,7 +43,7 @@ pub struct ApprovalRequest<'a> {
     pub granted: &'a [String],
     /// Name of the stage that would hold back what the call writes.
     pub stage: Option<&'a str>,
-    /// What the call could do with what was read, if a rule about flows asks.
+    /// Explanation of the flow, if a rule about flows asks.
     pub flow: Option<&'a str>,
     /// Rule or reason that requires the approval.
     pub rests_on: &'a str,

@@ -13,13 +13,13 @@ use crate::tool::{Destination, Tool};
 /// Question of a rule about flows.
 pub(crate) struct FlowQuestion {
     pub(crate) rule: Arc<Rule>,
-    /// What the call could do, for a person.
+    /// Explanation for a person.
     pub(crate) explanation: String,
     /// Confidentiality of the data that is shown: an answer holds for no other.
     pub(crate) names: Vec<String>,
 }
 
-/// Begins the flow of a call: with what the model has seen, or what the calling program has got, and what the caller states.
+/// Begins the flow of a call with the labels of the conversation, of the calling program and of the caller.
 pub(crate) fn begin_flow(
     pipeline: &Pipeline,
     (tool, grant): (&Tool, &Grant),

@@ -21,6 +21,8 @@ use super::hook_chain::ChainedHook;
 
 /// Maximum number of tools, and maximum number of hooks, that scripts add to one run.
 const MAX_ADDED: usize = 32;
+/// Maximum number of stored answers that a conversation knows as its own. Of others it assumes the worst.
+const MAX_STORED: usize = 10_000;
 /// Maximum total bytes of the values in a cache with their keys.
 const MAX_CACHE_BYTES: usize = 4 << 20;
 
@@ -184,7 +186,10 @@ impl Memory {
     /// Notes the reference of a stored answer.
     pub(crate) fn has_stored(&self, reference: String) {
         self.has_stored_results.store(true, Relaxed);
-        locked(&self.stored).insert(reference);
+        let mut stored = locked(&self.stored);
+        if stored.len() < MAX_STORED {
+            stored.insert(reference);
+        }
     }
 
     /// Returns `true` if an answer was stored in this conversation.
@@ -279,6 +284,13 @@ mod tests {
         assert!(memory.set("k0".into(), "x".repeat(MAX_CACHE_BYTES)).unwrap_err().contains("more than the 4194304"));
         assert_eq!(memory.get("k0").as_deref(), Some("2"));
         assert!(memory.set("k".repeat(MAX_KEY_LEN + 1), "1".into()).unwrap_err().contains("the key has 1025 bytes"));
+    }
+
+    #[test]
+    fn a_conversation_knows_so_many_answers_as_its_own() {
+        let memory = Memory::new("s".to_owned());
+        (0..=MAX_STORED).for_each(|number| memory.has_stored(number.to_string()));
+        assert!(memory.is_stored("0") && !memory.is_stored(&MAX_STORED.to_string()));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Label of a running call: it grows with each source that the call reads, and closes ways out by the rules about flows.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::call::{Behavior, Denial};
-use crate::flow::{Label, Mark, Source, Way, Ways};
+use crate::flow::{Label, Labels, Mark, Source, Way, Ways};
 use crate::policy::{FlowPolicy, Rule};
 
 /// Label that the calls of a conversation share.
@@ -89,30 +89,33 @@ impl CallFlow {
         self.add(&begun.policy.labels.marks(source), source);
     }
 
-    /// Adds the marks of a file that the call reads; the path is only looked up if it matters.
-    pub(crate) fn read_file(&self, path: impl FnOnce() -> Option<PathBuf>) {
-        let Some(begun) = self.begun.get() else { return };
-        // Another call may have written it.
-        self.join_shared();
-        let labels = &begun.policy.labels;
-        if !labels.has_paths() && labels.of_files().iter().all(|mark| self.state().label.is_full(mark)) {
-            return;
-        }
-        match path() {
-            Some(path) => self.read(Source::File(&path)),
-            None => {
-                let unknown = Source::File(Path::new("?"));
-                self.add(&labels.of_any_file(), unknown);
-            }
-        }
+    /// Returns `true` if it matters which file the call reads.
+    pub(crate) fn needs_path(&self) -> bool {
+        let is_full = |labels: &Labels| labels.of_files().iter().all(|mark| self.state().label.is_full(mark));
+        self.labels().is_some_and(|labels| labels.has_paths() || !is_full(labels))
     }
 
-    /// Adds the marks of a file or folder that the call gives another name.
-    pub(crate) fn rename(&self, path: impl FnOnce() -> Option<PathBuf>) {
-        let Some(begun) = self.begun.get().filter(|begun| begun.policy.labels.has_paths()) else { return };
-        let (path, labels) = (path(), &begun.policy.labels);
-        let marks = path.as_ref().map_or_else(|| labels.of_any_file(), |path| labels.of_all_below(path));
-        self.add(&marks, Source::File(path.as_deref().unwrap_or(Path::new("?"))));
+    /// Returns `true` if another name can change the label of a file.
+    pub(crate) fn needs_former_path(&self) -> bool {
+        self.labels().is_some_and(Labels::has_paths)
+    }
+
+    /// Adds the marks of a file that the call reads; one without a path may be any.
+    pub(crate) fn read_file(&self, path: Option<&Path>) {
+        let Some(labels) = self.labels() else { return };
+        let marks = path.map_or_else(|| labels.of_any_file(), |path| labels.marks(Source::File(path)));
+        self.add(&marks, Source::File(path.unwrap_or(Path::new("?"))));
+    }
+
+    /// Adds the marks of a file or folder, with all below it, that the call gives another name.
+    pub(crate) fn rename(&self, path: Option<&Path>) {
+        let Some(labels) = self.labels() else { return };
+        let marks = path.map_or_else(|| labels.of_any_file(), |path| labels.of_all_below(path));
+        self.add(&marks, Source::File(path.unwrap_or(Path::new("?"))));
+    }
+
+    fn labels(&self) -> Option<&Labels> {
+        self.begun.get().map(|begun| &begun.policy.labels)
     }
 
     /// Adds what the conversation has seen by now: the call reads something that another call may have stored.

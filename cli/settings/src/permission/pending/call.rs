@@ -57,7 +57,7 @@ pub struct PendingCall {
     /// Lines that the call would change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<String>,
-    /// What the call could do with what was read, if a rule about flows asks.
+    /// Explanation of the flow, if a rule about flows asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) flow: Option<String>,
     /// Permissions that the tool is granted.

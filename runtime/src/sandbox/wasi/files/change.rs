@@ -79,7 +79,7 @@ impl Files<'_> {
             return Err(ErrorCode::Invalid.into());
         }
         let change = change(target.dir.clone(), to.to_owned());
-        self.note_renamed(fd, from);
+        self.note_renamed(fd, from).await;
         self.perform(fd, from, change, Some(into)).await
     }
 

@@ -83,7 +83,7 @@ impl HostDescriptor for Files<'_> {
     async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
         let target = match self.admit_read(&fd, &path) {
             Ok(_) => {
-                self.note_listing(&fd);
+                self.note_listing(&fd).await;
                 match self.staged(&fd) {
                     Some(folder) => self.read_link_staged(folder, path.clone()).await,
                     None => self.inner.readlink_at(fd, path.clone()).await,
@@ -224,7 +224,7 @@ impl HostDescriptor for Files<'_> {
             return Err(ErrorCode::InsufficientMemory.into());
         }
         let listing = self.list(&fd).await?;
-        self.note_listing(&fd);
+        self.note_listing(&fd).await;
         self.state.listings += 1;
         Ok(listing)
     }

@@ -43,7 +43,7 @@ impl Files<'_> {
                     Descriptor::File(file) => self.state.descriptors.assign(&file.file),
                     Descriptor::Dir(folder) => self.state.descriptors.assign(&folder.dir),
                 }
-                self.note_opened(descriptor, read);
+                self.note_opened(descriptor, read).await;
             }
             Err(_) => self.state.descriptors.give_back(),
         }
