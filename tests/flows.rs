@@ -2,6 +2,7 @@
 
 mod injections;
 mod runs;
+mod withheld;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -80,6 +81,16 @@ impl Desk {
         labels: impl FnOnce(&Crib) -> Labels,
         with: impl FnOnce(Builder) -> Builder,
     ) -> Self {
+        Self::stored(rules, page, labels, |builder, _| with(builder))
+    }
+
+    /// The same with more that lies in its folders.
+    fn stored(
+        rules: &[(Behavior, &str)],
+        page: &'static str,
+        labels: impl FnOnce(&Crib) -> Labels,
+        with: impl FnOnce(Builder, &Crib) -> Builder,
+    ) -> Self {
         let (crib, page) = (Crib::new(), Server::plain(page));
         fill(&crib);
         let mut policy = Policy::default()
@@ -90,7 +101,7 @@ impl Desk {
             policy = policy.rule(Rule::new(*behavior, pattern.parse().unwrap(), "test"));
         }
         let builder = Runtime::builder(Audit::off()).trusted_source(toolbox()).policy(policy);
-        let runtime = with(builder.compile_cache(target().join("test-cache"))).build().unwrap();
+        let runtime = with(builder.compile_cache(target().join("test-cache")), &crib).build().unwrap();
         // On a busy machine, a call would wait for longer than it may take.
         for tool in TOOLS {
             wait(runtime.prepare(tool)).unwrap();
@@ -291,16 +302,22 @@ fn an_answer_about_text_of_others_holds_whatever_the_call_reads() {
 }
 
 #[test]
-fn a_stored_answer_of_another_conversation_is_untrusted_and_private() {
+fn a_stored_answer_of_another_conversation_keeps_its_label_and_is_of_an_unknown_source_without() {
     let folder = tempfile::tempdir().unwrap();
     let results = toolcrib::Results::folder(folder.path());
+    let unknown = results.put("t", "c", b"1").unwrap().reference;
     let desk = Desk::new(&[], "a page", |builder| builder.results(results).max_inline(20));
     let session = desk.runtime.session();
     let long = call(&session, "calculate", json!({"expression": "2^100"}));
     let reference = long.receipt.persisted.clone().and_then(|persisted| persisted.reference).unwrap();
     let open = json!({"reference": reference});
     assert_eq!(done(&session, "read_result", open.clone()), Value::Null);
-    let label = done(&desk.runtime.session(), "read_result", open);
+    assert_eq!(done(&desk.runtime.session(), "read_result", open), Value::Null);
+    let page = call(&session, "fetch_page", json!({"url": desk.url("")})).receipt.persisted.unwrap().reference;
+    let other = desk.runtime.session();
+    let label = done(&other, "read_result", json!({"reference": page}));
+    assert_eq!((&label["integrity"], &label["confidentiality"]), (&json!("untrusted"), &json!([])));
+    let label = done(&other, "read_result", json!({"reference": unknown}));
     assert_eq!((&label["integrity"], &label["confidentiality"]), (&json!("untrusted"), &json!(["private"])));
 }
 

@@ -1,13 +1,13 @@
 //! Delegation of tasks to other agents. Their calls pass the same stages as every call.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use crate::error::HandlerError;
-use crate::flow::Label;
+use crate::flow::ConversationLabels;
 
 /// Maximum depth of delegation.
 pub const MAX_DEPTH: u32 = 3;
@@ -26,8 +26,8 @@ pub struct Task {
     pub depth: u32,
     /// Number of agents that the run has started.
     pub(crate) agents: Arc<AtomicU32>,
-    /// Label that the delegating call and the agent share.
-    pub(crate) label: Arc<Mutex<Label>>,
+    /// Labels that the delegating call and the agent share.
+    pub(crate) labels: ConversationLabels,
 }
 
 impl Task {
@@ -40,7 +40,7 @@ impl Task {
         value: Value,
         depth: u32,
         agents: &Arc<AtomicU32>,
-        label: Arc<Mutex<Label>>,
+        labels: ConversationLabels,
     ) -> Result<Self, String> {
         let Value::Object(mut fields) = value else { return Err("a task is an object with `task`".to_owned()) };
         let text = match fields.remove("task") {
@@ -53,7 +53,7 @@ impl Task {
         }
         let started = agents.fetch_update(Relaxed, Relaxed, |count| (count < MAX_AGENTS).then_some(count + 1));
         match started {
-            Ok(_) => Ok(Self { text, fields, depth, agents: agents.clone(), label }),
+            Ok(_) => Ok(Self { text, fields, depth, agents: agents.clone(), labels }),
             Err(_) => Err(format!("this run has already started {MAX_AGENTS} agents, the maximum")),
         }
     }
@@ -79,7 +79,9 @@ mod tests {
     #[test]
     fn agents_are_begun_so_deep_and_so_often_in_one_run() {
         let agents = Arc::default();
-        let begin = |depth| Task::read(json!({"task": "t"}), depth, &agents, Arc::default()).map(|task| task.depth);
+        let begin = |depth| {
+            Task::read(json!({"task": "t"}), depth, &agents, ConversationLabels::default()).map(|task| task.depth)
+        };
         assert!(begin(MAX_DEPTH + 1).unwrap_err().contains("delegation is already 3 agents deep"));
         let depths = (0..MAX_AGENTS).map(|n| begin(1 + n % MAX_DEPTH));
         assert!(depths.into_iter().all(|begun| begun.is_ok()), "what was refused took no place");

@@ -10,7 +10,7 @@ use toolcrib::call::Behavior;
 use toolcrib::model::{Completion, CompletionRequest};
 use toolcrib::policy::{Permission, Rule};
 use toolcrib::tool::Service;
-use toolcrib::{HandlerError, Model, Outcome, Policy};
+use toolcrib::{HandlerError, Model, Outcome, Policy, Results, ToolCall};
 
 use super::{call, crib, record, runtime};
 
@@ -45,6 +45,29 @@ fn the_model_answers_who_is_granted_it_and_the_tokens_are_signed_for() {
     assert_eq!(refused.receipt.denied[0].flag.as_deref(), Some("--allow-model"));
     let denied = call(&with(allow.deny(Permission::service(Service::Model))), "asks", json!({"prompt": "hello"}));
     assert_eq!(denied.receipt.outcome, Outcome::Denied, "a denial wins");
+    assert_eq!(parrot.0.load(SeqCst), 1);
+}
+
+#[test]
+fn no_model_gets_an_answer_that_a_rule_withholds() {
+    let (crib, parrot) = (crib(), Arc::new(Parrot::default()));
+    let results = Results::folder(crib.path("results"));
+    let label = json!({"integrity": "trusted", "confidentiality": ["private"]});
+    let reference = results.put_labelled("t", "c", Some(label), b"\"a secret\"").unwrap().reference;
+    let policy = Policy::default().allow(Permission::service(Service::Model)).rule(Rule::new(
+        Behavior::Deny,
+        "flow private -> model".parse().unwrap(),
+        "test",
+    ));
+    let runtime = runtime(&crib, |builder| builder.policy(policy).results(results).model(parrot.clone()));
+    let (session, tokio) = (runtime.session(), tokio::runtime::Runtime::new().unwrap());
+    let ask = |prompt: Value| {
+        tokio.block_on(session.call(ToolCall::new("c", "asks", json!({ "prompt": prompt }).to_string())))
+    };
+    assert_eq!(ask(json!("hello")).content(), "hello (1024 tokens)");
+    let refused = ask(json!({"$result": reference}));
+    assert!(!refused.content().contains("secret") && refused.receipt.withheld.is_some(), "{refused:?}");
+    assert_eq!(refused.receipt.denied[0].capability, "flow private -> model");
     assert_eq!(parrot.0.load(SeqCst), 1);
 }
 

@@ -72,13 +72,15 @@ pub(super) fn convert(
     let mut content = vec![ContentBlock::text(text)];
     content.extend(pending.nested_refusal(result.receipt.calls).map(ContentBlock::text));
     content.extend(result.media.iter().map(media));
-    if let Some(reference) = result.receipt.persisted.as_ref().and_then(|persisted| persisted.reference.as_ref()) {
+    let stored = result.receipt.persisted.as_ref().filter(|_| result.receipt.withheld.is_none());
+    if let Some(reference) = stored.and_then(|persisted| persisted.reference.as_ref()) {
         let mut link = Resource::new(format!("{RESULTS}{reference}"), reference.clone());
         link.description = Some("the whole result".to_owned());
         content.push(ContentBlock::resource_link(link));
     }
     content.extend(result.shown.iter().filter_map(shown));
-    if result.is_error() && pending.own.is_none() {
+    // Refusals name files and hosts.
+    if result.is_error() && pending.own.is_none() && result.receipt.withheld.is_none() {
         let decision = result.receipt.decision.as_ref();
         let hints = match decision.is_some_and(|decision| decision.reason == Reason::Rule) {
             true => hint(&result.receipt, None, "").into_iter().collect(),
@@ -113,7 +115,8 @@ pub(super) fn convert(
 
 /// Describes a receipt for the client.
 fn receipt(receipt: &Receipt, pending: &Pending) -> Value {
-    let denied: Vec<Value> = (receipt.denied.iter().take(MAX_DENIALS))
+    let shown = if receipt.withheld.is_none() { &receipt.denied[..] } else { &[] };
+    let denied: Vec<Value> = (shown.iter().take(MAX_DENIALS))
         .map(|denial| json!({ "capability": denial.capability, "flag": denial.flag }))
         .collect();
     let mut all = Map::new();

@@ -224,7 +224,7 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let unknown = || ErrorData::resource_not_found("no such resource", Some(json!({ "uri": request.uri })));
         let reference = request.uri.strip_prefix(RESULTS).ok_or_else(unknown)?.to_owned();
-        let (identity, name) = (Identity::of(&context.extensions), reference.clone());
+        let identity = Identity::of(&context.extensions);
         let results = self.publication.general().results.clone();
         let read = move || results.open(&reference, ..MAX_READ);
         let part = tokio::task::spawn_blocking(read).await.map_err(|_| unknown())?.map_err(|_| unknown())?;
@@ -232,7 +232,8 @@ impl ServerHandler for Handler {
             let bytes = part.stored.bytes;
             return Err(invalid(format!("the result has {bytes} bytes: read it in parts with `read_result`")));
         }
-        self.published(&identity).await?.session(&identity.name).note_result(&name);
+        let session = self.published(&identity).await?.session(&identity.name);
+        session.note_result(&part.stored).map_err(|refusal| invalid(refusal.message))?;
         let contents = ResourceContents::text(part.text(), &request.uri);
         Ok(ReadResourceResult::new(vec![contents]).into())
     }

@@ -49,6 +49,12 @@ pub struct Receipt {
     /// Shortening of an answer that was too long for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persisted: Option<Persisted>,
+    /// References of the stored answers that were put into the arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub used_results: Vec<String>,
+    /// Rule about flows that withheld the answer from the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
     /// Exit code of a program that ran to its end.
     pub exit: Option<i32>,
     /// Wall-clock milliseconds from the start to the end of the call.
@@ -147,6 +153,8 @@ impl Receipt {
             written: None,
             flags: Vec::new(),
             persisted: None,
+            used_results: Vec::new(),
+            withheld: None,
             exit: None,
             ms: 0.0,
             cpu_ms: 0.0,

@@ -7,6 +7,8 @@ use serde::de::Error;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::store::results::StoredResult;
+
 /// Confidentiality without a name from the operator.
 pub(crate) const PRIVATE: &str = "private";
 /// Confidentiality in place of more names than a label holds: a pattern with any name matches it.
@@ -122,9 +124,20 @@ impl Label {
         label
     }
 
-    /// Creates the label of a stored answer about which nothing else is known.
-    pub(crate) fn of_result(reference: &str) -> Self {
-        Self::unknown(&format!("result:{reference}"))
+    /// Creates the label of a stored answer of another conversation. One without a label is of an unknown source.
+    pub(crate) fn of_stored(stored: &StoredResult) -> Self {
+        let source = format!("result:{}", stored.reference);
+        let known = stored.label.as_ref().and_then(|label| Self::stated(label, &source).ok());
+        known.unwrap_or_else(|| Self::unknown(&source))
+    }
+
+    /// Returns the marks alone.
+    pub(crate) fn without_sources(&self) -> Self {
+        let mut marks = self.clone();
+        marks.untrusted.truncate(1);
+        marks.confidential.values_mut().for_each(|sources| sources.truncate(1));
+        marks.map_sources(|_| "result".to_owned());
+        marks
     }
 
     /// Returns the integrity.

@@ -20,6 +20,8 @@ pub(crate) enum Way {
     Net,
     /// A program of the model.
     Code,
+    /// The model itself, by the answer of the call.
+    Model,
 }
 
 /// Ways out, as a set.
@@ -27,6 +29,7 @@ pub(crate) enum Way {
 pub(crate) struct Ways(u8);
 
 impl Ways {
+    /// Ways out of a running call.
     const ALL: Self = Self(7);
 
     #[must_use]
@@ -64,6 +67,7 @@ impl fmt::Display for FlowPattern {
             Ways::ALL => "any",
             ways if ways.has(Way::Net) => "net",
             ways if ways.has(Way::Write) => "write",
+            ways if ways.has(Way::Model) => "model",
             _ => "code",
         };
         write!(f, "{FLOW} {} -> {way}", marks.join(" + "))
@@ -83,7 +87,7 @@ pub(crate) struct FlowPattern {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}`: {reason}; write it like `flow untrusted -> write` or `flow private + untrusted -> net`, with `net`, `write`, \
-     `code` or `any` after the arrow"
+     `code`, `any` or `model` after the arrow"
 )]
 pub struct FlowPatternError {
     text: String,
@@ -172,6 +176,7 @@ impl FromStr for FlowPattern {
             "write" => Ways::default().with(Way::Write),
             "code" => Ways::default().with(Way::Code),
             "any" => Ways::ALL,
+            "model" => Ways::default().with(Way::Model),
             other => return Err(error(format!("`{other}` is no way out"))),
         };
         let mut pattern = Self { needs_untrusted: false, names: Vec::new(), ways };
@@ -210,6 +215,9 @@ mod tests {
         assert!(named.matches(&label(false, &["customers"])) && !named.matches(&label(true, &["private"])));
         assert!([Way::Write, Way::Net, Way::Code].into_iter().all(|way| named.ways().has(way)));
         assert!(pattern.ways().has(Way::Net) && !pattern.ways().has(Way::Write));
+        let shown: FlowPattern = "flow private -> model".parse().unwrap();
+        assert_eq!(shown.to_string(), "flow private -> model");
+        assert!(shown.ways().has(Way::Model) && !named.ways().has(Way::Model), "`any` is of effects");
         assert!(FlowPattern::is_meant("a -> b") && FlowPattern::is_meant("flow a"));
         assert!(
             !FlowPattern::is_meant("t(x=a->b)") && !FlowPattern::is_meant("flow") && !FlowPattern::is_meant("flow_*")

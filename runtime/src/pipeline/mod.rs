@@ -1,6 +1,6 @@
 //! The one way of a call, from its door to its record. Nothing bypasses it:
 //!
-//! resolve → accept → validate → hooks → authorize → schedule → run → map → hooks → store → record
+//! resolve → accept → results → validate → hooks → authorize → schedule → run → map → hooks → store → record
 //!
 //! Four forms of the input are kept apart: the text that the model sent, which never changes; the masked copy that may be
 //! shown; and the arguments after the hooks, which are both judged and given to the tool.
@@ -69,9 +69,10 @@ impl Pipeline {
                 Err(fault) => Err(recorder.fault(fault)),
             };
             let ended = ended.or_else(|error| redact::redacted(self.secrets.as_ref(), Err(error)));
+            let ended = stage::disclose(ended, &scope, &mut recorder);
             stage::log_arguments(self, &mut recorder).await;
             let result = recorder.close(ended).await;
-            stage::end_flow(result.receipt.label.as_ref(), &scope);
+            stage::end_flow(&recorder, &scope);
             // The calls that wait for this one start after its record is written.
             if let Some(turn) = scope.turn {
                 turn.end(result.outcome.as_ref().is_err_and(|error| error.outcome != Outcome::Cancelled));
@@ -89,8 +90,10 @@ impl Pipeline {
     ) -> Result<String, ToolError> {
         recorder.set_parent(scope.parent.map(|parent| parent.invocation));
         let entry = unless_cancelled(scope.turn, pin!(stage::resolve(self, call, scope, recorder))).await??;
-        let call = &*stage::accept(self, entry, call, scope, recorder)?;
-        stage::begin_flow(self, (entry.tool, &entry.prepared.grant), call, scope, recorder);
+        let call = stage::accept(self, entry, call, scope, recorder)?;
+        let (call, label) = stage::put_results(self, call, scope, recorder).await?;
+        let call = &*call;
+        stage::begin_flow(self, (entry.tool, &entry.prepared.grant), (call, label), scope, recorder);
         let approved = self.approve(entry, call, scope, recorder);
         let (execution, checked, delegated) = unless_cancelled(scope.turn, pin!(approved)).await??;
         if let Some(turn) = scope.turn {

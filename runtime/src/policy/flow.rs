@@ -8,6 +8,9 @@ use crate::tool::{Access, Body, Builtin, Service, Tool};
 
 use super::{Grant, Rule, Rules};
 
+/// Interface for values that rich tools keep in a conversation.
+const CACHE: &str = "toolcrib:tool/cache@";
+
 /// Labels of places and rules about flows, for all calls.
 #[derive(Debug, Default)]
 pub(crate) struct FlowPolicy {
@@ -22,6 +25,21 @@ impl FlowPolicy {
 
     pub(crate) fn has_rules(&self) -> bool {
         !self.rules.is_empty()
+    }
+
+    /// Returns `true` if any rule withholds answers from the model.
+    pub(crate) fn may_withhold(&self) -> bool {
+        self.about_answers().next().is_some()
+    }
+
+    /// Returns the rule that withholds an answer with this label from the model. Nobody can be asked about an answer, so a rule
+    /// that asks withholds it too.
+    pub(crate) fn withholding(&self, answer: &Label) -> Option<&Arc<Rule>> {
+        self.about_answers().find(|rule| rule.pattern().flow().is_some_and(|flow| flow.matches(answer)))
+    }
+
+    fn about_answers(&self) -> impl Iterator<Item = &Arc<Rule>> {
+        self.rules.iter().filter(|rule| rule.pattern().flow().is_some_and(|flow| flow.ways().has(Way::Model)))
     }
 
     /// Returns the rules that deny a call with the label `all` its ways out, and then those that ask about one with the label
@@ -52,6 +70,24 @@ pub(crate) fn ways_out(tool: &Tool, grant: &Grant) -> Ways {
     ];
     let has = ways.into_iter().filter(|(_, has)| *has).fold(Ways::default(), |ways, (way, _)| ways.with(way));
     has.both(closable(grant))
+}
+
+/// Returns `true` if a call of a tool may leave values here that another call finds: then its answer is not the only way of what it
+/// has read. Hosts are another matter: what comes back from them is untrusted.
+pub(crate) fn leaves_values(tool: &Tool, grant: &Grant) -> bool {
+    let keeps_state = match &tool.body {
+        Body::Builtin(_) => return false,
+        Body::Script(_) => true,
+        Body::Rich(rich) => rich.exports.prepare || imports(tool, CACHE) && grant.rights().cache().is_ok(),
+        _ => false,
+    };
+    let writes = grant.folders().iter().any(|folder| folder.access == Access::Write);
+    keeps_state || writes || grant.rights().may_leave_values()
+}
+
+/// Returns `true` if a tool imports an interface, or if nothing is known about its imports.
+fn imports(tool: &Tool, interface: &str) -> bool {
+    tool.imports.as_ref().is_none_or(|imports| imports.iter().any(|import| import.from.starts_with(interface)))
 }
 
 /// Returns the ways out that a rule can close. What a stage holds back goes nowhere before somebody commits it.

@@ -47,7 +47,7 @@ pub use approvals::{Approvals, StoredApproval};
 pub(crate) use autostart::MAX_PARENT_NAMES;
 pub use autostart::agent_settings;
 pub(crate) use definition::definition;
-pub(crate) use flow::{FlowPolicy, closable, ways_out};
+pub(crate) use flow::{FlowPolicy, closable, leaves_values, ways_out};
 pub use grant::{Folder, Grant};
 pub(crate) use hooks::{HookAccess, source_id};
 pub(crate) use identity::Identity;

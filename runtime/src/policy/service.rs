@@ -72,6 +72,11 @@ impl Rights {
         if self.cache { Ok(()) } else { Err(Denial { capability: "cache".to_owned(), flag: None }) }
     }
 
+    /// Returns `true` if its calls may leave values for one another, themselves or by a service.
+    pub(crate) fn may_leave_values(&self) -> bool {
+        self.keeps || self.reaches_beyond()
+    }
+
     /// Returns `true` if its calls may leave values for one another.
     pub(super) fn keeps(&self) -> bool {
         self.keeps

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::call::{HookAction, HookNote, ToolCall};
 use crate::error::{Outcome, ToolError};
+use crate::flow::Label;
 use crate::pipeline::stage::begin_flow_with;
 use crate::pipeline::state::{Memory, Pipeline};
 use crate::tool::HookPoint;
@@ -41,7 +42,7 @@ pub(crate) fn run_event<'a>(
             let definition = recorder.is_logged().then(|| prepared.definition(tool));
             recorder.resolved(tool, &prepared.grant, &prepared.input, definition);
             recorder.set_program(hook.digest().unwrap_or_default(), 0);
-            begin_flow_with(pipeline, (tool, &prepared.grant), memory.label(), memory, &recorder);
+            begin_flow_with(pipeline, (tool, &prepared.grant), (&memory.label(), &Label::default()), memory, &recorder);
             let usage = recorder.usage.clone();
             let handler = ScriptHandler::new(hook, HookContext::new(pipeline, memory, &usage));
             // The state of an interpreter is large.

@@ -129,6 +129,8 @@ async fn run_before<'a>(
             continue;
         }
         let context = HookContext::of_call(pipeline, scope, since + MAX_TIME, &recorder.usage);
+        // It can keep what it sees.
+        recorder.usage.flow.leave();
         let handler = Handler::new(hook, context);
         let proposed = ProposedCall {
             invocation: recorder.invocation(),
@@ -222,6 +224,7 @@ async fn run_after(
         if !applies(hook, HookPhase::After, tool, arguments).await {
             continue;
         }
+        recorder.usage.flow.leave();
         let handler = Handler::new(hook, HookContext::of_call(pipeline, scope, until, &recorder.usage));
         let finished = FinishedCall {
             invocation: recorder.invocation(),

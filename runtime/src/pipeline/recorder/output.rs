@@ -1,6 +1,6 @@
 //! Output of a tool beside the line for the model: media, parts and lines for people, and warnings for the caller.
 
-use crate::call::{Form, Media, Part};
+use crate::call::{Decision, Form, Media, Part};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
 use crate::policy::Secrets;
@@ -82,6 +82,27 @@ impl CallRecorder<'_> {
     /// Marks the line as replaced by the host: it is plain JSON.
     pub(crate) fn reset_form(&mut self) {
         self.output.form = Form::Json;
+    }
+
+    /// Records the rule that withholds the answer from the model, and drops the output beside it.
+    pub(crate) fn set_withheld(&mut self, rule: String) {
+        self.withhold_output();
+        self.note(|receipt| receipt.withheld = Some(rule));
+    }
+
+    /// Returns the decision about the call, if one was made.
+    pub(crate) fn decision(&self) -> Option<&Decision> {
+        self.receipt.as_ref()?.decision.as_ref()
+    }
+
+    /// Returns `true` if a rule withheld the answer.
+    pub(crate) fn is_withheld(&self) -> bool {
+        self.receipt.as_ref().is_some_and(|receipt| receipt.withheld.is_some())
+    }
+
+    /// Records the stored answers that were put into the arguments.
+    pub(crate) fn set_used_results(&mut self, references: impl Iterator<Item = String>) {
+        self.note(|receipt| receipt.used_results = references.collect());
     }
 
     /// Drops all output of the tool beside the line.

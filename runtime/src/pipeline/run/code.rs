@@ -94,7 +94,13 @@ pub(super) async fn run(
     let running = async {
         let session = match &session {
             None => None,
-            Some(name) => Some(session::open(scope, name, limits.deadline).await?),
+            Some(name) => {
+                let session = session::open(scope, name, limits.deadline).await?;
+                // Later programs see its variables, and this one sees those of earlier ones.
+                recorder.usage.flow.join_shared();
+                recorder.usage.flow.leave();
+                Some(session)
+            }
         };
         calls.run(prepared, Program { language, code: &code, session }, limits).await
     };

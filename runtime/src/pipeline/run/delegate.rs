@@ -23,9 +23,12 @@ pub(crate) async fn delegate(
     let failed =
         |error: &dyn std::fmt::Display| ToolError::new(Outcome::Failed, format!("the call was delegated: {error}"));
     let memory = scope.memory;
+    if let Some(rule) = recorder.usage.flow.withholding() {
+        return Err(ToolError::new(Outcome::Denied, format!("no agent gets this call: `{}`", rule.pattern().as_str())));
+    }
     // The agent sees what the call was given, and the call gets what the agent has seen.
-    let label = memory.label_for_agent(&recorder.usage.flow.label());
-    let task = Task::read(task, scope.depth + 1, &memory.agents, label.clone());
+    let labels = memory.labels_for_agent(&recorder.usage.flow.label());
+    let task = Task::read(task, scope.depth + 1, &memory.agents, labels.clone());
     let task = task.map_err(|error| failed(&error))?;
     let delegate = pipeline.delegate.as_ref().ok_or_else(|| failed(&"no agent is configured for delegation"))?;
     if let Some(turn) = scope.turn {
@@ -35,7 +38,7 @@ pub(crate) async fn delegate(
     let remaining = recorder.remaining(&prepared.limits)?.deadline;
     let answer = tokio::time::timeout(remaining, delegate.delegate(task));
     let answer = unless_cancelled(scope.turn, answer).await?;
-    recorder.usage.flow.join(&label.lock().unwrap_or_else(PoisonError::into_inner));
+    recorder.usage.flow.join(&labels.seen.lock().unwrap_or_else(PoisonError::into_inner));
     let late = |_| ToolError::new(Outcome::Deadline, "the agent to which the call was delegated timed out");
     answer.map_err(late)?.map(|answer| quoted(answer.to_string())).map_err(|error| failed(&error))
 }

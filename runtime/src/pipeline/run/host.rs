@@ -8,13 +8,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use toolcrib_foundation::text::{MAX_MESSAGE, prefix};
 
+use crate::call::{Behavior, Decision, Reason};
 use crate::error::{Outcome, ToolError};
 use crate::flow::Label;
 use crate::pipeline::prepared::compute::aside;
+use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::stage::FRAME;
 use crate::pipeline::state::builtin::{MAX_FOUND, MAX_OPENED};
 use crate::pipeline::state::{CallScope, MAX_EXTRA_BYTES, Memory, Pipeline, TaskRequest, unless_cancelled};
-use crate::sandbox::CallFlow;
 use crate::schema::step;
 use crate::tool::{Builtin, Limits, Tool, Visibility};
 
@@ -45,7 +46,7 @@ pub(super) async fn run(
     builtin: Builtin,
     arguments: &Value,
     scope: &CallScope<'_>,
-    flow: &CallFlow,
+    recorder: &mut CallRecorder<'_>,
 ) -> Result<String, ToolError> {
     let no_tasks = || ToolError::new(Outcome::Failed, "calls outside a conversation cannot start tasks");
     let bad = |error: serde_json::Error| ToolError::new(Outcome::BadArguments, error.to_string());
@@ -57,10 +58,7 @@ pub(super) async fn run(
         }
         Builtin::ReadResult => {
             let request = Open::deserialize(arguments).map_err(bad)?;
-            if !scope.memory.is_stored(&request.reference) {
-                flow.join(&Label::of_result(&request.reference));
-            }
-            open(pipeline, request).await
+            open(pipeline, request, scope, recorder).await
         }
         Builtin::TaskPoll => scope.tasks.ok_or_else(no_tasks)?.poll(&TaskRequest::deserialize(arguments).map_err(bad)?),
         Builtin::TaskAwait => {
@@ -143,8 +141,13 @@ fn is_findable(pipeline: &Pipeline, index: usize) -> bool {
     pipeline.prepared[index].deferred && pipeline.prepared[index].is_callable() && visibility != Visibility::Internal
 }
 
-/// Opens a part of a stored answer.
-async fn open(pipeline: &Pipeline, open: Open) -> Result<String, ToolError> {
+/// Opens a part of a stored answer, unless a rule withholds it from the model.
+async fn open(
+    pipeline: &Pipeline,
+    open: Open,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<String, ToolError> {
     let Open { reference, offset, limit } = open;
     let Some(results) = pipeline.results.clone() else {
         return Err(ToolError::new(Outcome::Failed, "no result store is configured"));
@@ -153,6 +156,20 @@ async fn open(pipeline: &Pipeline, open: Open) -> Result<String, ToolError> {
     let opened = tokio::task::spawn_blocking(move || results.open(&reference, offset..end));
     let broken = |_| ToolError::new(Outcome::Failed, "the answer could not be opened");
     let part = opened.await.map_err(broken)?.map_err(|fault| ToolError::of_fault(&fault))?;
+    let flow = &recorder.usage.flow;
+    match scope.memory.label_of_stored(&part.stored.reference) {
+        Some(label) => flow.join(&label),
+        None => flow.join(&Label::of_stored(&part.stored)),
+    }
+    if let Some(rule) = flow.withholding().filter(|_| !scope.is_of_program()) {
+        recorder.decide(Decision::new(Behavior::Deny, Reason::Rule, rule.to_string()));
+        let pattern = rule.pattern().as_str();
+        let message = format!(
+            "`{pattern}` withholds this answer from the model; pass it to another call as an argument: {{\"$result\": {:?}}}",
+            part.stored.reference
+        );
+        return Err(ToolError::new(Outcome::Denied, message));
+    }
     let words = json!({
         "kind": "part",
         "reference": part.stored.reference,

@@ -73,7 +73,7 @@ pub(crate) async fn run(
         Runner::Host(builtin) => {
             // A tool of the host can wait for long, and needs no sandbox.
             drop(permits);
-            let answer = host::run(pipeline, *builtin, &checked.value, scope, &recorder.usage.flow).await;
+            let answer = host::run(pipeline, *builtin, &checked.value, scope, recorder).await;
             // Another call may have ended meanwhile.
             recorder.usage.flow.join_shared();
             recorder.budget.set_end(Instant::now() + execution.prepared.limits.deadline);

@@ -88,6 +88,8 @@ async fn prepare(
 ) -> Result<Arc<str>, ToolError> {
     let (tool, deadline) = (execution.tool, execution.prepared.limits.deadline);
     let since = Instant::now();
+    // What it prepares is found by its later calls.
+    recorder.usage.flow.join_shared();
     // A call outside a session prepares for itself.
     let cell = match scope.memory.is_open() {
         true => Arc::default(),

@@ -90,6 +90,7 @@ impl CallServices {
         if bytes > MAX_PROMPT_LEN {
             return Err(format!("the question has {bytes} bytes, more than the {MAX_PROMPT_LEN} allowed"));
         }
+        self.check_model()?;
         let model = self.pipeline.model.as_ref().ok_or("no model is configured")?;
         let usage = self.usage.whole();
         let count = &component.tree.completions;

@@ -131,14 +131,24 @@ impl CallServices {
         self.grant.rights().check(Service::Delegate, None).map_err(|denial| self.refused(denial, NOT_GRANTED))?;
         let task: Value = schema::parse(&task).map_err(|error| error.to_string())?;
         // The agent sees what the call was given, and the call gets what the agent has seen.
-        let (flow, label) = (&self.usage.whole().flow, self.memory.label_for_agent(&self.usage.whole().flow.label()));
-        let seen_by_agent = || label.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let task = Task::read(task, self.depth + 1, &self.memory.agents, label.clone())?;
+        let flow = &self.usage.whole().flow;
+        self.check_model()?;
+        let labels = self.memory.labels_for_agent(&flow.label());
+        let seen_by_agent = || labels.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let task = Task::read(task, self.depth + 1, &self.memory.agents, labels.clone())?;
         let delegate = self.pipeline.delegate.as_ref().ok_or("no agent is configured for delegation")?;
         self.usage.whole().delegated.fetch_add(1, Relaxed);
         let answer = delegate.delegate(task).await;
         flow.join(&seen_by_agent());
         Ok(answer.map_err(|error| error.to_string())?.to_string())
+    }
+
+    /// Refuses to give a model what a rule withholds from it.
+    pub(super) fn check_model(&self) -> Result<(), String> {
+        let Some(rule) = self.usage.whole().flow.withholding() else { return Ok(()) };
+        let pattern = rule.pattern().as_str().to_owned();
+        let why = format!("denied by an operator rule: `{pattern}`");
+        Err(self.refused(Denial { capability: pattern, flag: None }, &why))
     }
 
     fn add_to_run(&self, script: &Script, what: Registration, definition: &str) -> Result<(), String> {

@@ -9,12 +9,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use serde_json::Value;
 
 use crate::call::{HookNote, ToolCall, ToolResult};
+use crate::error::{Outcome, ToolError};
 use crate::flow::Label;
 use crate::hook::EventBlocked;
 use crate::observe::Observer;
 use crate::pipeline::hooks;
 use crate::pipeline::state::{CallScope, Memory, Pipeline, ProgramSessions, Tasks, Turn, UnstartedCall};
 use crate::store::programs::ProgramStore;
+use crate::store::results::StoredResult;
 use crate::tool::{Body, Builtin, HookPoint, Limits, Tool, Visibility};
 
 pub use step::{CallInterrupt, Step};
@@ -40,7 +42,7 @@ impl Session {
         // The memory of a new conversation has one owner.
         let memory = Arc::try_unwrap(self.memory).map(|memory| Arc::new(memory.with_label_of(&other.memory)));
         let memory = memory.unwrap_or_else(|memory| {
-            memory.join_label(&other.memory.label());
+            memory.join_labels_of(&other.memory);
             memory
         });
         Self { memory, tasks: other.tasks.clone(), programs: other.programs.clone(), ..self }
@@ -149,11 +151,20 @@ impl Session {
         self.memory.join_label(label);
     }
 
-    /// Notes that the caller reads a stored answer. Nothing is known about one of another conversation.
-    pub fn note_result(&self, reference: &str) {
-        if !self.memory.is_stored(reference) {
-            self.add_label(&Label::of_result(reference));
+    /// Notes that the caller reads a stored answer, unless a rule withholds it from the model.
+    ///
+    /// # Errors
+    ///
+    /// [`Outcome::Denied`](crate::Outcome::Denied), with the rule.
+    pub fn note_result(&self, stored: &StoredResult) -> Result<(), ToolError> {
+        let known = self.memory.label_of_stored(&stored.reference);
+        let label = known.map_or_else(|| Label::of_stored(stored), Arc::unwrap_or_clone);
+        if let Some(rule) = self.pipeline.flows.withholding(&label) {
+            let pattern = rule.pattern().as_str();
+            return Err(ToolError::new(Outcome::Denied, format!("`{pattern}` withholds this answer from the model")));
         }
+        self.add_label(&label);
+        Ok(())
     }
 
     /// Returns the number of agents that delegated before this conversation: 0 in the run's own.

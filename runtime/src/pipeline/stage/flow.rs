@@ -7,7 +7,7 @@ use crate::error::{Outcome, ToolError};
 use crate::flow::{Label, Source, Way, Ways};
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, Execution, Memory, Pipeline};
-use crate::policy::{Grant, Rule, closable, ways_out};
+use crate::policy::{Grant, Rule, closable, leaves_values, ways_out};
 use crate::tool::{Destination, Tool};
 
 /// Question of a rule about flows.
@@ -19,32 +19,36 @@ pub(crate) struct FlowQuestion {
     pub(crate) names: Vec<String>,
 }
 
-/// Begins the flow of a call with the labels of the conversation, of the calling program and of the caller.
+/// Begins the flow of a call with the labels of the conversation, of the calling program, of the caller, and of the answers in its
+/// arguments.
 pub(crate) fn begin_flow(
     pipeline: &Pipeline,
     (tool, grant): (&Tool, &Grant),
-    call: &ToolCall,
+    (call, mut arguments): (&ToolCall, Label),
     scope: &CallScope<'_>,
     recorder: &CallRecorder<'_>,
 ) {
-    let mut given = scope.memory.label();
+    let mut context = scope.memory.label();
     if let Some(parent) = &scope.parent {
-        given.join(&parent.usage.whole().flow.label());
+        let flow = &parent.usage.whole().flow;
+        context.join(&flow.label());
+        arguments.join(&flow.own());
     }
-    call.label.iter().for_each(|label| given.join(label));
-    begin_flow_with(pipeline, (tool, grant), given, scope.memory, recorder);
+    call.label.iter().for_each(|label| context.join(label));
+    begin_flow_with(pipeline, (tool, grant), (&context, &arguments), scope.memory, recorder);
 }
 
-/// Begins the flow of a call or hook with the label that is given.
+/// Begins the flow of a call or hook with the labels of its context and of its arguments.
 pub(crate) fn begin_flow_with(
     pipeline: &Pipeline,
     (tool, grant): (&Tool, &Grant),
-    given: Label,
+    given: (&Label, &Label),
     memory: &Memory,
     recorder: &CallRecorder<'_>,
 ) {
     let flow = &recorder.usage.flow;
-    flow.begin(&pipeline.flows, &given, (ways_out(tool, grant), closable(grant)), memory.shared_label());
+    let ways = (ways_out(tool, grant), closable(grant));
+    flow.begin(&pipeline.flows, given, ways, memory.shared_labels(), || leaves_values(tool, grant));
     // The guest has all of them from its start.
     grant.env_keys().for_each(|name| flow.read(Source::Variable(name)));
 }
@@ -103,8 +107,8 @@ fn host_of(destination: &Destination) -> String {
 }
 
 /// Adds the label of an ended call to its caller: an error depends on the same as a result.
-pub(crate) fn end_flow(label: Option<&Label>, scope: &CallScope<'_>) {
-    if let (Some(label), Some(parent)) = (label, &scope.parent) {
-        parent.usage.whole().flow.join(label);
+pub(crate) fn end_flow(recorder: &CallRecorder<'_>, scope: &CallScope<'_>) {
+    if let Some(parent) = &scope.parent {
+        parent.usage.whole().flow.join_call(&recorder.usage.flow);
     }
 }

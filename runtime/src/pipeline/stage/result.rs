@@ -19,6 +19,8 @@ use crate::schema::{self, ToolValidator};
 use crate::store::results::{self, Results};
 use crate::tool::{Body, Builtin, EmptyResult, Persistence, Tool};
 
+use super::withhold::withhold;
+
 /// Member of an answer for the host's own words.
 pub(crate) const FRAME: &str = "toolcrib";
 /// Maximum characters of a preview.
@@ -79,12 +81,17 @@ pub(crate) async fn store(
     if scope.is_of_program() || matches!(tool.body, Body::Builtin(builtin) if builtin != Builtin::RunCode) {
         return Ok(answer);
     }
+    if let Some(rule) = recorder.usage.flow.withholding().filter(|_| scope.parent.is_none()) {
+        return Box::pin(withhold(pipeline, (tool, &rule), answer, scope, recorder)).await;
+    }
     let max = pipeline.max_inline(tool, &prepared.limits);
     if answer.len() <= max {
         return Ok(answer);
     }
     let (tool, invocation, results) = (tool.clone(), recorder.invocation().to_owned(), pipeline.results.clone());
-    let short = move || shortened(&tool, &invocation, max, answer, results.as_ref());
+    let (label, whole) = (recorder.usage.flow.of_answer(), recorder.usage.flow.label());
+    let written = serde_json::to_value(whole.without_sources()).ok();
+    let short = move || shortened(&tool, (&invocation, written), max, answer, results.as_ref());
     let short = tokio::task::spawn_blocking(short).await;
     let lost = || ToolError::new(Outcome::BadResult, "the answer is too long and could not be stored");
     let (line, persisted) = short.map_err(|_| lost())?.map_err(|fault| {
@@ -92,7 +99,7 @@ pub(crate) async fn store(
         lost()
     })?;
     if let Some(persisted) = persisted {
-        persisted.reference.iter().for_each(|reference| scope.memory.has_stored(reference.clone()));
+        persisted.reference.iter().for_each(|reference| scope.memory.note_stored(reference.clone(), label.clone()));
         recorder.set_persisted(persisted);
         recorder.reset_form();
     }
@@ -211,7 +218,7 @@ fn speaks_for_the_host(line: &str) -> bool {
         && serde_json::from_str::<Value>(line).is_ok_and(|value| value.get(FRAME).is_some())
 }
 
-fn framed(kind: &str, mut words: Value, quoted: Option<(&str, &str)>) -> String {
+pub(super) fn framed(kind: &str, mut words: Value, quoted: Option<(&str, &str)>) -> String {
     words["kind"] = json!(kind);
     let mut answer = json!({ FRAME: words });
     if let Some((head, tail)) = quoted {
@@ -228,7 +235,7 @@ fn framed(kind: &str, mut words: Value, quoted: Option<(&str, &str)>) -> String 
 /// A fault of the store: an answer that cannot be stored is not shortened.
 fn shortened(
     tool: &Tool,
-    invocation: &str,
+    (invocation, label): (&str, Option<Value>),
     max: usize,
     line: String,
     results: Option<&Results>,
@@ -248,9 +255,10 @@ fn shortened(
         let persisted = Persisted { strategy, reference: None, bytes: bytes(&line), shown_bytes: bytes(&shown) };
         return Ok((shown, Some(persisted)));
     };
-    let stored = results.put(&tool.name, invocation, line.as_bytes())?;
+    let stored = results.put_labelled(&tool.name, invocation, label, line.as_bytes())?;
     let words = json!({
-        "note": "the answer is too long to show in full; read it with `read_result` and its reference",
+        "note": "the answer is too long to show in full; read it with `read_result` and its reference, or pass it to another \
+                 call as an argument: {\"$result\": REFERENCE}",
         "reference": stored.reference,
         "bytes": line.len(),
     });

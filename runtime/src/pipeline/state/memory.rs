@@ -8,10 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::OnceCell;
 
 use crate::delegate::Task;
-use crate::flow::Label;
+use crate::flow::{ConversationLabels, Label};
 use crate::observe::Observer;
 use crate::policy::Approval;
-use crate::sandbox::SharedLabel;
 use crate::store::keyvalue::{MAX_KEY_LEN, MAX_KEYS, Store};
 use crate::tool::Tool;
 
@@ -46,10 +45,10 @@ pub(crate) struct Memory {
     stores: Mutex<HashMap<[String; 3], Store>>,
     /// Number of agents that the run has started, at any depth.
     pub(crate) agents: Arc<AtomicU32>,
-    /// Label of all that calls have read and the model has seen. An agent that works on a task shares it.
-    label: SharedLabel,
-    /// References of the long answers that were stored.
-    stored: Mutex<HashSet<String>>,
+    /// Labels of all that calls have read, left and shown. An agent that works on a task shares them.
+    labels: ConversationLabels,
+    /// Labels of the answers that were stored, by their references.
+    stored: Mutex<HashMap<String, Arc<Label>>>,
     registering: Mutex<()>,
     /// Observer for the calls in this conversation alone.
     watcher: OnceLock<Arc<dyn Observer>>,
@@ -98,12 +97,12 @@ impl Memory {
 
     /// Continues with the label of another conversation.
     pub(crate) fn with_label_of(self, other: &Self) -> Self {
-        Self { label: other.label.clone(), ..self }
+        Self { labels: other.labels.clone(), ..self }
     }
 
     /// Creates the memory of an agent that works on a delegated task.
     pub(crate) fn of_task(session: String, task: &Task) -> Self {
-        Self { depth: task.depth, agents: task.agents.clone(), label: task.label.clone(), ..Self::new(session) }
+        Self { depth: task.depth, agents: task.agents.clone(), labels: task.labels.clone(), ..Self::new(session) }
     }
 
     /// Returns the identifier of the conversation in records.
@@ -161,40 +160,47 @@ impl Memory {
 
     /// Label of the conversation; empty for calls outside one.
     pub(crate) fn label(&self) -> Label {
-        locked(&self.label).clone()
+        locked(&self.labels.seen).clone()
     }
 
     /// Adds a label to that of the conversation. Calls outside one have none.
     pub(crate) fn join_label(&self, label: &Label) {
         if !self.open {
-            locked(&self.label).join(label);
+            locked(&self.labels.seen).join(label);
         }
     }
 
-    /// Returns the label that all calls of the conversation share; `None` outside one.
-    pub(crate) fn shared_label(&self) -> Option<SharedLabel> {
-        (!self.open).then(|| self.label.clone())
+    /// Adds the labels of another conversation.
+    pub(crate) fn join_labels_of(&self, other: &Self) {
+        let (seen, left) = (other.label(), locked(&other.labels.left).clone());
+        self.join_label(&seen);
+        locked(&self.labels.left).join(&left);
     }
 
-    /// Returns the label for an agent that works on a task, with that of the delegating call.
-    pub(crate) fn label_for_agent(&self, given: &Label) -> SharedLabel {
-        let label = self.shared_label().unwrap_or_default();
-        locked(&label).join(given);
-        label
+    /// Returns the labels that all calls of the conversation share; `None` outside one.
+    pub(crate) fn shared_labels(&self) -> Option<ConversationLabels> {
+        (!self.open).then(|| self.labels.clone())
     }
 
-    /// Notes the reference of a stored answer.
-    pub(crate) fn has_stored(&self, reference: String) {
+    /// Returns the labels for an agent that works on a task, with that of the delegating call.
+    pub(crate) fn labels_for_agent(&self, given: &Label) -> ConversationLabels {
+        let labels = self.shared_labels().unwrap_or_default();
+        locked(&labels.seen).join(given);
+        labels
+    }
+
+    /// Notes the label of a stored answer.
+    pub(crate) fn note_stored(&self, reference: String, label: Label) {
         self.has_stored_results.store(true, Relaxed);
         let mut stored = locked(&self.stored);
         if stored.len() < MAX_STORED {
-            stored.insert(reference);
+            stored.insert(reference, Arc::new(label));
         }
     }
 
-    /// Returns `true` if an answer was stored in this conversation.
-    pub(crate) fn is_stored(&self, reference: &str) -> bool {
-        locked(&self.stored).contains(reference)
+    /// Returns the label of an answer that was stored in this conversation.
+    pub(crate) fn label_of_stored(&self, reference: &str) -> Option<Arc<Label>> {
+        locked(&self.stored).get(reference).cloned()
     }
 
     /// Returns `true` if a person gave this approval for the session.
@@ -289,8 +295,9 @@ mod tests {
     #[test]
     fn a_conversation_knows_so_many_answers_as_its_own() {
         let memory = Memory::new("s".to_owned());
-        (0..=MAX_STORED).for_each(|number| memory.has_stored(number.to_string()));
-        assert!(memory.is_stored("0") && !memory.is_stored(&MAX_STORED.to_string()));
+        (0..=MAX_STORED).for_each(|number| memory.note_stored(number.to_string(), Label::default()));
+        let is_known = |number: usize| memory.label_of_stored(&number.to_string()).is_some();
+        assert!(is_known(0) && !is_known(MAX_STORED));
     }
 
     #[test]

@@ -1,15 +1,12 @@
 //! Label of a running call: it grows with each source that the call reads, and closes ways out by the rules about flows.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::call::{Behavior, Denial};
-use crate::flow::{Label, Labels, Mark, Source, Way, Ways};
+use crate::flow::{ConversationLabels, Label, Labels, Mark, SharedLabel, Source, Way, Ways};
 use crate::policy::{FlowPolicy, Rule};
-
-/// Label that the calls of a conversation share.
-pub(crate) type SharedLabel = Arc<Mutex<Label>>;
 
 /// Flow of one call, with the programs and hooks that run for it.
 #[derive(Debug, Default)]
@@ -27,14 +24,21 @@ struct Begun {
     ways: Ways,
     /// Ways out that can be closed: more than those of the tool, because hooks have grants too.
     closable: Ways,
-    /// Label of the conversation. It gets each mark as soon as it is observed: another call can read what this one writes.
-    shared: Option<SharedLabel>,
+    /// Labels of the conversation. They get each mark as soon as it is observed: another call can read what this one writes.
+    conversation: Option<ConversationLabels>,
+    /// `true` if rules may withhold the answer from the model.
+    may_withhold: bool,
+    /// `true` while nothing of the call is left but its answer, which a rule may withhold: then the conversation gets the marks only
+    /// with the answer.
+    defers: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// Label of all that the call was given and has read.
     label: Label,
+    /// The same without the label of the conversation: the label of the answer itself. It is kept only if rules withhold answers.
+    own: Label,
     /// The same without the integrity of responses. A call was begun before it read them, and nobody can be asked in its middle:
     /// a server that redirects it, or answers in parts, must not end it.
     decisive: Label,
@@ -51,17 +55,70 @@ impl State {
 }
 
 impl CallFlow {
-    /// Begins with the label of all that the call was given. Before this, nothing is observed.
+    /// Begins with the label of the context, and the label of the arguments. Before this, nothing is observed.
     pub(crate) fn begin(
         &self,
         policy: &Arc<FlowPolicy>,
-        given: &Label,
+        (context, arguments): (&Label, &Label),
         (ways, closable): (Ways, Ways),
-        shared: Option<SharedLabel>,
+        conversation: Option<ConversationLabels>,
+        leaves_values: impl FnOnce() -> bool,
     ) {
-        let begun = self.begun.set(Begun { policy: policy.clone(), ways, closable, shared });
+        let may_withhold = conversation.is_some() && policy.may_withhold();
+        let defers = AtomicBool::new(may_withhold && !leaves_values());
+        let begun =
+            self.begun.set(Begun { policy: policy.clone(), ways, closable, conversation, may_withhold, defers });
         debug_assert!(begun.is_ok(), "a call begins once");
-        self.join(given);
+        let mut state = self.state();
+        state.label.join(context);
+        state.decisive.join(context);
+        self.update(&state);
+        drop(state);
+        self.share(context, |labels| &labels.seen);
+        self.join(arguments);
+    }
+
+    /// Label of the answer itself, without the context of the call; empty if no rule withholds answers.
+    pub(crate) fn own(&self) -> Label {
+        self.state().own.clone()
+    }
+
+    /// Label of the answer for this conversation: with the context, unless it is known without.
+    pub(crate) fn of_answer(&self) -> Label {
+        if self.keeps_own() { self.own() } else { self.label() }
+    }
+
+    /// Notes that a call with something confidential can send it, so that it can come back by another one.
+    fn leave_sent(&self) {
+        let sends = || self.begun.get().is_some_and(|begun| begun.may_withhold && begun.ways.has(Way::Net));
+        if sends() && self.state().own.confidentiality().next().is_some() {
+            self.leave();
+        }
+    }
+
+    /// Returns the rule that withholds the answer of the call from the model.
+    pub(crate) fn withholding(&self) -> Option<Arc<Rule>> {
+        let begun = self.begun.get().filter(|begun| begun.may_withhold)?;
+        begun.policy.withholding(&self.state().own).cloned()
+    }
+
+    /// Notes that the call leaves something else than its answer.
+    pub(crate) fn leave(&self) {
+        let Some(begun) = self.begun.get().filter(|begun| begun.defers.swap(false, Relaxed)) else { return };
+        debug_assert!(begun.may_withhold);
+        let state = self.state();
+        let (label, own) = (state.label.clone(), state.own.clone());
+        drop(state);
+        self.share(&label, |labels| &labels.seen);
+        self.share(&own, |labels| &labels.left);
+    }
+
+    /// Adds the label of the call to the conversation: the model gets the answer.
+    pub(crate) fn disclose(&self) {
+        let Some(begun) = self.begun.get().filter(|begun| begun.defers.swap(false, Relaxed)) else { return };
+        debug_assert!(begun.may_withhold);
+        let label = self.label();
+        self.share(&label, |labels| &labels.seen);
     }
 
     /// Notes that somebody has agreed to what a rule asks about, for data of these names.
@@ -86,12 +143,21 @@ impl CallFlow {
     /// Adds the marks of a source that the call reads.
     pub(crate) fn read(&self, source: Source<'_>) {
         let Some(begun) = self.begun.get() else { return };
+        if let Source::Host(..) = source {
+            // Another call may have sent it there.
+            self.join_left();
+        }
         self.add(&begun.policy.labels.marks(source), source);
     }
 
     /// Returns `true` if it matters which file the call reads.
     pub(crate) fn needs_path(&self) -> bool {
-        let is_full = |labels: &Labels| labels.of_files().iter().all(|mark| self.state().label.is_full(mark));
+        let keeps_own = self.keeps_own();
+        let is_full = |labels: &Labels| {
+            let state = self.state();
+            let is_full = |mark| state.label.is_full(mark) && (!keeps_own || state.own.is_full(mark));
+            labels.of_files().iter().all(is_full)
+        };
         self.labels().is_some_and(|labels| labels.has_paths() || !is_full(labels))
     }
 
@@ -120,32 +186,69 @@ impl CallFlow {
 
     /// Adds what the conversation has seen by now: the call reads something that another call may have stored.
     pub(crate) fn join_shared(&self) {
-        let Some(shared) = self.begun.get().and_then(|begun| begun.shared.as_ref()) else { return };
-        let shared = locked(shared);
+        let Some(labels) = self.begun.get().and_then(|begun| begun.conversation.as_ref()) else { return };
+        let seen = locked(&labels.seen);
         let mut state = self.state();
-        if !state.label.covers(&shared) {
-            state.label.join(&shared);
-            state.decisive.join(&shared);
+        if !state.label.covers(&seen) {
+            state.label.join(&seen);
+            state.decisive.join(&seen);
             self.update(&state);
         }
+        drop((state, seen));
+        self.join_left();
+    }
+
+    /// Adds what calls may have left by now.
+    fn join_left(&self) {
+        let Some(begun) = self.begun.get().filter(|begun| begun.may_withhold) else { return };
+        if let Some(labels) = &begun.conversation {
+            let left = locked(&labels.left);
+            self.state().own.join(&left);
+        }
+    }
+
+    /// Adds the labels of a call that this one has made.
+    pub(crate) fn join_call(&self, made: &Self) {
+        let (label, own) = {
+            let made = made.state();
+            (made.label.clone(), made.own.clone())
+        };
+        self.join_parts(&label, &own);
     }
 
     /// Adds the label of something else that the call got.
     pub(crate) fn join(&self, other: &Label) {
+        self.join_parts(other, other);
+    }
+
+    fn join_parts(&self, label: &Label, own: &Label) {
+        let keeps_own = self.keeps_own();
         let mut state = self.state();
-        if state.label.covers(other) && state.decisive.covers(other) {
+        let lacks = |known: &Label| !known.covers(label);
+        if !(lacks(&state.label) || lacks(&state.decisive) || keeps_own && !state.own.covers(own)) {
             return;
         }
-        state.label.join(other);
-        state.decisive.join(other);
+        state.label.join(label);
+        state.decisive.join(label);
+        if keeps_own {
+            state.own.join(own);
+        }
         self.update(&state);
         drop(state);
-        self.share(other);
+        self.share(label, |labels| &labels.seen);
+        self.leave_own(own);
+        self.leave_sent();
+    }
+
+    fn keeps_own(&self) -> bool {
+        self.begun.get().is_some_and(|begun| begun.may_withhold)
     }
 
     fn add(&self, marks: &[Mark], source: Source<'_>) {
+        let keeps_own = self.keeps_own();
         let mut state = self.state();
-        if marks.iter().all(|mark| state.label.is_full(mark) && state.decisive.is_full(mark)) {
+        let is_full = |mark| state.label.is_full(mark) && state.decisive.is_full(mark);
+        if marks.iter().all(|mark| is_full(mark) && (!keeps_own || state.own.is_full(mark))) {
             return;
         }
         let text = source.text();
@@ -157,15 +260,28 @@ impl CallFlow {
             }
         }
         state.label.join(&read);
+        if keeps_own {
+            state.own.join(&read);
+        }
         self.update(&state);
         drop(state);
-        self.share(&read);
+        self.share(&read, |labels| &labels.seen);
+        self.leave_own(&read);
+        self.leave_sent();
     }
 
-    /// Adds to the label of the conversation.
-    fn share(&self, read: &Label) {
-        if let Some(shared) = self.begun.get().and_then(|begun| begun.shared.as_ref()) {
-            locked(shared).join(read);
+    /// Adds what the call itself has read to the label of all that calls may have left.
+    fn leave_own(&self, read: &Label) {
+        if self.keeps_own() {
+            self.share(read, |labels| &labels.left);
+        }
+    }
+
+    /// Adds to a label of the conversation, unless the call defers that.
+    fn share(&self, read: &Label, to: impl FnOnce(&ConversationLabels) -> &SharedLabel) {
+        let Some(begun) = self.begun.get().filter(|begun| !begun.defers.load(Relaxed)) else { return };
+        if let Some(labels) = &begun.conversation {
+            locked(to(labels)).join(read);
         }
     }
 

@@ -13,7 +13,6 @@ mod thread_clock;
 #[path = "thread_clock_windows.rs"]
 mod thread_clock;
 
-pub(crate) use call_flow::{CallFlow, SharedLabel};
 pub(crate) use counters::{MAX_RECORDED, Usage};
 pub(super) use memory::MemoryBudget;
 pub(super) use metered::Metered;

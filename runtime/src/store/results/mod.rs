@@ -27,6 +27,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use toolcrib_foundation::text::clipped;
 
 use crate::error::Error;
@@ -77,6 +78,9 @@ pub struct StoredResult {
     pub created: Timestamp,
     /// SHA-256 of the content, in 64 hexadecimal digits.
     pub sha256: String,
+    /// Label of the content, as JSON; `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Value>,
 }
 
 /// A part of a result's content.
@@ -156,6 +160,21 @@ impl Results {
     /// be written, is a link, can be written by other users, or its lock is held by another process for more than ten
     /// seconds.
     pub fn put(&self, tool: &str, invocation: &str, content: &[u8]) -> Result<StoredResult, Error> {
+        self.put_labelled(tool, invocation, None, content)
+    }
+
+    /// Stores a result as [`Results::put`] does, with the label of its content as JSON.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Results::put`].
+    pub fn put_labelled(
+        &self,
+        tool: &str,
+        invocation: &str,
+        label: Option<Value>,
+        content: &[u8],
+    ) -> Result<StoredResult, Error> {
         let now = (self.clock)();
         let reference = Reference::random().map_err(|error| self.fault(io::Error::other(error)))?;
         let stored = StoredResult {
@@ -165,6 +184,7 @@ impl Results {
             bytes: content.len() as u64,
             created: Timestamp::try_from(now).unwrap_or(Timestamp::MAX),
             sha256: file::sha256(content),
+            label,
         };
         let line = file::first_line(&stored).map_err(|error| self.fault(error))?;
         if line.len() as u64 + stored.bytes > self.limits.bytes {
