@@ -16,7 +16,9 @@ use super::visit::{Page, Tab, ViewError, Visit};
 
 const HEADINGS: [&str; 5] = ["Tool", "Rule", "Granted then", "Approved (UTC)", "Take back"];
 /// Facts that are shown as they are, over several lines.
-const BLOCKS: [&str; 3] = ["Arguments", "Tool says", "Granted"];
+const BLOCKS: [&str; 4] = ["Changes", "Arguments", "Tool says", "Granted"];
+/// Facts that a decision rarely depends on.
+const DETAILS: [&str; 5] = ["Source", "Fixed", "Tool says", "Properties", "Until"];
 
 pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     let calls = pending(views)?.list()?;
@@ -68,15 +70,22 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
     }
     all.push(("Asked", html! { (layout::time(&call.asked.to_string())) " UTC" }));
     all.push(("Until", html! { (layout::time(&call.expires().to_string())) " UTC" }));
+    let (details, all): (Vec<_>, Vec<_>) = all.into_iter().partition(|(label, _)| DETAILS.contains(label));
+    let denial = format!("deny-{}", call.id);
     html! {
         article.card aria-labelledby=(label) {
-            h3 id=(label) { (layout::line(&call.tool, 120)) " " (word(call.state())) " " code.quiet { (call.id) } }
+            h3 id=(label) { (layout::line(call.action.as_ref().unwrap_or(&call.tool), 120)) " " (word(call.state())) " " code.quiet { (call.id) } }
             (facts(all))
+            details id=(format!("details-{}", call.id)) { summary { "Details" } (facts(details)) }
             @if visit.session.decides() && !is_denied {
                 @if call.answer.is_none() {
                     form.decide method="post" action=(visit.path("decisions")) {
                         (hidden(visit, &[("id", &call.id)]))
-                        p { button.allow name="answer" value="once" { "Allow once" } span.quiet { " this call with these arguments" (waits) } }
+                        p {
+                            button.allow name="answer" value="once" { "Allow once" }
+                            button.deny form=(denial) { "Deny" }
+                            span.quiet { " this call with these arguments" (waits) }
+                        }
                         @for (answer, label, scope) in [("session", "Allow for the session", &session), ("always", "Always allow", &always)] {
                             @if let Some(scope) = scope {
                                 p {
@@ -88,11 +97,11 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
                     }
                 }
                 // A form of its own: Enter in a field presses the first button of its form.
-                form.decide method="post" action=(visit.path("decisions")) {
-                    (hidden(visit, &[("id", &call.id)]))
+                form.decide id=(denial) method="post" action=(visit.path("decisions")) {
+                    (hidden(visit, &[("id", &call.id), ("answer", "no")]))
                     p {
-                        button.deny name="answer" value="no" { "Deny" }
-                        label { "Reason for the model (optional)"
+                        @if call.answer.is_some() { button.deny { "Deny" } }
+                        label { "Reason of a denial, for the model (optional)"
                             input name="reason" maxlength=(ApprovalAnswer::MAX_REASON_LEN) autocomplete="off";
                         }
                     }

@@ -39,6 +39,8 @@ pub struct ApprovalRequest<'a> {
     pub arguments: &'a str,
     /// Preview of the call, as written by the tool or its author; not trustworthy unless the tool is.
     pub preview: Option<&'a str>,
+    /// One line about the call, rendered from the tool's definition; not trustworthy unless the tool is.
+    pub summary: Option<&'a str>,
     /// Permissions that the tool is granted.
     pub granted: &'a [String],
     /// Name of the stage that would hold back what the call writes.

@@ -12,13 +12,13 @@ use toolcrib::policy::ApprovalRequest;
 use toolcrib_base::render::{counted, legible, one_line, unified};
 
 /// Maximum length of the arguments that are read, and of a compared file, in bytes.
-const MAX_COMPARED: usize = 1 << 20;
+pub(super) const MAX_COMPARED: usize = 1 << 20;
 /// Time after which no further edit is compared.
 const MAX_TIME: Duration = Duration::from_millis(500);
 /// Maximum number of edits that are shown.
 const MAX_EDITS: usize = 20;
 /// Names of arguments that hold a path.
-const PATHS: [&str; 4] = ["path", "file_path", "filename", "file"];
+pub(super) const PATHS: [&str; 4] = ["path", "file_path", "filename", "file"];
 /// Names of arguments that hold a new content for a whole file.
 const CONTENTS: [&str; 5] = ["content", "contents", "file_text", "new_content", "text"];
 /// Words in the name of a tool that writes whole files, and arguments of tools that write parts.
@@ -92,15 +92,7 @@ fn edit(arguments: &Map<String, Value>) -> Option<String> {
 /// Reads the text of a file in the granted folders: `Some(None)` if none of them has it, `None` if it is not known which file is
 /// meant, or if it is no text that can be compared.
 fn before(granted: &[String], path: &str) -> Option<Option<String>> {
-    let folders = granted.iter().filter(|granted| granted.starts_with("write:") || granted.starts_with("read:"));
-    // With several folders, the tool's paths for them are not known here.
-    let [folder] = folders.collect::<Vec<_>>()[..] else { return None };
-    let folder = folder.strip_prefix("write:")?;
-    // An absolute path can be one of the host, which the tool does not have.
-    if Path::new(path).is_absolute() && Path::new(path).exists() {
-        return None;
-    }
-    let folder = Dir::open_ambient_dir(folder, ambient_authority()).ok()?;
+    let folder = granted_folder(granted, path)?;
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -116,6 +108,19 @@ fn before(granted: &[String], path: &str) -> Option<Option<String>> {
     let mut text = String::new();
     file.take(MAX_COMPARED as u64).read_to_string(&mut text).ok()?;
     Some(Some(text))
+}
+
+/// Opens the folder in which a tool finds a path; `None` if it is not known which one it is.
+pub(super) fn granted_folder(granted: &[String], path: &str) -> Option<Dir> {
+    let folders = granted.iter().filter(|granted| granted.starts_with("write:") || granted.starts_with("read:"));
+    // With several folders, the tool's paths for them are not known here.
+    let [folder] = folders.collect::<Vec<_>>()[..] else { return None };
+    let folder = folder.strip_prefix("write:")?;
+    // An absolute path can be one of the host, which the tool does not have.
+    if Path::new(path).is_absolute() && Path::new(path).exists() {
+        return None;
+    }
+    Dir::open_ambient_dir(folder, ambient_authority()).ok()
 }
 
 /// Formats lines from outside without control characters.

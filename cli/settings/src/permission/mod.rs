@@ -10,6 +10,7 @@ mod limits;
 mod pending;
 mod person;
 mod refusal;
+mod removal;
 mod sheet;
 mod typed;
 
@@ -28,7 +29,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use toolcrib::policy::ApprovalRequest;
-use toolcrib_base::render::lock_terminal;
+use toolcrib::tool::Trust;
+use toolcrib_base::render::{lock_terminal, one_line};
 
 use keyboard::Keyboard;
 
@@ -81,9 +83,22 @@ impl RequestDetails {
             source: sheet::source(tool, absolute),
             fixed: sheet::fixed(&tool.body),
             properties: sheet::facts(tool),
-            changes: difference::of(request),
+            changes: changes(request),
         }
     }
+}
+
+/// Returns the lines or files that a call would change.
+fn changes(request: &ApprovalRequest<'_>) -> Option<String> {
+    difference::of(request).or_else(|| removal::of(request))
+}
+
+/// Returns the action of a call in one line, in the words of its tool's definition. Strangers have no word in it.
+fn action(request: &ApprovalRequest<'_>) -> Option<String> {
+    let summary = request.summary.filter(|_| request.tool.origin.trust != Trust::Stranger)?;
+    let line = one_line(summary);
+    let mut characters = line.chars();
+    characters.next().map(|first| first.to_uppercase().chain(characters).collect())
 }
 
 /// Text width of a request that another program shows, in columns.

@@ -9,16 +9,16 @@ use toolcrib::policy::{Approval, ApprovalRequest};
 use toolcrib::tool::{Body, Fact, Tool};
 use toolcrib_base::render::{counted, from_here, inert_json, one_line};
 
-use super::difference;
+use super::{action, changes};
 
 /// Width of a label and its mark, in columns.
 const MARGIN: usize = 13;
 /// Minimum width of text from outside, in columns. A narrower terminal is unreadable anyway.
 const MIN_WIDTH: usize = 2;
 /// Maximum lines of one label.
-const MAX_LINES: usize = 24;
+const MAX_LINES: usize = 20;
 /// Lines kept from the end of a text that is cut to [`MAX_LINES`].
-const LAST_LINES: usize = 8;
+const LAST_LINES: usize = 6;
 /// Parts of a request that the short prompt leaves out.
 const LEFT_OUT: &str = "source, properties, identifier of the call: type d for details";
 
@@ -54,7 +54,7 @@ impl Sheet {
     /// Creates a prompt with the rows that the short and the full form share: the call first.
     fn about(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
         let mut sheet = Self::empty(width, whole);
-        sheet.row("Tool", &one_line(&question.tool.name));
+        sheet.head(question);
         sheet.changes(question);
         sheet.call(question);
         sheet.grounds(question);
@@ -65,7 +65,7 @@ impl Sheet {
     /// call. With `compares`, it shows the changed lines too.
     pub(super) fn for_client(question: &ApprovalRequest<'_>, width: usize, compares: bool) -> Self {
         let mut sheet = Self::empty(width, true);
-        sheet.row("Tool", &one_line(&question.tool.name));
+        sheet.head(question);
         sheet.grounds(question);
         if compares {
             sheet.changes(question);
@@ -75,9 +75,17 @@ impl Sheet {
         sheet
     }
 
+    /// Adds the action and the tool.
+    fn head(&mut self, question: &ApprovalRequest<'_>) {
+        if let Some(action) = action(question) {
+            self.row("Action", &action);
+        }
+        self.row("Tool", &one_line(&question.tool.name));
+    }
+
     /// Adds the lines that the call would change.
     fn changes(&mut self, question: &ApprovalRequest<'_>) {
-        if let Some(lines) = difference::of(question) {
+        if let Some(lines) = changes(question) {
             self.clipped_row("Changes", &lines);
         }
     }
@@ -352,8 +360,8 @@ mod tests {
         let long: Vec<String> = (0..100).map(|line| format!("line {line}")).collect();
         let cut = sheet(80, false, &long.join("\n"));
         assert!(cut.is_cut && cut.text.lines().count() == MAX_LINES + 1, "{}", cut.text);
-        assert!(cut.text.contains("| line 15\n") && cut.text.contains("| line 92\n"), "{}", cut.text);
-        assert!(cut.text.contains("\n  … 76 lines left out, 532 characters …\n"), "{}", cut.text);
+        assert!(cut.text.contains("| line 13\n") && cut.text.contains("| line 94\n"), "{}", cut.text);
+        assert!(cut.text.contains("\n  … 80 lines left out, 560 characters …\n"), "{}", cut.text);
         assert!(!sheet(80, true, &long.join("\n")).is_cut);
     }
 

@@ -39,6 +39,11 @@ pub(super) fn display(rendering: &Rendering, outcome: Outcome, arguments: &Value
     template.as_deref().map(|template| fill(template, arguments))
 }
 
+/// Renders the call in one line.
+pub(crate) fn summarize(rendering: &Rendering, arguments: &Value) -> Option<String> {
+    rendering.ui_summary.value.as_deref().map(|template| fill(template, arguments))
+}
+
 /// Renders a preview of the call.
 pub(super) fn preview(rendering: &Rendering, arguments: &Value) -> Option<String> {
     let template = rendering.activity_description.value.as_ref().or(rendering.ui_summary.value.as_ref());

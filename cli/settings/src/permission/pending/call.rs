@@ -10,7 +10,7 @@ use toolcrib_base::render::{counted, inert_json, one_line, shortened};
 use toolcrib_base::short_id;
 
 use crate::permission::sheet::{Sheet, calls, granted_text, pretty, scope};
-use crate::permission::{RequestDetails, difference};
+use crate::permission::{RequestDetails, action, difference};
 
 /// Maximum time for which a call waits for an answer.
 pub(super) const MAX_WAIT: SignedDuration = SignedDuration::from_secs(60 * 60);
@@ -57,6 +57,9 @@ pub struct PendingCall {
     /// Lines that the call would change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<String>,
+    /// Action of the call in one line, from the definition of a tool that somebody vouches for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
     /// Explanation of the flow, if a rule about flows asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) flow: Option<String>,
@@ -129,6 +132,7 @@ impl PendingCall {
             left_out: length.saturating_sub(MAX_ARGUMENTS),
             preview: request.preview.map(|text| shortened(text, MAX_PREVIEW).into_owned()),
             changes: changes.map(|lines| shortened(&lines, MAX_PREVIEW).into_owned()),
+            action: action(request).as_deref().map(short),
             flow: request.flow.map(|text| shortened(text, MAX_PREVIEW).into_owned()),
             granted: bounded_grants(request.granted),
             rests_on: short(request.rests_on),
@@ -194,6 +198,7 @@ impl PendingCall {
         let left_out = || format!("{} of the arguments, which are too long", counted(self.left_out, "more character"));
         let lines = |text: &String| text.lines().map(one_line).collect::<Vec<_>>().join("\n");
         let rows = [
+            ("Action", self.action.as_deref().map(one_line)),
             ("Client", Some(one_line(&self.client))),
             ("Tool", Some(one_line(&self.tool))),
             ("Source", Some(one_line(&self.source))),
@@ -306,6 +311,7 @@ pub(super) mod tests {
             left_out: 0,
             preview: None,
             changes: None,
+            action: None,
             flow: None,
             granted: vec!["write:/srv/work".into()],
             rests_on: "ask fs_rm (test)".into(),
