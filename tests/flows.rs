@@ -270,6 +270,34 @@ fn a_move_takes_the_labels_along() {
     assert_eq!(read["confidentiality"], json!(["customers"]), "the conversation has it by now");
 }
 
+/// Approver that remembers an answer to the first rule, and refuses the rest.
+struct Remembering(Mutex<Vec<String>>);
+
+impl Approver for Remembering {
+    fn ask<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
+        self.0.lock().unwrap().push(request.rests_on.to_owned());
+        let is_first = request.rests_on.contains("flow untrusted -> net");
+        std::future::ready(if is_first { ApprovalAnswer::Earlier { is_permanent: false } } else { ApprovalAnswer::No })
+            .boxed()
+    }
+}
+
+#[test]
+fn an_answer_that_an_approver_remembers_covers_one_rule_and_not_the_others() {
+    let approver = Arc::new(Remembering(Mutex::default()));
+    let rules = [(Behavior::Ask, "flow untrusted -> net"), (Behavior::Ask, PRESET)];
+    let desk = Desk::new(&rules, "a page", |builder| builder.approver(approver.clone()));
+    let session = desk.runtime.session();
+    done(&session, "fetch_page", json!({"url": desk.url("")}));
+    done(&session, "fetch_page", json!({"url": desk.url("again")}));
+    done(&session, "fs_read_file", json!({"path": "customers.csv"}));
+    let sent = call(&session, "fetch_page", json!({"url": desk.url("?CANARY")}));
+    assert_eq!(sent.receipt.decision.unwrap().behavior, Behavior::Deny);
+    assert!(!desk.has_got("CANARY"));
+    let asked = approver.0.lock().unwrap();
+    assert!(asked.len() == 3 && asked[2].contains("private"), "{asked:?}");
+}
+
 #[test]
 fn an_answer_holds_for_data_of_the_same_names_alone() {
     let person = Person::new(ApprovalAnswer::Session);

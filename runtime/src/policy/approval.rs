@@ -91,6 +91,12 @@ pub enum ApprovalAnswer {
     /// [`Approvals`](super::Approvals) or elsewhere, and passes it to the next runtime; see
     /// [`Builder::approvals`](crate::Builder::approvals).
     Always,
+    /// An earlier answer covers the [`Approval`] of the request, and nobody was asked about this call. Other rules that ask about
+    /// it are still to be answered.
+    Earlier {
+        /// `true` for a permanent approval.
+        is_permanent: bool,
+    },
     /// Denies this call.
     No,
     /// Denies this call and gives the model the reason, at most

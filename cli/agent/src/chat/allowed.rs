@@ -43,8 +43,8 @@ impl ChatApprover {
 
 impl Approver for ChatApprover {
     fn ask<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
-        // A tool that asks each time is not covered by an approval that was given ahead.
-        match request.approval.is_some() && self.allowed.covers(&request.tool.name) {
+        // A tool that asks each time is not covered by an approval that was given ahead, and a flow depends on what was read since.
+        match request.approval.is_some() && request.flow.is_none() && self.allowed.covers(&request.tool.name) {
             true => std::future::ready(ApprovalAnswer::Once).boxed(),
             false => self.terminal.ask(request),
         }

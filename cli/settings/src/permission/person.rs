@@ -42,8 +42,8 @@ pub struct TerminalApprover {
 struct PromptState {
     /// The terminal, once it was opened.
     keyboard: Option<Keyboard>,
-    /// Answers that cover more than one call: a queued prompt may be covered by an earlier answer.
-    granted: HashMap<Approval, ApprovalAnswer>,
+    /// Approvals for more than one call, `true` for permanent ones: a queued prompt may be covered by an earlier answer.
+    granted: HashMap<Approval, bool>,
 }
 
 impl TerminalApprover {
@@ -89,8 +89,8 @@ impl TerminalApprover {
         let Some(approval) = question.approval else {
             return ask(keyboard, &question, Durations { session: false, always: false }).await;
         };
-        if let Some(answer) = granted.get(approval) {
-            return answer.clone();
+        if let Some(is_permanent) = granted.get(approval) {
+            return ApprovalAnswer::Earlier { is_permanent: *is_permanent };
         }
         let offered = Durations { session: true, always: self.approvals.is_some() };
         let answer = match (ask(keyboard, &question, offered).await, &self.approvals) {
@@ -98,7 +98,7 @@ impl TerminalApprover {
             (answer, _) => answer,
         };
         if matches!(answer, ApprovalAnswer::Session | ApprovalAnswer::Always) {
-            granted.insert(approval.clone(), answer.clone());
+            granted.insert(approval.clone(), answer == ApprovalAnswer::Always);
         }
         answer
     }

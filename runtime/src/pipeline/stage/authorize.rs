@@ -32,6 +32,14 @@ pub(crate) struct AuthorizationRequest<'a> {
     pub(crate) allowed_by: Option<&'a str>,
 }
 
+/// What an answer covers.
+enum Covered {
+    /// The call, with all rules that ask about it.
+    Call,
+    /// The approval in question alone, for this reason.
+    Approval(Reason),
+}
+
 /// Decides about a call.
 ///
 /// # Errors
@@ -108,13 +116,19 @@ pub(crate) async fn authorize(
             // An answer about an earlier call of the step can cover this one.
             reason = earlier(&approval);
         }
+        let rests_on = question.rests_on.clone().unwrap_or_default();
         // A person is asked once about a call, for the first rule without an approval.
-        let Some(reason) = reason else {
-            Box::pin(ask(pipeline, &request, (question, flow), Some(approval), scope, recorder)).await?;
-            agree(&flows, recorder);
-            return Ok(());
+        let reason = match reason {
+            Some(reason) => reason,
+            None => match Box::pin(ask(pipeline, &request, (question, flow), Some(approval), scope, recorder)).await? {
+                Covered::Approval(reason) => reason,
+                Covered::Call => {
+                    agree(&flows, recorder);
+                    return Ok(());
+                }
+            },
         };
-        decision = Decision::new(Behavior::Allow, reason, question.rests_on.unwrap_or_default());
+        decision = Decision::new(Behavior::Allow, reason, rests_on);
     }
     agree(&flows, recorder);
     recorder.decide(decision);
@@ -147,7 +161,7 @@ async fn ask(
     approval: Option<Approval>,
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
-) -> Result<(), ToolError> {
+) -> Result<Covered, ToolError> {
     let Execution { tool, prepared, .. } = request.execution;
     let rests_on = question.rests_on.clone().unwrap_or_default();
     let answer = match &pipeline.approver {
@@ -192,7 +206,11 @@ async fn ask(
             recorder.decide(Decision::new(Behavior::Deny, Reason::Refused, rests_on));
             return Err(refused(&denied_because(&reason)));
         }
-        (ApprovalAnswer::Nobody, _) => {
+        (ApprovalAnswer::Earlier { is_permanent }, Some(_)) => {
+            return Ok(Covered::Approval(if is_permanent { Reason::Always } else { Reason::Session }));
+        }
+        // Each call of such a tool needs an answer of its own.
+        (ApprovalAnswer::Nobody | ApprovalAnswer::Earlier { .. }, _) => {
             recorder.decide(Decision::new(Behavior::Deny, Reason::Nobody, rests_on));
             return Err(refused("this call requires approval, but no one is available to ask"));
         }
@@ -203,7 +221,7 @@ async fn ask(
         _ => Reason::Once,
     };
     recorder.decide(Decision::new(Behavior::Allow, reason, rests_on));
-    Ok(())
+    Ok(Covered::Call)
 }
 
 /// Renders a call in one line by the tool's definition, with sensitive values masked.

@@ -62,7 +62,7 @@ impl PendingApprover {
         waiting: &Waiting,
     ) -> Option<ApprovalAnswer> {
         if waiting.approves(client, request.approval) {
-            return Some(ApprovalAnswer::Session);
+            return Some(ApprovalAnswer::Earlier { is_permanent: false });
         }
         let until = Instant::now() + waiting.max_wait();
         let (run, deadline) = waiting.hold();
@@ -81,7 +81,9 @@ impl PendingApprover {
             }
             tokio::time::sleep(INTERVAL.min(left)).await;
             if waiting.approves(client, request.approval) {
-                return Some(self.settled(request, client, waiting, ApprovalAnswer::Session).await);
+                return Some(
+                    self.settled(request, client, waiting, ApprovalAnswer::Earlier { is_permanent: false }).await,
+                );
             }
             match self.is_answered(request, key.clone()).await {
                 Some(false) => {}
@@ -117,7 +119,8 @@ impl PendingApprover {
         waiting: &Waiting,
         answer: ApprovalAnswer,
     ) -> ApprovalAnswer {
-        if matches!(answer, ApprovalAnswer::Session | ApprovalAnswer::Always)
+        if !matches!(answer, ApprovalAnswer::Once | ApprovalAnswer::Nobody)
+            && !is_denial(&answer)
             && let Some(denial) = self.withdraw(request, client).await.filter(is_denial)
         {
             return denial;
@@ -174,7 +177,7 @@ impl PendingApprover {
         let (approvals, approval) = (self.approvals.clone(), request.approval.cloned());
         let find =
             move |calls: &PendingCalls, call: PendingCall| match is_approved(approvals.as_ref(), approval.as_ref())? {
-                true => Ok(Some(PendingOutcome::Answer(ApprovalAnswer::Always))),
+                true => Ok(Some(PendingOutcome::Answer(ApprovalAnswer::Earlier { is_permanent: true }))),
                 false => find(calls, call),
             };
         self.change(request, client, owner, find).await
