@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -80,9 +80,24 @@ impl Rules for Free {
 /// Entry of a dump: its kind and mode, its content or target, and the first path of the same file.
 pub(crate) type Dump = BTreeMap<String, (String, Vec<u8>, String)>;
 
+/// Folder under a stage.
+pub(crate) enum Folder {
+    Temporary(TempDir),
+    Other(PathBuf),
+}
+
+impl Folder {
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Temporary(folder) => folder.path(),
+            Self::Other(path) => path,
+        }
+    }
+}
+
 pub(crate) struct Pair {
     pub(crate) stages: TempDir,
-    pub(crate) folder: TempDir,
+    pub(crate) folder: Folder,
     pub(crate) copy: TempDir,
     pub(crate) stage: Arc<Stage>,
     root: Option<StagedFolder>,
@@ -91,7 +106,20 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new() -> Self {
-        let (stages, folder, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap());
+        Self::with_stages(TempDir::new().unwrap())
+    }
+
+    pub(crate) fn with_stages(stages: TempDir) -> Self {
+        Self::with(stages, Folder::Temporary(TempDir::new().unwrap()))
+    }
+
+    /// Creates a pair over an empty folder, which stays.
+    pub(crate) fn in_folder(folder: PathBuf) -> Self {
+        Self::with(TempDir::new().unwrap(), Folder::Other(folder))
+    }
+
+    fn with(stages: TempDir, folder: Folder) -> Self {
+        let copy = TempDir::new().unwrap();
         fill(folder.path());
         fill(copy.path());
         let stage = Stages::new(stages.path()).open("one", Limits::default()).unwrap();
@@ -136,7 +164,7 @@ impl Pair {
         matches!(op, Op::Name(path, _) if self.real.symlink_metadata(path).is_ok_and(|found| found.is_symlink()))
     }
 
-    fn apply_staged(&self, op: &Op) -> io::Result<Vec<u8>> {
+    pub(crate) fn apply_staged(&self, op: &Op) -> io::Result<Vec<u8>> {
         let root = self.root();
         let rules = Free([root.id()]);
         let write = |path: &str, how: Open, text: &str, append: bool| match root.open(path, how, &rules)? {
@@ -176,7 +204,7 @@ impl Pair {
         }
     }
 
-    fn apply_real(&self, op: &Op) -> io::Result<Vec<u8>> {
+    pub(crate) fn apply_real(&self, op: &Op) -> io::Result<Vec<u8>> {
         let real = &self.real;
         let write = |path: &str, options: &OpenOptions, text: &str| {
             real.open_with(path, options)?.write_all(text.as_bytes()).map(|()| Vec::new())
