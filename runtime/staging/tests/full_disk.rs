@@ -98,6 +98,134 @@ fn shown(folder: &Path) -> Dump {
     dump(folder).into_iter().filter(|(path, _)| path != "/filler").collect()
 }
 
+/// Number and size of the files in which a stage keeps contents.
+fn contents(stage: &Stage) -> BTreeMap<String, u64> {
+    let entries = fs::read_dir(stage.path().join("contents")).unwrap().map(Result::unwrap);
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len())).collect()
+}
+
+#[test]
+fn changes_that_do_not_fit_into_a_stage_are_refused_and_those_before_stay() {
+    on_a_small_disk("changes_that_do_not_fit_into_a_stage_are_refused_and_those_before_stay", |disk| {
+        let mut pair = Pair::with_stages(TempDir::new_in(&disk.0).unwrap());
+        let before = pair.base();
+        for number in 0..5 {
+            pair.apply(number, &Op::Write(format!("new-{number}"), "n".repeat(20_000)));
+            pair.apply(number, &Op::Rename(format!("new-{number}"), format!("a/new-{number}")));
+        }
+        disk.fill(0);
+        type Change = fn(String) -> Op;
+        let changes: [Change; 7] = [
+            Op::MakeFolder,
+            Op::Create,
+            |name| Op::Link(name, "x".into()),
+            |name| Op::Name("a/new-0".into(), name),
+            |name| Op::Write(name, "n".repeat(100)),
+            |_| Op::Append("c/x".into(), "more".into()),
+            |name| Op::Rename("a/new-1".into(), name),
+        ];
+        for (kind, change) in changes.into_iter().enumerate() {
+            let mut refused = 0;
+            for number in 0..200 {
+                let (seen, kept) = (pair.staged(), contents(&pair.stage));
+                let op = change(format!("full-{kind}-{number}"));
+                match pair.apply_staged(&op) {
+                    // The last page that the journal has still has room.
+                    Ok(_) => {
+                        pair.apply_real(&op).unwrap();
+                        // What is moved has the next name.
+                        let (from, to) = ("a/new-1", format!("full-{kind}-{number}"));
+                        if matches!(op, Op::Rename(..)) {
+                            pair.apply(number, &Op::Rename(to, from.into()));
+                        }
+                        continue;
+                    }
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::StorageFull, "{op:?}"),
+                }
+                refused += 1;
+                // A file that was made before its content did not fit is there, and empty.
+                if let Op::Write(name, _) = &op
+                    && pair.staged().contains_key(&format!("/{name}"))
+                {
+                    pair.apply_real(&Op::Create(name.clone())).unwrap();
+                } else {
+                    assert_eq!(pair.staged(), seen, "{op:?}");
+                    assert_eq!(contents(&pair.stage), kept, "{op:?} leaves nothing");
+                }
+                if refused == 3 {
+                    break;
+                }
+            }
+            assert!(refused > 0, "{kind}");
+            disk.make_room();
+            pair.apply(kind, &Op::MakeFolder(format!("room-{kind}")));
+            disk.fill(0);
+            pair.reopen();
+            assert_eq!(pair.staged(), pair.real(), "{kind}");
+        }
+        assert_eq!(pair.base(), before, "the folder has changed");
+        disk.make_room();
+        let shown = pair.real();
+        commit(&pair.stage).unwrap();
+        assert_eq!(pair.base(), shown);
+    });
+}
+
+#[test]
+fn a_copy_that_does_not_fit_into_a_stage_takes_no_room() {
+    on_a_small_disk("a_copy_that_does_not_fit_into_a_stage_takes_no_room", |disk| {
+        let mut pair = Pair::with_stages(TempDir::new_in(&disk.0).unwrap());
+        for (name, other) in [("large", None), ("named", Some("other-name"))] {
+            for folder in [pair.folder.path(), pair.copy.path()] {
+                fs::write(folder.join(name), vec![b'l'; 600_000]).unwrap();
+                other.iter().for_each(|other| fs::hard_link(folder.join(name), folder.join(other)).unwrap());
+            }
+            disk.fill(300_000);
+            let kept = contents(&pair.stage);
+            let error = pair.apply_staged(&Op::Append(name.into(), "more".into())).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::StorageFull);
+            assert_eq!(contents(&pair.stage), kept, "{name}");
+            // The room is there for others.
+            pair.apply(0, &Op::Write(format!("small-{name}"), "s".repeat(100_000)));
+            pair.reopen();
+            assert_eq!(pair.staged(), pair.real());
+            disk.make_room();
+            pair.apply(1, &Op::Append(name.into(), "more".into()));
+            assert_eq!(pair.staged(), pair.real());
+            pair.apply(2, &Op::Remove(name.into()));
+        }
+    });
+}
+
+#[test]
+fn a_copy_that_cannot_be_noted_takes_no_room() {
+    on_a_small_disk("a_copy_that_cannot_be_noted_takes_no_room", |disk| {
+        let mut pair = Pair::with_stages(TempDir::new_in(&disk.0).unwrap());
+        let mut refused = 0;
+        for number in 0..60 {
+            let (name, moved) = (format!("small-{number}"), format!("a/small-{number}"));
+            for folder in [pair.folder.path(), pair.copy.path()] {
+                fs::write(folder.join(&name), "small").unwrap();
+            }
+            disk.make_room();
+            pair.apply(number, &Op::Rename(name, moved.clone()));
+            // Room for the copy, and none for the next page of the journal.
+            disk.fill(PAGE);
+            let (kept, op) = (contents(&pair.stage), Op::Append(moved, "more".into()));
+            match pair.apply_staged(&op) {
+                Ok(_) => drop(pair.apply_real(&op).unwrap()),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::StorageFull);
+                    assert_eq!(contents(&pair.stage), kept, "{number}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!((1..60).contains(&refused), "{refused}");
+        assert_eq!(pair.staged(), pair.real());
+    });
+}
+
 /// A pair whose folder holds files of 60 KB, with staged changes of all kinds: files of another size, new ones, moves and
 /// removals.
 fn changed(mut pair: Pair, size: usize) -> (Pair, Dump, Dump) {

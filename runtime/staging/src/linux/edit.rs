@@ -141,10 +141,10 @@ impl State {
                 false => self.copy_up(id, &origin.path, &about, rules.until())?,
             };
             node.origin = Some(Origin { about: Some(about), ..origin });
-        } else if self.tree.get(id) == Some(&node) {
-            return Ok(id);
+            self.place_node(place, id, node, Vec::new()).inspect_err(|_| self.remove_copy(id, &about))?;
+        } else if self.tree.get(id) != Some(&node) {
+            self.place_node(place, id, node, Vec::new())?;
         }
-        self.place_node(place, id, node, Vec::new())?;
         Ok(id)
     }
 

@@ -218,7 +218,7 @@ impl State {
         }
     }
 
-    /// Copies a real file with its time, and returns the content for its node.
+    /// Copies a real file with its time, and returns the content for its node. After an error, nothing of the copy is left.
     pub(crate) fn copy_up(
         &mut self,
         id: NodeId,
@@ -231,8 +231,18 @@ impl State {
         if !found.is_same_entry(about) {
             return Err(Errno::BUSY.into());
         }
+        self.copy_into(id, &mut from, about, (free, until)).inspect_err(|_| self.remove_copy(id, about))
+    }
+
+    fn copy_into(
+        &mut self,
+        id: NodeId,
+        from: &mut File,
+        about: &About,
+        (free, until): (u64, Option<Instant>),
+    ) -> io::Result<Content> {
         let mut copy = self.create_content(id)?;
-        self.used += copy_in_time(&mut from, &mut copy, free, until)?;
+        self.used += copy_in_time(from, &mut copy, free, until)?;
         let time = timespec(about.modified);
         futimens(&copy, &Timestamps { last_access: time, last_modification: time })?;
         if about.names > 1 {
@@ -240,6 +250,14 @@ impl State {
         }
         let made = About::of(&self.contents.symlink_metadata(id.to_string())?).changed;
         Ok(Content::Written(Some(made)))
+    }
+
+    /// Removes the copy of a real file for a node that does not get it.
+    pub(crate) fn remove_copy(&mut self, id: NodeId, about: &About) {
+        self.remove_contents([id]);
+        if about.names > 1 && !self.has_copy(about) {
+            let _ = self.remove_content(&shared(about.file()));
+        }
     }
 
     /// Returns `true` if another name of a real file has a copy in the stage.
