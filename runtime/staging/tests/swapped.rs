@@ -58,16 +58,16 @@ impl Drop for Swapping {
     }
 }
 
-/// Changes of all kinds below the folder `c`.
+/// Changes of all kinds below the folder `c`. Of a file with two names, the second one could be found while it is away.
 fn changes(pair: &mut Pair) {
     let operations = [
-        Op::Write("c/x".into(), "new".into()),
+        Op::Write("c/a/b".into(), "new".into()),
         Op::Write("c/made".into(), "made".into()),
         Op::MakeFolder("c/folder".into()),
         Op::Write("c/folder/made".into(), "made".into()),
-        Op::Link("c/link".into(), "x".into()),
+        Op::Link("c/link".into(), "b".into()),
         Op::Rename("a/x".into(), "c/moved".into()),
-        Op::Remove("c/a/b".into()),
+        Op::Remove("c/x".into()),
         Op::Name("a/b/x".into(), "c/name".into()),
     ];
     for (number, op) in operations.iter().enumerate() {
@@ -75,38 +75,50 @@ fn changes(pair: &mut Pair) {
     }
 }
 
-/// A folder outside with the same names as the folder of a pair.
+/// A folder outside.
 fn outside() -> TempDir {
     let outside = TempDir::new().unwrap();
-    fs::create_dir_all(outside.path().join("c/a")).unwrap();
-    for name in ["x", "a/b"] {
-        fs::write(outside.path().join("c").join(name), "canary").unwrap();
-    }
+    make_like(outside.path());
     outside
 }
 
-/// Commits while a folder is swapped for a link, until it was stopped and was not.
-fn race(swapped: impl Fn(&Pair) -> PathBuf, target: &str) {
-    let outside = outside();
-    let before = dump(outside.path());
+/// Fills a folder that a link leads to with the names of the folder `c` of a pair.
+fn make_like(folder: &Path) {
+    fs::create_dir_all(folder.join("c/a")).unwrap();
+    for name in ["x", "a/b"] {
+        fs::write(folder.join("c").join(name), "canary").unwrap();
+    }
+}
+
+/// Commits the rest: nothing was done that the next commit could not go on with.
+fn go_on(pair: &Pair) {
+    commit(&Stages::new(pair.stages.path()).take("one").unwrap()).unwrap();
+}
+
+/// Commits while the folder `c` is swapped for a link to this folder, until the commit was stopped and was not.
+fn race(outside: &Path, target: &Path) {
+    let before = dump(outside);
     let (mut done, mut stopped) = (false, false);
     for _ in 0..ROUNDS {
         let mut pair = Pair::new();
+        // Another folder of the same grant.
+        for folder in [pair.folder.path(), pair.copy.path()] {
+            make_like(&folder.join("other"));
+        }
         changes(&mut pair);
         let shown = dump(pair.copy.path());
         pair.close();
-        let swapping = Swapping::start(swapped(&pair), &outside.path().join(target));
+        let swapping = Swapping::start(pair.folder.path().canonicalize().unwrap().join("c"), target);
         let stage = Stages::new(pair.stages.path()).take("one").unwrap();
         let committed = commit(&stage);
         drop(swapping);
-        assert_eq!(dump(outside.path()), before, "{committed:?}");
+        assert_eq!(dump(outside), before, "{committed:?}");
         drop(stage);
         match committed {
             Ok(_) => done = true,
             Err(_) => {
                 stopped = true;
-                // Nothing was done that the next one could not go on with.
-                commit(&Stages::new(pair.stages.path()).take("one").unwrap()).unwrap();
+                go_on(&pair);
             }
         }
         assert_eq!(dump(pair.folder.path()), shown);
@@ -119,7 +131,9 @@ fn race(swapped: impl Fn(&Pair) -> PathBuf, target: &str) {
 
 #[test]
 fn a_folder_that_is_swapped_for_a_link_during_a_commit_leads_nowhere() {
-    race(|pair| pair.folder.path().canonicalize().unwrap().join("c"), "c");
+    let outside = outside();
+    race(outside.path(), &outside.path().join("c"));
+    race(outside.path(), Path::new("other/c"));
 }
 
 #[test]
@@ -127,7 +141,7 @@ fn a_granted_folder_that_is_swapped_for_a_link_during_a_commit_leads_nowhere() {
     // The granted folder is `inner`: only its own folder can be renamed in.
     let outside = outside();
     let before = dump(outside.path());
-    for _ in 0..200 {
+    for _ in 0..30 {
         let above = TempDir::new().unwrap();
         let folder = above.path().canonicalize().unwrap().join("inner");
         fs::create_dir(&folder).unwrap();
@@ -142,7 +156,7 @@ fn a_granted_folder_that_is_swapped_for_a_link_during_a_commit_leads_nowhere() {
         drop((swapping, stage));
         assert_eq!(dump(outside.path()), before, "{committed:?}");
         if committed.is_err() {
-            commit(&Stages::new(pair.stages.path()).take("one").unwrap()).unwrap();
+            go_on(&pair);
         }
         assert_eq!(dump(&folder), shown);
     }
