@@ -152,6 +152,28 @@ fn a_commit_keeps_rights_names_and_times() {
 }
 
 #[test]
+fn a_file_keeps_its_rights_under_another_name() {
+    for is_changed in [false, true] {
+        let mut pair = Pair::new();
+        for folder in [pair.folder.path(), pair.copy.path()] {
+            fs::set_permissions(folder.join("x"), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        pair.apply(0, &Op::Name("x".into(), "name".into()));
+        pair.apply(1, &Op::Remove("x".into()));
+        pair.apply(2, &Op::Name("name".into(), "a/third".into()));
+        pair.apply(3, &Op::Rename("name".into(), "moved".into()));
+        if is_changed {
+            pair.apply(4, &Op::Append("moved".into(), "more".into()));
+        }
+        commit(&pair.stage).unwrap();
+        assert_eq!(dump(pair.folder.path()), dump(pair.copy.path()));
+        for name in ["moved", "a/third"] {
+            assert_eq!(fs::metadata(pair.folder.path().join(name)).unwrap().mode() & 0o7777, 0o600, "{name}");
+        }
+    }
+}
+
+#[test]
 fn a_folder_that_was_replaced_is_not_written() {
     let pair = {
         let mut pair = Pair::new();

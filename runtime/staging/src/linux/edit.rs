@@ -257,7 +257,8 @@ impl State {
             return Err(Errno::PERM.into());
         }
         let first = self.copy(&source, &found, false, rules)?;
-        let (id, node) = self.new_node(&target, Content::Written(None));
+        let (id, mut node) = self.new_node(&target, Content::Written(None));
+        node.mode = self.tree.get(first).and_then(Node::permissions);
         self.share_content(&first.to_string(), &id.to_string())?;
         self.place_node(&target, id, node, Vec::new())
     }

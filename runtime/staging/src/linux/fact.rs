@@ -66,6 +66,12 @@ impl Node {
             Content::Link(_) => EntryKind::Link,
         }
     }
+
+    /// Returns the permissions that a commit gives the file; `None` for those of any new file.
+    pub(crate) fn permissions(&self) -> Option<u32> {
+        let of_origin = self.origin.as_ref().and_then(|origin| origin.about);
+        self.mode.or(of_origin.filter(|about| about.kind == EntryKind::File).map(|about| about.mode))
+    }
 }
 
 /// Real entry that is not shown at its place: it was removed, replaced or moved.
