@@ -259,7 +259,9 @@ impl fmt::Debug for Ran {
 impl Ran {
     /// Runs a command of the program.
     pub(crate) fn of(command: &mut Command) -> Self {
+        let outside = staged_calls::Outside::of(command);
         let output = command.output().expect("the program starts");
+        outside.into_iter().for_each(|outside| outside.assert_unchanged(command));
         Self::left(command, output)
     }
 

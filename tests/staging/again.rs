@@ -1,5 +1,5 @@
 //! Tests of files that run a second time with the writes of their calls held back and committed after each call: a tool sees no
-//! difference, and the same is protected. The others of these tests compare a whole screen, with the command line, or make no call.
+//! difference, and the same is protected. The others of these tests make no call.
 
 use crate::code::nested::again_with;
 use crate::crib::staged_calls::SWITCH;
@@ -22,6 +22,11 @@ const FILES: &[&str] = &[
     "files::quota::a_million_small_files_end_at_the_default",
     "files::quota::a_tool_that_copes_with_the_refusal_succeeds",
     "files::quota::what_could_not_be_made_is_not_counted_and_what_is_there_is_no_new_entry",
+    "files::race::a_file_that_is_swapped_for_a_fifo_keeps_no_thread_waiting",
+    "files::race::a_file_that_is_swapped_for_a_link_is_not_written_through_it",
+    "files::race::a_file_that_is_swapped_for_a_link_to_settings_is_not_written_through_it",
+    "files::race::a_folder_on_the_way_that_is_swapped_for_a_link_never_leads_out",
+    "files::race::a_link_that_is_swapped_while_it_is_opened_never_leads_out",
     "files::single::a_folder_covers_its_files_a_link_is_refused_and_denials_count",
     "files::single::a_guest_finds_the_granted_file_and_no_other",
     "files::single::a_written_file_stays_in_its_folder_and_the_folder_as_it_is",
@@ -30,6 +35,18 @@ const FILES: &[&str] = &[
     "files::traces::a_call_leaves_no_file_but_those_it_wrote",
     "files::traces::no_error_text_names_a_place_of_the_host",
     "files::what_is_no_file_is_never_opened_and_keeps_nobody_waiting",
+    "grants::a_denial_is_in_the_receipt_with_the_flag_that_would_have_allowed_it",
+    "grants::a_denial_of_what_is_not_there_yet_holds_through_a_link",
+    "grants::a_fifo_in_a_granted_folder_is_refused_and_blocks_nothing",
+    "grants::a_folder_granted_for_reading_is_never_changed",
+    "grants::a_window_into_the_host_is_never_granted",
+    "grants::an_absolute_path_is_inside_the_grant_or_nowhere",
+    "grants::no_grant_reaches_the_audit_log_or_the_compile_cache",
+    "grants::no_path_leaves_the_granted_folder",
+    "grants::nothing_moves_from_a_read_grant_into_a_writable_one",
+    "grants::the_first_folder_is_the_root_and_each_of_several_has_its_name",
+    "limits::a_flood_of_handles_is_refused",
+    "limits::open_listings_are_bounded",
 ];
 
 #[test]
