@@ -75,7 +75,8 @@ fn main() -> ExitCode {
     let mut number = |name: &str, default: usize| {
         taken(&mut arguments, name, 1).map_or(default, |value| value.parse().expect("a whole number"))
     };
-    let plan = Plan { runs: number("--runs", 20), spinning: number("--spinning", 2), at_length: true };
+    let plan =
+        Plan { runs: number("--runs", 20), spinning: number("--spinning", 2), at_length: true, is_staged: false };
     let words = arguments.join(" ");
     let chosen = CASES.iter().filter(|case| case.name.contains(&words));
     let mut all_hold = true;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use toolcrib::staging::{Limits, Stages};
 use toolcrib::{Audit, Runtime, ToolCall, ToolResult};
 
 use super::cases::{Case, Program};
@@ -34,6 +35,8 @@ pub(crate) struct Plan {
     pub(crate) spinning: usize,
     /// `true` for all rounds of the case, `false` for a few.
     pub(crate) at_length: bool,
+    /// `true` if the writes of its calls are held back in a stage.
+    pub(crate) is_staged: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -114,6 +117,11 @@ fn measured(case: &'static Case, plan: Plan) -> Vec<Run> {
         builder =
             builder.concurrency(CONCURRENCY[1]).scheduler(toolcrib::Scheduler { queue: 600, ..Default::default() });
     }
+    if plan.is_staged {
+        let stages = Stages::new(crib.path("stages"));
+        builder = builder.stage(stages.open("one", Limits::default()).expect("a stage"));
+    }
+    let before = names(&crib.path("work"));
     let runtime = builder.build().expect("a runtime");
     let threads = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -140,7 +148,16 @@ fn measured(case: &'static Case, plan: Plan) -> Vec<Run> {
         runs
     });
     threads.shutdown_timeout(SETTLES);
+    if plan.is_staged {
+        assert_eq!(names(&crib.path("work")), before, "{}: what is held back changes nothing", case.name);
+    }
     runs
+}
+
+/// Names and sizes of the entries of a folder.
+fn names(folder: &Path) -> BTreeMap<std::ffi::OsString, u64> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    entries.map(|entry| (entry.file_name(), entry.metadata().map_or(0, |found| found.len()))).collect()
 }
 
 async fn run(case: &'static Case, plan: Plan, runtime: &Runtime, crib: &Crib) -> Run {
