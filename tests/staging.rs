@@ -11,6 +11,9 @@ use crate::crib::{Crib, toolbox};
 
 mod again;
 
+mod hostile;
+
+
 /// Tool flags: the shipped tools over the folder `work`.
 const TOOLS: [&str; 3] = ["--tools=builtin", "--allow-write=work", "--stage=one"];
 

@@ -101,6 +101,8 @@ pub(super) fn code(error: io::Error) -> ErrorCode {
         Some(Errno::NXIO) => ErrorCode::NotPermitted,
         // The process has no free descriptor.
         Some(Errno::MFILE | Errno::NFILE) => ErrorCode::Busy,
+        // The engine has no code for it.
+        Some(Errno::DQUOT) => ErrorCode::Quota,
         _ => error.into(),
     }
 }
