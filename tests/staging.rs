@@ -10,9 +10,8 @@ use toolcrib::{Audit, Policy, Runtime};
 use crate::crib::{Crib, toolbox};
 
 mod again;
-
+mod full_disk;
 mod hostile;
-
 
 /// Tool flags: the shipped tools over the folder `work`.
 const TOOLS: [&str; 3] = ["--tools=builtin", "--allow-write=work", "--stage=one"];
