@@ -12,6 +12,7 @@ use crate::crib::{Crib, toolbox};
 mod again;
 mod full_disk;
 mod hostile;
+mod native;
 
 /// Tool flags: the shipped tools over the folder `work`.
 const TOOLS: [&str; 3] = ["--tools=builtin", "--allow-write=work", "--stage=one"];
