@@ -31,7 +31,6 @@ use crate::tool::{Access, Body, Limits, Tool};
 
 pub(crate) use budget::Budget;
 pub(crate) use output::ToolOutput;
-pub(crate) use rendering::summarize;
 
 /// Origin of a call for its record.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,7 @@
 //! Output of a tool beside the line for the model: media, parts and lines for people, and warnings for the caller.
 
+use serde_json::Value;
+
 use crate::call::{Decision, Form, Media, Part};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
@@ -98,6 +100,11 @@ impl CallRecorder<'_> {
     /// Returns `true` if a rule withheld the answer.
     pub(crate) fn is_withheld(&self) -> bool {
         self.receipt.as_ref().is_some_and(|receipt| receipt.withheld.is_some())
+    }
+
+    /// Renders a call with these arguments in one line, as the tool's definition has it.
+    pub(crate) fn summary(&self, arguments: &Value) -> Option<String> {
+        rendering::summary(&self.tool?.interface.rendering, arguments)
     }
 
     /// Records the stored answers that were put into the arguments.

@@ -40,7 +40,7 @@ pub(super) fn display(rendering: &Rendering, outcome: Outcome, arguments: &Value
 }
 
 /// Renders the call in one line.
-pub(crate) fn summarize(rendering: &Rendering, arguments: &Value) -> Option<String> {
+pub(super) fn summary(rendering: &Rendering, arguments: &Value) -> Option<String> {
     rendering.ui_summary.value.as_deref().map(|template| fill(template, arguments))
 }
 

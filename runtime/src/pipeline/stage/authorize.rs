@@ -9,8 +9,7 @@ use serde_json::Value;
 use crate::call::{Behavior, Decision, Denial, Flag, Reason, clipped};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
-use crate::pipeline::prepared::PreparedTool;
-use crate::pipeline::recorder::{CallRecorder, summarize};
+use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::stage::flow::{FlowQuestion, judge_flow};
 use crate::pipeline::state::{CallScope, Execution, Pipeline, unless_cancelled};
 use crate::policy::{Approval, ApprovalAnswer, ApprovalRequest, Grant, Rule, RuleDecision, Target};
@@ -168,7 +167,8 @@ async fn ask(
         None => ApprovalAnswer::Nobody,
         Some(approver) => {
             recorder.emit(EventKind::ApprovalRequested(&question));
-            let (granted, summary) = (prepared.grant.granted(), summary(tool, prepared, request.checked));
+            let granted = prepared.grant.granted();
+            let summary = recorder.summary(&prepared.input.mask_sensitive(&request.checked.value));
             let (invocation, call_id) = (recorder.invocation().to_owned(), recorder.call_id().to_owned());
             let caller = recorder.caller().map(str::to_owned);
             let since = Instant::now();
@@ -222,13 +222,6 @@ async fn ask(
     };
     recorder.decide(Decision::new(Behavior::Allow, reason, rests_on));
     Ok(Covered::Call)
-}
-
-/// Renders a call in one line by the tool's definition, with sensitive values masked.
-fn summary(tool: &Tool, prepared: &PreparedTool, checked: &CheckedArguments) -> Option<String> {
-    let rendering = &tool.interface.rendering;
-    rendering.ui_summary.value.as_ref()?;
-    summarize(rendering, &prepared.input.mask_sensitive(&checked.value))
 }
 
 /// Formats the error of a call that a person denied for a reason. The reason is on one line, without control characters
