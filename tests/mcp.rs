@@ -77,7 +77,7 @@ impl Client {
         client
     }
 
-    fn send(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         let input = self.input.as_mut().unwrap();
         writeln!(input, "{message}").unwrap();
         input.flush().unwrap();
@@ -92,7 +92,7 @@ impl Client {
     }
 
     /// Waits for a message.
-    fn wait(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn wait(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.kept.iter().position(&is_wanted) {
             return self.kept.remove(at);
         }

@@ -7,9 +7,9 @@ use toolcrib::call::Behavior;
 use toolcrib::flow::{LabelPlace, Labels, Meaning};
 use toolcrib::policy::ApprovalAnswer;
 use toolcrib::results::Results;
-use toolcrib::{Builder, Outcome, Session, ToolResult};
+use toolcrib::{Builder, Outcome, Session, ToolCall, ToolResult};
 
-use super::{Desk, PRESET, Person, call, done};
+use super::{Desk, PRESET, Person, call, done, wait};
 use crate::crib::Crib;
 use crate::mcp::Client;
 
@@ -158,7 +158,8 @@ fn a_reference_that_leads_nowhere_is_an_error_and_runs_nothing() {
     for (content, why) in [
         (json!({"$result": "res_1"}), "res_1"),
         (json!({"$result": unknown}), "never existed"),
-        (json!({"$result": 7}), "`$result` of a reference is a text"),
+        (json!({"$result": 7}), "not of type \"string\""),
+        (json!({"$result": kept, "path": 7}), "`path` of a reference is a text"),
         (at(&kept, "/none"), "nothing at `/none`"),
         (json!({"$result": kept, "as": "yaml"}), "`as` is `text`"),
         (at(&kept, "/n"), "not of type \"string\""),
@@ -175,14 +176,74 @@ fn a_reference_that_leads_nowhere_is_an_error_and_runs_nothing() {
         (at(&kept, "/text"), "a"),
         (at(&kept, "text"), "a"),
         (json!({"$result": kept, "path": "/n", "as": "text"}), "7"),
-        (json!({"$result": kept, "path": "/list/0", "as": "text"}), "{\"deep\":true}"),
+        (json!({"$result": kept, "path": "/list/0", "as": "text"}), "{\"deep\": true}"),
     ] {
         done(&session, "fs_write_file", json!({"path": "x", "content": content}));
         assert_eq!(desk.files()["x"].as_deref(), Some(text), "{content}");
     }
-    // Data with other members is data.
-    let data = json!({"path": "x", "content": "{\"$result\": 1, \"b\": 2}"});
-    done(&session, "fs_write_file", data);
+    // All other bytes stay as they are, and so do those of the answer.
+    let exact = r#"{"a": 12345678901234567890123, "b": 1.0}"#;
+    let exact = stored(&desk.crib).put("t", "c", exact.as_bytes()).unwrap().reference;
+    let filter = r#"{"value": {"$result": "REF"}, "x": {"$result": "res_", "b": 2}, "n": 1e2}"#.replace("REF", &exact);
+    let arguments = format!(r#"{{"filter": ".", "data": {filter}}}"#);
+    let result = wait(session.call(ToolCall::new("c", "json_query", arguments)));
+    let text = result.content().into_owned();
+    assert!(result.outcome.is_err() || text.contains("12345678901234567890123"), "{text}");
+    assert_eq!(result.receipt.used_results, [exact]);
+}
+
+/// Runs a scripted model with a folder that has a hook, and returns its events.
+fn run_with_hook(crib: &Crib, hook: &str, script: &Value, flags: &[&str]) -> (String, Vec<Value>) {
+    fs::write(crib.path("work/list.csv"), "CANARY").unwrap();
+    fs::create_dir_all(crib.path("hooked/.harness/hooks")).unwrap();
+    fs::write(crib.path("hooked/.harness/hooks/hook.md"), hook).unwrap();
+    fs::write(crib.path("script.json"), script.to_string()).unwrap();
+    let common = ["run", "--script=script.json", "--tools=builtin", "--tools=hooked", "--allow-hooks", "--json"];
+    let rules = ["--allow-read=work", "--deny-tool=flow private -> model"];
+    let ran = crib.run(&[&common[..], &rules[..], flags].concat());
+    let events = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{ran:?}")));
+    (ran.stdout.clone(), events.collect())
+}
+
+#[test]
+fn an_agent_to_which_a_hook_delegates_sees_no_more() {
+    let hook = "---\nevent: tool.pre\nwhen: {tool: fs_stat}\nscript: |\n  def handle(event, payload):\n      \
+                return {\"action\": \"delegate\", \"task\": \"read\"}\n---\nA hook.\n";
+    let turn = |name: &str, path: &str| json!({"tool_calls": [{"name": name, "arguments": {"path": path}}]});
+    let agent = json!({"turns": [turn("fs_read_file", "list.csv"), {"content": "read"}]});
+    let script = json!({"prompt": "go", "agents": [agent], "turns": [
+        turn("fs_read_file", "list.csv"), turn("fs_stat", "list.csv"), {"content": "done"},
+    ]});
+    let (text, events) = run_with_hook(&Crib::new(), hook, &script, &["--allow-delegate"]);
+    assert!(!text.contains("CANARY") && text.contains("\"delegated\""), "{text}");
+    assert_eq!(events.last().unwrap()["type"], "end", "it goes on: {text}");
+}
+
+#[test]
+fn a_hook_of_an_event_puts_no_withheld_text_before_the_model() {
+    let hook = "---\nevent: model.post\ncapabilities: {files: read}\nscript: |\n  def handle(event, payload):\n      \
+                return modify({\"content\": fs.read(\"list.csv\")})\n---\nA hook.\n";
+    let script = json!({"prompt": "go", "turns": [{"content": "done"}]});
+    let (text, _) = run_with_hook(&Crib::new(), hook, &script, &[]);
+    assert!(!text.contains("CANARY") && text.contains(PRIVATE), "{text}");
+}
+
+#[test]
+fn a_resumed_run_withholds_what_its_sessions_hold() {
+    let crib = Crib::new();
+    fs::write(crib.path("work/list.csv"), "CANARY").unwrap();
+    let program =
+        |code: &str| json!({"tool_calls": [{"name": "run_code", "arguments": {"code": code, "session": "s"}}]});
+    let turns =
+        [program("rows = tools.fs_read_file(path='list.csv')\nNone"), program("rows"), json!({"content": "done"})];
+    fs::write(crib.path("script.json"), json!({"prompt": "go", "turns": turns}).to_string()).unwrap();
+    let flags = ["run", "--script=script.json", "--tools=builtin", "--allow-read=work", "--code", "--json"];
+    let flags = [&flags[..], &["--deny-tool=flow private -> model"]].concat();
+    let first = crib.run(&[&flags[..], &["--max-steps=1"]].concat());
+    let last: Value = serde_json::from_str(first.stdout.lines().last().unwrap()).unwrap();
+    let again = crib.run(&[&flags[..], &["--resume", last["run"].as_str().unwrap()]].concat());
+    assert!(!again.stdout.contains("CANARY"), "{again:?}");
+    assert!(again.stdout.contains("\"withheld\":\"flow private -> model\""), "{again:?}");
 }
 
 #[test]
@@ -203,6 +264,30 @@ fn a_client_gets_a_reference_and_cannot_read_it() {
     let copied = client.call("fs_write_file", &json!({"path": "copy.csv", "content": at(&reference, "/content")}));
     assert_eq!(copied["result"]["isError"], false, "{copied}");
     assert_eq!(fs::read_to_string(crib.path("work/copy.csv")).unwrap(), "CANARY");
+}
+
+#[test]
+fn a_question_with_withheld_text_is_not_put_to_a_client() {
+    let crib = Crib::new();
+    fs::write(crib.path("work/list.csv"), "CANARY").unwrap();
+    let flags =
+        ["--tools=builtin", "--allow-write=work", "--deny-tool=flow private -> model", "--ask-tool=fs_write_file"];
+    let mut client = Client::initialized(&crib, &flags, &json!({"elicitation": {"form": {}}}));
+    let answer = client.call("fs_read_file", &json!({"path": "list.csv"}));
+    let text: Value = serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+    let reference = text["toolcrib"]["reference"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+    let refused = client.call("fs_write_file", &json!({"path": "copy.csv", "content": at(&reference, "/content")}));
+    assert!(refused["result"]["isError"] == true && !refused.to_string().contains("CANARY"), "{refused}");
+    let waiting = crib.run(&["approvals", "pending", "--json"]);
+    assert!(waiting.stdout.contains("CANARY"), "a person sees it in a terminal: {waiting:?}");
+    // The client is asked about other calls, without what a file has.
+    let arguments = json!({"name": "fs_write_file", "arguments": {"path": "list.csv", "content": "x"}});
+    let request = client.request("tools/call", &arguments);
+    let question = client.wait(|message| message["method"] == "elicitation/create");
+    assert!(!question.to_string().contains("CANARY"), "{question}");
+    let yes = json!({"action": "accept", "content": {"allow": true}});
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}));
+    assert_eq!(client.answer(request)["result"]["isError"], false);
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let begun = keeper.as_ref().map(|keeper| (keeper.id(), options.model.clone()));
     let folder = keeper.is_some().then(|| shared.keep.folder()).transpose()?;
     let mut session = runtime.session();
-    session.add_label(&label);
+    session.continue_label(&label);
     session.add_label(&args.opening.label(&runtime));
     if let Some(keeper) = &keeper {
         session = session.keeping_programs(shared.keep.programs(&keeper.id())?);

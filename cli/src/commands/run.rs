@@ -181,7 +181,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     agents.begin(&runtime, &model, &options, &report);
     let resume = report.resume_command().filter(|_| !args.json);
     let mut session = runtime.session();
-    session.add_label(&label);
+    session.continue_label(&label);
     session.add_label(&args.opening.label(&runtime));
     if let Some(keeper) = &keeper {
         session = session.keeping_programs(args.shared.keep.programs(&keeper.id())?);

@@ -124,7 +124,7 @@ impl Label {
         label
     }
 
-    /// Creates the label of a stored answer of another conversation. One without a label is of an unknown source.
+    /// Creates the label of an answer that another conversation stored. One without a label is of an unknown source.
     pub(crate) fn of_stored(stored: &StoredResult) -> Self {
         let source = format!("result:{}", stored.reference);
         let known = stored.label.as_ref().and_then(|label| Self::stated(label, &source).ok());

@@ -147,6 +147,11 @@ impl Labels {
         self
     }
 
+    /// Returns `true` if any host counts as trusted.
+    pub(crate) fn trusts_a_host(&self) -> bool {
+        self.0.iter().any(|(place, meaning)| matches!((place, meaning), (LabelPlace::Host(_), Meaning::Trusted)))
+    }
+
     /// Names of confidentiality that places have.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|(_, meaning)| match meaning {

@@ -30,6 +30,7 @@ use serde_json::Value;
 
 use crate::call::{ToolCall, ToolResult};
 use crate::error::{Error, Outcome, ToolError};
+use crate::flow::Label;
 use crate::observe::EventKind;
 use crate::policy::Command;
 use crate::sandbox::Usage;
@@ -91,7 +92,10 @@ impl Pipeline {
         recorder.set_parent(scope.parent.map(|parent| parent.invocation));
         let entry = unless_cancelled(scope.turn, pin!(stage::resolve(self, call, scope, recorder))).await??;
         let call = stage::accept(self, entry, call, scope, recorder)?;
-        let (call, label) = stage::put_results(self, call, scope, recorder).await?;
+        let (call, label) = match stage::may_refer(&call) {
+            false => (call, Label::default()),
+            true => Box::pin(stage::put_results(self, call, scope, recorder)).await?,
+        };
         let call = &*call;
         stage::begin_flow(self, (entry.tool, &entry.prepared.grant), (call, label), scope, recorder);
         let approved = self.approve(entry, call, scope, recorder);
@@ -137,6 +141,7 @@ impl Pipeline {
         scope: &CallScope<'p>,
         recorder: &mut CallRecorder<'p>,
     ) -> Result<String, ToolError> {
+        recorder.usage.flow.start();
         let credentials = stage::credentials(self, execution.prepared, scope, recorder).await?;
         let scheduled = stage::schedule(self, execution, checked, scope, recorder).await?;
         let (until, is_shortened) = (scheduled.until, scheduled.is_shortened);

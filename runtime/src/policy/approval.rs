@@ -47,10 +47,23 @@ pub struct ApprovalRequest<'a> {
     pub stage: Option<&'a str>,
     /// Explanation of the flow, if a rule about flows asks.
     pub flow: Option<&'a str>,
+    /// Parts of the request that rules withhold from the model. A client that shows it to a person can show it to its model too.
+    pub withheld: Withheld,
     /// Rule or reason that requires the approval.
     pub rests_on: &'a str,
     /// Scope of an approval for the session or permanently; `None` if each call requires its own approval.
     pub approval: Option<&'a Approval>,
+}
+
+/// Parts of a request that rules withhold from the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withheld {
+    /// None: no rule withholds an answer.
+    Nothing,
+    /// Contents of files and folders that the arguments do not have.
+    Contents,
+    /// The arguments, which have an answer that a rule withholds, and everything about them.
+    Arguments,
 }
 
 /// Approval for more than one call: the calls of one tool, with one definition and one grant, that one rule asks about.

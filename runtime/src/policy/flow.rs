@@ -8,9 +8,6 @@ use crate::tool::{Access, Body, Builtin, Service, Tool};
 
 use super::{Grant, Rule, Rules};
 
-/// Interface for values that rich tools keep in a conversation.
-const CACHE: &str = "toolcrib:tool/cache@";
-
 /// Labels of places and rules about flows, for all calls.
 #[derive(Debug, Default)]
 pub(crate) struct FlowPolicy {
@@ -73,21 +70,16 @@ pub(crate) fn ways_out(tool: &Tool, grant: &Grant) -> Ways {
 }
 
 /// Returns `true` if a call of a tool may leave values here that another call finds: then its answer is not the only way of what it
-/// has read. Hosts are another matter: what comes back from them is untrusted.
+/// has read. A value that it puts into a cache counts at that moment, and a request as soon as it could send something.
 pub(crate) fn leaves_values(tool: &Tool, grant: &Grant) -> bool {
     let keeps_state = match &tool.body {
         Body::Builtin(_) => return false,
         Body::Script(_) => true,
-        Body::Rich(rich) => rich.exports.prepare || imports(tool, CACHE) && grant.rights().cache().is_ok(),
+        Body::Rich(rich) => rich.exports.prepare,
         _ => false,
     };
     let writes = grant.folders().iter().any(|folder| folder.access == Access::Write);
     keeps_state || writes || grant.rights().may_leave_values()
-}
-
-/// Returns `true` if a tool imports an interface, or if nothing is known about its imports.
-fn imports(tool: &Tool, interface: &str) -> bool {
-    tool.imports.as_ref().is_none_or(|imports| imports.iter().any(|import| import.from.starts_with(interface)))
 }
 
 /// Returns the ways out that a rule can close. What a stage holds back goes nowhere before somebody commits it.

@@ -4,15 +4,13 @@
 //! a number of single precision is replaced by the one that it receives. All other bytes stay.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::tool::typed::{Field, Function, Type};
 
+use super::members::Members;
 use super::typed;
 
 /// Maximum depth of a schema below which arguments are mended.
@@ -212,31 +210,6 @@ fn single(number: Option<f64>) -> Option<String> {
     #[expect(clippy::float_cmp, reason = "any difference is one")]
     let differs = text.parse::<f64>().is_ok_and(|received| received != number);
     (received.is_finite() && differs).then_some(text)
-}
-
-/// Members of an object in their order, with their texts.
-struct Members<'t>(Vec<(String, &'t RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Members<'de>;
-
-            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-                to.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        from.deserialize_map(Reader)
-    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub use refusal::hint;
 use std::io::{self, Write};
 use std::path::Path;
 
-use toolcrib::policy::ApprovalRequest;
+use toolcrib::policy::{ApprovalRequest, Withheld};
 use toolcrib::tool::Trust;
 use toolcrib_base::render::{lock_terminal, one_line};
 
@@ -93,7 +93,7 @@ fn changes(request: &ApprovalRequest<'_>) -> Option<String> {
     difference::of(request).or_else(|| removal::of(request))
 }
 
-/// Returns the action of a call in one line, in the words of its tool's definition. Strangers have no word in it.
+/// Returns the action of a call in one line, as its tool's definition words it. Strangers have no word in it.
 fn action(request: &ApprovalRequest<'_>) -> Option<String> {
     let summary = request.summary.filter(|_| request.tool.origin.trust != Trust::Stranger)?;
     let line = one_line(summary);
@@ -107,9 +107,15 @@ const TEXT_WIDTH: usize = 100;
 /// Maximum length of such a request in bytes.
 const MAX_TEXT: usize = 16 << 10;
 
-/// Formats an approval request for another program that asks the user; `None` if it is too long to be shown whole.
+/// Formats an approval request for another program that asks the user; `None` if it is too long to be shown whole, or if rules
+/// withhold it from a model, which that program may show it to.
 pub fn request_text(request: &ApprovalRequest<'_>) -> Option<String> {
     let text = |compares| sheet::Sheet::for_client(request, TEXT_WIDTH, compares).text;
-    let texts = [true, false].into_iter().map(text);
-    texts.into_iter().find(|text| text.len() <= MAX_TEXT)
+    let compares: &[bool] = match request.withheld {
+        Withheld::Nothing => &[true, false],
+        Withheld::Contents => &[false],
+        Withheld::Arguments => return None,
+    };
+    let mut texts = compares.iter().copied().map(text);
+    texts.find(|text| text.len() <= MAX_TEXT)
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cap_std::fs::Dir;
 use serde_json::{Map, Value};
 use toolcrib::policy::ApprovalRequest;
-use toolcrib_base::render::{counted, one_line};
+use toolcrib_base::render::counted;
 
 use super::difference::{MAX_COMPARED, PATHS, granted_folder};
 
@@ -20,7 +20,9 @@ const BOTH: [(&str, &str); 5] =
     [("from", "to"), ("source", "destination"), ("src", "dst"), ("old_path", "new_path"), ("oldPath", "newPath")];
 /// Maximum number of entries that are counted, and maximum time for that.
 const MAX_ENTRIES: usize = 10_000;
-const MAX_TIME: Duration = Duration::from_millis(300);
+const MAX_TIME: Duration = Duration::from_millis(100);
+/// Maximum characters of a path.
+const MAX_SHOWN: usize = 60;
 
 /// Entries below a folder.
 #[derive(Default)]
@@ -44,25 +46,40 @@ fn described(tool: &str, arguments: &str, granted: &[String]) -> Option<String> 
     let arguments: Map<String, Value> = serde_json::from_str(arguments).ok()?;
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
     let at = |path: &str| {
-        let folder = granted_folder(granted, path)?;
-        Some(entry(&folder, path.trim_start_matches('/')))
+        // The root is a folder of the tool, whatever the host has there.
+        let folder = granted_folder(granted, if path == "/" { "." } else { path })?;
+        let path = path.trim_start_matches('/');
+        Some(entry(&folder, if path.is_empty() { "." } else { path }))
     };
     if has(&REMOVES) {
         let path = PATHS.iter().find_map(|name| text(name))?;
         return Some(match at(path)? {
-            Some(there) => format!("- {} ({there})", one_line(path)),
-            None => format!("{} does not exist", one_line(path)),
+            Some(there) => format!("- {}\n  {there}", shown(path)),
+            None => format!("{}\n  does not exist", shown(path)),
         });
     }
     let (from, to) = BOTH.iter().find_map(|(from, to)| Some((text(from)?, text(to)?))).filter(|_| has(&MOVES))?;
-    let moved = match at(from)? {
-        Some(there) => format!("{} → {} ({there})", one_line(from), one_line(to)),
-        None => format!("{} does not exist", one_line(from)),
-    };
+    let there = at(from)?.unwrap_or_else(|| "does not exist".to_owned());
+    let moved = format!("{}\n  {there}\n→ {}", shown(from), shown(to));
     Some(match at(to)? {
-        Some(there) => format!("{moved}\n- {} ({there}) is in its place now", one_line(to)),
+        Some(there) => format!("{moved}\n  {there}, is in its place now"),
         None => moved,
     })
+}
+
+/// Formats a path without empty parts, in quotes unless it is plain. Of a long one, the beginning and the end are left.
+fn shown(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let path = if parts.is_empty() { ".".to_owned() } else { parts.join("/") };
+    let length = path.chars().count();
+    let path = match length > MAX_SHOWN {
+        false => path,
+        true => {
+            path.chars().take(MAX_SHOWN / 2).chain(['…']).chain(path.chars().skip(length - MAX_SHOWN / 2)).collect()
+        }
+    };
+    let is_plain = |c: char| c.is_alphanumeric() || "._-/~+@=:,#%…".contains(c);
+    if path.chars().all(is_plain) { path } else { format!("{path:?}") }
 }
 
 /// Describes an entry without following a link at its end; `None` if nothing is there.
@@ -132,22 +149,32 @@ mod tests {
         fs::write(at("dir/sub/x"), "12").unwrap();
         let granted = [format!("write:{}", folder.path().display())];
         let of = |tool: &str, arguments: &str| described(tool, arguments, &granted);
-        assert_eq!(of("fs_rm", r#"{"path":"a.md"}"#).as_deref(), Some("- a.md (4 bytes)"));
-        let whole = "- dir (a folder with 1 file, 1 folder and 2 bytes)";
-        assert_eq!(of("delete-dir", r#"{"path":"/dir"}"#).as_deref(), Some(&*whole.replace("dir (", "/dir (")));
-        assert_eq!(of("fs_rm", r#"{"path":"none"}"#).as_deref(), Some("none does not exist"));
-        assert_eq!(of("fs_move", r#"{"from":"a.md","to":"c.md"}"#).as_deref(), Some("a.md → c.md (4 bytes)"));
+        assert_eq!(of("fs_rm", r#"{"path":"a.md"}"#).as_deref(), Some("- a.md\n  4 bytes"));
+        let whole = "- dir\n  a folder with 1 file, 1 folder and 2 bytes";
+        for path in ["/dir", "dir/", "././/dir"] {
+            assert_eq!(of("delete-dir", &format!(r#"{{"path":"{path}"}}"#)).as_deref(), Some(whole), "{path}");
+        }
+        for root in [".", "/"] {
+            let text = of("fs_rm", &format!(r#"{{"path":"{root}"}}"#)).unwrap();
+            assert!(text.starts_with("- .\n  a folder with 3 files"), "{text}");
+        }
+        assert_eq!(of("fs_rm", r#"{"path":"none"}"#).as_deref(), Some("none\n  does not exist"));
+        assert_eq!(of("fs_move", r#"{"from":"a.md","to":"c.md"}"#).as_deref(), Some("a.md\n  4 bytes\n→ c.md"));
         assert_eq!(
             of("rename", r#"{"source":"a.md","destination":"b.md"}"#).as_deref(),
-            Some("a.md → b.md (4 bytes)\n- b.md (1 byte) is in its place now")
+            Some("a.md\n  4 bytes\n→ b.md\n  1 byte, is in its place now")
         );
+        let forged = of("fs_rm", r#"{"path":"a.md → /trash/a.md\n(moved)"}"#).unwrap();
+        assert_eq!(forged, "\"a.md → /trash/a.md\\n(moved)\"\n  does not exist");
+        let long = of("fs_rm", &format!(r#"{{"path":"{}big"}}"#, "x/".repeat(200))).unwrap();
+        assert!(long.contains("x/big\n"), "{long}");
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink("/etc", at("link")).unwrap();
-            assert_eq!(of("fs_rm", r#"{"path":"link"}"#).as_deref(), Some("- link (a link)"));
-            assert_eq!(of("fs_rm", r#"{"path":"link/passwd"}"#).as_deref(), Some("- link/passwd (it cannot be read)"));
+            assert_eq!(of("fs_rm", r#"{"path":"link"}"#).as_deref(), Some("- link\n  a link"));
+            assert_eq!(of("fs_rm", r#"{"path":"link/passwd"}"#).as_deref(), Some("- link/passwd\n  it cannot be read"));
         }
-        assert_eq!(of("fs_rm", r#"{"path":"../x"}"#).as_deref(), Some("- ../x (it cannot be read)"));
+        assert_eq!(of("fs_rm", r#"{"path":"../x"}"#).as_deref(), Some("- ../x\n  it cannot be read"));
         for (tool, arguments) in [("fs_read", r#"{"path":"a.md"}"#), ("format", r#"{"path":"a.md"}"#), ("fs_rm", "[]")]
         {
             assert_eq!(of(tool, arguments), None, "{tool}");

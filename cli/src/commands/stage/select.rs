@@ -41,7 +41,7 @@ impl Selection {
         for path in &self.paths {
             let pattern = Pattern::parse(path)?;
             if !changes.iter().any(|change| pattern.matches(change)) {
-                let message = format!("no change is at `{}`", render::excerpt(path));
+                let message = format!("no change is at `{}`, so nothing was done", render::excerpt(path));
                 return Err(Advice::new(message, "`toolcrib stage diff --stat` lists the changes").into());
             }
             patterns.push(pattern);

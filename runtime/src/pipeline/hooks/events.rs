@@ -43,11 +43,19 @@ pub(crate) fn run_event<'a>(
             recorder.resolved(tool, &prepared.grant, &prepared.input, definition);
             recorder.set_program(hook.digest().unwrap_or_default(), 0);
             begin_flow_with(pipeline, (tool, &prepared.grant), (&memory.label(), &Label::default()), memory, &recorder);
+            recorder.usage.flow.start();
             let usage = recorder.usage.clone();
             let handler = ScriptHandler::new(hook, HookContext::new(pipeline, memory, &usage));
             // The state of an interpreter is large.
             let answer = Box::pin(handler.handle(event, &payload)).await;
             recorder.log(&handler.into_log());
+            // The model reads the payload of an event.
+            let answer = match (answer, recorder.usage.flow.withholding()) {
+                (Ok(Answer::Modify(_) | Answer::Block(_)), Some(rule)) => {
+                    Err(format!("`{}` withholds its answer from the model", rule.pattern().as_str()))
+                }
+                (answer, _) => answer,
+            };
             let (verdict, action) = match &answer {
                 Ok(Answer::Pass | Answer::Allow) => ("pass", None),
                 Ok(Answer::Modify(modified)) => ("modify", (*modified != payload).then_some(HookAction::ChangedEvent)),

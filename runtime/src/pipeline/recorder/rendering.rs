@@ -10,6 +10,8 @@ use crate::tool::Rendering;
 
 /// Maximum characters of one argument in a line.
 const MAX_VALUE_LEN: usize = 120;
+/// Maximum characters of one argument in a question's summary, without its quotes.
+const MAX_SUMMARY_LEN: usize = 60;
 
 /// Returns `true` if the definition has any template.
 pub(super) fn has_any(rendering: &Rendering) -> bool {
@@ -39,9 +41,31 @@ pub(super) fn display(rendering: &Rendering, outcome: Outcome, arguments: &Value
     template.as_deref().map(|template| fill(template, arguments))
 }
 
-/// Renders the call in one line.
+/// Renders the call in one line for a question. Arguments that could be read as words of the template are quoted, and of long ones
+/// the beginning and the end are shown.
 pub(super) fn summary(rendering: &Rendering, arguments: &Value) -> Option<String> {
-    rendering.ui_summary.value.as_deref().map(|template| fill(template, arguments))
+    let template = rendering.ui_summary.value.as_deref()?;
+    let Value::Object(arguments) = arguments else { return Some(fill(template, arguments)) };
+    let legible = arguments.iter().map(|(name, value)| {
+        let value = value.as_str().map_or_else(|| value.clone(), |text| Value::String(legible(text)));
+        (name.clone(), value)
+    });
+    Some(fill(template, &Value::Object(legible.collect())))
+}
+
+/// Shortens a text in its middle, and quotes it unless it is a plain path, name, number or address.
+fn legible(text: &str) -> String {
+    let length = text.chars().count();
+    let text = match length > MAX_SUMMARY_LEN {
+        false => text.to_owned(),
+        true => {
+            let (head, tail) =
+                (text.chars().take(MAX_SUMMARY_LEN / 2), text.chars().skip(length - MAX_SUMMARY_LEN / 2));
+            head.chain(['…']).chain(tail).collect()
+        }
+    };
+    let is_plain = |c: char| c.is_alphanumeric() || "._-/~+@=:,#%?&…".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("{text:?}") }
 }
 
 /// Renders a preview of the call.
@@ -124,6 +148,16 @@ mod tests {
         assert_eq!(fill("read {path} from {n}{gone} {", &arguments), "read {n} from 3 {");
         assert_eq!(fill("{long}", &arguments).len(), MAX_VALUE_LEN);
         assert_eq!(fill(&"{long}".repeat(64), &arguments).len(), MAX_MESSAGE);
+    }
+
+    #[test]
+    fn an_argument_cannot_pass_for_words_of_a_summary() {
+        assert_eq!(legible("notes/a-1.md"), "notes/a-1.md");
+        for text in ["a (moved)", "a\nb", " a", ""] {
+            assert_eq!(legible(text), format!("{text:?}"));
+        }
+        let long = legible(&format!("keep/{}/big", "x".repeat(200)));
+        assert!(long.starts_with("keep/xx") && long.ends_with("xx/big"), "{long}");
     }
 
     #[test]

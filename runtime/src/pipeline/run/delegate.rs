@@ -38,7 +38,8 @@ pub(crate) async fn delegate(
     let remaining = recorder.remaining(&prepared.limits)?.deadline;
     let answer = tokio::time::timeout(remaining, delegate.delegate(task));
     let answer = unless_cancelled(scope.turn, answer).await?;
-    recorder.usage.flow.join(&labels.seen.lock().unwrap_or_else(PoisonError::into_inner));
+    let seen = labels.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    recorder.usage.flow.join(&seen);
     let late = |_| ToolError::new(Outcome::Deadline, "the agent to which the call was delegated timed out");
     answer.map_err(late)?.map(|answer| quoted(answer.to_string())).map_err(|error| failed(&error))
 }

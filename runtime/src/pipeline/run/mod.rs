@@ -75,7 +75,7 @@ pub(crate) async fn run(
             drop(permits);
             let answer = host::run(pipeline, *builtin, &checked.value, scope, recorder).await;
             // Another call may have ended meanwhile.
-            recorder.usage.flow.join_shared();
+            recorder.usage.flow.join_seen();
             recorder.budget.set_end(Instant::now() + execution.prepared.limits.deadline);
             return Ok(Finished::Host(answer));
         }

@@ -156,6 +156,8 @@ impl CallServices {
         if let Some((denial, why)) = self.usage.whole().flow.refusal(Way::Code) {
             return Err(self.refused(denial, &why));
         }
+        // The model reads names, descriptions and schemas.
+        self.check_model()?;
         let name = script.tool.as_ref().ok_or("only a tool's script can register tools and hooks")?;
         if self.memory.is_open() {
             return Err("there is no active run".to_owned());
@@ -202,6 +204,7 @@ impl HostServices for CallServices {
     }
 
     fn cache(&self, key: String, value: String) -> Result<(), String> {
+        self.usage.whole().flow.leave();
         let Guest::Component(component) = &self.guest else { return self.cache().set(key, value) };
         self.grant.rights().cache().map_err(|denial| self.refused(denial, NOT_GRANTED))?;
         self.cache().set(component.cache_key(&key), value)

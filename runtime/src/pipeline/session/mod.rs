@@ -146,9 +146,14 @@ impl Session {
         self.memory.label()
     }
 
-    /// Adds a label to that of the conversation, such as one from an earlier part.
+    /// Adds a label to that of the conversation, such as one of a file that the caller shows to the model.
     pub fn add_label(&self, label: &Label) {
         self.memory.join_label(label);
+    }
+
+    /// Adds the label with which the conversation goes on. Its earlier calls may have left something for those to come.
+    pub fn continue_label(&self, label: &Label) {
+        self.memory.join_earlier(label);
     }
 
     /// Notes that the caller reads a stored answer, unless a rule withholds it from the model.

@@ -12,7 +12,7 @@ use crate::observe::EventKind;
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::stage::flow::{FlowQuestion, judge_flow};
 use crate::pipeline::state::{CallScope, Execution, Pipeline, unless_cancelled};
-use crate::policy::{Approval, ApprovalAnswer, ApprovalRequest, Grant, Rule, RuleDecision, Target};
+use crate::policy::{Approval, ApprovalAnswer, ApprovalRequest, Grant, Rule, RuleDecision, Target, Withheld};
 use crate::schema::CheckedArguments;
 use crate::tool::{Access, Resource, Tool, Use};
 
@@ -168,6 +168,11 @@ async fn ask(
         Some(approver) => {
             recorder.emit(EventKind::ApprovalRequested(&question));
             let granted = prepared.grant.granted();
+            let withheld = match (recorder.usage.flow.withholding(), pipeline.flows.may_withhold()) {
+                (Some(_), _) => Withheld::Arguments,
+                (None, true) => Withheld::Contents,
+                (None, false) => Withheld::Nothing,
+            };
             let summary = recorder.summary(&prepared.input.mask_sensitive(&request.checked.value));
             let (invocation, call_id) = (recorder.invocation().to_owned(), recorder.call_id().to_owned());
             let caller = recorder.caller().map(str::to_owned);
@@ -186,6 +191,7 @@ async fn ask(
                 granted: &granted,
                 stage: prepared.grant.stage_name(),
                 flow,
+                withheld,
                 rests_on: &rests_on,
                 approval: approval.as_ref(),
             });

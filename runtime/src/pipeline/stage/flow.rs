@@ -34,11 +34,15 @@ pub(crate) fn begin_flow(
         context.join(&flow.label());
         arguments.join(&flow.own());
     }
-    call.label.iter().for_each(|label| context.join(label));
+    if let Some(label) = &call.label {
+        context.join(label);
+        // Even if the answer is withheld.
+        scope.memory.join_label(label);
+    }
     begin_flow_with(pipeline, (tool, grant), (&context, &arguments), scope.memory, recorder);
 }
 
-/// Begins the flow of a call or hook with the labels of its context and of its arguments.
+/// Begins the flow of a call or hook with the labels that its context and its arguments have.
 pub(crate) fn begin_flow_with(
     pipeline: &Pipeline,
     (tool, grant): (&Tool, &Grant),

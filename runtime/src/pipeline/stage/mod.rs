@@ -21,7 +21,7 @@ pub(crate) use authorize::{AuthorizationRequest, authorize};
 pub(crate) use content::{ModelContent, display, model_content, part, tool_error};
 pub(crate) use flow::{begin_flow, begin_flow_with, end_flow};
 pub(crate) use preview::preview;
-pub(crate) use references::put_results;
+pub(crate) use references::{may_refer, put_results};
 pub(crate) use resolve::resolve;
 pub(crate) use result::{FRAME, map, quoted, store};
 pub(crate) use schedule::{Scheduled, schedule};

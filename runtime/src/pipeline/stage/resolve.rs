@@ -125,7 +125,15 @@ async fn opinion<'p>(
         Err(busy) => Err(busy),
     };
     recorder.budget.add_wait(since);
-    opinion
+    // It can have been prepared with what a rule withholds from the model.
+    let has_state = scope.memory.prepared(&pipeline.contexts.preparation_key(entry.tool, rich, &program)).is_some();
+    match opinion {
+        Err(error) if has_state && pipeline.flows.may_withhold() => {
+            recorder.log(&format!("routing: `{}`: {}\n", entry.tool.name, error.message));
+            Err(ToolError::new(error.outcome, "the tool could not decide whether it takes the call"))
+        }
+        opinion => opinion,
+    }
 }
 
 fn bad(why: &str) -> ToolError {

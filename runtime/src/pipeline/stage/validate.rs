@@ -154,6 +154,10 @@ async fn run_check(
         None => pipeline.sandbox.check(program, &checked.text, &limits, &recorder.usage).await,
         Some(RichRunner { rich, invocation, .. }) => {
             let prepared = scope.memory.prepared(&pipeline.contexts.preparation_key(tool, rich, program));
+            if prepared.is_some() {
+                // Another call has prepared it, with what it had read.
+                recorder.usage.flow.join_shared();
+            }
             let invocation = invocation.with(rich, payload(tool, checked), prepared.as_deref());
             pipeline.sandbox.check_rich(program, invocation, &limits, &recorder.usage).await
         }

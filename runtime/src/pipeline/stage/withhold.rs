@@ -25,6 +25,11 @@ pub(super) async fn withhold(
 ) -> Result<String, ToolError> {
     let pattern = rule.pattern().as_str().to_owned();
     recorder.set_withheld(pattern.clone());
+    let strategy = tool.interface.result.persistence_policy_ref.value;
+    if matches!(strategy, Persistence::NeverPersist | Persistence::DropWithReason) {
+        let note = "a rule withholds this answer from the model, and the tool does not let it be stored";
+        return Ok(framed("withheld", json!({"note": note, "rule": pattern}), None));
+    }
     let Some(results) = pipeline.results.clone() else {
         let message = format!("`{pattern}` withholds the answer, and no result store is configured for it");
         return Err(ToolError::new(Outcome::Denied, message));
@@ -40,6 +45,7 @@ pub(super) async fn withhold(
         lost()
     })?;
     let reference = reference.reference;
+    // Its length could be chosen to say something.
     let line = framed(
         "withheld",
         json!({
@@ -47,7 +53,6 @@ pub(super) async fn withhold(
                      {\"$result\": REFERENCE}, with a JSON pointer in \"path\" for a part of it",
             "rule": pattern,
             "reference": reference,
-            "bytes": bytes,
         }),
         None,
     );
@@ -89,7 +94,7 @@ pub(crate) fn disclose(
     }
 }
 
-/// Returns `true` for an error that holds nothing but words of the host and of people.
+/// Returns `true` for an error in words of the host and people alone.
 fn is_of_host(error: &ToolError, recorder: &CallRecorder<'_>) -> bool {
     let is_decided = || {
         recorder.decision().is_some_and(|decision| {

@@ -48,7 +48,7 @@ pub(crate) struct Memory {
     /// Labels of all that calls have read, left and shown. An agent that works on a task shares them.
     labels: ConversationLabels,
     /// Labels of the answers that were stored, by their references.
-    stored: Mutex<HashMap<String, Arc<Label>>>,
+    stored: Arc<Mutex<HashMap<String, Arc<Label>>>>,
     registering: Mutex<()>,
     /// Observer for the calls in this conversation alone.
     watcher: OnceLock<Arc<dyn Observer>>,
@@ -97,7 +97,7 @@ impl Memory {
 
     /// Continues with the label of another conversation.
     pub(crate) fn with_label_of(self, other: &Self) -> Self {
-        Self { labels: other.labels.clone(), ..self }
+        Self { labels: other.labels.clone(), stored: other.stored.clone(), ..self }
     }
 
     /// Creates the memory of an agent that works on a delegated task.
@@ -168,6 +168,12 @@ impl Memory {
         if !self.open {
             locked(&self.labels.seen).join(label);
         }
+    }
+
+    /// Adds a label with which the conversation goes on: its earlier calls may have left something.
+    pub(crate) fn join_earlier(&self, label: &Label) {
+        self.join_label(label);
+        locked(&self.labels.left).join(label);
     }
 
     /// Adds the labels of another conversation.

@@ -28,9 +28,13 @@ struct Begun {
     conversation: Option<ConversationLabels>,
     /// `true` if rules may withhold the answer from the model.
     may_withhold: bool,
+    /// `true` for a call that may leave values as soon as it runs.
+    leaves_values: bool,
     /// `true` while nothing of the call is left but its answer, which a rule may withhold: then the conversation gets the marks only
     /// with the answer.
     defers: AtomicBool,
+    /// `true` once the call may have found something that another one has left, and may find more until it ends.
+    finds: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -65,17 +69,30 @@ impl CallFlow {
         leaves_values: impl FnOnce() -> bool,
     ) {
         let may_withhold = conversation.is_some() && policy.may_withhold();
-        let defers = AtomicBool::new(may_withhold && !leaves_values());
-        let begun =
-            self.begun.set(Begun { policy: policy.clone(), ways, closable, conversation, may_withhold, defers });
+        let leaves_values = may_withhold && leaves_values();
+        let (defers, finds, policy) = (AtomicBool::new(may_withhold), AtomicBool::default(), policy.clone());
+        let begun = Begun { policy, ways, closable, conversation, may_withhold, leaves_values, defers, finds };
+        let begun = self.begun.set(begun);
         debug_assert!(begun.is_ok(), "a call begins once");
-        let mut state = self.state();
-        state.label.join(context);
-        state.decisive.join(context);
-        self.update(&state);
-        drop(state);
-        self.share(context, |labels| &labels.seen);
-        self.join(arguments);
+        if !context.is_empty() {
+            let mut state = self.state();
+            state.label.join(context);
+            state.decisive.join(context);
+            self.update(&state);
+            drop(state);
+            self.share(context, |labels| &labels.seen);
+        }
+        if !arguments.is_empty() {
+            self.join(arguments);
+        }
+    }
+
+    /// Notes that the call runs: nobody has refused it.
+    pub(crate) fn start(&self) {
+        if self.begun.get().is_some_and(|begun| begun.leaves_values) {
+            self.leave();
+        }
+        self.leave_sent();
     }
 
     /// Label of the answer itself, without the context of the call; empty if no rule withholds answers.
@@ -88,10 +105,14 @@ impl CallFlow {
         if self.keeps_own() { self.own() } else { self.label() }
     }
 
-    /// Notes that a call with something confidential can send it, so that it can come back by another one.
+    /// Notes that a call can send what it has read, so that it can come back by another one. From most hosts it would be untrusted.
     fn leave_sent(&self) {
-        let sends = || self.begun.get().is_some_and(|begun| begun.may_withhold && begun.ways.has(Way::Net));
-        if sends() && self.state().own.confidentiality().next().is_some() {
+        let sending = self.begun.get().filter(|begun| begun.may_withhold && begun.ways.has(Way::Net));
+        let leaves = sending.is_some_and(|begun| {
+            let state = self.state();
+            state.own.confidentiality().next().is_some() || !state.own.is_empty() && begun.policy.labels.trusts_a_host()
+        });
+        if leaves {
             self.leave();
         }
     }
@@ -99,6 +120,10 @@ impl CallFlow {
     /// Returns the rule that withholds the answer of the call from the model.
     pub(crate) fn withholding(&self) -> Option<Arc<Rule>> {
         let begun = self.begun.get().filter(|begun| begun.may_withhold)?;
+        if begun.finds.load(Relaxed) {
+            // What another call has left meanwhile.
+            self.join_left();
+        }
         begun.policy.withholding(&self.state().own).cloned()
     }
 
@@ -186,6 +211,12 @@ impl CallFlow {
 
     /// Adds what the conversation has seen by now: the call reads something that another call may have stored.
     pub(crate) fn join_shared(&self) {
+        self.join_seen();
+        self.join_left();
+    }
+
+    /// Adds what the conversation has seen by now: the call waited for others, and reads nothing that they have left.
+    pub(crate) fn join_seen(&self) {
         let Some(labels) = self.begun.get().and_then(|begun| begun.conversation.as_ref()) else { return };
         let seen = locked(&labels.seen);
         let mut state = self.state();
@@ -194,16 +225,15 @@ impl CallFlow {
             state.decisive.join(&seen);
             self.update(&state);
         }
-        drop((state, seen));
-        self.join_left();
     }
 
     /// Adds what calls may have left by now.
     fn join_left(&self) {
         let Some(begun) = self.begun.get().filter(|begun| begun.may_withhold) else { return };
+        begun.finds.store(true, Relaxed);
         if let Some(labels) = &begun.conversation {
-            let left = locked(&labels.left);
-            self.state().own.join(&left);
+            let left = locked(&labels.left).clone();
+            self.join(&left);
         }
     }
 
