@@ -6,7 +6,7 @@ mod tree;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, Metadata};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -87,7 +87,8 @@ impl Pair {
     /// Opens the stage, as another process would.
     fn open(&mut self) {
         self.runtime = None;
-        let stage = Stages::new(self.crib.path("stages")).open("one", StageLimits::default()).unwrap();
+        let stages = Stages::new(self.crib.path("stages"));
+        let stage = once_free(|| stages.open("one", StageLimits::default()));
         let builder = Runtime::builder(Audit::off())
             .trusted_source(self.crib.path("tools.json"))
             .compile_cache(target().join("test-cache"))
@@ -99,7 +100,8 @@ impl Pair {
     /// Closes the stage of the calls, and opens it to be read or committed.
     fn take(&mut self) -> Arc<Stage> {
         self.runtime = None;
-        Stages::new(self.crib.path("stages")).take("one").unwrap()
+        let stages = Stages::new(self.crib.path("stages"));
+        once_free(|| stages.take("one"))
     }
 
     /// Lets the guest do steps, and returns their results.
@@ -290,6 +292,18 @@ impl Pair {
             );
         }
     }
+}
+
+/// Opens a stage once nobody holds its lock: a process that another test has just started has the file of the lock until it runs
+/// its program.
+fn once_free(open: impl Fn() -> io::Result<Arc<Stage>>) -> Arc<Stage> {
+    for _ in 0..1000 {
+        match open() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(20)),
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("the stage is still in use");
 }
 
 /// Changes one tree, and commits it.

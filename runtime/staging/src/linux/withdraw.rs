@@ -23,9 +23,9 @@ impl State {
     fn withdraw_one(&mut self, change: &Change) -> io::Result<Result<(), &'static str>> {
         let Some(id) = change.node else {
             let Some(path) = &change.real else { return Ok(Ok(())) };
-            return match self.place_of(path) {
-                Some(_) => self.record(vec![Fact::Shown(path.clone())]).map(Ok),
-                None => Ok(Err("its folder is removed, or another entry is at its place")),
+            return match self.place_of(path).is_some() || self.is_shown(split(path).0) {
+                true => self.record(vec![Fact::Shown(path.clone())]).map(Ok),
+                false => Ok(Err("its folder is removed, or another entry is at its place")),
             };
         };
         let Some(node) = self.tree.get(id).cloned() else { return Ok(Ok(())) };
@@ -102,6 +102,20 @@ impl State {
         let (folder, name) = split(path);
         let id = self.tree.carrier(folder)?;
         self.tree.child(id, name).is_none().then_some(id)
+    }
+
+    /// Returns `true` if a real folder that no node carries is shown at its place.
+    fn is_shown(&self, folder: &str) -> bool {
+        let mut path = folder;
+        while self.tree.hidden(path).is_none() {
+            let (above, name) = split(path);
+            match self.tree.carrier(above) {
+                Some(id) => return self.tree.child(id, name).is_none(),
+                None if above == path => return false,
+                None => path = above,
+            }
+        }
+        false
     }
 
     /// Returns `true` if a folder contains entries that came into it in the stage.
