@@ -12,13 +12,14 @@ use toolcrib_base::render::{self, Advice, counted, from_here, one_line};
 use toolcrib_sources::options::{counts, header, required_history, stages};
 
 use super::stage::diff::Differences;
-use super::stage::{agrees_to, commit_noted, show, warn_about_names};
+use super::stage::{agrees_to, commit_noted, show, take_others, warn_about_names};
 
 const EXAMPLES: &str = "\
 Examples:
   toolcrib undo --list
   toolcrib undo
   toolcrib undo 7k3md-x0q9a
+  toolcrib undo 7k3md-x0q9a notes.md
   toolcrib undo --dry-run
 
 Without an ID, the newest record about the current directory is taken back. A file goes back to its content, permissions \
@@ -26,6 +27,8 @@ and time of change before the call, as long as nobody has changed it since; each
 with 1. An undo has a record of its own, so that it can be taken back too.
 
 The settings `history.days`, `history.bytes` and `history.file` limit what is kept: `toolcrib config keys history`.";
+/// Name of this command in its records.
+const COMMAND: &str = "undo";
 const HEADINGS: [&str; 5] = ["ID", "WHEN", "BY", "CHANGED", "STATE"];
 /// Paths of a record that a list names.
 const MAX_NAMED: usize = 2;
@@ -39,6 +42,9 @@ pub(crate) struct Args {
     /// A run or a call (its `invocation` in the audit log), a committed stage, or a record of `--list`
     #[arg(value_name = "ID")]
     id: Option<String>,
+    /// Take back only what it changed at these paths or patterns, such as `src/a.rs` or `'src/*.rs'`
+    #[arg(value_name = "PATH", conflicts_with = "list")]
+    paths: Vec<String>,
     /// List what can be taken back, the newest last
     #[arg(long, conflicts_with_all = ["id", "yes", "dry_run", "unverified"])]
     list: bool,
@@ -74,9 +80,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let Chosen { parts, taken, is_incomplete } = choose(&history, args.id.as_deref())?;
     let undo = history.undo(&parts, &stages, args.unverified).map_err(|error| explained(&history, error))?;
-    let Undo { stage, refused } = undo;
+    let Undo { stage, mut refused } = undo;
     let planned = Planned(stage.clone());
-    let changes = stage.changes()?;
+    let mut changes = stage.changes()?;
+    if !args.paths.is_empty() {
+        let others = take_others(&args.paths, changes, &mut refused)?;
+        check_alone(&stage.withdraw(&others)?)?;
+        changes = stage.changes()?;
+    }
     let is_whole = refused.is_empty() && !is_incomplete;
     let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     warn_about_refused(&refused);
@@ -106,7 +117,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     let name = stage.name().to_owned();
-    let record = history.begin(RecordHeader { undoes: taken, ..header("undo") });
+    // A record that is taken back in part stays: the rest of it can be taken back too.
+    let undoes = if args.paths.is_empty() { taken } else { Vec::new() };
+    let record = history.begin(RecordHeader { undoes, ..header(COMMAND) });
     let done = commit_noted(stage, &name, false, Some(&record))?;
     drop(planned);
     warn_about_names(&changes);
@@ -121,6 +134,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         render::print_json(&shown.to_string())?;
     }
     Ok(code)
+}
+
+/// Refuses to take back changes that others depend on.
+fn check_alone(refused: &[Refused]) -> anyhow::Result<()> {
+    let Some(Refused { path, reason }) = refused.first() else { return Ok(()) };
+    let message = format!("nothing was taken back: `{}` cannot stay as it is: {reason}", shown(path));
+    Err(Advice::new(message, "add its path, or take back the whole record").into())
 }
 
 /// Stage of an undo, which is removed unless its commit has begun.
@@ -188,7 +208,8 @@ fn choose(history: &History, id: Option<&str>) -> anyhow::Result<Chosen> {
     let Some(id) = id else {
         let here = std::env::current_dir().unwrap_or_default();
         let is_here = |record: &RecordSummary| record.paths.iter().any(|path| path.starts_with(&here));
-        let of_calls = |record: &&RecordSummary| is_left(record) && record.header.undoes.is_empty();
+        let is_undo = |record: &RecordSummary| record.header.command == COMMAND;
+        let of_calls = |record: &&RecordSummary| is_left(record) && !is_undo(record);
         let Some(newest) = records.iter().rev().filter(of_calls).find(|record| is_here(record)) else {
             let hint = match records.iter().rev().find(of_calls) {
                 Some(other) => {

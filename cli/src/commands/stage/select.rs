@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use toolcrib::staging::Change;
+use toolcrib::staging::{Change, Refused};
 use toolcrib::tool::Glob;
 use toolcrib_base::render::{self, Advice, from_here};
 
@@ -37,15 +37,8 @@ impl Selection {
     ///
     /// A path, or the call, has no change.
     pub(super) fn of(&self, changes: Vec<Change>) -> anyhow::Result<Vec<Change>> {
-        let mut patterns = Vec::new();
-        for path in &self.paths {
-            let pattern = Pattern::parse(path)?;
-            if !changes.iter().any(|change| pattern.matches(change)) {
-                let message = format!("no change is at `{}`, so nothing was done", render::excerpt(path));
-                return Err(Advice::new(message, "`toolcrib stage diff --stat` lists the changes").into());
-            }
-            patterns.push(pattern);
-        }
+        let has = |pattern: &Pattern| changes.iter().any(|change| pattern.matches(change));
+        let patterns = patterns(&self.paths, has, "`toolcrib stage diff --stat` lists the changes")?;
         let is_of_call = |change: &Change| match &self.call {
             Some(call) => change.calls.iter().any(|one| one.id == *call || one.tool == *call),
             None => true,
@@ -62,6 +55,37 @@ impl Selection {
             false => Ok(chosen),
         }
     }
+}
+
+/// Removes the changes at the paths, or below them, from an undo, and returns the others. Of what stays, only that at the paths is left.
+///
+/// # Errors
+///
+/// A path has no change.
+pub(crate) fn take_others(
+    paths: &[String],
+    changes: Vec<Change>,
+    stays: &mut Vec<Refused>,
+) -> anyhow::Result<Vec<Change>> {
+    let has = |pattern: &Pattern| {
+        changes.iter().any(|change| pattern.matches(change)) || stays.iter().any(|one| pattern.is_at(&one.path))
+    };
+    let patterns = patterns(paths, has, "`toolcrib undo ID --dry-run` lists the changes")?;
+    stays.retain(|one| patterns.iter().any(|pattern| pattern.is_at(&one.path)));
+    Ok(changes.into_iter().filter(|change| !patterns.iter().any(|pattern| pattern.matches(change))).collect())
+}
+
+fn patterns(paths: &[String], has: impl Fn(&Pattern) -> bool, hint: &str) -> anyhow::Result<Vec<Pattern>> {
+    let mut patterns = Vec::new();
+    for path in paths {
+        let pattern = Pattern::parse(path)?;
+        if !has(&pattern) {
+            let message = format!("no change is at `{}`, so nothing was done", render::excerpt(path));
+            return Err(Advice::new(message, hint).into());
+        }
+        patterns.push(pattern);
+    }
+    Ok(patterns)
 }
 
 /// Pattern, or the path of an entry or a folder above it.
@@ -90,14 +114,18 @@ impl Pattern {
     }
 
     fn matches(&self, change: &Change) -> bool {
-        let here = std::env::current_dir().unwrap_or_default();
-        let is_match = |globs: &[Glob], path: &Path| globs.iter().any(|glob| glob.is_match(&path.to_string_lossy()));
         let paths = [Some(change.path.as_path()), change.from.as_deref()];
-        paths.into_iter().flatten().any(|path: &Path| match self {
+        paths.into_iter().flatten().any(|path| self.is_at(path))
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        let here = || std::env::current_dir().unwrap_or_default();
+        let is_match = |globs: &[Glob], path: &Path| globs.iter().any(|glob| glob.is_match(&path.to_string_lossy()));
+        match self {
             Self::Path(wanted) => path.starts_with(wanted),
             Self::Absolute(globs) => is_match(globs, path),
-            Self::Below(globs) => path.strip_prefix(&here).is_ok_and(|below| is_match(globs, below)),
-        })
+            Self::Below(globs) => path.strip_prefix(here()).is_ok_and(|below| is_match(globs, below)),
+        }
     }
 }
 
