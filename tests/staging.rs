@@ -8,6 +8,7 @@ use toolcrib::staging::{Limits, Stages};
 use toolcrib::{Audit, Policy, Runtime};
 
 use crate::crib::{Crib, toolbox};
+use crate::gate::servers::Server;
 
 mod again;
 mod full_disk;
@@ -66,6 +67,38 @@ fn later_calls_see_what_earlier_ones_wrote_and_the_folder_stays_until_the_commit
     stage(&crib, &["commit", "one", "--yes"]);
     assert_eq!((written(&crib, "list.md"), written(&crib, "kept/list.md").as_deref()), (None, Some("Milk\nEggs\n")));
     assert_eq!(stage(&crib, &["list", "--json"]), "[]\n");
+}
+
+#[test]
+fn a_removed_folder_comes_back_with_all_that_was_in_it() {
+    let crib = Crib::new();
+    fs::create_dir_all(crib.path("work/x/inner")).unwrap();
+    for name in ["x/f", "x/inner/g"] {
+        fs::write(crib.path("work").join(name), "old").unwrap();
+    }
+    call(&crib, "fs_rm", &json!({"path": "x", "recursive": true}));
+    let dropped = crib.run(&["stage", "drop", "one", "work/x"]);
+    assert!(dropped.code == Some(0) && !dropped.stderr.contains("stays"), "{dropped:?}");
+    assert_eq!(stage(&crib, &["list", "--json"]), "[]\n", "nothing is left to be committed");
+    assert_eq!(written(&crib, "x/inner/g").as_deref(), Some("old"));
+}
+
+#[test]
+fn requests_are_listed_at_the_end_because_they_are_not_held_back() {
+    let (crib, page) = (Crib::new(), Server::plain("a page"));
+    let host = format!("http://{}", page.authority());
+    let fetch = |path: &str| json!({"name": "fetch_page", "arguments": {"url": format!("{host}/{path}")}});
+    let write = json!({"name": "fs_write_file", "arguments": {"path": "a.md", "content": "x"}});
+    let script = json!({"prompt": "go", "turns": [
+        {"tool_calls": [fetch("a"), fetch("b"), write]}, {"content": "done"},
+    ]});
+    fs::write(crib.path("script.json"), script.to_string()).unwrap();
+    let allow = format!("--allow-net={host}");
+    let ran = crib.run(&[&["run", "--script=script.json", &allow, "--set=approvals.flows=never"], &TOOLS[..]].concat());
+    let listed = format!("requests that were sent, and not held back: GET {} (2)", page.authority());
+    assert!(ran.stderr.contains(&listed) && ran.stderr.contains("staged in `one`: 1 added"), "{ran:?}");
+    let quiet = crib.run(&[&["call", "fs_mkdirp", r#"{"path":"b"}"#], &TOOLS[..]].concat());
+    assert!(!quiet.stderr.contains("requests that were sent"), "{quiet:?}");
 }
 
 #[test]

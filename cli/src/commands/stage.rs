@@ -17,6 +17,7 @@ use commit::{Answers, commit};
 pub(crate) use commit::{agrees_to, close, commit_noted, show, warn_about_names};
 use diff::Differences;
 use select::Selection;
+pub(crate) use select::take_others;
 
 const EXAMPLES: &str = "\
 Examples:

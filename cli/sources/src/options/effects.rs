@@ -11,6 +11,7 @@ use toolcrib_base::render::{self, Advice};
 use toolcrib_settings::config::Config;
 use toolcrib_settings::trust::{TrustRecords, Trusted};
 
+use super::requests::SentRequests;
 use super::stage::StageOption;
 
 const DAY: u64 = 24 * 60 * 60;
@@ -20,6 +21,16 @@ const DAY: u64 = 24 * 60 * 60;
 pub struct Effects {
     stage: Option<Arc<Stage>>,
     record: Option<Arc<Record>>,
+    sent: Arc<SentRequests>,
+}
+
+/// Effects of a command that has ended, with a stage.
+#[derive(Debug)]
+pub struct StagedEffects {
+    /// The stage, which no call uses any more.
+    pub stage: Arc<Stage>,
+    /// Requests that the calls have sent, a line for each method and host.
+    pub sent: Vec<String>,
 }
 
 impl Effects {
@@ -35,19 +46,23 @@ impl Effects {
         let history = history_of(&config);
         // What is too old goes also if nothing is noted any more.
         let _ = history.as_ref().filter(|_| config.history.days == 0).map(History::remove_old);
-        Ok(Self { stage, record: history.map(|history| history.begin(header)) })
+        Ok(Self { stage, record: history.map(|history| history.begin(header)), sent: Arc::default() })
     }
 
-    /// Holds back what the tools of a runtime write, or notes it.
+    /// Holds back what the tools of a runtime write and counts what they send, or notes what they write.
     pub fn attach(&self, builder: Builder) -> Builder {
         let builder = self.record.iter().fold(builder, |builder, record| builder.record(record.clone()));
-        self.stage.iter().fold(builder, |builder, stage| builder.stage(stage.clone()))
+        match &self.stage {
+            Some(stage) => builder.stage(stage.clone()).observer(self.sent.clone()),
+            None => builder,
+        }
     }
 
-    /// Returns the stage, once no call uses it any more, after a warning about changes that were not noted.
-    pub fn close(self) -> Option<Arc<Stage>> {
+    /// Returns the stage with what was sent, once no call uses it any more, after a warning about changes that were not noted.
+    pub fn close(self) -> Option<StagedEffects> {
         self.record.iter().for_each(|record| warn_about_record(record));
-        self.stage
+        let Self { stage, sent, .. } = self;
+        stage.map(|stage| StagedEffects { stage, sent: sent.lines() })
     }
 }
 

@@ -9,7 +9,7 @@ use toolcrib::staging::{Change, ChangeKind, CommitError, Committed, Record, Reco
 use toolcrib_base::progress;
 use toolcrib_base::render::{self, Advice, counted, from_here, one_line};
 use toolcrib_settings::permission::ask;
-use toolcrib_sources::options::{Effects, counts, header, history, refused, warn_about_record};
+use toolcrib_sources::options::{Effects, StagedEffects, counts, header, history, refused, warn_about_record};
 
 use super::diff::{self, Differences};
 use super::{explained, has_conflicts};
@@ -62,8 +62,11 @@ pub(super) async fn commit(stages: &Stages, name: &str, answers: Answers) -> any
 /// Ends the calls of a command with a stage: says what is held back, and with `asks` at a terminal, asks what becomes of it. A
 /// stage without changes is removed.
 pub(crate) async fn close(effects: Option<Effects>, asks: bool) -> anyhow::Result<()> {
-    let Some(stage) = effects.and_then(Effects::close) else { return Ok(()) };
+    let Some(StagedEffects { stage, sent }) = effects.and_then(Effects::close) else { return Ok(()) };
     let (name, changes) = (stage.name().to_owned(), stage.changes()?);
+    if !sent.is_empty() {
+        render::aside(&format!("requests that were sent, and not held back: {}", sent.join(", ")));
+    }
     if changes.is_empty() {
         render::aside("nothing was written, so nothing is staged");
         return Ok(stage.remove()?);
