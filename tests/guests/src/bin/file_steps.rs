@@ -53,7 +53,14 @@ fn act(step: &Step) -> Option<io::Result<Value>> {
     Some(match step.op.as_str() {
         "write" => done(fs::write(path, &step.text)),
         "patch" => done(patch(step)),
-        "resize" => done(OpenOptions::new().write(true).create(true).open(path).and_then(|file| file.set_len(step.at))),
+        "resize" => done(
+            OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)
+                .and_then(|file| file.set_len(step.at)),
+        ),
         "copy" => done(fs::read(path).and_then(|content| fs::write(to, content))),
         "copy_tree" => done(copy_tree(path, to)),
         "move" => done(fs::rename(path, to)),
