@@ -118,6 +118,28 @@ fn each_rule_for_long_answers_does_what_it_says() {
 }
 
 #[test]
+fn a_withheld_answer_that_may_not_be_stored_is_lost() {
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    for (policy, is_kept) in [("never_persist", false), ("drop_with_reason", false), ("ref_only", true)] {
+        let crib = crib("big_result", json!({"persistence_policy_ref": policy}));
+        let results = toolcrib::Results::folder(crib.path("results"));
+        let label = json!({"confidentiality": ["private"]});
+        let reference = results.put_labelled("t", "c", Some(label), b"200").unwrap().reference;
+        let pattern = "flow private -> model".parse().unwrap();
+        let rule = toolcrib::policy::Rule::new(toolcrib::call::Behavior::Deny, pattern, "test");
+        let builder = toolcrib::Runtime::builder(toolcrib::Audit::off()).source(crib.path("tools.json"));
+        let builder = builder.policy(toolcrib::Policy::default().rule(rule)).results(results.clone());
+        let runtime = builder.compile_cache(crate::crib::target().join("test-cache")).build().unwrap();
+        tokio.block_on(runtime.prepare("t")).unwrap();
+        let arguments = json!({"bytes": {"$result": reference}}).to_string();
+        let result = tokio.block_on(runtime.session().call(toolcrib::ToolCall::new("c", "t", arguments)));
+        let content = result.content();
+        assert!(content.contains("withheld") && !content.contains("xxx"), "{policy}: {content}");
+        assert_eq!((content.contains("res_"), results.list().unwrap().len() == 2), (is_kept, is_kept), "{policy}");
+    }
+}
+
+#[test]
 fn an_empty_success_is_not_a_missing_answer() {
     let empty = crib("echo", json!({}));
     let (output, receipt) = called(&empty, json!({}));

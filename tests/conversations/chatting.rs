@@ -172,6 +172,23 @@ fn a_tool_that_is_allowed_ahead_is_not_asked_about() {
 }
 
 #[test]
+fn what_is_allowed_ahead_answers_no_question_about_a_flow() {
+    let place = Place::new();
+    fs::write(place.path("notes.md"), "private").unwrap();
+    let model = Model::start(vec![calls("One.", "mark", &["a"]), says("It is done.")], None);
+    let mut terminal = chat(&place, &model, &["--ask-tool=flow private -> write", "--system-file=notes.md"]);
+    terminal.until("> ");
+    terminal.types("/allow mark\r");
+    terminal.until("`mark` calls are allowed without asking in this chat");
+    terminal.types("go\r");
+    terminal.question();
+    terminal.types("n\n");
+    terminal.until("It is done.");
+    terminal.types("/quit\r");
+    assert!(terminal.end().code == Some(0) && place.made().is_empty());
+}
+
+#[test]
 fn a_tool_that_a_script_has_added_can_be_allowed_ahead() {
     let place = Place::new();
     let maker = "---

@@ -72,6 +72,28 @@ fn no_model_gets_an_answer_that_a_rule_withholds() {
 }
 
 #[test]
+fn an_answer_from_a_cache_is_withheld_with_all_that_was_put_there() {
+    let crib = crib();
+    let prebuilt = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/contracts/tool.wasm");
+    std::fs::copy(prebuilt, crib.path("tool.wasm")).unwrap();
+    let results = Results::folder(crib.path("results"));
+    let label = json!({"confidentiality": ["private"]});
+    let reference = results.put_labelled("t", "c", Some(label), b"\"CANARY\"").unwrap().reference;
+    let rule = Rule::new(Behavior::Deny, "flow private -> model".parse().unwrap(), "test");
+    let with = |builder: toolcrib::Builder| builder.policy(Policy::default().rule(rule)).results(results);
+    let runtime = super::runtime_of(&crib, "tool.wasm", with);
+    let (session, tokio) = (runtime.session(), tokio::runtime::Runtime::new().unwrap());
+    let withheld = |arguments: Value| {
+        let result = tokio.block_on(session.call(ToolCall::new("c", "tool", arguments.to_string())));
+        assert!(result.outcome.is_ok() && !result.content().contains("CANARY"), "{result:?}");
+        result.receipt.withheld.is_some()
+    };
+    assert!(!withheld(json!({"a": 1})), "nothing is in the cache yet");
+    assert!(withheld(json!({"a": {"$result": reference}})));
+    assert!(withheld(json!({"a": 1})), "it reads the cache");
+}
+
+#[test]
 fn a_question_has_a_bound() {
     let crib = crib();
     let parrot = Arc::new(Parrot::default());

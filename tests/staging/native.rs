@@ -112,7 +112,7 @@ impl Pair {
         serde_json::from_str(&result.content()).unwrap()
     }
 
-    /// Number of an entry of the copy, and that of the entry to which it leads.
+    /// Number of an entry of the copy, and that of the entry behind its links.
     fn number(&self, path: &str) -> Option<u64> {
         fs::symlink_metadata(self.copy.join(path)).ok().map(|found| found.ino())
     }

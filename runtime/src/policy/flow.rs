@@ -13,11 +13,15 @@ use super::{Grant, Rule, Rules};
 pub(crate) struct FlowPolicy {
     pub(crate) labels: Labels,
     rules: Vec<Arc<Rule>>,
+    /// `true` if any rule withholds answers from the model.
+    may_withhold: bool,
 }
 
 impl FlowPolicy {
     pub(crate) fn new(labels: Labels, rules: &Rules) -> Self {
-        Self { labels, rules: rules.about_flows().cloned().collect() }
+        let rules: Vec<Arc<Rule>> = rules.about_flows().cloned().collect();
+        let may_withhold = rules.iter().any(|rule| is_about_answers(rule));
+        Self { labels, rules, may_withhold }
     }
 
     pub(crate) fn has_rules(&self) -> bool {
@@ -26,17 +30,14 @@ impl FlowPolicy {
 
     /// Returns `true` if any rule withholds answers from the model.
     pub(crate) fn may_withhold(&self) -> bool {
-        self.about_answers().next().is_some()
+        self.may_withhold
     }
 
     /// Returns the rule that withholds an answer with this label from the model. Nobody can be asked about an answer, so a rule
     /// that asks withholds it too.
     pub(crate) fn withholding(&self, answer: &Label) -> Option<&Arc<Rule>> {
-        self.about_answers().find(|rule| rule.pattern().flow().is_some_and(|flow| flow.matches(answer)))
-    }
-
-    fn about_answers(&self) -> impl Iterator<Item = &Arc<Rule>> {
-        self.rules.iter().filter(|rule| rule.pattern().flow().is_some_and(|flow| flow.ways().has(Way::Model)))
+        let matches = |rule: &Rule| rule.pattern().flow().is_some_and(|flow| flow.matches(answer));
+        self.rules.iter().find(|rule| is_about_answers(rule) && matches(rule))
     }
 
     /// Returns the rules that deny a call with the label `all` its ways out, and then those that ask about one with the label
@@ -55,6 +56,10 @@ impl FlowPolicy {
         };
         of(Behavior::Deny, all).chain(of(Behavior::Ask, decisive))
     }
+}
+
+fn is_about_answers(rule: &Rule) -> bool {
+    rule.pattern().flow().is_some_and(|flow| flow.ways().has(Way::Model))
 }
 
 /// Returns the ways out that a tool has with its grant.

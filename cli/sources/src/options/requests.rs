@@ -26,7 +26,8 @@ impl SentRequests {
     /// Lists the requests, a line for each method and host.
     pub(super) fn lines(&self) -> Vec<String> {
         let counts = self.counts();
-        let others = (counts.others > 0).then(|| format!("others ({})", counts.others));
+        // A receipt does not say whether they were refused.
+        let others = (counts.others > 0).then(|| format!("others, sent or refused ({})", counts.others));
         counts.kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).chain(others).collect()
     }
 
@@ -43,11 +44,34 @@ impl Observer for SentRequests {
         counts.others += network.count.saturating_sub(network.requests.len() as u64);
         for request in network.requests.iter().filter(|one| one.error.is_none_or(|error| !UNSENT.contains(&error))) {
             let port = request.port.map(|port| format!(":{port}")).unwrap_or_default();
-            let kind = one_line(&format!("{} {}{port}", request.method, request.host));
-            match counts.kinds.len() < MAX_KINDS || counts.kinds.contains_key(&kind) {
-                true => *counts.kinds.entry(kind).or_default() += 1,
-                false => counts.others += 1,
-            }
+            counts.add(one_line(&format!("{} {}{port}", request.method, request.host)));
         }
+    }
+}
+
+impl Counts {
+    fn add(&mut self, kind: String) {
+        match self.kinds.len() < MAX_KINDS || self.kinds.contains_key(&kind) {
+            true => *self.kinds.entry(kind).or_default() += 1,
+            false => self.others += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_hosts_are_told_apart_and_the_rest_is_counted() {
+        let sent = SentRequests::default();
+        for number in 0..MAX_KINDS + 3 {
+            sent.counts().add(format!("GET host-{number}"));
+        }
+        sent.counts().add("GET host-0".to_owned());
+        let lines = sent.lines();
+        assert_eq!(lines.len(), MAX_KINDS + 1);
+        assert!(lines.contains(&"GET host-0 (2)".to_owned()), "{lines:?}");
+        assert_eq!(lines.last().unwrap(), "others, sent or refused (3)");
     }
 }

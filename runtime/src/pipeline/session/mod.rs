@@ -151,7 +151,7 @@ impl Session {
         self.memory.join_label(label);
     }
 
-    /// Adds the label with which the conversation goes on. Its earlier calls may have left something for those to come.
+    /// Adds the label that the conversation had before. Its earlier calls may have left something for those to come.
     pub fn continue_label(&self, label: &Label) {
         self.memory.join_earlier(label);
     }

@@ -31,7 +31,7 @@ pub(crate) struct AuthorizationRequest<'a> {
     pub(crate) allowed_by: Option<&'a str>,
 }
 
-/// What an answer covers.
+/// Scope of an answer.
 enum Covered {
     /// The call, with all rules that ask about it.
     Call,

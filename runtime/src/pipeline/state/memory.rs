@@ -170,7 +170,7 @@ impl Memory {
         }
     }
 
-    /// Adds a label with which the conversation goes on: its earlier calls may have left something.
+    /// Adds the label that the conversation had before: its earlier calls may have left something.
     pub(crate) fn join_earlier(&self, label: &Label) {
         self.join_label(label);
         locked(&self.labels.left).join(label);
