@@ -12,6 +12,7 @@ use crate::gate::servers::Server;
 
 mod again;
 mod full_disk;
+mod held;
 mod hostile;
 mod native;
 

@@ -1,6 +1,8 @@
 //! Events of calls for observers: records, traces and progress. A call without observers pays nothing for them, and
 //! observers change nothing.
 
+mod sent_requests;
+
 use std::time::SystemTime;
 
 use serde::Serialize;
@@ -9,6 +11,8 @@ use serde_json::Value;
 use crate::call::{Decision, Mutation, Part, Persisted, ToolResult, TraceContext};
 use crate::hook::HookPhase;
 use crate::tool::Tool;
+
+pub use sent_requests::SentRequests;
 
 /// Receives call events. It runs on the path of the call and should hand work to another thread or task.
 pub trait Observer: Send + Sync {

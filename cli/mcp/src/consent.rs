@@ -83,7 +83,9 @@ impl AgentApprover {
                 };
                 self.while_waiting(&request, &caller, answer).await
             }
-            Channel::Repetition { program: Some(program), .. } if request.parent.is_some() => {
+            Channel::Repetition { program: Some(program), .. }
+                if request.parent.is_some() || request.effects.is_some() =>
+            {
                 self.while_paused(&request, &caller, program).await
             }
             Channel::Repetition { agreed, refusal, .. } => {
@@ -197,9 +199,10 @@ impl Approver for AgentApprover {
 /// Formats a request for a client's user; `None` if the text would leave out a part of the call. Text from outside
 /// cannot imitate a line of the program.
 fn message(request: &ApprovalRequest<'_>) -> Option<String> {
-    let question = match request.parent {
-        None => "Allow this call?",
-        Some(_) => "Allow this call, which a running call makes?",
+    let question = match (request.effects, request.parent) {
+        (Some(_), _) => "Make the changes of this call?",
+        (None, None) => "Allow this call?",
+        (None, Some(_)) => "Allow this call, which a running call makes?",
     };
     Some(format!("{question}\n{}", request_text(request)?))
 }

@@ -2,6 +2,7 @@
 
 pub mod audit_facts;
 pub mod config;
+pub mod differences;
 pub mod instructions;
 pub mod permission;
 pub mod secrets;

@@ -14,7 +14,6 @@ mod network;
 mod patterns;
 mod permissions;
 mod records;
-mod requests;
 mod results;
 mod rules;
 mod secrets;
@@ -28,7 +27,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::builder::FalseyValueParser;
-use toolcrib::policy::{Approvals, Policy, StoredApproval};
+use toolcrib::policy::{Approvals, Policy, Rule, StoredApproval};
 use toolcrib::tool::{Access, LimitRequest, Limits};
 use toolcrib::{Audit, Builder, KeyValue, Results, Runtime};
 use toolcrib_base::folders::{bundles_folder, state_folder, user_folders};
@@ -48,14 +47,14 @@ pub use checking::{DeadRule, RuleCheck, check_permissions, check_rules};
 pub use client::ClientOptions;
 pub use compiling::Compiling;
 use denials::{denials, given_denials};
-pub use effects::{Effects, StagedEffects, header, history, required_history, warn_about_record};
+pub use effects::{ClosedStage, Effects, header, history, required_history, warn_about_record};
 use permissions::{Permissions, refuse_unmatched, warn_about_assigned};
 pub use records::{Recording, RecordsFolder};
 pub use results::ResultsFolder;
 pub use rules::{Kept, Rules};
 pub use secrets::KeptSecrets;
 pub use sources::{default_source, project_file, sources_beside};
-pub use stage::{StageOption, counts, refused, stages};
+pub use stage::{StageOption, refused, stages};
 
 /// Tools for programs. A call of one needs no `--code`.
 const CODE_TOOLS: [&str; 3] = ["run_code", "search_tools", "describe_tool"];
@@ -253,6 +252,9 @@ impl Sources {
         if let Some(calls) = self.concurrency {
             builder = builder.concurrency(calls.into());
         }
+        if self.asks_at_end(&config) {
+            builder = builder.call_stages(stage::for_calls()?);
+        }
         builder = keep_apart(builder, approvals.as_ref(), self.rules.kept.pending().as_ref(), vault.as_ref());
         builder = config.files.iter().fold(builder, Builder::protect);
         let runtime = with(builder).build().map_err(|error| with_place(error, &config.rules, &config.denials))?;
@@ -338,8 +340,17 @@ impl Sources {
         let configured = denials(config)?.into_iter().map(|(permission, _)| permission);
         let denied = self.permissions().flat_map(Permissions::denied).chain(configured).map(located);
         let policy = denied.fold(allowed, Policy::deny);
-        let client = self.client.iter().flat_map(|client| client.rules.rules());
-        Ok(self.rules.rules(config).chain(client).fold(policy, Policy::rule).labels(config.labels.clone()))
+        Ok(self.all_rules(config).fold(policy, Policy::rule).labels(config.labels.clone()))
+    }
+
+    /// Returns the rules of the flags, of the settings and of one client.
+    fn all_rules(&self, config: &Config) -> impl Iterator<Item = Rule> {
+        self.rules.rules(config).chain(self.client.iter().flat_map(|client| client.rules.rules()))
+    }
+
+    /// Returns `true` if any rule holds back what a call writes, and asks at its end.
+    fn asks_at_end(&self, config: &Config) -> bool {
+        self.all_rules(config).any(|rule| rule.is_at_end())
     }
 
     fn ceiling(&self) -> LimitRequest {

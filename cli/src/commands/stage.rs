@@ -1,21 +1,20 @@
 //! `toolcrib stage`: lists, shows, commits and drops what tools have written with `--stage`.
 
 mod commit;
-pub(super) mod diff;
 mod select;
 
 use std::io::{self, ErrorKind, IsTerminal};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use toolcrib::staging::{Change, Conflict, Stage, Stages};
+use toolcrib::staging::{Change, Stage, Stages};
 use toolcrib_base::render::{self, Advice, counted, from_here, one_line};
 use toolcrib_base::suggestion;
-use toolcrib_sources::options::{counts, refused, stages};
+use toolcrib_settings::differences::{Differences, counts, explained, line};
+use toolcrib_sources::options::{refused, stages};
 
 use commit::{Answers, commit};
 pub(crate) use commit::{agrees_to, close, commit_noted, show, warn_about_names};
-use diff::Differences;
 use select::Selection;
 pub(crate) use select::take_others;
 
@@ -110,7 +109,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
             match (json, stat) {
                 (true, _) => render::print_json(&Value::from(Differences::all_as_json(&stage, &changes)).to_string())?,
-                (_, true) => changes.iter().try_for_each(|change| render::print(&diff::line(change, false)))?,
+                (_, true) => changes.iter().try_for_each(|change| render::print(&line(change, false)))?,
                 _ => changes.iter().try_for_each(|change| {
                     render::print(&Differences::of(&stage, change).text(io::stdout().is_terminal()))
                 })?,
@@ -307,15 +306,5 @@ fn hint_conflicts(name: &str, changes: &[Change]) {
         render::hint(&format!(
             "nothing is committed with a conflict; drop the change: `toolcrib stage drop {name} PATH`"
         ));
-    }
-}
-
-/// Describes a conflict.
-fn explained(conflict: Conflict) -> &'static str {
-    match conflict {
-        Conflict::Changed => "others have changed it since",
-        Conflict::Gone => "it, or its folder, is gone",
-        Conflict::Occupied => "others have created it meanwhile",
-        Conflict::NotEmpty => "others have put entries into the folder since",
     }
 }

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use serde_json::json;
 use toolcrib::staging::{Change, History, RecordHeader, RecordSummary, Recorded, Refused, Stage, Undo};
 use toolcrib_base::render::{self, Advice, counted, from_here, one_line};
-use toolcrib_sources::options::{counts, header, required_history, stages};
+use toolcrib_settings::differences::{Differences, counts};
+use toolcrib_sources::options::{header, required_history, stages};
 
-use super::stage::diff::Differences;
 use super::stage::{agrees_to, commit_noted, show, take_others, warn_about_names};
 
 const EXAMPLES: &str = "\

@@ -21,7 +21,9 @@ pub use decision::{Behavior, Decision, Reason};
 pub use flag::Flag;
 pub use hook_note::{HookAction, HookNote};
 pub use part::{Form, Link, Media, Part};
-pub use receipt::{Denial, Exchange, Mutation, NetworkUse, Persisted, ProgramRun, Receipt, Written};
+pub use receipt::{
+    Denial, Exchange, HeldChanges, HeldEnd, Mutation, NetworkUse, Persisted, ProgramRun, Receipt, Written,
+};
 pub use trace::TraceContext;
 
 pub(crate) use shell::pasted;

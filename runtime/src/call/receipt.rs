@@ -84,6 +84,9 @@ pub struct Receipt {
     /// Name of the stage that held its writes back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
+    /// End of the changes that it and the calls below it held back, if a rule asks about them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldChanges>,
     /// `true` if output was cut at its cap.
     pub truncated: bool,
     /// Names of the guest's environment variables; never their values.
@@ -167,6 +170,7 @@ impl Receipt {
             disk_entries: 0,
             label: None,
             stage: None,
+            held: None,
             truncated: false,
             env_keys: Vec::new(),
             secrets: Vec::new(),
@@ -192,6 +196,38 @@ impl Receipt {
 /// Returns `true` for a count of zero, which receipts omit.
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// Changes that a call and the calls below it held back until the end of the call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct HeldChanges {
+    /// Number of changed entries.
+    pub changes: u64,
+    /// Rule that held them back.
+    pub rule: String,
+    /// Their end.
+    pub end: HeldEnd,
+}
+
+/// End of changes that were held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum HeldEnd {
+    /// A person agreed, and they were made.
+    Committed,
+    /// A person refused them.
+    Refused,
+    /// Nobody was available to ask.
+    Unanswered,
+    /// Others had changed the same entries meanwhile.
+    Conflict,
+    /// The call failed, or they could not be made.
+    Dropped,
+    /// They were made in part, and the commit can go on.
+    Incomplete,
 }
 
 /// HTTP requests of a call.

@@ -20,6 +20,7 @@ mod session;
 mod stage;
 mod state;
 
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ use crate::call::{ToolCall, ToolResult};
 use crate::error::{Error, Outcome, ToolError};
 use crate::flow::Label;
 use crate::observe::EventKind;
-use crate::policy::Command;
+use crate::policy::{Command, Grant};
 use crate::sandbox::Usage;
 use crate::schema::CheckedArguments;
 use crate::source::Diagnostic;
@@ -74,6 +75,7 @@ impl Pipeline {
             stage::log_arguments(self, &mut recorder).await;
             let result = recorder.close(ended).await;
             stage::end_flow(&recorder, &scope);
+            stage::count_requests(&result.receipt, &recorder);
             // The calls that wait for this one start after its record is written.
             if let Some(turn) = scope.turn {
                 turn.end(result.outcome.as_ref().is_err_and(|error| error.outcome != Outcome::Cancelled));
@@ -97,9 +99,11 @@ impl Pipeline {
             true => Box::pin(stage::put_results(self, call, scope, recorder)).await?,
         };
         let call = &*call;
-        stage::begin_flow(self, (entry.tool, &entry.prepared.grant), (call, label), scope, recorder);
-        let approved = self.approve(entry, call, scope, recorder);
-        let (execution, checked, delegated) = unless_cancelled(scope.turn, pin!(approved)).await??;
+        stage::join_effects(entry, scope, recorder);
+        let grant = entry.prepared.grant_within(recorder.usage.effects.get());
+        stage::begin_flow(self, (entry.tool, &grant), (call, label), scope, recorder);
+        let approved = self.approve((entry, grant), call, scope, recorder);
+        let (mut execution, checked, delegated) = unless_cancelled(scope.turn, pin!(approved)).await??;
         if let Some(turn) = scope.turn {
             turn.decide();
         }
@@ -107,6 +111,10 @@ impl Pipeline {
         let answer = match delegated {
             None => self.execute(&execution, &checked, scope, recorder).await,
             Some(task) => Box::pin(run::delegate(self, task, entry.prepared, scope, recorder)).await,
+        };
+        let answer = match execution.held.take() {
+            None => answer,
+            Some(held) => Box::pin(stage::settle(self, (&execution, &checked), (held, answer), scope, recorder)).await,
         };
         let answer = stage::redact(self, answer, entry.prepared, recorder).await;
         recorder.emit(EventKind::Mapped);
@@ -118,14 +126,14 @@ impl Pipeline {
     /// Passes a call through the stages that decide whether it runs, and returns the task of an agent that takes it over.
     async fn approve<'p>(
         self: &'p Arc<Self>,
-        entry: ToolEntry<'p>,
+        (entry, grant): (ToolEntry<'p>, Cow<'p, Arc<Grant>>),
         call: &ToolCall,
         scope: &CallScope<'p>,
         recorder: &mut CallRecorder<'p>,
     ) -> Result<(Execution<'p>, CheckedArguments, Option<Value>), ToolError> {
-        let (execution, mut checked, judged) = stage::validate(self, entry, call, scope, recorder).await?;
+        let (mut execution, mut checked, judged) = stage::validate(self, (entry, grant), call, scope, recorder).await?;
         let outcome = hooks::before(self, entry, call, &mut checked, scope, recorder).await?;
-        let judged = stage::revalidate(self, &execution, &checked, judged, scope, recorder).await?;
+        let judged = stage::revalidate(self, &mut execution, &checked, judged, scope, recorder).await?;
         let preview = stage::preview(self, &execution, &checked, scope, recorder).await;
         let (preview, allowed_by) = (preview.as_deref(), outcome.allowed_by);
         let request = AuthorizationRequest { execution: &execution, checked: &checked, judged, preview, allowed_by };

@@ -3,6 +3,7 @@
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
+use crate::staging::{Change, Stage};
 use crate::tool::Tool;
 
 /// Source of approvals: a person behind a terminal or another interface.
@@ -45,6 +46,8 @@ pub struct ApprovalRequest<'a> {
     pub granted: &'a [String],
     /// Name of the stage that would hold back what the call writes.
     pub stage: Option<&'a str>,
+    /// Effects of the call, which has ended, and of the calls below it, if they are asked about. An allowed call commits them.
+    pub effects: Option<&'a StagedEffects<'a>>,
     /// Explanation of the flow, if a rule about flows asks.
     pub flow: Option<&'a str>,
     /// Parts of the request that rules withhold from the model. A client that shows it to a person can show it to its model too.
@@ -53,6 +56,18 @@ pub struct ApprovalRequest<'a> {
     pub rests_on: &'a str,
     /// Scope of an approval for the session or permanently; `None` if each call requires its own approval.
     pub approval: Option<&'a Approval>,
+}
+
+/// Effects that a call and the calls below it have held back.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct StagedEffects<'a> {
+    /// Stage that holds the changes.
+    pub stage: &'a Stage,
+    /// All changes, none of them in conflict.
+    pub changes: &'a [Change],
+    /// Requests that were sent, a line for each method and host, as in [`SentRequests::lines`](crate::observe::SentRequests::lines).
+    pub sent: &'a [String],
 }
 
 /// Parts of a request that rules withhold from the model.

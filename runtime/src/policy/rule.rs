@@ -49,12 +49,26 @@ pub struct Rule {
     origin: String,
     /// `true` if an ask rule applies only where somebody can answer.
     where_answered: bool,
+    /// `true` if an ask rule holds back what a call writes, and asks at its end.
+    at_end: bool,
 }
 
 impl Rule {
     /// Creates a rule from a pattern; `origin` names the flag or file that has it.
     pub fn new(behavior: Behavior, pattern: Pattern, origin: impl Into<String>) -> Self {
-        Self { behavior, pattern, origin: origin.into(), where_answered: false }
+        Self { behavior, pattern, origin: origin.into(), where_answered: false, at_end: false }
+    }
+
+    /// Lets an ask rule ask at the end of a call, once about all that the call and the calls below it have written. Until then it is
+    /// held back in a stage of the call; see [`Builder::call_stages`](crate::Builder::call_stages).
+    #[must_use]
+    pub fn at_end(self) -> Self {
+        Self { at_end: true, ..self }
+    }
+
+    /// Returns `true` if the rule asks at the end of a call.
+    pub fn is_at_end(&self) -> bool {
+        self.at_end
     }
 
     /// Limits an ask rule to calls about which the [`Approver`](super::Approver) can ask somebody. Other calls run without a
@@ -130,7 +144,8 @@ impl Rule {
 /// Writes the behavior, the pattern text and the origin of the rule.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ({})", self.behavior.as_str(), self.pattern.text, self.origin)
+        let verb = if self.at_end { "stage" } else { self.behavior.as_str() };
+        write!(f, "{verb} {} ({})", self.pattern.text, self.origin)
     }
 }
 
@@ -158,7 +173,7 @@ impl Rules {
         let about = |behavior: Behavior| {
             let applies =
                 move |rule: &&Arc<Rule>| rule.matches_arguments(grant.root(), tool.parameters.as_ref(), arguments);
-            self.for_tool(behavior, tool, grant).filter(applies)
+            self.for_tool(behavior, tool, grant).filter(|rule| !rule.at_end).filter(applies)
         };
         if let Some(rule) = about(Behavior::Deny).next() {
             return RuleDecision::Deny(rule.clone());
@@ -167,6 +182,17 @@ impl Rules {
             return RuleDecision::Allow(rule.clone());
         }
         RuleDecision::Ask(about(Behavior::Ask).cloned().collect())
+    }
+
+    /// Returns the first rule that asks about a call at its end.
+    pub(crate) fn at_end(&self, tool: &Tool, grant: &Grant, arguments: &Value) -> Option<&Arc<Rule>> {
+        let mut rules = self.for_tool(Behavior::Ask, tool, grant).filter(|rule| rule.at_end);
+        rules.find(|rule| rule.matches_arguments(grant.root(), tool.parameters.as_ref(), arguments))
+    }
+
+    /// Returns `true` if any rule asks at the end of calls.
+    pub(crate) fn ask_at_end(&self) -> bool {
+        self.0.iter().any(|rule| rule.at_end)
     }
 
     /// Rules with one behavior that match a tool with its grant, regardless of its arguments.
@@ -183,7 +209,8 @@ impl Rules {
     /// Returns `true` if a hook of an untrusted source may do what calls are denied or asked about by a rule over a class: nobody
     /// can be asked about a hook.
     pub(crate) fn restrict_hook(&self, hook: &Tool, grant: &Grant) -> bool {
-        let mut rules = self.for_tool(Behavior::Deny, hook, grant).chain(self.for_tool(Behavior::Ask, hook, grant));
+        let asking = self.for_tool(Behavior::Ask, hook, grant).filter(|rule| !rule.at_end);
+        let mut rules = self.for_tool(Behavior::Deny, hook, grant).chain(asking);
         hook.origin.trust == Trust::Stranger && rules.any(|rule| rule.pattern.class.is_some())
     }
 

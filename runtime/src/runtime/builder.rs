@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::Semaphore;
-use toolcrib_staging::{Record, Stage};
+use tokio::sync::{Mutex, Semaphore};
+use toolcrib_staging::{Record, Stage, Stages};
 
 use crate::audit::Audit;
 use crate::delegate::Delegate;
@@ -61,6 +61,7 @@ pub struct Builder {
     pub(super) reserved: Vec<(String, PathBuf, Access)>,
     pub(super) protected: Vec<PathBuf>,
     pub(super) stage: Option<Arc<Stage>>,
+    pub(super) call_stages: Option<Stages>,
     pub(super) record: Option<Arc<Record>>,
 
     pub(super) limits: Limits,
@@ -149,6 +150,7 @@ impl Builder {
             reserved: Vec::new(),
             protected: Vec::new(),
             stage: None,
+            call_stages: None,
             record: None,
             limits: Limits::default(),
             ceiling: LimitRequest::default(),
@@ -220,6 +222,9 @@ impl Builder {
             prepared,
             flows: Arc::new(FlowPolicy::new(self.policy.place_labels().clone(), self.policy.rules())),
             rules: Arc::new(self.policy.rules().clone()),
+            committing: Mutex::default(),
+            stages: self.call_stages,
+            record: self.record,
             approved: self.approvals.into_iter().collect(),
             approver: self.approver,
             hooks: HookChain::new(hooks),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use toolcrib_staging::{Record, Stage};
+use toolcrib_staging::{Record, Stage, Stages};
 
 use crate::audit::Audit;
 use crate::call::clipped;
@@ -185,6 +185,15 @@ impl Builder {
         let path = stage.path().to_path_buf();
         self.stage = Some(stage);
         self.reserve("stage", path, Access::Read)
+    }
+
+    /// Sets the place for the stages of single calls, which rules [at the end](crate::policy::Rule::at_end) of a call need. A stage
+    /// has the name of its call, and is gone with its end, unless its commit was interrupted. No tool can be granted the folder.
+    #[must_use]
+    pub fn call_stages(mut self, stages: Stages) -> Self {
+        let path = stages.path().to_path_buf();
+        self.call_stages = Some(stages);
+        self.reserve("stages", path, Access::Read)
     }
 
     /// Notes what tools write in their granted folders, with what was there before, so that it can be taken back. What a stage

@@ -13,12 +13,17 @@ use crate::types::{
 
 /// Stages of one user.
 #[derive(Debug, Clone)]
-pub struct Stages(());
+pub struct Stages(PathBuf);
 
 impl Stages {
     /// Names the folder.
-    pub fn new(_: impl Into<PathBuf>) -> Self {
-        Self(())
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self(folder.into())
+    }
+
+    /// Folder that would hold them.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 
     /// Lists the names of all stages.
@@ -192,6 +197,11 @@ pub struct Record {
 
 #[allow(missing_docs, reason = "these methods do nothing here")]
 impl Record {
+    #[must_use]
+    pub fn of_commit(&self, _: &str) -> Arc<Self> {
+        Arc::new(Self { history: self.history.clone() })
+    }
+
     pub fn is_on(&self) -> bool {
         false
     }

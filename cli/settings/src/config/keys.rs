@@ -6,7 +6,7 @@ use toolcrib::flow::Meaning;
 use super::key::{ANY, Key};
 use super::kind::{
     ADDRESS, DELAY, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, MASK, NAME, NAMED_RULE, NAMES, NUMBER, PATHS, PLACES,
-    POSITIVE, PRICE, RULE, SIZE, TAG, TIME, TOOL, URL, WAIT,
+    POSITIVE, PRICE, RULE, SIZE, STAGED_RULE, TAG, TIME, TOOL, URL, WAIT,
 };
 use super::path::PathRule;
 
@@ -118,6 +118,13 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("permissions", "allow", Kind::List(&NAMED_RULE), "Calls that are allowed without a question")
         .with("allow-tool"),
     Key::new("permissions", "ask", Kind::List(&RULE), "Calls that need approval").with("ask-tool"),
+    Key::new(
+        "permissions",
+        "stage",
+        Kind::List(&STAGED_RULE),
+        "Calls that write into a stage, and are asked about at their end",
+    )
+    .with("stage-tool"),
     Key::new("permissions", "deny", Kind::List(&RULE), "Calls that are denied").with("deny-tool"),
     Key::new(
         "approvals",

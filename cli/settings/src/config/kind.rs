@@ -135,6 +135,14 @@ pub(super) const NAMED_RULE: Kind = Kind::Text {
         _ => Ok(()),
     },
 };
+pub(super) const STAGED_RULE: Kind = Kind::Text {
+    wanted: "a text such as \"run_code\" or \"fs_*\"",
+    pattern: ANY_TEXT,
+    check: |text| match pattern(text)? {
+        flow if flow.is_about_flows() => Err(format!("`{}` is a flow, and not a pattern for calls", flow.as_str())),
+        _ => Ok(()),
+    },
+};
 pub(super) const FOLDERS: Kind = Kind::List(&Kind::Path(PathRule::Folder));
 pub(super) const GRANTED: Kind = Kind::List(&Kind::Path(PathRule::Granted));
 pub(super) const PLACES: Kind = Kind::List(&Kind::Path(PathRule::Place));

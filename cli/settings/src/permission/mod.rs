@@ -4,6 +4,7 @@
 mod denial;
 mod deny_flags;
 mod difference;
+mod effects;
 mod folders;
 mod keyboard;
 mod limits;
@@ -88,13 +89,19 @@ impl RequestDetails {
     }
 }
 
-/// Returns the lines or files that a call would change.
+/// Returns the lines or files that a call would change, or the effects that it has held back.
 fn changes(request: &ApprovalRequest<'_>) -> Option<String> {
-    difference::of(request).or_else(|| removal::of(request))
+    match request.effects {
+        Some(effects) => Some(effects::described(effects)),
+        None => difference::of(request).or_else(|| removal::of(request)),
+    }
 }
 
 /// Returns the action of a call in one line, as its tool's definition words it. Strangers have no word in it.
 fn action(request: &ApprovalRequest<'_>) -> Option<String> {
+    if let Some(effects) = request.effects {
+        return Some(effects::action(effects));
+    }
     let summary = request.summary.filter(|_| request.tool.origin.trust != Trust::Stranger)?;
     let line = one_line(summary);
     let mut characters = line.chars();
@@ -108,14 +115,25 @@ const TEXT_WIDTH: usize = 100;
 const MAX_TEXT: usize = 16 << 10;
 
 /// Formats an approval request for another program that asks the user; `None` if it is too long to be shown whole, or if rules
-/// withhold it from a model, which that program may show it to.
+/// withhold it from a model, which that program may show it to. Of many effects that were held back, the entries alone are listed.
 pub fn request_text(request: &ApprovalRequest<'_>) -> Option<String> {
-    let text = |compares| sheet::Sheet::for_client(request, TEXT_WIDTH, compares).text;
-    let compares: &[bool] = match request.withheld {
-        Withheld::Nothing => &[true, false],
-        Withheld::Contents => &[false],
-        Withheld::Arguments => return None,
+    let changes: &[Changes] = match (request.withheld, request.effects) {
+        (Withheld::Arguments, _) | (Withheld::Contents, Some(_)) => return None,
+        // What an agreement allows is listed at least.
+        (Withheld::Nothing, Some(_)) => &[Changes::Compared, Changes::Listed],
+        (Withheld::Nothing, None) => &[Changes::Compared, Changes::Hidden],
+        (Withheld::Contents, None) => &[Changes::Hidden],
     };
-    let mut texts = compares.iter().copied().map(text);
+    let mut texts = changes.iter().map(|changes| sheet::Sheet::for_client(request, TEXT_WIDTH, *changes).text);
     texts.find(|text| text.len() <= MAX_TEXT)
+}
+
+/// Form in which a request shows changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Changes {
+    /// Line by line.
+    Compared,
+    /// One line for each entry; for effects that were held back.
+    Listed,
+    Hidden,
 }

@@ -137,10 +137,12 @@ async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, offered: D
             false => Sheet::short(question, width),
         };
         keyboard.discard();
-        say(&format!("\n{}\n{}", render::paint(Tone::Doubtful, "Allow this call?", true), sheet.text));
+        let asked = if question.effects.is_some() { "Make these changes?" } else { "Allow this call?" };
+        say(&format!("\n{}\n{}", render::paint(Tone::Doubtful, asked, true), sheet.text));
         let details = if in_full { "" } else { ", [d]etails" };
+        let yes = if question.effects.is_some() { "Make them: [y]es" } else { "Allow [o]nce (y)" };
         loop {
-            let open = OpenLine::new(&format!("Allow [o]nce (y){session}{always}{details}, or [N]o? "));
+            let open = OpenLine::new(&format!("{yes}{session}{always}{details}, or [N]o? "));
             let Some(line) = keyboard.line().await else { return ApprovalAnswer::No };
             open.closed();
             match Typed::parse(&line, offered, !in_full) {

@@ -20,6 +20,10 @@ pub fn hint(receipt: &Receipt, tool: Option<&Tool>, arguments: &str) -> Option<S
                 receipt.tool
             ))
         }
+        Reason::Nobody if receipt.held.is_some() => Some(format!(
+            "somebody must agree to what `{}` changed: run in a terminal, or keep it with --stage until `toolcrib stage commit`",
+            receipt.tool
+        )),
         Reason::Nobody => {
             // Arguments changed by a hook are not recorded, so the flag can only name the tool.
             let arguments = if receipt.mutations.is_empty() { arguments } else { "" };

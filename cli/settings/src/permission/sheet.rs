@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use toolcrib::policy::{Approval, ApprovalRequest};
 use toolcrib::tool::{Body, Fact, Tool};
-use toolcrib_base::render::{counted, from_here, inert_json, one_line};
+use toolcrib_base::render::{Tone, counted, from_here, inert_json, one_line, paint};
 
-use super::{action, changes};
+use super::{Changes, action, changes, effects};
 
 /// Width of a label and its mark, in columns.
 const MARGIN: usize = 13;
@@ -19,6 +19,8 @@ const MIN_WIDTH: usize = 2;
 const MAX_LINES: usize = 20;
 /// Lines kept from the end of a text that is cut to [`MAX_LINES`].
 const LAST_LINES: usize = 6;
+/// Label of the changes.
+const CHANGES: &str = "Changes";
 /// Parts of a request that the short prompt leaves out.
 const LEFT_OUT: &str = "source, properties, identifier of the call: type d for details";
 
@@ -30,6 +32,8 @@ pub(super) struct Sheet {
     pub(super) is_cut: bool,
     width: usize,
     whole: bool,
+    /// `true` for a terminal, which shows changed lines in colors.
+    paints: bool,
 }
 
 impl Sheet {
@@ -53,7 +57,7 @@ impl Sheet {
 
     /// Creates a prompt with the rows that the short and the full form share: the call first.
     fn about(question: &ApprovalRequest<'_>, width: usize, whole: bool) -> Self {
-        let mut sheet = Self::empty(width, whole);
+        let mut sheet = Self { paints: true, ..Self::empty(width, whole) };
         sheet.head(question);
         sheet.changes(question);
         sheet.call(question);
@@ -62,13 +66,15 @@ impl Sheet {
     }
 
     /// Creates the full prompt for another program: nothing is left out, and long arguments come after everything else about the
-    /// call. With `compares`, it shows the changed lines too.
-    pub(super) fn for_client(question: &ApprovalRequest<'_>, width: usize, compares: bool) -> Self {
+    /// call. It shows the changes in this form.
+    pub(super) fn for_client(question: &ApprovalRequest<'_>, width: usize, changes: Changes) -> Self {
         let mut sheet = Self::empty(width, true);
         sheet.head(question);
         sheet.grounds(question);
-        if compares {
-            sheet.changes(question);
+        match (changes, question.effects) {
+            (Changes::Compared, _) => sheet.changes(question),
+            (Changes::Listed, Some(effects)) => sheet.row(CHANGES, &effects::in_short(effects)),
+            _ => {}
         }
         sheet.call(question);
         sheet.origin(question);
@@ -86,7 +92,7 @@ impl Sheet {
     /// Adds the lines that the call would change.
     fn changes(&mut self, question: &ApprovalRequest<'_>) {
         if let Some(lines) = changes(question) {
-            self.clipped_row("Changes", &lines);
+            self.clipped_row(CHANGES, &lines);
         }
     }
 
@@ -104,7 +110,7 @@ impl Sheet {
     /// Adds the permissions of the call, and the reasons for the question.
     fn grounds(&mut self, question: &ApprovalRequest<'_>) {
         self.granted(question.granted);
-        if let Some(stage) = question.stage {
+        if let Some(stage) = question.stage.filter(|_| question.effects.is_none()) {
             self.row("Held back", &format!("what it writes, in the stage `{}`", one_line(stage)));
         }
         if let Some(flow) = question.flow {
@@ -134,7 +140,7 @@ impl Sheet {
 
     /// Creates a sheet without rows; `whole` leaves nothing out of the rows that follow.
     pub(super) fn empty(width: usize, whole: bool) -> Self {
-        Self { text: String::new(), is_cut: false, width, whole }
+        Self { text: String::new(), is_cut: false, width, whole, paints: false }
     }
 
     /// Adds the granted permissions, one per line.
@@ -162,6 +168,7 @@ impl Sheet {
         } else {
             MAX_LINES - LAST_LINES..lines.len() - LAST_LINES
         };
+        let is_changes = label == CHANGES;
         for (at, line) in lines.iter().enumerate() {
             let label = if at == 0 { label } else { "" };
             if at == left_out.start && !left_out.is_empty() {
@@ -172,9 +179,29 @@ impl Sheet {
                 self.is_cut = true;
             }
             if !left_out.contains(&at) {
+                let line = match change_tone(line).filter(|_| self.paints && is_changes) {
+                    Some(tone) => paint(tone, line, true),
+                    None => (*line).into(),
+                };
                 let _ = writeln!(self.text, "{label:>10} | {line}");
             }
         }
+    }
+}
+
+/// Returns the tone of a line about a change.
+fn change_tone(line: &str) -> Option<Tone> {
+    match line.split_once(' ').map_or(line, |(word, _)| word) {
+        "added" => return Some(Tone::Good),
+        "modified" | "moved" => return Some(Tone::Advice),
+        "removed" => return Some(Tone::Bad),
+        _ => {}
+    }
+    match line.as_bytes().first()? {
+        b'+' => Some(Tone::Good),
+        b'-' => Some(Tone::Bad),
+        b'@' => Some(Tone::Quiet),
+        _ => None,
     }
 }
 
@@ -324,7 +351,7 @@ mod tests {
     use super::*;
 
     fn sheet(width: usize, whole: bool, text: &str) -> Sheet {
-        let mut sheet = Sheet { text: String::new(), is_cut: false, width, whole };
+        let mut sheet = Sheet { text: String::new(), is_cut: false, width, whole, paints: false };
         sheet.row("Arguments", text);
         sheet
     }

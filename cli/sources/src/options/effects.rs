@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use toolcrib::Builder;
+use toolcrib::observe::SentRequests;
 use toolcrib::staging::{History, HistoryLimits, Record, RecordHeader, Stage};
 use toolcrib_base::folders::state_folder;
 use toolcrib_base::render::{self, Advice};
 use toolcrib_settings::config::Config;
 use toolcrib_settings::trust::{TrustRecords, Trusted};
 
-use super::requests::SentRequests;
 use super::stage::StageOption;
 
 const DAY: u64 = 24 * 60 * 60;
@@ -26,7 +26,7 @@ pub struct Effects {
 
 /// Effects of a command that has ended, with a stage.
 #[derive(Debug)]
-pub struct StagedEffects {
+pub struct ClosedStage {
     /// The stage, which no call uses any more.
     pub stage: Arc<Stage>,
     /// Requests that the calls have sent, a line for each method and host.
@@ -59,10 +59,10 @@ impl Effects {
     }
 
     /// Returns the stage with what was sent, once no call uses it any more, after a warning about changes that were not noted.
-    pub fn close(self) -> Option<StagedEffects> {
+    pub fn close(self) -> Option<ClosedStage> {
         self.record.iter().for_each(|record| warn_about_record(record));
         let Self { stage, sent, .. } = self;
-        stage.map(|stage| StagedEffects { stage, sent: sent.lines() })
+        stage.map(|stage| ClosedStage { stage, sent: sent.lines().iter().map(|line| render::one_line(line)).collect() })
     }
 }
 

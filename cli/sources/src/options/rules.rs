@@ -27,6 +27,10 @@ pub(crate) struct RuleFlags {
     /// `@overwrites` match all tools that delete or overwrite, all that may write in a granted folder, and those that do both
     #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     ask_tool: Vec<Patterns>,
+    /// Hold back what matching calls and the calls below them write, and ask once at their end, with a diff; for programs of
+    /// `run_code` and tools that write much; Linux only
+    #[arg(long, value_name = "PATTERN", value_parser = Patterns::of_calls, help_heading = RULES)]
+    stage_tool: Vec<Patterns>,
     /// Deny matching calls; overrides any --allow-* flag
     #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     deny_tool: Vec<Patterns>,
@@ -113,9 +117,11 @@ impl RuleFlags {
             (Behavior::Ask, "--ask-tool", &self.ask_tool),
             (Behavior::Deny, "--deny-tool", &self.deny_tool),
         ];
-        flags.into_iter().flat_map(|(behavior, flag, given)| {
+        let flags = flags.into_iter().flat_map(|(behavior, flag, given)| {
             given.iter().flat_map(|list| &list.0).map(move |pattern| Rule::new(behavior, pattern.clone(), flag))
-        })
+        });
+        let staged = self.stage_tool.iter().flat_map(|list| &list.0);
+        flags.chain(staged.map(|pattern| Rule::new(Behavior::Ask, pattern.clone(), "--stage-tool").at_end()))
     }
 }
 
@@ -167,6 +173,17 @@ impl Patterns {
             None => Ok(patterns),
         }
     }
+
+    /// Parses patterns for a rule that holds writes back, which is about calls.
+    fn of_calls(text: &str) -> Result<Self, String> {
+        let patterns: Self = text.parse().map_err(|error: PatternError| error.to_string())?;
+        match patterns.0.iter().find(|pattern| pattern.is_about_flows()) {
+            Some(flow) => {
+                Err(format!("`{}`: a flow is allowed, asked about or denied; name tools here", flow.as_str()))
+            }
+            None => Ok(patterns),
+        }
+    }
 }
 
 impl FromStr for Patterns {
@@ -205,6 +222,7 @@ mod tests {
             assert!(text.parse::<Patterns>().is_err(), "{text}");
         }
         assert!(Patterns::of_names("fs_rm,@writes").is_err_and(|message| message.starts_with("`@writes`: a class")));
+        assert!(Patterns::of_calls("flow untrusted -> write").is_err() && Patterns::of_calls("@writes,fs_rm").is_ok());
         assert!(Patterns::of_names("fs_rm").is_ok() && "@writes".parse::<Patterns>().is_ok());
     }
 }

@@ -3,10 +3,10 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use toolcrib::staging::{Change, ChangeKind, Limits, Stage, Stages};
+use toolcrib::staging::{Limits, Stage, Stages};
 use toolcrib_base::folders::state_folder;
 use toolcrib_base::headings::PERMISSIONS;
-use toolcrib_base::render::{self, Advice, counted};
+use toolcrib_base::render::{self, Advice};
 use toolcrib_base::short_id;
 
 /// Option for the stage of a command.
@@ -56,26 +56,20 @@ pub fn stages() -> anyhow::Result<Stages> {
     Ok(Stages::new(state_folder("stages").ok_or_else(no_folder)?))
 }
 
-/// Counts changes by their kind: `2 modified, 1 added`.
-pub fn counts(changes: &[Change]) -> String {
-    let kinds = [
-        (ChangeKind::Modified, "modified"),
-        (ChangeKind::Added, "added"),
-        (ChangeKind::Moved, "moved"),
-        (ChangeKind::Removed, "removed"),
-    ];
-    let count = |kind| changes.iter().filter(|change| change.kind == kind).count();
-    let counted = kinds.into_iter().map(|(kind, word)| (count(kind), word)).filter(|(count, _)| *count > 0);
-    let mut parts: Vec<String> = counted.map(|(count, word)| format!("{count} {word}")).collect();
-    let conflicts = changes.iter().filter(|change| change.conflict.is_some()).count();
-    if conflicts > 0 {
-        parts.push(counted_conflicts(conflicts));
+/// Returns the place for the stages of single calls.
+///
+/// # Errors
+///
+/// The system has no stages, or as for [`stages`].
+pub(super) fn for_calls() -> anyhow::Result<Stages> {
+    match cfg!(target_os = "linux") {
+        true => stages(),
+        false => Err(Advice::new(
+            "a rule holds back what calls write, and this system has no stages",
+            "leave out `--stage-tool` and `permissions.stage`, and ask before the calls: `--ask-tool`",
+        )
+        .into()),
     }
-    parts.join(", ")
-}
-
-fn counted_conflicts(conflicts: usize) -> String {
-    format!("{} with others' changes", counted(conflicts, "conflict"))
 }
 
 /// Explains why a stage cannot be opened.

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use toolcrib::staging::{Change, ChangeKind, CommitError, Committed, Record, RecordHeader, Stage, Stages};
 use toolcrib_base::progress;
 use toolcrib_base::render::{self, Advice, counted, from_here, one_line};
+use toolcrib_settings::differences::{Differences, counts, explained, line};
 use toolcrib_settings::permission::ask;
-use toolcrib_sources::options::{Effects, StagedEffects, counts, header, history, refused, warn_about_record};
+use toolcrib_sources::options::{ClosedStage, Effects, header, history, refused, warn_about_record};
 
-use super::diff::{self, Differences};
-use super::{explained, has_conflicts};
+use super::has_conflicts;
 
 /// Changes that a question lists before their differences.
 const MAX_LISTED: usize = 60;
@@ -62,7 +62,7 @@ pub(super) async fn commit(stages: &Stages, name: &str, answers: Answers) -> any
 /// Ends the calls of a command with a stage: says what is held back, and with `asks` at a terminal, asks what becomes of it. A
 /// stage without changes is removed.
 pub(crate) async fn close(effects: Option<Effects>, asks: bool) -> anyhow::Result<()> {
-    let Some(StagedEffects { stage, sent }) = effects.and_then(Effects::close) else { return Ok(()) };
+    let Some(ClosedStage { stage, sent }) = effects.and_then(Effects::close) else { return Ok(()) };
     let (name, changes) = (stage.name().to_owned(), stage.changes()?);
     if !sent.is_empty() {
         render::aside(&format!("requests that were sent, and not held back: {}", sent.join(", ")));
@@ -128,7 +128,7 @@ pub(crate) fn show(stage: &Stage, name: &str, changes: &[Change]) {
         let mut sorted: Vec<&Change> = changes.iter().collect();
         sorted.sort_by_key(|change| change.kind != ChangeKind::Removed);
         for change in sorted.iter().take(MAX_LISTED) {
-            render::ours(&diff::line(change, io::stderr().is_terminal()));
+            render::ours(&line(change, io::stderr().is_terminal()));
         }
         if sorted.len() > MAX_LISTED {
             render::ours(&format!("… {}", counted(sorted.len() - MAX_LISTED, "more change")));

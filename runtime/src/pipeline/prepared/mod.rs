@@ -11,6 +11,7 @@ mod interpreter;
 mod program;
 mod script_hook;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -25,7 +26,7 @@ use crate::call::Decision;
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::recorder::CallRecorder;
 use crate::policy::{self, Credentials, Grant};
-use crate::sandbox::Program;
+use crate::sandbox::{CallEffects, Program};
 use crate::schema::{CheckedArguments, ToolValidator};
 use crate::tool::{Limits, Tool};
 
@@ -101,6 +102,17 @@ impl PreparedTool {
     /// Returns the tool with read access only.
     pub(crate) fn reading(self) -> Self {
         Self { grant: Arc::new(self.grant.as_ref().clone().reading()), ..self }
+    }
+
+    /// Returns the grant of a call, whose writes are held back if it has effects of its own or of a call above it.
+    pub(crate) fn grant_within(&self, effects: Option<&Arc<CallEffects>>) -> Cow<'_, Arc<Grant>> {
+        match effects.filter(|_| self.grant.stage().is_none()) {
+            None => Cow::Borrowed(&self.grant),
+            Some(effects) => {
+                let grant = self.grant.as_ref().clone().with_effects(Some(effects.stage.clone()), None);
+                Cow::Owned(Arc::new(grant))
+            }
+        }
     }
 
     /// Prepares a tool that a script adds. It shares the grant, the permits and the masks of its maker.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use toolcrib_staging::{StagedCall, Withhold};
 
+use crate::call::HeldChanges;
 use crate::policy::{Grant, Secrets};
 use crate::tool::Tool;
 
@@ -27,6 +28,19 @@ impl CallRecorder<'_> {
         if let Some(notes) = grant.notes(call, withhold) {
             let _ = self.usage.history.set(notes);
         }
+    }
+
+    /// Names the call for the stage that a call opens for itself and those below it.
+    pub(crate) fn name_for_stage(&mut self, tool: &Tool, stage: &str) {
+        let Some(receipt) = &mut self.receipt else { return };
+        receipt.stage = Some(stage.to_owned());
+        let call = StagedCall { id: receipt.invocation.clone(), tool: tool.name.clone() };
+        let _ = self.usage.staged_call.set(Arc::new(call));
+    }
+
+    /// Records the end of the changes that the call held back.
+    pub(crate) fn set_held(&mut self, held: HeldChanges) {
+        self.note(|receipt| receipt.held = Some(held));
     }
 
     /// Notes in which state the call leaves the files that it changed, before another call changes them.

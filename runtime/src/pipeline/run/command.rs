@@ -44,7 +44,7 @@ pub(super) async fn run(
         false => fixed.iter().cloned().chain(more).collect::<Vec<_>>().into(),
     };
     let stdin = Bytes::from(stdin.unwrap_or_else(|| checked.text.clone()));
-    let grant = &execution.prepared.grant;
+    let grant = &execution.grant;
     let provided = wasi_extras(pipeline, execution, program, scope);
     let before = RefusalsBefore::count(&recorder.usage);
     let call = GuestInput { argv: &argv, stdin, grant, credentials, limits, extras: provided };

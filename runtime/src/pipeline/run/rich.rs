@@ -36,12 +36,12 @@ pub(super) async fn run(
 ) -> Result<Answer, ToolError> {
     let RichRunner { program, rich, invocation } = runner;
     let settled = execution.prepared;
-    let (services, mut parts) = CallServices::for_component(pipeline, settled, program, scope, recorder);
+    let (services, mut parts) = CallServices::for_component(pipeline, &execution.grant, program, scope, recorder);
     let provided = wasi_extras(pipeline, execution, program, scope);
     let granted = |limits| GuestInput {
         argv: &[],
         stdin: Bytes::new(),
-        grant: &settled.grant,
+        grant: &execution.grant,
         credentials,
         limits,
         extras: provided.clone(),

@@ -27,9 +27,9 @@ pub(super) async fn run(
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<Answer, ToolError> {
-    let Execution { tool, prepared, .. } = execution;
-    let services = CallServices::for_tool_script(pipeline, (tool, prepared), scope, limits, &recorder.usage);
-    let (grant, provided) = (&prepared.grant, WasiExtras::default());
+    let Execution { tool, prepared, grant, .. } = execution;
+    let services = CallServices::for_tool_script(pipeline, (tool, grant), scope, limits, &recorder.usage);
+    let provided = WasiExtras::default();
     let call = GuestInput { argv: &[], stdin: Bytes::new(), grant, credentials, limits, extras: provided };
     let source = pipeline.interpreters.source(interpreter, prepared, (&tool.name, script), EntryPoint::Run, None);
     let act = ScriptCall::Run { arguments: &checked.text };

@@ -26,9 +26,8 @@ pub(super) async fn run(
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<Answer, ToolError> {
-    let prepared = execution.prepared;
-    let (services, mut parts) = CallServices::for_component(pipeline, prepared, program, scope, recorder);
-    let (grant, provided) = (&prepared.grant, wasi_extras(pipeline, execution, program, scope));
+    let (services, mut parts) = CallServices::for_component(pipeline, &execution.grant, program, scope, recorder);
+    let (grant, provided) = (&execution.grant, wasi_extras(pipeline, execution, program, scope));
     let call = GuestInput { argv: &[], stdin: Bytes::new(), grant, credentials, limits, extras: provided };
     let (usage, before) = (recorder.usage.clone(), RefusalsBefore::count(&recorder.usage));
     let run = pipeline.sandbox.run_typed(program, &typed.function, &checked.value, call, services, &usage);

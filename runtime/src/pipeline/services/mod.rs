@@ -67,14 +67,14 @@ impl CallServices {
     /// Creates the services for the script of a tool.
     pub(crate) fn for_tool_script(
         pipeline: &Arc<Pipeline>,
-        (tool, prepared): (&Tool, &PreparedTool),
+        (tool, grant): (&Tool, &Arc<Grant>),
         scope: &CallScope<'_>,
         limits: &Limits,
         usage: &Arc<Usage>,
     ) -> Arc<dyn HostServices> {
-        let kind = if may_overwrite(tool, &prepared.grant) { ScriptKind::OverwritingTool } else { ScriptKind::Tool };
+        let kind = if may_overwrite(tool, grant) { ScriptKind::OverwritingTool } else { ScriptKind::Tool };
         let script = Script { kind, ..Script::new(Some(tool.name.clone()), limits) };
-        Arc::new(Self::new(pipeline, prepared, scope.memory, scope.depth, usage, Guest::Script(script)))
+        Arc::new(Self::new(pipeline, grant, scope.memory, scope.depth, usage, Guest::Script(script)))
     }
 
     /// Creates the services for the script of a hook.
@@ -86,33 +86,33 @@ impl CallServices {
         usage: &Arc<Usage>,
     ) -> Arc<dyn HostServices> {
         let script = Script::new(None, limits);
-        Arc::new(Self::new(pipeline, prepared, memory, depth, usage, Guest::Script(script)))
+        Arc::new(Self::new(pipeline, &prepared.grant, memory, depth, usage, Guest::Script(script)))
     }
 
     /// Creates the services for a component, and the receiver of the parts that it shows.
     pub(crate) fn for_component(
         pipeline: &Arc<Pipeline>,
-        prepared: &PreparedTool,
+        grant: &Arc<Grant>,
         program: &Program,
         scope: &CallScope<'_>,
         recorder: &CallRecorder<'_>,
     ) -> (Arc<dyn HostServices>, mpsc::Receiver<Part>) {
         let (parts, receiver) = mpsc::channel(WAITING_PARTS);
         let guest = Guest::Component(Component::new(program, scope, recorder, parts));
-        let services = Self::new(pipeline, prepared, scope.memory, scope.depth, &recorder.usage, guest);
+        let services = Self::new(pipeline, grant, scope.memory, scope.depth, &recorder.usage, guest);
         (Arc::new(services), receiver)
     }
 
     fn new(
         pipeline: &Arc<Pipeline>,
-        prepared: &PreparedTool,
+        grant: &Arc<Grant>,
         memory: &Arc<Memory>,
         depth: u32,
         usage: &Arc<Usage>,
         guest: Guest,
     ) -> Self {
         let (pipeline, memory, usage) = (pipeline.clone(), memory.clone(), usage.clone());
-        Self { pipeline, memory, grant: prepared.grant.clone(), usage, depth, cache: Cache::default(), guest }
+        Self { pipeline, memory, grant: grant.clone(), usage, depth, cache: Cache::default(), guest }
     }
 
     /// Returns the conversation's cache or, outside a conversation, the call's.

@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::call::{Behavior, Decision, Denial, Flag, Reason, clipped};
+use crate::call::{Behavior, Decision, Denial, Reason, clipped};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
 use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::stage::ask::{Question, ask_person, denial};
 use crate::pipeline::stage::flow::{FlowQuestion, judge_flow};
 use crate::pipeline::state::{CallScope, Execution, Pipeline, unless_cancelled};
-use crate::policy::{Approval, ApprovalAnswer, ApprovalRequest, Grant, Rule, RuleDecision, Target, Withheld};
+use crate::policy::{Approval, ApprovalAnswer, Grant, Rule, RuleDecision, Target};
 use crate::schema::CheckedArguments;
 use crate::tool::{Access, Resource, Tool, Use};
 
@@ -161,56 +162,14 @@ async fn ask(
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<Covered, ToolError> {
-    let Execution { tool, prepared, .. } = request.execution;
     let rests_on = question.rests_on.clone().unwrap_or_default();
-    let answer = match &pipeline.approver {
-        None => ApprovalAnswer::Nobody,
-        Some(approver) => {
-            recorder.emit(EventKind::ApprovalRequested(&question));
-            let granted = prepared.grant.granted();
-            let withheld = match (recorder.usage.flow.withholding(), pipeline.flows.may_withhold()) {
-                (Some(_), _) => Withheld::Arguments,
-                (None, true) => Withheld::Contents,
-                (None, false) => Withheld::Nothing,
-            };
-            let summary = recorder.summary(&prepared.input.mask_sensitive(&request.checked.value));
-            let (invocation, call_id) = (recorder.invocation().to_owned(), recorder.call_id().to_owned());
-            let caller = recorder.caller().map(str::to_owned);
-            let since = Instant::now();
-            let answer = approver.ask(ApprovalRequest {
-                invocation: &invocation,
-                call_id: &call_id,
-                parent: scope.parent.map(|parent| parent.invocation),
-                caller: caller.as_deref(),
-                tool,
-                digest: request.execution.digest(),
-                definition: prepared.definition(tool),
-                arguments: &request.checked.text,
-                preview: request.preview,
-                summary: summary.as_deref(),
-                granted: &granted,
-                stage: prepared.grant.stage_name(),
-                flow,
-                withheld,
-                rests_on: &rests_on,
-                approval: approval.as_ref(),
-            });
-            let answer = unless_cancelled(scope.turn, answer).await;
-            recorder.budget.add_wait(since);
-            if let Some(turn) = scope.turn {
-                turn.add_wait(since);
-            }
-            answer?
-        }
-    };
+    let asked =
+        Question { decision: &question, preview: request.preview, flow, approval: approval.as_ref(), effects: None };
+    let answer = ask_person(pipeline, (request.execution, request.checked), asked, scope, recorder).await?;
     let reason = match (answer, approval) {
-        (ApprovalAnswer::No, _) => {
+        (answer @ (ApprovalAnswer::No | ApprovalAnswer::NoBecause(_)), _) => {
             recorder.decide(Decision::new(Behavior::Deny, Reason::Refused, rests_on));
-            return Err(refused("the user denied this call"));
-        }
-        (ApprovalAnswer::NoBecause(reason), _) => {
-            recorder.decide(Decision::new(Behavior::Deny, Reason::Refused, rests_on));
-            return Err(refused(&denied_because(&reason)));
+            return Err(refused(&denial("the user denied this call", answer)));
         }
         (ApprovalAnswer::Earlier { is_permanent }, Some(_)) => {
             return Ok(Covered::Approval(if is_permanent { Reason::Always } else { Reason::Session }));
@@ -228,23 +187,6 @@ async fn ask(
     };
     recorder.decide(Decision::new(Behavior::Allow, reason, rests_on));
     Ok(Covered::Call)
-}
-
-/// Formats the error of a call that a person denied for a reason. The reason is on one line, without control characters
-/// and at most [`ApprovalAnswer::MAX_REASON_LEN`] characters long.
-fn denied_because(reason: &str) -> String {
-    let inert: String = reason.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect();
-    let words: Vec<&str> = inert.split_whitespace().collect();
-    let reason: String = words.join(" ").chars().take(ApprovalAnswer::MAX_REASON_LEN).collect();
-    match reason.is_empty() {
-        true => "the user denied this call".to_owned(),
-        false => format!("the user denied this call: {reason}"),
-    }
-}
-
-/// Returns `true` for a character that a reader does not see or that changes the order of others.
-fn is_invisible(c: char) -> bool {
-    Flag::unseen(None, c).is_some()
 }
 
 /// Checks the files and hosts that the arguments name against the grant, by their names alone.
@@ -332,22 +274,4 @@ fn denied(recorder: &mut CallRecorder<'_>, denial: Denial, why: &str) -> ToolErr
 
 fn refused(why: &str) -> ToolError {
     ToolError::new(Outcome::Denied, why)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_reason_of_a_denial_is_one_short_line() {
-        assert_eq!(
-            denied_because("use\n\tthe \u{1b}other\u{202e} one "),
-            "the user denied this call: use the other one"
-        );
-        for empty in ["", " \r\n", "\u{200b}"] {
-            assert_eq!(denied_because(empty), "the user denied this call");
-        }
-        let long = denied_because(&"ž".repeat(ApprovalAnswer::MAX_REASON_LEN + 1));
-        assert_eq!(long.matches('ž').count(), ApprovalAnswer::MAX_REASON_LEN);
-    }
 }

@@ -73,7 +73,7 @@ pub(crate) fn judge_flow(
             if rule.behavior() == Behavior::Deny {
                 return Err(rule.clone());
             }
-            questions.push(FlowQuestion::new(rule, label, ways, &execution.prepared.grant));
+            questions.push(FlowQuestion::new(rule, label, ways, &execution.grant));
         }
         Ok(questions)
     });

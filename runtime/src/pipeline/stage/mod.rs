@@ -3,8 +3,10 @@
 
 mod accept;
 mod arguments;
+mod ask;
 mod authorize;
 mod content;
+mod effects;
 mod flow;
 mod preview;
 mod references;
@@ -12,6 +14,7 @@ mod resolve;
 mod result;
 mod schedule;
 mod secrets;
+mod settle;
 mod validate;
 mod withhold;
 
@@ -19,6 +22,7 @@ pub(crate) use accept::accept;
 pub(crate) use arguments::log_arguments;
 pub(crate) use authorize::{AuthorizationRequest, authorize};
 pub(crate) use content::{ModelContent, display, model_content, part, tool_error};
+pub(crate) use effects::{count_requests, join_effects};
 pub(crate) use flow::{begin_flow, begin_flow_with, end_flow};
 pub(crate) use preview::preview;
 pub(crate) use references::{may_refer, put_results};
@@ -26,5 +30,6 @@ pub(crate) use resolve::resolve;
 pub(crate) use result::{FRAME, map, quoted, store};
 pub(crate) use schedule::{Scheduled, schedule};
 pub(crate) use secrets::{credentials, redact};
+pub(crate) use settle::settle;
 pub(crate) use validate::{revalidate, validate};
 pub(crate) use withhold::disclose;

@@ -1,6 +1,7 @@
 //! Validates the arguments of a call: by the schema and value rules, by the operator's rules, and by the tool's own check.
 //! Everything is validated once before the hooks, and once more after a hook has changed the arguments.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,10 +14,12 @@ use crate::pipeline::prepared::ToolEntry;
 use crate::pipeline::prepared::compute::at_once;
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, Execution, InvocationFields, Pipeline, RichRunner, Runner, payload};
-use crate::policy::{RuleDecision, visible_arguments};
+use crate::policy::{Grant, RuleDecision, visible_arguments};
 use crate::sandbox::Program;
 use crate::schema::CheckedArguments;
 use crate::tool::Body;
+
+use super::effects::hold_effects;
 
 /// Validates the arguments that the model sent, and loads the code that runs the call. Also returns the judgement of the
 /// operator's rules: nothing of the tool runs for a denied call, but a hook may still change its arguments.
@@ -27,7 +30,7 @@ use crate::tool::Body;
 /// [`Outcome::Deadline`] if either takes longer than the call may.
 pub(crate) async fn validate<'p>(
     pipeline: &'p Arc<Pipeline>,
-    entry: ToolEntry<'p>,
+    (entry, grant): (ToolEntry<'p>, Cow<'p, Arc<Grant>>),
     call: &ToolCall,
     scope: &CallScope<'p>,
     recorder: &mut CallRecorder<'p>,
@@ -36,8 +39,8 @@ pub(crate) async fn validate<'p>(
     let checked = prepared.check(&call.arguments, recorder).await?;
     recorder.set_arguments(&checked);
     let runner = runner(pipeline, entry, call, scope, recorder).await?;
-    let execution = Execution { tool, prepared, runner };
-    let judged = judge(pipeline, &execution, &checked, recorder).await?;
+    let mut execution = Execution { tool, prepared, grant, held: None, runner };
+    let judged = judge(pipeline, &mut execution, &checked, recorder).await?;
     if !matches!(judged, RuleDecision::Deny(_)) {
         check_by_tool(pipeline, &execution, &checked, scope, recorder).await?;
     }
@@ -56,7 +59,7 @@ pub(crate) async fn validate<'p>(
 /// [`Outcome::Denied`], or the error of a check.
 pub(crate) async fn revalidate(
     pipeline: &Arc<Pipeline>,
-    execution: &Execution<'_>,
+    execution: &mut Execution<'_>,
     checked: &CheckedArguments,
     judged: RuleDecision,
     scope: &CallScope<'_>,
@@ -100,23 +103,38 @@ async fn runner<'p>(
     })
 }
 
-/// Judges a call by the operator's rules, on a blocking thread for large arguments.
+/// Judges a call by the operator's rules, on a blocking thread for large arguments. A rule that asks at the end of the call opens
+/// its stage.
 async fn judge(
     pipeline: &Pipeline,
-    Execution { tool, prepared, .. }: &Execution<'_>,
+    execution: &mut Execution<'_>,
     checked: &CheckedArguments,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<RuleDecision, ToolError> {
-    let rules = &pipeline.rules;
+    let (rules, tool, prepared) = (&pipeline.rules, execution.tool, execution.prepared);
     if let Body::Command { command_line: Some(line), .. } = &tool.body {
         line.check_stdin(&checked.value).map_err(invalid)?;
     }
     let value = visible_arguments(tool, &checked.value).map_err(invalid)?;
-    if let Some(judged) = at_once(checked.text.len(), || rules.decide(tool, &prepared.grant, &value)) {
+    if rules.ask_at_end() && execution.grant.stage().is_none() {
+        let asking = match at_once(checked.text.len(), || rules.at_end(tool, &execution.grant, &value).cloned()) {
+            Some(asking) => asking,
+            None => {
+                let (rules, tool) = (rules.clone(), tool.clone());
+                let (grant, value) = (execution.grant.as_ref().clone(), value.clone());
+                let find = move || rules.at_end(&tool, &grant, &value).cloned();
+                Box::pin(prepared.compute_in_time(recorder, find)).await?
+            }
+        };
+        if let Some(rule) = asking {
+            Box::pin(hold_effects(pipeline, execution, rule, recorder)).await?;
+        }
+    }
+    let grant = &execution.grant;
+    if let Some(judged) = at_once(checked.text.len(), || rules.decide(tool, grant, &value)) {
         return Ok(judged);
     }
-    let (rules, tool) = (rules.clone(), (*tool).clone());
-    let grant = prepared.grant.clone();
+    let (rules, tool, grant) = (rules.clone(), tool.clone(), grant.as_ref().clone());
     Box::pin(prepared.compute_in_time(recorder, move || rules.decide(&tool, &grant, &value))).await
 }
 

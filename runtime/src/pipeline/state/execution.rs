@@ -1,18 +1,25 @@
 //! Execution of one call: the tool, its prepared state, and the code that runs it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::pipeline::prepared::PreparedTool;
+use crate::policy::Grant;
 use crate::sandbox::{Interpreter, Program};
 use crate::tool::typed::Typed;
 use crate::tool::{Builtin, Rich, Script, Tool};
 
 use super::call_context::InvocationFields;
+use super::held_effects::HeldEffects;
 
 /// A call that is ready to run.
 pub(crate) struct Execution<'p> {
     pub(crate) tool: &'p Tool,
     pub(crate) prepared: &'p PreparedTool,
+    /// Grant of the call: that of the tool, with the stage of the call if it has one.
+    pub(crate) grant: Cow<'p, Arc<Grant>>,
+    /// Effects that are held back until the end of the call.
+    pub(crate) held: Option<HeldEffects>,
     pub(crate) runner: Runner<'p>,
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod builtin;
 mod call_context;
 mod concurrency;
 mod execution;
+mod held_effects;
 mod hook_chain;
 mod memory;
 mod programs;
@@ -17,7 +18,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
+use toolcrib_staging::{Record, Stages};
 
 use crate::audit::Audit;
 use crate::call::{ToolCall, ToolResult};
@@ -42,6 +44,7 @@ use crate::pipeline::recorder::{CallOrigin, CallRecorder};
 pub(crate) use call_context::{CallContexts, InvocationFields, payload};
 pub(crate) use concurrency::{Concurrency, Permits};
 pub(crate) use execution::{Execution, RichRunner, Runner};
+pub(crate) use held_effects::HeldEffects;
 pub(crate) use hook_chain::{ChainedHook, HookChain};
 pub(crate) use memory::{AddedTool, Cache, Memory};
 pub(crate) use programs::{OpenSession, ProgramSessions};
@@ -63,6 +66,12 @@ pub(crate) struct Pipeline {
     /// Prepared state of each tool in the registry, in its order.
     pub(crate) prepared: Vec<PreparedTool>,
     pub(crate) rules: Arc<Rules>,
+    /// Held while a call commits what it has held back, so that another one sees all of it or nothing.
+    pub(crate) committing: Mutex<()>,
+    /// Place for the stages of single calls.
+    pub(crate) stages: Option<Stages>,
+    /// Record of changes, whose origin the commits of these stages have too.
+    pub(crate) record: Option<Arc<Record>>,
     /// Rules about flows, with the labels of places.
     pub(crate) flows: Arc<FlowPolicy>,
     /// Approvals that hold for every session.

@@ -146,7 +146,8 @@ impl Rules {
         let certain = |rule: &&Arc<Rule>| !command.is_opaque || !rule.names_other_than_argv() || rule.names_argv();
         // Where somebody answers, the call of such a script was asked about, and its programs have its grant.
         let is_stated = |rule: &Rule| rule.pattern.class.is_none_or(|class| class.is_stated(tool));
-        let asks = |rule: &&Arc<Rule>| !(rule.where_answered && script.was_asked(rule)) || is_stated(rule);
+        let asks =
+            |rule: &&Arc<Rule>| !rule.at_end && (!(rule.where_answered && script.was_asked(rule)) || is_stated(rule));
         if self.for_tool(Behavior::Deny, tool, grant).any(applies) {
             CommandDecision::Deny
         } else if self.for_tool(Behavior::Deny, tool, grant).any(may_apply) {

@@ -95,6 +95,11 @@ impl Pattern {
         self.names_tools() && self.tool.is_match(name)
     }
 
+    /// Returns `true` if the pattern is about a flow, and not about calls.
+    pub fn is_about_flows(&self) -> bool {
+        self.flow.is_some()
+    }
+
     /// Returns `true` if the pattern names tools. A rule can ask about a class of tools or a flow, or deny it, but not allow it:
     /// both depend on more than a name.
     pub fn names_tools(&self) -> bool {

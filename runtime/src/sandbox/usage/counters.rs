@@ -11,6 +11,7 @@ use crate::error::{Outcome, ToolError};
 use crate::sandbox::causes::{ByteSize, WriteRefused};
 use crate::tool::Access;
 
+use super::call_effects::CallEffects;
 use super::call_flow::CallFlow;
 use super::request_log::RequestLog;
 
@@ -59,6 +60,8 @@ pub(crate) struct Usage {
     pub(crate) tokens: AtomicU64,
     /// Call for the stage that holds its writes back, if there is one.
     pub(crate) staged_call: OnceLock<Arc<StagedCall>>,
+    /// Effects that are held back until the end of the call, or of a call above it.
+    pub(crate) effects: OnceLock<Arc<CallEffects>>,
     /// Notes about the files that the call changes.
     pub(crate) history: OnceLock<Arc<CallHistory>>,
     /// Label of the call, and the ways out that it leaves open.

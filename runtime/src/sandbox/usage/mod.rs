@@ -1,6 +1,7 @@
 //! Usage of one call: figures that are counted while it runs, its HTTP request log, its memory budget and its time on
 //! the processor. Nothing here knows an interface of a guest.
 
+mod call_effects;
 mod call_flow;
 mod counters;
 mod memory;
@@ -13,6 +14,7 @@ mod thread_clock;
 #[path = "thread_clock_windows.rs"]
 mod thread_clock;
 
+pub(crate) use call_effects::CallEffects;
 pub(crate) use counters::{MAX_RECORDED, Usage};
 pub(super) use memory::MemoryBudget;
 pub(super) use metered::Metered;

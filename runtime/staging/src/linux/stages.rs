@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcrib_private_files::{create_folder, options};
@@ -24,6 +24,11 @@ impl Stages {
     /// Names the folder, without opening it.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(folder.into())
+    }
+
+    /// Folder that holds them.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 
     /// Lists the names of all stages.

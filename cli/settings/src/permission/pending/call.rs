@@ -10,7 +10,7 @@ use toolcrib_base::render::{counted, inert_json, one_line, shortened};
 use toolcrib_base::short_id;
 
 use crate::permission::sheet::{Sheet, calls, granted_text, pretty, scope};
-use crate::permission::{RequestDetails, action, difference};
+use crate::permission::{RequestDetails, action, difference, effects};
 
 /// Maximum time for which a call waits for an answer.
 pub(super) const MAX_WAIT: SignedDuration = SignedDuration::from_secs(60 * 60);
@@ -24,6 +24,8 @@ const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
 const MAX_ARGUMENTS: usize = 16_384;
 /// Maximum length of a preview, in characters.
 const MAX_PREVIEW: usize = 2_000;
+/// Maximum length of the effects that a call has held back, in characters.
+const MAX_EFFECTS: usize = 65_536;
 /// Maximum number of granted permissions that are stored.
 const MAX_GRANTS: usize = 32;
 /// Maximum length of the name of a client and of a granted permission, in characters.
@@ -131,7 +133,9 @@ impl PendingCall {
             arguments: request.arguments.chars().take(MAX_ARGUMENTS).collect(),
             left_out: length.saturating_sub(MAX_ARGUMENTS),
             preview: request.preview.map(|text| shortened(text, MAX_PREVIEW).into_owned()),
-            changes: changes.map(|lines| shortened(&lines, MAX_PREVIEW).into_owned()),
+            changes: changes.map(|lines| {
+                shortened(&lines, if request.effects.is_some() { MAX_EFFECTS } else { MAX_PREVIEW }).into_owned()
+            }),
             action: action(request).as_deref().map(short),
             flow: request.flow.map(|text| shortened(text, MAX_PREVIEW).into_owned()),
             granted: bounded_grants(request.granted),
@@ -256,9 +260,11 @@ impl PendingCall {
 pub fn key(request: &ApprovalRequest<'_>, client: &str) -> String {
     let ApprovalRequest { tool, digest: program, definition, arguments, rests_on, granted, .. } = request;
     let arguments = canonical(arguments);
-    let parts = [client, &tool.name, program, definition, &arguments, rests_on];
+    // Effects that cannot be compared are those of no other call.
+    let held = request.effects.map(|held| effects::digest_of(held).unwrap_or(request.invocation.to_owned()));
+    let parts = [client, &tool.name, program, definition, &arguments, rests_on].into_iter().chain(held.as_deref());
     let mut bytes = Vec::new();
-    for part in parts.into_iter().chain(granted.iter().map(String::as_str)) {
+    for part in parts.chain(granted.iter().map(String::as_str)) {
         bytes.extend((part.len() as u64).to_be_bytes());
         bytes.extend(part.as_bytes());
     }

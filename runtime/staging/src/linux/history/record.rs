@@ -238,6 +238,12 @@ impl Record {
         Self { history, header, files: Mutex::new(Files::Open(Box::new(open))), problem: OnceLock::new() }
     }
 
+    /// Begins a record of the same origin for the commit of a stage.
+    #[must_use]
+    pub fn of_commit(&self, stage: &str) -> Arc<Self> {
+        self.history.begin(RecordHeader { stage: Some(stage.to_owned()), ..self.header.clone() })
+    }
+
     /// Returns `true` if changes are noted at all.
     pub fn is_on(&self) -> bool {
         self.history.limits.bytes > 0

@@ -1,10 +1,10 @@
-//! Line differences between real files and those in a stage.
+//! Changes in a stage, for people: what becomes of each entry, and the lines that differ.
 
 use std::fs::File;
 use std::io::Read;
 
 use serde_json::{Value, json};
-use toolcrib::staging::{Change, ChangeKind, EntryKind, Stage};
+use toolcrib::staging::{Change, ChangeKind, Conflict, EntryKind, Stage};
 use toolcrib_base::parse::rounded_size;
 use toolcrib_base::render::{Tone, counted, from_here, legible, one_line, paint, unified};
 
@@ -12,7 +12,7 @@ use toolcrib_base::render::{Tone, counted, from_here, legible, one_line, paint, 
 const MAX_COMPARED: u64 = 1 << 20;
 
 /// Differences of one change.
-pub(crate) struct Differences<'a> {
+pub struct Differences<'a> {
     change: &'a Change,
     content: Content,
 }
@@ -30,12 +30,12 @@ enum Content {
 
 impl<'a> Differences<'a> {
     /// Reads both sides of a change.
-    pub(crate) fn of(stage: &Stage, change: &'a Change) -> Self {
+    pub fn of(stage: &Stage, change: &'a Change) -> Self {
         Self { change, content: content(stage, change) }
     }
 
     /// Describes changes with their differences.
-    pub(crate) fn all_as_json(stage: &Stage, changes: &[Change]) -> Vec<Value> {
+    pub fn all_as_json(stage: &Stage, changes: &[Change]) -> Vec<Value> {
         let one = |change| {
             let differences = Differences::of(stage, change);
             let mut value = serde_json::to_value(change).unwrap_or_default();
@@ -51,7 +51,7 @@ impl<'a> Differences<'a> {
     }
 
     /// Formats the change, with colors on a terminal.
-    pub(crate) fn text(&self, terminal: bool) -> String {
+    pub fn text(&self, terminal: bool) -> String {
         let mut text = line(self.change, terminal);
         let mut add = |line: String| {
             text.push('\n');
@@ -83,7 +83,7 @@ impl<'a> Differences<'a> {
 }
 
 /// Formats a change as one line: its kind, its path, its sizes and what is against its commit.
-pub(crate) fn line(change: &Change, terminal: bool) -> String {
+pub fn line(change: &Change, terminal: bool) -> String {
     let (tone, kind) = match change.kind {
         ChangeKind::Added => (Tone::Good, "added"),
         ChangeKind::Modified => (Tone::Advice, "modified"),
@@ -118,9 +118,41 @@ pub(crate) fn line(change: &Change, terminal: bool) -> String {
         );
     }
     if let Some(conflict) = change.conflict {
-        line += &format!(" {}", paint(Tone::Bad, &format!("conflict: {}", super::explained(conflict)), terminal));
+        line += &format!(" {}", paint(Tone::Bad, &format!("conflict: {}", explained(conflict)), terminal));
     }
     line
+}
+
+/// Counts changes by their kind: `2 modified, 1 added`.
+pub fn counts(changes: &[Change]) -> String {
+    let kinds = [
+        (ChangeKind::Modified, "modified"),
+        (ChangeKind::Added, "added"),
+        (ChangeKind::Moved, "moved"),
+        (ChangeKind::Removed, "removed"),
+    ];
+    let count = |kind| changes.iter().filter(|change| change.kind == kind).count();
+    let counted = kinds.into_iter().map(|(kind, word)| (count(kind), word)).filter(|(count, _)| *count > 0);
+    let mut parts: Vec<String> = counted.map(|(count, word)| format!("{count} {word}")).collect();
+    let conflicts = changes.iter().filter(|change| change.conflict.is_some()).count();
+    if conflicts > 0 {
+        parts.push(counted_conflicts(conflicts));
+    }
+    parts.join(", ")
+}
+
+fn counted_conflicts(conflicts: usize) -> String {
+    format!("{} with others' changes", counted(conflicts, "conflict"))
+}
+
+/// Describes a conflict.
+pub fn explained(conflict: Conflict) -> &'static str {
+    match conflict {
+        Conflict::Changed => "others have changed it since",
+        Conflict::Gone => "it, or its folder, is gone",
+        Conflict::Occupied => "others have created it meanwhile",
+        Conflict::NotEmpty => "others have put entries into the folder since",
+    }
 }
 
 /// Returns a name as it is, or in quotes if it could be read as another name or as a part of the line.

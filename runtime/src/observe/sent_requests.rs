@@ -1,19 +1,20 @@
-//! Requests that the calls of a command have sent while a stage held back what they wrote.
+//! Requests that calls have sent, counted by method and host.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use toolcrib::observe::{Event, EventKind, Observer};
-use toolcrib_base::render::one_line;
+use crate::call::NetworkUse;
+
+use super::{Event, EventKind, Observer};
 
 /// Maximum number of hosts and methods that are told apart.
 const MAX_KINDS: usize = 64;
 /// Errors of requests that did not leave.
 const UNSENT: [&str; 4] = ["denied", "rejected", "request-limit", "secret"];
 
-/// Requests of all calls, by method and host.
+/// Requests that calls have sent, by method and host. As an observer, it counts those of all calls.
 #[derive(Debug, Default)]
-pub(super) struct SentRequests(Mutex<Counts>);
+pub struct SentRequests(Mutex<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -23,8 +24,18 @@ struct Counts {
 }
 
 impl SentRequests {
-    /// Lists the requests, a line for each method and host.
-    pub(super) fn lines(&self) -> Vec<String> {
+    /// Adds the requests of a call, without those that were refused.
+    pub fn add(&self, network: &NetworkUse) {
+        let mut counts = self.counts();
+        counts.others += network.count.saturating_sub(network.requests.len() as u64);
+        for request in network.requests.iter().filter(|one| one.error.is_none_or(|error| !UNSENT.contains(&error))) {
+            let port = request.port.map(|port| format!(":{port}")).unwrap_or_default();
+            counts.add(format!("{} {}{port}", request.method, request.host));
+        }
+    }
+
+    /// Lists the requests, a line such as `POST example.com (2)` for each method and host. The names come from guests.
+    pub fn lines(&self) -> Vec<String> {
         let counts = self.counts();
         // A receipt does not say whether they were refused.
         let others = (counts.others > 0).then(|| format!("others, sent or refused ({})", counts.others));
@@ -38,13 +49,8 @@ impl SentRequests {
 
 impl Observer for SentRequests {
     fn observe(&self, event: &Event<'_>) {
-        let EventKind::Ended(result) = &event.kind else { return };
-        let Some(network) = &result.receipt.network else { return };
-        let mut counts = self.counts();
-        counts.others += network.count.saturating_sub(network.requests.len() as u64);
-        for request in network.requests.iter().filter(|one| one.error.is_none_or(|error| !UNSENT.contains(&error))) {
-            let port = request.port.map(|port| format!(":{port}")).unwrap_or_default();
-            counts.add(one_line(&format!("{} {}{port}", request.method, request.host)));
+        if let EventKind::Ended(result) = &event.kind {
+            result.receipt.network.iter().for_each(|network| self.add(network));
         }
     }
 }

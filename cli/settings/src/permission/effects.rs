@@ -1,0 +1,107 @@
+//! Effects that a call has held back, for the question at its end: each change in one line, then the lines that differ, then the
+//! requests that were sent.
+
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use toolcrib::policy::StagedEffects;
+use toolcrib::source::digest;
+use toolcrib::staging::{Change, ChangeKind, Stage};
+use toolcrib_base::render::{counted, one_line};
+
+use crate::differences::{Differences, counts, line};
+
+/// Maximum number of changes that are listed, maximum bytes of the differences, and maximum time for them.
+const MAX_LISTED: usize = 500;
+const MAX_DIFFERENCES: usize = 256 << 10;
+const MAX_TIME: Duration = Duration::from_secs(5);
+/// Maximum bytes of the files that are read for an answer to a repetition of the call.
+const MAX_READ: u64 = 16 << 20;
+
+/// Describes all effects.
+pub(super) fn described(effects: &StagedEffects<'_>) -> String {
+    let StagedEffects { stage, changes, .. } = effects;
+    let mut text = if changes.len() > 1 { format!("{}\n\n", listed(changes)) } else { String::new() };
+    let (until, start) = (Instant::now() + MAX_TIME, text.len());
+    for (number, change) in changes.iter().enumerate() {
+        if text.len() - start > MAX_DIFFERENCES || Instant::now() >= until {
+            let more = counted(changes.len() - number, "more change");
+            text += &format!("… {more}: {}\n", elsewhere(stage));
+            break;
+        }
+        let difference = Differences::of(stage, change).text(false);
+        let room = (start + MAX_DIFFERENCES).saturating_sub(text.len());
+        match difference.len() <= room {
+            true => text += &difference,
+            false => {
+                let kept: usize = difference
+                    .split_inclusive('\n')
+                    .map(str::len)
+                    .scan(0, |all, one| {
+                        *all += one;
+                        (*all <= room).then_some(one)
+                    })
+                    .sum();
+                let more = counted(difference[kept..].lines().count(), "more line");
+                text += &format!("{}… {more} of this change: {}", &difference[..kept], elsewhere(stage));
+            }
+        }
+        text.push('\n');
+    }
+    text + &sent(effects)
+}
+
+/// Describes all effects without the lines that differ.
+pub(super) fn in_short(effects: &StagedEffects<'_>) -> String {
+    format!("{}\n{}\n{}", listed(effects.changes), elsewhere(effects.stage), sent(effects))
+}
+
+/// Returns the action that an agreement allows.
+pub(super) fn action(effects: &StagedEffects<'_>) -> String {
+    format!("Make the changes of the call, which has ended: {}", counts(effects.changes))
+}
+
+/// Returns a digest of all changes with their contents; `None` if they cannot be read, or are too large for that.
+pub(super) fn digest_of(effects: &StagedEffects<'_>) -> Option<String> {
+    let StagedEffects { stage, changes, sent, .. } = effects;
+    let mut room = MAX_READ;
+    let mut all = serde_json::to_vec(sent).ok()?;
+    for change in *changes {
+        // The calls have other names each time.
+        let mut about = Change::clone(change);
+        about.calls.clear();
+        serde_json::to_writer(&mut all, &(about, stage.link(change))).ok()?;
+        let mut content = Vec::new();
+        if let Some(file) = stage.after(change).ok()? {
+            file.take(room + 1).read_to_end(&mut content).ok()?;
+        }
+        room = room.checked_sub(content.len() as u64)?;
+        all.extend(digest(&content).into_bytes());
+    }
+    Some(digest(&all))
+}
+
+/// Lists changes, what is lost first.
+fn listed(changes: &[Change]) -> String {
+    let mut sorted: Vec<&Change> = changes.iter().collect();
+    sorted.sort_by_key(|change| change.kind != ChangeKind::Removed);
+    let mut lines: Vec<String> = sorted.iter().take(MAX_LISTED).map(|change| line(change, false)).collect();
+    if sorted.len() > MAX_LISTED {
+        lines.push(format!("… {}", counted(sorted.len() - MAX_LISTED, "more change")));
+    }
+    lines.join("\n")
+}
+
+fn elsewhere(stage: &Stage) -> String {
+    format!("`toolcrib stage diff {}` shows the lines while the call waits", one_line(stage.name()))
+}
+
+fn sent(effects: &StagedEffects<'_>) -> String {
+    match effects.sent {
+        [] => String::new(),
+        sent => {
+            let sent: Vec<String> = sent.iter().map(|sent| one_line(sent)).collect();
+            format!("\nrequests that were sent, and are not held back: {}", sent.join(", "))
+        }
+    }
+}

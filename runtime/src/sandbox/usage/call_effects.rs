@@ -1,0 +1,14 @@
+//! Effects of a call and of all calls below it, which are held back until somebody agrees to them.
+
+use std::sync::Arc;
+
+use toolcrib_staging::Stage;
+
+use crate::observe::SentRequests;
+
+/// Stage of a call and of all calls below it, with the requests that they have sent.
+#[derive(Debug)]
+pub(crate) struct CallEffects {
+    pub(crate) stage: Arc<Stage>,
+    pub(crate) sent: SentRequests,
+}
