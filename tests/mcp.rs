@@ -46,7 +46,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// Starts the server.
-    fn start(crib: &Crib, flags: &[&str]) -> Self {
+    pub(crate) fn start(crib: &Crib, flags: &[&str]) -> Self {
         let mut command = crib.toolcrib(&[&["mcp"], flags].concat());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let (sender, messages) = channel();
@@ -155,7 +155,7 @@ fn names(answer: &Value) -> Vec<String> {
 }
 
 /// Parameters of a request of the later revision.
-fn modern(mut params: Value, capabilities: &Value) -> Value {
+pub(crate) fn modern(mut params: Value, capabilities: &Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "probe", "version": "2"},

@@ -11,10 +11,12 @@ use crate::crib::{Crib, toolbox};
 use crate::gate::servers::Server;
 
 mod again;
+mod doors;
 mod full_disk;
 mod held;
 mod hostile;
 mod native;
+mod waiting;
 
 /// Tool flags: the shipped tools over the folder `work`.
 const TOOLS: [&str; 3] = ["--tools=builtin", "--allow-write=work", "--stage=one"];

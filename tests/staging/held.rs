@@ -8,7 +8,7 @@ use futures::future::{BoxFuture, join};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 use toolcrib::call::{Behavior, HeldEnd, Reason};
-use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, Permission, Rule};
+use toolcrib::policy::{ApprovalAnswer, ApprovalRequest, Approver, HeldRequest, Permission, Rule, StagedEffects};
 use toolcrib::staging::{ChangeKind, Stages};
 use toolcrib::{Audit, Builder, Outcome, Policy, Runtime, ToolCall, ToolResult};
 
@@ -18,29 +18,30 @@ use crate::records::watched::on_threads;
 
 /// Question about a call: its tool, the kind and name of each change, and the requests. Without effects, `changes` is `None`.
 #[derive(Debug, Clone, PartialEq)]
-struct Asked {
-    tool: String,
-    changes: Option<Vec<(ChangeKind, String)>>,
-    sent: Vec<String>,
+pub(super) struct Asked {
+    pub(super) tool: String,
+    pub(super) changes: Option<Vec<(ChangeKind, String)>>,
+    pub(super) sent: Vec<String>,
+    pub(super) held: Vec<HeldRequest>,
 }
 
 /// Person who gives one answer to all questions, after `first`.
-struct Person {
+pub(super) struct Person {
     answer: ApprovalAnswer,
     first: Box<dyn Fn() + Send + Sync>,
     asked: Mutex<Vec<Asked>>,
 }
 
 impl Person {
-    fn who(answer: ApprovalAnswer, first: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
+    pub(super) fn who(answer: ApprovalAnswer, first: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { answer, first: Box::new(first), asked: Mutex::default() })
     }
 
-    fn agrees() -> Arc<Self> {
+    pub(super) fn agrees() -> Arc<Self> {
         Self::who(ApprovalAnswer::Once, || {})
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -49,22 +50,22 @@ impl Approver for Person {
     fn ask<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
         (self.first)();
         let name = |path: &std::path::Path| path.file_name().unwrap().to_str().unwrap().to_owned();
-        let changes = |held: &toolcrib::policy::StagedEffects<'_>| {
-            held.changes.iter().map(|change| (change.kind, name(&change.path))).collect()
-        };
+        let changes =
+            |held: &StagedEffects<'_>| held.changes.iter().map(|change| (change.kind, name(&change.path))).collect();
         self.asked.lock().unwrap().push(Asked {
             tool: request.tool.name.clone(),
             changes: request.effects.map(changes),
             sent: request.effects.map(|held| held.sent.to_vec()).unwrap_or_default(),
+            held: request.effects.map(|held| held.held.to_vec()).unwrap_or_default(),
         });
         std::future::ready(self.answer.clone()).boxed()
     }
 }
 
 /// Shipped tools over the folder `work`, with an interpreter whose programs are lists of calls.
-struct Desk {
-    crib: Crib,
-    runtime: Runtime,
+pub(super) struct Desk {
+    pub(super) crib: Crib,
+    pub(super) runtime: Runtime,
 }
 
 impl Desk {
@@ -76,7 +77,12 @@ impl Desk {
         Self::over(crib, rules, person, with)
     }
 
-    fn over(crib: Crib, rules: Vec<Rule>, person: Option<Arc<Person>>, with: impl FnOnce(Builder) -> Builder) -> Self {
+    pub(super) fn over(
+        crib: Crib,
+        rules: Vec<Rule>,
+        person: Option<Arc<Person>>,
+        with: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
         let policy = Policy::default().allow(Permission::Write(crib.path("work")));
         let builder = Runtime::builder(Audit::folder(crib.path("audit")))
             .trusted_source(toolbox())
@@ -95,16 +101,16 @@ impl Desk {
         Self { crib, runtime }
     }
 
-    fn call(&self, name: &str, arguments: &Value) -> ToolResult {
+    pub(super) fn call(&self, name: &str, arguments: &Value) -> ToolResult {
         on_threads(self.runtime.call(ToolCall::new("1", name, arguments.to_string())))
     }
 
     /// Runs a program: each list of calls is made at once.
-    fn program(&self, steps: &Value) -> ToolResult {
+    pub(super) fn program(&self, steps: &Value) -> ToolResult {
         self.call("run_code", &program(steps))
     }
 
-    fn text(&self, name: &str) -> Option<String> {
+    pub(super) fn text(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.crib.path("work").join(name)).ok()
     }
 
@@ -118,7 +124,7 @@ fn program(steps: &Value) -> Value {
     json!({"language": "steps", "code": steps.to_string()})
 }
 
-fn write(path: &str, content: &str) -> Value {
+pub(super) fn write(path: &str, content: &str) -> Value {
     json!(["fs_write_file", {"path": path, "content": content}])
 }
 

@@ -210,8 +210,13 @@ fn entries<'a>(layers: &'a Layers, section: &'static str) -> impl Iterator<Item 
 /// A rule that is no pattern.
 pub fn rules(layer: &Layer) -> anyhow::Result<Vec<ConfiguredRule>> {
     let mut rules = Vec::new();
-    let behaviors =
-        [("allow", Behavior::Allow), ("ask", Behavior::Ask), ("stage", Behavior::Ask), ("deny", Behavior::Deny)];
+    let behaviors = [
+        ("allow", Behavior::Allow),
+        ("ask", Behavior::Ask),
+        ("stage", Behavior::Ask),
+        ("hold", Behavior::Ask),
+        ("deny", Behavior::Deny),
+    ];
     for (key, behavior) in behaviors {
         let name = format!("permissions.{key}");
         for setting in layer.settings.iter().filter(|setting| setting.name == name && layer.applies(setting)) {
@@ -220,7 +225,11 @@ pub fn rules(layer: &Layer) -> anyhow::Result<Vec<ConfiguredRule>> {
             for (index, text) in layer.texts(setting).into_iter().enumerate() {
                 let pattern: Pattern = text.parse().map_err(|error: PatternError| anyhow!(error))?;
                 let rule = Rule::new(behavior, pattern, layer.file.as_str());
-                let rule = if key == "stage" { rule.at_end() } else { rule };
+                let rule = match key {
+                    "stage" => rule.at_end(),
+                    "hold" => rule.with_requests(),
+                    _ => rule,
+                };
                 let (place, repair) = (layer.place_of(setting, Some(index)), repair.clone());
                 rules.push(ConfiguredRule { rule, place, repair, is_given: layer.kind == LayerKind::Set });
             }

@@ -198,17 +198,30 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Changes that a call and the calls below it held back until the end of the call.
+/// Changes and requests that a call and the calls below it held back until the end of the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct HeldChanges {
     /// Number of changed entries.
     pub changes: u64,
+    /// Number of requests that were held back.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub requests: u64,
     /// Rule that held them back.
     pub rule: String,
     /// Their end.
     pub end: HeldEnd,
+    /// Requests that were sent after the changes were made, in order, until one failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sent: Vec<Exchange>,
+}
+
+impl HeldChanges {
+    /// Creates the record of changes and requests, which are dropped unless somebody agrees.
+    pub(crate) fn begun((changes, requests): (usize, usize), rule: String) -> Self {
+        Self { changes: changes as u64, requests: requests as u64, rule, end: HeldEnd::Dropped, sent: Vec::new() }
+    }
 }
 
 /// End of changes that were held back.
@@ -266,6 +279,9 @@ pub struct Exchange {
     pub error: Option<&'static str>,
     /// Bytes of the response body.
     pub bytes: u64,
+    /// `true` if it was not sent: it waits for the answer about its call, and got the status 202.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
 }
 
 /// Run of a program by a script. The arguments are omitted, since they can hold secrets.

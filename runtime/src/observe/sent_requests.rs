@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::call::NetworkUse;
+use crate::call::{Exchange, NetworkUse};
 
 use super::{Event, EventKind, Observer};
 
@@ -24,11 +24,12 @@ struct Counts {
 }
 
 impl SentRequests {
-    /// Adds the requests of a call, without those that were refused.
+    /// Adds the requests of a call, without those that were refused or are held back.
     pub fn add(&self, network: &NetworkUse) {
         let mut counts = self.counts();
         counts.others += network.count.saturating_sub(network.requests.len() as u64);
-        for request in network.requests.iter().filter(|one| one.error.is_none_or(|error| !UNSENT.contains(&error))) {
+        let is_sent = |one: &&Exchange| !one.held && one.error.is_none_or(|error| !UNSENT.contains(&error));
+        for request in network.requests.iter().filter(is_sent) {
             let port = request.port.map(|port| format!(":{port}")).unwrap_or_default();
             counts.add(format!("{} {}{port}", request.method, request.host));
         }

@@ -68,6 +68,26 @@ pub struct StagedEffects<'a> {
     pub changes: &'a [Change],
     /// Requests that were sent, a line for each method and host, as in [`SentRequests::lines`](crate::observe::SentRequests::lines).
     pub sent: &'a [String],
+    /// Requests that wait for the same answer. They are sent in this order after the changes are made, until one fails.
+    pub held: &'a [HeldRequest],
+}
+
+/// Request that waits for an answer. Secrets are inserted when it is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldRequest {
+    /// Method, such as `POST`.
+    pub method: String,
+    /// Absolute URL, as the guest wrote it.
+    pub url: String,
+    /// Body.
+    pub body: Vec<u8>,
+}
+
+impl HeldRequest {
+    pub(crate) fn new(method: String, url: String, body: Vec<u8>) -> Self {
+        Self { method, url, body }
+    }
 }
 
 /// Parts of a request that rules withhold from the model.

@@ -41,7 +41,7 @@ use crate::tool::{Access, Destination, Glob, Service};
 
 pub use crate::tool::names::canonical;
 
-pub use approval::{Approval, ApprovalAnswer, ApprovalRequest, Approver, StagedEffects, Withheld};
+pub use approval::{Approval, ApprovalAnswer, ApprovalRequest, Approver, HeldRequest, StagedEffects, Withheld};
 pub use approvals::{Approvals, StoredApproval};
 #[cfg(unix)]
 pub(crate) use autostart::MAX_PARENT_NAMES;

@@ -51,12 +51,14 @@ pub struct Rule {
     where_answered: bool,
     /// `true` if an ask rule holds back what a call writes, and asks at its end.
     at_end: bool,
+    /// `true` if it holds back requests too.
+    holds_requests: bool,
 }
 
 impl Rule {
     /// Creates a rule from a pattern; `origin` names the flag or file that has it.
     pub fn new(behavior: Behavior, pattern: Pattern, origin: impl Into<String>) -> Self {
-        Self { behavior, pattern, origin: origin.into(), where_answered: false, at_end: false }
+        Self { behavior, pattern, origin: origin.into(), where_answered: false, at_end: false, holds_requests: false }
     }
 
     /// Lets an ask rule ask at the end of a call, once about all that the call and the calls below it have written. Until then it is
@@ -64,6 +66,18 @@ impl Rule {
     #[must_use]
     pub fn at_end(self) -> Self {
         Self { at_end: true, ..self }
+    }
+
+    /// Lets a rule at the end of a call hold back its requests too, but for those with a safe method (GET, HEAD, OPTIONS, TRACE). A
+    /// tool gets the status 202 for such a request, and the request is sent once somebody agrees.
+    #[must_use]
+    pub fn with_requests(self) -> Self {
+        Self { at_end: true, holds_requests: true, ..self }
+    }
+
+    /// Returns `true` if the rule holds back requests.
+    pub(crate) fn holds_requests(&self) -> bool {
+        self.holds_requests
     }
 
     /// Returns `true` if the rule asks at the end of a call.
@@ -86,6 +100,15 @@ impl Rule {
     /// Behavior of the rule.
     pub fn behavior(&self) -> Behavior {
         self.behavior
+    }
+
+    /// Word for the rule: `allow`, `ask`, `deny`, `stage` at the end of a call, or `hold` with requests.
+    pub fn verb(&self) -> &'static str {
+        match (self.at_end, self.holds_requests) {
+            (true, true) => "hold",
+            (true, false) => "stage",
+            (false, _) => self.behavior.as_str(),
+        }
     }
 
     /// Pattern over calls.
@@ -144,8 +167,7 @@ impl Rule {
 /// Writes the behavior, the pattern text and the origin of the rule.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = if self.at_end { "stage" } else { self.behavior.as_str() };
-        write!(f, "{verb} {} ({})", self.pattern.text, self.origin)
+        write!(f, "{} {} ({})", self.verb(), self.pattern.text, self.origin)
     }
 }
 
@@ -184,10 +206,12 @@ impl Rules {
         RuleDecision::Ask(about(Behavior::Ask).cloned().collect())
     }
 
-    /// Returns the first rule that asks about a call at its end.
+    /// Returns the first rule that asks about a call at its end, of those that hold the most back.
     pub(crate) fn at_end(&self, tool: &Tool, grant: &Grant, arguments: &Value) -> Option<&Arc<Rule>> {
-        let mut rules = self.for_tool(Behavior::Ask, tool, grant).filter(|rule| rule.at_end);
-        rules.find(|rule| rule.matches_arguments(grant.root(), tool.parameters.as_ref(), arguments))
+        let rules = self.for_tool(Behavior::Ask, tool, grant).filter(|rule| rule.at_end);
+        let mut rules = rules.filter(|rule| rule.matches_arguments(grant.root(), tool.parameters.as_ref(), arguments));
+        let first = rules.next()?;
+        Some(rules.find(|rule| rule.holds_requests && !first.holds_requests).unwrap_or(first))
     }
 
     /// Returns `true` if any rule asks at the end of calls.

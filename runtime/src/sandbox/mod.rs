@@ -33,5 +33,5 @@ pub(crate) use engine::{Instances, MAX_PROGRAMS};
 pub(crate) use guest_io::{GuestInput, GuestOutput};
 pub(crate) use program::{Program, Sandbox};
 pub(crate) use services::{ExecOutcome, HostServices, Registration};
-pub(crate) use usage::{CallEffects, MAX_RECORDED, Usage};
+pub(crate) use usage::{CallEffects, MAX_RECORDED, SentRequest, Usage, WaitingRequest, WaitingRequests};
 pub(crate) use wasi::{Certificates, HttpClient, Settings, WasiExtras, certificates};

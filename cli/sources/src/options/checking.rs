@@ -118,8 +118,7 @@ impl Sources {
 fn dead_rule(error: &Error, rules: &[ConfiguredRule]) -> Option<DeadRule> {
     let Error::Permission { permission, reason } = error else { return None };
     let ConfiguredRule { rule, place, repair, .. } = rules.iter().find(|of| of.rule.to_string() == *permission)?;
-    let verb = if rule.is_at_end() { "stage" } else { rule.behavior().as_str() };
-    let message = format!("{place}: {verb} {}: {reason}", rule.pattern().as_str());
+    let message = format!("{place}: {} {}: {reason}", rule.verb(), rule.pattern().as_str());
     Some(DeadRule { message, repair: repair.clone() })
 }
 

@@ -5,6 +5,7 @@ mod accept;
 mod arguments;
 mod ask;
 mod authorize;
+mod commit;
 mod content;
 mod effects;
 mod flow;

@@ -1,31 +1,27 @@
-//! End of effects that a call has held back: somebody is asked once about all of them, and they are committed together, or dropped.
-
-use std::path::Path;
+//! End of effects that a call has held back: somebody is asked once about all of them, and they are made together, or dropped.
 
 use serde_json::Value;
-use tokio::task::spawn_blocking;
-use toolcrib_staging::{Change, CommitError, Stage};
 
 use crate::call::{Behavior, Decision, HeldChanges, HeldEnd, Reason};
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, Execution, HeldEffects, Pipeline};
 use crate::policy::{ApprovalAnswer, StagedEffects};
+use crate::sandbox::WaitingRequests;
 use crate::schema::CheckedArguments;
 
 use super::ask::{Question, ask_person, denial};
+use super::commit::{commit, conflicting, conflicts, failed, on_a_thread, send_waiting};
 
 /// Member of a tool's own error that says how many changes were dropped.
 const DROPPED: &str = "changes";
-/// Maximum number of paths that an error names.
-const MAX_NAMED: usize = 5;
 
 /// Ends the effects of a call. The effects of a failed call are dropped.
 ///
 /// # Errors
 ///
-/// The error of the call, [`Outcome::Denied`] if nobody agrees, or [`Outcome::Failed`] if the changes conflict with those of others or
-/// cannot be made. Nothing is changed then, unless the error says so.
+/// The error of the call, [`Outcome::Denied`] if nobody agrees, or [`Outcome::Failed`] if the changes conflict with those of others,
+/// or cannot be made, or a request fails. Nothing is changed then, unless the error says so.
 pub(crate) async fn settle(
     pipeline: &Pipeline,
     call: (&Execution<'_>, &CheckedArguments),
@@ -34,163 +30,78 @@ pub(crate) async fn settle(
     recorder: &mut CallRecorder<'_>,
 ) -> Result<String, ToolError> {
     let stage = held.stage().clone();
-    let changes = match on_a_thread(move || stage.changes()).await {
-        Ok(Ok(changes)) => changes,
-        Ok(Err(error)) => return Err(unreadable(&error.to_string(), recorder)),
-        Err(why) => return Err(unreadable(why, recorder)),
-    };
-    if changes.is_empty() {
-        return answer;
-    }
-    let (rule, count) = (held.rule().to_string(), changes.len());
-    let end = |recorder: &mut CallRecorder<'_>, end| {
-        recorder.set_held(HeldChanges { changes: count as u64, rule: rule.clone(), end });
-    };
-    let answer = match answer {
-        Ok(answer) => answer,
-        Err(error) => {
-            end(recorder, HeldEnd::Dropped);
-            return Err(with_dropped(error, count));
+    let changes = match on_a_thread(move || stage.changes().map_err(|error| error.to_string())).await {
+        Ok(changes) => changes,
+        Err(why) => {
+            recorder.log(&format!("stage: {why}\n"));
+            return Err(failed("the changes of this call cannot be read: nothing was changed"));
         }
     };
+    let waiting = held.effects().requests.as_ref().map(WaitingRequests::describe).unwrap_or_default();
+    if changes.is_empty() && waiting.is_empty() {
+        return answer;
+    }
+    let rule = held.rule().to_string();
+    let mut record = HeldChanges::begun((changes.len(), waiting.len()), rule.clone());
+    let end = |recorder: &mut CallRecorder<'_>, end| recorder.set_held(HeldChanges { end, ..record.clone() });
+    let dropped = dropped(changes.len(), waiting.len());
+    end(recorder, HeldEnd::Dropped);
+    let answer = answer.map_err(|error| with_dropped(error, &dropped))?;
     if let Some(conflicts) = conflicts(held.stage(), &changes) {
         end(recorder, HeldEnd::Conflict);
         return Err(conflicting(&conflicts));
     }
+    if let Some(own) = recorder.usage.requests().summary() {
+        held.effects().sent.add(&own);
+    }
     let asked = Decision::new(Behavior::Ask, Reason::Rule, rule.clone());
-    let sent = match recorder.usage.requests().summary() {
-        Some(own) => {
-            held.effects().sent.add(&own);
-            held.effects().sent.lines()
-        }
-        None => held.effects().sent.lines(),
-    };
-    let effects = StagedEffects { stage: held.stage(), changes: &changes, sent: &sent };
+    let sent = held.effects().sent.lines();
+    let effects = StagedEffects { stage: held.stage(), changes: &changes, sent: &sent, held: &waiting };
     let question = Question { decision: &asked, preview: None, flow: None, approval: None, effects: Some(effects) };
-    let reason = match ask_person(pipeline, call, question, scope, recorder).await? {
-        ApprovalAnswer::Once | ApprovalAnswer::Session | ApprovalAnswer::Always => Reason::Once,
+    match ask_person(pipeline, call, question, scope, recorder).await? {
+        ApprovalAnswer::Once | ApprovalAnswer::Session | ApprovalAnswer::Always => {
+            recorder.decide(Decision::new(Behavior::Allow, Reason::Once, rule));
+        }
         answer => {
             let (held_end, reason, message) = match answer {
                 ApprovalAnswer::No | ApprovalAnswer::NoBecause(_) => {
-                    let denied = format!("the user denied the changes of this call, and {}", dropped(count));
+                    let denied = format!("the user denied the changes of this call, and {dropped}");
                     (HeldEnd::Refused, Reason::Refused, denial(&denied, answer))
                 }
                 _ => {
-                    let message = format!(
-                        "the changes of this call require approval, but no one is available to ask: {}",
-                        dropped(count)
-                    );
-                    (HeldEnd::Unanswered, Reason::Nobody, message)
+                    let nobody = "the changes of this call require approval, but no one is available to ask";
+                    (HeldEnd::Unanswered, Reason::Nobody, format!("{nobody}: {dropped}"))
                 }
             };
             end(recorder, held_end);
-            recorder.decide(Decision::new(Behavior::Deny, reason, rule.clone()));
+            recorder.decide(Decision::new(Behavior::Deny, reason, rule));
             return Err(ToolError::new(Outcome::Denied, message));
         }
+    }
+    end(recorder, HeldEnd::Incomplete);
+    let effects = held.effects().clone();
+    if !changes.is_empty() {
+        let committed = commit(pipeline, held, recorder).await;
+        committed.map_err(|(held_end, error)| {
+            end(recorder, held_end);
+            error
+        })?;
+    }
+    let all_sent = match &effects.requests {
+        Some(requests) => send_waiting(requests.take(), &mut record.sent, scope, recorder).await,
+        None => Ok(()),
     };
-    recorder.decide(Decision::new(Behavior::Allow, reason, rule.clone()));
-    let committed = commit(pipeline, held, recorder).await;
-    end(recorder, committed.as_ref().map_or_else(|(end, _)| *end, |()| HeldEnd::Committed));
-    committed.map(|()| answer).map_err(|(_, error)| error)
-}
-
-/// Commits the changes of a call, with a record of their own.
-async fn commit(
-    pipeline: &Pipeline,
-    held: HeldEffects,
-    recorder: &mut CallRecorder<'_>,
-) -> Result<(), (HeldEnd, ToolError)> {
-    let _committing = pipeline.committing.lock().await;
-    let (stage, name) = (held.stage().clone(), held.stage().name().to_owned());
-    let record = pipeline.record.as_ref().map(|record| record.of_commit(&name));
-    let committed = on_a_thread(move || {
-        let committed = stage.commit(false, record.as_ref(), &mut |_, _| {});
-        (committed, record.map_or(0, |record| record.lost()))
-    });
-    let (committed, lost) = committed.await.map_err(|why| (HeldEnd::Incomplete, failed(why)))?;
-    if lost > 0 {
-        recorder.warn(format!("{lost} of the committed changes cannot be taken back"));
-    }
-    let (path, why) = match committed {
-        Ok(_) => {
-            held.keep();
-            return Ok(());
-        }
-        Err(CommitError::Conflict(path, _)) if has_changed_nothing(held.stage()) => {
-            return Err((HeldEnd::Conflict, conflicting(&[shown(held.stage(), &path)])));
-        }
-        Err(CommitError::Conflict(path, _)) => (path, "others have changed it meanwhile".to_owned()),
-        Err(CommitError::System(path, error)) => (path, error.to_string()),
-    };
-    let message = format!(
-        "the changes of this call were committed only in part: `{}`: {why}; the user can finish it with `toolcrib stage commit \
-         {name}`",
-        shown(held.stage(), &path)
-    );
-    if held.stage().is_committing() {
-        held.keep();
-        return Err((HeldEnd::Incomplete, failed(&message)));
-    }
-    Err((
-        HeldEnd::Dropped,
-        failed(&format!("the changes of this call cannot be committed: {why}: nothing was changed")),
-    ))
-}
-
-/// Returns `true` if the commit of a stage has not begun, or stopped at its first step.
-fn has_changed_nothing(stage: &Stage) -> bool {
-    match stage.progress() {
-        Ok(None) => true,
-        Ok(Some((0, _))) => stage.clean().is_ok(),
-        _ => false,
-    }
-}
-
-/// Runs work on the disk on a thread for it.
-async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, &'static str> {
-    spawn_blocking(work).await.map_err(|_| "the host failed")
-}
-
-/// Lists changes that others prevent; `None` if there are none.
-fn conflicts(stage: &Stage, changes: &[Change]) -> Option<Vec<String>> {
-    let lost = stage.lost().iter().map(|lost| shown(stage, Path::new(lost)));
-    let conflicts = changes.iter().filter(|change| change.conflict.is_some());
-    let all: Vec<String> = lost.chain(conflicts.map(|change| shown(stage, &change.path))).collect();
-    (!all.is_empty()).then_some(all)
-}
-
-fn conflicting(paths: &[String]) -> ToolError {
-    let named: Vec<String> = paths.iter().take(MAX_NAMED).map(|path| format!("`{path}`")).collect();
-    let more = if paths.len() > MAX_NAMED { format!(" and {} more", paths.len() - MAX_NAMED) } else { String::new() };
-    failed(&format!(
-        "others have changed {}{more} since this call read or wrote it: nothing was changed; call the tool again",
-        named.join(", ")
-    ))
-}
-
-fn unreadable(why: &str, recorder: &mut CallRecorder<'_>) -> ToolError {
-    recorder.log(&format!("stage: {why}\n"));
-    failed("the changes of this call cannot be read: nothing was changed")
-}
-
-fn failed(message: &str) -> ToolError {
-    ToolError::new(Outcome::Failed, message)
-}
-
-/// Returns the path of a change below its granted folder: where that is on the host is nothing for a model.
-fn shown(stage: &Stage, path: &Path) -> String {
-    let below = stage.folders().into_iter().filter_map(|folder| Some(path.strip_prefix(folder).ok()?.to_owned()));
-    let shortest = below.min_by_key(|path| path.components().count());
-    let path = shortest.unwrap_or_else(|| path.file_name().map(Into::into).unwrap_or_default());
-    path.display().to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let held_end = if all_sent.is_ok() { HeldEnd::Committed } else { HeldEnd::Incomplete };
+    recorder.set_held(HeldChanges { end: held_end, ..record });
+    all_sent.map(|()| answer)
 }
 
 /// Adds the dropped changes to the error of a call.
-fn with_dropped(error: ToolError, changes: usize) -> ToolError {
-    let message = format!("{}; {}", error.message, dropped(changes));
+fn with_dropped(error: ToolError, dropped: &str) -> ToolError {
+    let message = format!("{}; {dropped}", error.message);
     let json = error.json.map(|json| match serde_json::from_str::<Value>(&json) {
         Ok(Value::Object(mut members)) if !members.contains_key(DROPPED) => {
-            members.insert(DROPPED.to_owned(), dropped(changes).into());
+            members.insert(DROPPED.to_owned(), dropped.into());
             Value::Object(members).to_string()
         }
         _ => json,
@@ -198,7 +109,14 @@ fn with_dropped(error: ToolError, changes: usize) -> ToolError {
     ToolError { message, json, ..error }
 }
 
-/// Words how many changes were dropped.
-fn dropped(changes: usize) -> String {
-    if changes == 1 { "1 change was dropped".to_owned() } else { format!("{changes} changes were dropped") }
+/// Words how many changes and requests were dropped.
+fn dropped(changes: usize, requests: usize) -> String {
+    let counted = |count: usize, word: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {word}")),
+        count => Some(format!("{count} {word}s")),
+    };
+    let parts: Vec<String> = [counted(changes, "change"), counted(requests, "request")].into_iter().flatten().collect();
+    let verb = if changes + requests == 1 { "was" } else { "were" };
+    format!("{} {verb} dropped", parts.join(" and "))
 }

@@ -7,7 +7,7 @@ use toolcrib_staging::{Limits, Stage, Stages};
 
 use crate::observe::SentRequests;
 use crate::policy::Rule;
-use crate::sandbox::CallEffects;
+use crate::sandbox::{CallEffects, WaitingRequests};
 
 /// Effects that a call holds back, with those of the calls below it, until somebody agrees to them. They are removed unless they are
 /// kept.
@@ -26,7 +26,8 @@ impl HeldEffects {
     /// As for [`Stages::open`].
     pub(crate) fn open(stages: &Stages, name: &str, rule: Arc<Rule>) -> io::Result<Self> {
         let stage = stages.open(name, Limits::default())?;
-        let effects = Arc::new(CallEffects { stage, sent: SentRequests::default() });
+        let requests = rule.holds_requests().then(WaitingRequests::default);
+        let effects = Arc::new(CallEffects { stage, sent: SentRequests::default(), requests });
         Ok(Self { effects, rule, is_kept: false })
     }
 

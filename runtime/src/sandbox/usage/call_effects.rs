@@ -6,9 +6,13 @@ use toolcrib_staging::Stage;
 
 use crate::observe::SentRequests;
 
+use super::held_requests::WaitingRequests;
+
 /// Stage of a call and of all calls below it, with the requests that they have sent.
 #[derive(Debug)]
 pub(crate) struct CallEffects {
     pub(crate) stage: Arc<Stage>,
     pub(crate) sent: SentRequests,
+    /// Requests that wait for the same answer, if a rule holds them back too.
+    pub(crate) requests: Option<WaitingRequests>,
 }

@@ -4,6 +4,7 @@
 mod call_effects;
 mod call_flow;
 mod counters;
+mod held_requests;
 mod memory;
 mod metered;
 mod request_error;
@@ -16,6 +17,7 @@ mod thread_clock;
 
 pub(crate) use call_effects::CallEffects;
 pub(crate) use counters::{MAX_RECORDED, Usage};
+pub(crate) use held_requests::{SentRequest, WaitingRequest, WaitingRequests};
 pub(super) use memory::MemoryBudget;
 pub(super) use metered::Metered;
 pub(super) use request_error::{MAX_HEADERS, RequestError, RequestPhase};

@@ -22,6 +22,8 @@ pub(crate) enum RequestError {
     TooMany(usize),
     /// The call has its maximum number of active requests.
     TooManyAtOnce(usize),
+    /// Too many requests wait for the answer about their call, or with too many bytes.
+    TooManyHeld,
     /// The request's body exceeds its limit.
     RequestTooLarge(usize),
     /// The response bodies of the call together exceed their limit.
@@ -69,7 +71,7 @@ impl RequestError {
         match self {
             RequestError::Denied(_) | RequestError::Prohibited(_) => "denied",
             RequestError::Rejected(_) => "rejected",
-            RequestError::TooMany(_) | RequestError::TooManyAtOnce(_) => "request-limit",
+            RequestError::TooMany(_) | RequestError::TooManyAtOnce(_) | RequestError::TooManyHeld => "request-limit",
             RequestError::RequestTooLarge(_) | RequestError::ResponseTooLarge(_) | RequestError::HeadTooLarge(_) => {
                 "output-limit"
             }
@@ -89,7 +91,9 @@ impl RequestError {
         match self {
             RequestError::Denied(_) | RequestError::Prohibited(_) | RequestError::Secret(_) => Some(Outcome::Denied),
             RequestError::Rejected(_) => None,
-            RequestError::TooMany(_) | RequestError::TooManyAtOnce(_) => Some(Outcome::RequestLimit),
+            RequestError::TooMany(_) | RequestError::TooManyAtOnce(_) | RequestError::TooManyHeld => {
+                Some(Outcome::RequestLimit)
+            }
             RequestError::RequestTooLarge(_) | RequestError::ResponseTooLarge(_) | RequestError::HeadTooLarge(_) => {
                 Some(Outcome::OutputLimit)
             }
@@ -108,6 +112,7 @@ impl fmt::Display for RequestError {
             RequestError::Rejected(reason) => write!(f, "a request was rejected: {reason}"),
             RequestError::TooMany(max) => write!(f, "tool attempted more than {max} requests"),
             RequestError::TooManyAtOnce(max) => write!(f, "tool attempted more than {max} requests at once"),
+            RequestError::TooManyHeld => f.write_str("more requests are held back than one answer can be about"),
             RequestError::RequestTooLarge(max) => {
                 write!(f, "tool sent more than {} in one request", ByteSize(*max as u64))
             }

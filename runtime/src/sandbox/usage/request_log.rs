@@ -94,7 +94,7 @@ impl RequestLog {
     }
 
     /// Records that a request carries a secret.
-    pub(in crate::sandbox) fn carry(&self, secret: &str) {
+    pub(crate) fn carry(&self, secret: &str) {
         let mut totals = self.totals();
         if !totals.secrets.iter().any(|known| known == secret) {
             totals.secrets.push(secret.to_owned());

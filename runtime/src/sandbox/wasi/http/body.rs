@@ -100,6 +100,12 @@ impl ResponseBody {
         Self { open: Some((body, logged)), max: limits.received, between, silence, filter, trailers: None }
     }
 
+    /// Creates a body without bytes.
+    pub(super) fn empty() -> Self {
+        let silence = Box::pin(tokio::time::sleep(Duration::ZERO));
+        Self { open: None, max: 0, between: Duration::ZERO, silence, filter: None, trailers: None }
+    }
+
     fn end(&mut self, error: RequestError) -> Poll<Option<Result<Frame<Bytes>, RequestError>>> {
         if let Some((_, logged)) = self.open.take() {
             logged.fail(&error);

@@ -101,11 +101,17 @@ impl HttpEgress {
     {
         let (mut parts, body) = request.into_parts();
         let target = target(&parts.uri, logged)?;
+        let held = self.held(&parts);
         headers::prepare(&mut parts, &target, &self.limits)?;
         let method = parts.method.as_str();
         self.grant.check_target(&target, method).map_err(|refusal| RequestError::Denied(logged.refuse(refusal)))?;
         // The lookup of a name tells its server something too.
         logged.check_flow()?;
+        if let Some(held) = held {
+            let announced = headers::content_length(&parts.headers)?;
+            let body = RequestBody::new(body, logged.clone(), &self.limits, announced);
+            return self.hold(held, body, logged).await;
+        }
         let addresses = match &target.host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => self.client.names.addresses(name, timeouts.connect).await?,

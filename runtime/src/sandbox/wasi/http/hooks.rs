@@ -107,7 +107,7 @@ fn timeouts(options: RequestOptions) -> Timeouts {
 /// Returns the error code for the guest.
 fn code(error: &RequestError) -> Error {
     match error {
-        RequestError::Denied(_) | RequestError::TooMany(_) => Error::HttpRequestDenied,
+        RequestError::Denied(_) | RequestError::TooMany(_) | RequestError::TooManyHeld => Error::HttpRequestDenied,
         RequestError::Prohibited(_) => Error::DestinationIpProhibited,
         RequestError::Rejected(reason) => Error::InternalError(Some(format!("rejected: {reason}"))),
         RequestError::TooManyAtOnce(_) | RequestError::NoDescriptors => Error::ConnectionLimitReached,

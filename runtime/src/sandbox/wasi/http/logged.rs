@@ -74,6 +74,11 @@ impl LoggedRequest {
         self.usage.requests().carry(secret);
     }
 
+    /// Records that the request is held back.
+    pub(super) fn hold(&self) {
+        self.usage.requests().update(self.index, |exchange| exchange.held = true);
+    }
+
     /// Records the error that ended the request.
     pub(super) fn fail(&self, error: &RequestError) {
         self.usage.requests().fail(self.index, error);

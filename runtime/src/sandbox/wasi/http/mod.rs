@@ -6,6 +6,7 @@ mod client;
 mod connect;
 mod egress;
 mod headers;
+mod held;
 mod hooks;
 mod logged;
 mod resolve;
