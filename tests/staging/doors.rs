@@ -120,13 +120,13 @@ fn a_client_of_the_earlier_revision_asks_its_user_while_the_call_waits() {
 #[test]
 fn of_many_changes_a_client_gets_the_entries_alone() {
     let crib = crib();
-    let code = "for n in range(60):\n    tools.fs_write_file(path=f\"many/{n}\", content=\"x\" * 400 + \"\\n\", create_parents=True)";
+    let code = "for n in range(60):\n    tools.fs_write_file(path=f\"many/{n}\", content=\"x\" * 4000 + \"\\n\", create_parents=True)";
     let mut client = Client::initialized(&crib, &[&["--code"], &FLAGS[..]].concat(), &asking());
     let id = client.request("tools/call", &json!({"name": "run_code", "arguments": {"code": code}}));
     let question = client.wait(|message| message["method"] == "elicitation/create");
     let shown = question["params"]["message"].as_str().unwrap();
-    assert!(shown.contains("added work/many/59 (401 bytes)") && !shown.contains("+xxx"), "{shown}");
-    assert!(shown.contains("shows the lines while the call waits"), "{shown}");
+    assert!(shown.contains("added work/many/59 (3.9 KiB)") && !shown.contains("+xxx"), "{shown}");
+    assert!(shown.contains("shows the lines while"), "{shown}");
     client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
     assert_eq!(client.answer(id)["result"]["isError"], true);
     assert!(!crib.path("work/many").exists());

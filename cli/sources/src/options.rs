@@ -343,7 +343,7 @@ impl Sources {
         Ok(self.all_rules(config).fold(policy, Policy::rule).labels(config.labels.clone()))
     }
 
-    /// Returns the rules of the flags, of the settings and of one client.
+    /// Returns the rules from the flags, the settings and one client.
     fn all_rules(&self, config: &Config) -> impl Iterator<Item = Rule> {
         self.rules.rules(config).chain(self.client.iter().flat_map(|client| client.rules.rules()))
     }

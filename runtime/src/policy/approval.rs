@@ -46,7 +46,7 @@ pub struct ApprovalRequest<'a> {
     pub granted: &'a [String],
     /// Name of the stage that would hold back what the call writes.
     pub stage: Option<&'a str>,
-    /// Effects of the call, which has ended, and of the calls below it, if they are asked about. An allowed call commits them.
+    /// Effects that the ended call and the calls below it have held back, if they are asked about. An allowed call commits them.
     pub effects: Option<&'a StagedEffects<'a>>,
     /// Explanation of the flow, if a rule about flows asks.
     pub flow: Option<&'a str>,

@@ -3,6 +3,7 @@
 mod builder;
 mod code;
 mod command_line;
+mod effects;
 mod hooks;
 mod load;
 mod options;

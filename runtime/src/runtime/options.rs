@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use toolcrib_staging::{Record, Stage, Stages};
 
 use crate::audit::Audit;
 use crate::call::clipped;
@@ -176,33 +175,6 @@ impl Builder {
     pub fn environment(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         self.environment = variables.into_iter().collect();
         self
-    }
-
-    /// Holds back what tools write: it goes into the stage, which all of them see, and the granted folders stay as they are until
-    /// the stage is committed. No tool can be granted the folder in which the stage is kept.
-    #[must_use]
-    pub fn stage(mut self, stage: Arc<Stage>) -> Self {
-        let path = stage.path().to_path_buf();
-        self.stage = Some(stage);
-        self.reserve("stage", path, Access::Read)
-    }
-
-    /// Sets the place for the stages of single calls, which rules [at the end](crate::policy::Rule::at_end) of a call need. A stage
-    /// has the name of its call, and is gone with its end, unless its commit was interrupted. No tool can be granted the folder.
-    #[must_use]
-    pub fn call_stages(mut self, stages: Stages) -> Self {
-        let path = stages.path().to_path_buf();
-        self.call_stages = Some(stages);
-        self.reserve("stages", path, Access::Read)
-    }
-
-    /// Notes what tools write in their granted folders, with what was there before, so that it can be taken back. What a stage
-    /// holds back is noted with its commit. No tool can be granted the folder of the history.
-    #[must_use]
-    pub fn record(mut self, record: Arc<Record>) -> Self {
-        let path = record.history().path().to_path_buf();
-        self.record = Some(record);
-        self.reserve("history", path, Access::Read)
     }
 
     /// Sets the store of secrets. A granted secret is read at the first call that needs it, once for all calls.

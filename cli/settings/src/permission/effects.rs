@@ -11,15 +11,15 @@ use toolcrib_base::render::{counted, legible, one_line, shortened};
 
 use crate::differences::{Differences, counts, line};
 
-/// Maximum number of changes that are listed, maximum bytes of the differences, and maximum time for them.
+/// Maximum number of listed changes, maximum bytes of the differences, and maximum time for them.
 const MAX_LISTED: usize = 500;
 const MAX_DIFFERENCES: usize = 256 << 10;
 const MAX_TIME: Duration = Duration::from_secs(5);
-/// Maximum bytes of the text about requests, and maximum lines of a body and characters of a line.
+/// Maximum bytes of the text about requests, maximum lines per body, and maximum characters per line.
 const MAX_REQUESTS: usize = 32 << 10;
 const MAX_BODY_LINES: usize = 20;
 const MAX_LINE: usize = 1000;
-/// Maximum bytes of the files that are read for an answer to a repetition of the call.
+/// Maximum bytes of the files that are read to recognize a repeated call.
 const MAX_READ: u64 = 16 << 20;
 
 /// Describes all effects.

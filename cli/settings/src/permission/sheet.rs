@@ -19,6 +19,8 @@ const MIN_WIDTH: usize = 2;
 const MAX_LINES: usize = 20;
 /// Lines kept from the end of a text that is cut to [`MAX_LINES`].
 const LAST_LINES: usize = 6;
+/// Mark of a line that goes on; a line of a difference begins otherwise.
+const CONTINUED: &str = "↳ ";
 /// Label of the changes.
 const CHANGES: &str = "Changes";
 /// Parts of a request that the short prompt leaves out.
@@ -92,7 +94,7 @@ impl Sheet {
     /// Adds the lines that the call would change.
     fn changes(&mut self, question: &ApprovalRequest<'_>) {
         if let Some(lines) = changes(question) {
-            self.clipped_row(CHANGES, &lines);
+            self.lines_row(CHANGES, &lines);
         }
     }
 
@@ -148,15 +150,30 @@ impl Sheet {
         self.row("Granted", &granted_text(granted));
     }
 
-    /// Adds a label with text from outside, and cuts each line at the width: a part of a long line cannot pass for a line.
-    pub(super) fn clipped_row(&mut self, label: &str, text: &str) {
-        let columns = self.width.saturating_sub(MARGIN).max(MIN_WIDTH);
-        let clipped = text.split('\n').map(|line| match longest(line, columns) {
-            None => line.to_owned(),
-            Some(_) => format!("{}…", &line[..longest(line, columns.saturating_sub(2)).unwrap_or(line.len())]),
-        });
-        let clipped: Vec<String> = clipped.collect();
-        self.row(label, &clipped.join("\n"));
+    /// Adds a label with lines from outside. A line that is wider than the terminal is cut, or if nothing is left out, goes on after a
+    /// mark: a part of it cannot pass for a line.
+    pub(super) fn lines_row(&mut self, label: &str, text: &str) {
+        let columns = self.width.saturating_sub(MARGIN).max(MIN_WIDTH + CONTINUED.len());
+        let mut lines = Vec::new();
+        for line in text.split('\n') {
+            let Some(cut) = longest(line, columns.saturating_sub(2)).filter(|_| longest(line, columns).is_some())
+            else {
+                lines.push(line.to_owned());
+                continue;
+            };
+            if !self.whole {
+                lines.push(format!("{}…", &line[..cut]));
+                continue;
+            }
+            let (mut part, mut rest, mut mark) = (cut, line, "");
+            while !rest.is_empty() {
+                lines.push(format!("{mark}{}", &rest[..part]));
+                rest = &rest[part..];
+                mark = CONTINUED;
+                part = longest(rest, columns - CONTINUED.len()).unwrap_or(rest.len());
+            }
+        }
+        self.row(label, &lines.join("\n"));
     }
 
     /// Adds a label with text from outside; every line of the text is marked.
@@ -357,6 +374,20 @@ mod tests {
     }
 
     #[test]
+    fn a_wide_line_of_a_difference_is_cut_or_goes_on_after_a_mark() {
+        let line = format!("+{}-gone", "x".repeat(150));
+        for whole in [false, true] {
+            let mut sheet = Sheet::empty(80, whole);
+            sheet.lines_row("Changes", &format!("{line}\n-b"));
+            let rows: Vec<&str> = sheet.text.lines().map(|row| &row[13..]).collect();
+            let joined = rows[..rows.len() - 1].join("").replace(CONTINUED, "");
+            assert_eq!(joined == line, whole, "{}", sheet.text);
+            assert!(rows[1..].iter().all(|row| row.starts_with(CONTINUED) || *row == "-b"), "{}", sheet.text);
+            assert!(sheet.text.lines().all(|row| row.chars().count() <= 80), "{}", sheet.text);
+        }
+    }
+
+    #[test]
     fn every_line_from_outside_is_marked_however_long_it_is() {
         let forged = format!("{}\n[o]nce, [s]ession: o\n{}", " ".repeat(200), "漢".repeat(90));
         let shown = sheet(80, true, &forged);
@@ -364,14 +395,6 @@ mod tests {
         let width = |line: &str| line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum::<usize>();
         assert!(shown.text.lines().all(|line| width(line) <= 80), "{}", shown.text);
         assert_eq!(shown.text.matches('漢').count(), 90);
-    }
-
-    #[test]
-    fn a_long_line_of_a_difference_is_cut_and_not_wrapped() {
-        let mut sheet = Sheet::empty(40, true);
-        sheet.clipped_row("Changes", &format!("+{}-forged\n short", "x".repeat(26)));
-        assert_eq!(sheet.text.lines().count(), 2, "{}", sheet.text);
-        assert!(sheet.text.lines().next().unwrap().ends_with('…') && !sheet.text.contains("forged"), "{}", sheet.text);
     }
 
     #[test]

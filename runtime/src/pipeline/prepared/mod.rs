@@ -104,7 +104,7 @@ impl PreparedTool {
         Self { grant: Arc::new(self.grant.as_ref().clone().reading()), ..self }
     }
 
-    /// Returns the grant of a call, whose writes are held back if it has effects of its own or of a call above it.
+    /// Returns the grant for a call, whose writes are held back if it or a call above it has effects.
     pub(crate) fn grant_within(&self, effects: Option<&Arc<CallEffects>>) -> Cow<'_, Arc<Grant>> {
         match effects.filter(|_| self.grant.stage().is_none()) {
             None => Cow::Borrowed(&self.grant),

@@ -17,7 +17,7 @@ const MAX_NAMED: usize = 5;
 /// Maximum time for all requests that waited.
 const MAX_SENDING: Duration = Duration::from_secs(120);
 
-/// Commits the changes of a call, with a record of their own.
+/// Commits the changes of a call, with their own record.
 pub(super) async fn commit(
     pipeline: &Pipeline,
     held: HeldEffects,

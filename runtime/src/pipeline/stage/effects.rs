@@ -1,5 +1,5 @@
-//! Begin of effects that are held back until the end of a call: a rule that asks at the end opens a stage, in which the call and all
-//! calls below it write.
+//! Begin of effects that a call holds back until it ends: a rule that asks at the end opens a stage, in which the call and all calls
+//! below it write.
 
 use std::borrow::Cow;
 use std::sync::Arc;

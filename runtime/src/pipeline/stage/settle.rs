@@ -16,7 +16,7 @@ use super::commit::{commit, conflicting, conflicts, failed, on_a_thread, send_wa
 /// Member of a tool's own error that says how many changes were dropped.
 const DROPPED: &str = "changes";
 
-/// Ends the effects of a call. The effects of a failed call are dropped.
+/// Ends the effects of a call, which are dropped if it has failed.
 ///
 /// # Errors
 ///

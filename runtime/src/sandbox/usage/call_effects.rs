@@ -1,4 +1,4 @@
-//! Effects of a call and of all calls below it, which are held back until somebody agrees to them.
+//! Effects that a call and all calls below it hold back until somebody agrees to them.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::observe::SentRequests;
 
 use super::held_requests::WaitingRequests;
 
-/// Stage of a call and of all calls below it, with the requests that they have sent.
+/// Stage that a call shares with all calls below it, with the requests that they have sent.
 #[derive(Debug)]
 pub(crate) struct CallEffects {
     pub(crate) stage: Arc<Stage>,

@@ -60,7 +60,7 @@ pub(crate) struct Usage {
     pub(crate) tokens: AtomicU64,
     /// Call for the stage that holds its writes back, if there is one.
     pub(crate) staged_call: OnceLock<Arc<StagedCall>>,
-    /// Effects that are held back until the end of the call, or of a call above it.
+    /// Effects that are held back until this call, or one above it, ends.
     pub(crate) effects: OnceLock<Arc<CallEffects>>,
     /// Notes about the files that the call changes.
     pub(crate) history: OnceLock<Arc<CallHistory>>,

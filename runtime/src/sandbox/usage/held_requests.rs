@@ -12,7 +12,7 @@ use crate::policy::HeldRequest;
 
 use super::request_error::RequestError;
 
-/// Maximum number of requests that wait for one answer, and maximum bytes of their bodies.
+/// Maximum number of requests that wait for one answer, and maximum bytes in their bodies.
 const MAX_WAITING: usize = 256;
 const MAX_BYTES: usize = 16 << 20;
 

@@ -239,7 +239,7 @@ impl PendingCall {
         sheet.row("Call", &one_line(&self.id));
         for (label, text) in self.rows() {
             match label {
-                "Changes" => sheet.clipped_row(label, &text),
+                "Changes" => sheet.lines_row(label, &text),
                 _ => sheet.row(label, &text),
             }
         }

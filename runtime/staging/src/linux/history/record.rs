@@ -238,7 +238,7 @@ impl Record {
         Self { history, header, files: Mutex::new(Files::Open(Box::new(open))), problem: OnceLock::new() }
     }
 
-    /// Begins a record of the same origin for the commit of a stage.
+    /// Begins a record with the same origin for the commit of a stage.
     #[must_use]
     pub fn of_commit(&self, stage: &str) -> Arc<Self> {
         self.history.begin(RecordHeader { stage: Some(stage.to_owned()), ..self.header.clone() })
