@@ -48,6 +48,7 @@ fn at_a_terminal_all_changes_are_shown_and_one_answer_makes_them() {
         ] {
             assert!(question.lines().any(|shown| shown.trim_end() == line), "{line:?} in {question}");
         }
+        assert!(question.contains("   Folders | /") && !question.contains("Granted"), "{question}");
         assert!(!question.contains("Held back") && !question.contains("[s]ession"), "{question}");
         terminal
     };
@@ -65,6 +66,8 @@ fn at_a_terminal_all_changes_are_shown_and_one_answer_makes_them() {
     let line: Value = serde_json::from_str(&left.stdout).unwrap();
     assert_eq!(line["receipt"]["held"]["end"], "committed", "{line}");
     let invocation = line["receipt"]["invocation"].as_str().unwrap();
+    let way_back = format!("hint: `toolcrib undo {invocation}` takes 3 changes of this call back");
+    assert!(left.terminal.contains(&way_back), "{left:?}");
     let undone = crib.run(&["undo", invocation, "--yes"]);
     assert!(undone.code == Some(0) && undone.stderr.contains("took back 3 changes"), "{undone:?}");
     assert_eq!((text(&crib, "a").as_deref(), text(&crib, "c")), (Some("old\n"), None));
@@ -81,6 +84,13 @@ fn without_anybody_to_ask_a_hint_names_the_ways() {
     let line = crib.call("fs_write_file", &json!({"path": "a", "content": "x"}), &by_setting);
     assert_eq!(line["receipt"]["held"]["end"], "unanswered", "{line}");
     assert_eq!(text(&crib, "a").as_deref(), Some("old\n"));
+    let misspelt =
+        [&["call", "run_code", &program(&["a"]).to_string(), "--tools=builtin"][..], &["--stage-tool=run_cod"]];
+    let misspelt = crib.run(&misspelt.concat());
+    assert!(misspelt.code == Some(1) && misspelt.stderr.contains("did you mean `run_code`?"), "{misspelt:?}");
+    let beside = crib.run(&[&["call", "fs_mkdirp", r#"{"path":"x"}"#, "--stage=one"], &FLAGS[..]].concat());
+    assert!(beside.stderr.contains("changes nothing beside a stage for all calls"), "{beside:?}");
+    crib.run(&["stage", "drop", "one"]);
     let flow = crib.run(&["list", "--tools=builtin", "--stage-tool=flow untrusted -> write"]);
     assert!(flow.code == Some(2) && flow.stderr.contains("a flow is allowed, asked about or denied"), "{flow:?}");
 }
@@ -175,4 +185,33 @@ fn a_repeated_call_is_agreed_to_only_with_the_same_changes() {
     let third = ask(&mut client, Some(&second));
     assert_eq!(third["result"]["isError"], false, "{third}");
     assert_eq!(text(&crib, "a").as_deref(), Some("other\nnew\n"));
+}
+
+#[test]
+fn another_file_of_the_same_size_is_another_change() {
+    let crib = crib();
+    let flags = ["--tools=builtin", "--allow-write=work", "--stage-tool=fs_rm"];
+    let mut client = Client::start(&crib, &flags);
+    let mut params = json!({"name": "fs_rm", "arguments": {"path": "a"}});
+    let first = client.ask("tools/call", &modern(params.clone(), &asking()));
+    assert_eq!(first["result"]["resultType"], "input_required", "{first}");
+    fs::write(crib.path("work/a"), "NEW\n").unwrap();
+    params["requestState"] = first["result"]["requestState"].clone();
+    params["inputResponses"] = json!({"approval": yes()});
+    let second = client.ask("tools/call", &modern(params, &asking()));
+    assert_eq!(second["result"]["resultType"], "input_required", "{second}");
+    assert_eq!(text(&crib, "a").as_deref(), Some("NEW\n"));
+}
+
+#[test]
+fn an_interruption_at_the_question_drops_the_changes() {
+    let crib = crib();
+    let arguments = program(&["a"]).to_string();
+    let mut terminal = Terminal::start(crib.toolcrib(&[&["call", "run_code", &arguments], &FLAGS[..]].concat()));
+    terminal.until("or [N]o? ");
+    terminal.types("\u{3}");
+    let left = terminal.end();
+    assert_eq!(left.code, Some(130), "{left:?}");
+    assert_eq!(text(&crib, "a").as_deref(), Some("old\n"));
+    assert_eq!(crib.run(&["stage", "list", "--json"]).stdout, "[]\n");
 }

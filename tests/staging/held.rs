@@ -23,6 +23,7 @@ pub(super) struct Asked {
     pub(super) changes: Option<Vec<(ChangeKind, String)>>,
     pub(super) sent: Vec<String>,
     pub(super) held: Vec<HeldRequest>,
+    pub(super) flow: Option<String>,
 }
 
 /// Person who gives one answer to all questions, after `first`.
@@ -56,7 +57,11 @@ impl Approver for Person {
             tool: request.tool.name.clone(),
             changes: request.effects.map(changes),
             sent: request.effects.map(|held| held.sent.to_vec()).unwrap_or_default(),
-            held: request.effects.map(|held| held.held.to_vec()).unwrap_or_default(),
+            held: request
+                .effects
+                .map(|held| held.held.iter().map(|one| HeldRequest::clone(one)).collect())
+                .unwrap_or_default(),
+            flow: request.flow.map(str::to_owned),
         });
         std::future::ready(self.answer.clone()).boxed()
     }
@@ -169,7 +174,7 @@ fn a_program_is_asked_about_once_with_all_that_its_calls_changed() {
     );
     let held = result.receipt.held.as_ref().unwrap();
     assert_eq!((held.changes, held.end, held.rule.as_str()), (4, HeldEnd::Committed, "stage run_code (test)"));
-    assert_eq!(result.receipt.decision.as_ref().unwrap().reason, Reason::Once);
+    assert_eq!(result.receipt.decision.as_ref().unwrap().reason, Reason::Default, "that of the call itself");
     assert_eq!(result.receipt.stage.as_deref(), Some(result.receipt.invocation.as_str()));
     let below = desk.crib.records().into_iter().filter(|record| record["parent"].is_string());
     assert!(below.clone().count() == 6 && below.into_iter().all(|record| record["stage"] == held_stage(&result)));
@@ -241,6 +246,29 @@ fn what_others_change_meanwhile_is_a_conflict_and_stays_theirs() {
 }
 
 #[test]
+fn what_is_written_after_the_question_was_asked_is_not_committed() {
+    let crib = Crib::new();
+    fs::write(crib.path("work/a"), "old").unwrap();
+    let stages = crib.path("stages");
+    // A write that the system has begun can end after its call.
+    let late = move || {
+        let stage = fs::read_dir(&stages).unwrap().next().unwrap().unwrap().path();
+        for content in fs::read_dir(stage.join("contents")).unwrap() {
+            fs::write(content.unwrap().path(), "late").unwrap();
+        }
+    };
+    let person = Person::who(ApprovalAnswer::Once, late);
+    let desk = Desk::over(crib, vec![stage("run_code")], Some(person), |builder| builder);
+    let result = desk.program(&json!([[write("a", "new")]]));
+    assert!(
+        result.content().contains("the call still wrote while it was asked about: nothing was changed"),
+        "{result:?}"
+    );
+    assert_eq!((result.receipt.held.unwrap().end, desk.text("a").as_deref()), (HeldEnd::Conflict, Some("old")));
+    assert!(desk.stages().is_empty());
+}
+
+#[test]
 fn a_call_below_changes_what_its_own_rule_holds_back_before_the_next_one() {
     let person = Person::agrees();
     let desk = Desk::new(vec![stage("fs_write_file(path=a)"), ask("fs_rm")], Some(person.clone()), |builder| builder);
@@ -297,7 +325,7 @@ fn two_programs_at_once_do_not_see_each_other_and_the_later_commit_is_a_conflict
     };
     let results = on_threads(async { join(call("one"), call("other")).await });
     let mut ends = [&results.0, &results.1].map(|result| {
-        assert!(!result.outcome.is_ok() || result.content().contains(r#""content":"old""#), "{result:?}");
+        assert!(result.outcome.is_err() || result.content().contains(r#""content":"old""#), "{result:?}");
         format!("{:?}", result.receipt.held.as_ref().unwrap().end)
     });
     ends.sort();
@@ -346,6 +374,41 @@ fn requests_of_all_calls_are_listed_with_the_question() {
     let result = desk.program(&json!([[fetch.clone()], [fetch, write("a", "new")]]));
     assert!(result.outcome.is_ok(), "{result:?}");
     assert_eq!(person.asked()[0].sent, [format!("GET {} (2)", page.authority())]);
+}
+
+#[test]
+fn rules_about_flows_into_files_hold_below_a_program_too() {
+    let page = Server::plain("a page of somebody");
+    for behavior in [Behavior::Ask, Behavior::Deny] {
+        let person = Person::agrees();
+        let crib = Crib::new();
+        let policy = Policy::default()
+            .allow(Permission::Write(crib.path("work")))
+            .allow(Permission::Net(page.url().trim_end_matches('/').parse().unwrap()))
+            .rule(stage("run_code"))
+            .rule(Rule::new(behavior, "flow untrusted -> write".parse().unwrap(), "test"));
+        let desk = Desk::over(crib, Vec::new(), Some(person.clone()), |builder| builder.policy(policy));
+        on_threads(desk.runtime.prepare("fetch_page")).unwrap();
+        let steps = json!([[write("a", "before")], [["fetch_page", {"url": page.url()}]], [write("b", "after")]]);
+        let result = desk.program(&steps);
+        let asked = person.asked();
+        assert_eq!(asked.len(), 1, "once, at the end: {result:?}");
+        let flow = asked[0].flow.as_deref();
+        match behavior {
+            Behavior::Ask => {
+                assert!(flow.is_some_and(|flow| flow.contains("write")), "{flow:?}");
+                assert_eq!(
+                    ["a", "b"].map(|name| desk.text(name)),
+                    ["before", "after"].map(|text| Some(text.to_owned()))
+                );
+            }
+            _ => {
+                assert_eq!(flow, None);
+                assert!(result.content().contains("denied by an operator rule"), "{result:?}");
+                assert_eq!((desk.text("a").as_deref(), desk.text("b")), (Some("before"), None));
+            }
+        }
+    }
 }
 
 #[test]

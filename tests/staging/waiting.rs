@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcrib::call::{Behavior, HeldEnd};
 use toolcrib::policy::{ApprovalAnswer, Permission, Rule, Secret, SecretStore, Secrets};
+use toolcrib::staging::{Limits, Stages};
 use toolcrib::{Error, Outcome, Policy, ToolResult};
 
 use super::held::{Desk, Person, write};
@@ -14,7 +15,7 @@ use crate::gate::servers::Server;
 use crate::records::watched::on_threads;
 
 fn hold(pattern: &str) -> Rule {
-    Rule::new(Behavior::Ask, pattern.parse().unwrap(), "test").with_requests()
+    Rule::new(Behavior::Ask, pattern.parse().unwrap(), "test").holding_requests()
 }
 
 /// Desk with the guest that sends requests as its arguments state, about whose programs this person is asked.
@@ -33,7 +34,8 @@ fn desk(page: &Server, person: &Arc<Person>) -> Desk {
 }
 
 fn request(page: &Server, method: &str, path: &str, body: &str) -> Value {
-    json!(["http", {"url": format!("{}{path}", page.url()), "method": method, "body": body}])
+    let headers = json!([["x-key", path]]);
+    json!(["http", {"url": format!("{}{path}", page.url()), "method": method, "body": body, "headers": headers}])
 }
 
 /// Statuses that the calls of a program got.
@@ -60,7 +62,7 @@ fn requests_wait_for_the_answer_and_are_sent_in_order_after_the_changes() {
     let steps = json!([
         [request(&page, "GET", "first", "")],
         [write("a", "new"), request(&page, "POST", "one", "{\"n\":1}")],
-        [request(&page, "DELETE", "two", "")],
+        [request(&page, "QUERY", "two", "")],
     ]);
     let result = desk.program(&steps);
     assert!(result.outcome.is_ok(), "{result:?}");
@@ -69,15 +71,50 @@ fn requests_wait_for_the_answer_and_are_sent_in_order_after_the_changes() {
     let held: Vec<(&str, &str, &[u8])> =
         asked.held.iter().map(|held| (held.method.as_str(), held.url.as_str(), held.body.as_slice())).collect();
     let (one, two) = (format!("{}one", page.url()), format!("{}two", page.url()));
-    assert_eq!(held, [("POST", one.as_str(), &b"{\"n\":1}"[..]), ("DELETE", two.as_str(), &b""[..])]);
+    assert_eq!(held, [("POST", one.as_str(), &b"{\"n\":1}"[..]), ("QUERY", two.as_str(), &b""[..])]);
+    assert!(asked.held[0].headers.contains(&("x-key".to_owned(), "one".to_owned())), "{:?}", asked.held[0].headers);
     assert_eq!(asked.sent, [format!("GET {} (1)", page.authority())]);
     let lines: Vec<String> = page.heads().iter().map(|head| head.lines().next().unwrap().to_owned()).collect();
-    assert_eq!(lines, ["GET /first HTTP/1.1", "POST /one HTTP/1.1", "DELETE /two HTTP/1.1"]);
+    assert_eq!(lines, ["GET /first HTTP/1.1", "POST /one HTTP/1.1", "QUERY /two HTTP/1.1"]);
     let held = result.receipt.held.unwrap();
     assert_eq!((held.changes, held.requests, held.end), (1, 2, HeldEnd::Committed));
     assert_eq!(held.sent.iter().map(|sent| sent.status).collect::<Vec<_>>(), [Some(200), Some(200)]);
     assert_eq!(held.rule, "hold run_code (test)");
     assert_eq!(desk.text("a").as_deref(), Some("new"));
+}
+
+#[test]
+fn a_hold_rule_below_a_stage_rule_holds_its_requests() {
+    let page = Server::plain("a page");
+    let (person, crib) = (Person::agrees(), Crib::with_guests(&["http"]));
+    let policy = Policy::default()
+        .allow(Permission::Net(page.url().trim_end_matches('/').parse().unwrap()))
+        .rule(Rule::new(Behavior::Ask, "run_code".parse().unwrap(), "test").at_end())
+        .rule(hold("http(method=POST)"));
+    let tools = crib.path("tools.json");
+    let desk =
+        Desk::over(crib, Vec::new(), Some(person.clone()), |builder| builder.policy(policy).trusted_source(tools));
+    on_threads(desk.runtime.prepare("http")).unwrap();
+    let result = desk.program(&json!([[request(&page, "POST", "x", "text"), request(&page, "DELETE", "y", "")]]));
+    assert_eq!(statuses(&result), [202, 200], "the rule is about one method: {result:?}");
+    let asked = person.asked();
+    assert_eq!((asked.len(), asked[0].held.len()), (1, 1));
+    assert_eq!(asked[0].sent, [format!("DELETE {} (1)", page.authority())]);
+}
+
+#[test]
+fn beside_a_stage_for_all_calls_a_call_whose_requests_must_wait_is_refused() {
+    let page = Server::plain("a page");
+    let crib = Crib::with_guests(&["http"]);
+    let policy =
+        Policy::default().allow(Permission::Net(page.url().trim_end_matches('/').parse().unwrap())).rule(hold("http"));
+    let stage = Stages::new(crib.path("whole")).open("all", Limits::default()).unwrap();
+    let tools = crib.path("tools.json");
+    let desk = Desk::over(crib, Vec::new(), Some(Person::agrees()), |builder| {
+        builder.policy(policy).trusted_source(tools).stage(stage)
+    });
+    let result = desk.call("http", &json!({"url": page.url(), "method": "POST"}));
+    assert_eq!((result.receipt.outcome, page.connections()), (Outcome::Denied, 0), "{result:?}");
 }
 
 #[test]
@@ -111,11 +148,14 @@ fn the_first_request_that_fails_is_the_last_and_the_call_says_so() {
     let post = |path: &str| request(&page, "POST", path, "text");
     let result = desk.program(&json!([[post("one"), post("bad"), post("two"), post("three"), write("a", "new")]]));
     assert_eq!(result.receipt.outcome, Outcome::Failed, "{result:?}");
-    let message = "1 of 4 requests of this call were sent, after its changes were made; `POST 127.0.0.1`: the server answered with \
-                   the status 500; 2 more were not sent";
-    assert!(result.content().contains(message), "{}", result.content());
+    let message = format!(
+        "the changes of this call were made, and then request 2 of 4 failed: `POST {}bad`: the server answered with the status 500; \
+         2 after it were not sent",
+        page.url()
+    );
+    assert!(result.content().contains(&message), "{}", result.content());
     let held = result.receipt.held.unwrap();
-    assert_eq!((held.end, held.sent.len(), page.connections()), (HeldEnd::Incomplete, 2, 2));
+    assert_eq!((held.end, held.sent.len(), page.connections()), (HeldEnd::Unsent, 2, 2));
     assert_eq!(desk.text("a").as_deref(), Some("new"));
 }
 

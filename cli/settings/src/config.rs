@@ -227,7 +227,7 @@ pub fn rules(layer: &Layer) -> anyhow::Result<Vec<ConfiguredRule>> {
                 let rule = Rule::new(behavior, pattern, layer.file.as_str());
                 let rule = match key {
                     "stage" => rule.at_end(),
-                    "hold" => rule.with_requests(),
+                    "hold" => rule.holding_requests(),
                     _ => rule,
                 };
                 let (place, repair) = (layer.place_of(setting, Some(index)), repair.clone());

@@ -97,6 +97,9 @@ pub fn line(change: &Change, terminal: bool) -> String {
         line += &format!("{}{slash} → ", shown(from));
     }
     line += &format!("{}{slash}", shown(&change.path));
+    if change.entry == EntryKind::Link {
+        line += ", a link";
+    }
     if let Some(was) = change.was {
         line += match was {
             EntryKind::Link => ", which was a link",

@@ -260,7 +260,7 @@ impl Sources {
         let runtime = with(builder).build().map_err(|error| with_place(error, &config.rules, &config.denials))?;
         let assigned = given_denials(&config)?;
         if !self.permissions().any(Permissions::lets_add_tools) {
-            self.rules.refuse_misspelt(&runtime, &config)?;
+            self.rules.refuse_misspelt(&runtime, &config, self.client.as_ref().map(|client| &client.rules))?;
             let mut denied = self.permissions().flat_map(Permissions::denied).chain(assigned.iter().cloned());
             denied.try_for_each(|denied| refuse_unmatched(&self.located(denied), &runtime))?;
         }

@@ -241,6 +241,8 @@ pub enum HeldEnd {
     Dropped,
     /// They were made in part, and the commit can go on.
     Incomplete,
+    /// They were made, but a request that was held back failed, or those after it were not sent.
+    Unsent,
 }
 
 /// HTTP requests of a call.

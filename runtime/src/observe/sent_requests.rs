@@ -38,8 +38,8 @@ impl SentRequests {
     /// Lists the requests, a line such as `POST example.com (2)` for each method and host. The names come from guests.
     pub fn lines(&self) -> Vec<String> {
         let counts = self.counts();
-        // A receipt does not say whether they were refused.
-        let others = (counts.others > 0).then(|| format!("others, sent or refused ({})", counts.others));
+        // A receipt does not say whether they were refused or held back.
+        let others = (counts.others > 0).then(|| format!("others, sent, held back or refused ({})", counts.others));
         counts.kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).chain(others).collect()
     }
 
@@ -79,6 +79,6 @@ mod tests {
         let lines = sent.lines();
         assert_eq!(lines.len(), MAX_KINDS + 1);
         assert!(lines.contains(&"GET host-0 (2)".to_owned()), "{lines:?}");
-        assert_eq!(lines.last().unwrap(), "others, sent or refused (3)");
+        assert_eq!(lines.last().unwrap(), "others, sent, held back or refused (3)");
     }
 }

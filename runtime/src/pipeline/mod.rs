@@ -75,7 +75,6 @@ impl Pipeline {
             stage::log_arguments(self, &mut recorder).await;
             let result = recorder.close(ended).await;
             stage::end_flow(&recorder, &scope);
-            stage::count_requests(&result.receipt, &recorder);
             // The calls that wait for this one start after its record is written.
             if let Some(turn) = scope.turn {
                 turn.end(result.outcome.as_ref().is_err_and(|error| error.outcome != Outcome::Cancelled));

@@ -69,7 +69,7 @@ pub struct StagedEffects<'a> {
     /// Requests that were sent, a line for each method and host, as in [`SentRequests::lines`](crate::observe::SentRequests::lines).
     pub sent: &'a [String],
     /// Requests that wait for the same answer. They are sent in this order after the changes are made, until one fails.
-    pub held: &'a [HeldRequest],
+    pub held: &'a [&'a HeldRequest],
 }
 
 /// Request that waits for an answer. Secrets are inserted when it is sent.
@@ -80,14 +80,10 @@ pub struct HeldRequest {
     pub method: String,
     /// Absolute URL, as the guest wrote it.
     pub url: String,
+    /// Headers of the guest.
+    pub headers: Vec<(String, String)>,
     /// Body.
     pub body: Vec<u8>,
-}
-
-impl HeldRequest {
-    pub(crate) fn new(method: String, url: String, body: Vec<u8>) -> Self {
-        Self { method, url, body }
-    }
 }
 
 /// Parts of a request that rules withhold from the model.

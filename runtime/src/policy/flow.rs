@@ -87,8 +87,8 @@ pub(crate) fn leaves_values(tool: &Tool, grant: &Grant) -> bool {
     keeps_state || writes || grant.rights().may_leave_values()
 }
 
-/// Returns the ways out that a rule can close. What a stage holds back goes nowhere before somebody commits it.
+/// Returns the ways out that a rule can close. A stage for all calls holds back until somebody commits it, after reading.
 pub(crate) fn closable(grant: &Grant) -> Ways {
     let ways = Ways::default().with(Way::Net).with(Way::Code);
-    if grant.is_held_back() { ways } else { ways.with(Way::Write) }
+    if grant.is_held_back() && !grant.is_within_call() { ways } else { ways.with(Way::Write) }
 }

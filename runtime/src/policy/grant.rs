@@ -109,6 +109,8 @@ pub struct Grant {
     protected: Arc<Protected>,
     /// Stage that holds writes back.
     stage: Option<Arc<Stage>>,
+    /// `true` if it is the stage of one call, which ends with it.
+    is_stage_of_call: bool,
     /// Record of changes that are not held back.
     record: Option<Arc<Record>>,
 }
@@ -151,7 +153,20 @@ impl Grant {
         let rights = Rights::new(tool, by_naming, allowed, &mut denied);
         let protected = allowed.protected.clone();
         let network = Arc::new(network);
-        Ok(Self { folders, env, network, secrets, rights, denied, own_denials, protected, stage: None, record: None })
+        let (stage, record, is_stage_of_call) = (None, None, false);
+        Ok(Self {
+            folders,
+            env,
+            network,
+            secrets,
+            rights,
+            denied,
+            own_denials,
+            protected,
+            stage,
+            is_stage_of_call,
+            record,
+        })
     }
 
     /// Returns the grant with read access only.
@@ -174,8 +189,7 @@ impl Grant {
         let (env, network, protected) = (self.env.clone(), self.network.clone(), self.protected.clone());
         let (secrets, rights, denied) = (Vec::new(), Rights::default(), Vec::new());
         let own_denials = self.own_denials.clone();
-        let (stage, record) = (self.stage.clone(), self.record.clone());
-        let grant = Self { folders, env, network, secrets, rights, denied, own_denials, protected, stage, record };
+        let grant = Self { folders, env, network, secrets, rights, denied, own_denials, protected, ..self.clone() };
         Ok(if only_reads { grant.reading() } else { grant })
     }
 
@@ -212,6 +226,17 @@ impl Grant {
     #[must_use]
     pub(crate) fn with_effects(self, stage: Option<Arc<Stage>>, record: Option<Arc<Record>>) -> Self {
         Self { stage, record, ..self }
+    }
+
+    /// Returns the grant with its writes held back in the stage of one call.
+    #[must_use]
+    pub(crate) fn within_call(self, stage: Arc<Stage>) -> Self {
+        Self { stage: Some(stage), is_stage_of_call: true, record: None, ..self }
+    }
+
+    /// Returns `true` if its writes are held back until the end of one call, which commits them.
+    pub(crate) fn is_within_call(&self) -> bool {
+        self.is_stage_of_call
     }
 
     /// Begins the notes about a call whose writes are not held back, if there is a record. Its hooks can write with other grants.

@@ -70,10 +70,10 @@ impl Rule {
         Self { at_end: true, ..self }
     }
 
-    /// Lets a rule at the end of a call hold back its requests too, but for those with a safe method (GET, HEAD, OPTIONS, TRACE). A
-    /// tool gets the status 202 for such a request, and the request is sent once somebody agrees.
+    /// Lets a rule at the end of a call hold back its requests too, but for those with a safe method (GET, HEAD, OPTIONS). A tool
+    /// gets the status 202 for such a request, and the request is sent once somebody agrees.
     #[must_use]
-    pub fn with_requests(self) -> Self {
+    pub fn holding_requests(self) -> Self {
         Self { at_end: true, holds_requests: true, ..self }
     }
 
@@ -82,9 +82,9 @@ impl Rule {
         self.holds_requests
     }
 
-    /// Returns `true` if the rule asks at the end of a call.
+    /// Returns `true` if the rule asks at the end of a call. Only an ask rule can.
     pub fn is_at_end(&self) -> bool {
-        self.at_end
+        self.at_end && self.behavior == Behavior::Ask
     }
 
     /// Limits an ask rule to calls about which the [`Approver`](super::Approver) can ask somebody. Other calls run without a
@@ -106,7 +106,7 @@ impl Rule {
 
     /// Word for the rule: `allow`, `ask`, `deny`, `stage` at the end of a call, or `hold` with requests.
     pub fn verb(&self) -> &'static str {
-        match (self.at_end, self.holds_requests) {
+        match (self.is_at_end(), self.holds_requests) {
             (true, true) => "hold",
             (true, false) => "stage",
             (false, _) => self.behavior.as_str(),
@@ -197,7 +197,7 @@ impl Rules {
         let about = |behavior: Behavior| {
             let applies =
                 move |rule: &&Arc<Rule>| rule.matches_arguments(grant.root(), tool.parameters.as_ref(), arguments);
-            self.for_tool(behavior, tool, grant).filter(|rule| !rule.at_end).filter(applies)
+            self.for_tool(behavior, tool, grant).filter(|rule| !rule.is_at_end()).filter(applies)
         };
         if let Some(rule) = about(Behavior::Deny).next() {
             return RuleDecision::Deny(rule.clone());
@@ -210,15 +210,15 @@ impl Rules {
 
     /// Returns the first rule that asks about a call at its end, of those that hold the most back.
     pub(crate) fn at_end(&self, tool: &Tool, grant: &Grant, arguments: &Value) -> Option<&Arc<Rule>> {
-        let rules = self.for_tool(Behavior::Ask, tool, grant).filter(|rule| rule.at_end);
+        let rules = self.for_tool(Behavior::Ask, tool, grant).filter(|rule| rule.is_at_end());
         let mut rules = rules.filter(|rule| rule.matches_arguments(grant.root(), tool.parameters.as_ref(), arguments));
         let first = rules.next()?;
         Some(rules.find(|rule| rule.holds_requests && !first.holds_requests).unwrap_or(first))
     }
 
-    /// Returns `true` if any rule asks at the end of calls.
-    pub(crate) fn ask_at_end(&self) -> bool {
-        self.0.iter().any(|rule| rule.at_end)
+    /// Rules that ask at the end of calls.
+    pub(crate) fn all_at_end(&self) -> impl Iterator<Item = &Arc<Rule>> {
+        self.0.iter().filter(|rule| rule.is_at_end())
     }
 
     /// Rules with one behavior that match a tool with its grant, regardless of its arguments.
@@ -235,8 +235,7 @@ impl Rules {
     /// Returns `true` if a hook of an untrusted source may do what calls are denied or asked about by a rule over a class: nobody
     /// can be asked about a hook.
     pub(crate) fn restrict_hook(&self, hook: &Tool, grant: &Grant) -> bool {
-        let asking = self.for_tool(Behavior::Ask, hook, grant).filter(|rule| !rule.at_end);
-        let mut rules = self.for_tool(Behavior::Deny, hook, grant).chain(asking);
+        let mut rules = self.for_tool(Behavior::Deny, hook, grant).chain(self.for_tool(Behavior::Ask, hook, grant));
         hook.origin.trust == Trust::Stranger && rules.any(|rule| rule.pattern.class.is_some())
     }
 

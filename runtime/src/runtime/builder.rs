@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Semaphore;
 use toolcrib_staging::{Record, Stage, Stages};
 
 use crate::audit::Audit;
@@ -222,7 +222,7 @@ impl Builder {
             prepared,
             flows: Arc::new(FlowPolicy::new(self.policy.place_labels().clone(), self.policy.rules())),
             rules: Arc::new(self.policy.rules().clone()),
-            committing: Mutex::default(),
+            committing: Arc::default(),
             stages: self.call_stages,
             record: self.record,
             approved: self.approvals.into_iter().collect(),

@@ -116,7 +116,13 @@ impl Builder {
             let message = format!("`{rule}`: no place has the label `{name}`{hint}");
             Diagnostic { severity: Severity::Warning, path: PathBuf::from("rules"), place: None, message }
         });
-        Ok(rules.without_tool(tools).map(warning).chain(nameless).collect())
+        let staged = self.stage.iter().flat_map(|_| rules.all_at_end()).map(|rule| {
+            let message = format!(
+                "`{rule}` changes nothing beside a stage for all calls, about which nobody is asked for each call"
+            );
+            Diagnostic { severity: Severity::Warning, path: PathBuf::from("rules"), place: None, message }
+        });
+        Ok(rules.without_tool(tools).map(warning).chain(nameless).chain(staged).collect())
     }
 
     /// Compiles the schemas and masks of a tool.

@@ -23,7 +23,7 @@ pub use linux::{
 };
 pub use types::{
     Change, ChangeKind, CommitError, Committed, Conflict, EntryKind, HistoryLimits, Limits, RecordHeader,
-    RecordSummary, Recorded, Refused, StagedCall,
+    RecordSummary, Recorded, Refused, StageMark, StagedCall,
 };
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{CallHistory, History, PlannedChange, Record, Stage, Stages, Undo, Withhold};

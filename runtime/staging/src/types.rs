@@ -121,6 +121,15 @@ pub struct StagedCall {
     pub tool: String,
 }
 
+/// State of a stage at one time. Another one means that something was written in between, by an open handle too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StageMark {
+    /// Length of the journal.
+    pub(crate) journal: u64,
+    /// Name, size and time of change for each content.
+    pub(crate) contents: Vec<(String, u64, i128)>,
+}
+
 /// Change that cannot be taken back alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {

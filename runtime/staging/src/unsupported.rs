@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::types::{
-    Change, CommitError, Committed, HistoryLimits, Limits, RecordHeader, RecordSummary, Recorded, Refused, StagedCall,
+    Change, CommitError, Committed, HistoryLimits, Limits, RecordHeader, RecordSummary, Recorded, Refused, StageMark,
+    StagedCall,
 };
 
 /// Stages of one user.
@@ -103,6 +104,10 @@ impl Stage {
     }
 
     pub fn changes(&self) -> io::Result<Vec<Change>> {
+        match self.0 {}
+    }
+
+    pub fn mark(&self) -> io::Result<StageMark> {
         match self.0 {}
     }
 

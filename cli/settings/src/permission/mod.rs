@@ -119,6 +119,7 @@ const MAX_TEXT: usize = 16 << 10;
 pub fn request_text(request: &ApprovalRequest<'_>) -> Option<String> {
     let changes: &[Changes] = match (request.withheld, request.effects) {
         (Withheld::Arguments, _) | (Withheld::Contents, Some(_)) => return None,
+        (Withheld::Nothing, Some(effects)) if effects::has_long_requests(effects) => return None,
         // What an agreement allows is listed at least.
         (Withheld::Nothing, Some(_)) => &[Changes::Compared, Changes::Listed],
         (Withheld::Nothing, None) => &[Changes::Compared, Changes::Hidden],

@@ -1,14 +1,17 @@
 //! Hints about denied calls: the flag that would allow this call, if there is one.
 
 use serde_json::Value;
-use toolcrib::call::{Behavior, Reason};
+use toolcrib::call::{Behavior, HeldChanges, HeldEnd, Reason};
 use toolcrib::policy::Rule;
 use toolcrib::tool::Body;
 use toolcrib::{Receipt, Tool};
-use toolcrib_base::render::{self, MAX_EXCERPT, inert};
+use toolcrib_base::render::{self, MAX_EXCERPT, counted, inert};
 
 /// Returns the hint for a denial that the user can resolve. `tool` and `arguments` belong to the call.
 pub fn hint(receipt: &Receipt, tool: Option<&Tool>, arguments: &str) -> Option<String> {
+    if let Some(hint) = receipt.held.as_ref().and_then(|held| held_hint(held, &receipt.invocation)) {
+        return Some(hint);
+    }
     let decision = receipt.decision.as_ref().filter(|decision| decision.behavior == Behavior::Deny)?;
     match decision.reason {
         // No allow rule answers for a flow.
@@ -35,6 +38,20 @@ pub fn hint(receipt: &Receipt, tool: Option<&Tool>, arguments: &str) -> Option<S
             let rule = decision.rests_on.as_deref().unwrap_or("a rule");
             Some(format!("`{rule}` denies this call, and no flag overrides a denial: change the rule"))
         }
+        _ => None,
+    }
+}
+
+/// Returns the hint about changes that were made after an answer.
+fn held_hint(held: &HeldChanges, invocation: &str) -> Option<String> {
+    match held.end {
+        HeldEnd::Committed | HeldEnd::Unsent if held.changes > 0 => {
+            let changes = counted(usize::try_from(held.changes).unwrap_or(usize::MAX), "change");
+            Some(format!("`toolcrib undo {invocation}` takes {changes} of this call back"))
+        }
+        HeldEnd::Incomplete => Some(format!(
+            "`toolcrib stage commit {invocation}` goes on with what was not changed yet; requests that waited are not sent"
+        )),
         _ => None,
     }
 }

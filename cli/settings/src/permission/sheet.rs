@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toolcrib::policy::{Approval, ApprovalRequest};
+use toolcrib::policy::{Approval, ApprovalRequest, StagedEffects};
 use toolcrib::tool::{Body, Fact, Tool};
 use toolcrib_base::render::{Tone, counted, from_here, inert_json, one_line, paint};
 
@@ -93,8 +93,17 @@ impl Sheet {
 
     /// Adds the lines that the call would change.
     fn changes(&mut self, question: &ApprovalRequest<'_>) {
-        if let Some(lines) = changes(question) {
-            self.lines_row(CHANGES, &lines);
+        let Some(effects) = question.effects else {
+            changes(question).iter().for_each(|lines| self.lines_row(CHANGES, lines));
+            return;
+        };
+        let (requests, changed) = (effects::requests(effects), effects::changed(effects));
+        for (label, text) in [("Requests", requests), (CHANGES, changed)] {
+            match (text.trim_end(), label) {
+                ("", _) => {}
+                (text, CHANGES) => self.lines_row(label, text),
+                (text, _) => self.row(label, text),
+            }
         }
     }
 
@@ -111,7 +120,10 @@ impl Sheet {
 
     /// Adds the permissions of the call, and the reasons for the question.
     fn grounds(&mut self, question: &ApprovalRequest<'_>) {
-        self.granted(question.granted);
+        match question.effects {
+            None => self.granted(question.granted),
+            Some(effects) => self.folders(effects),
+        }
         if let Some(stage) = question.stage.filter(|_| question.effects.is_none()) {
             self.row("Held back", &format!("what it writes, in the stage `{}`", one_line(stage)));
         }
@@ -121,6 +133,15 @@ impl Sheet {
         self.row("Asked by", &one_line(question.rests_on));
         if let Some(reason) = &question.tool.interface.permission.approval_reason.value {
             self.row("Reason", &one_line(reason));
+        }
+    }
+
+    /// Adds the folders in which the changes are made.
+    fn folders(&mut self, effects: &StagedEffects<'_>) {
+        let folders: Vec<String> =
+            effects.stage.folders().iter().map(|folder| one_line(&folder.display().to_string())).collect();
+        if !folders.is_empty() {
+            self.row("Folders", &folders.join("\n"));
         }
     }
 

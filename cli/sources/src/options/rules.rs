@@ -15,6 +15,8 @@ use toolcrib_settings::config::Config;
 use toolcrib_settings::permission::{PendingCalls, TerminalApprover};
 use toolcrib_settings::trust::Trusted;
 
+use super::CODE_TOOLS;
+
 pub(super) const RULES: &str = "Rules for calls";
 
 /// Rules for calls.
@@ -31,7 +33,7 @@ pub(crate) struct RuleFlags {
     /// for programs of `run_code`, and tools that write much (Linux)
     #[arg(long, value_name = "PATTERN", value_parser = Patterns::of_calls, help_heading = RULES)]
     stage_tool: Vec<Patterns>,
-    /// The same, and hold back their requests too, but for GET, HEAD, OPTIONS and TRACE: the tool gets the status 202, and
+    /// The same, and hold back their requests too, but for GET, HEAD and OPTIONS: the tool gets the status 202, and
     /// they are sent after the answer (Linux)
     #[arg(long, value_name = "PATTERN", value_parser = Patterns::of_calls, help_heading = RULES)]
     hold_tool: Vec<Patterns>,
@@ -84,17 +86,22 @@ impl Rules {
         Config::load(self.config.as_deref(), trusted, builds)
     }
 
-    /// Refuses a rule of the command line with the name of one tool that is probably misspelt: it would have no effect on this
+    /// Refuses a rule of the command line, or of the options of a client, with the name of one tool that is probably misspelt: it would have no effect on this
     /// run. A pattern, and a rule of a file, may be about the tools of another run, so they are warnings.
     ///
     /// # Errors
     ///
     /// The first such rule, with the name that was probably meant.
-    pub(super) fn refuse_misspelt(&self, runtime: &Runtime, config: &Config) -> anyhow::Result<()> {
+    pub(super) fn refuse_misspelt(
+        &self,
+        runtime: &Runtime,
+        config: &Config,
+        client: Option<&RuleFlags>,
+    ) -> anyhow::Result<()> {
         let assigned = config.rules.iter().filter(|of| of.is_given).map(|of| of.rule.clone());
-        for rule in self.flags.rules().chain(assigned) {
+        for rule in self.flags.rules().chain(assigned).chain(client.iter().flat_map(|flags| flags.rules())) {
             let Some(name) = one_name(&rule).filter(|name| runtime.tool(name).is_none()) else { continue };
-            let mut names = runtime.tools().map(|tool| tool.name.as_str());
+            let mut names = runtime.tools().map(|tool| tool.name.as_str()).chain(CODE_TOOLS);
             if let Some(meant) = meant(name, &mut names) {
                 let message = format!("`{rule}` matches no loaded tool: nothing was run");
                 return Err(Advice::new(message, format!("did you mean `{meant}`?")).into());
@@ -128,7 +135,7 @@ impl RuleFlags {
         let staged = self.stage_tool.iter().flat_map(|list| &list.0);
         let held = self.hold_tool.iter().flat_map(|list| &list.0);
         let staged = staged.map(move |pattern| ask(pattern, "--stage-tool").at_end());
-        flags.chain(staged).chain(held.map(move |pattern| ask(pattern, "--hold-tool").with_requests()))
+        flags.chain(staged).chain(held.map(move |pattern| ask(pattern, "--hold-tool").holding_requests()))
     }
 }
 

@@ -42,7 +42,11 @@ pub(super) fn advise(result: &ToolResult, runtime: &Runtime, given: Given<'_>, v
     if let Some(tool) = tool {
         render::hints(&variable_hints(result, tool));
     }
-    let Err(error) = &result.outcome else { return };
+    let Err(error) = &result.outcome else {
+        // Changes that somebody agreed to can be taken back.
+        hint(&result.receipt, tool, "").iter().for_each(|hint| render::hint(hint));
+        return;
+    };
     if let Some(tool) = tool {
         render::hints(&unrequested_hints(result, tool));
     }

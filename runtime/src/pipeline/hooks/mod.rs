@@ -303,7 +303,7 @@ pub(crate) async fn judge_command(
             continue;
         }
         // The script that runs the command holds the permits.
-        let context = HookContext::new(pipeline, memory, usage).with_permits();
+        let context = HookContext::new(pipeline, memory, usage).of_command();
         let handler = Handler::new(hook, context);
         let (invocation, call_id) = ("", "");
         let proposed = ProposedCall { invocation, call_id, tool, model_input: &sent, arguments };

@@ -16,7 +16,7 @@ use crate::hook::{FinishedCall, Hook, Modification, ProposedCall, Review, Verdic
 use crate::pipeline::prepared::ScriptHook;
 use crate::pipeline::services::CallServices;
 use crate::pipeline::state::{CallScope, Memory, Pipeline};
-use crate::sandbox::{EntryPoint, GuestInput, GuestOutput, ScriptCall, Usage, WasiExtras};
+use crate::sandbox::{CallEffects, EntryPoint, GuestInput, GuestOutput, ScriptCall, Usage, WasiExtras};
 use crate::tool::{Body, HookPoint, Limits, Service};
 
 use super::payload::{Answer, clipped_reason, finished, modified_arguments, parse_answer, proposed, replaced};
@@ -34,18 +34,20 @@ pub(super) struct HookContext<'a> {
     until: Instant,
     /// `true` if the caller of the hook holds permits already.
     has_permits: bool,
+    /// Effects that a call above the judged one holds back: the hook sees them, and its own writes join them.
+    effects: Option<&'a Arc<CallEffects>>,
 }
 
 impl<'a> HookContext<'a> {
     /// Creates the context of a hook outside a call.
     pub(super) fn new(pipeline: &'a Arc<Pipeline>, memory: &'a Arc<Memory>, usage: &'a Arc<Usage>) -> Self {
         let until = Instant::now() + Limits::default().deadline;
-        Self { pipeline, memory, usage, depth: memory.depth, until, has_permits: false }
+        Self { pipeline, memory, usage, depth: memory.depth, until, has_permits: false, effects: None }
     }
 
-    /// Returns the same context for a caller that holds permits already.
-    pub(super) fn with_permits(self) -> Self {
-        Self { has_permits: true, ..self }
+    /// Returns the context for a command of a running call, which holds permits already.
+    pub(super) fn of_command(self) -> Self {
+        Self { has_permits: true, effects: self.usage.whole().effects.get(), ..self }
     }
 
     /// Creates the context of a hook that judges a call.
@@ -55,7 +57,9 @@ impl<'a> HookContext<'a> {
         until: Instant,
         usage: &'a Arc<Usage>,
     ) -> Self {
-        Self { pipeline, memory: scope.memory, usage, depth: scope.depth, until, has_permits: false }
+        // What the call itself holds back has its end before the hooks after it.
+        let effects = scope.parent.and_then(|parent| parent.usage.whole().effects.get());
+        Self { pipeline, memory: scope.memory, usage, depth: scope.depth, until, has_permits: false, effects }
     }
 }
 
@@ -94,7 +98,7 @@ impl<'a> ScriptHandler<'a> {
     /// Runs the script as soon as there are permits; `None` if its condition does not hold.
     async fn interpret(&self, act: ScriptCall<'_>) -> Result<Option<String>, ToolError> {
         let ScriptHook { definition, prepared, .. } = self.hook;
-        let HookContext { pipeline, memory, usage, depth, until, has_permits } = self.context;
+        let HookContext { pipeline, memory, usage, depth, until, has_permits, effects } = self.context;
         let Body::Script(script) = &definition.tool.body else {
             return Err(ToolError::new(Outcome::BadComponent, "it has no script"));
         };
@@ -106,9 +110,9 @@ impl<'a> ScriptHandler<'a> {
             false => Some(pipeline.concurrency.acquire(prepared, limits, depth).await?),
         };
         prepared.grant.env_keys().for_each(|name| usage.whole().flow.read(Source::Variable(name)));
-        let usage = Usage::within(usage);
-        let services = CallServices::for_hook_script(pipeline, prepared, (memory, depth), limits, &usage);
-        let (grant, provided) = (&prepared.grant, WasiExtras::default());
+        let usage = Usage::of_hook(usage);
+        let (grant, provided) = (&prepared.grant_within(effects), WasiExtras::default());
+        let services = CallServices::for_hook_script(pipeline, grant, (memory, depth), limits, &usage);
         let call = GuestInput { argv: &[], stdin: Bytes::new(), grant, credentials: None, limits, extras: provided };
         let when = definition.when.expression.as_deref();
         let script = (self.hook.name(), script.as_ref());

@@ -109,7 +109,7 @@ impl PreparedTool {
         match effects.filter(|_| self.grant.stage().is_none()) {
             None => Cow::Borrowed(&self.grant),
             Some(effects) => {
-                let grant = self.grant.as_ref().clone().with_effects(Some(effects.stage.clone()), None);
+                let grant = self.grant.as_ref().clone().within_call(effects.stage.clone());
                 Cow::Owned(Arc::new(grant))
             }
         }

@@ -38,6 +38,9 @@ impl CallRecorder<'_> {
         receipt.disk_entries = usage.disk_entries.load(Relaxed);
         receipt.truncated = usage.truncated.load(Relaxed);
         receipt.network = usage.requests().summary();
+        if let (Some(effects), Some(network)) = (usage.effects.get(), &receipt.network) {
+            effects.sent.add(network);
+        }
         receipt.denied.extend(usage.requests().denials());
         receipt.denied.extend(usage.denials().into_iter().map(|(access, path)| self.path_denial(access, &path)));
         receipt.denied.extend(usage.refusals());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use toolcrib_staging::{StagedCall, Withhold};
 
-use crate::call::HeldChanges;
+use crate::call::{Exchange, HeldChanges, HeldEnd, Receipt, clipped};
 use crate::policy::{Grant, Secrets};
 use crate::tool::Tool;
 
@@ -38,9 +38,31 @@ impl CallRecorder<'_> {
         let _ = self.usage.staged_call.set(Arc::new(call));
     }
 
-    /// Records the end of the changes that the call held back.
+    /// Records the changes that the call has held back.
     pub(crate) fn set_held(&mut self, held: HeldChanges) {
         self.note(|receipt| receipt.held = Some(held));
+    }
+
+    /// Records another end of these changes.
+    pub(crate) fn end_held(&mut self, end: HeldEnd) {
+        self.note(|receipt| receipt.held.iter_mut().for_each(|held| held.end = end));
+    }
+
+    /// Records a request that was held back and is sent from now on: without a status, it may have arrived.
+    pub(crate) fn begin_sent(&mut self, method: &str, url: &str) {
+        let host = clipped(url.split('/').nth(2).unwrap_or_default());
+        let exchange = Exchange { method: method.to_owned(), host, ..Exchange::default() };
+        self.note(|receipt| receipt.held.iter_mut().for_each(|held| held.sent.push(exchange.clone())));
+    }
+
+    /// Records the result of that request.
+    pub(crate) fn end_sent(&mut self, exchange: Exchange) {
+        let last = |receipt: &mut Receipt| {
+            receipt.held.as_mut().and_then(|held| held.sent.last_mut().map(|last| *last = exchange))
+        };
+        self.note(|receipt| {
+            last(receipt);
+        });
     }
 
     /// Notes in which state the call leaves the files that it changed, before another call changes them.

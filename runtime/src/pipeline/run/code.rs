@@ -249,6 +249,7 @@ impl ProgramCalls<'_> {
             depth: self.scope.depth + 1,
             parent: Some(parent),
             authorized: Some(&sender),
+            turn_above: self.scope.turn.or(self.scope.turn_above),
             ..CallScope::alone(self.scope.memory)
         };
         let name = call.name.clone();

@@ -90,8 +90,9 @@ async fn prepare(
     let since = Instant::now();
     // What it prepares is found by its later calls.
     recorder.usage.flow.join_shared();
-    // A call outside a session prepares for itself.
-    let cell = match scope.memory.is_open() {
+    // A call outside a session prepares for itself, and so does one whose files may be dropped.
+    let is_alone = scope.memory.is_open() || recorder.usage.effects.get().is_some();
+    let cell = match is_alone {
         true => Arc::default(),
         false => scope.memory.preparation(pipeline.contexts.preparation_key(tool, rich, program)),
     };

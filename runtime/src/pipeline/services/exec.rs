@@ -70,15 +70,15 @@ impl CallServices {
         entry: ToolEntry<'_>,
         command: &Arc<Command>,
     ) -> Option<CommandDecision> {
-        let rules = &self.pipeline.rules;
+        let (rules, holds) = (&self.pipeline.rules, self.usage.holds_requests());
         if let Some(judged) =
-            at_once(command.size, || rules.decide_command((entry.tool, &self.grant), script.kind, command))
+            at_once(command.size, || rules.decide_command((entry.tool, &self.grant, holds), script.kind, command))
         {
             return Some(judged);
         }
         let (rules, tool) = (rules.clone(), entry.tool.clone());
         let (grant, command, kind) = (self.grant.clone(), command.clone(), script.kind);
-        aside(script.deadline, move || rules.decide_command((&tool, &grant), kind, &command)).await
+        aside(script.deadline, move || rules.decide_command((&tool, &grant, holds), kind, &command)).await
     }
 
     /// Runs a crib command in a sandbox of its own, with the grant of the script.

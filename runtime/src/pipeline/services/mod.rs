@@ -17,7 +17,6 @@ use tokio::sync::mpsc;
 use crate::call::{Denial, Part};
 use crate::delegate::Task;
 use crate::flow::Way;
-use crate::pipeline::prepared::PreparedTool;
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::stage::part;
 use crate::pipeline::state::{Cache, CallScope, Memory, Pipeline};
@@ -80,13 +79,13 @@ impl CallServices {
     /// Creates the services for the script of a hook.
     pub(crate) fn for_hook_script(
         pipeline: &Arc<Pipeline>,
-        prepared: &PreparedTool,
+        grant: &Arc<Grant>,
         (memory, depth): (&Arc<Memory>, u32),
         limits: &Limits,
         usage: &Arc<Usage>,
     ) -> Arc<dyn HostServices> {
         let script = Script::new(None, limits);
-        Arc::new(Self::new(pipeline, &prepared.grant, memory, depth, usage, Guest::Script(script)))
+        Arc::new(Self::new(pipeline, grant, memory, depth, usage, Guest::Script(script)))
     }
 
     /// Creates the services for a component, and the receiver of the parts that it shows.

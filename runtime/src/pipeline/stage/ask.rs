@@ -1,9 +1,10 @@
 //! Asks a person about a call, and words a denial for the model.
 
+use std::future::pending;
 use std::time::Instant;
 
 use crate::call::{Decision, Flag};
-use crate::error::ToolError;
+use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, Execution, Pipeline, unless_cancelled};
@@ -49,7 +50,7 @@ pub(super) async fn ask_person(
     let summary = recorder.summary(&prepared.input.mask_sensitive(&checked.value));
     let (invocation, call_id) = (recorder.invocation().to_owned(), recorder.call_id().to_owned());
     let caller = recorder.caller().map(str::to_owned);
-    let since = Instant::now();
+    let (since, at_end) = (Instant::now(), effects.is_some());
     let answer = approver.ask(ApprovalRequest {
         invocation: &invocation,
         call_id: &call_id,
@@ -69,12 +70,24 @@ pub(super) async fn ask_person(
         rests_on: decision.rests_on.as_deref().unwrap_or_default(),
         approval,
     });
-    let answer = unless_cancelled(scope.turn, answer).await;
+    let answer = tokio::select! {
+        answer = unless_cancelled(scope.turn, answer) => answer,
+        error = interrupted(scope), if at_end => Err(error),
+    };
     recorder.budget.add_wait(since);
     if let Some(turn) = scope.turn {
         turn.add_wait(since);
     }
     answer
+}
+
+/// Waits until the step of a call is interrupted: its question at the end is one of a call that runs, which goes on otherwise.
+async fn interrupted(scope: &CallScope<'_>) -> ToolError {
+    match scope.turn.or(scope.turn_above) {
+        Some(turn) => turn.interrupted().await,
+        None => pending().await,
+    }
+    ToolError::new(Outcome::Cancelled, "interrupted at the question about the changes of this call, which were dropped")
 }
 
 /// Words a denial for the model, with the reason of the person. It is on one line, without control characters and at most

@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::call::Receipt;
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::prepared::ToolEntry;
 use crate::pipeline::recorder::CallRecorder;
@@ -18,6 +17,9 @@ pub(crate) fn join_effects(entry: ToolEntry<'_>, scope: &CallScope<'_>, recorder
     if let Some(effects) = above.filter(|_| entry.prepared.grant.stage().is_none()) {
         let _ = recorder.usage.effects.set(effects.clone());
         recorder.name_for_stage(entry.tool, effects.stage.name());
+        if scope.parent.is_some_and(|parent| parent.usage.holds_requests()) {
+            recorder.usage.hold_requests();
+        }
     }
 }
 
@@ -32,8 +34,17 @@ pub(super) async fn hold_effects(
     rule: Arc<Rule>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<(), ToolError> {
-    if execution.held.is_some() || recorder.usage.effects.get().is_some() {
+    let holds = rule.holds_requests();
+    if recorder.usage.effects.get().is_some() {
+        if holds {
+            recorder.usage.hold_requests();
+        }
         return Ok(());
+    }
+    if execution.grant.stage().is_some() {
+        // All calls write into one stage, about which nobody is asked here.
+        let why = "requests of this call must be held back, and that is not possible beside a stage for all calls";
+        return if holds { Err(ToolError::new(Outcome::Denied, why)) } else { Ok(()) };
     }
     let (stages, name) = (pipeline.stages.clone(), recorder.invocation().to_owned());
     let opened = match stages {
@@ -49,15 +60,11 @@ pub(super) async fn hold_effects(
         ToolError::new(Outcome::Denied, "what this call writes must be held back, and that is not possible here")
     })?;
     let _ = recorder.usage.effects.set(held.effects().clone());
+    if holds {
+        recorder.usage.hold_requests();
+    }
     recorder.name_for_stage(execution.tool, held.stage().name());
     execution.grant = Cow::Owned(execution.prepared.grant_within(Some(held.effects())).into_owned());
     execution.held = Some(held);
     Ok(())
-}
-
-/// Adds the requests of an ended call to the effects that it has a part in.
-pub(crate) fn count_requests(receipt: &Receipt, recorder: &CallRecorder<'_>) {
-    if let (Some(effects), Some(network)) = (recorder.usage.effects.get(), &receipt.network) {
-        effects.sent.add(network);
-    }
 }

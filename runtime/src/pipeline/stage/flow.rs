@@ -1,6 +1,6 @@
 //! Flow through a call: it begins with the label of the input, and its own label goes to the caller.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use crate::call::{Behavior, Decision, Reason, ToolCall};
 use crate::error::{Outcome, ToolError};
@@ -67,17 +67,33 @@ pub(crate) fn judge_flow(
     execution: &Execution<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<Vec<FlowQuestion>, ToolError> {
+    let effects = recorder.usage.effects.get();
     let judged = recorder.usage.flow.judge(|label, ways| {
-        let mut questions = Vec::new();
+        let (mut questions, mut at_end) = (Vec::new(), Vec::new());
         for rule in pipeline.flows.matching(label, label, ways) {
             if rule.behavior() == Behavior::Deny {
                 return Err(rule.clone());
             }
-            questions.push(FlowQuestion::new(rule, label, ways, &execution.grant));
+            let question = FlowQuestion::new(rule, label, ways, &execution.grant);
+            // A stage takes what is written until somebody is asked.
+            let concerned = rule.pattern().flow().map(|flow| flow.ways().both(ways));
+            let is_held = effects.is_some() && concerned == Some(Ways::default().with(Way::Write));
+            if is_held { at_end.push(question) } else { questions.push(question) }
         }
-        Ok(questions)
+        Ok((questions, at_end))
     });
-    judged.unwrap_or(Ok(Vec::new())).map_err(|rule| {
+    let judged = judged.unwrap_or(Ok((Vec::new(), Vec::new()))).map(|(questions, at_end)| {
+        for question in at_end {
+            recorder.usage.flow.agree(&question.rule, question.names.clone());
+            let Some(effects) = effects else { continue };
+            let mut flows = effects.flows.lock().unwrap_or_else(PoisonError::into_inner);
+            if !flows.contains(&question.explanation) {
+                flows.push(question.explanation);
+            }
+        }
+        questions
+    });
+    judged.map_err(|rule| {
         recorder.decide(Decision::new(Behavior::Deny, Reason::Rule, rule.to_string()));
         ToolError::new(Outcome::Denied, format!("denied by an operator rule: `{}`", rule.pattern().as_str()))
     })

@@ -23,7 +23,7 @@ pub(crate) use accept::accept;
 pub(crate) use arguments::log_arguments;
 pub(crate) use authorize::{AuthorizationRequest, authorize};
 pub(crate) use content::{ModelContent, display, model_content, part, tool_error};
-pub(crate) use effects::{count_requests, join_effects};
+pub(crate) use effects::join_effects;
 pub(crate) use flow::{begin_flow, begin_flow_with, end_flow};
 pub(crate) use preview::preview;
 pub(crate) use references::{may_refer, put_results};

@@ -1,20 +1,30 @@
 //! End of effects that a call has held back: somebody is asked once about all of them, and they are made together, or dropped.
 
+use std::io;
+use std::mem::replace;
+use std::sync::PoisonError;
+use std::time::Duration;
+
 use serde_json::Value;
+use toolcrib_staging::{Change, Stage, StageMark};
 
 use crate::call::{Behavior, Decision, HeldChanges, HeldEnd, Reason};
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, Execution, HeldEffects, Pipeline};
-use crate::policy::{ApprovalAnswer, StagedEffects};
-use crate::sandbox::WaitingRequests;
+use crate::policy::{ApprovalAnswer, HeldRequest, StagedEffects};
+use crate::sandbox::WaitingRequest;
 use crate::schema::CheckedArguments;
 
 use super::ask::{Question, ask_person, denial};
-use super::commit::{commit, conflicting, conflicts, failed, on_a_thread, send_waiting};
+use super::commit::{commit, conflicting, conflicts, drop_on_a_thread, failed, on_a_thread, send_waiting};
 
 /// Member of a tool's own error that says how many changes were dropped.
 const DROPPED: &str = "changes";
+/// Maximum number of times that the changes are read while something is still written.
+const MAX_READS: usize = 8;
+/// Longest interval in which two writes can have the same time on a file system of Linux.
+const TICK: Duration = Duration::from_millis(12);
 
 /// Ends the effects of a call, which are dropped if it has failed.
 ///
@@ -30,70 +40,105 @@ pub(crate) async fn settle(
     recorder: &mut CallRecorder<'_>,
 ) -> Result<String, ToolError> {
     let stage = held.stage().clone();
-    let changes = match on_a_thread(move || stage.changes().map_err(|error| error.to_string())).await {
-        Ok(changes) => changes,
+    let read = on_a_thread(move || read(&stage).map_err(|error| error.to_string())).await;
+    let waiting = held.effects().requests.take();
+    let (mark, changes) = match read {
+        Ok((_, changes)) if changes.is_empty() && waiting.is_empty() => {
+            drop_on_a_thread(held).await;
+            return answer;
+        }
+        Ok(read) => read,
         Err(why) => {
             recorder.log(&format!("stage: {why}\n"));
+            drop_on_a_thread(held).await;
             return Err(failed("the changes of this call cannot be read: nothing was changed"));
         }
     };
-    let waiting = held.effects().requests.as_ref().map(WaitingRequests::describe).unwrap_or_default();
-    if changes.is_empty() && waiting.is_empty() {
-        return answer;
+    let record = HeldChanges::begun((changes.len(), waiting.len()), held.rule().to_string());
+    recorder.set_held(record.clone());
+    let agreed = match answer {
+        Ok(answer) => agree(pipeline, call, (&held, &changes, &waiting), scope, recorder).await.map(|()| answer),
+        Err(error) => Err(with_dropped(error, &dropped(changes.len(), waiting.len()))),
+    };
+    let answer = match agreed {
+        Ok(answer) => answer,
+        Err(error) => {
+            drop_on_a_thread(held).await;
+            return Err(error);
+        }
+    };
+    recorder.end_held(HeldEnd::Incomplete);
+    match changes.is_empty() {
+        true => drop_on_a_thread(held).await,
+        false => commit(pipeline, held, mark, recorder).await?,
     }
-    let rule = held.rule().to_string();
-    let mut record = HeldChanges::begun((changes.len(), waiting.len()), rule.clone());
-    let end = |recorder: &mut CallRecorder<'_>, end| recorder.set_held(HeldChanges { end, ..record.clone() });
-    let dropped = dropped(changes.len(), waiting.len());
-    end(recorder, HeldEnd::Dropped);
-    let answer = answer.map_err(|error| with_dropped(error, &dropped))?;
-    if let Some(conflicts) = conflicts(held.stage(), &changes) {
-        end(recorder, HeldEnd::Conflict);
+    recorder.end_held(HeldEnd::Unsent);
+    send_waiting(waiting, scope, recorder).await?;
+    recorder.end_held(HeldEnd::Committed);
+    Ok(answer)
+}
+
+/// Asks a person about the effects of a call.
+///
+/// # Errors
+///
+/// [`Outcome::Denied`] if nobody agrees, or [`Outcome::Failed`] if there is nothing to agree to, because others have changed the same.
+async fn agree(
+    pipeline: &Pipeline,
+    call: (&Execution<'_>, &CheckedArguments),
+    (held, changes, waiting): (&HeldEffects, &[Change], &[WaitingRequest]),
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<(), ToolError> {
+    if let Some(conflicts) = conflicts(held.stage(), changes) {
+        recorder.end_held(HeldEnd::Conflict);
         return Err(conflicting(&conflicts));
     }
+    let effects = held.effects();
     if let Some(own) = recorder.usage.requests().summary() {
-        held.effects().sent.add(&own);
+        effects.sent.add(&own);
     }
+    let (rule, sent) = (held.rule().to_string(), effects.sent.lines());
+    let waiting: Vec<&HeldRequest> = waiting.iter().map(|one| &one.description).collect();
+    let flow = effects.flows.lock().unwrap_or_else(PoisonError::into_inner).join("; ");
     let asked = Decision::new(Behavior::Ask, Reason::Rule, rule.clone());
-    let sent = held.effects().sent.lines();
-    let effects = StagedEffects { stage: held.stage(), changes: &changes, sent: &sent, held: &waiting };
-    let question = Question { decision: &asked, preview: None, flow: None, approval: None, effects: Some(effects) };
-    match ask_person(pipeline, call, question, scope, recorder).await? {
-        ApprovalAnswer::Once | ApprovalAnswer::Session | ApprovalAnswer::Always => {
-            recorder.decide(Decision::new(Behavior::Allow, Reason::Once, rule));
+    let staged = StagedEffects { stage: held.stage(), changes, sent: &sent, held: &waiting };
+    let flow = Some(flow.as_str()).filter(|flow| !flow.is_empty());
+    let question = Question { decision: &asked, preview: None, flow, approval: None, effects: Some(staged) };
+    let answer = ask_person(pipeline, call, question, scope, recorder).await?;
+    let dropped = dropped(changes.len(), waiting.len());
+    let (end, reason, message) = match answer {
+        ApprovalAnswer::Once | ApprovalAnswer::Session | ApprovalAnswer::Always => return Ok(()),
+        ApprovalAnswer::No | ApprovalAnswer::NoBecause(_) => {
+            let denied = format!("the user denied the changes of this call, and {dropped}");
+            (HeldEnd::Refused, Reason::Refused, denial(&denied, answer))
         }
-        answer => {
-            let (held_end, reason, message) = match answer {
-                ApprovalAnswer::No | ApprovalAnswer::NoBecause(_) => {
-                    let denied = format!("the user denied the changes of this call, and {dropped}");
-                    (HeldEnd::Refused, Reason::Refused, denial(&denied, answer))
-                }
-                _ => {
-                    let nobody = "the changes of this call require approval, but no one is available to ask";
-                    (HeldEnd::Unanswered, Reason::Nobody, format!("{nobody}: {dropped}"))
-                }
-            };
-            end(recorder, held_end);
-            recorder.decide(Decision::new(Behavior::Deny, reason, rule));
-            return Err(ToolError::new(Outcome::Denied, message));
+        ApprovalAnswer::Nobody | ApprovalAnswer::Earlier { .. } => {
+            let nobody = "the changes of this call require approval, but no one is available to ask";
+            (HeldEnd::Unanswered, Reason::Nobody, format!("{nobody}: {dropped}"))
         }
-    }
-    end(recorder, HeldEnd::Incomplete);
-    let effects = held.effects().clone();
-    if !changes.is_empty() {
-        let committed = commit(pipeline, held, recorder).await;
-        committed.map_err(|(held_end, error)| {
-            end(recorder, held_end);
-            error
-        })?;
-    }
-    let all_sent = match &effects.requests {
-        Some(requests) => send_waiting(requests.take(), &mut record.sent, scope, recorder).await,
-        None => Ok(()),
     };
-    let held_end = if all_sent.is_ok() { HeldEnd::Committed } else { HeldEnd::Incomplete };
-    recorder.set_held(HeldChanges { end: held_end, ..record });
-    all_sent.map(|()| answer)
+    recorder.end_held(end);
+    recorder.decide(Decision::new(Behavior::Deny, reason, rule));
+    Err(ToolError::new(Outcome::Denied, message))
+}
+
+/// Reads the changes with the state of the stage that has them. What is written after it is not committed.
+fn read(stage: &Stage) -> io::Result<(StageMark, Vec<Change>)> {
+    let mut mark = stage.mark()?;
+    for _ in 0..MAX_READS {
+        let changes = stage.changes()?;
+        if changes.is_empty() {
+            return Ok((mark, changes));
+        }
+        std::thread::sleep(TICK);
+        let before = replace(&mut mark, stage.mark()?);
+        // Names of a file that were found are noted.
+        if before == mark {
+            return Ok((mark, changes));
+        }
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
 }
 
 /// Adds the dropped changes to the error of a call.

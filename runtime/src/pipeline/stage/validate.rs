@@ -116,7 +116,7 @@ async fn judge(
         line.check_stdin(&checked.value).map_err(invalid)?;
     }
     let value = visible_arguments(tool, &checked.value).map_err(invalid)?;
-    if rules.ask_at_end() && execution.grant.stage().is_none() {
+    if rules.all_at_end().next().is_some() {
         let asking = match at_once(checked.text.len(), || rules.at_end(tool, &execution.grant, &value).cloned()) {
             Some(asking) => asking,
             None => {

@@ -16,9 +16,9 @@ mod unstarted;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Semaphore;
 use toolcrib_staging::{Record, Stages};
 
 use crate::audit::Audit;
@@ -66,8 +66,8 @@ pub(crate) struct Pipeline {
     /// Prepared state of each tool in the registry, in its order.
     pub(crate) prepared: Vec<PreparedTool>,
     pub(crate) rules: Arc<Rules>,
-    /// Held while a call commits what it has held back, so that another one sees all of it or nothing.
-    pub(crate) committing: Mutex<()>,
+    /// Locked while a call commits what it has held back: two commits at once would stop each other in the middle.
+    pub(crate) committing: Arc<Mutex<()>>,
     /// Place for the stages of single calls.
     pub(crate) stages: Option<Stages>,
     /// Record of changes, whose origin the commits of these stages have too.

@@ -26,6 +26,8 @@ pub(crate) struct CallScope<'a> {
     /// Sessions of programs in the conversation.
     pub(crate) programs: Option<&'a ProgramSessions>,
     pub(crate) turn: Option<&'a Turn>,
+    /// Turn of a call above this one, whose interruption ends the question about what this one has held back.
+    pub(crate) turn_above: Option<&'a Turn>,
     /// Sender that waits for the authorization of the call.
     pub(crate) authorized: Option<&'a Authorized>,
     /// Number of agents and tools that have called one another before.
@@ -59,7 +61,8 @@ impl<'a> CallScope<'a> {
 
     /// Creates the scope of a call with its turn in a step.
     pub(crate) fn within(memory: &'a Arc<Memory>, turn: Option<&'a Turn>) -> Self {
-        Self { memory, tasks: None, programs: None, turn, authorized: None, depth: memory.depth, parent: None }
+        let (tasks, programs, turn_above, authorized, parent) = (None, None, None, None, None);
+        Self { memory, tasks, programs, turn, turn_above, authorized, depth: memory.depth, parent }
     }
 
     /// Returns `true` for a call of a program, whose results the model does not see.

@@ -127,10 +127,10 @@ impl Rules {
         self.0.iter().find(applies).map(AsRef::as_ref)
     }
 
-    /// Decides about a run of a tool's program by a script with this grant.
+    /// Decides about a run of a tool's program by a script with this grant, whose requests are held back if `holds` is `true`.
     pub(crate) fn decide_command(
         &self,
-        (tool, grant): (&Tool, &Grant),
+        (tool, grant, holds): (&Tool, &Grant, bool),
         script: ScriptKind,
         command: &Command,
     ) -> CommandDecision {
@@ -146,8 +146,11 @@ impl Rules {
         let certain = |rule: &&Arc<Rule>| !command.is_opaque || !rule.names_other_than_argv() || rule.names_argv();
         // Where somebody answers, the call of such a script was asked about, and its programs have its grant.
         let is_stated = |rule: &Rule| rule.pattern.class.is_none_or(|class| class.is_stated(tool));
-        let asks =
-            |rule: &&Arc<Rule>| !rule.at_end && (!(rule.where_answered && script.was_asked(rule)) || is_stated(rule));
+        let asks = |rule: &&Arc<Rule>| {
+            // What the script has held back is asked about at its end.
+            let is_held = rule.is_at_end() && grant.stage().is_some() && (holds || !rule.holds_requests());
+            !is_held && (!(rule.where_answered && script.was_asked(rule)) || is_stated(rule))
+        };
         if self.for_tool(Behavior::Deny, tool, grant).any(applies) {
             CommandDecision::Deny
         } else if self.for_tool(Behavior::Deny, tool, grant).any(may_apply) {
@@ -190,7 +193,7 @@ mod tests {
         let mut all = Rules::default();
         rules.iter().for_each(|(behavior, text)| all.add(Rule::new(*behavior, text.parse().unwrap(), "test")));
         let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
-        all.decide_command((&tool, &grant), ScriptKind::Hook, &Command::new(stdin, &argv))
+        all.decide_command((&tool, &grant, false), ScriptKind::Hook, &Command::new(stdin, &argv))
     }
 
     /// Returns `true` if one rule lets a program run.
@@ -270,5 +273,30 @@ mod tests {
         assert_eq!(*command.arguments, json!({"n": 1, "argv": ["a", "b", "a b", ["x"]]}));
         assert!(!passes(Behavior::Deny, "rm(argv=x)", r#"{"argv":["x"]}"#, &["a"]));
         assert!(passes(Behavior::Deny, "rm(argv=x)", r#"{"argv":["y"]}"#, &["a"]));
+    }
+
+    #[test]
+    fn a_script_runs_a_program_that_is_asked_about_at_its_end_only_in_a_stage() {
+        let tool = crate::tool::tests::plain("rm");
+        let grant = Grant::new(&tool, &Allowed::default(), &HashMap::new()).unwrap();
+        let command = Command::new("", &[]);
+        let ask = || Rule::new(Behavior::Ask, "rm".parse().unwrap(), "test");
+        let decided = |rule: Rule, grant: &Grant, holds| {
+            let mut rules = Rules::default();
+            rules.add(rule);
+            rules.decide_command((&tool, grant, holds), ScriptKind::Tool, &command)
+        };
+        for rule in [ask().at_end(), ask().holding_requests()] {
+            assert_eq!(decided(rule, &grant, false), CommandDecision::Ask);
+        }
+        #[cfg(target_os = "linux")]
+        {
+            use toolcrib_staging::{Limits, Stages};
+            let folder = tempfile::tempdir().unwrap();
+            let staged = grant.within_call(Stages::new(folder.path()).open("one", Limits::default()).unwrap());
+            assert_eq!(decided(ask().at_end(), &staged, false), CommandDecision::Allow);
+            assert_eq!(decided(ask().holding_requests(), &staged, false), CommandDecision::Ask);
+            assert_eq!(decided(ask().holding_requests(), &staged, true), CommandDecision::Allow);
+        }
     }
 }

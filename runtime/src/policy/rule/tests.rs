@@ -171,3 +171,17 @@ fn arguments_are_named_by_key_or_pointer_and_quoted_where_needed() {
     assert_eq!(decision(&rules, "q", json!({"a": {"b": "x,y)z!"}, "n": 42})), Some(Behavior::Deny));
     assert_eq!(decision(&rules, "q", json!({"a": {"b": "x,y)z!"}})), None);
 }
+
+#[test]
+fn a_rule_at_the_end_asks_nothing_before_and_only_an_ask_rule_is_one() {
+    let (mut rules, tool) = (Rules::default(), tool("w"));
+    rules.add(Rule::new(Behavior::Ask, "w".parse().unwrap(), "test").at_end());
+    let grant = Grant::new(&tool, &Allowed::default(), &HashMap::new()).unwrap();
+    assert_eq!(decision(&rules, "w", json!({})), None);
+    assert_eq!(rules.at_end(&tool, &grant, &json!({})).unwrap().to_string(), "stage w (test)");
+    rules.add(Rule::new(Behavior::Ask, "w(path=a)".parse().unwrap(), "test").holding_requests());
+    assert_eq!(rules.at_end(&tool, &grant, &json!({"path": "a"})).unwrap().verb(), "hold", "the one that holds most");
+    assert!(!rules.at_end(&tool, &grant, &json!({"path": "b"})).unwrap().holds_requests());
+    rules.add(Rule::new(Behavior::Deny, "w".parse().unwrap(), "test").at_end());
+    assert_eq!(decision(&rules, "w", json!({})), Some(Behavior::Deny));
+}

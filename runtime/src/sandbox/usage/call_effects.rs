@@ -1,6 +1,6 @@
 //! Effects that a call and all calls below it hold back until somebody agrees to them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use toolcrib_staging::Stage;
 
@@ -13,6 +13,8 @@ use super::held_requests::WaitingRequests;
 pub(crate) struct CallEffects {
     pub(crate) stage: Arc<Stage>,
     pub(crate) sent: SentRequests,
-    /// Requests that wait for the same answer, if a rule holds them back too.
-    pub(crate) requests: Option<WaitingRequests>,
+    /// Requests that wait for the same answer.
+    pub(crate) requests: WaitingRequests,
+    /// Explanations of the flows into the stage that rules ask about.
+    pub(crate) flows: Mutex<Vec<String>>,
 }

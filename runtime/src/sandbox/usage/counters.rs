@@ -62,6 +62,10 @@ pub(crate) struct Usage {
     pub(crate) staged_call: OnceLock<Arc<StagedCall>>,
     /// Effects that are held back until this call, or one above it, ends.
     pub(crate) effects: OnceLock<Arc<CallEffects>>,
+    /// `true` if its requests are a part of them.
+    holds_requests: AtomicBool,
+    /// `true` for the usage of a hook, which acts for the operator: its requests are sent.
+    is_of_hook: bool,
     /// Notes about the files that the call changes.
     pub(crate) history: OnceLock<Arc<CallHistory>>,
     /// Label of the call, and the ways out that it leaves open.
@@ -75,8 +79,25 @@ impl Usage {
     /// Returns the usage of a program or hook that runs for this call. Memory, output, fuel and outcome are counted apart;
     /// files, requests and denials are counted for the whole call.
     pub(crate) fn within(call: &Arc<Self>) -> Arc<Self> {
+        let is_of_hook = call.is_of_hook;
         let call = call.call.as_ref().unwrap_or(call);
-        Arc::new(Self { call: Some(call.clone()), ..Self::default() })
+        Arc::new(Self { call: Some(call.clone()), is_of_hook, ..Self::default() })
+    }
+
+    /// Returns the usage of a hook that runs for this call.
+    pub(crate) fn of_hook(call: &Arc<Self>) -> Arc<Self> {
+        let call = call.call.as_ref().unwrap_or(call);
+        Arc::new(Self { call: Some(call.clone()), is_of_hook: true, ..Self::default() })
+    }
+
+    /// Holds back the requests of the call.
+    pub(crate) fn hold_requests(&self) {
+        self.holds_requests.store(true, Relaxed);
+    }
+
+    /// Returns `true` if requests of this usage are held back.
+    pub(crate) fn holds_requests(&self) -> bool {
+        !self.is_of_hook && self.whole().holds_requests.load(Relaxed)
     }
 
     /// Returns the usage of the whole call.

@@ -1,10 +1,8 @@
 //! Requests that wait for the answer about the effects of their call.
 
 use std::fmt;
-use std::mem::take;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use futures::future::BoxFuture;
 
 use crate::call::Exchange;
@@ -12,16 +10,14 @@ use crate::policy::HeldRequest;
 
 use super::request_error::RequestError;
 
-/// Maximum number of requests that wait for one answer, and maximum bytes in their bodies.
+/// Maximum number of requests that wait for one answer, and maximum bytes of them.
 const MAX_WAITING: usize = 256;
 const MAX_BYTES: usize = 16 << 20;
 
 /// Request that waits, with the way to send it.
 pub(crate) struct WaitingRequest {
-    pub(in crate::sandbox) method: String,
-    pub(in crate::sandbox) url: String,
-    pub(in crate::sandbox) body: Bytes,
-    pub(in crate::sandbox) send: Box<dyn FnOnce() -> BoxFuture<'static, SentRequest> + Send>,
+    pub(crate) description: HeldRequest,
+    pub(in crate::sandbox) send: Box<dyn FnOnce() -> BoxFuture<'static, SentRequest> + Send + Sync>,
 }
 
 /// Result of a request that waited.
@@ -33,11 +29,23 @@ pub(crate) struct SentRequest {
     pub(crate) error: Option<RequestError>,
 }
 
-/// Requests that wait, in their order.
-#[derive(Default)]
-pub(crate) struct WaitingRequests(Mutex<Vec<WaitingRequest>>);
+/// Requests that wait, in their order; `None` once somebody is asked about them.
+pub(crate) struct WaitingRequests(Mutex<Option<Vec<WaitingRequest>>>);
+
+impl Default for WaitingRequests {
+    fn default() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
+}
 
 impl WaitingRequest {
+    /// Bytes that the request takes.
+    fn bytes(&self) -> usize {
+        let HeldRequest { method, url, headers, body } = &self.description;
+        let headers: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        method.len() + url.len() + headers + body.len()
+    }
+
     /// Sends the request.
     pub(crate) async fn send(self) -> SentRequest {
         (self.send)().await
@@ -49,10 +57,11 @@ impl WaitingRequests {
     ///
     /// # Errors
     ///
-    /// [`RequestError::TooManyHeld`].
+    /// [`RequestError::TooManyHeld`], or [`RequestError::Rejected`] once the requests were taken.
     pub(in crate::sandbox) fn add(&self, request: WaitingRequest) -> Result<(), RequestError> {
         let mut waiting = self.waiting();
-        let bytes = waiting.iter().fold(request.body.len(), |bytes, other| bytes + other.body.len());
+        let Some(waiting) = &mut *waiting else { return Err(RequestError::Rejected("its call has ended".to_owned())) };
+        let bytes = waiting.iter().map(|other| other.bytes()).fold(request.bytes(), usize::saturating_add);
         if waiting.len() >= MAX_WAITING || bytes > MAX_BYTES {
             return Err(RequestError::TooManyHeld);
         }
@@ -60,25 +69,19 @@ impl WaitingRequests {
         Ok(())
     }
 
-    /// Describes the requests for a person.
-    pub(crate) fn describe(&self) -> Vec<HeldRequest> {
-        let waiting = self.waiting();
-        waiting.iter().map(|one| HeldRequest::new(one.method.clone(), one.url.clone(), one.body.to_vec())).collect()
-    }
-
-    /// Takes all requests.
+    /// Takes all requests; no other is added.
     pub(crate) fn take(&self) -> Vec<WaitingRequest> {
-        take(&mut self.waiting())
+        self.waiting().take().unwrap_or_default()
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Vec<WaitingRequest>> {
+    fn waiting(&self) -> MutexGuard<'_, Option<Vec<WaitingRequest>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for WaitingRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WaitingRequests").field(&self.waiting().len()).finish()
+        f.debug_tuple("WaitingRequests").field(&self.waiting().as_ref().map(Vec::len)).finish()
     }
 }
 
@@ -88,9 +91,12 @@ mod tests {
 
     fn request(bytes: usize) -> WaitingRequest {
         WaitingRequest {
-            method: "POST".to_owned(),
-            url: "http://a/".to_owned(),
-            body: vec![0; bytes].into(),
+            description: HeldRequest {
+                method: String::new(),
+                url: String::new(),
+                headers: Vec::new(),
+                body: vec![0; bytes],
+            },
             send: Box::new(|| Box::pin(std::future::pending())),
         }
     }
@@ -102,6 +108,8 @@ mod tests {
         waiting.add(request(MAX_BYTES)).unwrap();
         assert_eq!(waiting.add(request(1)), Err(RequestError::TooManyHeld));
         assert_eq!(waiting.take().len(), 1);
+        assert!(matches!(waiting.add(request(0)), Err(RequestError::Rejected(_))), "nobody is asked about it");
+        let waiting = WaitingRequests::default();
         for _ in 0..MAX_WAITING {
             waiting.add(request(0)).unwrap();
         }

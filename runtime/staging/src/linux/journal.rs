@@ -64,6 +64,11 @@ impl<T: Serialize + DeserializeOwned> Journal<T> {
         written
     }
 
+    /// Returns the length in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
     /// Waits until all lines are on the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()

@@ -61,6 +61,10 @@ impl FileState {
     pub(in crate::sandbox) fn staged(mut self, stage: Option<&Arc<Stage>>) -> Self {
         let call = || self.quota.usage.whole().staged_call.get().cloned();
         self.stage = stage.map(|stage| CallStage::new(stage.clone(), call()));
+        if self.stage.is_some() {
+            // They are noted with the commit.
+            self.guard.notes = None;
+        }
         self
     }
 }

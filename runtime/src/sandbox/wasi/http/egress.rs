@@ -110,7 +110,7 @@ impl HttpEgress {
         if let Some(held) = held {
             let announced = headers::content_length(&parts.headers)?;
             let body = RequestBody::new(body, logged.clone(), &self.limits, announced);
-            return self.hold(held, body, logged).await;
+            return self.hold(held, (body, announced), logged).await;
         }
         let addresses = match &target.host {
             Host::Address(address) => vec![*address],

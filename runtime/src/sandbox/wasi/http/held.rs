@@ -1,20 +1,24 @@
 //! Requests that are held back: they wait for the answer about their call, which goes on with the status 202.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either, select};
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Body;
 
+use crate::policy::HeldRequest;
 use crate::sandbox::usage::{RequestError, SentRequest, Usage, WaitingRequest, WaitingRequests};
 
 use super::body::{RequestBody, ResponseBody};
 use super::egress::{Driver, HttpEgress, Timeouts};
 use super::logged::LoggedRequest;
 
+/// Methods of requests that change nothing, and have no body that could tell something.
+const SAFE: [Method; 3] = [Method::GET, Method::HEAD, Method::OPTIONS];
 /// Header of the answer in place of the server's.
 const HELD: HeaderName = HeaderName::from_static("toolcrib-held");
 
@@ -22,8 +26,10 @@ impl HttpEgress {
     /// Returns the head of a request as the guest made it, with the place where it waits, if its method can change something and it
     /// is held back.
     pub(super) fn held(&self, parts: &Parts) -> Option<(&WaitingRequests, Request<()>)> {
-        let effects = self.usage.whole().effects.get()?;
-        let waiting = effects.requests.as_ref().filter(|_| !parts.method.is_safe())?;
+        if SAFE.contains(&parts.method) || !self.usage.holds_requests() {
+            return None;
+        }
+        let waiting = &self.usage.whole().effects.get()?.requests;
         let mut head = Request::new(());
         *head.method_mut() = parts.method.clone();
         *head.uri_mut() = parts.uri.clone();
@@ -35,7 +41,7 @@ impl HttpEgress {
     pub(super) async fn hold<B>(
         &self,
         (waiting, head): (&WaitingRequests, Request<()>),
-        body: RequestBody<B>,
+        (body, announced): (RequestBody<B>, Option<u64>),
         logged: &LoggedRequest,
     ) -> Result<(Response<ResponseBody>, Driver), RequestError>
     where
@@ -47,6 +53,9 @@ impl HttpEgress {
             Err(_) => RequestError::Protocol("the request's body broke off"),
         })?;
         let body = body.to_bytes();
+        if announced.is_some_and(|announced| announced != body.len() as u64) {
+            return Err(RequestError::Rejected("its body is shorter than it announced".to_owned()));
+        }
         let egress = Self {
             client: self.client.clone(),
             grant: self.grant.clone(),
@@ -54,9 +63,15 @@ impl HttpEgress {
             limits: self.limits,
             usage: Arc::new(Usage::default()),
         };
-        let (method, url) = (head.method().to_string(), head.uri().to_string());
-        let request = head.map(|()| Full::new(body.clone()));
-        waiting.add(WaitingRequest { method, url, body, send: Box::new(|| egress.send_held(request)) })?;
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let description = HeldRequest {
+            method: head.method().to_string(),
+            url: head.uri().to_string(),
+            headers: head.headers().iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
+            body: body.to_vec(),
+        };
+        let request = head.map(|()| Full::new(body));
+        waiting.add(WaitingRequest { description, send: Box::new(|| egress.send_held(request)) })?;
         logged.hold();
         let mut response = Response::new(ResponseBody::empty());
         *response.status_mut() = StatusCode::ACCEPTED;
@@ -64,11 +79,21 @@ impl HttpEgress {
         Ok((response, Box::pin(async {})))
     }
 
-    /// Sends a request that waited. Only the head of its response is read.
+    /// Sends a request that waited. Its response is read to its end, and dropped.
     fn send_held(self, request: Request<Full<Bytes>>) -> BoxFuture<'static, SentRequest> {
         Box::pin(async move {
-            let sent = self.exchange(request, Timeouts::MAX).await;
-            let error = sent.err();
+            let error = match self.exchange(request, Timeouts::MAX).await {
+                Err(error) => Some(error),
+                Ok((response, driver)) => {
+                    let mut body = response.into_body();
+                    let read = pin!(async { while let Some(Ok(_)) = body.frame().await {} });
+                    // The bytes arrive while the driver is polled.
+                    if let Either::Right(((), read)) = select(read, driver).await {
+                        read.await;
+                    }
+                    None
+                }
+            };
             let exchange = self.usage.requests().summary().and_then(|network| network.requests.into_iter().next());
             SentRequest { exchange: exchange.unwrap_or_default(), secrets: self.usage.requests().secrets(), error }
         })

@@ -107,9 +107,10 @@ fn timeouts(options: RequestOptions) -> Timeouts {
 /// Returns the error code for the guest.
 fn code(error: &RequestError) -> Error {
     match error {
-        RequestError::Denied(_) | RequestError::TooMany(_) | RequestError::TooManyHeld => Error::HttpRequestDenied,
+        RequestError::Denied(_) | RequestError::TooMany(_) => Error::HttpRequestDenied,
         RequestError::Prohibited(_) => Error::DestinationIpProhibited,
         RequestError::Rejected(reason) => Error::InternalError(Some(format!("rejected: {reason}"))),
+        RequestError::TooManyHeld => Error::InternalError(Some(error.to_string())),
         RequestError::TooManyAtOnce(_) | RequestError::NoDescriptors => Error::ConnectionLimitReached,
         RequestError::RequestTooLarge(max) => Error::HttpRequestBodySize(Some(*max as u64)),
         RequestError::ResponseTooLarge(max) => Error::HttpResponseBodySize(Some(*max as u64)),
