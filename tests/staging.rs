@@ -16,6 +16,7 @@ mod full_disk;
 mod held;
 mod hostile;
 mod native;
+mod part;
 mod waiting;
 
 /// Tool flags: the shipped tools over the folder `work`.

@@ -84,9 +84,8 @@ fn without_anybody_to_ask_a_hint_names_the_ways() {
     let line = crib.call("fs_write_file", &json!({"path": "a", "content": "x"}), &by_setting);
     assert_eq!(line["receipt"]["held"]["end"], "unanswered", "{line}");
     assert_eq!(text(&crib, "a").as_deref(), Some("old\n"));
-    let misspelt =
-        [&["call", "run_code", &program(&["a"]).to_string(), "--tools=builtin"][..], &["--stage-tool=run_cod"]];
-    let misspelt = crib.run(&misspelt.concat());
+    let arguments = program(&["a"]).to_string();
+    let misspelt = crib.run(&["call", "run_code", &arguments, "--tools=builtin", "--stage-tool=run_cod"]);
     assert!(misspelt.code == Some(1) && misspelt.stderr.contains("did you mean `run_code`?"), "{misspelt:?}");
     let beside = crib.run(&[&["call", "fs_mkdirp", r#"{"path":"x"}"#, "--stage=one"], &FLAGS[..]].concat());
     assert!(beside.stderr.contains("changes nothing beside a stage for all calls"), "{beside:?}");

@@ -24,11 +24,13 @@ Examples:
   toolcrib stage list
   toolcrib stage diff work
   toolcrib stage drop work 'src/*' --call=fs_move
+  toolcrib stage commit work src/a.rs 'docs/*'
   toolcrib stage commit work
 
 With --stage, `run`, `chat`, `call` and `mcp` write into a stage over the granted folders: the tools see their own \
 changes, and the folders stay as they are. A commit replaces each file in one step, and goes on where it was after a kill. \
-A file that others have changed since is a conflict: nothing is committed until it is dropped.";
+A file that others have changed since is a conflict: nothing is committed with it until it is dropped. A commit with a PATH or \
+--call makes these changes alone, and the others stay in the stage.";
 const HEADINGS: [&str; 4] = ["NAME", "CHANGES", "STATE", "FOLDER"];
 
 /// List, show, commit or drop what tools have written with --stage.
@@ -60,17 +62,20 @@ enum Action {
         #[arg(long, conflicts_with = "stat")]
         json: bool,
     },
-    /// Make the changes of a stage in the folders, after a question at a terminal
+    /// Make the changes of a stage in the folders, all or some, after a question at a terminal
     Commit {
         #[command(flatten)]
         named: Named,
+        #[command(flatten)]
+        selection: Selection,
         /// Do not ask
         #[arg(long, short)]
         yes: bool,
-        /// In a commit that has begun, leave out what others have changed meanwhile; it is lost with the stage
+        /// In a commit that has begun, leave out what others have changed meanwhile; it is lost with the stage,
+        /// or stays in it if that was a commit of some changes
         #[arg(long)]
         skip: bool,
-        /// Print an object with the number of steps, what was left out, and the record for `toolcrib undo`
+        /// Print an object with the numbers of steps and changes that stay, what was left out, and the record for `toolcrib undo`
         #[arg(long)]
         json: bool,
     },
@@ -116,8 +121,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
             hint_conflicts(&name, &changes);
         }
-        Action::Commit { named, yes, skip, json } => {
-            return commit(&stages, &named.resolve(&stages)?, Answers { yes, skip, json }).await;
+        Action::Commit { named, selection, yes, skip, json } => {
+            return commit(&stages, &named.resolve(&stages)?, &selection, Answers { yes, skip, json }).await;
         }
         Action::Drop { name, selection } => {
             return drop_changes(&stages, &Named { name: Some(name) }.resolve(&stages)?, &selection).await;

@@ -1,7 +1,7 @@
 //! Writes held back from folders.
 //!
 //! A stage lies over real folders. A caller that works through it sees its own changes, and the folders stay as they are. The
-//! changes can be listed, compared and dropped one by one, and committed together: each file is then replaced in one step, in
+//! changes can be listed, compared, and dropped or committed, all or some of them: each file is then replaced in one step, in
 //! the order of a plan that a killed process takes up again. An entry that others have changed since is a conflict, and is
 //! never overwritten.
 //!

@@ -100,12 +100,20 @@ pub struct Change {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflict: Option<Conflict>,
     #[serde(skip)]
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there are no stages"))]
     pub(crate) node: Option<u64>,
     /// Path of the real entry.
     #[serde(skip)]
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there are no stages"))]
     pub(crate) real: Option<String>,
+}
+
+impl Change {
+    /// Returns `true` if both change one entry: a stage and its part can show it at two paths.
+    pub fn is_of_entry(&self, other: &Self) -> bool {
+        match (self.node, other.node) {
+            (None, None) => self.real == other.real,
+            (one, other) => one == other,
+        }
+    }
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -146,6 +154,8 @@ pub struct Committed {
     pub steps: usize,
     /// Paths that were left out, each with its conflict.
     pub skipped: Vec<(PathBuf, Conflict)>,
+    /// Number of changes that stay in the stage: only its part was committed.
+    pub left: usize,
     /// Record that notes it: of a commit that was interrupted, the first one.
     pub record: Option<Arc<Record>>,
 }

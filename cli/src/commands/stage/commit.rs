@@ -1,6 +1,6 @@
-//! Commit of a stage: the question with the differences, and the end of a command with a stage.
+//! Commit for a stage or some of its changes: the question with the differences, and the end of a command with a stage.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, ErrorKind, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use toolcrib_settings::differences::{Differences, counts, explained, line};
 use toolcrib_settings::permission::ask;
 use toolcrib_sources::options::{ClosedStage, Effects, header, history, refused, warn_about_record};
 
-use super::has_conflicts;
+use super::{Selection, has_conflicts};
 
 /// Changes that a question lists before their differences.
 const MAX_LISTED: usize = 60;
@@ -29,11 +29,25 @@ pub(super) struct Answers {
 }
 
 /// Shows the changes, asks, and commits.
-pub(super) async fn commit(stages: &Stages, name: &str, answers: Answers) -> anyhow::Result<ExitCode> {
+pub(super) async fn commit(
+    stages: &Stages,
+    name: &str,
+    selection: &Selection,
+    answers: Answers,
+) -> anyhow::Result<ExitCode> {
+    if answers.skip && !selection.is_all() {
+        let message =
+            "--skip is for a commit that goes on, and that has its changes already: it takes no PATH and no --call";
+        return Err(Advice::new(message, format!("`toolcrib stage commit {name} --skip` goes on")).into());
+    }
     let stage = stages.take(name).map_err(|error| refused(name, &error))?;
+    if stage.is_committing() && !selection.is_all() {
+        let hint = format!("finish it with `toolcrib stage commit {name}`, then commit others");
+        return Err(Advice::new("a commit has begun: its changes can no longer be chosen", hint).into());
+    }
     if stage.is_committing() {
         render::aside(&format!("`{name}`: the commit was interrupted and goes on"));
-        return perform(stage, name, answers);
+        return perform(stage, name, None, answers);
     }
     let changes = stage.changes()?;
     if changes.is_empty() {
@@ -41,6 +55,8 @@ pub(super) async fn commit(stages: &Stages, name: &str, answers: Answers) -> any
         render::aside(&format!("`{name}` has no changes"));
         return Ok(ExitCode::SUCCESS);
     }
+    let all = changes.len();
+    let (stage, changes) = take_part(stage, name, selection, changes)?;
     if has_conflicts(name, &changes) {
         return Ok(ExitCode::FAILURE);
     }
@@ -54,9 +70,39 @@ pub(super) async fn commit(stages: &Stages, name: &str, answers: Answers) -> any
             return Ok(ExitCode::FAILURE);
         }
     }
-    let committed = perform(stage, name, Answers { skip: false, ..answers })?;
+    let made = (changes.len() < all).then_some(changes.len());
+    let committed = perform(stage, name, made, Answers { skip: false, ..answers })?;
     warn_about_names(&changes);
     Ok(committed)
+}
+
+/// Makes a stage's part with the chosen changes, and names those that go along. All of them are the stage itself.
+fn take_part(
+    stage: Arc<Stage>,
+    name: &str,
+    selection: &Selection,
+    changes: Vec<Change>,
+) -> anyhow::Result<(Arc<Stage>, Vec<Change>)> {
+    let all = changes.len();
+    let chosen = selection.of(changes)?;
+    selection.warn_about_others(&chosen);
+    if chosen.len() == all {
+        return Ok((stage, chosen));
+    }
+    let part = stage.part(&chosen).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => {
+            let hint = format!("`toolcrib stage commit {name}` makes all changes");
+            Advice::new(format!("nothing was changed: {error}"), hint).into()
+        }
+        _ => anyhow::Error::from(error),
+    })?;
+    let changes = part.changes()?;
+    let is_chosen = |change: &Change| chosen.iter().any(|one| one.is_of_entry(change));
+    for change in changes.iter().filter(|change| !is_chosen(change)) {
+        let path = one_line(&from_here(&change.path).display().to_string());
+        render::warning(&format!("`{path}` goes along: the chosen changes need it"));
+    }
+    Ok((part, changes))
 }
 
 /// Ends the calls of a command with a stage: says what is held back, and with `asks` at a terminal, asks what becomes of it. A
@@ -77,7 +123,7 @@ pub(crate) async fn close(effects: Option<Effects>, asks: bool) -> anyhow::Resul
         let question = format!("{}. Commit them, drop them, or keep them staged? [c/d/K] ", counts(&changes));
         match ask(&question).await.unwrap_or_default().trim().to_ascii_lowercase().as_str() {
             "c" | "commit" => {
-                perform(stage, &name, Answers::default())?;
+                perform(stage, &name, None, Answers::default())?;
                 warn_about_names(&changes);
                 return Ok(());
             }
@@ -151,14 +197,29 @@ pub(crate) fn show(stage: &Stage, name: &str, changes: &[Change]) {
     }
 }
 
-/// Commits a stage with a record of its own.
-fn perform(stage: Arc<Stage>, name: &str, Answers { skip, json, .. }: Answers) -> anyhow::Result<ExitCode> {
+/// Commits a stage, or its part with so many changes, with a record of its own.
+fn perform(
+    stage: Arc<Stage>,
+    name: &str,
+    made: Option<usize>,
+    Answers { skip, json, .. }: Answers,
+) -> anyhow::Result<ExitCode> {
     let of_stage = RecordHeader { stage: Some(name.to_owned()), ..header("commit") };
     let record = history()?.map(|history| history.begin(of_stage));
-    let Committed { steps, skipped, record } = commit_noted(stage, name, skip, record.as_ref())?;
+    let Committed { steps, skipped, left, record } = commit_noted(stage, name, skip, record.as_ref())?;
     let code = if skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let (lost, record) = record.map_or((0, None), |record| (record.lost(), record.id()));
-    render::aside(&format!("committed `{name}`: {}", counted(steps, "step")));
+    let what = match made {
+        _ if left == 0 => format!("`{name}`"),
+        Some(made) => format!("{} of `{name}`", counted(made, "change")),
+        None => format!("a part of `{name}`"),
+    };
+    let rest = match left {
+        0 => String::new(),
+        1 => "; 1 change stays in it".to_owned(),
+        _ => format!("; {left} changes stay in it"),
+    };
+    render::aside(&format!("committed {what}: {}{rest}", counted(steps, "step")));
     if let Some(record) = &record {
         let rest = if lost > 0 { "the rest" } else { "it" };
         render::hint(&format!("`toolcrib undo {record}` takes {rest} back"));
@@ -167,7 +228,7 @@ fn perform(stage: Arc<Stage>, name: &str, Answers { skip, json, .. }: Answers) -
         let left_out = skipped.iter().map(|(path, conflict)| json!({ "path": path, "conflict": conflict }));
         let left_out: Vec<Value> = left_out.collect();
         render::print_json(
-            &json!({ "name": name, "steps": steps, "leftOut": left_out, "record": record, "lost": lost }).to_string(),
+            &json!({ "name": name, "steps": steps, "staged": left, "leftOut": left_out, "record": record, "lost": lost }).to_string(),
         )?;
     }
     Ok(code)

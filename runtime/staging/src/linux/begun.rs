@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use toolcrib_private_files::options;
 use super::commit::ASIDE;
 use super::entry::About;
 use super::history::Record;
+use super::part::PART;
 use super::plan::{Step, plan};
 use super::stage::{Stage, random};
 use crate::types::Conflict;
@@ -67,9 +69,15 @@ impl Stage {
         File::open(self.path())?.sync_all()
     }
 
+    /// Folder with the files for a commit that has begun, which may be a part's.
+    pub(crate) fn commit_folder(&self) -> PathBuf {
+        let part = self.path().join(PART);
+        if part.join(STEPS).exists() { part } else { self.path().to_owned() }
+    }
+
     /// Reads the steps of a commit that has begun.
     pub(crate) fn begun(&self) -> io::Result<Option<Begun>> {
-        match options().read(true).open(self.path().join(STEPS)) {
+        match options().read(true).open(self.commit_folder().join(STEPS)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             file => {
                 let mut text = Vec::new();

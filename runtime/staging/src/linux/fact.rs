@@ -105,4 +105,6 @@ pub(crate) enum Fact {
     Shown(String),
     /// The copy for all names of a real file is not used any more.
     Unshared(u64, u64),
+    /// A part was committed, known by the prefix of its commit: the facts before are over the folders as they are since.
+    Rebased(String),
 }

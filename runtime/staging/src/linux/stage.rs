@@ -44,6 +44,8 @@ pub struct Stage {
     is_removed: AtomicBool,
     /// Held while this process may change the stage.
     lock: Option<File>,
+    /// Stage of which this one is a part.
+    whole: Option<Arc<Self>>,
     /// Paths of real folders that are not there any more.
     lost: Vec<String>,
 }
@@ -53,6 +55,7 @@ impl Stage {
         folder: PathBuf,
         limits: Limits,
         lock: Option<File>,
+        whole: Option<Arc<Self>>,
         open: impl FnOnce(&mut dyn FnMut(Fact)) -> io::Result<Journal<Fact>>,
     ) -> io::Result<Arc<Self>> {
         let contents = Dir::open_ambient_dir(folder.join(CONTENTS), ambient_authority())?;
@@ -67,14 +70,15 @@ impl Stage {
             fact => facts.push(fact),
         })?;
         let (tree, linked, held) = (Tree::new(), HashMap::new(), Arc::<HeldFolders>::default());
-        let (call, used, is_estimate) = (None, 0, false);
+        let (call, used, is_estimate, rebased) = (None, 0, false, None);
         let held_folders = held.clone();
-        let mut state = State { tree, bases, contents, journal, limits, linked, held, call, used, is_estimate };
+        let mut state =
+            State { tree, bases, contents, journal, limits, linked, held, call, used, is_estimate, rebased };
         facts.into_iter().for_each(|fact| state.apply(fact, 0));
         state.count_contents()?;
         let (written, is_removed) = (AtomicU64::new(0), AtomicBool::new(false));
         let (state, held) = (Mutex::new(state), held_folders);
-        Ok(Arc::new(Self { folder, state, held, written, is_removed, lock, lost }))
+        Ok(Arc::new(Self { folder, state, held, written, is_removed, lock, whole, lost }))
     }
 
     /// Locks the state, for what no call is noted with.
@@ -82,6 +86,11 @@ impl Stage {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.call = None;
         state
+    }
+
+    /// Returns `true` if this process may change the stage.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.lock.is_some()
     }
 
     pub(crate) fn held(&self) -> &HeldFolders {
@@ -126,7 +135,8 @@ impl Stage {
 
     /// Name of the stage.
     pub fn name(&self) -> &str {
-        self.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+        let folder = self.whole.as_ref().map_or(&self.folder, |whole| &whole.folder);
+        folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
 
     /// Real folders under the stage.
@@ -274,7 +284,7 @@ impl Stage {
     ///
     /// The steps cannot be read.
     pub fn progress(&self) -> io::Result<Option<(usize, usize)>> {
-        let done = || fs::metadata(self.folder.join(DONE)).map_or(0, |found| found.len() as usize);
+        let done = || fs::metadata(self.commit_folder().join(DONE)).map_or(0, |found| found.len() as usize);
         Ok(self.begun()?.map(|begun| (done().min(begun.steps.len()), begun.steps.len())))
     }
 
@@ -287,7 +297,7 @@ impl Stage {
         let Some(Begun { aside, steps }) = self.begun()? else { return Ok(Vec::new()) };
         let (done, _) = self.progress()?.unwrap_or_default();
         let state = self.state();
-        if let (Some(step), Ok(made)) = (steps.get(done), options().read(true).open(self.folder.join(MADE))) {
+        if let (Some(step), Ok(made)) = (steps.get(done), options().read(true).open(self.commit_folder().join(MADE))) {
             let (bases, contents) = (&state.bases, &state.contents);
             let performer = Performer { bases, contents, aside: &aside, is_repeated: true, made: &made };
             // Its folder may be gone, with what was in it.
@@ -300,11 +310,12 @@ impl Stage {
 
     /// Returns `true` if a commit has begun.
     pub fn is_committing(&self) -> bool {
-        self.folder.join(STEPS).exists()
+        self.commit_folder().join(STEPS).exists()
     }
 
-    /// Commits all changes and removes the stage. A commit that was interrupted goes on, and with `skips` leaves out what is in
-    /// conflict from there on. `record` notes what was there before. `progress` gets the number of steps that are done, and of all.
+    /// Commits all changes and removes the stage. The commit of a part leaves the whole stage, if that has other changes. A commit that
+    /// was interrupted goes on, also one of a part, and with `skips` leaves out what is in conflict from there on. `record` notes
+    /// what was there before. `progress` gets the number of steps that are done, and of all.
     ///
     /// # Errors
     ///
@@ -319,6 +330,9 @@ impl Stage {
         let system = |error| CommitError::System(self.folder.clone(), error);
         if self.lock.is_none() {
             return Err(system(ErrorKind::PermissionDenied.into()));
+        }
+        if let Some(part) = self.begun_part().map_err(system)? {
+            return part.commit(skips, record, progress);
         }
         let begun = self.begun().map_err(system)?;
         let is_continued = begun.is_some();
@@ -369,17 +383,32 @@ impl Stage {
             notes.end(&steps[..first], &self.likes());
         }
         drop(state);
-        self.remove().map_err(system)?;
+        let left = self.end().map_err(system)?;
         let steps = steps.len().saturating_sub(skipped.len());
-        Ok(Committed { steps, skipped, record })
+        Ok(Committed { steps, skipped, left, record })
+    }
+
+    /// Removes a stage whose changes are made, and returns how many stay in the whole stage.
+    fn end(&self) -> io::Result<usize> {
+        let Some(whole) = &self.whole else { return self.remove().map(|()| 0) };
+        whole.rebase(self)?;
+        self.remove()?;
+        let left = whole.changes()?.len();
+        if left == 0 {
+            whole.remove()?;
+        }
+        Ok(left)
     }
 
     fn check_conflicts(&self) -> io::Result<Result<(), CommitError>> {
-        if let Some(lost) = self.lost.first() {
+        let changes = self.changes()?;
+        let is_meant =
+            |lost: &&String| self.whole.is_none() || changes.iter().any(|change| change.path.starts_with(lost));
+        if let Some(lost) = self.lost.iter().find(is_meant) {
             return Ok(Err(CommitError::Conflict(lost.into(), Conflict::Gone)));
         }
-        let mut changes = self.changes()?.into_iter();
-        let conflict = changes.find_map(|change| Some(CommitError::Conflict(change.path, change.conflict?)));
+        let conflict =
+            changes.into_iter().find_map(|change| Some(CommitError::Conflict(change.path, change.conflict?)));
         Ok(conflict.map_or(Ok(()), Err))
     }
 
@@ -398,9 +427,10 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// Removes a stage in which nothing was changed.
+    /// Removes a stage in which nothing was changed, and a part that is not committed.
     fn drop(&mut self) {
-        let is_used = self.is_removed.load(Relaxed) || self.state().tree.kept() > 0 || self.is_committing();
+        let has_changes = self.whole.is_none() && self.state().tree.kept() > 0;
+        let is_used = self.is_removed.load(Relaxed) || has_changes || self.is_committing();
         if self.lock.is_some() && !is_used {
             let _ = remove_folder(&self.folder);
         }

@@ -9,10 +9,11 @@ use toolcrib_private_files::{create_folder, options};
 
 use super::journal::Journal;
 use super::lock::lock;
+use super::part::remove_unfinished;
 use super::stage::{CONTENTS, NOTHING, Stage, remove_folder};
 use crate::types::Limits;
 
-const JOURNAL: &str = "journal";
+pub(crate) const JOURNAL: &str = "journal";
 /// Maximum length of a stage's name.
 const MAX_NAME: usize = 64;
 
@@ -92,10 +93,11 @@ impl Stages {
         if !folder.join(JOURNAL).is_file() && folder.join(CONTENTS).exists() {
             fs::remove_dir_all(folder.join(CONTENTS))?;
         }
+        remove_unfinished(&folder)?;
         create_folder(&folder.join(CONTENTS))?;
         create_folder(&folder.join(NOTHING))?;
         let file = options().read(true).write(true).create(true).truncate(false).open(folder.join(JOURNAL))?;
-        Stage::load(folder, limits, Some(lock), |apply| Journal::open(file, apply))
+        Stage::load(folder, limits, Some(lock), None, |apply| Journal::open(file, apply))
     }
 
     /// Removes a stage that cannot be opened, whatever is in it.
@@ -119,7 +121,7 @@ impl Stages {
         check_name(name)?;
         let folder = self.0.join(name);
         let file = options().read(true).open(folder.join(JOURNAL))?;
-        Stage::load(folder, Limits::default(), None, |apply| Journal::read_only(file, apply))
+        Stage::load(folder, Limits::default(), None, None, |apply| Journal::read_only(file, apply))
     }
 }
 

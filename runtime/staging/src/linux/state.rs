@@ -41,6 +41,8 @@ pub(crate) struct State {
     pub(crate) used: u64,
     /// `true` if the files can have fewer bytes than that: one was removed or written again.
     pub(crate) is_estimate: bool,
+    /// Prefix for the entries of the last part's commit.
+    pub(crate) rebased: Option<String>,
 }
 
 /// Number of open handles for each folder, under a lock of their own: the state can be locked for long.
@@ -106,6 +108,9 @@ impl State {
         }
         if let Fact::Unshared(device, inode) = fact {
             self.linked.remove(&(device, inode));
+        }
+        if let Fact::Rebased(aside) = &fact {
+            self.rebased = Some(aside.clone());
         }
         self.tree.apply(fact, now);
     }

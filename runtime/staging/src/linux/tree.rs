@@ -75,7 +75,7 @@ impl Tree {
 
     pub(crate) fn apply(&mut self, fact: Fact, now: i128) {
         match fact {
-            Fact::Base { .. } | Fact::Unshared(..) => {}
+            Fact::Base { .. } | Fact::Unshared(..) | Fact::Rebased(_) => {}
             Fact::Call(call) => {
                 self.call_numbers.insert(call.id.clone(), self.calls.len() as u32 + 1);
                 self.calls.push(call);
@@ -136,7 +136,7 @@ impl Tree {
     }
 
     /// Adds or replaces a node, and puts it into its folder.
-    fn insert(&mut self, id: NodeId, node: Node) {
+    pub(crate) fn insert(&mut self, id: NodeId, node: Node) {
         self.next = self.next.max(id + 1);
         let (parent, name) = (node.parent, node.name.clone());
         let touched = self.nodes.get(&id).map_or(0, |slot| slot.touched);
@@ -313,6 +313,11 @@ impl Tree {
 
     pub(crate) fn next_id(&self) -> NodeId {
         self.next
+    }
+
+    /// Numbers new nodes from here on, or from the present number if that is higher.
+    pub(crate) fn number_from(&mut self, id: NodeId) {
+        self.next = self.next.max(id);
     }
 
     /// Returns the path of a node.
