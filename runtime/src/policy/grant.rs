@@ -231,7 +231,9 @@ impl Grant {
     /// Returns the grant with its writes held back in the stage of one call.
     #[must_use]
     pub(crate) fn within_call(self, stage: Arc<Stage>) -> Self {
-        Self { stage: Some(stage), is_stage_of_call: true, record: None, ..self }
+        let mut grant = self.with_effects(Some(stage), None);
+        grant.is_stage_of_call = true;
+        grant
     }
 
     /// Returns `true` if its writes are held back until the end of one call, which commits them.

@@ -100,7 +100,8 @@ impl Rules {
     ) -> anyhow::Result<()> {
         let assigned = config.rules.iter().filter(|of| of.is_given).map(|of| of.rule.clone());
         for rule in self.flags.rules().chain(assigned).chain(client.iter().flat_map(|flags| flags.rules())) {
-            let Some(name) = one_name(&rule).filter(|name| runtime.tool(name).is_none()) else { continue };
+            let is_unknown = |name: &&str| runtime.tool(name).is_none() && !CODE_TOOLS.contains(name);
+            let Some(name) = one_name(&rule).filter(is_unknown) else { continue };
             let mut names = runtime.tools().map(|tool| tool.name.as_str()).chain(CODE_TOOLS);
             if let Some(meant) = meant(name, &mut names) {
                 let message = format!("`{rule}` matches no loaded tool: nothing was run");

@@ -12,6 +12,7 @@ mod folder;
 mod history;
 mod journal;
 mod lock;
+mod mark;
 mod names;
 mod part;
 mod plan;

@@ -24,7 +24,7 @@ use super::journal::Journal;
 use super::plan::Step;
 use super::state::{HeldFolders, State};
 use super::tree::Tree;
-use crate::types::{Change, CommitError, Committed, Conflict, Limits, Refused, StageMark};
+use crate::types::{Change, CommitError, Committed, Conflict, Limits, Refused};
 
 pub(crate) const CONTENTS: &str = "contents";
 /// Empty folder, in place of those that only the stage has.
@@ -217,23 +217,6 @@ impl Stage {
             state.find_names()?;
         }
         state.changes()
-    }
-
-    /// Returns the present state.
-    ///
-    /// # Errors
-    ///
-    /// The error of the system.
-    pub fn mark(&self) -> io::Result<StageMark> {
-        let state = self.state();
-        let mut contents = Vec::new();
-        for entry in state.contents.entries()? {
-            let entry = entry?;
-            let about = About::of(&entry.metadata()?);
-            contents.push((entry.file_name().to_string_lossy().into_owned(), about.size, about.changed));
-        }
-        contents.sort();
-        Ok(StageMark { journal: state.journal.len(), contents })
     }
 
     /// Opens the real file of a change; `None` if it has none, or it is gone.
