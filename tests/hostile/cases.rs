@@ -181,7 +181,7 @@ pub(crate) const CASES: &[Case] = &[
         limits: LITTLE_FUEL,
         ..case(&[1], "exceptions: throwing for ever on fuel", Text(throwing::throws), &["fuel"])
     },
-    case(&[3], "exceptions: keeping them without end", Text(throwing::keeps), ENDED),
+    Case { limits: LITTLE_MEMORY, ..case(&[3], "exceptions: keeping them without end", Text(throwing::keeps), ENDED) },
     case(&[6], "exceptions: catching the end of the stack", Text(throwing::catches_the_end_of_the_stack), &["stack"]),
     case(&[], "exceptions: catching a trap", Text(throwing::catches_a_trap), &["trap"]),
     case(&[], "exceptions: one that nothing catches", Text(throwing::throws_uncaught), &["trap"]),
@@ -192,6 +192,7 @@ pub(crate) const CASES: &[Case] = &[
 const FUEL: &str = r#"{"fuel": 10000000}"#;
 /// Fuel for thousands of exceptions: each takes far longer than other instructions.
 const LITTLE_FUEL: &str = r#"{"fuel": 100000}"#;
+const LITTLE_MEMORY: &str = r#"{"memoryMb": 32}"#;
 const QUOTA: &[&str] = &["quota"];
 
 fn one_file(folder: &Path) {

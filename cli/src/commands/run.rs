@@ -77,7 +77,7 @@ pub(crate) struct Args {
     #[arg(long, help_heading = OUTPUT)]
     json: bool,
     /// Print the first messages before they are sent
-    #[arg(long, help_heading = OUTPUT)]
+    #[arg(long, hide = true, help_heading = OUTPUT)]
     print_messages: bool,
 
     /// Print the first request without sending it

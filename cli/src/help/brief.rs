@@ -21,7 +21,7 @@ const LATE_HEADINGS: [&str; 9] = [
     "General",
 ];
 /// Beginnings of other such options' names.
-const LATE: [&str; 12] = [
+const LATE: [&str; 11] = [
     "allow-exec",
     "allow-delegate",
     "allow-meta",
@@ -32,7 +32,6 @@ const LATE: [&str; 12] = [
     "allow-env",
     "api-key",
     "strict",
-    "print-messages",
     "context",
 ];
 /// Options that most calls need, by their names; permissions first, so that they are there at any width.

@@ -113,7 +113,7 @@ impl Pipeline {
         };
         let answer = match execution.held.take() {
             None => answer,
-            Some(held) => Box::pin(stage::settle(self, (&execution, &checked), (held, answer), scope, recorder)).await,
+            Some(held) => Box::pin(stage::settle(self, (&execution, &checked), (*held, answer), scope, recorder)).await,
         };
         let answer = stage::redact(self, answer, entry.prepared, recorder).await;
         recorder.emit(EventKind::Mapped);

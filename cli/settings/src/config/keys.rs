@@ -125,8 +125,7 @@ pub(crate) static KEYS: &[Key] = &[
         "Calls that write into a stage, and are asked about at their end",
     )
     .with("stage-tool"),
-    Key::new("permissions", "hold", Kind::List(&STAGED_RULE), "The same, with requests that are held back too")
-        .with("hold-tool"),
+    Key::new("permissions", "hold", Kind::List(&STAGED_RULE), "The same, with requests that are held back too"),
     Key::new("permissions", "deny", Kind::List(&RULE), "Calls that are denied").with("deny-tool"),
     Key::new(
         "approvals",

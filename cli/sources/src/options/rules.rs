@@ -30,13 +30,9 @@ pub(crate) struct RuleFlags {
     #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     ask_tool: Vec<Patterns>,
     /// Hold back what matching calls and the calls below them write, and ask once at their end, with all changes line by line;
-    /// for programs of `run_code`, and tools that write much (Linux)
+    /// for programs of `run_code`, and tools that write much; `permissions.hold` holds back requests too (Linux)
     #[arg(long, value_name = "PATTERN", value_parser = Patterns::of_calls, help_heading = RULES)]
     stage_tool: Vec<Patterns>,
-    /// The same, and hold back their requests too, but for GET, HEAD and OPTIONS: the tool gets the status 202, and
-    /// they are sent after the answer (Linux)
-    #[arg(long, value_name = "PATTERN", value_parser = Patterns::of_calls, help_heading = RULES)]
-    hold_tool: Vec<Patterns>,
     /// Deny matching calls; overrides any --allow-* flag
     #[arg(long, value_name = "PATTERN", help_heading = RULES)]
     deny_tool: Vec<Patterns>,
@@ -132,11 +128,8 @@ impl RuleFlags {
         let flags = flags.into_iter().flat_map(|(behavior, flag, given)| {
             given.iter().flat_map(|list| &list.0).map(move |pattern| Rule::new(behavior, pattern.clone(), flag))
         });
-        let ask = |pattern: &Pattern, flag| Rule::new(Behavior::Ask, pattern.clone(), flag);
         let staged = self.stage_tool.iter().flat_map(|list| &list.0);
-        let held = self.hold_tool.iter().flat_map(|list| &list.0);
-        let staged = staged.map(move |pattern| ask(pattern, "--stage-tool").at_end());
-        flags.chain(staged).chain(held.map(move |pattern| ask(pattern, "--hold-tool").holding_requests()))
+        flags.chain(staged.map(|pattern| Rule::new(Behavior::Ask, pattern.clone(), "--stage-tool").at_end()))
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) fn for_calls() -> anyhow::Result<Stages> {
         true => stages(),
         false => Err(Advice::new(
             "a rule holds back what calls write, and this system has no stages",
-            "leave out --stage-tool, --hold-tool, `permissions.stage` and `permissions.hold`, and ask before the calls: --ask-tool",
+            "leave out --stage-tool, `permissions.stage` and `permissions.hold`, and ask before the calls: --ask-tool",
         )
         .into()),
     }

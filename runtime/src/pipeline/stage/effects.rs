@@ -65,6 +65,6 @@ pub(super) async fn hold_effects(
     }
     recorder.name_for_stage(execution.tool, held.stage().name());
     execution.grant = Cow::Owned(execution.prepared.grant_within(Some(held.effects())).into_owned());
-    execution.held = Some(held);
+    execution.held = Some(Box::new(held));
     Ok(())
 }

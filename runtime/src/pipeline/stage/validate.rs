@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use serde_json::Value;
 use toolcrib_foundation::text::{MAX_MESSAGE, prefix};
 
 use crate::call::{Behavior, Decision, Reason, ToolCall};
@@ -117,18 +118,7 @@ async fn judge(
     }
     let value = visible_arguments(tool, &checked.value).map_err(invalid)?;
     if rules.all_at_end().next().is_some() {
-        let asking = match at_once(checked.text.len(), || rules.at_end(tool, &execution.grant, &value).cloned()) {
-            Some(asking) => asking,
-            None => {
-                let (rules, tool) = (rules.clone(), tool.clone());
-                let (grant, value) = (execution.grant.as_ref().clone(), value.clone());
-                let find = move || rules.at_end(&tool, &grant, &value).cloned();
-                Box::pin(prepared.compute_in_time(recorder, find)).await?
-            }
-        };
-        if let Some(rule) = asking {
-            Box::pin(hold_effects(pipeline, execution, rule, recorder)).await?;
-        }
+        Box::pin(hold_if_asked(pipeline, execution, (&value, checked.text.len()), recorder)).await?;
     }
     let grant = &execution.grant;
     if let Some(judged) = at_once(checked.text.len(), || rules.decide(tool, grant, &value)) {
@@ -136,6 +126,29 @@ async fn judge(
     }
     let (rules, tool, grant) = (rules.clone(), tool.clone(), grant.as_ref().clone());
     Box::pin(prepared.compute_in_time(recorder, move || rules.decide(&tool, &grant, &value))).await
+}
+
+/// Holds back the effects of a call if a rule asks about them at its end.
+async fn hold_if_asked(
+    pipeline: &Pipeline,
+    execution: &mut Execution<'_>,
+    (value, size): (&Arc<Value>, usize),
+    recorder: &mut CallRecorder<'_>,
+) -> Result<(), ToolError> {
+    let (rules, tool) = (&pipeline.rules, execution.tool);
+    let asking = match at_once(size, || rules.at_end(tool, &execution.grant, value).cloned()) {
+        Some(asking) => asking,
+        None => {
+            let (rules, tool) = (rules.clone(), tool.clone());
+            let (grant, value) = (execution.grant.as_ref().clone(), value.clone());
+            let find = move || rules.at_end(&tool, &grant, &value).cloned();
+            execution.prepared.compute_in_time(recorder, find).await?
+        }
+    };
+    match asking {
+        Some(rule) => hold_effects(pipeline, execution, rule, recorder).await,
+        None => Ok(()),
+    }
 }
 
 /// Runs the tool's own check of the arguments, without any grant.

@@ -19,7 +19,7 @@ pub(crate) struct Execution<'p> {
     /// Grant of the call: that of the tool, with the stage of the call if it has one.
     pub(crate) grant: Cow<'p, Arc<Grant>>,
     /// Effects that are held back until the end of the call.
-    pub(crate) held: Option<HeldEffects>,
+    pub(crate) held: Option<Box<HeldEffects>>,
     pub(crate) runner: Runner<'p>,
 }
 
