@@ -57,10 +57,7 @@ impl Approver for Person {
             tool: request.tool.name.clone(),
             changes: request.effects.map(changes),
             sent: request.effects.map(|held| held.sent.to_vec()).unwrap_or_default(),
-            held: request
-                .effects
-                .map(|held| held.held.iter().map(|one| HeldRequest::clone(one)).collect())
-                .unwrap_or_default(),
+            held: request.effects.map(|held| held.held.iter().copied().cloned().collect()).unwrap_or_default(),
             flow: request.flow.map(str::to_owned),
         });
         std::future::ready(self.answer.clone()).boxed()
