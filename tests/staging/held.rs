@@ -352,6 +352,31 @@ fn a_program_whose_caller_goes_away_leaves_no_stage() {
     assert_eq!(desk.text("a").as_deref(), Some("old"));
 }
 
+#[test]
+fn a_commit_that_has_begun_is_finished_if_its_caller_goes_away() {
+    const FILES: usize = 300;
+    let desk = Desk::new(vec![stage("run_code")], Some(Person::agrees()), |builder| builder);
+    let writes: Vec<Value> = (0..FILES).map(|number| write(&format!("f{number}"), "new")).collect();
+    let steps = json!([writes]);
+    on_threads(async {
+        let call = desk.runtime.call(ToolCall::new("1", "run_code", program(&steps).to_string()));
+        let begun = async {
+            while !stage_contents(&desk).with_file_name("steps").exists() {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        };
+        // On a fast disk, it can end before anybody sees its begin.
+        tokio::select! {
+            ended = call => assert!(ended.outcome.is_ok(), "{ended:?}"),
+            () = begun => {}
+        }
+        while !desk.stages().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    });
+    assert!((0..FILES).all(|number| desk.text(&format!("f{number}")).as_deref() == Some("new")));
+}
+
 /// Folder with the files that the calls of the only stage have written.
 fn stage_contents(desk: &Desk) -> std::path::PathBuf {
     desk.crib.path("stages").join(desk.stages().first().cloned().unwrap_or_default()).join("contents")

@@ -277,6 +277,9 @@ pub(super) fn calls(approval: &Approval) -> String {
 
 /// Source of a tool and its program, with paths as `shown` writes them.
 pub(super) fn source(tool: &Tool, shown: impl Fn(&Path) -> PathBuf) -> String {
+    if let Body::Builtin(_) = tool.body {
+        return "toolcrib".to_owned();
+    }
     let index = tool.origin.index.map(|index| format!(" (tool[{index}])")).unwrap_or_default();
     let program = match &tool.body {
         Body::Script(script) => format!(", script {}", script.digest),
