@@ -17,7 +17,7 @@ use super::body::{RequestBody, ResponseBody};
 use super::egress::{Driver, HttpEgress, Timeouts};
 use super::logged::LoggedRequest;
 
-/// Methods of requests that change nothing, and have no body that could tell something.
+/// Methods that HTTP calls safe, without QUERY, which is made to carry a body. Their addresses can tell something all the same.
 const SAFE: [Method; 3] = [Method::GET, Method::HEAD, Method::OPTIONS];
 /// Header of the answer in place of the server's.
 const HELD: HeaderName = HeaderName::from_static("toolcrib-held");
