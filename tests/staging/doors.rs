@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::crib::Crib;
+use crate::gate::servers::Server;
 use crate::mcp::{Client, modern};
 use crate::permissions::terminal::Terminal;
 
@@ -213,4 +214,46 @@ fn an_interruption_at_the_question_drops_the_changes() {
     assert_eq!(left.code, Some(130), "{left:?}");
     assert_eq!(text(&crib, "a").as_deref(), Some("old\n"));
     assert_eq!(crib.run(&["stage", "list", "--json"]).stdout, "[]\n");
+}
+
+#[test]
+fn of_very_many_changes_the_full_question_lists_some_and_says_so() {
+    let crib = crib();
+    let code = "for n in range(510):\n    tools.fs_write_file(path=f\"new{n}\", content=\"x\\n\")\n\
+                tools.fs_write_file(path=\"b\", content=\"changed\\n\")";
+    let arguments = json!({ "code": code }).to_string();
+    let mut terminal = Terminal::start(crib.toolcrib(&[&["call", "run_code", &arguments], &FLAGS[..]].concat()));
+    let short = terminal.until("or [N]o? ");
+    terminal.types("d\n");
+    let full = terminal.until("or [N]o? ");
+    // The one file that was there is not hidden among the new ones.
+    for question in [&short, &full] {
+        assert!(question.contains("Changes | modified work/b"), "{question}");
+    }
+    assert!(full.contains("… 11 more changes: `toolcrib stage diff inv_"), "{full}");
+    terminal.types("n\n");
+    assert_eq!(terminal.end().code, Some(1));
+}
+
+#[test]
+fn a_request_too_long_to_be_shown_is_not_asked_about_by_a_client() {
+    let (crib, page) = (Crib::with_guests(&["http"]), Server::plain("a page"));
+    let allow = format!("--allow-net=http://{}", page.authority());
+    let flags = ["--code", "--set=permissions.hold=[\"run_code\"]", &allow, "--set=approvals.flows=never"];
+    let mut client = Client::initialized(&crib, &flags, &asking());
+    let send = |bytes: usize| {
+        let code = format!("tools.http(url=\"{}\", method=\"POST\", body=\"x\" * {bytes})", page.url());
+        json!({"name": "run_code", "arguments": {"code": code}})
+    };
+    let id = client.request("tools/call", &send(2000));
+    let question = client.wait(|message| message["method"] == "elicitation/create");
+    assert!(question["params"]["message"].as_str().unwrap().contains("POST http://"), "{question}");
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
+    assert_eq!(client.answer(id)["result"]["isError"], true);
+    let refused = client.ask("tools/call", &send((64 << 10) + 7));
+    assert_eq!(refused["result"]["isError"], true, "nobody was asked: {refused}");
+    let pending: Value = serde_json::from_str(&crib.run(&["approvals", "pending", "--json"]).stdout).unwrap();
+    let shown = crib.run(&["approvals", "pending", pending[0]["id"].as_str().unwrap()]).stdout;
+    assert!(shown.contains("POST http://"), "{shown}");
+    assert_eq!(page.connections(), 0);
 }

@@ -117,9 +117,8 @@ impl Builder {
             Diagnostic { severity: Severity::Warning, path: PathBuf::from("rules"), place: None, message }
         });
         let staged = self.stage.iter().flat_map(|_| rules.all_at_end()).map(|rule| {
-            let message = format!(
-                "`{rule}` changes nothing beside a stage for all calls, about which nobody is asked for each call"
-            );
+            let message =
+                format!("`{rule}` changes nothing beside a stage for all calls: nobody is asked at the end of a call");
             Diagnostic { severity: Severity::Warning, path: PathBuf::from("rules"), place: None, message }
         });
         Ok(rules.without_tool(tools).map(warning).chain(nameless).chain(staged).collect())

@@ -42,7 +42,7 @@ pub(super) async fn hold_effects(
         return Ok(());
     }
     if execution.grant.stage().is_some() {
-        // All calls write into one stage, about which nobody is asked here.
+        // All calls write into one stage, and nobody is asked at the end of this one.
         let why = "requests of this call must be held back, and that is not possible beside a stage for all calls";
         return if holds { Err(ToolError::new(Outcome::Denied, why)) } else { Ok(()) };
     }

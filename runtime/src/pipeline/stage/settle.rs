@@ -95,6 +95,7 @@ async fn agree(
         return Err(conflicting(&conflicts));
     }
     let effects = held.effects();
+    // Its own receipt, which adds them for an answer above, comes later.
     if let Some(own) = recorder.usage.requests().summary() {
         effects.sent.add(&own);
     }

@@ -103,7 +103,7 @@ impl Stage {
         for folder in [&folder, &folder.join(CONTENTS), &folder.join(NOTHING)] {
             create_folder(folder)?;
         }
-        // A second name would change the time by which such a copy is known.
+        // A second name would change the time that marks such a copy as unwritten.
         let unwritten = state.unwritten()?;
         let is_unwritten: HashSet<String> = unwritten.iter().map(|(id, _)| id.to_string()).collect();
         for entry in fs::read_dir(self.path().join(CONTENTS))? {

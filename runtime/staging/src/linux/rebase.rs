@@ -60,7 +60,7 @@ struct Rest<'a> {
     folders: HashMap<NodeId, Option<String>>,
     /// Nodes that stay, and the path of the real entry that each carries now.
     carried: HashMap<NodeId, String>,
-    /// Files with several names of which a copy stays.
+    /// Files with several names that keep a copy.
     linked: HashSet<(u64, u64)>,
     facts: Vec<Fact>,
     /// Folders that are held open and were only passed.

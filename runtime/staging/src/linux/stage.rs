@@ -44,7 +44,7 @@ pub struct Stage {
     is_removed: AtomicBool,
     /// Held while this process may change the stage.
     lock: Option<File>,
-    /// Stage of which this one is a part.
+    /// The whole stage, if this one is its part.
     whole: Option<Arc<Self>>,
     /// Paths of real folders that are not there any more.
     lost: Vec<String>,
