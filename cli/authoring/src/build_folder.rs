@@ -12,6 +12,7 @@ use std::process::Command;
 
 use anyhow::Context;
 use serde_json::Value;
+use toolcrib::owner_only::FileLock;
 use toolcrib::source::digest;
 use toolcrib_base::render;
 
@@ -32,7 +33,7 @@ const MAX_BYTES: u64 = 4 << 30;
 pub struct BuildFolder {
     path: PathBuf,
     max_bytes: u64,
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl BuildFolder {
@@ -58,7 +59,7 @@ impl BuildFolder {
         }
         // They only take space.
         let _ = remove(&cache, Some(&path));
-        Ok(Self { path, max_bytes: MAX_BYTES, _lock: lock })
+        Ok(Self { path, max_bytes: MAX_BYTES, _lock: FileLock::of_locked(lock) })
     }
 
     /// Removes the folders of all versions from the cache folder, except the ones that a process builds in.
@@ -142,7 +143,7 @@ impl BuildFolder {
 fn remove(cache: &Path, kept: Option<&Path>) -> io::Result<()> {
     for path in entries(&cache.join(FOLDER)).into_iter().filter(|path| kept != Some(path) && path.is_dir()) {
         let lock = File::options().create(true).append(true).open(path.join(LOCK))?;
-        if lock.try_lock().is_ok() {
+        if let Ok(lock) = FileLock::exclusive(lock) {
             empty(&path)?;
             drop(lock);
             // Another process may have begun to build there.

@@ -2,6 +2,7 @@
 //! by owner and access list on Windows. A file is opened first and judged by its handle, so that no swap between the check and
 //! its use matters.
 
+mod lock;
 #[cfg(unix)]
 #[path = "unix.rs"]
 mod system;
@@ -9,6 +10,7 @@ mod system;
 #[path = "windows.rs"]
 mod system;
 
+pub use lock::FileLock;
 pub use system::{
     Options, check_file, create_folder, open_linked, options, persist, persist_new, refuse_shared,
     refuse_shared_target, rename, temporary,

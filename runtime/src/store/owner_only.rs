@@ -4,7 +4,7 @@
 //! - A file is opened first and its handle is checked afterwards: it must be a regular file of this user, without access
 //!   by other users beyond [`SharedAccess`]. Symbolic links are never followed, and opening a FIFO does not block.
 //! - A file is written under a temporary name and renamed once it is complete.
-//! - Locks are advisory file locks with a bounded wait. They are released when the file is closed.
+//! - Locks are advisory file locks with a bounded wait.
 //!
 //! On Windows, created files and folders have an access list for the user, the system and the administrators alone, and the
 //! owner and the access list of an existing file take the place of its mode. A rename waits within a bound for a program that
@@ -19,7 +19,7 @@ use tempfile::NamedTempFile;
 use toolcrib_private_files as system;
 
 pub(crate) use toolcrib_private_files::persist_new;
-pub use toolcrib_private_files::{SharedAccess, options, persist, rename};
+pub use toolcrib_private_files::{FileLock, SharedAccess, options, persist, rename};
 
 /// Interval between two attempts to take a lock.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(200);
@@ -44,10 +44,6 @@ pub struct OwnerOnlyFile {
     max_len: u64,
     shared: SharedAccess,
 }
-
-/// An exclusive lock among processes, released on drop.
-#[derive(Debug)]
-pub struct FileLock(#[expect(dead_code, reason = "the open file holds the lock")] File);
 
 impl OwnerOnlyFile {
     /// Names a file of at most `max_len` bytes, without opening it.
@@ -95,7 +91,7 @@ impl OwnerOnlyFile {
         }
         let file = options().write(true).create(true).truncate(false).open(self.beside("lock"))?;
         lock(&file, timeout)?;
-        Ok(FileLock(file))
+        Ok(FileLock::of_locked(file))
     }
 
     /// Replaces the whole file, or leaves it unchanged on failure. One lock may guard several files of a folder.
@@ -169,7 +165,7 @@ pub(crate) fn lock_folder(folder: &Path, timeout: Duration) -> io::Result<FileLo
     create_folder(folder)?;
     let file = options().write(true).create(true).truncate(false).open(folder.join(FOLDER_LOCK))?;
     lock(&file, timeout)?;
-    Ok(FileLock(file))
+    Ok(FileLock::of_locked(file))
 }
 
 /// Locks an open file. The wait is bounded, so that a process that hangs with the lock does not block all others: the

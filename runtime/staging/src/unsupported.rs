@@ -185,7 +185,7 @@ impl History {
         Ok(None)
     }
 
-    pub fn lock_undo(&self) -> io::Result<File> {
+    pub fn lock_undo(&self) -> io::Result<toolcrib_private_files::FileLock> {
         Err(ErrorKind::Unsupported.into())
     }
 

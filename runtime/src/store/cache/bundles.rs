@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
-use crate::store::owner_only::{self, SharedAccess, TEMPORARY_PREFIX};
+use crate::store::owner_only::{self, FileLock, SharedAccess, TEMPORARY_PREFIX};
 
 use super::Cache;
 use super::name::{BUNDLES, EntryName};
@@ -42,7 +42,7 @@ const MAX_STORE_ATTEMPTS: u32 = 100;
 #[derive(Debug)]
 pub struct HeldFile {
     path: PathBuf,
-    file: File,
+    lock: FileLock,
 }
 
 impl HeldFile {
@@ -53,7 +53,7 @@ impl HeldFile {
 
     /// Handle of the file, open for reading.
     pub fn file(&self) -> &File {
-        &self.file
+        self.lock.file()
     }
 }
 
@@ -102,7 +102,7 @@ impl NewBundle<'_> {
             for _ in 0..MAX_STORE_ATTEMPTS {
                 // One that another process has stored meanwhile stays: it may be in use.
                 match owner_only::persist_new(file, &path) {
-                    Ok(file) => return Ok(HeldFile { path, file }),
+                    Ok(file) => return Ok(HeldFile { path, lock: FileLock::of_locked(file) }),
                     Err((error, left)) if error.kind() == ErrorKind::AlreadyExists => file = left,
                     Err((error, _)) => return Err(error),
                 }
@@ -207,7 +207,7 @@ impl Cache {
             return Ok(None);
         }
         let _ = file.set_modified(SystemTime::now());
-        Ok(Some(HeldFile { path, file }))
+        Ok(Some(HeldFile { path, lock: FileLock::of_locked(file) }))
     }
 }
 

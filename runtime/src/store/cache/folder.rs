@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::store::owner_only;
+use crate::store::owner_only::{self, FileLock};
 
 use super::Removal;
 use super::name::{BUNDLES, EntryKind, EntryName};
@@ -108,10 +108,11 @@ impl FoundEntry {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Some(false)),
             opened => opened?,
         };
-        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-            return Ok(None);
+        // Some file systems have no locks.
+        match FileLock::exclusive(file) {
+            Err(TryLockError::WouldBlock) => Ok(None),
+            _ => owner_only::remove(&path).map(Some),
         }
-        owner_only::remove(&path).map(Some)
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt};
 use rustix::io::Errno;
-use toolcrib_private_files::options;
+use toolcrib_private_files::{FileLock, options};
 
 use super::base::{Bases, below, join};
 use super::begun::{Begun, DONE, MADE, STEPS, conflict_of, end_of};
@@ -43,7 +43,7 @@ pub struct Stage {
     /// `true` once the stage is removed: another one can have its name.
     is_removed: AtomicBool,
     /// Held while this process may change the stage.
-    lock: Option<File>,
+    lock: Option<FileLock>,
     /// The whole stage, if this one is its part.
     whole: Option<Arc<Self>>,
     /// Paths of real folders that are not there any more.
@@ -54,7 +54,7 @@ impl Stage {
     pub(crate) fn load(
         folder: PathBuf,
         limits: Limits,
-        lock: Option<File>,
+        lock: Option<FileLock>,
         whole: Option<Arc<Self>>,
         open: impl FnOnce(&mut dyn FnMut(Fact)) -> io::Result<Journal<Fact>>,
     ) -> io::Result<Arc<Self>> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, statat};
-use toolcrib_private_files::options;
+use toolcrib_private_files::{FileLock, options};
 
 use super::call::{CallHistory, Withhold};
 use super::line::{Action, Kept, KeptContent, Line, Loss, Noted};
@@ -44,7 +44,7 @@ enum Files {
 pub(crate) struct OpenRecord {
     pub(crate) folder: PathBuf,
     journal: Journal<Line>,
-    _lock: File,
+    _lock: FileLock,
     calls: HashMap<String, usize>,
     bases: HashSet<String>,
     /// Paths that were touched.
@@ -68,7 +68,7 @@ impl OpenRecord {
     /// Counts on after these lines.
     pub(super) fn continued(
         folder: PathBuf,
-        lock: File,
+        lock: FileLock,
         journal: Journal<Line>,
         room: u64,
         lines: &[Line],

@@ -1,13 +1,13 @@
 //! Records on the disk: begun, listed and removed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use toolcrib_private_files::{create_folder, options};
+use toolcrib_private_files::{FileLock, create_folder, options};
 
 use super::line::{Line, Noted};
 use super::record::{OpenRecord, Record};
@@ -118,12 +118,12 @@ impl History {
         Ok(self.limits.bytes.saturating_sub(used))
     }
 
-    /// Takes the lock of undos, which is held until the file is closed.
+    /// Takes the lock of undos, which is held until the value is dropped.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::WouldBlock`] if another process has it, or the error of the system.
-    pub fn lock_undo(&self) -> io::Result<File> {
+    pub fn lock_undo(&self) -> io::Result<FileLock> {
         create_folder(&self.folder)?;
         lock(&self.folder)
     }
@@ -281,7 +281,7 @@ fn is_id(name: &str) -> bool {
 }
 
 /// Locks a record that a reader may look at meanwhile.
-fn lock_soon(folder: &Path) -> io::Result<File> {
+fn lock_soon(folder: &Path) -> io::Result<FileLock> {
     for _ in 0..LOCK_ATTEMPTS {
         match lock(folder) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(LOCK_INTERVAL),
