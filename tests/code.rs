@@ -11,6 +11,7 @@ mod judged;
 mod mode;
 pub(crate) mod nested;
 mod sessions;
+mod sourced;
 mod together;
 mod waiting;
 

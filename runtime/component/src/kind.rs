@@ -10,6 +10,8 @@ use crate::functions;
 pub const CALL: &str = "toolcrib:tool/call@1.";
 /// Prefix of a command's export.
 pub const RUN: &str = "wasi:cli/run@0.2.";
+/// Prefix of an interpreter's export.
+pub const INTERPRETER: &str = "toolcrib:code/interpreter@";
 
 /// Kind of a program, derived from its exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -18,6 +20,8 @@ pub const RUN: &str = "wasi:cli/run@0.2.";
 pub enum ProgramKind {
     /// A component with the contract of rich tools.
     Rich,
+    /// A component that runs programs that call tools.
+    Interpreter,
     /// A component that runs as a command.
     Command,
     /// A component that exports functions of its own.
@@ -35,6 +39,7 @@ impl ProgramKind {
         match form {
             Form::Module => Self::Module,
             Form::Component if exports(CALL) => Self::Rich,
+            Form::Component if exports(INTERPRETER) => Self::Interpreter,
             Form::Component if exports(RUN) => Self::Command,
             Form::Component if externs.is_some_and(functions::has_own_exports) => Self::Functions,
             Form::Component => Self::Component,

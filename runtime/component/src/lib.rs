@@ -34,5 +34,5 @@ mod sections;
 pub use error::{Error, Result};
 pub use form::{Form, MAX_PROGRAM_BYTES, digest, digest_of};
 pub use inspect::inspect;
-pub use kind::{CALL, ProgramKind, RUN};
-pub use language::language;
+pub use kind::{CALL, INTERPRETER, ProgramKind, RUN};
+pub use language::{Language, language};

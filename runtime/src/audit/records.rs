@@ -35,6 +35,8 @@ pub struct LogEntry {
     pub denied: Vec<String>,
     /// Identifier of the call's run, as [`Builder::run_id`](crate::Builder::run_id) sets it.
     pub run: String,
+    /// `true` for a call that another one made, such as a program, a script or a hook.
+    pub is_nested: bool,
     /// Arguments of the call as the record represents them, an object with `json`, `text`, `cut` or only `bytes`; null if
     /// the record has none.
     pub arguments: Value,
@@ -55,6 +57,8 @@ struct Fields {
     denied: Vec<Denied>,
     #[serde(default)]
     run: String,
+    #[serde(default)]
+    parent: Option<String>,
     #[serde(default)]
     arguments: Value,
 }
@@ -132,7 +136,7 @@ impl Iterator for LogRecords {
 /// Returns the record in a line, if it is one and of the selected day.
 fn entry(folder: &Path, position: Position, line: &[u8], day: Option<Day>) -> Option<LogEntry> {
     let text = std::str::from_utf8(line).ok()?;
-    let Fields { ts, tool, outcome, ms, granted, denied, run, arguments } = read(text)?;
+    let Fields { ts, tool, outcome, ms, granted, denied, run, parent, arguments } = read(text)?;
     day.is_none_or(|day| ts.starts_with(&day.to_string())).then(|| LogEntry {
         file: folder.join(position.day.file_name()),
         line: position.line,
@@ -144,6 +148,7 @@ fn entry(folder: &Path, position: Position, line: &[u8], day: Option<Day>) -> Op
         granted,
         denied: denied.into_iter().map(|denied| denied.capability).collect(),
         run,
+        is_nested: parent.is_some(),
         arguments,
     })
 }

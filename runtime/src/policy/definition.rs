@@ -60,6 +60,9 @@ fn describe_body(body: &Body) -> Value {
         Body::Rich(rich) => json!(["rich", rich.tool]),
         Body::Typed(typed) => json!(["function", typed.function.to_string()]),
         Body::Script(script) => json!(["script", script.digest, script.background]),
+        Body::Interpreter(interpreter) => {
+            json!(["interpreter", interpreter.language, interpreter.guide, interpreter.implementation])
+        }
         Body::Absent => json!(["absent"]),
         Body::Builtin(builtin) => json!(["builtin", format!("{builtin:?}")]),
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::source::{self, LoadedSource};
-use crate::tool::{Capabilities, FileRequest, Glob, NetworkRequest, ScriptedHook, Service, ServiceKind, Tool};
+use crate::tool::{Body, Capabilities, FileRequest, Glob, NetworkRequest, ScriptedHook, Service, ServiceKind, Tool};
 
 use super::definition::definition_at;
 use super::grant::is_fixed;
@@ -203,6 +203,10 @@ pub fn named_requests(tool: &Tool) -> Vec<String> {
         };
         texts
     });
+    let programs = match &tool.body {
+        Body::Interpreter(interpreter) => Some(interpreter.capability()),
+        _ => None,
+    };
     let limits = tool.limits.raised().into_iter().map(|(name, value)| format!("limit:{name}={value}"));
-    folders.chain(env).chain(network).chain(secrets).chain(services).chain(limits).collect()
+    folders.chain(env).chain(network).chain(secrets).chain(services).chain(programs).chain(limits).collect()
 }

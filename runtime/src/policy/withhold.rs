@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use crate::tool::{FileRequest, LimitRequest, NetworkRequest, SecretRequest, Service, ServiceKind, Tool};
+use crate::tool::{
+    Body, Disabled, FileRequest, LimitRequest, NetworkRequest, SecretRequest, Service, ServiceKind, Tool,
+};
 
 use super::location::real_path;
 
@@ -28,6 +30,13 @@ pub(crate) fn withhold(tool: &mut Tool, granted: &HashSet<String>) {
         });
         requested.request(service, names);
     }
+    if let Body::Interpreter(interpreter) = &tool.body
+        && !is_granted(interpreter.capability())
+    {
+        let reason = format!("`{}` is not granted to it", interpreter.capability());
+        tool.disabled = Some(Disabled { field: "interpreter", reason });
+        tool.body = Body::Absent;
+    }
     for (name, value) in tool.limits.raised() {
         if !is_granted(format!("limit:{name}={value}")) {
             lower(&mut tool.limits, name);
@@ -51,11 +60,12 @@ fn lower(limits: &mut LimitRequest, name: &str) {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::Arc;
     use std::time::Duration;
 
     use super::*;
     use crate::policy::named_requests;
-    use crate::tool::{Access, Body, FolderRequest, Format, Origin};
+    use crate::tool::{Access, Body, FolderRequest, Format, Interpreter, Origin};
 
     fn tool() -> Tool {
         let mut tool = Tool::new("all", Body::Absent, Origin::of(Format::ToolsJson, Path::new("tools.json")));
@@ -69,6 +79,19 @@ mod tests {
         tool.limits.deadline = Some(Duration::from_hours(1));
         tool.requested.declared = true;
         tool
+    }
+
+    #[test]
+    fn an_interpreter_without_its_grant_is_no_interpreter() {
+        let language = r#"{"language":"lua","version":"1","implementation":"x","guide":""}"#;
+        let language = serde_json::from_str(language).unwrap();
+        let body = Body::Interpreter(Arc::new(Interpreter::new("lua.wasm".into(), &language)));
+        let mut tool = Tool::new("lua", body, Origin::of(Format::Component, Path::new("lua.wasm")));
+        assert_eq!(named_requests(&tool), ["programs:lua"]);
+        withhold(&mut tool, &HashSet::from(["programs:lua".to_owned()]));
+        assert!(matches!(tool.body, Body::Interpreter(_)));
+        withhold(&mut tool, &HashSet::from(["programs:python".to_owned()]));
+        assert!(tool.body == Body::Absent && tool.disabled.unwrap().reason.contains("`programs:lua` is not granted"));
     }
 
     #[test]

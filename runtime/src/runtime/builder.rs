@@ -202,7 +202,8 @@ impl Builder {
 
     /// Creates the runtime around the content of its sources.
     fn assemble(self, content: Content, instances: Instances) -> Result<Runtime, Error> {
-        let Content { registry, prepared, hooks, hook_access, policies, bundles, warnings, untrusted } = content;
+        let Content { registry, prepared, languages, hooks, hook_access, policies, bundles, warnings, untrusted } =
+            content;
         let audit = match &self.secrets {
             Some(secrets) => self.audit.redact_secrets(secrets),
             None => self.audit,
@@ -214,9 +215,6 @@ impl Builder {
         let client = HttpClient::new(self.name_servers, self.roots);
         let cache = self.compile_cache.map(|folder| Cache::folder(folder).max_bytes(self.max_cache));
         let sandbox = Arc::new(Sandbox::new(instances, cache, self.compiler, client)?);
-        // A tool of a source may have the name of the tool that runs programs.
-        let runs_code = registry.tools().iter().any(|tool| matches!(tool.body, Body::Builtin(Builtin::RunCode)));
-        let languages = if runs_code { self.code } else { Vec::new() };
         let pipeline = Pipeline {
             registry,
             prepared,
@@ -298,7 +296,8 @@ impl Builder {
         }
         let mut builtins = Vec::new();
         let has_tasks = tools.iter().any(|tool| matches!(&tool.body, Body::Script(script) if script.background));
-        let code = self.code_tools(&mut tools, &mut prepared, &mut warnings);
+        let languages = self.languages(&tools, &mut warnings);
+        let code = self.code_tools(&languages, &mut tools, &mut prepared, &mut warnings);
         builtins.extend(prepared.iter().any(|prepared| prepared.deferred).then_some(Builtin::ToolSearch));
         builtins.extend(self.results.is_some().then_some(Builtin::ReadResult));
         builtins.extend([Builtin::TaskPoll, Builtin::TaskAwait].into_iter().filter(|_| has_tasks));
@@ -311,7 +310,10 @@ impl Builder {
             warnings.extend(limit_warnings(&allowed, &tools));
         }
         let (registry, prepared) = Registry::of(tools.into_iter().zip(prepared).collect())?;
-        Ok(Content { registry, prepared, hooks, hook_access, policies, bundles, warnings, untrusted })
+        // A tool of a source may have the name of the tool that runs programs.
+        let runs_code = registry.tools().iter().any(|tool| matches!(tool.body, Body::Builtin(Builtin::RunCode)));
+        let languages = if runs_code { languages } else { Vec::new() };
+        Ok(Content { registry, prepared, languages, hooks, hook_access, policies, bundles, warnings, untrusted })
     }
 }
 
@@ -319,6 +321,7 @@ impl Builder {
 struct Content {
     registry: Registry,
     prepared: Vec<PreparedTool>,
+    languages: Vec<CodeLanguage>,
     hooks: Vec<ChainedHook>,
     hook_access: HookAccess,
     policies: Vec<ToolsPolicy>,

@@ -11,7 +11,7 @@ use crate::pipeline::{CallableNames, CodeLanguage, InterpreterSource, PreparedTo
 use crate::schema;
 use crate::source::{Diagnostic, Severity, digest, program_bytes};
 use crate::stub::{self, StubTool};
-use crate::tool::{Basis, Builtin, Callers, Fact, Glob, Tool};
+use crate::tool::{Basis, Body, Builtin, Callers, Fact, Glob, Tool};
 
 use super::builder::Builder;
 
@@ -40,11 +40,7 @@ impl Builder {
         read: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
     ) -> Self {
         let component = InterpreterSource::Stored(digest.into(), Arc::new(read));
-        let language = CodeLanguage { name: language.into(), guide: guide.into(), component };
-        match self.code.iter_mut().find(|other| other.name == language.name) {
-            Some(other) => *other = language,
-            None => self.code.push(language),
-        }
+        add_language(&mut self.code, CodeLanguage { name: language.into(), guide: guide.into(), component });
         self
     }
 
@@ -69,30 +65,48 @@ impl Builder {
         let language = language.ok_or_else(|| {
             failed("is no interpreter of programs: it has no custom section `toolcrib:language`".to_owned())
         })?;
-        let known = digest(&bytes);
-        let (path, expected) = (file.to_path_buf(), known.clone());
-        let read = move || {
-            let bytes = program_bytes(&path)?;
-            match digest(&bytes) == expected {
-                true => Ok(bytes),
-                false => Err(io::Error::other("it changed since it was loaded")),
-            }
-        };
+        let path = file.to_path_buf();
         // A tool must not be able to replace what later sessions run.
-        Ok(self.protect(file).code_interpreter((language.language, language.guide), known, read))
+        Ok(self
+            .protect(file)
+            .code_interpreter((language.language, language.guide), digest(&bytes), move || program_bytes(&path)))
     }
 }
 
 impl Builder {
+    /// Returns the languages of programs: those of the builder, and those of the interpreters in sources that a person answers for.
+    /// An interpreter of another source is left out, with a warning. Without a language of the builder, no program is offered.
+    pub(super) fn languages(&self, tools: &[Tool], warnings: &mut Vec<Diagnostic>) -> Vec<CodeLanguage> {
+        let mut languages = self.code.clone();
+        for tool in tools.iter().filter(|_| !self.code.is_empty()) {
+            let Body::Interpreter(interpreter) = &tool.body else { continue };
+            let unused = match interpreter_source(tool, &interpreter.program) {
+                _ if !tool.origin.trust.is_operators() => "nobody has trusted its source".to_owned(),
+                Err(error) => format!("it cannot be read: {error}"),
+                Ok(component) => {
+                    let (name, guide) = (interpreter.language.clone(), interpreter.guide.clone());
+                    add_language(&mut languages, CodeLanguage { name, guide, component });
+                    continue;
+                }
+            };
+            let message =
+                format!("interpreter {:?} of {} programs is not used: {unused}", tool.name, interpreter.language);
+            let path = tool.origin.path.to_path_buf();
+            warnings.push(Diagnostic { severity: Severity::Warning, path, place: None, message });
+        }
+        languages
+    }
+
     /// Returns the tools for programs over the tools of all sources, and prepares these for code mode. A tool of a source keeps its
     /// name, with a warning.
     pub(super) fn code_tools(
         &self,
+        languages: &[CodeLanguage],
         tools: &mut [Tool],
         prepared: &mut [PreparedTool],
         warnings: &mut Vec<Diagnostic>,
     ) -> Vec<Tool> {
-        if self.code.is_empty() {
+        if languages.is_empty() {
             return Vec::new();
         }
         let is_taken = |own: &str| tools.iter().any(|tool| tool.name == own);
@@ -125,7 +139,7 @@ impl Builder {
                 }
             }
         }
-        let languages: Vec<_> = self.code.iter().map(|code| (code.name.clone(), code.guide.clone())).collect();
+        let languages: Vec<_> = languages.iter().map(|code| (code.name.clone(), code.guide.clone())).collect();
         let names = CallableNames::of(tools.iter(), &self.routes);
         let overview = self.direct.is_some().then(|| overview(&languages[0].0, &names, tools, prepared));
         let code = builtin::CodeTools { languages, overview };
@@ -133,6 +147,24 @@ impl Builder {
         infer_safety(&mut all[0], tools, prepared);
         all.into_iter().filter(|own| !tools.iter().any(|tool| tool.name == own.name)).collect()
     }
+}
+
+/// Adds a language, or replaces the one of its name.
+fn add_language(languages: &mut Vec<CodeLanguage>, language: CodeLanguage) {
+    match languages.iter_mut().find(|other| other.name == language.name) {
+        Some(other) => *other = language,
+        None => languages.push(language),
+    }
+}
+
+/// Returns the component of an interpreter in a source, pinned as it was reviewed, or as it is now.
+fn interpreter_source(tool: &Tool, program: &Path) -> io::Result<InterpreterSource> {
+    let known = match &tool.origin.pin {
+        Some(pin) => pin.clone(),
+        None => digest(&program_bytes(program)?).into(),
+    };
+    let program = program.to_path_buf();
+    Ok(InterpreterSource::Stored(known, Arc::new(move || program_bytes(&program))))
 }
 
 /// Infers what a program cannot do from the tools that it can call: each of them is proven not to do it, or a source that a person

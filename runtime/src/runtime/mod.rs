@@ -236,7 +236,7 @@ impl Runtime {
                     Error::Component { path: entry.tool.origin.path.to_path_buf(), reason: error.message }
                 })
             }
-            Body::Absent | Body::Builtin(_) => Ok(()),
+            Body::Interpreter(_) | Body::Absent | Body::Builtin(_) => Ok(()),
         }
     }
 
@@ -253,7 +253,7 @@ impl Runtime {
             _ if entry.tool.unusable.is_some() => false,
             Body::Command { .. } | Body::Rich(_) | Body::Typed(_) => self.pipeline.programs.is_compiled(entry).await,
             Body::Script(_) => self.pipeline.interpreters.is_compiled(entry.prepared).await,
-            Body::Absent | Body::Builtin(_) => true,
+            Body::Interpreter(_) | Body::Absent | Body::Builtin(_) => true,
         };
         if is_compiled { Ok(()) } else { self.prepare(name).await }
     }

@@ -11,10 +11,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use toolcrib_component::Language;
 use toolcrib_foundation::text::listed;
 
 use crate::error::Error;
-use crate::tool::{Body, Format, Rich, RichExports, Tool};
+use crate::tool::{Body, Capabilities, Disabled, Format, Interpreter, Rich, RichExports, Tool};
 
 use super::diagnostics::{Diagnostics, ScopedDiagnostic, confine};
 use super::{Diagnostic, Severity, files};
@@ -94,6 +95,8 @@ fn tools_of(
                 Kind::Functions(Ok(functions)) => component.functions(tool.clone(), functions, &mut report),
                 Kind::Functions(Err(why)) => Err(why.clone()),
                 Kind::Command => component.command(tool.clone()),
+                Kind::Interpreter(Ok(language)) => Ok(vec![component.interpreter(tool.clone(), language)]),
+                Kind::Interpreter(Err(why)) => Err(why.clone()),
             };
             tools.map_err(|why| vec![problem(tool, why)])?
         }
@@ -177,6 +180,18 @@ impl Component {
             one.fill(own)
         });
         Ok(each.collect())
+    }
+
+    /// Returns the entry of an interpreter, which no call reaches.
+    fn interpreter(self, tool: Tool, language: &Language) -> Tool {
+        let reason = format!("an interpreter of {} programs, for `run_code` alone", language.language);
+        Tool {
+            description: Some(format!("{}, for programs of a model.", language.implementation)),
+            body: Body::Interpreter(Arc::new(Interpreter::new(self.program, language))),
+            requested: Capabilities { declared: true, ..Capabilities::default() },
+            disabled: Some(Disabled { field: "interpreter", reason }),
+            ..tool
+        }
     }
 
     /// Removes and returns the descriptor of a tool.

@@ -194,8 +194,12 @@ impl CommandLine {
     ///
     /// # Errors
     ///
-    /// A message for the model: it is longer than a program reads.
+    /// A message for the model: it is longer than a program reads, or has a number that was rounded.
     pub(crate) fn check_stdin(&self, call: &Value) -> Result<(), String> {
+        let mut names = self.stdin.iter().flat_map(Template::placeholders);
+        if let Some(name) = names.find(|name| call.get(*name).is_some_and(is_rounded)) {
+            return Err(rounded(name));
+        }
         match self.stdin.iter().all(|template| template.length(|name| call.get(name)) <= MAX_STDIN_BYTES) {
             true => Ok(()),
             false => Err(format!("the program would read more than {MAX_STDIN_BYTES} bytes")),
@@ -246,6 +250,9 @@ impl ArgumentList {
         if self.words.len() == MAX_ARGUMENTS || template.length(value) > MAX_ARGUMENT_BYTES - self.bytes {
             return Err(too_many());
         }
+        if let Some(name) = template.placeholders().find(|name| value(name).is_some_and(is_rounded)) {
+            return Err(rounded(name));
+        }
         let word = template.fill(value);
         if let Some(name) = template.placeholders().find(|_| word.contains('\0')) {
             return Err(format!("{name}: an argument of a program cannot have the character NUL"));
@@ -259,6 +266,23 @@ impl ArgumentList {
         self.words.push(word);
         Ok(())
     }
+}
+
+/// Returns `true` for a value with an integer beyond 64 bits, which has the digits of a double instead of those that the model
+/// wrote.
+fn is_rounded(value: &Value) -> bool {
+    /// Least integer that has no 64 bits.
+    const BEYOND: f64 = 18_446_744_073_709_551_616.0;
+    match value {
+        Value::Number(number) => number.is_f64() && number.as_f64().is_some_and(|number| number.abs() >= BEYOND),
+        Value::Array(items) => items.iter().any(is_rounded),
+        Value::Object(members) => members.values().any(is_rounded),
+        _ => false,
+    }
+}
+
+fn rounded(name: &str) -> String {
+    format!("{name}: a number beyond 64 bits would reach the program with other digits; pass it as a string")
 }
 
 fn too_many() -> String {
@@ -334,6 +358,16 @@ mod tests {
     fn what_no_program_can_get_is_refused() {
         let refused = |call: Value| arguments(&search(), &call).unwrap_err();
         assert!(refused(json!({"pattern": "a\0b"})).starts_with("pattern: an argument of a program"));
+        let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        for (call, name) in [
+            (r#"{"pattern": 18446744073709551616}"#, "pattern"),
+            (r#"{"pattern": "x", "paths": [1, [-1e300]]}"#, "paths"),
+            (r#"{"pattern": {"a": 12345678901234567890123}}"#, "pattern"),
+        ] {
+            assert!(refused(parsed(call)).starts_with(&format!("{name}: a number beyond 64 bits")), "{call}");
+        }
+        let whole = arguments(&search(), &parsed(r#"{"pattern": 18446744073709551615, "paths": [0.5]}"#)).unwrap();
+        assert_eq!(whole[1..], ["18446744073709551615", "0.5"]);
         let many = vec!["x"; MAX_ARGUMENTS];
         assert!(refused(json!({"pattern": "x", "paths": many})).starts_with("the program would get more than"));
         let long = "x".repeat(MAX_ARGUMENT_BYTES);
@@ -341,6 +375,8 @@ mod tests {
         let line = CommandLine { stdin: Some(template(&"{text}".repeat(10_000))), ..CommandLine::default() };
         let text = "x".repeat(MAX_STDIN_BYTES / 2);
         assert!(line.stdin(&json!({"text": text})).unwrap_err().starts_with("the program would read more than"));
+        let line = CommandLine { stdin: Some(template("{text}")), ..CommandLine::default() };
+        assert_eq!(line.stdin(&parsed(r#"{"text": 1e20}"#)).unwrap_err(), rounded("text"));
         let empty = ArgvGroup { condition: GroupCondition::Each("n".into()), argv: Vec::new(), options: false };
         let line = CommandLine { argv: Some(vec![ArgvItem::Group(empty)]), ..CommandLine::default() };
         assert!(arguments(&line, &json!({"n": vec![0; MAX_ARGUMENTS + 1]})).is_err(), "a repetition of nothing counts");

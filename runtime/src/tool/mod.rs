@@ -10,6 +10,7 @@ mod glob;
 mod hook;
 mod host;
 mod interface;
+mod interpreter;
 mod limits;
 pub(crate) mod mask;
 pub(crate) mod names;
@@ -47,6 +48,7 @@ pub use interface::{
     Availability, Callers, Discovery, EmptyResult, Execution, FieldError, Identity, Interface, Interrupt, Permission,
     Persistence, Rendering, ResultRules, Risk, Safety, Schemas, SiblingFailure, Validation, Visibility,
 };
+pub use interpreter::Interpreter;
 pub use limits::{LimitRequest, Limits};
 pub use mask::mask_arguments;
 pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
@@ -197,6 +199,8 @@ pub enum Body {
     Typed(Arc<typed::Typed>),
     /// Script for the interpreter.
     Script(Arc<Script>),
+    /// Interpreter of programs that call tools. The tool itself cannot be called.
+    Interpreter(Arc<Interpreter>),
     /// No implementation: another source must provide it.
     Absent,
     /// Function of the host, without a program and without a grant.
@@ -243,6 +247,7 @@ impl Body {
             Body::Command { program, .. } => Some(program),
             Body::Rich(rich) => Some(&rich.program),
             Body::Typed(typed) => Some(&typed.program),
+            Body::Interpreter(interpreter) => Some(&interpreter.program),
             Body::Script(_) | Body::Absent | Body::Builtin(_) => None,
         }
     }

@@ -217,6 +217,9 @@ impl Session {
             return self.failed(JsError::from_opaque(value.clone()), &program);
         }
         let calls = self.world.shared.calls.borrow_mut().take();
+        if let (PromiseState::Fulfilled(_), Some(first)) = (&state, calls.first()) {
+            self.world.shared.output.borrow_mut().write(&not_awaited(&first.tool, calls.len()));
+        }
         if !calls.is_empty() || self.world.shared.calls.borrow().is_waiting() {
             self.state = State::Paused(program, promise.clone());
             return Step::Calls(calls);
@@ -307,6 +310,12 @@ fn none(what: &str) -> JsError {
 /// Returns `true` if a limit of this crate was reached.
 fn is_stopped(shared: &Shared) -> bool {
     memory::exceeded() || shared.stopped.borrow().is_some()
+}
+
+/// Note for the author of a program that ended before the results of its calls: they are made, and it did not see them.
+fn not_awaited(first: &str, count: usize) -> String {
+    let others = if count > 1 { format!(" and of {} more calls", count - 1) } else { String::new() };
+    format!("note: the program ended before the result of `tools.{first}`{others}; to use a result, write `await`\n")
 }
 
 #[cfg(test)]

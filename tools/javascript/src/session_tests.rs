@@ -283,6 +283,22 @@ fn floating_calls_are_made_and_their_failures_count() {
 }
 
 #[test]
+fn a_program_that_ends_before_its_results_is_given_a_note() {
+    let mut session = session();
+    for (source, note) in [
+        ("const t = tools.any(); t.time", "the result of `tools.any`; to use a result, write `await`\n"),
+        ("tools.any(); tools.add({ a: 1, b: 2 }); tools.any(); 5", "`tools.any` and of 2 more calls;"),
+        ("tools.any()", ""),
+        ("await tools.any(); 5", ""),
+    ] {
+        let paused = calls(session.run(source, tools(), Limits { printed: 200, ..LIMITS }));
+        value(session.resume(paused.iter().map(|call| (call.id, Ok("1".to_owned()))).collect()));
+        let printed = session.take_output().0;
+        assert!(printed.contains(note) && printed.is_empty() == note.is_empty(), "{source}: {printed}");
+    }
+}
+
+#[test]
 fn a_promise_that_nothing_settles_is_a_failure() {
     let mut session = session();
     for source in ["await new Promise(() => {})", "new Promise(() => {})", "for (;;) await { then() {} }"] {

@@ -6,7 +6,8 @@ use toolcrib_base::parse::size_in_words;
 use toolcrib_base::render::{counted, one_line};
 
 /// Kinds of requests, the most far-reaching first, each with its noun.
-const KINDS: [(&str, &str); 14] = [
+const KINDS: [(&str, &str); 15] = [
+    ("programs", "language of programs"),
     ("secret", "secret"),
     ("setting", "setting"),
     ("instructions", "instruction file"),
@@ -87,6 +88,7 @@ fn phrase(request: &str) -> String {
         "net" => format!("send requests to {value}"),
         "exec" => format!("run the program {value} of this project"),
         "call" => format!("call the tool {value}"),
+        "programs" => format!("run the {value} programs of a model, and make each call that they can make"),
         "delegate" => "hand tasks to other agents".to_owned(),
         "meta" => "add tools and hooks to a run".to_owned(),
         "model" => "ask the model of a run".to_owned(),

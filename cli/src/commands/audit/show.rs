@@ -25,9 +25,13 @@ Examples:
 Days are in UTC. With --json, each line is a record as written in the log. Lines that are not records are left out: \
 this command does not check the log, `toolcrib audit verify` does.
 
+A tool after ↳ was called by a program, a script or a hook; the call that made it follows.
+
 ARGUMENTS shows the start of a call's arguments, masked; --json prints up to 4 KiB. For unknown tools, and with \
 `records.log_arguments` set to false, only the size is logged.";
 const HEADINGS: [&str; 7] = ["TIME (UTC)", "TOOL", "OUTCOME", "MS", "GRANTED", "DENIED", "ARGUMENTS"];
+/// Sign of a call that another one made.
+const NESTED: &str = "↳ ";
 /// Maximum characters of the arguments in a row.
 const MAX_ARGUMENTS: usize = 60;
 
@@ -134,7 +138,7 @@ fn row(entry: &LogEntry) -> [String; 7] {
     let short = |list: &[String]| if list.is_empty() { "-".to_owned() } else { list.join(", ") };
     let cells = [
         time,
-        entry.tool.clone(),
+        if entry.is_nested { format!("{NESTED}{}", entry.tool) } else { entry.tool.clone() },
         entry.outcome.clone(),
         format!("{:.1}", entry.ms),
         short(&entry.granted),

@@ -14,7 +14,8 @@ const MAX_TOOLS: usize = 100;
 /// Maximum characters of a description in the tool list.
 const MAX_DESCRIPTION: usize = 80;
 /// Interfaces that prove a request, by the kind of the request.
-const PROOFS: [(&str, &[&str]); 8] = [
+const PROOFS: [(&str, &[&str]); 9] = [
+    ("programs", &["toolcrib:code/"]),
     ("secret", &["wasi:http/", "toolcrib:tool/secrets"]),
     ("net", &["wasi:http/"]),
     ("read", &["wasi:filesystem/"]),

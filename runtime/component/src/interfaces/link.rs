@@ -100,6 +100,7 @@ fn link(import: &Import, kind: ProgramKind) -> Result<Capability, String> {
             true => Ok(Capability::Types),
             false => Err("available only to tools with the contract `toolcrib:tool`, not to commands".to_owned()),
         },
+        _ if name.starts_with(CODE) && kind == ProgramKind::Interpreter => Ok(Capability::Types),
         _ if name.starts_with(CODE) => Err("available only to interpreters of programs".to_owned()),
         _ if name.starts_with(SCRIPT) => Err("available only to the script interpreter".to_owned()),
         _ if import.functions.is_empty() => Ok(Capability::Types),

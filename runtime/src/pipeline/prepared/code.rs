@@ -13,6 +13,7 @@ use super::PreparedTool;
 use super::host_component::{HostComponent, InterpreterSource};
 
 /// Language of programs that call tools.
+#[derive(Clone)]
 pub(crate) struct CodeLanguage {
     /// Name, such as `python`.
     pub(crate) name: String,

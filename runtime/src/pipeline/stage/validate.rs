@@ -100,7 +100,9 @@ async fn runner<'p>(
             let invocation = InvocationFields::new(&pipeline.contexts, entry.tool, call, scope, recorder);
             Runner::Rich(Box::new(RichRunner { program, rich, invocation }))
         }
-        Body::Absent => return Err(ToolError::new(Outcome::BadComponent, "the tool has no program")),
+        Body::Interpreter(_) | Body::Absent => {
+            return Err(ToolError::new(Outcome::BadComponent, "the tool has no program"));
+        }
     })
 }
 

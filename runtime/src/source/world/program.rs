@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use toolcrib_component::externs::Externs;
 use toolcrib_component::functions::{self, Exported, Names};
-use toolcrib_component::{Error, RUN, descriptor};
+use toolcrib_component::{Error, INTERPRETER, Language, RUN, descriptor};
 use toolcrib_foundation::text::{MAX_MESSAGE, truncate};
 
 use crate::source::diagnostics::{Diagnostics, ScopedDiagnostic};
@@ -62,6 +62,8 @@ pub(super) enum Kind {
     Functions(Result<Functions, String>),
     /// `wasi:cli/run`.
     Command,
+    /// The contract of interpreters, with the language, or the reason why it is unknown.
+    Interpreter(Result<Language, String>),
 }
 
 /// Functions that a component exports outside of contracts.
@@ -116,8 +118,9 @@ impl Program {
             return Ok(Self::unread(imports, unlinked));
         }
         let is_rich = exports_part(&exports, "call");
-        let is_typed = !is_rich && has_own_exports;
-        if !(is_rich || is_typed || has_descriptor) {
+        let is_interpreter = !is_rich && exports.iter().any(|name| name.starts_with(INTERPRETER));
+        let is_typed = !(is_rich || is_interpreter) && has_own_exports;
+        if !(is_rich || is_typed || is_interpreter || has_descriptor) {
             return Ok(Self { uncallable, ..Self::unread(imports, None) });
         }
         let bytes = whole.unwrap_or_else(|| program_bytes(path).map_err(|error| format!("cannot be read: {error}")));
@@ -144,6 +147,7 @@ impl Program {
         }
         let kind = match (is_rich, bytes) {
             (true, _) => Kind::Rich(optional_parts(&exports)),
+            (_, Ok(bytes)) if is_interpreter => Kind::Interpreter(read_language(&bytes)),
             (_, Ok(bytes)) if is_typed => Kind::Functions(Functions::read(&bytes, &exports, path)),
             _ => Kind::Command,
         };
@@ -165,6 +169,12 @@ impl Functions {
         let typed = functions.into_iter().map(|function| Arc::new(Typed { program: path.to_path_buf(), function }));
         Ok(Self { callable: typed.zip(names).collect(), skipped, is_command })
     }
+}
+
+/// Returns the language of an interpreter, which it has to state.
+fn read_language(bytes: &[u8]) -> Result<Language, String> {
+    let stated = toolcrib_component::language(bytes).map_err(|error| error.to_string())?;
+    stated.ok_or_else(|| "an interpreter of programs without the custom section `toolcrib:language`".to_owned())
 }
 
 /// Returns `true` if a component exports this interface of the rich tool contract.
