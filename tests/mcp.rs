@@ -11,6 +11,7 @@ mod ending;
 mod hostile;
 mod http;
 mod limits;
+mod operating;
 mod pausing;
 mod programs;
 mod refusals;

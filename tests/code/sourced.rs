@@ -1,4 +1,4 @@
-//! Interpreters of programs in sources: packed, reviewed and installed as tools are, and used by agreement alone.
+//! Interpreters in sources: packed, reviewed and installed as tools are, and used by agreement alone.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::crib::{Crib, Ran, guest};
 
-/// Path of the component, and of a bundle with it.
+/// Paths of the component and its bundle.
 const COMPONENT: &str = "steps.wasm";
 const BUNDLE: &str = "steps.tar";
 /// Flags that add the tools of the crib and the component.
@@ -19,7 +19,7 @@ fn crib() -> Crib {
     crib
 }
 
-/// Runs a program of one call of `echo`.
+/// Runs a program with one call.
 fn program(crib: &Crib, flags: &[&str]) -> Value {
     let code = json!([[["echo", {"n": 1}]]]).to_string();
     crib.call("run_code", &json!({"language": "steps", "code": code}), flags)

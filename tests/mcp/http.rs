@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -27,7 +27,11 @@ pub(super) struct Answer {
 
 impl Server {
     pub(super) fn start(crib: &Crib, flags: &[&str]) -> Self {
-        let mut command = crib.toolcrib(&[&["mcp", "--http=127.0.0.1:0"], flags].concat());
+        Self::of(crib.toolcrib(&[&["mcp", "--http=127.0.0.1:0"], flags].concat()))
+    }
+
+    /// Starts a server by its command.
+    pub(super) fn of(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let line = lines.find_map(|line| line.ok().filter(|line| line.contains("serving http"))).expect("an address");
@@ -276,7 +280,7 @@ fn limits_of_size_rate_and_time_hold() {
     assert_eq!(server.get("/healthz", "").status, 200);
     std::thread::sleep(Duration::from_secs(3));
     let metrics = server.get("/metrics", "");
-    assert!(metrics.body.contains("toolcrib_http_refused_total "), "{metrics:?}");
+    assert!(metrics.body.contains("toolcrib_http_refused_total{status=\"429\"} "), "{metrics:?}");
     assert_eq!(server.get("/elsewhere", "").status, 404);
 }
 

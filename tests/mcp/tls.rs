@@ -97,6 +97,22 @@ fn a_client_without_tls_gets_no_answer_and_one_that_stalls_is_dropped() {
 }
 
 #[test]
+fn a_certificate_that_changes_is_read_again_and_a_broken_one_changes_nothing() {
+    let crib = Crib::with_guests(&["echo"]);
+    let own = certificate(&crib, "own");
+    let server = Server::start(&crib, &["--no-token", "--tls-cert=own.pem", "--tls-key=own.key"]);
+    let health = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let status = |certificate| exchange(&server, certificate, health).map(|answer| answer.status).ok();
+    assert_eq!(status(&own), Some(200));
+    fs::write(crib.path("own.pem"), "no certificate").unwrap();
+    assert_eq!(status(&own), Some(200));
+    let next = certificate(&crib, "own");
+    assert_eq!((status(&next), status(&own)), (Some(200), None));
+    fs::remove_file(crib.path("own.key")).unwrap();
+    assert_eq!(status(&next), Some(200));
+}
+
+#[test]
 fn files_from_which_no_server_can_be_made_are_named() {
     let crib = Crib::with_guests(&["echo"]);
     certificate(&crib, "own");

@@ -1,6 +1,6 @@
 //! Parses values of flags and settings: times, sizes, counts, name server addresses, and patterns that allow.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use toolcrib::policy::Pattern;
@@ -25,6 +25,22 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     };
     let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
     if time.is_zero() || time > toolcrib::tool::Limits::MAX_DEADLINE { Err(wrong()) } else { Ok(time) }
+}
+
+/// Parses a time in hours, days or weeks, such as `12h`, `30d` or `4w`, up to ten years.
+pub fn lifetime(text: &str) -> Result<Duration, String> {
+    /// Ten years.
+    const MAX: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
+    let wrong = || format!("`{text}` is not a time such as `12h`, `30d` or `4w`, up to `3660d`");
+    let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
+    let hours = match unit {
+        "h" => 1.0,
+        "d" => 24.0,
+        "w" => 24.0 * 7.0,
+        _ => return Err(wrong()),
+    };
+    let time = Duration::try_from_secs_f64((number * hours * 3600.0).round()).map_err(|_| wrong())?;
+    if time.is_zero() || time > MAX { Err(wrong()) } else { Ok(time) }
 }
 
 /// Parses a delay: a time, or zero.
@@ -102,6 +118,14 @@ pub fn name_server(text: &str) -> Result<SocketAddr, String> {
     text.parse().or_else(|_| alone()).map_err(wrong)
 }
 
+/// Parses an address to listen on: an IP address with a port, `localhost` with a port, or a port alone.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix("localhost:").unwrap_or(text).parse().ok();
+    let local = port.map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let expected = "expected an IP address with a port, such as `127.0.0.1:8931`, or a port alone";
+    local.or_else(|| text.parse().ok()).ok_or_else(|| expected.to_owned())
+}
+
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -127,6 +151,26 @@ mod tests {
         }
         for text in ["", "0", "s", "-1s", "1d", "25h", "1e3", "NaN", "1s2"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_life_of_something_has_hours_days_or_weeks() {
+        for (text, hours) in [("12h", 12), ("30d", 720), ("4w", 672), ("0.5d", 12), ("3660d", 87_840)] {
+            assert_eq!(lifetime(text), Ok(Duration::from_hours(hours)), "{text}");
+        }
+        for text in ["", "30", "0d", "30m", "3661d", "-1d", "1e9d"] {
+            assert!(lifetime(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_listens_at_an_address_with_a_port() {
+        for (text, address) in [("8931", "127.0.0.1:8931"), ("localhost:1", "127.0.0.1:1"), ("[::]:80", "[::]:80")] {
+            assert_eq!(listen_address(text).map(|address| address.to_string()).as_deref(), Ok(address));
+        }
+        for text in ["", "host:1", "127.0.0.1", "99999"] {
+            assert!(listen_address(text).is_err(), "{text}");
         }
     }
 

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use http::request::Parts;
 use http::{HeaderMap, header};
+use jiff::Timestamp;
 use rmcp::model::Extensions;
+use serde::{Deserialize, Serialize};
 
 use super::refusal::Refusal;
 use super::tokens::Tokens;
@@ -35,6 +37,8 @@ pub struct Limits {
     pub arrival: Duration,
     /// Time for running requests when the server ends.
     pub drain: Duration,
+    /// Time for which requests are still accepted when the server ends, while it says that it is not ready.
+    pub delay: Duration,
 }
 
 /// Client of a request, by its token.
@@ -45,12 +49,46 @@ pub(super) struct Identity {
     /// Permissions and rules of the client, in addition to those for all.
     pub(super) options: Arc<[String]>,
     pub(super) has_token: bool,
+    /// Parts of the server that the client may use.
+    pub(super) scopes: Arc<[TokenScope]>,
+    /// End of the token.
+    pub(super) expires: Option<Timestamp>,
+}
+
+/// Part of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenScope {
+    /// The protocol: the tools and their calls.
+    Calls,
+    /// The figures of the server.
+    Metrics,
+}
+
+impl TokenScope {
+    /// All scopes, each with its name.
+    pub const ALL: [(&str, Self); 2] = [("calls", Self::Calls), ("metrics", Self::Metrics)];
+
+    /// Name of the scope.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Calls => "calls",
+            Self::Metrics => "metrics",
+        }
+    }
 }
 
 impl Identity {
     /// Returns the identity of clients without a token.
     fn local() -> Self {
-        Self { name: LOCAL.into(), options: Arc::new([]), has_token: false }
+        let scopes = TokenScope::ALL.map(|(_, scope)| scope).into();
+        Self { name: LOCAL.into(), options: Arc::new([]), has_token: false, scopes, expires: None }
+    }
+
+    /// Creates an identity for a test.
+    #[cfg(test)]
+    pub(super) fn named(name: impl Into<Arc<str>>, options: Arc<[String]>) -> Self {
+        Self { name: name.into(), options, has_token: true, ..Self::local() }
     }
 
     /// Returns the identity of a request's client.
@@ -81,12 +119,12 @@ impl Access {
         Self { tokens, rate, rates: Mutex::default() }
     }
 
-    /// Returns the identity of a client.
+    /// Returns the client's identity for one part of the server.
     ///
     /// # Errors
     ///
-    /// The client has no valid token, or sends too many requests.
-    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<Identity, Refusal> {
+    /// The client has no valid token, or one that has ended or is for other parts, or sends too many requests.
+    pub(super) fn admit(&self, headers: &HeaderMap, scope: TokenScope) -> Result<Identity, Refusal> {
         let identity = match &self.tokens {
             None => Identity::local(),
             Some(tokens) => {
@@ -94,6 +132,12 @@ impl Access {
                 tokens.client(token).ok_or(Refusal::UnknownToken)?
             }
         };
+        if identity.expires.is_some_and(|end| end <= Timestamp::now()) {
+            return Err(Refusal::EndedToken);
+        }
+        if !identity.scopes.contains(&scope) {
+            return Err(Refusal::Scope(scope));
+        }
         match self.is_within_rate(&identity.name, Instant::now()) {
             true => Ok(identity),
             false => Err(Refusal::Rate),

@@ -10,6 +10,7 @@ use http::{HeaderMap, Method};
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::access::Identity;
 use super::refusal::Refusal;
@@ -199,6 +200,27 @@ fn may_begin(body: &[u8]) -> bool {
     serde_json::from_slice::<Message<'_>>(body).map_or(true, |message| message.method == "initialize")
 }
 
+/// Returns `true` for a message that calls a tool, and not for the answer to a question about a call. One that cannot be read counts
+/// as a call.
+pub(super) fn is_call(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        method: Option<Cow<'a, str>>,
+        params: Option<Parameters>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Parameters {
+        request_state: Option<IgnoredAny>,
+    }
+    let is_new = |message: Message<'_>| {
+        message.method.is_some_and(|method| method == "tools/call")
+            && message.params.is_none_or(|params| params.request_state.is_none())
+    };
+    serde_json::from_slice::<Message<'_>>(body).map_or(true, is_new)
+}
+
 #[cfg(test)]
 mod tests {
     use http::Request;
@@ -216,7 +238,7 @@ mod tests {
     }
 
     fn named(name: &str) -> Identity {
-        Identity { name: name.into(), options: Arc::new([]), has_token: true }
+        Identity::named(name, Arc::new([]))
     }
 
     #[test]

@@ -27,6 +27,7 @@ use super::call_threads::CallThreads;
 use super::metrics::Metrics;
 use super::paused::PausedCalls;
 use super::publication::{Publication, Published};
+use super::quotas::{QuotaLimits, Quotas};
 use super::state::Seal;
 
 /// Number of tools per list page.
@@ -70,6 +71,8 @@ pub struct Handler {
     /// `true` if clients that can ask their user do so.
     pub(super) asks_clients: bool,
     pub(super) metrics: Arc<Metrics>,
+    /// Quotas of each token over HTTP.
+    pub(super) quotas: Option<Arc<Quotas>>,
     closing: CancellationToken,
     pub(super) stopping: CancellationToken,
     pub(super) running: TaskTracker,
@@ -90,7 +93,8 @@ impl Handler {
             publication,
             seal: Arc::new(seal),
             asks_clients,
-            metrics: Arc::default(),
+            metrics: Arc::new(Metrics::new(false)),
+            quotas: None,
             closing: CancellationToken::new(),
             stopping: CancellationToken::new(),
             running: TaskTracker::new(),
@@ -99,6 +103,23 @@ impl Handler {
             paused: Arc::default(),
             is_notified: Arc::default(),
         }
+    }
+
+    /// Counts the calls of each token in the figures.
+    #[must_use]
+    pub fn counting_tokens(self) -> Self {
+        Self { metrics: Arc::new(Metrics::new(true)), ..self }
+    }
+
+    /// Limits the calls of each token over HTTP.
+    #[must_use]
+    pub fn with_quotas(self, limits: QuotaLimits) -> Self {
+        Self { quotas: Some(Arc::new(Quotas::new(limits))), ..self }
+    }
+
+    /// Returns the quotas of each token.
+    pub(super) fn quotas(&self) -> Option<&Arc<Quotas>> {
+        self.quotas.as_ref()
     }
 
     /// Runs calls on these threads.

@@ -4,8 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -26,11 +25,13 @@ use toolcrib_base::http_server::{
 };
 use toolcrib_base::{interrupt, render};
 
-use super::access::{Access, Identity, Limits};
+use super::access::{Access, Identity, Limits, TokenScope};
+use super::certificate::Certificate;
 use super::conversations::{self, Conversations};
 use super::handler::Handler;
 use super::media_ranges;
 use super::message;
+use super::metrics;
 use super::refusal::Refusal;
 
 /// Path of the protocol.
@@ -60,7 +61,7 @@ pub struct Endpoint {
     /// Listening socket.
     pub listener: TcpListener,
     /// TLS, unless the server answers plain HTTP.
-    pub tls: Option<TlsAcceptor>,
+    pub tls: Option<Certificate>,
     /// Accepted clients.
     pub access: Access,
     /// Limits of connections and requests.
@@ -119,13 +120,24 @@ pub async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Result<ExitC
     let connections = Connections::new(limits.connections);
     let server = Server { handler, service, conversations, connections, access, hosts, origins, limits, requests };
     let (server, tasks) = (Arc::new(server), TaskTracker::new());
+    let over = async {
+        interrupt::soft_stop().await;
+        if !limits.delay.is_zero() {
+            render::aside("stopping: `/readyz` fails, and requests are still accepted for a while");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(limits.delay) => {}
+            () = interrupt::hard_stop() => {}
+        }
+    };
+    let mut over = std::pin::pin!(over);
     loop {
         let accepted = tokio::select! {
             accepted = accept(&listener, &server.connections) => accepted,
-            () = interrupt::soft_stop() => break,
+            () = &mut over => break,
         };
         if let Some((stream, room)) = accepted {
-            tasks.spawn(server.clone().connect(stream, room, tls.clone(), stop.clone()));
+            tasks.spawn(server.clone().connect(stream, room, tls.as_ref().map(Certificate::acceptor), stop.clone()));
         }
     }
     drop(listener);
@@ -187,7 +199,7 @@ impl Server {
 
     async fn answer(&self, request: Request<Incoming>, used: &Use) -> Response<Body> {
         let metrics = self.handler.metrics();
-        metrics.requests.fetch_add(1, Relaxed);
+        metrics.requests.inc();
         if let Some(headers) = self.origins.preflight(request.method(), request.headers()) {
             let mut response = text(StatusCode::NO_CONTENT, "");
             *response.headers_mut() = headers;
@@ -198,14 +210,15 @@ impl Server {
             _ if head_size(&request) > MAX_HEAD => Err(Refusal::Head),
             ("/healthz", &Method::GET) => Ok(text(StatusCode::OK, "ok\n")),
             ("/metrics", &Method::GET) => self
-                .admit(&request, used)
-                .map(|_| text(StatusCode::OK, &metrics.text(self.running(), self.connections.number()))),
+                .admit(&request, TokenScope::Metrics, used)
+                .map(|_| figures(&metrics.text(self.running(), self.connections.number()))),
+            ("/readyz", &Method::GET) => Ok(readiness()),
             (PROTOCOL, _) => self.protocol(request, used).await,
             _ => Err(Refusal::UnknownPath),
         };
         let mut response = response.unwrap_or_else(|refusal| {
-            metrics.refused.fetch_add(1, Relaxed);
-            let mut response = text(refusal.status(), refusal.text());
+            metrics.refuse(refusal.status().as_u16());
+            let mut response = text(refusal.status(), &refusal.text());
             response.headers_mut().extend(refusal.header());
             response
         });
@@ -224,8 +237,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// The request names another host, is of a foreign page, has no valid token, or exceeds the client's rate.
-    fn admit(&self, request: &Request<Incoming>, used: &Use) -> Result<Identity, Refusal> {
+    /// The request names another host, is of a foreign page, has no valid token for this part, or exceeds the client's rate.
+    fn admit(&self, request: &Request<Incoming>, scope: TokenScope, used: &Use) -> Result<Identity, Refusal> {
         let headers = request.headers();
         if !self.hosts.includes(request.uri(), headers) {
             return Err(Refusal::Host);
@@ -233,12 +246,12 @@ impl Server {
         if headers.contains_key(header::ORIGIN) && self.origins.allowed(headers).is_none() {
             return Err(Refusal::Origin);
         }
-        self.access.admit(headers).inspect(|_| used.admit())
+        self.access.admit(headers, scope).inspect(|_| used.admit())
     }
 
     /// Answers a request of the protocol.
     async fn protocol(&self, request: Request<Incoming>, used: &Use) -> Result<Response<Body>, Refusal> {
-        let identity = self.admit(&request, used)?;
+        let identity = self.admit(&request, TokenScope::Calls, used)?;
         let running = self.requests.clone().try_acquire_owned().map_err(|_| Refusal::Running)?;
         let running = Running(Arc::new(running));
         self.conversations.check(request.headers(), &identity)?;
@@ -253,6 +266,10 @@ impl Server {
             Ok(Err(_)) => return Err(Refusal::Unreadable),
             Err(_) => return Err(Refusal::Late),
         };
+        if let Some(quotas) = self.handler.quotas().filter(|_| conversations::is_call(&body)) {
+            // The call keeps it as long as it runs.
+            parts.extensions.insert(Arc::new(quotas.admit(&identity.name, SystemTime::now())?));
+        }
         let beginning = self.conversations.begin(&parts, &body, &identity).await?;
         if beginning.is_none() {
             // A call can go on after its client has left. The first request of a conversation is kept by it.
@@ -314,6 +331,21 @@ fn without_data(event: Bytes) -> Bytes {
 fn unreadable(message: &[u8]) -> Response<Body> {
     let mut response = text(StatusCode::BAD_REQUEST, &message::refusal(message));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+    response
+}
+
+/// Answers whether a balancer should send requests: not to a server that ends.
+fn readiness() -> Response<Body> {
+    match interrupt::is_requested() {
+        false => text(StatusCode::OK, "ready\n"),
+        true => text(StatusCode::SERVICE_UNAVAILABLE, "the server ends: send requests to another one\n"),
+    }
+}
+
+/// Creates the answer with the figures.
+fn figures(content: &str) -> Response<Body> {
+    let mut response = text(StatusCode::OK, content);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(metrics::TYPE));
     response
 }
 

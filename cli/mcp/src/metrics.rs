@@ -1,49 +1,162 @@
-//! Server figures in the Prometheus text format. They name outcomes, and no client, tool or argument.
+//! Figures of a server in the OpenMetrics text format. They name tools and outcomes, tokens only where the operator wants it, and no
+//! argument.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::collections::HashSet;
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
 use toolcrib::ToolResult;
 
-/// Figures since the start of the server.
-#[derive(Debug, Default)]
+/// Type of the figures.
+pub(super) const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Upper bounds of the times, in seconds.
+const BUCKETS: [f64; 14] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0];
+/// Maximum number of tools that have their own figures; further ones are counted together. A reload can bring other tools.
+const MAX_TOOLS: usize = 1000;
+/// Label for further tools.
+const OTHER: &str = "other";
+
+type Times<L> = Family<L, Histogram, fn() -> Histogram>;
+
+/// Figures since the start of a server.
 pub(crate) struct Metrics {
-    calls: Mutex<BTreeMap<String, u64>>,
-    /// Total duration of all calls in microseconds.
-    micros: AtomicU64,
-    pub(super) requests: AtomicU64,
-    pub(super) refused: AtomicU64,
+    registry: Registry,
+    calls: Family<Vec<Label>, Counter>,
+    whole: Times<ToolLabels>,
+    waited: Histogram,
+    ran: Histogram,
+    pub(super) requests: Counter,
+    refused: Family<RefusalLabels, Counter>,
+    connections: Gauge,
+    running: Gauge,
+    /// `true` if the calls of each token are counted.
+    by_token: bool,
+    tools: Mutex<HashSet<String>>,
+}
+
+/// Name and value of a label.
+type Label = (&'static str, String);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ToolLabels {
+    tool: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusalLabels {
+    status: u32,
 }
 
 impl Metrics {
-    /// Counts a call.
-    pub(super) fn count(&self, result: &ToolResult) {
-        let outcome = serde_json::to_value(result.receipt.outcome).unwrap_or_default();
-        let outcome = outcome.as_str().unwrap_or("other").to_owned();
-        *self.calls.lock().unwrap_or_else(PoisonError::into_inner).entry(outcome).or_default() += 1;
-        // Milliseconds of a call are far below the range.
-        self.micros.fetch_add((result.receipt.ms * 1000.0) as u64, Relaxed);
+    /// Begins to count; with `by_token`, the calls of each token too.
+    pub(super) fn new(by_token: bool) -> Self {
+        let histogram: fn() -> Histogram = || Histogram::new(BUCKETS);
+        let mut all = Self {
+            registry: Registry::default(),
+            calls: Family::default(),
+            whole: Family::new_with_constructor(histogram),
+            waited: histogram(),
+            ran: histogram(),
+            requests: Counter::default(),
+            refused: Family::default(),
+            connections: Gauge::default(),
+            running: Gauge::default(),
+            by_token,
+            tools: Mutex::default(),
+        };
+        let registry = &mut all.registry;
+        registry.register("toolcrib_calls", "Calls of clients that have ended", all.calls.clone());
+        registry.register("toolcrib_call_seconds", "Time from the start to the end of calls", all.whole.clone());
+        let help = "Time in which calls waited for their turn and for answers of people";
+        registry.register("toolcrib_call_wait_seconds", help, all.waited.clone());
+        registry.register("toolcrib_call_run_seconds", "Time of calls without their waits", all.ran.clone());
+        registry.register("toolcrib_http_requests", "Requests over HTTP", all.requests.clone());
+        registry.register("toolcrib_http_refused", "Refused requests over HTTP", all.refused.clone());
+        registry.register("toolcrib_http_connections", "Open connections", all.connections.clone());
+        registry.register("toolcrib_http_running", "Running requests of the protocol", all.running.clone());
+        all
+    }
+
+    /// Counts a call by a client with this token. A name without a tool (not `is_known`) is the client's, and may be any.
+    pub(super) fn count(&self, result: &ToolResult, is_known: bool, token: &str) {
+        let receipt = &result.receipt;
+        let tool = if is_known { self.tool(&receipt.tool) } else { String::new() };
+        let token = self.by_token.then(|| ("token", token.to_owned()));
+        let labels = [("tool", tool.clone()), ("outcome", receipt.outcome.as_str().to_owned())];
+        let labels = labels.into_iter().chain(token).collect();
+        self.calls.get_or_create(&labels).inc();
+        let seconds = |milliseconds: f64| (milliseconds / 1000.0).max(0.0);
+        self.whole.get_or_create(&ToolLabels { tool }).observe(seconds(receipt.ms));
+        self.waited.observe(seconds(receipt.waited_ms));
+        self.ran.observe(seconds(receipt.ms - receipt.waited_ms));
+    }
+
+    /// Counts a refused request by the status of its answer.
+    pub(super) fn refuse(&self, status: u16) {
+        self.refused.get_or_create(&RefusalLabels { status: status.into() }).inc();
+    }
+
+    /// Returns the label of a tool.
+    fn tool(&self, name: &str) -> String {
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        if !tools.contains(name) {
+            if tools.len() >= MAX_TOOLS {
+                return OTHER.to_owned();
+            }
+            tools.insert(name.to_owned());
+        }
+        name.to_owned()
     }
 
     /// Formats the figures, with the numbers of running requests and connections.
     pub(super) fn text(&self, running: usize, connections: usize) -> String {
-        let mut text = String::from("# TYPE toolcrib_calls_total counter\n");
+        self.running.set(running as i64);
+        self.connections.set(connections as i64);
+        let mut text = String::new();
         // Writing to a string cannot fail.
-        for (outcome, calls) in self.calls.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let _ = writeln!(text, "toolcrib_calls_total{{outcome=\"{outcome}\"}} {calls}");
-        }
-        let seconds = self.micros.load(Relaxed) as f64 / 1e6;
-        let _ = writeln!(text, "# TYPE toolcrib_call_seconds_total counter\ntoolcrib_call_seconds_total {seconds}");
-        for (name, kind, value) in [
-            ("toolcrib_http_requests_total", "counter", self.requests.load(Relaxed)),
-            ("toolcrib_http_refused_total", "counter", self.refused.load(Relaxed)),
-            ("toolcrib_http_connections", "gauge", connections as u64),
-            ("toolcrib_http_running", "gauge", running as u64),
-        ] {
-            let _ = writeln!(text, "# TYPE {name} {kind}\n{name} {value}");
-        }
+        let _ = encode(&mut text, &self.registry);
         text
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").field("by_token", &self.by_token).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_tools_with_figures_is_bounded() {
+        let metrics = Metrics::new(false);
+        for number in 0..MAX_TOOLS {
+            assert_eq!(metrics.tool(&format!("t{number}")), format!("t{number}"));
+        }
+        assert_eq!((metrics.tool("one more").as_str(), metrics.tool("t0").as_str()), (OTHER, "t0"));
+    }
+
+    #[test]
+    fn every_figure_has_a_help_text_and_labels_are_escaped() {
+        let metrics = Metrics::new(true);
+        metrics.refuse(429);
+        let labels = vec![("tool", "a\"\n".to_owned()), ("outcome", "ok".to_owned()), ("token", "ada".to_owned())];
+        metrics.calls.get_or_create(&labels).inc();
+        let text = metrics.text(1, 2);
+        assert!(text.contains("toolcrib_calls_total{tool=\"a\\\"\\n\",outcome=\"ok\",token=\"ada\"} 1\n"), "{text}");
+        assert!(text.contains("toolcrib_http_refused_total{status=\"429\"} 1\n"), "{text}");
+        assert!(text.contains("toolcrib_http_running 1\n") && text.contains("toolcrib_http_connections 2\n"), "{text}");
+        let of = |kind: &str| text.lines().filter(|line| line.starts_with(kind)).count();
+        assert_eq!((of("# HELP"), of("# TYPE"), of("# EOF")), (8, 8, 1));
     }
 }

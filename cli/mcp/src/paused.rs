@@ -103,7 +103,7 @@ mod tests {
         let runtime = Runtime::builder(Audit::off()).build().unwrap();
         let deny_flags = DenyFlags::new(std::iter::empty());
         let published = Published::new(runtime, Arc::default(), Results::folder("results"), deny_flags, 128);
-        let identity = Identity { name: "ada".into(), options: Arc::new([]), has_token: true };
+        let identity = Identity::named("ada", Arc::new([]));
         let caller = Arc::new(Caller::new("probe".to_owned(), &identity, Channel::CommandLine));
         let work = work.map(|()| None).boxed();
         RunningCall::new("mcp_1".to_owned(), Arc::new(published), caller, work, None, CancellationToken::new())

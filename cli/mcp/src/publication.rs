@@ -289,7 +289,7 @@ mod tests {
     }
 
     fn client(number: usize) -> Identity {
-        Identity { name: "ada".into(), options: options(number), has_token: true }
+        Identity::named("ada", options(number))
     }
 
     #[tokio::test]

@@ -1,6 +1,31 @@
 //! Refusals of requests over HTTP: the status, the reason with the way out, and the headers that programs read.
 
+use std::borrow::Cow;
+
 use http::{HeaderName, HeaderValue, StatusCode, header};
+
+use super::access::TokenScope;
+
+/// Part of a quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UsedUp {
+    Calls,
+    ProcessorTime,
+    Bytes,
+    /// Calls at once.
+    Running,
+}
+
+impl UsedUp {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Calls => "calls",
+            Self::ProcessorTime => "processor time",
+            Self::Bytes => "bytes",
+            Self::Running => "calls at once",
+        }
+    }
+}
 
 /// Reason to refuse a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,8 +38,14 @@ pub(super) enum Refusal {
     NoToken,
     /// No client has the token.
     UnknownToken,
+    /// The token has ended.
+    EndedToken,
+    /// The token is not for this part of the server.
+    Scope(TokenScope),
     /// The client sends too many requests in one second.
     Rate,
+    /// A quota of the token is used up, and the seconds until it begins anew.
+    Quota(UsedUp, u64),
     /// Too many requests run.
     Running,
     /// There are too many conversations.
@@ -36,9 +67,9 @@ pub(super) enum Refusal {
 impl Refusal {
     pub(super) fn status(self) -> StatusCode {
         match self {
-            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
-            Self::NoToken | Self::UnknownToken => StatusCode::UNAUTHORIZED,
-            Self::Rate => StatusCode::TOO_MANY_REQUESTS,
+            Self::Host | Self::Origin | Self::Scope(_) => StatusCode::FORBIDDEN,
+            Self::NoToken | Self::UnknownToken | Self::EndedToken => StatusCode::UNAUTHORIZED,
+            Self::Rate | Self::Quota(..) => StatusCode::TOO_MANY_REQUESTS,
             Self::Running | Self::Conversations => StatusCode::SERVICE_UNAVAILABLE,
             Self::Head => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::Body => StatusCode::PAYLOAD_TOO_LARGE,
@@ -49,8 +80,12 @@ impl Refusal {
     }
 
     /// Returns the text of the answer: the reason, and what to do.
-    pub(super) fn text(self) -> &'static str {
-        match self {
+    pub(super) fn text(self) -> Cow<'static, str> {
+        let text = match self {
+            Self::Quota(part, seconds) => {
+                let part = part.as_str();
+                return format!("the quota of {part} is used up: repeat the request in {seconds} s\n").into();
+            }
             Self::Host => "the host of the request is not served: name it with `--host`\n",
             Self::Origin => "pages of this origin may not send requests: name it with `--origin`\n",
             Self::NoToken => {
@@ -58,6 +93,13 @@ impl Refusal {
             }
             Self::UnknownToken => {
                 "the token is not known: it was revoked or mistyped; `toolcrib mcp token new NAME` creates another\n"
+            }
+            Self::EndedToken => "the token has ended; `toolcrib mcp token new NAME` creates another\n",
+            Self::Scope(TokenScope::Calls) => {
+                "the token is not for calls: create one with `toolcrib mcp token new NAME --scope=calls`\n"
+            }
+            Self::Scope(TokenScope::Metrics) => {
+                "the token is not for figures: create one with `toolcrib mcp token new NAME --scope=metrics`\n"
             }
             Self::Rate => "too many requests in one second: send fewer, or raise `--max-rate`\n",
             Self::Running => "too many requests at once: repeat the request later, or raise `--max-running`\n",
@@ -72,8 +114,9 @@ impl Refusal {
             Self::UnknownConversation => {
                 "the conversation is not known: it has ended, or belongs to another token; begin one with `initialize`\n"
             }
-            Self::UnknownPath => "not found: use `/mcp`, `/healthz` or `/metrics`\n",
-        }
+            Self::UnknownPath => "not found: use `/mcp`, `/healthz`, `/readyz` or `/metrics`\n",
+        };
+        text.into()
     }
 
     /// Returns the header that tells programs what to do.
@@ -85,6 +128,16 @@ impl Refusal {
                 header::WWW_AUTHENTICATE,
                 "Bearer error=\"invalid_token\", error_description=\"the token is not known\"",
             ),
+            Self::EndedToken => {
+                (header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\", error_description=\"the token has ended\"")
+            }
+            Self::Scope(TokenScope::Calls) => {
+                (header::WWW_AUTHENTICATE, "Bearer error=\"insufficient_scope\", scope=\"calls\"")
+            }
+            Self::Scope(TokenScope::Metrics) => {
+                (header::WWW_AUTHENTICATE, "Bearer error=\"insufficient_scope\", scope=\"metrics\"")
+            }
+            Self::Quota(_, seconds) => return Some((header::RETRY_AFTER, seconds.into())),
             Self::Rate | Self::Running | Self::Conversations => (header::RETRY_AFTER, "1"),
             _ => return None,
         };

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context;
 use base64::Engine as _;
@@ -16,7 +17,7 @@ use toolcrib_base::file_version::FileVersion;
 use toolcrib_base::folders::{no_home, state_folder};
 use toolcrib_base::render::{self, Advice};
 
-use super::access::Identity;
+use super::access::{Identity, TokenScope};
 
 /// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -40,6 +41,28 @@ pub struct TokenRecord {
     /// Permissions and rules of the client, in addition to those for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
+    /// Parts of the server that the client may use.
+    #[serde(default = "calls")]
+    pub scopes: Vec<TokenScope>,
+    /// Time from which the token is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+}
+
+/// Rights of a new token.
+#[derive(Debug, Clone, Default)]
+pub struct TokenRights {
+    /// Permissions and rules of the client, in addition to those for all.
+    pub options: Vec<String>,
+    /// Parts of the server that the client may use; calls alone if there are none.
+    pub scopes: Vec<TokenScope>,
+    /// Time until the token ends.
+    pub lifetime: Option<Duration>,
+}
+
+/// Scopes of a token that states none.
+fn calls() -> Vec<TokenScope> {
+    vec![TokenScope::Calls]
 }
 
 /// Clients by their tokens' digests, with the version of the file that was read.
@@ -84,7 +107,8 @@ impl Tokens {
     /// # Errors
     ///
     /// The name is invalid or taken, there are too many tokens, or the file cannot be written.
-    pub fn create(&self, name: &str, options: Vec<String>) -> anyhow::Result<String> {
+    pub fn create(&self, name: &str, rights: TokenRights) -> anyhow::Result<String> {
+        let TokenRights { options, mut scopes, lifetime } = rights;
         let is_valid = (1..=MAX_NAME_LEN).contains(&name.len())
             && name.starts_with(|first: char| first.is_ascii_alphanumeric())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
@@ -96,7 +120,11 @@ impl Tokens {
         }
         let token = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
         let (digest, created) = (digest(token.as_bytes()), Timestamp::now());
-        let record = TokenRecord { name: name.to_owned(), digest, created, options };
+        let expires = lifetime.map(|lifetime| created.checked_add(lifetime)).transpose()?;
+        if scopes.is_empty() {
+            scopes = calls();
+        }
+        let record = TokenRecord { name: name.to_owned(), digest, created, options, scopes, expires };
         let change = |tokens: &mut Vec<TokenRecord>| {
             if tokens.iter().any(|other| other.name == record.name) {
                 let hint = format!("choose another name, or revoke it with `toolcrib mcp token revoke {name}`");
@@ -137,7 +165,13 @@ impl Tokens {
         if read.as_ref().is_none_or(|(of, _)| *of != version) {
             let clients = self.file.read().inspect_err(|error| self.warn(version, error)).ok()?;
             let clients = clients.into_iter().map(|token| {
-                let client = Identity { name: token.name.into(), options: token.options.into(), has_token: true };
+                let client = Identity {
+                    name: token.name.into(),
+                    options: token.options.into(),
+                    has_token: true,
+                    scopes: token.scopes.into(),
+                    expires: token.expires,
+                };
                 (token.digest, client)
             });
             *read = Some((version, clients.collect()));
@@ -171,7 +205,8 @@ mod tests {
         let name_of = |token: &str| tokens.client(token).map(|client| client.name.to_string());
         assert_eq!(name_of("crib_x"), None);
         let options = vec!["--deny-net".to_owned()];
-        let (ada, bob) = (tokens.create("ada", options.clone()).unwrap(), tokens.create("bob", Vec::new()).unwrap());
+        let rights = TokenRights { options: options.clone(), ..TokenRights::default() };
+        let (ada, bob) = (tokens.create("ada", rights).unwrap(), tokens.create("bob", TokenRights::default()).unwrap());
         assert_eq!(tokens.client(&ada).unwrap().options[..], options);
         assert_ne!(ada, bob);
         assert_eq!((name_of(&ada).as_deref(), name_of(&bob).as_deref()), (Some("ada"), Some("bob")));
@@ -188,12 +223,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tokens = Tokens::file(folder.path().join("tokens.json"));
         for name in ["", "a b", "a/b", "ä", ".", "..", "-", "_a", &"a".repeat(MAX_NAME_LEN + 1)] {
-            assert!(tokens.create(name, Vec::new()).is_err(), "{name}");
+            assert!(tokens.create(name, TokenRights::default()).is_err(), "{name}");
         }
-        tokens.create("a", Vec::new()).unwrap();
-        assert_eq!(tokens.create("a", Vec::new()).unwrap_err().to_string(), "a token `a` exists");
+        tokens.create("a", TokenRights::default()).unwrap();
+        assert_eq!(tokens.create("a", TokenRights::default()).unwrap_err().to_string(), "a token `a` exists");
         let record = tokens.list().unwrap().remove(0);
         tokens.file.change(|all| all.extend((1..MAX_TOKENS).map(|_| record.clone()))).unwrap();
-        assert!(tokens.create("b", Vec::new()).unwrap_err().to_string().contains("the maximum"));
+        assert!(tokens.create("b", TokenRights::default()).unwrap_err().to_string().contains("the maximum"));
     }
 }

@@ -129,8 +129,14 @@ impl Handler {
         };
         let id = format!("mcp_{:016x}", rand::random::<u64>());
         let work = call::perform(published, &id, own, arguments, caller.clone(), stop);
-        let metrics = self.metrics.clone();
-        let work = work.inspect(move |result| result.iter().for_each(|result| metrics.count(result)));
+        let (metrics, is_known, token) = (self.metrics.clone(), tool.is_some(), identity.name.clone());
+        let quotas = self.quotas.clone();
+        let work = work.inspect(move |result| {
+            if let Some(result) = result {
+                metrics.count(result, is_known, &token);
+                quotas.iter().for_each(|quotas| quotas.count(&token, result));
+            }
+        });
         let work = self.running.track_future(work);
         let work = match self.threads.clone() {
             Some(threads) => async move { threads.run(work, !starts_task).await }.boxed(),

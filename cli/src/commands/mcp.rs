@@ -2,6 +2,7 @@
 
 mod config;
 mod limits;
+mod quotas;
 mod serve;
 mod token;
 

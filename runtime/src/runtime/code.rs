@@ -74,7 +74,7 @@ impl Builder {
 }
 
 impl Builder {
-    /// Returns the languages of programs: those of the builder, and those of the interpreters in sources that a person answers for.
+    /// Returns the languages for programs: those of the builder, and those of interpreters in trusted sources.
     /// An interpreter of another source is left out, with a warning. Without a language of the builder, no program is offered.
     pub(super) fn languages(&self, tools: &[Tool], warnings: &mut Vec<Diagnostic>) -> Vec<CodeLanguage> {
         let mut languages = self.code.clone();

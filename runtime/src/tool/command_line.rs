@@ -268,8 +268,7 @@ impl ArgumentList {
     }
 }
 
-/// Returns `true` for a value with an integer beyond 64 bits, which has the digits of a double instead of those that the model
-/// wrote.
+/// Returns `true` for a value with an integer beyond 64 bits: it was rounded when it was parsed.
 fn is_rounded(value: &Value) -> bool {
     /// Least integer that has no 64 bits.
     const BEYOND: f64 = 18_446_744_073_709_551_616.0;

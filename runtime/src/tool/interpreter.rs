@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use toolcrib_component::Language;
 
-/// Interpreter of programs that call tools, in a component of a source. Nothing calls it but the tool that runs programs.
+/// Interpreter for programs that call tools, as a source has it. Nothing calls it but the tool that runs programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Interpreter {

@@ -5,10 +5,13 @@ use toolcrib::flow::Meaning;
 
 use super::key::{ANY, Key};
 use super::kind::{
-    ADDRESS, DELAY, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, MASK, NAME, NAMED_RULE, NAMES, NUMBER, PATHS, PLACES,
-    POSITIVE, PRICE, RULE, SIZE, STAGED_RULE, TAG, TIME, TOOL, URL, WAIT,
+    ADDRESS, DELAY, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, LISTEN, MASK, NAME, NAMED_RULE, NAMES, NUMBER, PATHS,
+    PLACES, POSITIVE, PRICE, RULE, SIZE, STAGED_RULE, TAG, TIME, TOOL, URL, WAIT,
 };
 use super::path::PathRule;
+
+/// Command with the options of a server.
+const SERVER: &[&str] = &["mcp"];
 
 /// All keys, in the order of the documentation.
 pub(crate) static KEYS: &[Key] = &[
@@ -206,6 +209,75 @@ pub(crate) static KEYS: &[Key] = &[
         .option("max-inline")
         .replaces(),
     Key::new("masks", ANY, MASK, "Regular expressions for tools with `redaction_policy_refs`"),
+    Key::new("server", "address", LISTEN, "Address of `mcp --http`").option("address").of(SERVER),
+    Key::new("server", "hosts", NAMES, "Hosts that requests to the server may name, besides the loopback names")
+        .option("host")
+        .of(SERVER),
+    Key::new("server", "origins", NAMES, "Origins of web pages that may send requests to the server")
+        .option("origin")
+        .of(SERVER),
+    Key::new("server", "tls_cert", DIR, "PEM file with the certificate of the server, read again when it changes")
+        .option("tls-cert")
+        .of(SERVER),
+    Key::new("server", "tls_key", DIR, "PEM file with the private key of the certificate").option("tls-key").of(SERVER),
+    Key::new("server", "stateless", Kind::Bool, "Keep no conversation between requests")
+        .flags(&[("true", "stateless")])
+        .default("false")
+        .of(SERVER),
+    Key::new("server", "state_dir", DIR, "Directory of the states that several servers share")
+        .option("state-dir")
+        .of(SERVER),
+    Key::new("server", "max_connections", Kind::Count(1, 65_536), "Maximum connections at once")
+        .option("max-connections")
+        .of(SERVER),
+    Key::new("server", "max_running", Kind::Count(1, 65_536), "Maximum requests at once")
+        .option("max-running")
+        .of(SERVER),
+    Key::new("server", "max_sessions", Kind::Count(1, 65_536), "Maximum conversations of the earlier revision")
+        .option("max-sessions")
+        .of(SERVER),
+    Key::new("server", "max_body", SIZE, "Maximum size of a request").option("max-body").of(SERVER),
+    Key::new("server", "max_rate", Kind::Count(1, 1_000_000), "Maximum requests of a token in one second")
+        .option("max-rate")
+        .of(SERVER),
+    Key::new("server", "arrival_timeout", TIME, "Time limit for the parts of a request")
+        .option("arrival-timeout")
+        .of(SERVER),
+    Key::new("server", "drain_timeout", TIME, "Time in which running requests may finish at the end of the server")
+        .option("drain-timeout")
+        .of(SERVER),
+    Key::new(
+        "server",
+        "drain_delay",
+        DELAY,
+        "Time in which `/readyz` fails before the server accepts no more requests",
+    )
+    .option("drain-delay")
+    .of(SERVER),
+    Key::new("server", "quota_window", TIME, "Length of the window that the quotas are for")
+        .option("quota-window")
+        .of(SERVER),
+    Key::new("server", "quota_calls", POSITIVE, "Maximum calls of a token in a window")
+        .option("quota-calls")
+        .of(SERVER),
+    Key::new("server", "quota_cpu", TIME, "Maximum processor time of the calls of a token in a window")
+        .option("quota-cpu")
+        .of(SERVER),
+    Key::new(
+        "server",
+        "quota_bytes",
+        SIZE,
+        "Maximum bytes that the calls of a token print, write, send and receive in a window",
+    )
+    .option("quota-bytes")
+    .of(SERVER),
+    Key::new("server", "quota_running", Kind::Count(1, 65_536), "Maximum calls of a token at once")
+        .option("quota-running")
+        .of(SERVER),
+    Key::new("server", "metrics_by_token", Kind::Bool, "Count the calls of each token in `/metrics`")
+        .flags(&[("true", "metrics-by-token")])
+        .default("false")
+        .of(SERVER),
     Key::new("network", "nameservers", Kind::List(&ADDRESS), "Name servers instead of those of the system")
         .option("dns")
         .replaces(),

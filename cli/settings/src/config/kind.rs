@@ -3,7 +3,9 @@
 use regex::Regex;
 use toolcrib::policy::{Pattern, PatternError};
 use toolcrib::tool::{Destination, Glob};
-use toolcrib_base::parse::{MAX_COUNT, approval_wait, delay, duration, name_server, not_allowed, price, size};
+use toolcrib_base::parse::{
+    MAX_COUNT, approval_wait, delay, duration, listen_address, name_server, not_allowed, price, size,
+};
 
 use super::path::PathRule;
 use crate::selection::{split as split_selection, split_destination};
@@ -112,6 +114,11 @@ pub(super) const ADDRESS: Kind = Kind::Text {
     wanted: "an address as text, such as \"192.0.2.53\"",
     pattern: r"^[0-9a-fA-F:.\[\]%]+$",
     check: |text| name_server(text).map(drop),
+};
+pub(super) const LISTEN: Kind = Kind::Text {
+    wanted: "an address with a port as text, such as \"127.0.0.1:8931\"",
+    pattern: r"^(localhost:|[0-9a-fA-F:.\[\]%]+:)?[0-9]+$",
+    check: |text| listen_address(text).map(drop),
 };
 pub(super) const MASK: Kind = Kind::Text {
     wanted: "a regular expression as text",

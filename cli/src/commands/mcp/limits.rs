@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolcrib_base::parse::{count, duration, size};
+use toolcrib_base::parse::{count, delay, duration, size};
 use toolcrib_mcp::Limits;
 
 /// Heading of the options in the help.
@@ -39,6 +39,10 @@ pub(super) struct LimitOptions {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     #[arg(requires = "http", help_heading = HEADING)]
     drain_timeout: Duration,
+    /// Time in which `/readyz` fails before the server accepts no more requests
+    #[arg(long, value_name = "TIME", value_parser = delay, default_value = "0s", hide = true)]
+    #[arg(requires = "http", help_heading = HEADING)]
+    drain_delay: Duration,
 }
 
 impl LimitOptions {
@@ -51,6 +55,7 @@ impl LimitOptions {
             sessions: self.max_sessions as usize,
             arrival: self.arrival_timeout,
             drain: self.drain_timeout,
+            delay: self.drain_delay,
         }
     }
 }

@@ -2,19 +2,15 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::Map;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio_rustls::TlsAcceptor;
 use toolcrib::observe::Observer;
 use toolcrib::tool::Access;
 use toolcrib::{Builder, Runtime};
@@ -22,18 +18,21 @@ use toolcrib_agent::telemetry::{Root, TelemetryOptions};
 use toolcrib_base::http_server::{Origin, ServedHost};
 use toolcrib_base::interrupt;
 use toolcrib_base::parse::approval_wait;
-use toolcrib_base::parse::{count, duration};
+use toolcrib_base::parse::{count, duration, listen_address};
 use toolcrib_base::render::{self, Advice};
 use toolcrib_mcp::{
-    Access as ClientAccess, AgentApprover, Endpoint, Handler, ProgressListeners, Publication, Published, Seal, Tokens,
-    WatchedSources, serve_http, serve_stdio, watch,
+    Access as ClientAccess, AgentApprover, Certificate, Endpoint, Handler, ProgressListeners, Publication, Published,
+    Seal, Tokens, WatchedSources, serve_http, serve_stdio, watch,
 };
 use toolcrib_packages::builtin;
 use toolcrib_sources::options::{AskOptions, ClientOptions, Effects, Sources, StageOption};
 
 use super::limits::LimitOptions;
+use super::quotas::QuotaOptions;
 use crate::commands::stage;
 
+/// Address of a server over HTTP.
+const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8931);
 /// Default number of tools above which a search finds them.
 const DEFAULT_LISTED: u32 = 128;
 /// Heading of the server's options in the help.
@@ -42,10 +41,13 @@ const HTTP: &str = "HTTP";
 /// Options of the service.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Args {
-    /// Serve over HTTP at this address instead of standard streams, such as `127.0.0.1:8931`; a port alone is one of
-    /// 127.0.0.1
-    #[arg(long, value_name = "ADDRESS", value_parser = listen_address, help_heading = HTTP)]
-    http: Option<SocketAddr>,
+    /// Serve over HTTP instead of standard streams, at this address or that of `server.address`; a port alone is one of
+    /// 127.0.0.1 [default: 127.0.0.1:8931]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, value_parser = listen_address, help_heading = HTTP)]
+    http: Option<Option<SocketAddr>>,
+    /// Address of `--http` without one
+    #[arg(long, value_name = "ADDRESS", requires = "http", value_parser = listen_address, hide = true)]
+    address: Option<SocketAddr>,
     /// Require no token; only on a loopback address, where every program of this machine can connect then
     #[arg(long, requires = "http", help_heading = HTTP)]
     no_token: bool,
@@ -65,8 +67,13 @@ pub(super) struct Args {
     /// Keep no conversation between requests, so that several servers can share the clients of a balancer
     #[arg(long, requires = "http", help_heading = HTTP)]
     stateless: bool,
+    /// Count the calls of each token in `/metrics`
+    #[arg(long, requires = "http", hide = true)]
+    metrics_by_token: bool,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    quotas: QuotaOptions,
 
     /// Share the states of calls that wait for approval with the other servers that use this directory
     #[arg(long, value_name = "DIR", requires = "http", help_heading = HTTP)]
@@ -140,10 +147,16 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let publication = Publication::new(first, move |options| again.publish_again(observer.clone(), options));
     tokio::spawn(watch(publication.clone(), watched));
     let seal = args.state_dir.as_deref().map_or_else(Seal::new, Seal::shared)?;
-    let handler = Handler::new(publication, seal, args.ask_in == Place::Client);
+    let mut handler = Handler::new(publication, seal, args.ask_in == Place::Client);
+    if args.metrics_by_token {
+        handler = handler.counting_tokens();
+    }
+    if let Some(limits) = args.quotas.limits() {
+        handler = handler.with_quotas(limits);
+    }
     // Until the last spans are sent.
     let _guard = interrupt::server();
-    let end = match args.http {
+    let end = match args.address() {
         None => {
             if io::stdin().is_terminal() {
                 render::hint("waiting for a client on standard input; `toolcrib mcp config CLIENT` connects one");
@@ -164,13 +177,22 @@ impl Args {
         self.http.is_some()
     }
 
+    /// Returns the address of a server over HTTP.
+    fn address(&self) -> Option<SocketAddr> {
+        self.http.map(|given| given.or(self.address).unwrap_or(DEFAULT_ADDRESS))
+    }
+
     /// Checks the combination of options.
     ///
     /// # Errors
     ///
     /// A usage error.
     fn check(&self) -> anyhow::Result<()> {
-        let Some(address) = self.http else { return Ok(()) };
+        let Some(address) = self.address() else { return Ok(()) };
+        if let (Some(_), None) | (None, Some(_)) = (&self.tls_cert, &self.tls_key) {
+            let message = "a certificate needs its private key, and a key its certificate";
+            return Err(Advice::new(message, "set both `server.tls_cert` and `server.tls_key`, or neither").into());
+        }
         if self.no_token && !address.ip().is_loopback() {
             let message = format!("--no-token serves everybody who reaches {address}");
             return Err(Advice::new(
@@ -252,7 +274,7 @@ impl Args {
     async fn endpoint(&self, address: SocketAddr) -> anyhow::Result<Endpoint> {
         let limits = self.limits.limits();
         let tls = match (&self.tls_cert, &self.tls_key) {
-            (Some(certificate), Some(key)) => Some(tls(certificate, key)?),
+            (Some(certificate), Some(key)) => Some(Certificate::read(certificate, key)?),
             _ => None,
         };
         let tokens = if self.no_token { None } else { Some(Tokens::of_user()?) };
@@ -271,43 +293,4 @@ impl Args {
             is_stateless: self.stateless,
         })
     }
-}
-
-/// Parses an address to listen on: an IP address with a port, `localhost` with a port, or a port alone.
-fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
-    let port = text.strip_prefix("localhost:").unwrap_or(text).parse().ok();
-    let local = port.map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    let expected = "expected an IP address with a port, such as `127.0.0.1:8931`, or a port alone";
-    local.or_else(|| text.parse().ok()).ok_or(expected)
-}
-
-/// Reads a certificate and its key.
-fn tls(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
-    let unusable = |path: &Path, content: &str| {
-        Advice::new(format!("cannot use `{}`", path.display()), format!("name a PEM file with {content}"))
-    };
-    let no_chain = || unusable(certificate, "the certificate of the server and those that sign it");
-    let chain = CertificateDer::pem_file_iter(certificate).with_context(no_chain)?;
-    let chain: Result<Vec<_>, _> = chain.collect();
-    let chain = chain.with_context(no_chain)?;
-    anyhow::ensure!(!chain.is_empty(), anyhow::anyhow!("it has no certificate").context(no_chain()));
-    let no_key = || unusable(key, "the private key of the certificate");
-    let secret = PrivateKeyDer::from_pem_file(key).with_context(no_key)?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    provider.key_provider.load_private_key(secret.clone_key()).with_context(no_key)?;
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, secret);
-    let config = config.map_err(|error| {
-        let advice = match error {
-            rustls::Error::InconsistentKeys(_) => Advice::new(
-                format!("the key in `{}` does not match the certificate in `{}`", key.display(), certificate.display()),
-                "name the key for which the first certificate of the file was issued",
-            ),
-            _ => no_chain(),
-        };
-        anyhow::Error::from(error).context(advice)
-    })?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -1,15 +1,20 @@
 //! `toolcrib mcp token`: creates, lists and revokes the tokens of clients over HTTP.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jiff::Timestamp;
 use serde_json::json;
+use toolcrib_base::parse::lifetime;
 use toolcrib_base::render::{self, Advice, one_line, shell_word};
-use toolcrib_mcp::{TokenRecord, Tokens};
+use toolcrib_mcp::{TokenRecord, TokenRights, TokenScope, Tokens};
 use toolcrib_sources::options::ClientOptions;
 
 const EXAMPLES: &str = "\
 Examples:
   toolcrib mcp token new ada
+  toolcrib mcp token new grafana --scope=metrics --for=90d
   toolcrib mcp token new bob -- --allow-read=./docs --deny-tool=fs_rm
   toolcrib mcp token list
   toolcrib mcp token revoke ada
@@ -17,7 +22,7 @@ Examples:
 A token is shown once. A running server notices a new and a revoked one.
 Permissions and rules after `--` apply to this client, in addition to the server's own; relative folders start at \
 the server's directory.";
-const HEADINGS: [&str; 3] = ["TOKEN", "CREATED", "OPTIONS"];
+const HEADINGS: [&str; 5] = ["TOKEN", "CREATED", "ENDS", "SCOPES", "OPTIONS"];
 
 /// Create, list or revoke tokens.
 #[derive(clap::Args)]
@@ -33,6 +38,12 @@ enum Action {
     New {
         /// Client name in the records of its calls and approvals
         name: String,
+        /// Time after which the token is refused, such as `12h`, `90d` or `4w`; without it, never
+        #[arg(long = "for", value_name = "TIME", value_parser = lifetime)]
+        lifetime: Option<Duration>,
+        /// Parts of the server that the token is for, separated by commas
+        #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',', value_parser = scope(), default_value = "calls")]
+        scopes: Vec<TokenScope>,
         /// Permissions and rules of this client, such as `--allow-read=./docs` or `--deny-tool=fs_rm`, and `--code`
         #[arg(last = true, value_name = "OPTION")]
         options: Vec<String>,
@@ -53,9 +64,9 @@ enum Action {
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let tokens = Tokens::of_user()?;
     match args.action {
-        Action::New { name, options } => {
+        Action::New { name, lifetime, scopes, options } => {
             ClientOptions::parse(&options)?;
-            render::print(&tokens.create(&name, options)?)?;
+            render::print(&tokens.create(&name, TokenRights { options, scopes, lifetime })?)?;
         }
         Action::List { json } => list(&tokens.list()?, json)?,
         Action::Revoke { name } => revoke(&tokens, &name)?,
@@ -65,15 +76,39 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn list(tokens: &[TokenRecord], json: bool) -> anyhow::Result<()> {
     if json {
-        let one =
-            |token: &TokenRecord| json!({ "name": token.name, "created": token.created, "options": token.options });
+        let one = |token: &TokenRecord| {
+            json!({
+                "name": token.name,
+                "created": token.created,
+                "expires": token.expires,
+                "scopes": token.scopes,
+                "options": token.options,
+            })
+        };
         let all: Vec<_> = tokens.iter().map(one).collect();
         return render::print_json(&serde_json::to_string(&all)?);
     }
     let words = |options: &[String]| options.iter().map(|option| shell_word(option)).collect::<Vec<_>>().join(" ");
     let options = |options: &[String]| if options.is_empty() { "-".to_owned() } else { one_line(&words(options)) };
-    let row = |token: &TokenRecord| [one_line(&token.name), format!("{:.0}", token.created), options(&token.options)];
+    let now = Timestamp::now();
+    let end = |token: &TokenRecord| match token.expires {
+        Some(end) if end <= now => "ended".to_owned(),
+        Some(end) => format!("{end:.0}"),
+        None => "-".to_owned(),
+    };
+    let scopes = |token: &TokenRecord| token.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", ");
+    let row = |token: &TokenRecord| {
+        let created = format!("{:.0}", token.created);
+        [one_line(&token.name), created, end(token), scopes(token), options(&token.options)]
+    };
     render::print(&render::table(HEADINGS, tokens.iter().map(row)))
+}
+
+fn scope() -> impl TypedValueParser<Value = TokenScope> {
+    PossibleValuesParser::new(TokenScope::ALL.map(|(name, _)| name)).map(|name| {
+        let named = TokenScope::ALL.into_iter().find(|(own, _)| *own == name);
+        named.expect("the names are those of the scopes").1
+    })
 }
 
 fn revoke(tokens: &Tokens, name: &str) -> anyhow::Result<()> {
