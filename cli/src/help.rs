@@ -1,16 +1,17 @@
-//! Length of the help: `-h` fits on one screen, `--help` shows everything in groups, with details and examples. Also the advice
-//! about an unknown command.
+//! Help of the commands: `-h` fits on one screen, `--help` shows everything in groups, with details and examples. Also the advice
+//! about unknown commands and options.
 
+mod advice;
 mod brief;
 mod groups;
 mod inert;
 
 use std::ffi::OsString;
 
-use clap::builder::StyledStr;
-use clap::error::{ContextKind, ContextValue};
-use clap::{Command, Error};
+use clap::Command;
 use toolcrib_settings::config;
+
+pub(crate) use advice::advise;
 
 /// Prepares the help of all commands; `arguments` are the program's arguments.
 pub(crate) fn prepare(command: Command, arguments: impl IntoIterator<Item = OsString>) -> Command {
@@ -29,40 +30,4 @@ pub(crate) fn prepare(command: Command, arguments: impl IntoIterator<Item = OsSt
 fn path(arguments: &[OsString]) -> Vec<&str> {
     let words = arguments.iter().filter_map(|argument| argument.to_str());
     words.filter(|argument| !argument.starts_with('-')).collect()
-}
-
-/// Words of a tip to pass an unknown option as a value.
-const AS_A_VALUE: &str = "as a value, use";
-
-/// Adds the command for a call to an error about an unknown command, which may be the name of a tool. `first` is the first
-/// argument of the program: an unknown command below another is no tool. The name of an option gets that option.
-pub(crate) fn advise(mut error: Error, first: Option<&str>) -> Error {
-    if first == Some("call")
-        && let Some(ContextValue::StyledStrs(tips)) = error.get(ContextKind::Suggested)
-    {
-        // Arguments of a tool are JSON: after `--`, they would be those of a program.
-        let others: Vec<StyledStr> = tips.iter().filter(|tip| !tip.to_string().contains(AS_A_VALUE)).cloned().collect();
-        error.remove(ContextKind::Suggested);
-        if !others.is_empty() {
-            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(others));
-        }
-    }
-    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
-        && first == Some(name)
-        && name == "version"
-    {
-        let tip = StyledStr::from("the option is '--version'");
-        error.remove(ContextKind::SuggestedSubcommand);
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
-        return error;
-    }
-    let has_suggestion = error.get(ContextKind::SuggestedSubcommand).is_some();
-    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
-        && !has_suggestion
-        && first == Some(name)
-    {
-        let tip = StyledStr::from(format!("to call a tool of this name, use 'toolcrib call {name}'"));
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
-    }
-    error
 }

@@ -40,7 +40,10 @@ fn an_interpreter_of_a_source_is_used_once_a_person_has_agreed_to_its_content() 
     assert!(refused["receipt"]["outcome"] == "bad-arguments" && refused.to_string().contains("steps"), "{refused}");
     let ran = crib.run(&["call", "run_code", r#"{"language":"python","code":"1"}"#, TOOLS[0], TOOLS[1]]);
     assert_eq!(ran.stdout, "{\"value\":1}\n");
-    assert!(ran.stderr.contains("interpreter \"steps\" of steps programs is not used: nobody has trusted"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("interpreter \"steps\" of steps programs is not used: nobody has trusted its source"),
+        "{ran:?}"
+    );
 
     crib.trusts = false;
     let agreed = agree(&crib, &["trust", COMPONENT]);
@@ -68,6 +71,9 @@ fn a_bundle_with_an_interpreter_is_installed_as_one_with_tools() {
     fs::remove_file(crib.path(BUNDLE)).unwrap();
     let line = program(&crib, &[]);
     assert_eq!(line["result"]["value"], json!([[{"n": 1}]]), "{line}");
+
+    let denied = program(&crib, &["--deny-tool=steps"]);
+    assert_eq!(denied["receipt"]["outcome"], "bad-arguments", "a rule can leave it out: {denied}");
 
     let listed: Value = serde_json::from_str(&crib.run(&["list", "--all", "--json"]).stdout).unwrap();
     let tool = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "steps").expect("the interpreter");

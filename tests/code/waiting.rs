@@ -156,8 +156,12 @@ fn no_tool_changes_an_interpreter() {
     fs::rename(crib.path("waiting.wasm"), crib.path("work/waiting.wasm")).unwrap();
     let flag = flag.replace("waiting.wasm", "work/waiting.wasm");
     let arguments = json!({"path": "waiting.wasm", "content": "another"});
-    let code = json!([[["fs_write_file", arguments]]]);
+    let code = json!([[["fs_write_file", arguments.clone()]]]);
     let line = program(&crib, &code, &[&flag, "--tools=builtin", "--allow-write=work"]);
     assert!(line["result"]["value"][0][0]["failed"].is_string(), "{line}");
+    assert!(fs::read(crib.path("work/waiting.wasm")).unwrap().starts_with(b"\0asm"));
+    // Nor where no program runs.
+    let line = crib.call("fs_write_file", &arguments, &[&flag, "--tools=builtin", "--allow-write=work"]);
+    assert!(line["receipt"]["outcome"] != "ok", "{line}");
     assert!(fs::read(crib.path("work/waiting.wasm")).unwrap().starts_with(b"\0asm"));
 }

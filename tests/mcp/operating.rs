@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use super::http::{Server, token};
 use crate::crib::Crib;
 
+/// Option that names the settings file.
+const CONFIG: &str = "--config=server.toml";
+
 fn crib() -> Crib {
     Crib::with_guests(&["echo"])
 }
@@ -20,8 +23,8 @@ fn call(server: &Server, tool: &str, headers: &str) -> u16 {
 fn the_settings_of_a_server_come_from_a_file() {
     let crib = crib();
     let settings = "[server]\naddress = \"127.0.0.1:0\"\nmax_body = \"10KiB\"\nhosts = [\"tools.example\"]\n";
-    fs::write(crib.path("toolcrib.toml"), settings).unwrap();
-    let server = Server::of(crib.toolcrib(&["mcp", "--http", "--no-token"]));
+    fs::write(crib.path("server.toml"), settings).unwrap();
+    let server = Server::of(crib.toolcrib(&["mcp", "--http", "--no-token", CONFIG]));
     let large = json!({"name": "echo", "arguments": {"text": "x".repeat(20_000)}});
     assert_eq!(server.request("tools/call", large, "").status, 413);
     let of_host = |host: &str| {
@@ -29,11 +32,11 @@ fn the_settings_of_a_server_come_from_a_file() {
         server.exchange(request.as_bytes()).status
     };
     assert_eq!((of_host("tools.example"), of_host("other.example")), (200, 403));
-    let explained = crib.run(&["config", "explain"]);
+    let explained = crib.run(&["config", "explain", CONFIG]);
     assert!(explained.stdout.contains("server.max_body"), "{explained:?}");
 
     // None of them turns a server over standard streams into one over HTTP.
-    let mut client = super::Client::initialized(&crib, &[], &json!({}));
+    let mut client = super::Client::initialized(&crib, &[CONFIG], &json!({}));
     assert!(super::text(&client.call("echo", &json!({"x": 1}))).contains("\"x\":1"));
     assert_eq!(client.leave(), Some(0));
 
@@ -41,13 +44,17 @@ fn the_settings_of_a_server_come_from_a_file() {
         ("[server]\nmax_rate = 0\n", "server.max_rate"),
         ("[server]\naddress = \"nowhere\"\n", "server.address"),
         ("[server]\ntls_cert = \"own.pem\"\n", "a certificate needs its private key"),
-        ("[server]\nhosts = [\"a b\"]\n", "host"),
+        ("[server]\nhosts = [\"a b\"]\n", "`server.hosts[0]`: expected a host"),
         ("[server]\nmax_bodies = 1\n", "max_bodies"),
     ] {
-        fs::write(crib.path("toolcrib.toml"), settings).unwrap();
-        let ran = crib.run(&["mcp", "--http=127.0.0.1:0", "--no-token"]);
+        fs::write(crib.path("server.toml"), settings).unwrap();
+        let ran = crib.run(&["mcp", "--http=127.0.0.1:0", "--no-token", CONFIG]);
         assert!(ran.code.is_some_and(|code| code > 0) && ran.stderr.contains(reason), "{settings}: {ran:?}");
     }
+    // A project, trusted or not, decides nothing about a server.
+    fs::write(crib.path("toolcrib.toml"), "[server]\nmax_rate = 1\n").unwrap();
+    let ran = crib.run(&["mcp", "--http=127.0.0.1:0", "--no-token"]);
+    assert!(ran.code.is_some_and(|code| code > 0) && ran.stderr.contains("a project cannot set this"), "{ran:?}");
 }
 
 #[test]
@@ -154,6 +161,9 @@ fn a_token_over_its_quota_is_told_when_to_come_back_and_others_notice_nothing() 
     assert_eq!(call(&server, "echo", &bob), 200);
     drop(endless);
     super::programs::until(|| call(&server, "echo", &ada) == 200);
+    let reader = crib.run(&["mcp", "token", "new", "reader", "--scope=metrics"]);
+    let figures = server.get("/metrics", &format!("authorization: Bearer {}\r\n", reader.stdout.trim())).body;
+    assert!(figures.contains("toolcrib_calls_total{tool=\"spin\",outcome=\"cancelled\"} 1\n"), "{figures}");
 
     for (setting, part) in [("quota_bytes=1", "bytes"), ("quota_cpu=1ms", "processor time")] {
         let server = Server::start(&crib, &[&format!("--set=server.{setting}"), window]);
@@ -163,6 +173,22 @@ fn a_token_over_its_quota_is_told_when_to_come_back_and_others_notice_nothing() 
         };
         super::programs::until(used);
     }
+}
+
+#[test]
+fn the_calls_of_a_program_are_charged_and_a_stream_is_no_call() {
+    let crib = crib();
+    let window = "--set=server.quota_window=24h";
+    let server = Server::start(&crib, &["--no-token", "--code", "--set=server.quota_bytes=100KB", window]);
+    let code = "for n in range(4):\n    tools.echo(text=\"x\" * 30000)";
+    let run = || server.request("tools/call", json!({"name": "run_code", "arguments": {"code": code}}), "").status;
+    assert_eq!((run(), run()), (200, 429));
+
+    let server = Server::start(&crib, &["--no-token", "--set=server.quota_calls=1", window]);
+    let (session, _) = server.conversation("").unwrap();
+    assert_eq!((call(&server, "echo", ""), call(&server, "echo", "")), (200, 429));
+    let end = format!("DELETE /mcp HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{session}\r\n", server.address);
+    assert_eq!(server.exchange(end.as_bytes()).status, 204);
 }
 
 #[cfg(unix)]

@@ -261,7 +261,7 @@ pub struct ToolResult<'a> {
     pub(crate) receipt: &'a Receipt,
     /// Standard error of the tool; for people.
     pub(crate) log: &'a str,
-    /// End of the standard error of a failed call.
+    /// Last standard error of a failed call.
     #[serde(skip)]
     pub(crate) log_end: Option<&'a str>,
     /// Hint about a denial.

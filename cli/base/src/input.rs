@@ -29,7 +29,7 @@ pub fn bytes(path: impl AsRef<Path>, max: u64) -> io::Result<Vec<u8>> {
     bytes_of(File::open(path)?, max)
 }
 
-/// Reads the content of a regular file of at most `max` bytes; `None` without a file. Nothing else is opened: opening a pipe
+/// Reads a regular file of at most `max` bytes; `None` without a file. Nothing else is opened: opening a pipe
 /// would wait for its writer.
 ///
 /// # Errors

@@ -27,6 +27,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     if time.is_zero() || time > toolcrib::tool::Limits::MAX_DEADLINE { Err(wrong()) } else { Ok(time) }
 }
 
+/// Parses a time of whole seconds, such as `60s` or `1h`.
+pub fn window(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        time if time.subsec_nanos() == 0 => Ok(time),
+        _ => Err(format!("`{text}` is not a time of whole seconds such as `60s` or `1h`")),
+    }
+}
+
 /// Parses a time in hours, days or weeks, such as `12h`, `30d` or `4w`, up to ten years.
 pub fn lifetime(text: &str) -> Result<Duration, String> {
     /// Ten years.
@@ -161,6 +169,14 @@ mod tests {
         }
         for text in ["", "30", "0d", "30m", "3661d", "-1d", "1e9d"] {
             assert!(lifetime(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_window_has_whole_seconds() {
+        assert_eq!(window("1m"), Ok(Duration::from_mins(1)));
+        for text in ["100ms", "1.5s", "25h", ""] {
+            assert!(window(text).is_err(), "{text}");
         }
     }
 

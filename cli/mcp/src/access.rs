@@ -11,7 +11,7 @@ use rmcp::model::Extensions;
 use serde::{Deserialize, Serialize};
 
 use super::refusal::Refusal;
-use super::tokens::Tokens;
+use super::tokens::{Tokens, UnreadTokens};
 
 /// Maximum number of clients whose rates are remembered.
 const MAX_RATES: usize = 4096;
@@ -129,7 +129,8 @@ impl Access {
             None => Identity::local(),
             Some(tokens) => {
                 let token = bearer(headers).ok_or(Refusal::NoToken)?;
-                tokens.client(token).ok_or(Refusal::UnknownToken)?
+                let client = tokens.client(token).map_err(|UnreadTokens| Refusal::UnreadTokens)?;
+                client.ok_or(Refusal::UnknownToken)?
             }
         };
         if identity.expires.is_some_and(|end| end <= Timestamp::now()) {

@@ -1,4 +1,4 @@
-//! Threads of the calls of one client. The thread that reads the requests also runs a call, if it is the only one and short:
+//! Threads for one client's calls. The thread that reads the requests also runs a call, if it is the only one and short:
 //! between two threads, each call would wait until an idle processor wakes up. All other calls run on threads of their own.
 //!
 //! A step that blocks, such as the wait of at most 2 seconds for the lock of the audit log, delays the requests behind a call on

@@ -14,6 +14,9 @@ use toolcrib_base::render::{self, Advice};
 /// Versions of both files; `None` for one that cannot be found.
 type Versions = [Option<FileVersion>; 2];
 
+/// Maximum size of a file in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// Certificate of a server with its private key.
 pub struct Certificate {
     certificate: PathBuf,
@@ -23,8 +26,10 @@ pub struct Certificate {
 
 struct State {
     acceptor: TlsAcceptor,
-    /// Versions that were read last, whether they could be used or not.
+    /// Versions of this acceptor.
     read: Versions,
+    /// Versions that could not be used.
+    warned: Option<Versions>,
 }
 
 impl Certificate {
@@ -35,30 +40,51 @@ impl Certificate {
     /// A file cannot be read or has no such content, or the key is another certificate's.
     pub fn read(certificate: &Path, key: &Path) -> anyhow::Result<Self> {
         let read = versions(certificate, key);
-        let state = Mutex::new(State { acceptor: acceptor(certificate, key)?, read });
+        if is_readable_by_others(key) {
+            let key = key.display();
+            render::warning(&format!("other users can read the private key `{key}`: change its mode to 600"));
+        }
+        let state = Mutex::new(State { acceptor: acceptor(certificate, key)?, read, warned: None });
         Ok(Self { certificate: certificate.to_path_buf(), key: key.to_path_buf(), state })
     }
 
     /// Returns the acceptor for a new connection, with the present certificate. If the files cannot be used, it is the last one that
-    /// could be, with a warning for each change.
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
+    /// could be, with a warning for each change, and the next connection tries again.
+    pub(super) async fn acceptor(self: Arc<Self>) -> Option<TlsAcceptor> {
+        tokio::task::spawn_blocking(move || self.read_again()).await.ok()
+    }
+
+    fn read_again(&self) -> TlsAcceptor {
         let found = versions(&self.certificate, &self.key);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.read != found {
-            state.read = found;
             match acceptor(&self.certificate, &self.key) {
                 Ok(acceptor) => {
-                    state.acceptor = acceptor;
+                    (state.acceptor, state.read) = (acceptor, found);
                     render::aside("the certificate was read again");
                 }
-                Err(error) => {
+                Err(error) if state.warned != Some(found) => {
+                    state.warned = Some(found);
                     let error = render::message(&error);
                     render::warning(&format!("{error}; connections get the certificate from before"));
                 }
+                Err(_) => {}
             }
         }
         state.acceptor.clone()
     }
+}
+
+/// Returns `true` if a file has a mode with which other users can read it.
+#[cfg(unix)]
+fn is_readable_by_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|about| about.permissions().mode() & 0o004 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_readable_by_others(_: &Path) -> bool {
+    false
 }
 
 fn versions(certificate: &Path, key: &Path) -> Versions {
@@ -70,6 +96,12 @@ fn acceptor(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
     let unusable = |path: &Path, content: &str| {
         Advice::new(format!("cannot use `{}`", path.display()), format!("name a PEM file with {content}"))
     };
+    for path in [certificate, key] {
+        // Opening a pipe would wait for its writer. What cannot be found is reported when it is opened.
+        let is_usable = path.metadata().map_or(true, |about| about.is_file() && about.len() <= MAX_BYTES);
+        let reason = || anyhow::anyhow!("it is no regular file of at most {MAX_BYTES} bytes");
+        anyhow::ensure!(is_usable, reason().context(unusable(path, "its content")));
+    }
     let no_chain = || unusable(certificate, "the certificate of the server and those that sign it");
     let chain = CertificateDer::pem_file_iter(certificate).with_context(no_chain)?;
     let chain: Result<Vec<_>, _> = chain.collect();

@@ -200,9 +200,9 @@ fn may_begin(body: &[u8]) -> bool {
     serde_json::from_slice::<Message<'_>>(body).map_or(true, |message| message.method == "initialize")
 }
 
-/// Returns `true` for a message that calls a tool, and not for the answer to a question about a call. One that cannot be read counts
-/// as a call.
-pub(super) fn is_call(body: &[u8]) -> bool {
+/// Returns `Some` for a message that calls a tool: `true` if it goes on with a call, after a question. A message that cannot be read
+/// counts as a call.
+pub(super) fn call(body: &[u8]) -> Option<bool> {
     #[derive(Deserialize)]
     struct Message<'a> {
         #[serde(borrow)]
@@ -214,11 +214,9 @@ pub(super) fn is_call(body: &[u8]) -> bool {
     struct Parameters {
         request_state: Option<IgnoredAny>,
     }
-    let is_new = |message: Message<'_>| {
-        message.method.is_some_and(|method| method == "tools/call")
-            && message.params.is_none_or(|params| params.request_state.is_none())
-    };
-    serde_json::from_slice::<Message<'_>>(body).map_or(true, is_new)
+    let Ok(message) = serde_json::from_slice::<Message<'_>>(body) else { return Some(false) };
+    let is_call = message.method.is_some_and(|method| method == "tools/call");
+    is_call.then(|| message.params.is_some_and(|params| params.request_state.is_some()))
 }
 
 #[cfg(test)]

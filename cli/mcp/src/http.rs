@@ -16,7 +16,6 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_base::http_server::{
@@ -95,6 +94,7 @@ struct Server {
 pub async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Result<ExitCode> {
     let Endpoint { listener, tls, access, limits, hosts, mut origins, is_stateless } = endpoint;
     let address = listener.local_addr()?;
+    let tls = tls.map(Arc::new);
     let scheme = if tls.is_some() { "https" } else { "http" };
     if address.ip().is_loopback() {
         origins.extend(LOOPBACK.iter().filter_map(|host| format!("{scheme}://{host}:{}", address.port()).parse().ok()));
@@ -137,7 +137,7 @@ pub async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Result<ExitC
             () = &mut over => break,
         };
         if let Some((stream, room)) = accepted {
-            tasks.spawn(server.clone().connect(stream, room, tls.as_ref().map(Certificate::acceptor), stop.clone()));
+            tasks.spawn(server.clone().connect(stream, room, tls.clone(), stop.clone()));
         }
     }
     drop(listener);
@@ -170,7 +170,7 @@ impl Server {
         self: Arc<Self>,
         stream: TcpStream,
         room: OwnedSemaphorePermit,
-        tls: Option<TlsAcceptor>,
+        tls: Option<Arc<Certificate>>,
         stop: CancellationToken,
     ) {
         let client = self.connections.begin(room);
@@ -184,8 +184,9 @@ impl Server {
         let connection = async {
             match tls {
                 None => http_server::serve(stream, &client, limits, &stop, answer).await,
-                Some(tls) => {
-                    if let Ok(Ok(stream)) = tokio::time::timeout(arrival, tls.accept(stream)).await {
+                Some(certificate) => {
+                    let handshake = async { certificate.acceptor().await?.accept(stream).await.ok() };
+                    if let Ok(Some(stream)) = tokio::time::timeout(arrival, handshake).await {
                         http_server::serve(stream, &client, limits, &stop, answer).await;
                     }
                 }
@@ -266,9 +267,10 @@ impl Server {
             Ok(Err(_)) => return Err(Refusal::Unreadable),
             Err(_) => return Err(Refusal::Late),
         };
-        if let Some(quotas) = self.handler.quotas().filter(|_| conversations::is_call(&body)) {
+        let call = if parts.method == Method::POST { conversations::call(&body) } else { None };
+        if let Some((quotas, is_continued)) = self.handler.quotas().zip(call) {
             // The call keeps it as long as it runs.
-            parts.extensions.insert(Arc::new(quotas.admit(&identity.name, SystemTime::now())?));
+            parts.extensions.insert(Arc::new(quotas.admit(&identity.name, is_continued, SystemTime::now())?));
         }
         let beginning = self.conversations.begin(&parts, &body, &identity).await?;
         if beginning.is_none() {
@@ -309,6 +311,7 @@ impl Server {
             }
         });
         if response.status().is_client_error() {
+            self.handler.metrics().refuse(response.status().as_u16());
             // The library states no type for its own refusals.
             response.headers_mut().entry(header::CONTENT_TYPE).or_insert(PLAIN);
         }

@@ -9,6 +9,7 @@ mod call_threads;
 mod caller;
 mod catalog;
 mod certificate;
+mod charge;
 pub mod client;
 pub mod client_config;
 mod consent;

@@ -112,7 +112,7 @@ impl Outline {
     }
 }
 
-/// Returns the length of the string at the start of a text, with its quotes.
+/// Returns the length of the string that begins a text, with its quotes.
 fn string_len(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = text.get(at) {

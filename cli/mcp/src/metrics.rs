@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -21,8 +22,10 @@ pub(super) const TYPE: &str = "application/openmetrics-text; version=1.0.0; char
 const BUCKETS: [f64; 14] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0];
 /// Maximum number of tools that have their own figures; further ones are counted together. A reload can bring other tools.
 const MAX_TOOLS: usize = 1000;
-/// Label for further tools.
-const OTHER: &str = "other";
+/// Maximum number of figures that differ in tool, outcome and token; calls of further ones are counted together.
+const MAX_SERIES: usize = 10_000;
+/// Label for further tools and tokens, which is the name of none.
+const OTHER: &str = "(other)";
 
 type Times<L> = Family<L, Histogram, fn() -> Histogram>;
 
@@ -40,6 +43,8 @@ pub(crate) struct Metrics {
     /// `true` if the calls of each token are counted.
     by_token: bool,
     tools: Mutex<HashSet<String>>,
+    /// Number of figures with different labels.
+    series: AtomicUsize,
 }
 
 /// Name and value of a label.
@@ -71,6 +76,7 @@ impl Metrics {
             running: Gauge::default(),
             by_token,
             tools: Mutex::default(),
+            series: AtomicUsize::new(0),
         };
         let registry = &mut all.registry;
         registry.register("toolcrib_calls", "Calls of clients that have ended", all.calls.clone());
@@ -91,7 +97,10 @@ impl Metrics {
         let tool = if is_known { self.tool(&receipt.tool) } else { String::new() };
         let token = self.by_token.then(|| ("token", token.to_owned()));
         let labels = [("tool", tool.clone()), ("outcome", receipt.outcome.as_str().to_owned())];
-        let labels = labels.into_iter().chain(token).collect();
+        let mut labels: Vec<Label> = labels.into_iter().chain(token).collect();
+        if self.calls.get(&labels).is_none() && self.series.fetch_add(1, Relaxed) >= MAX_SERIES {
+            labels.iter_mut().filter(|(name, _)| *name != "outcome").for_each(|(_, value)| *value = OTHER.to_owned());
+        }
         self.calls.get_or_create(&labels).inc();
         let seconds = |milliseconds: f64| (milliseconds / 1000.0).max(0.0);
         self.whole.get_or_create(&ToolLabels { tool }).observe(seconds(receipt.ms));

@@ -1,4 +1,4 @@
-//! Calls of programs that wait for an answer of their client, between two requests. Each holds an instance of the interpreter, so
+//! Calls by programs that wait for their client's answer, between two requests. Each holds an instance of the interpreter, so
 //! their number is small.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use super::running::RunningCall;
 
 /// Maximum number of calls that were paused. It is below the number of programs that run at once.
 pub(super) const MAX_PAUSED: usize = 12;
-/// Maximum number of such calls of one client.
+/// Maximum number of such calls for one client.
 pub(super) const MAX_PAUSED_PER_CLIENT: usize = 8;
 
 /// Calls that were paused, by a random identifier: until a request takes their result, or until they have ended and no request can

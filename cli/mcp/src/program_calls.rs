@@ -13,7 +13,7 @@ use toolcrib::tool::{Basis, Interrupt};
 #[derive(Debug, Default)]
 struct Calls {
     ended: u64,
-    /// Identifiers of the running calls that must end, also of those that its calls make.
+    /// Identifiers of the running calls that must end, on every level.
     must_end: HashSet<String>,
 }
 

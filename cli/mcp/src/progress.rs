@@ -1,4 +1,5 @@
-//! Progress of running calls, delivered to the request that waits for the call: what a tool shows, and the ended calls of a program.
+//! Events of running calls: the progress for the request that waits, which is a tool's own or the number of a program's ended calls,
+//! and the charges.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,9 +8,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use toolcrib::call::Part;
 use toolcrib::observe::{Event, EventKind, Observer};
 
+use super::charge::Charges;
 use super::program_calls::ProgramCalls;
 
-/// Progress of a call: the number of finished parts, and the total if it is known.
+/// Progress of a call: the finished parts, and their total if it is known.
 pub(super) type Progress = (u64, Option<u64>);
 
 /// Requests that listen to the progress of their calls, by the call's identifier.
@@ -17,6 +19,7 @@ pub(super) type Progress = (u64, Option<u64>);
 pub struct ProgressListeners {
     requests: Mutex<HashMap<String, UnboundedSender<Progress>>>,
     pub(super) programs: Arc<ProgramCalls>,
+    pub(super) charges: Arc<Charges>,
 }
 
 /// Progress of one call. Dropping it ends the delivery.
@@ -37,6 +40,7 @@ impl ProgressListeners {
 
 impl Observer for ProgressListeners {
     fn observe(&self, event: &Event<'_>) {
+        self.charges.record(event);
         let (call, progress) = match &event.kind {
             EventKind::Part { part: Part::Progress { done, total }, .. } => (event.call_id, (*done, *total)),
             _ => match self.programs.record(event) {

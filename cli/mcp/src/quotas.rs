@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use toolcrib::ToolResult;
 
-use super::refusal::{Refusal, UsedUp};
+use super::refusal::{QuotaPart, Refusal};
 
 /// Maximum number of remembered tokens. Those without a call in the current window are forgotten first.
 const MAX_TOKENS: usize = 4096;
@@ -17,13 +17,13 @@ const MAX_TOKENS: usize = 4096;
 /// Quotas of each token; a part without a value has no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaLimits {
-    /// Length of a window, at least a second.
+    /// Length of a window, whole seconds.
     pub window: Duration,
     /// Calls of a window.
     pub calls: Option<u64>,
     /// Processor time of all calls in a window.
     pub cpu: Option<Duration>,
-    /// Bytes that the calls of a window print, write, send and receive.
+    /// Bytes that the calls of a window take, print, write, send and receive.
     pub bytes: Option<u64>,
     /// Calls at once.
     pub running: Option<u32>,
@@ -33,11 +33,11 @@ pub struct QuotaLimits {
 #[derive(Debug)]
 pub(super) struct Quotas {
     limits: QuotaLimits,
-    used: Mutex<HashMap<Arc<str>, Use>>,
+    used: Mutex<HashMap<Arc<str>, TokenUsage>>,
 }
 
 #[derive(Debug, Default)]
-struct Use {
+struct TokenUsage {
     /// Number of the window, counted from the epoch.
     window: u64,
     calls: u64,
@@ -58,32 +58,34 @@ impl Quotas {
         Self { limits, used: Mutex::default() }
     }
 
-    /// Counts a call of a token.
+    /// Counts a call of a token. One that goes on after a question (`is_continued`) needs no place among the calls at once: the
+    /// call may have one already.
     ///
     /// # Errors
     ///
     /// A quota is used up, with the time until the next window.
-    pub(super) fn admit(self: &Arc<Self>, token: &Arc<str>, now: SystemTime) -> Result<AdmittedCall, Refusal> {
-        let seconds = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-        let length = self.limits.window.as_secs().max(1);
-        let (window, left) = (seconds / length, length - seconds % length);
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        token: &Arc<str>,
+        is_continued: bool,
+        now: SystemTime,
+    ) -> Result<AdmittedCall, Refusal> {
+        let (window, left) = self.window(now);
         let mut used = self.used();
         if used.len() >= MAX_TOKENS && !used.contains_key(token) {
             used.retain(|_, used| used.window == window || used.running > 0);
             if used.len() >= MAX_TOKENS {
-                return Err(Refusal::Quota(UsedUp::Calls, left));
+                return Err(Refusal::Quota(QuotaPart::Calls, left));
             }
         }
         let used = used.entry(token.clone()).or_default();
-        if used.window != window {
-            *used = Use { window, running: used.running, ..Use::default() };
-        }
+        used.begin(window);
         let QuotaLimits { calls, cpu, bytes, running, .. } = self.limits;
         let used_up = [
-            (running.is_some_and(|most| used.running >= most), UsedUp::Running, 1),
-            (calls.is_some_and(|most| used.calls >= most), UsedUp::Calls, left),
-            (cpu.is_some_and(|most| used.cpu >= most), UsedUp::ProcessorTime, left),
-            (bytes.is_some_and(|most| used.bytes >= most), UsedUp::Bytes, left),
+            (!is_continued && running.is_some_and(|most| used.running >= most), QuotaPart::Running, 1),
+            (calls.is_some_and(|most| used.calls >= most), QuotaPart::Calls, left),
+            (cpu.is_some_and(|most| used.cpu >= most), QuotaPart::ProcessorTime, left),
+            (bytes.is_some_and(|most| used.bytes >= most), QuotaPart::Bytes, left),
         ];
         if let Some((_, part, left)) = used_up.into_iter().find(|(is_used_up, ..)| *is_used_up) {
             return Err(Refusal::Quota(part, left));
@@ -93,24 +95,41 @@ impl Quotas {
         Ok(AdmittedCall { quotas: self.clone(), token: token.clone() })
     }
 
-    /// Counts the processor time and the bytes of a call that has ended, in the window in which its token was last admitted.
-    pub(super) fn count(&self, token: &str, result: &ToolResult) {
+    /// Counts what an ended call has used, in the present window.
+    pub(super) fn count(&self, token: &str, result: &ToolResult, now: SystemTime) {
         let receipt = &result.receipt;
         let sent = receipt.network.as_ref().map_or(0, |network| network.sent_bytes + network.received_bytes);
         let bytes = receipt.stdin_bytes + receipt.stdout_bytes + receipt.stderr_bytes + receipt.disk_bytes + sent;
         let cpu = Duration::try_from_secs_f64(receipt.cpu_ms / 1000.0).unwrap_or_default();
-        self.add(token, cpu, bytes);
+        self.add(token, (cpu, bytes), now);
     }
 
-    fn add(&self, token: &str, cpu: Duration, bytes: u64) {
+    fn add(&self, token: &str, (cpu, bytes): (Duration, u64), now: SystemTime) {
         if let Some(used) = self.used().get_mut(token) {
+            used.begin(self.window(now).0);
             used.cpu = used.cpu.saturating_add(cpu);
             used.bytes = used.bytes.saturating_add(bytes);
         }
     }
 
-    fn used(&self) -> MutexGuard<'_, HashMap<Arc<str>, Use>> {
+    /// Returns the number of the present window, and the seconds until the next one.
+    fn window(&self, now: SystemTime) -> (u64, u64) {
+        let seconds = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let length = self.limits.window.as_secs().max(1);
+        (seconds / length, length - seconds % length)
+    }
+
+    fn used(&self) -> MutexGuard<'_, HashMap<Arc<str>, TokenUsage>> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TokenUsage {
+    /// Forgets the use of an earlier window. Calls that run do so in the next one too.
+    fn begin(&mut self, window: u64) {
+        if self.window < window {
+            *self = Self { window, running: self.running, ..Self::default() };
+        }
     }
 }
 
@@ -134,7 +153,7 @@ mod tests {
     }
 
     fn refusal(quotas: &Arc<Quotas>, token: &str, seconds: u64) -> Option<Refusal> {
-        quotas.admit(&token.into(), at(seconds)).err()
+        quotas.admit(&token.into(), false, at(seconds)).err()
     }
 
     #[test]
@@ -146,22 +165,23 @@ mod tests {
             all.into_iter().map(|one| one.join().unwrap()).sum()
         });
         assert_eq!(admitted, 1000);
-        assert_eq!(refusal(&quotas, "a", 7_201), Some(Refusal::Quota(UsedUp::Calls, 3599)));
+        assert_eq!(refusal(&quotas, "a", 7_201), Some(Refusal::Quota(QuotaPart::Calls, 3599)));
         assert_eq!(refusal(&quotas, "b", 7_201), None, "another token notices nothing");
-        assert_eq!(refusal(&quotas, "a", 10_799), Some(Refusal::Quota(UsedUp::Calls, 1)));
+        assert_eq!(refusal(&quotas, "a", 10_799), Some(Refusal::Quota(QuotaPart::Calls, 1)));
         assert_eq!(refusal(&quotas, "a", 10_800), None);
     }
 
     #[test]
     fn calls_at_once_are_counted_until_they_end() {
         let quotas = Arc::new(Quotas::new(QuotaLimits { running: Some(2), ..HOUR }));
-        let [first, _second] = [(); 2].map(|()| quotas.admit(&"a".into(), at(1)).unwrap());
-        assert_eq!(refusal(&quotas, "a", 1), Some(Refusal::Quota(UsedUp::Running, 1)));
+        let [first, _second] = [(); 2].map(|()| quotas.admit(&"a".into(), false, at(1)).unwrap());
+        assert_eq!(refusal(&quotas, "a", 1), Some(Refusal::Quota(QuotaPart::Running, 1)));
         assert_eq!(
             refusal(&quotas, "a", 3600),
-            Some(Refusal::Quota(UsedUp::Running, 1)),
+            Some(Refusal::Quota(QuotaPart::Running, 1)),
             "they run in the next window"
         );
+        assert!(quotas.admit(&"a".into(), true, at(3600)).is_ok(), "it goes on with one of them");
         drop(first);
         assert_eq!(refusal(&quotas, "a", 3600), None);
     }
@@ -169,15 +189,21 @@ mod tests {
     #[test]
     fn processor_time_and_bytes_are_counted_at_the_end() {
         for (limits, part) in [
-            (QuotaLimits { cpu: Some(Duration::from_secs(2)), ..HOUR }, UsedUp::ProcessorTime),
-            (QuotaLimits { bytes: Some(100), ..HOUR }, UsedUp::Bytes),
+            (QuotaLimits { cpu: Some(Duration::from_secs(2)), ..HOUR }, QuotaPart::ProcessorTime),
+            (QuotaLimits { bytes: Some(100), ..HOUR }, QuotaPart::Bytes),
         ] {
             let quotas = Arc::new(Quotas::new(limits));
             for _ in 0..2 {
                 assert_eq!(refusal(&quotas, "a", 0), None);
-                quotas.add("a", Duration::from_secs(1), 50);
+                quotas.add("a", (Duration::from_secs(1), 50), at(0));
             }
             assert_eq!(refusal(&quotas, "a", 0), Some(Refusal::Quota(part, 3600)));
+            quotas.add("a", (Duration::from_secs(2), 100), at(3600));
+            assert_eq!(
+                refusal(&quotas, "a", 3601),
+                Some(Refusal::Quota(part, 3599)),
+                "of a call that ends in the next one"
+            );
         }
     }
 

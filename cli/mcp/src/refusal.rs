@@ -8,7 +8,7 @@ use super::access::TokenScope;
 
 /// Part of a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum UsedUp {
+pub(super) enum QuotaPart {
     Calls,
     ProcessorTime,
     Bytes,
@@ -16,7 +16,7 @@ pub(super) enum UsedUp {
     Running,
 }
 
-impl UsedUp {
+impl QuotaPart {
     fn as_str(self) -> &'static str {
         match self {
             Self::Calls => "calls",
@@ -38,6 +38,8 @@ pub(super) enum Refusal {
     NoToken,
     /// No client has the token.
     UnknownToken,
+    /// The tokens cannot be read.
+    UnreadTokens,
     /// The token has ended.
     EndedToken,
     /// The token is not for this part of the server.
@@ -45,7 +47,7 @@ pub(super) enum Refusal {
     /// The client sends too many requests in one second.
     Rate,
     /// A quota of the token is used up, and the seconds until it begins anew.
-    Quota(UsedUp, u64),
+    Quota(QuotaPart, u64),
     /// Too many requests run.
     Running,
     /// There are too many conversations.
@@ -70,7 +72,7 @@ impl Refusal {
             Self::Host | Self::Origin | Self::Scope(_) => StatusCode::FORBIDDEN,
             Self::NoToken | Self::UnknownToken | Self::EndedToken => StatusCode::UNAUTHORIZED,
             Self::Rate | Self::Quota(..) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Running | Self::Conversations => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Running | Self::Conversations | Self::UnreadTokens => StatusCode::SERVICE_UNAVAILABLE,
             Self::Head => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::Body => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Late => StatusCode::REQUEST_TIMEOUT,
@@ -94,6 +96,7 @@ impl Refusal {
             Self::UnknownToken => {
                 "the token is not known: it was revoked or mistyped; `toolcrib mcp token new NAME` creates another\n"
             }
+            Self::UnreadTokens => "the server cannot read its tokens: its messages name the mistake\n",
             Self::EndedToken => "the token has ended; `toolcrib mcp token new NAME` creates another\n",
             Self::Scope(TokenScope::Calls) => {
                 "the token is not for calls: create one with `toolcrib mcp token new NAME --scope=calls`\n"

@@ -77,7 +77,7 @@ pub struct Seal {
     codec: RequestStateCodec,
     /// States that were used here.
     used: Mutex<Vec<UsedState>>,
-    /// File of states that were used with any of several servers.
+    /// File of the states that some server has used.
     shared: Option<ListFile<UsedState>>,
 }
 

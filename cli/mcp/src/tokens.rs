@@ -65,6 +65,10 @@ fn calls() -> Vec<TokenScope> {
     vec![TokenScope::Calls]
 }
 
+/// The tokens cannot be read.
+#[derive(Debug)]
+pub(super) struct UnreadTokens;
+
 /// Clients by their tokens' digests, with the version of the file that was read.
 type ReadTokens = (FileVersion, HashMap<String, Identity>);
 
@@ -121,6 +125,7 @@ impl Tokens {
         let token = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
         let (digest, created) = (digest(token.as_bytes()), Timestamp::now());
         let expires = lifetime.map(|lifetime| created.checked_add(lifetime)).transpose()?;
+        scopes.dedup();
         if scopes.is_empty() {
             scopes = calls();
         }
@@ -155,15 +160,19 @@ impl Tokens {
         self.file.change(change).with_context(|| self.unusable())
     }
 
-    /// Returns the client with a token. A file that cannot be read accepts none.
-    pub(super) fn client(&self, token: &str) -> Option<Identity> {
+    /// Returns the client with a token; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read: no client is accepted, with a warning.
+    pub(super) fn client(&self, token: &str) -> Result<Option<Identity>, UnreadTokens> {
         // A stored digest says nothing about the token, so the time of its comparison says nothing either.
         let digest = digest(token.as_bytes());
-        let file = self.file.path().metadata().ok()?;
+        let Ok(file) = self.file.path().metadata() else { return Ok(None) };
         let version = FileVersion::of(&file);
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if read.as_ref().is_none_or(|(of, _)| *of != version) {
-            let clients = self.file.read().inspect_err(|error| self.warn(version, error)).ok()?;
+            let clients = self.file.read().inspect_err(|error| self.warn(version, error)).map_err(|_| UnreadTokens)?;
             let clients = clients.into_iter().map(|token| {
                 let client = Identity {
                     name: token.name.into(),
@@ -176,7 +185,7 @@ impl Tokens {
             });
             *read = Some((version, clients.collect()));
         }
-        read.as_ref()?.1.get(&digest).cloned()
+        Ok(read.as_ref().and_then(|(_, clients)| clients.get(&digest).cloned()))
     }
 
     /// Warns once for each version of the file that no client is accepted.
@@ -202,12 +211,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokens.json");
         let tokens = Tokens::file(path.clone());
-        let name_of = |token: &str| tokens.client(token).map(|client| client.name.to_string());
+        let name_of = |token: &str| tokens.client(token).unwrap().map(|client| client.name.to_string());
         assert_eq!(name_of("crib_x"), None);
         let options = vec!["--deny-net".to_owned()];
         let rights = TokenRights { options: options.clone(), ..TokenRights::default() };
         let (ada, bob) = (tokens.create("ada", rights).unwrap(), tokens.create("bob", TokenRights::default()).unwrap());
-        assert_eq!(tokens.client(&ada).unwrap().options[..], options);
+        assert_eq!(tokens.client(&ada).unwrap().unwrap().options[..], options);
         assert_ne!(ada, bob);
         assert_eq!((name_of(&ada).as_deref(), name_of(&bob).as_deref()), (Some("ada"), Some("bob")));
         assert_eq!(name_of(&ada[..ada.len() - 1]), None);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
+use http::request::Parts;
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequest, ErrorData, InputRequest,
@@ -20,6 +21,7 @@ use super::answer::{self, Pending};
 use super::call::{self, Stop};
 use super::caller::{Answer, Caller, Channel, OpenQuestion};
 use super::catalog::{CALL, SEARCH};
+use super::charge::Charge;
 use super::consent;
 use super::dialogue::Dialogue;
 use super::handler::{Handler, LATER, invalid};
@@ -129,14 +131,15 @@ impl Handler {
         };
         let id = format!("mcp_{:016x}", rand::random::<u64>());
         let work = call::perform(published, &id, own, arguments, caller.clone(), stop);
-        let (metrics, is_known, token) = (self.metrics.clone(), tool.is_some(), identity.name.clone());
-        let quotas = self.quotas.clone();
-        let work = work.inspect(move |result| {
-            if let Some(result) = result {
-                metrics.count(result, is_known, &token);
-                quotas.iter().for_each(|quotas| quotas.count(&token, result));
-            }
-        });
+        let admitted = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get().cloned());
+        let (metrics, quotas) = (self.metrics.clone(), self.quotas.clone());
+        let charge = Charge { metrics, quotas, token: identity.name.clone() };
+        let charged = published.parts.charges.begin(&id, charge, admitted);
+        // Dropped after the work: a call that is cancelled ends when its work is dropped.
+        let work = async move {
+            let _charged = charged;
+            work.await
+        };
         let work = self.running.track_future(work);
         let work = match self.threads.clone() {
             Some(threads) => async move { threads.run(work, !starts_task).await }.boxed(),

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::message::{MAX_MESSAGE, RefusedMessage, begins, parse, too_long};
 use super::traffic::Traffic;
 
-/// Length of the searched start of a message that is too long, to find its identifier.
+/// Length that is searched in a long message for its identifier.
 const MAX_START: usize = 4096;
 /// Maximum time after the end of the input in which requests are answered. It is longer than a call may take by default. The
 /// library adds 5 seconds.

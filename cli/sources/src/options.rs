@@ -233,6 +233,8 @@ impl Sources {
         for bundle in installed.bundles {
             builder = builder.trust_part_at(bundle.file, bundle.review, bundle.granted);
         }
+        // No tool changes what a later command may run.
+        builder = config.interpreters.iter().fold(builder, Builder::protect);
         let calls_code = self.called.as_deref().is_some_and(|called| CODE_TOOLS.contains(&called));
         builder = self.compiling.settle(builder, self.code || calls_code);
         if self.code || calls_code {

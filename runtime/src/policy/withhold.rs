@@ -34,8 +34,7 @@ pub(crate) fn withhold(tool: &mut Tool, granted: &HashSet<String>) {
         && !is_granted(interpreter.capability())
     {
         let reason = format!("`{}` is not granted to it", interpreter.capability());
-        tool.disabled = Some(Disabled { field: "interpreter", reason });
-        tool.body = Body::Absent;
+        tool.disabled = Some(Disabled { field: "programs", reason });
     }
     for (name, value) in tool.limits.raised() {
         if !is_granted(format!("limit:{name}={value}")) {
@@ -65,7 +64,7 @@ mod tests {
 
     use super::*;
     use crate::policy::named_requests;
-    use crate::tool::{Access, Body, FolderRequest, Format, Interpreter, Origin};
+    use crate::tool::{Access, Body, FolderRequest, Format, INTERPRETER, Interpreter, Origin};
 
     fn tool() -> Tool {
         let mut tool = Tool::new("all", Body::Absent, Origin::of(Format::ToolsJson, Path::new("tools.json")));
@@ -89,9 +88,11 @@ mod tests {
         let mut tool = Tool::new("lua", body, Origin::of(Format::Component, Path::new("lua.wasm")));
         assert_eq!(named_requests(&tool), ["programs:lua"]);
         withhold(&mut tool, &HashSet::from(["programs:lua".to_owned()]));
-        assert!(matches!(tool.body, Body::Interpreter(_)));
+        assert_eq!(tool.disabled, None);
         withhold(&mut tool, &HashSet::from(["programs:python".to_owned()]));
-        assert!(tool.body == Body::Absent && tool.disabled.unwrap().reason.contains("`programs:lua` is not granted"));
+        let disabled = tool.disabled.unwrap();
+        assert!(disabled.field != INTERPRETER && disabled.reason.contains("`programs:lua` is not granted"));
+        assert!(tool.body.program().is_some(), "no tool changes its file either");
     }
 
     #[test]

@@ -296,7 +296,7 @@ impl Builder {
         }
         let mut builtins = Vec::new();
         let has_tasks = tools.iter().any(|tool| matches!(&tool.body, Body::Script(script) if script.background));
-        let languages = self.languages(&tools, &mut warnings);
+        let languages = self.languages(&tools, &prepared, &mut warnings);
         let code = self.code_tools(&languages, &mut tools, &mut prepared, &mut warnings);
         builtins.extend(prepared.iter().any(|prepared| prepared.deferred).then_some(Builtin::ToolSearch));
         builtins.extend(self.results.is_some().then_some(Builtin::ReadResult));

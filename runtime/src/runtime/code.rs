@@ -76,12 +76,22 @@ impl Builder {
 impl Builder {
     /// Returns the languages for programs: those of the builder, and those of interpreters in trusted sources.
     /// An interpreter of another source is left out, with a warning. Without a language of the builder, no program is offered.
-    pub(super) fn languages(&self, tools: &[Tool], warnings: &mut Vec<Diagnostic>) -> Vec<CodeLanguage> {
+    pub(super) fn languages(
+        &self,
+        tools: &[Tool],
+        prepared: &[PreparedTool],
+        warnings: &mut Vec<Diagnostic>,
+    ) -> Vec<CodeLanguage> {
         let mut languages = self.code.clone();
-        for tool in tools.iter().filter(|_| !self.code.is_empty()) {
+        for (tool, prepared) in tools.iter().zip(prepared).filter(|_| !self.code.is_empty()) {
             let Body::Interpreter(interpreter) = &tool.body else { continue };
+            if tool.unusable.is_some() || self.disables_interpreter(tool, prepared) {
+                continue;
+            }
             let unused = match interpreter_source(tool, &interpreter.program) {
-                _ if !tool.origin.trust.is_operators() => "nobody has trusted its source".to_owned(),
+                _ if !tool.origin.trust.is_operators() => {
+                    "nobody has trusted its source; review it with `toolcrib trust`".to_owned()
+                }
                 Err(error) => format!("it cannot be read: {error}"),
                 Ok(component) => {
                     let (name, guide) = (interpreter.language.clone(), interpreter.guide.clone());

@@ -13,7 +13,7 @@ use crate::schema::ToolValidator;
 use crate::source::{self, Diagnostic, Severity};
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
-use crate::tool::{Access, Body, FileRequest, Tool, Unusable, Visibility};
+use crate::tool::{Access, Body, FileRequest, INTERPRETER, Tool, Unusable, Visibility};
 
 use super::builder::Builder;
 
@@ -191,6 +191,14 @@ impl Builder {
             );
         }
         None
+    }
+
+    /// Returns `true` if something else than its kind disables an interpreter, which no call reaches: a rule, its definition, or a
+    /// request that is not granted.
+    pub(super) fn disables_interpreter(&self, tool: &Tool, prepared: &PreparedTool) -> bool {
+        let is_of_kind = tool.disabled.as_ref().is_some_and(|disabled| disabled.field == INTERPRETER);
+        let otherwise = Tool { disabled: None, ..tool.clone() };
+        !is_of_kind || self.disabled(&otherwise, &prepared.grant).is_some()
     }
 
     /// Lists the places that no grant may reach. With the audit log a guest could forge records, with the compile cache

@@ -15,7 +15,7 @@ use toolcrib_component::Language;
 use toolcrib_foundation::text::listed;
 
 use crate::error::Error;
-use crate::tool::{Body, Capabilities, Disabled, Format, Interpreter, Rich, RichExports, Tool};
+use crate::tool::{Body, Capabilities, Disabled, Format, INTERPRETER, Interpreter, Rich, RichExports, Tool};
 
 use super::diagnostics::{Diagnostics, ScopedDiagnostic, confine};
 use super::{Diagnostic, Severity, files};
@@ -103,7 +103,7 @@ fn tools_of(
     };
     let has_command_line = matches!(tool.body, Body::Command { command_line: Some(_), .. });
     if has_command_line && !tools.iter().all(|tool| matches!(tool.body, Body::Command { .. })) {
-        let why = "its component exports functions, and argv, stdin, output and successCodes are for commands";
+        let why = "its component is no command, and argv, stdin, output and successCodes are for commands";
         return Err(vec![problem(tool, why.to_owned())]);
     }
     if let Some(why) = &program.uncallable {
@@ -189,7 +189,7 @@ impl Component {
             description: Some(format!("{}, for programs of a model.", language.implementation)),
             body: Body::Interpreter(Arc::new(Interpreter::new(self.program, language))),
             requested: Capabilities { declared: true, ..Capabilities::default() },
-            disabled: Some(Disabled { field: "interpreter", reason }),
+            disabled: Some(Disabled { field: INTERPRETER, reason }),
             ..tool
         }
     }

@@ -270,10 +270,13 @@ impl ArgumentList {
 
 /// Returns `true` for a value with an integer beyond 64 bits: it was rounded when it was parsed.
 fn is_rounded(value: &Value) -> bool {
-    /// Least integer that has no 64 bits.
+    /// Least and greatest integers of 64 bits, as far as they are parsed as such.
+    const LEAST: f64 = -9_223_372_036_854_775_808.0;
     const BEYOND: f64 = 18_446_744_073_709_551_616.0;
     match value {
-        Value::Number(number) => number.is_f64() && number.as_f64().is_some_and(|number| number.abs() >= BEYOND),
+        Value::Number(number) => {
+            number.is_f64() && number.as_f64().is_some_and(|number| number >= BEYOND || number <= LEAST)
+        }
         Value::Array(items) => items.iter().any(is_rounded),
         Value::Object(members) => members.values().any(is_rounded),
         _ => false,
@@ -361,6 +364,7 @@ mod tests {
         for (call, name) in [
             (r#"{"pattern": 18446744073709551616}"#, "pattern"),
             (r#"{"pattern": "x", "paths": [1, [-1e300]]}"#, "paths"),
+            (r#"{"pattern": -9223372036854775809}"#, "pattern"),
             (r#"{"pattern": {"a": 12345678901234567890123}}"#, "pattern"),
         ] {
             assert!(refused(parsed(call)).starts_with(&format!("{name}: a number beyond 64 bits")), "{call}");

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use toolcrib_component::Language;
 
+/// Field that disables an interpreter for calls.
+pub(crate) const INTERPRETER: &str = "interpreter";
+
 /// Interpreter for programs that call tools, as a source has it. Nothing calls it but the tool that runs programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -48,6 +48,7 @@ pub use interface::{
     Availability, Callers, Discovery, EmptyResult, Execution, FieldError, Identity, Interface, Interrupt, Permission,
     Persistence, Rendering, ResultRules, Risk, Safety, Schemas, SiblingFailure, Validation, Visibility,
 };
+pub(crate) use interpreter::INTERPRETER;
 pub use interpreter::Interpreter;
 pub use limits::{LimitRequest, Limits};
 pub use mask::mask_arguments;

@@ -312,10 +312,16 @@ fn is_stopped(shared: &Shared) -> bool {
     memory::exceeded() || shared.stopped.borrow().is_some()
 }
 
-/// Note for the author of a program that ended before the results of its calls: they are made, and it did not see them.
+/// Note for an author: the program did not wait for the results of its last calls.
 fn not_awaited(first: &str, count: usize) -> String {
-    let others = if count > 1 { format!(" and of {} more calls", count - 1) } else { String::new() };
-    format!("note: the program ended before the result of `tools.{first}`{others}; to use a result, write `await`\n")
+    let others = match count {
+        1 => String::new(),
+        2 => " and of one more call".to_owned(),
+        _ => format!(" and of {} more calls", count - 1),
+    };
+    format!(
+        "note: the program did not wait for the result of `tools.{first}`{others}; to use a result, write `await`\n"
+    )
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ impl KeepOptions {
         Ok(self.folder.store()?.folder().to_path_buf())
     }
 
-    /// Returns the folder of the sessions of programs in a run.
+    /// Returns the folder for program sessions in a run.
     pub fn programs(&self, id: &str) -> anyhow::Result<ProgramStore> {
         Ok(self.folder.store()?.programs(id))
     }

@@ -39,7 +39,7 @@ pub struct RunStore {
 pub struct StoredRun {
     /// Identifier of the run.
     pub id: String,
-    /// Size of the file and of the sessions of its programs in bytes.
+    /// Size of the file and its program sessions in bytes.
     pub bytes: u64,
     /// Time of the last change.
     pub modified: SystemTime,
@@ -128,7 +128,7 @@ impl RunStore {
         KeptRun::read(&bytes[..complete(&bytes)], &path.display().to_string(), goes_on)
     }
 
-    /// Returns the folder of the sessions of programs in a run.
+    /// Returns the folder for program sessions in a run.
     pub fn programs(&self, id: &str) -> ProgramStore {
         ProgramStore::folder(self.folder.join(id).with_extension("programs"))
     }

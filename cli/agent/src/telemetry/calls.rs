@@ -16,7 +16,7 @@ use super::span::{Attributes, Kind, Moment, Place, Span, Value, new_id};
 /// Observes calls.
 pub(super) struct Calls {
     queue: Queue,
-    /// Place of calls without a stated trace; without one, each begins a trace of its own.
+    /// Place of calls without a stated trace; without one, each begins its own trace.
     place: Option<Place>,
     /// Running calls by invocation.
     running: Mutex<HashMap<String, Running>>,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Maximum number of values of a document.
+/// Maximum number of values in a document.
 const MAX_VALUES: usize = 50_000;
 /// Maximum nesting depth of a document.
 const MAX_DEPTH: usize = 64;

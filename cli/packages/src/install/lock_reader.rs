@@ -14,7 +14,7 @@ pub(crate) const MAX_LOCK_BYTES: u64 = 8 << 20;
 const MAX_BUNDLES: usize = 512;
 /// Maximum number of tools per bundle in a lock.
 const MAX_TOOLS: usize = toolcrib_bundle::MAX_TOOLS;
-/// Maximum number of signers of a bundle, and of its granted or declined requests.
+/// Maximum number of signers for a bundle, and of its granted or declined requests.
 const MAX_VALUES: usize = 4096;
 /// Maximum length of a text in bytes.
 const MAX_TEXT: usize = 4096;

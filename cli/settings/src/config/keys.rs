@@ -5,8 +5,9 @@ use toolcrib::flow::Meaning;
 
 use super::key::{ANY, Key};
 use super::kind::{
-    ADDRESS, DELAY, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, LISTEN, MASK, NAME, NAMED_RULE, NAMES, NUMBER, PATHS,
-    PLACES, POSITIVE, PRICE, RULE, SIZE, STAGED_RULE, TAG, TIME, TOOL, URL, WAIT,
+    ADDRESS, DELAY, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, LISTEN, MASK, NAME, NAMED_RULE, NAMES, NUMBER,
+    PAGE_ORIGIN, PATHS, PLACES, POSITIVE, PRICE, RULE, SERVED_HOST, SIZE, STAGED_RULE, TAG, TIME, TOOL, URL, WAIT,
+    WINDOW,
 };
 use super::path::PathRule;
 
@@ -73,6 +74,7 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("sources", "direct", GLOBS, "Tools that a model also calls directly with `sources.code`")
         .of(&["run", "chat", "mcp"]),
     Key::new("sources", "interpreters", PATHS, "Interpreters of programs; one of a language replaces the shipped one")
+        .of_host()
         .of(&["run", "chat", "mcp", "call"]),
     Key::new("allow", "read", GRANTED, "Folders that tools may read").option("allow-read"),
     Key::new("allow", "write", GRANTED, "Folders that tools may read and write").option("allow-write"),
@@ -209,43 +211,67 @@ pub(crate) static KEYS: &[Key] = &[
         .option("max-inline")
         .replaces(),
     Key::new("masks", ANY, MASK, "Regular expressions for tools with `redaction_policy_refs`"),
-    Key::new("server", "address", LISTEN, "Address of `mcp --http`").option("address").of(SERVER),
-    Key::new("server", "hosts", NAMES, "Hosts that requests to the server may name, besides the loopback names")
-        .option("host")
-        .of(SERVER),
-    Key::new("server", "origins", NAMES, "Origins of web pages that may send requests to the server")
-        .option("origin")
-        .of(SERVER),
+    Key::new("server", "address", LISTEN, "Address of `mcp --http`").option("address").of(SERVER).of_host(),
+    Key::new(
+        "server",
+        "hosts",
+        Kind::List(&SERVED_HOST),
+        "Hosts that requests to the server may name, besides the loopback names",
+    )
+    .option("host")
+    .of(SERVER)
+    .of_host(),
+    Key::new(
+        "server",
+        "origins",
+        Kind::List(&PAGE_ORIGIN),
+        "Origins of web pages that may send requests to the server",
+    )
+    .option("origin")
+    .of(SERVER)
+    .of_host(),
     Key::new("server", "tls_cert", DIR, "PEM file with the certificate of the server, read again when it changes")
         .option("tls-cert")
-        .of(SERVER),
-    Key::new("server", "tls_key", DIR, "PEM file with the private key of the certificate").option("tls-key").of(SERVER),
+        .of(SERVER)
+        .of_host(),
+    Key::new("server", "tls_key", DIR, "PEM file with the private key of the certificate")
+        .option("tls-key")
+        .of(SERVER)
+        .of_host(),
     Key::new("server", "stateless", Kind::Bool, "Keep no conversation between requests")
         .flags(&[("true", "stateless")])
         .default("false")
-        .of(SERVER),
+        .of(SERVER)
+        .of_host(),
     Key::new("server", "state_dir", DIR, "Directory of the states that several servers share")
         .option("state-dir")
-        .of(SERVER),
+        .of(SERVER)
+        .of_host(),
     Key::new("server", "max_connections", Kind::Count(1, 65_536), "Maximum connections at once")
         .option("max-connections")
-        .of(SERVER),
+        .of(SERVER)
+        .of_host(),
     Key::new("server", "max_running", Kind::Count(1, 65_536), "Maximum requests at once")
         .option("max-running")
-        .of(SERVER),
+        .of(SERVER)
+        .of_host(),
     Key::new("server", "max_sessions", Kind::Count(1, 65_536), "Maximum conversations of the earlier revision")
         .option("max-sessions")
-        .of(SERVER),
-    Key::new("server", "max_body", SIZE, "Maximum size of a request").option("max-body").of(SERVER),
+        .of(SERVER)
+        .of_host(),
+    Key::new("server", "max_body", SIZE, "Maximum size of a request").option("max-body").of(SERVER).of_host(),
     Key::new("server", "max_rate", Kind::Count(1, 1_000_000), "Maximum requests of a token in one second")
         .option("max-rate")
-        .of(SERVER),
+        .of(SERVER)
+        .of_host(),
     Key::new("server", "arrival_timeout", TIME, "Time limit for the parts of a request")
         .option("arrival-timeout")
-        .of(SERVER),
+        .of(SERVER)
+        .of_host(),
     Key::new("server", "drain_timeout", TIME, "Time in which running requests may finish at the end of the server")
         .option("drain-timeout")
-        .of(SERVER),
+        .of(SERVER)
+        .of_host(),
     Key::new(
         "server",
         "drain_delay",
@@ -253,31 +279,38 @@ pub(crate) static KEYS: &[Key] = &[
         "Time in which `/readyz` fails before the server accepts no more requests",
     )
     .option("drain-delay")
-    .of(SERVER),
-    Key::new("server", "quota_window", TIME, "Length of the window that the quotas are for")
+    .of(SERVER)
+    .of_host(),
+    Key::new("server", "quota_window", WINDOW, "Length of the window that the quotas are for")
         .option("quota-window")
-        .of(SERVER),
+        .of(SERVER)
+        .of_host(),
     Key::new("server", "quota_calls", POSITIVE, "Maximum calls of a token in a window")
         .option("quota-calls")
-        .of(SERVER),
+        .of(SERVER)
+        .of_host(),
     Key::new("server", "quota_cpu", TIME, "Maximum processor time of the calls of a token in a window")
         .option("quota-cpu")
-        .of(SERVER),
+        .of(SERVER)
+        .of_host(),
     Key::new(
         "server",
         "quota_bytes",
         SIZE,
-        "Maximum bytes that the calls of a token print, write, send and receive in a window",
+        "Maximum bytes that the calls of a token take, print, write, send and receive in a window",
     )
     .option("quota-bytes")
-    .of(SERVER),
+    .of(SERVER)
+    .of_host(),
     Key::new("server", "quota_running", Kind::Count(1, 65_536), "Maximum calls of a token at once")
         .option("quota-running")
-        .of(SERVER),
+        .of(SERVER)
+        .of_host(),
     Key::new("server", "metrics_by_token", Kind::Bool, "Count the calls of each token in `/metrics`")
         .flags(&[("true", "metrics-by-token")])
         .default("false")
-        .of(SERVER),
+        .of(SERVER)
+        .of_host(),
     Key::new("network", "nameservers", Kind::List(&ADDRESS), "Name servers instead of those of the system")
         .option("dns")
         .replaces(),

@@ -3,8 +3,9 @@
 use regex::Regex;
 use toolcrib::policy::{Pattern, PatternError};
 use toolcrib::tool::{Destination, Glob};
+use toolcrib_base::http_server::{Origin, ServedHost};
 use toolcrib_base::parse::{
-    MAX_COUNT, approval_wait, delay, duration, listen_address, name_server, not_allowed, price, size,
+    MAX_COUNT, approval_wait, delay, duration, listen_address, name_server, not_allowed, price, size, window,
 };
 
 use super::path::PathRule;
@@ -66,6 +67,21 @@ pub(super) const DELAY: Kind = Kind::Text {
     wanted: "a time as text, such as \"500ms\", or \"0s\"",
     pattern: r"^\s*[0-9.]+\s*(ms|s|m|min|h)?\s*$",
     check: |text| delay(text).map(drop),
+};
+pub(super) const SERVED_HOST: Kind = Kind::Text {
+    wanted: "a host as text, such as \"tools.example.com\"",
+    pattern: r"^[0-9a-zA-Z.:\[\]_-]+$",
+    check: |text| text.parse::<ServedHost>().map(drop).map_err(str::to_owned),
+};
+pub(super) const PAGE_ORIGIN: Kind = Kind::Text {
+    wanted: "an origin as text, such as \"https://app.example.com\"",
+    pattern: "^[hH][tT][tT][pP][sS]?:",
+    check: |text| text.parse::<Origin>().map(drop).map_err(str::to_owned),
+};
+pub(super) const WINDOW: Kind = Kind::Text {
+    wanted: "a time of whole seconds as text, such as \"1h\"",
+    pattern: r"^\s*[0-9.]+\s*(ms|s|m|min|h)?\s*$",
+    check: |text| window(text).map(drop),
 };
 pub(super) const WAIT: Kind = Kind::Text {
     wanted: "a time as text, such as \"10m\"",

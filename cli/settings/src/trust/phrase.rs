@@ -7,7 +7,7 @@ use toolcrib_base::render::{counted, one_line};
 
 /// Kinds of requests, the most far-reaching first, each with its noun.
 const KINDS: [(&str, &str); 15] = [
-    ("programs", "language of programs"),
+    ("programs", "interpreter"),
     ("secret", "secret"),
     ("setting", "setting"),
     ("instructions", "instruction file"),

@@ -103,6 +103,7 @@ fn kind(kind: ProgramKind, core_modules: usize) -> String {
         ProgramKind::Command => "command",
         ProgramKind::Module => return "core module for WASI preview 1".to_owned(),
         ProgramKind::Functions => "component of functions",
+        ProgramKind::Interpreter => "interpreter of programs, for `run_code`",
         _ => "component, neither a command nor a rich tool nor one of functions",
     };
     match core_modules {

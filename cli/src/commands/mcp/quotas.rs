@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use toolcrib_base::parse::{count, duration, size};
+use toolcrib_base::parse::{count, duration, size, window};
 use toolcrib_mcp::QuotaLimits;
 
 /// Quotas. The settings are their names; the options exist for these alone.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct QuotaOptions {
     /// Length of the window that quotas are for
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h", requires = "http", hide = true)]
+    #[arg(long, value_name = "TIME", value_parser = window, default_value = "1h", requires = "http", hide = true)]
     quota_window: Duration,
     /// Calls of a token in a window
     #[arg(long, value_name = "N", value_parser = count::<u64, 1, { u64::MAX }>, requires = "http", hide = true)]
@@ -17,7 +17,7 @@ pub(super) struct QuotaOptions {
     /// Processor time for all calls of a token in a window
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "http", hide = true)]
     quota_cpu: Option<Duration>,
-    /// Bytes that the calls of a token print, write, send and receive in a window
+    /// Bytes that the calls of a token take, print, write, send and receive in a window
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "http", hide = true)]
     quota_bytes: Option<usize>,
     /// Calls of a token at once
