@@ -7,6 +7,8 @@ mod chatting;
 mod keeping;
 #[cfg(unix)]
 mod killing;
+#[cfg(target_os = "linux")]
+mod laid_out;
 mod listing;
 mod long;
 mod model;

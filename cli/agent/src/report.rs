@@ -2,13 +2,13 @@
 //! and a trace on standard error. Text from outside is made inert.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use anyhow::Context;
 use reqwest::Url;
 use toolcrib_base::progress::{self, Spinner};
-use toolcrib_base::render::{self, Tone, counted, legible, one_line, ours, paint, shortened};
+use toolcrib_base::render::{self, AnswerStream, Tone, counted, one_line, ours, paint, shortened};
 use toolcrib_settings::permission::{DenyFlags, FolderHints, ask_person, denial_hints};
 use toolcrib_sources::media::MediaFolder;
 use toolcrib_sources::options::is_maskable;
@@ -70,8 +70,8 @@ pub struct Report {
     spinner: Option<Spinner>,
     /// `true` if text of the current answer was streamed.
     streamed: bool,
-    /// `true` if the last streamed line has no line break yet.
-    line_open: bool,
+    /// Text of the current answer on standard output.
+    answer: AnswerStream,
 }
 
 impl Report {
@@ -93,7 +93,7 @@ impl Report {
             unfinished: UnfinishedAnswer::default(),
             spinner: None,
             streamed: false,
-            line_open: false,
+            answer: AnswerStream::new(),
         }
     }
 
@@ -134,7 +134,7 @@ impl Report {
             folders: self.folders.clone(),
             spinner: None,
             streamed: false,
-            line_open: false,
+            answer: AnswerStream::new(),
             ..*self
         }
     }
@@ -281,7 +281,7 @@ impl Report {
             Event::Message { content, r#final, .. } => {
                 let shown = std::mem::take(&mut self.streamed);
                 match (*r#final && !is_below, shown) {
-                    (true, false) => render::print(legible(content).trim_end_matches('\n'))?,
+                    (true, false) => render::print_answer(content)?,
                     (false, false) if traced => render::quoted(&format!("{margin}·"), content),
                     _ => {}
                 }
@@ -349,20 +349,12 @@ impl Report {
     }
 
     fn stream(&mut self, delta: &str) -> anyhow::Result<()> {
-        let mut out = io::stdout().lock();
-        let text = legible(delta);
-        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
-            // `print` decides whether a closed output is an error.
-            drop(out);
-            return render::print("");
-        }
         self.streamed = true;
-        self.line_open = !text.ends_with('\n');
-        Ok(())
+        self.answer.write(delta)
     }
 
     fn close_line(&mut self) -> anyhow::Result<()> {
-        if std::mem::take(&mut self.line_open) { render::print("") } else { Ok(()) }
+        self.answer.close()
     }
 }
 

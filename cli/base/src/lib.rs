@@ -10,6 +10,7 @@ pub mod http;
 pub mod http_server;
 pub mod input;
 pub mod interrupt;
+pub mod markdown;
 pub mod parse;
 pub mod progress;
 pub mod render;

@@ -108,6 +108,35 @@ impl Drop for Spinner {
     }
 }
 
+/// Line with the end of a text that still arrives. It disappears when it is dropped.
+#[derive(Debug)]
+pub struct Preview(ProgressBar);
+
+impl Preview {
+    /// Creates an empty line; `None` if standard error shows none.
+    pub fn new() -> Option<Self> {
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        if is_dumb || render::is_plain() || !io::stderr().is_terminal() {
+            return None;
+        }
+        let bar = styled(hidden(None), "{spinner} {wide_msg}");
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+        bar.enable_steady_tick(TICK);
+        Some(Self(bar))
+    }
+
+    /// Shows a text on the line.
+    pub fn show(&self, text: String) {
+        self.0.set_message(text);
+    }
+}
+
+impl Drop for Preview {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
 /// Parts of some work that are under way, named by its progress.
 #[derive(Clone)]
 pub struct Underway {

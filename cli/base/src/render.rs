@@ -1,6 +1,7 @@
 //! Terminal output: results on standard output, and `error:`, `cause:`, `hint:` and `warning:` on standard error. Text from
 //! outside is escaped so that it cannot control a terminal.
 
+mod answer;
 mod errors;
 mod hooks;
 mod mistake;
@@ -21,8 +22,10 @@ use toolcrib::ToolResult;
 use toolcrib::call::{Flag, ProgramRun, Receipt};
 
 use errors::OutputClosed;
+use table::terminal_width;
 use terminal_lock::Stream;
 
+pub use answer::{AnswerStream, print_answer};
 pub use errors::{Advice, explain, failure, hint_of, is_output_closed, message, usage_error};
 pub use hooks::hooks;
 pub use mistake::Mistake;
@@ -92,9 +95,9 @@ pub enum Tone {
     Quiet,
 }
 
-/// Colors `text` if the settings and the stream allow it.
-pub fn paint(tone: Tone, text: &str, terminal: bool) -> Cow<'_, str> {
-    let wanted = match COLOR.get().copied().unwrap_or_default() {
+/// Returns `true` if the settings and the stream allow colors.
+fn uses_colors(terminal: bool) -> bool {
+    match COLOR.get().copied().unwrap_or_default() {
         Color::Always => sequences::are_obeyed() || !terminal,
         Color::Never => false,
         Color::Auto => {
@@ -102,8 +105,12 @@ pub fn paint(tone: Tone, text: &str, terminal: bool) -> Cow<'_, str> {
             let is_able = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
             terminal && !is_plain() && !refused && is_able && sequences::are_obeyed()
         }
-    };
-    if !wanted {
+    }
+}
+
+/// Colors `text` if the settings and the stream allow it.
+pub fn paint(tone: Tone, text: &str, terminal: bool) -> Cow<'_, str> {
+    if !uses_colors(terminal) {
         return Cow::Borrowed(text);
     }
     let code = match tone {

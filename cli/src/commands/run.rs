@@ -232,7 +232,7 @@ impl Args {
                 let (answer, run) = (Some(answer.as_str()), Some(id));
                 report.emit(&Event::End { reason, answer, budget: None, stopped: None, run, totals, exit_code: 0 })?;
             }
-            false => render::print(render::legible(&answer).trim_end_matches('\n'))?,
+            false => render::print_answer(&answer)?,
         }
         render::hint("the run has already ended with this answer; pass a PROMPT to continue it");
         Ok(ExitCode::SUCCESS)

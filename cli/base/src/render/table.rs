@@ -17,10 +17,14 @@ const GAP: usize = 2;
 
 /// Formats rows of inert cells under headings for standard output.
 pub fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let variable = || std::env::var(WIDTH_VARIABLE).ok()?.trim().parse::<usize>().ok().filter(|width| *width > 0);
-    let terminal = || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
-    let width = if io::stdout().is_terminal() { variable().or_else(terminal) } else { None };
+    let width = if io::stdout().is_terminal() { terminal_width() } else { None };
     aligned(headings, rows, width)
+}
+
+/// Returns the columns of the terminal at standard output.
+pub(super) fn terminal_width() -> Option<usize> {
+    let variable = || std::env::var(WIDTH_VARIABLE).ok()?.trim().parse::<usize>().ok().filter(|width| *width > 0);
+    variable().or_else(|| terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)))
 }
 
 /// Aligns the columns and cuts each line to `width`, if given: the widest columns first, and the first column, which names the
