@@ -36,6 +36,7 @@ mod layout;
 mod loaded;
 mod loaded_tools;
 mod logged;
+mod markdown;
 mod parts;
 mod picture;
 mod query;

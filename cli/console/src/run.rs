@@ -10,6 +10,7 @@ use toolcrib_base::render::counted;
 
 use super::layout::{self, MAX_BLOCK, facts, word};
 use super::logged::{Logged, Nested};
+use super::markdown;
 use super::parts::{PartView, Room};
 use super::query::parameter;
 use super::record::{Record, address, decision, denials, grants, usage};
@@ -172,6 +173,8 @@ fn message(
         h3 { (author) }
         @if message.role == Role::System || message.role == Role::Developer {
             details { summary { "Show the instructions" } (layout::block(&text, MAX_BLOCK)) }
+        } @else if message.role == Role::Assistant && !text.is_empty() {
+            (markdown::shown(&text, MAX_BLOCK))
         } @else if !text.is_empty() {
             (layout::block(&text, MAX_BLOCK))
         }

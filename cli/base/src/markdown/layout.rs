@@ -385,7 +385,7 @@ fn with_definitions(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns `true` for a block whose nesting or table exceeds a bound: it is shown as it was written.
-fn is_excessive(text: &str) -> bool {
+pub fn is_excessive(text: &str) -> bool {
     text.lines().any(|line| {
         let (mut rest, mut depth) = (line.trim_start(), 0);
         loop {

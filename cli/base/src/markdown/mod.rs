@@ -8,6 +8,8 @@ mod table;
 
 use crate::render::legible;
 
+pub use layout::is_excessive;
+
 use layout::Layout;
 use pieces::{Piece, Pieces};
 use spans::{Style, painted};
