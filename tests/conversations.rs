@@ -4,6 +4,8 @@
 mod budgets;
 #[cfg(target_os = "linux")]
 mod chatting;
+#[cfg(target_os = "linux")]
+mod continuing;
 mod keeping;
 #[cfg(unix)]
 mod killing;

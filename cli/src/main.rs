@@ -19,6 +19,7 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use tokio::runtime::{self, Runtime};
 use tokio::task::JoinError;
+use toolcrib_agent::runs::{continued, use_given};
 use toolcrib_base::render::{self, Advice};
 use toolcrib_base::{async_runtime, folders, interrupt};
 use toolcrib_settings::{config, secrets};
@@ -92,20 +93,27 @@ impl Cli {
     ///
     /// The exit code after a mistake in the settings.
     fn read() -> Result<(Self, Vec<String>), ExitCode> {
-        let arguments = arguments();
+        let mut arguments = arguments();
         let first = arguments.get(1).and_then(|name| name.to_str()).map(str::to_owned);
-        let define = || help::prepare(Self::define(first.as_deref()), arguments.iter().cloned());
-        let parse = |command: clap::Command| {
+        let parse = |command: clap::Command, arguments: &[OsString]| {
             let arguments = folders::with_home(arguments.iter().cloned());
             command.try_get_matches_from(arguments).unwrap_or_else(|error| help::advise(error, first.as_deref()).exit())
         };
-        let given = parse(define());
+        let define = |arguments: &[OsString]| help::prepare(Self::define(first.as_deref()), arguments.iter().cloned());
+        let mut given = parse(define(&arguments), &arguments);
         config::use_profile(given.get_one::<String>("profile").cloned());
         let assignments: Vec<String> = given.get_many("set").into_iter().flatten().cloned().collect();
         let assigned = config::use_assignments(&assignments, arguments.iter().cloned());
+        if assigned.is_ok()
+            && let Some(extended) = continued(&given, &arguments)
+        {
+            arguments = extended;
+            given = parse(define(&arguments), &arguments);
+        }
+        use_given(&given);
         let warnings = config::deprecations(&given);
-        let matches = match assigned.and_then(|()| config::with_defaults(define, &given)) {
-            Ok(Some(command)) => parse(command),
+        let matches = match assigned.and_then(|()| config::with_defaults(|| define(&arguments), &given)) {
+            Ok(Some(command)) => parse(command, &arguments),
             Ok(None) => given,
             Err(error) => {
                 let cli = Self::from_arg_matches(&given).unwrap_or_else(|error| error.exit());

@@ -61,7 +61,7 @@ fn calls_of_a_run_that_goes_on_are_in_progress() {
     writeln!(input, "{}", json!({ "type": "permission_answer", "id": "q1", "answer": "once" })).unwrap();
     until(&["permission_asked", "tool_result"]);
     let (text, json) = shown(&place, &id);
-    assert!(text.contains("←: {}") && text.contains("(in progress: mark, waits for an approval)"), "{text}");
+    assert!(text.contains("← mark: {}") && text.contains("(in progress: mark, waits for an approval)"), "{text}");
     let waits = json!([{ "id": "b", "name": "mark", "state": "awaiting_approval" }]);
     assert_eq!(json["inProgress"]["calls"], waits);
     // A copy makes none of them, and the run itself goes on.

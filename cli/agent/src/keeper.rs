@@ -16,7 +16,7 @@ use toolcrib_base::render::Advice;
 use super::event::Totals;
 use super::message::Message;
 use super::turn::{Call, Usage};
-use crate::runs::{Header, KeptRun, Line, RunFigures, RunFile, RunMasks, ShownPart, ShownParts};
+use crate::runs::{Header, KeptRun, Line, RunFigures, RunFile, RunMasks, ShownPart, ShownParts, kept_options};
 
 /// Minimum time between two lines with text of an answer that still arrives.
 const TEXT_INTERVAL: Duration = Duration::from_millis(200);
@@ -65,6 +65,7 @@ struct State {
 impl Keeper {
     /// Begins a new file with its header.
     pub(crate) fn begin(file: RunFile, header: Header, masks: RunMasks) -> anyhow::Result<Self> {
+        let header = Header { options: kept_options(&masks), ..header };
         let keeper = Self::new(file, &header.id, masks, None);
         keeper.lock().write(Line::Run(header))?;
         Ok(keeper)
@@ -78,8 +79,15 @@ impl Keeper {
             let change = run.changes.iter().find(|(changed, _)| *changed == index).map(|(_, change)| change.clone());
             keeper.message(message, change)?;
         }
-        keeper.lock().write(Line::Resumed { at: Timestamp::now(), model: model.to_owned() })?;
+        keeper.resumed(model)?;
         Ok(keeper)
+    }
+
+    /// Writes that the run goes on with a model, in this process.
+    pub(crate) fn resumed(&self, model: &str) -> anyhow::Result<()> {
+        let mut state = self.lock();
+        let options = kept_options(&state.masks);
+        state.write(Line::Resumed { at: Timestamp::now(), model: model.to_owned(), options })
     }
 
     fn new(file: RunFile, id: &str, masks: RunMasks, earlier: Option<&KeptRun>) -> Self {

@@ -267,6 +267,12 @@ fn text(layers: &Layers, name: &str) -> Option<String> {
     layer.texts(setting).into_iter().next()
 }
 
+/// Returns the path that a key of the host has in the layers that apply without trust; `None` without one, or after a mistake.
+pub fn own_path(name: &str, named: Option<&PathBuf>) -> Option<PathBuf> {
+    let layers = Layers::load(named.map(PathBuf::as_path), &Trusted::default()).ok()?;
+    text(&layers, name).map(PathBuf::from)
+}
+
 fn scheduler(layers: &Layers) -> anyhow::Result<Scheduler> {
     let default = Scheduler::default();
     let text = |name: &str| text(layers, name);

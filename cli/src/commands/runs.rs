@@ -21,11 +21,12 @@ Examples:
   toolcrib runs list                      the kept runs, last changed first
   toolcrib runs list --search invoice     runs that contain a word
   toolcrib runs show 7k3md-x0q9a          the conversation
+  toolcrib runs show last                 that of the last run in this directory
   toolcrib runs export 7k3md-x0q9a -o talk.json
   toolcrib runs remove 7k3md-x0q9a
   toolcrib runs remove --older-than 7d
 
-`toolcrib run --resume ID` and `--continue` resume a run, `--fork ID` a copy of it. At most 500 runs, together 512 \
+`toolcrib run --continue` and `--resume ID` resume a run, `--fork ID` a copy of it. At most 500 runs, together 512 \
 MiB, are kept, each for 90 days after its last change; the oldest are removed first.";
 
 /// List, show, export and remove kept runs.
@@ -44,7 +45,7 @@ enum Action {
     Show(show::Args),
     /// Write the messages of a run as JSON, for `run --load-messages` and other programs
     Export {
-        /// Identifier of the run
+        /// Identifier of the run, or `last` for the last one in this directory
         #[arg(value_name = "ID")]
         id: String,
         /// File to write instead of standard output, readable by you alone; it must not exist
@@ -87,7 +88,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Reads the run of an identifier that a person typed.
 fn read(folder: &RunsFolder, id: &str) -> anyhow::Result<KeptRun> {
-    folder.store()?.read(&RunStore::parse(id)?)
+    let store = folder.store()?;
+    store.read(&store.find(id)?)
 }
 
 fn export(run: &KeptRun, output: Option<&Path>, force: bool) -> anyhow::Result<()> {

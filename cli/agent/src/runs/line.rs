@@ -24,6 +24,7 @@ use toolcrib_base::render::shortened;
 use crate::message::{Message, Role};
 use crate::turn::Usage;
 
+use super::given::GivenOptions;
 use super::shown::ShownPart;
 
 /// Version of the format. It changes if an earlier program could misread a file.
@@ -48,6 +49,9 @@ pub struct Header {
     /// Run that this one was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// Options of the process that began the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) options: Option<GivenOptions>,
 }
 
 /// One line.
@@ -116,6 +120,9 @@ pub enum Line {
         at: Timestamp,
         /// Name of the model.
         model: String,
+        /// Options of this process.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        options: Option<GivenOptions>,
     },
     /// The run ended.
     End {

@@ -4,7 +4,9 @@
 //! A file has one JSON object a line and only grows. A line that was not completed is cut off before the next one is written.
 //! Nothing that the audit log masks is written.
 
+mod continued;
 mod file;
+mod given;
 mod line;
 mod masks;
 mod missing;
@@ -15,7 +17,10 @@ mod shown;
 mod store;
 mod summary;
 
+pub use continued::continued;
 pub(crate) use file::RunFile;
+pub(crate) use given::kept as kept_options;
+pub use given::{GivenOptions, use_given};
 pub use line::{Header, Line, RunFigures};
 pub(crate) use masks::{MAX_SPELLING, RunMasks};
 pub use missing::{BROKEN_OFF, CallState, MissingResult, broken_off};

@@ -14,6 +14,7 @@ use toolcrib_sources::options::Sources;
 
 use crate::keeper::Keeper;
 
+use super::continued::continued_run;
 use super::{KeptRun, MAX_SPELLING, RunFile, RunMasks, RunStore};
 
 const RUNS: &str = "Kept runs";
@@ -31,8 +32,8 @@ pub struct RunsFolder {
 /// The run to go on with, and whether this one is kept.
 #[derive(Debug, Clone, clap::Args)]
 pub struct KeepOptions {
-    /// Resume the latest run in this directory
-    #[arg(long = "continue", conflicts_with_all = ["resume", "fork", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
+    /// Resume the latest run in this directory, with its model and permissions, which are shown; typed options win
+    #[arg(long = "continue", short = 'c', conflicts_with_all = ["resume", "fork", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
     latest: bool,
     /// Resume a run, such as `7k3md-x0q9a`; without a prompt, from where it was interrupted
     #[arg(long, value_name = "ID", conflicts_with_all = ["fork", "load_messages", "system", "system_file", "developer"], help_heading = RUNS)]
@@ -95,6 +96,10 @@ impl KeepOptions {
         }
         let open = || store.open(&named.map_or_else(|| store.latest_here(), Ok)?);
         let (file, run) = if self.latest { open().map_err(latest_is_damaged) } else { open() }?;
+        if self.latest && continued_run().is_some_and(|id| id != run.header.id) {
+            let hint = "repeat the command, or name the run with `--resume ID`";
+            return Err(Advice::new("another run of this directory was written meanwhile", hint).into());
+        }
         Ok(Some(EarlierRun { run, file: Some(file) }))
     }
 

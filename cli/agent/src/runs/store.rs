@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use jiff::Timestamp;
 
 use toolcrib::owner_only;
@@ -14,7 +14,8 @@ use toolcrib_base::render::{Advice, excerpt};
 use toolcrib_base::short_id;
 
 use super::file::{self, RunFile, complete};
-use super::line::{Header, RUN_VERSION};
+use super::given::GivenOptions;
+use super::line::{Header, Line, RUN_VERSION};
 use super::reading::{KeptRun, RunState};
 use super::summary::{self, RunSummary};
 
@@ -24,8 +25,12 @@ pub(crate) const MAX_RUNS: usize = 500;
 pub(crate) const MAX_BYTES: u64 = 512 << 20;
 /// Age of the last change at which a run is removed.
 pub(crate) const MAX_AGE: Duration = Duration::from_hours(90 * 24);
+/// Word for the last run of the current directory.
+const LAST: &str = "last";
 /// Extension of a run's file.
 const EXTENSION: &str = "ndjson";
+/// Beginnings of the lines that a process begins with.
+const BEGINNINGS: [&str; 2] = [r#"{"type":"run""#, r#"{"type":"resumed""#];
 const LIST_HINT: &str = "`toolcrib runs list` lists the kept runs";
 
 /// Folder of kept runs. It may be missing, and is then empty.
@@ -82,6 +87,7 @@ impl RunStore {
             model: model.to_owned(),
             folder: std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default(),
             parent,
+            options: None,
         };
         self.prune();
         let path = self.path(&header.id);
@@ -136,6 +142,15 @@ impl RunStore {
     /// Returns `true` if a process writes the run now.
     pub fn is_running(&self, id: &str) -> bool {
         file::is_locked(&self.path(id))
+    }
+
+    /// Returns the run ID that a person typed; `last` is the last run in this directory.
+    ///
+    /// # Errors
+    ///
+    /// It is no identifier, or there is no last run.
+    pub fn find(&self, typed: &str) -> anyhow::Result<String> {
+        if typed == LAST { self.latest_here() } else { Self::parse(typed) }
     }
 
     /// Returns the identifier of the run that a person typed.
@@ -196,6 +211,23 @@ impl RunStore {
         }
         Err(Advice::new("no saved run for this directory", "`toolcrib runs list` lists the runs of all directories")
             .into())
+    }
+
+    /// Reads the model and the options of the last process that began or resumed a run.
+    ///
+    /// # Errors
+    ///
+    /// There is no such run, or its file is damaged.
+    pub(super) fn given(&self, id: &str) -> anyhow::Result<(String, Option<GivenOptions>)> {
+        let path = self.path(id);
+        let bytes = file::named(&path).read().with_context(|| format!("cannot read the run `{}`", path.display()))?;
+        let bytes = bytes.ok_or_else(|| unknown(id))?;
+        let is_begin = |line: &&[u8]| BEGINNINGS.iter().any(|beginning| line.starts_with(beginning.as_bytes()));
+        let last = bytes[..complete(&bytes)].rsplit(|byte| *byte == b'\n').find(is_begin).unwrap_or_default();
+        match serde_json::from_slice(last) {
+            Ok(Line::Run(Header { model, options, .. }) | Line::Resumed { model, options, .. }) => Ok((model, options)),
+            _ => bail!("`{}` does not state who wrote it", path.display()),
+        }
     }
 
     /// Removes a run; `false` if there is none.

@@ -1,9 +1,11 @@
 //! `toolcrib runs show`: the conversation of a run, for people or as JSON.
 
+use std::collections::HashMap;
+
 use serde_json::json;
 use toolcrib_agent::message::{Message, Role};
 use toolcrib_agent::runs::RunsFolder;
-use toolcrib_agent::runs::{CallState, KeptRun, RunFigures, RunState, RunStore};
+use toolcrib_agent::runs::{CallState, KeptRun, RunFigures, RunState};
 use toolcrib_agent::turn::Call;
 use toolcrib_base::render::{self, counted, one_line, shortened};
 
@@ -11,6 +13,7 @@ use toolcrib_base::render::{self, counted, one_line, shortened};
 const MAX_RESULT: usize = 400;
 const SHOW_EXAMPLES: &str = "\
 Examples:
+  toolcrib runs show last
   toolcrib runs show 7k3md-x0q9a
   toolcrib runs show 7k3md-x0q9a --json | jq -r '.messages[-1].content'";
 
@@ -18,7 +21,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_long_help = SHOW_EXAMPLES)]
 pub(super) struct Args {
-    /// Identifier of the run
+    /// Identifier of the run, or `last` for the last one in this directory
     #[arg(value_name = "ID")]
     id: String,
     /// Show arguments and results in full
@@ -33,7 +36,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let store = args.folder.store()?;
-    let run = store.read(&RunStore::parse(&args.id)?)?;
+    let run = store.read(&store.find(&args.id)?)?;
     let KeptRun { header, messages, pending, open, arriving, changes, figures, .. } = &run;
     let RunFigures { steps, calls, usage, .. } = figures;
     let state = one_line(run.state.as_str());
@@ -63,8 +66,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(parent) = &header.parent {
         render::print(&format!("forked from {}", one_line(parent)))?;
     }
+    // Another step may have a call with the same identifier: the last one before the result made it.
+    let mut names = HashMap::new();
     for message in messages {
-        show(message, args.full)?;
+        show(message, &names, args.full)?;
+        names.extend(message.calls().into_iter().map(|call| (call.id, call.name)));
     }
     for call in pending {
         render::print(&format!("\n(not made yet: {})", one_line(&call.name)))?;
@@ -73,14 +79,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         render::print(&format!("\n(in progress: {}, {})", one_line(&call.name), state.in_words()))?;
     }
     if !arriving.is_empty() {
-        show(&Message::text(Role::Assistant, arriving.as_str()), args.full)?;
+        show(&Message::text(Role::Assistant, arriving.as_str()), &names, args.full)?;
         render::print("\n(in progress: the answer)")?;
     }
     Ok(())
 }
 
-/// Prints a message with its author, and each further line indented, so that no text can pass for another message.
-fn show(message: &Message, full: bool) -> anyhow::Result<()> {
+/// Prints a message with its author, or with the tool whose result it is, and each further line indented, so that no text can pass for another message.
+fn show(message: &Message, names: &HashMap<String, String>, full: bool) -> anyhow::Result<()> {
     let cut = |text: &str| match full {
         true => text.to_owned(),
         false => shortened(text, MAX_RESULT).into_owned(),
@@ -92,10 +98,12 @@ fn show(message: &Message, full: bool) -> anyhow::Result<()> {
         Role::Assistant => ("model", text),
         Role::Tool => ("  ←", cut(&text)),
     };
+    let tool = message.answered_call().and_then(|id| names.get(id));
+    let tool = tool.map_or(String::new(), |name| format!(" {}", one_line(name)));
     if !text.is_empty() {
         let text = render::legible(text.trim_end()).replace('\n', "\n    ");
         let gap = if message.role == Role::Tool { "" } else { "\n" };
-        render::print(&format!("{gap}{}: {text}", render::spoken(author)))?;
+        render::print(&format!("{gap}{}{tool}: {text}", render::spoken(author)))?;
     }
     for call in message.calls() {
         let arguments = one_line(&cut(&call.arguments));
