@@ -105,6 +105,7 @@ pub fn print_answer(text: &str) -> anyhow::Result<()> {
 
 /// Returns the terminal at standard output, if answers are laid out for it.
 fn screen() -> Option<Screen> {
-    (io::stdout().is_terminal() && !is_plain())
+    let is_able = std::env::var_os("TERM").map_or(cfg!(windows), |term| term != "dumb");
+    (io::stdout().is_terminal() && !is_plain() && is_able)
         .then(|| Screen { width: terminal_width().unwrap_or(DEFAULT_WIDTH), colors: uses_colors(true) })
 }
