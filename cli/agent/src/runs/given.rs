@@ -109,7 +109,7 @@ fn has_others(matches: &ArgMatches, leaf: &ArgMatches) -> bool {
         [leaf, matches].iter().filter_map(|matches| source(matches, option)).any(|it| it != ValueSource::DefaultValue)
     };
     let is_typed = |option: &&str| source(leaf, option) == Some(ValueSource::CommandLine);
-    assigns(matches, is_about) || FILES.iter().any(|it| is_given(&it)) || APPROVALS.iter().any(|it| is_typed(&it))
+    assigns(matches, is_about) || FILES.iter().any(is_given) || APPROVALS.iter().any(is_typed)
 }
 
 impl GivenOptions {
