@@ -4,6 +4,7 @@
 mod budgets;
 #[cfg(target_os = "linux")]
 mod chatting;
+mod compacting;
 #[cfg(target_os = "linux")]
 mod continuing;
 mod keeping;

@@ -72,6 +72,24 @@ impl Model {
         Self { address, bodies, paused }
     }
 
+    /// Starts a server that answers each request by its body, with a text and a usage.
+    pub(super) fn answering(answer: impl Fn(&Value) -> (String, Value) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}/v1", listener.local_addr().expect("an address"));
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let (log, (_, paused)) = (bodies.clone(), mpsc::channel());
+        thread::spawn(move || {
+            for connection in listener.incoming() {
+                let Ok(mut connection) = connection else { return };
+                let Some(body) = request(&mut connection) else { continue };
+                let (text, usage) = answer(&body);
+                log.lock().unwrap().push(body);
+                whole_text(&mut connection, &text, &[], &usage);
+            }
+        });
+        Self { address, bodies, paused }
+    }
+
     /// Waits until the server has paused.
     pub(super) fn until_paused(&self) {
         self.paused.recv_timeout(MAX_WAIT).expect("a pause");
@@ -169,9 +187,13 @@ fn usage() -> Value {
 }
 
 fn whole(connection: &mut TcpStream, turn: &Turn, usage: &Value) {
-    let mut message = json!({ "role": "assistant", "content": turn.parts.concat() });
-    if !turn.calls.is_empty() {
-        message["tool_calls"] = json!(calls(turn));
+    whole_text(connection, &turn.parts.concat(), &calls(turn), usage);
+}
+
+fn whole_text(connection: &mut TcpStream, text: &str, calls: &[Value], usage: &Value) {
+    let mut message = json!({ "role": "assistant", "content": text });
+    if !calls.is_empty() {
+        message["tool_calls"] = json!(calls);
     }
     let body = json!({ "choices": [{ "message": message, "finish_reason": "stop" }], "usage": usage }).to_string();
     let head = format!(

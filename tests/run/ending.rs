@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::place::server as server_of;
 use super::place::*;
 #[cfg(unix)]
 use crate::crib::until_started;
@@ -23,16 +24,39 @@ const SOON: Duration = Duration::from_secs(20);
 fn a_model_that_never_stops_calling_is_stopped() {
     let server = server([calls(&[("echo", "same", "{}")])]);
     let place = Place::new();
-    for (args, steps) in [(&["go"][..], 8), (&["go", "--max-steps", "3", "--quiet"], 3)] {
+    for (args, steps) in [(&["go", "--set=run.repeats=0"][..], 100), (&["go", "--max-steps", "3", "--quiet"], 3)] {
         let end = place.ask(&base(&server), args).ended(4);
         let wanted = format!("error: stopped after {steps} steps without a final answer\n");
         assert!(end.stderr.contains(&wanted) && end.stdout.is_empty(), "{end:?}");
     }
-    assert_eq!(bodies(&server).len(), 11);
+    assert_eq!(bodies(&server).len(), 103);
     let end = place.ask(&base(&server), &["go", "--max-steps", "1", "--json"]).ended(4);
     let last = end.events().pop().expect("an event");
     assert_eq!((&last["type"], &last["reason"], &last["exitCode"]), (&json!("end"), &json!("max_steps"), &json!(4)));
     assert!(end.stderr.contains("error: stopped after 1 step without a final answer"), "{}", end.stderr);
+}
+
+#[test]
+fn the_same_call_again_and_again_is_told_to_the_model_and_then_ends_the_run() {
+    let server = server([calls(&[("echo", "same", "{}")])]);
+    let place = Place::new();
+    let end = place.ask(&base(&server), &["go", "--set=run.repeats=3"]).ended(4);
+    let wanted = "error: stopped: `echo` was called with the same arguments and the same result in 6 calls\n";
+    assert!(end.stderr.contains(wanted) && end.stderr.contains("run saved; continue"), "{end:?}");
+    let requests = bodies(&server);
+    assert_eq!(requests.len(), 6, "no request follows the last call");
+    let told = |request: &Value| {
+        request["messages"].to_string().matches("with the same arguments and the same result").count()
+    };
+    assert_eq!(requests.iter().map(told).collect::<Vec<_>>(), [0, 0, 0, 1, 2, 3]);
+    let end = place.ask(&base(&server), &["go", "--json"]).ended(4);
+    let last = end.events().pop().expect("an event");
+    assert_eq!((&last["reason"], &last["budget"]), (&json!("budget"), &json!("repeats")));
+    assert_eq!(last["calls"], 10, "five calls are told, and ten end the run: {last}");
+    // Another result each time is no repetition, and neither are other arguments.
+    let other = |number: usize| calls(&[("echo", "same", &format!("{{\"n\":{number}}}"))]);
+    let server = server_of((0..12).map(other).chain([says("done")]));
+    place.ask(&base(&server), &["go"]).ended(0);
 }
 
 #[cfg(unix)]

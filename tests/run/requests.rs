@@ -97,7 +97,7 @@ fn a_flag_wins_over_a_variable_and_a_variable_over_a_default() {
     assert_eq!(defaults["baseUrl"], "https://api.openai.com/v1");
     assert_eq!(
         (&defaults["apiKey"], &defaults["model"], &defaults["maxSteps"]),
-        (&Value::Null, &Value::Null, &json!(8))
+        (&Value::Null, &Value::Null, &json!(100))
     );
     assert_eq!(
         (&defaults["toolTimeout"], &defaults["httpRetries"], &defaults["httpRetryBackoff"]),

@@ -59,7 +59,7 @@ fn each_event_tells_what_it_is_about() {
     let messages = json!([{ "role": "user", "content": "go" }]);
     assert_eq!(
         output("run.start", tell),
-        json!({ "model": "script", "tools": ["echo"], "max_steps": 8, "messages": messages, "depth": 0 })
+        json!({ "model": "script", "tools": ["echo"], "max_steps": 100, "messages": messages, "depth": 0 })
     );
     assert_eq!(output("model.pre", tell), json!({ "step": 1, "model": "script", "messages": messages, "depth": 0 }));
     let call = json!({ "id": "a", "name": "echo", "arguments": "{\"task\":\"x\"}" });

@@ -17,7 +17,7 @@ use toolcrib_agent::model::Model;
 use toolcrib_agent::report::{Audience, Detail, Report};
 use toolcrib_agent::request::Sampling;
 use toolcrib_agent::script::Script;
-use toolcrib_agent::{Agent, RequestOptions};
+use toolcrib_agent::{Agent, ConversationLimits, RequestOptions};
 
 const SCRIPT: &str = r#"{"turns": [
     {"tool_calls": [
@@ -43,6 +43,7 @@ async fn main() -> anyhow::Result<()> {
         stream: false,
         max_steps: 8,
         budget: Arc::new(Budget::default()),
+        limits: ConversationLimits::default(),
     };
     let question =
         Conversation::new(vec![Message::text(Role::User, "How much is six times seven, and what time is it?")]);

@@ -10,6 +10,7 @@ use toolcrib_sources::calls::Calls;
 use super::api::{Api, model_names};
 use super::message::Message;
 use super::previews::Previews;
+use super::repeats::Repeats;
 use super::reply::Reply;
 use super::turn::Call;
 
@@ -63,12 +64,20 @@ impl Batch {
 
     /// Notes a call's result, with what the call may have changed, when it ends; returns its message for the model if
     /// the call is one of these and was not noted before.
-    pub(crate) fn note(&mut self, id: &str, result: &ToolResult, change: Option<String>) -> Option<Message> {
+    pub(crate) fn note(
+        &mut self,
+        id: &str,
+        result: &ToolResult,
+        change: Option<String>,
+        repeats: &mut Repeats,
+    ) -> Option<Message> {
         let call = self.calls.iter().find(|call| call.id == id)?;
         if self.ended.contains_key(id) {
             return None;
         }
-        let reply = self.api.reply(result);
+        let mut reply = self.api.reply(result);
+        let repeated = repeats.note(&call.name, &call.arguments, &result.content(), change.is_some());
+        repeated.iter().for_each(|note| reply.add_note(note));
         self.ended.insert(id.to_owned(), (reply.clone(), change));
         Some(Message::result(call, reply))
     }

@@ -10,6 +10,7 @@ use toolcrib::flow::Label;
 use toolcrib_base::input;
 use toolcrib_base::whole_file::{self, Readers};
 
+use super::compaction::{self, Compaction};
 use super::keeper::Keeper;
 use super::message::{Message, Role};
 use super::turn::Call;
@@ -26,6 +27,10 @@ pub struct Conversation {
     written: usize,
     /// Calls of the last answer that have not begun.
     pending: Vec<Call>,
+    /// Summary in place of the first messages.
+    compaction: Option<Compaction>,
+    /// `true` if the keeper has the summary.
+    is_summary_written: bool,
     /// Index of a result with what its call may have changed outside the conversation.
     changes: Vec<(usize, String)>,
 }
@@ -63,6 +68,8 @@ impl Conversation {
             written: run.messages.len(),
             pending: run.pending.clone(),
             changes: run.changes.clone(),
+            compaction: run.compaction.clone(),
+            is_summary_written: true,
             ..Self::default()
         }
     }
@@ -96,6 +103,7 @@ impl Conversation {
     pub fn kept_by(mut self, keeper: Option<Keeper>) -> Self {
         if keeper.as_ref().is_some_and(Keeper::is_new) {
             self.written = 0;
+            self.is_summary_written = false;
         }
         self.keeper = keeper;
         self
@@ -131,6 +139,34 @@ impl Conversation {
     /// Returns the messages, oldest first.
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// Returns the messages that a model gets: after a compaction, a summary in place of the first ones.
+    pub fn sent(&self) -> Cow<'_, [Message]> {
+        match &self.compaction {
+            None => Cow::Borrowed(&self.messages),
+            Some(compaction) => {
+                Cow::Owned(compaction::with_summary(&self.messages, self.replaced(), &compaction.summary))
+            }
+        }
+    }
+
+    /// Returns the summary in place of the first messages.
+    pub(crate) fn compaction(&self) -> Option<&Compaction> {
+        self.compaction.as_ref()
+    }
+
+    /// Returns the number of the first messages that a summary replaces, with one that holds only the host's text.
+    pub(crate) fn replaced(&self) -> usize {
+        let of_host = self.messages.len() - self.own_len();
+        self.compaction.as_ref().map_or(0, |compaction| compaction.messages + of_host)
+    }
+
+    /// Replaces the messages before `until` with a summary; the kept run has them all.
+    pub(crate) fn compact(&mut self, until: usize, summary: String) {
+        let of_host = self.messages.len() - self.own_len();
+        self.compaction = Some(Compaction { messages: until - of_host, summary });
+        self.is_summary_written = false;
     }
 
     /// Appends a message.
@@ -188,6 +224,7 @@ impl Conversation {
             keeper.undo(own)?;
         }
         self.written = self.written.min(own);
+        self.compaction.take_if(|compaction| !compaction.survives(own));
         let (kept, dropped) = std::mem::take(&mut self.changes).into_iter().partition(|(index, _)| *index < own);
         self.changes = kept;
         let changes = Vec::into_iter(dropped).map(|(_, change)| change).collect();
@@ -241,8 +278,12 @@ impl Conversation {
             let change = self.changes.iter().find(|(changed, _)| *changed == index).map(|(_, change)| change.clone());
             keeper.message(message, change)?;
         }
+        if let Some(compaction) = self.compaction.as_ref().filter(|_| !self.is_summary_written) {
+            keeper.compacted(compaction)?;
+        }
         keeper.sync()?;
         self.written = own.len();
+        self.is_summary_written = true;
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use toolcrib::{Delegate, HandlerError, Runtime, Session, WeakRuntime};
 use toolcrib_base::render::counted;
 
 use super::briefing::briefing;
+use super::budget::BudgetKind;
 use super::conversation::Conversation;
 use super::event::{Ending, Subagent};
 use super::hooks::Blocked;
@@ -75,6 +76,9 @@ impl Agents {
             Ok((Ending::Answer, answer)) => Ok(Value::String(answer.unwrap_or_default())),
             Ok((Ending::MaxSteps, _)) => {
                 Err(format!("the agent did not answer within {}", counted(max_steps, "step")).into())
+            }
+            Ok((Ending::Budget(BudgetKind::Repeats), _)) => {
+                Err("the agent made the same call with the same result again and again".into())
             }
             Ok((Ending::Budget(_), _)) => Err("the budget of the run is used up".into()),
             Ok((Ending::Interrupted, _)) => Err("the agent was interrupted".into()),

@@ -16,6 +16,7 @@
 //! | `tool_result` | its end, in the order of the calls, with its `receipt` |
 //! | `usage` | after an answer, where the server counts tokens |
 //! | `retry` | a request is repeated; the `text` of this step so far is void |
+//! | `compacted` | a summary of the model replaced the older `messages` of the conversation; `before` and `after` are tokens |
 //! | `warning` | something was not as asked for |
 //! | `end` | the run has ended: `reason` is `answer`, `max_steps`, `budget` (named in `budget`) or `interrupted` |
 //! | `error` | the run has failed |
@@ -165,6 +166,15 @@ pub enum Event<'a> {
         wait_ms: u64,
         /// Reason for the repetition.
         reason: &'a str,
+    },
+    /// A summary replaced the older part of the conversation.
+    Compacted {
+        /// Number of replaced messages.
+        messages: usize,
+        /// Tokens in the context before.
+        before: u64,
+        /// Tokens in the context after it, estimated.
+        after: u64,
     },
     /// Warning of the run.
     Warning {

@@ -68,7 +68,7 @@ pub(super) async fn asking(
     conversation: &Conversation,
     step: u32,
 ) -> Result<(), Blocked> {
-    let payload = || json!({ "step": step, "model": options.model, "messages": conversation.messages() });
+    let payload = || json!({ "step": step, "model": options.model, "messages": *conversation.sent() });
     tell(session, HookPoint::ModelPre, payload).await.map(drop)
 }
 

@@ -13,6 +13,7 @@ use toolcrib::call::Part;
 use toolcrib::flow::Label;
 use toolcrib_base::render::Advice;
 
+use super::compaction::Compaction;
 use super::event::Totals;
 use super::message::Message;
 use super::turn::{Call, Usage};
@@ -88,6 +89,13 @@ impl Keeper {
         let mut state = self.lock();
         let options = kept_options(&state.masks);
         state.write(Line::Resumed { at: Timestamp::now(), model: model.to_owned(), options })
+    }
+
+    /// Writes the summary in place of the first messages.
+    pub(crate) fn compacted(&self, compaction: &Compaction) -> anyhow::Result<()> {
+        let mut state = self.lock();
+        let summary = state.masks.mask_text(&compaction.summary);
+        state.write(Line::Compacted { messages: compaction.messages, summary })
     }
 
     fn new(file: RunFile, id: &str, masks: RunMasks, earlier: Option<&KeptRun>) -> Self {

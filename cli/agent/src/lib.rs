@@ -11,7 +11,9 @@ pub mod briefing;
 pub mod budget;
 mod change;
 pub mod chat;
+pub mod compaction;
 mod completions;
+mod context;
 pub mod conversation;
 pub mod delegate;
 pub mod door;
@@ -24,6 +26,7 @@ mod model_service;
 mod previews;
 pub mod prompt;
 pub mod questions;
+mod repeats;
 mod reply;
 pub mod report;
 pub mod request;
@@ -36,6 +39,7 @@ pub mod runs;
 pub mod script;
 pub mod server;
 pub mod settings;
+mod spending;
 mod step;
 pub mod telemetry;
 pub mod turn;
@@ -52,18 +56,21 @@ use toolcrib_base::render::{self, Advice, counted, one_line, shortened};
 
 use batch::Batch;
 use budget::UsedUp;
+use context::ContextCount;
 use conversation::{Conversation, DroppedExchange};
 use event::{Ending, Event, Totals};
 use hooks::ReviewedText;
 use message::Message;
 use model::Model;
+use repeats::Repeats;
 use report::Report;
-use turn::{FILTER, INCOMPLETE, Identifiers, LENGTH, Turn, Usage};
+use turn::{FILTER, INCOMPLETE, Identifiers, LENGTH, Turn};
 
 use crate::runs::broken_off;
 use crate::watch::{CallEvents, ShownEvents};
 
 pub use request_options::RequestOptions;
+pub use toolcrib_settings::config::ConversationLimits;
 
 /// Maximum characters of a text from a server or a tool in a message.
 const MAX_MESSAGE: usize = 200;
@@ -86,6 +93,8 @@ pub struct Agent {
     report: Report,
     identifiers: Identifiers,
     batch: Option<Batch>,
+    context: ContextCount,
+    repeats: Repeats,
     events: CallEvents,
     totals: Totals,
     /// Budget at which the agent stopped, if it did.
@@ -106,6 +115,7 @@ impl Agent {
         report: Report,
     ) -> Self {
         Self {
+            repeats: Repeats::new(options.limits.repeats),
             identifiers: Identifiers::knowing(conversation.call_ids()),
             // The result of a call is kept when the call ends, and not when those before it have ended.
             events: CallEvents::with_results(&session, conversation.keeper()),
@@ -115,6 +125,7 @@ impl Agent {
             conversation,
             report,
             batch: None,
+            context: ContextCount::default(),
             totals: Totals::default(),
             stopped: None,
             last_end: None,
@@ -162,6 +173,7 @@ impl Agent {
     /// Asks the model and makes its calls until it answers or something stops it. Text of an answer that broke off stays in the
     /// conversation.
     pub(crate) async fn exchange(&mut self) -> anyhow::Result<End> {
+        self.repeats.clear();
         let end = self.steps().await;
         if end.is_err() {
             self.stop_calls().await;
@@ -185,6 +197,7 @@ impl Agent {
     /// Drops the last message of the user with everything after it.
     pub(crate) fn undo(&mut self) -> anyhow::Result<Option<DroppedExchange>> {
         self.last_end = None;
+        self.context.forget();
         self.conversation.undo()
     }
 
@@ -199,6 +212,18 @@ impl Agent {
             (Some(used_up), Ending::Budget(_)) => used_up.to_string(),
             _ => format!("{} without a final answer", counted(self.options.max_steps, "step")),
         }
+    }
+
+    /// Returns the name of the model; `None` if a script replaces it.
+    pub(crate) fn model(&self) -> Option<&str> {
+        matches!(self.model, Model::Server(_)).then_some(self.options.model.as_str())
+    }
+
+    /// Continues with another model on the same server.
+    pub(crate) fn switch_model(&mut self, name: &str) -> anyhow::Result<()> {
+        name.clone_into(&mut self.options.model);
+        self.context.forget();
+        self.conversation.keeper().map_or(Ok(()), |keeper| keeper.resumed(name))
     }
 
     /// Returns the session with the tools.
@@ -250,6 +275,9 @@ impl Agent {
             if let Some(ending) = self.within_budget(0).await? {
                 return Ok((ending, None));
             }
+            if !self.watch_context().await? {
+                return Ok(INTERRUPTED);
+            }
             let step = self.totals.steps + 1;
             let Some(Turn { text, calls, .. }) = unless_interrupted(self.ask(step)).await? else {
                 return Ok(INTERRUPTED);
@@ -267,7 +295,8 @@ impl Agent {
         self.options.budget.check_counted()?;
         hooks::asking(&self.session, &self.options, &self.conversation, step).await?;
         let tools = self.options.definitions(&self.session);
-        let mut request = self.options.request(&self.conversation, &tools);
+        let sent = self.conversation.sent();
+        let mut request = self.options.request(&sent, &tools);
         if hooks::hear_answers(&self.session) {
             // Hooks may change or block the answer, so it is not streamed.
             request.stream = false;
@@ -315,22 +344,6 @@ impl Agent {
         Ok(turn)
     }
 
-    /// Counts the tokens of a request.
-    fn count(&mut self, step: u32, usage: Option<Usage>, is_final: bool) -> anyhow::Result<()> {
-        self.options.budget.add_tokens(usage);
-        match usage {
-            Some(usage) => {
-                *self.totals.usage.get_or_insert(Usage::default()) += usage;
-                if let Some(keeper) = self.conversation.keeper() {
-                    keeper.usage(usage)?;
-                }
-                self.report.emit(&Event::Usage { step, usage })
-            }
-            None if is_final => Ok(()),
-            None => self.options.budget.check_counted().map_err(Into::into),
-        }
-    }
-
     /// Reports the hooks that changed a text, and returns the text.
     fn report_hooks(&mut self, event: &str, reviewed: ReviewedText) -> anyhow::Result<String> {
         let ReviewedText { text, hooks } = reviewed;
@@ -357,34 +370,6 @@ impl Agent {
         if let Some(text) = self.report.end_answer() {
             self.conversation.push(broken_off(&text));
         }
-    }
-
-    /// Asks at each budget that is used up; returns the end of the run if it does not go on.
-    async fn within_budget(&mut self, calls: usize) -> anyhow::Result<Option<Ending>> {
-        while let Some(used_up) = self.options.budget.used_up(calls) {
-            match self.goes_on(&used_up).await? {
-                None => return Ok(Some(Ending::Interrupted)),
-                Some(true) => self.options.budget.extend(used_up.kind, calls),
-                Some(false) => {
-                    let kind = used_up.kind;
-                    self.stopped = Some(used_up);
-                    return Ok(Some(Ending::Budget(kind)));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Asks a person at the terminal, if there is one, whether the run goes on; `None` if the run is interrupted meanwhile.
-    async fn goes_on(&mut self, used_up: &UsedUp) -> anyhow::Result<Option<bool>> {
-        let totals = self.totals();
-        unless_interrupted(self.report.ask_to_go_on(used_up, &totals)).await
-    }
-
-    /// Returns the totals so far.
-    pub(crate) fn totals(&self) -> Totals {
-        let ms = self.started.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
-        Totals { ms, cost: self.options.budget.cost(), ..self.totals }
     }
 
     fn report_end(&mut self, ending: Ending, answer: Option<&str>) -> anyhow::Result<()> {

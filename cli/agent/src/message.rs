@@ -81,6 +81,13 @@ pub enum Role {
     Tool,
 }
 
+impl Role {
+    /// Returns `true` for instructions of the operator.
+    pub(crate) fn is_system(self) -> bool {
+        matches!(self, Self::System | Self::Developer)
+    }
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MessageCall {
     pub(super) id: String,

@@ -2,7 +2,7 @@
 //! but only parts that contain all their data are sent. A server would fetch the address in a part, or open one of the
 //! operator's stored files by its identifier, and so give the tool access that nobody granted.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolcrib::ToolResult;
 use toolcrib::call::Form;
 
@@ -18,6 +18,20 @@ pub(crate) struct Reply {
 impl From<String> for Reply {
     fn from(text: String) -> Self {
         Self { content: Value::String(text), output: None }
+    }
+}
+
+impl Reply {
+    /// Adds a note of the host behind the reply.
+    pub(crate) fn add_note(&mut self, note: &str) {
+        match &mut self.content {
+            Value::String(text) => *text = format!("{text}\n\n{note}"),
+            Value::Array(parts) => parts.push(json!({ "type": "text", "text": note })),
+            _ => {}
+        }
+        if let Some(Value::Array(parts)) = &mut self.output {
+            parts.push(json!({ "type": "input_text", "text": note }));
+        }
     }
 }
 

@@ -319,6 +319,12 @@ impl Report {
                     render::aside(&format!("{reason}; retrying in {wait_ms} ms (attempt {attempt} of {attempts})"));
                 }
             }
+            Event::Compacted { messages, before, after } => {
+                let messages = counted(*messages, "message");
+                render::aside(&format!(
+                    "compacted: a summary replaces {messages}; context {before} → about {after} tokens"
+                ));
+            }
             Event::Warning { message } => render::warning(message),
             Event::End { reason, totals, stopped, .. } => {
                 if traced {

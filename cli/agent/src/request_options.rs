@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolcrib::{Session, Tool};
+use toolcrib_settings::config::ConversationLimits;
 
 use super::api::{Api, model_names};
 use super::budget::Budget;
 use super::conversation::Conversation;
+use super::message::Message;
 use super::request::{Request, Sampling};
 
 /// Options of every model request in a run.
@@ -27,17 +29,19 @@ pub struct RequestOptions {
     pub max_steps: u32,
     /// Budgets of the run, shared with its subagents.
     pub budget: Arc<Budget>,
+    /// Limits of the conversation.
+    pub limits: ConversationLimits,
 }
 
 impl RequestOptions {
-    /// Creates the request for the next message of `conversation` with `tools`.
-    pub fn request<'a>(&'a self, conversation: &'a Conversation, tools: &'a [Value]) -> Request<'a> {
+    /// Creates the request for the message after `messages` with `tools`.
+    pub fn request<'a>(&'a self, messages: &'a [Message], tools: &'a [Value]) -> Request<'a> {
         let RequestOptions { api, sampling, stream, .. } = *self;
         Request {
             api,
             origin: "",
             model: &self.model,
-            messages: conversation.messages(),
+            messages,
             tools,
             sampling,
             stream,
@@ -49,7 +53,7 @@ impl RequestOptions {
 
     /// Creates a request without tools for one answer of at most `tokens`.
     pub(crate) fn question<'a>(&'a self, conversation: &'a Conversation, tokens: u32) -> Request<'a> {
-        Request { max_tokens: Some(tokens), reasoning: false, ..self.request(conversation, &[]) }
+        Request { max_tokens: Some(tokens), reasoning: false, ..self.request(conversation.messages(), &[]) }
     }
 
     /// Returns the features of the model's API by the names that tool definitions use.

@@ -23,8 +23,8 @@ const DEFAULT_URL: &str = "https://api.openai.com/v1";
 const HTTP_TIMEOUT: Duration = Duration::from_secs(120);
 /// Default time limit of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Default number of steps.
-const MAX_STEPS: u32 = 8;
+/// Default number of steps: real tasks take some dozens.
+const MAX_STEPS: u32 = 100;
 /// Default number of retries, and default delay before the first.
 const RETRIES: (u32, Duration) = (2, Duration::from_millis(500));
 
@@ -74,7 +74,7 @@ pub struct ModelOptions {
     /// Nucleus sampling (top-p), 0 to 1; overrides --temp
     #[arg(long, value_name = "N", value_parser = within::<1>, help_heading = MODEL)]
     top_p: Option<f64>,
-    /// Maximum number of steps of each agent, each a request to the model [default: 8]
+    /// Maximum number of steps for each agent, each a request to the model [default: 100]
     #[arg(long, value_name = "N", value_parser = count::<u32, 1, MAX_COUNT>, help_heading = MODEL)]
     max_steps: Option<u32>,
 

@@ -7,6 +7,7 @@ use toolcrib_settings::permission::{hint, limit_hint};
 
 use super::Agent;
 use super::batch::Batch;
+use super::budget::{BudgetKind, UsedUp};
 use super::change::change_of;
 use super::event::{Ending, Event, ToolResult as CallEnd};
 use super::turn::Call;
@@ -28,11 +29,29 @@ impl Agent {
         if let Some(keeper) = self.conversation.keeper() {
             keeper.calls(self.conversation.pending())?;
         }
+        self.repeats.begin_step();
         let calls = self.conversation.take_pending();
         self.batch = Some(Batch::start(&self.session, self.options.api, calls));
         while self.next_result(step).await? {}
         self.save()?;
-        Ok(interrupt::is_requested().then_some(Ending::Interrupted))
+        if interrupt::is_requested() {
+            return Ok(Some(Ending::Interrupted));
+        }
+        self.within_repeats().await
+    }
+
+    /// Asks whether the run goes on after the same call was made again and again; returns the end of the run if it does not.
+    async fn within_repeats(&mut self) -> anyhow::Result<Option<Ending>> {
+        let Some((name, count)) = self.repeats.take_stuck() else { return Ok(None) };
+        let used_up = UsedUp::repeats(&name, count);
+        match self.goes_on(&used_up).await? {
+            None => Ok(Some(Ending::Interrupted)),
+            Some(true) => Ok(None),
+            Some(false) => {
+                self.stopped = Some(used_up);
+                Ok(Some(Ending::Budget(BudgetKind::Repeats)))
+            }
+        }
     }
 
     /// Awaits the next event of the running calls and reports it; `false` if all have ended.
@@ -159,7 +178,7 @@ impl Agent {
         let Some(batch) = &mut self.batch else { return Ok(()) };
         let tool = self.session.tools().into_iter().find(|tool| tool.name == result.receipt.tool);
         let change = change_of(tool, result);
-        match (batch.note(id, result, change.clone()), self.conversation.keeper()) {
+        match (batch.note(id, result, change.clone(), &mut self.repeats), self.conversation.keeper()) {
             (Some(message), Some(keeper)) => {
                 result.media.iter().for_each(|media| keeper.shown(id, &Part::Media(media.clone())));
                 result.shown.iter().for_each(|part| keeper.shown(id, part));

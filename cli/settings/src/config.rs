@@ -90,6 +90,25 @@ pub struct Config {
     pub stage: bool,
     /// See [`toolcrib::staging::HistoryLimits`].
     pub history: HistoryLimits,
+    /// Limits of a conversation with a model.
+    pub conversation: ConversationLimits,
+}
+
+/// Limits of a conversation with a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConversationLimits {
+    /// Tokens that the model's context holds, if they are known.
+    pub window: Option<u64>,
+    /// Percentage of the window at which the conversation is compacted; 0 for never.
+    pub compact_at: u64,
+    /// Number of identical calls at which the model is told; 0 for no limit.
+    pub repeats: u32,
+}
+
+impl Default for ConversationLimits {
+    fn default() -> Self {
+        Self { window: None, compact_at: 90, repeats: 5 }
+    }
 }
 
 /// Limits of the undo history.
@@ -182,6 +201,7 @@ impl Config {
         let staged = layers.effective("run.stage").into_iter().next();
         config.stage = staged.is_some_and(|(_, setting)| setting.value == Value::Bool(true));
         config.history = history(layers)?;
+        config.conversation = conversation(layers);
         Ok(config)
     }
 }
@@ -271,6 +291,16 @@ fn text(layers: &Layers, name: &str) -> Option<String> {
 pub fn own_path(name: &str, named: Option<&PathBuf>) -> Option<PathBuf> {
     let layers = Layers::load(named.map(PathBuf::as_path), &Trusted::default()).ok()?;
     text(&layers, name).map(PathBuf::from)
+}
+
+fn conversation(layers: &Layers) -> ConversationLimits {
+    let default = ConversationLimits::default();
+    let number = |name: &str| number(layers, name);
+    ConversationLimits {
+        window: number("model.context_window").map(|tokens| tokens as u64),
+        compact_at: number("model.compact_at").map_or(default.compact_at, |percent| percent as u64),
+        repeats: number("run.repeats").and_then(|count| u32::try_from(count).ok()).unwrap_or(default.repeats),
+    }
 }
 
 fn scheduler(layers: &Layers) -> anyhow::Result<Scheduler> {

@@ -24,7 +24,8 @@ Examples:
   toolcrib chat --continue --model gpt-5-mini
   toolcrib chat --resume 7k3md-x0q9a --model gpt-5-mini
 
-Type a message and press Enter. `/help` lists the commands: /tools, /allow, /undo, /cost, /go, /quit. \
+Type a message and press Enter. `/help` lists the commands: /tools, /allow, /undo, /model, /cost, \
+/compact, /go, /quit. \
 Ctrl-C stops an answer, and its text stays.
 
 Exit status: 0 the chat was ended, 1 failure, 2 usage error, 129 or 143 terminated.";

@@ -48,7 +48,7 @@ A script replaces the model, without a server or a key:
 A call to a tool that takes text has `\"input\": \"the text\"` instead of `arguments`.
 
 With --json every line of standard output is one event with a `type`: start, text, message, \
-tool_call, tool_preview, tool_part, tool_result, usage, retry, warning, and finally `end` or \
+tool_call, tool_preview, tool_part, tool_result, usage, retry, compacted, warning, and finally `end` or \
 `error`.
 With --answers a call that needs approval is an event `permission_asked`, and standard input takes \
 its answer:
@@ -260,7 +260,7 @@ impl Args {
 }
 
 fn print_request(options: &RequestOptions, conversation: &Conversation, tools: &[Value]) -> anyhow::Result<()> {
-    let request = serde_json::to_string_pretty(&options.request(conversation, tools))?;
+    let request = serde_json::to_string_pretty(&options.request(&conversation.sent(), tools))?;
     request.lines().try_for_each(render::print_json)
 }
 

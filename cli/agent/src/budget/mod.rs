@@ -13,7 +13,7 @@ use serde::Serialize;
 use toolcrib::Receipt;
 use toolcrib::observe::{Event, EventKind, Observer};
 use toolcrib_base::parse::size_in_words;
-use toolcrib_base::render::counted;
+use toolcrib_base::render::{counted, one_line};
 
 use super::turn::Usage;
 
@@ -48,6 +48,8 @@ pub enum BudgetKind {
     Bytes,
     /// Cost of the tokens.
     Cost,
+    /// Calls with the same arguments and the same result.
+    Repeats,
 }
 
 /// Amounts that a run has used.
@@ -96,18 +98,30 @@ pub(crate) struct UsedUp {
     pub(crate) kind: BudgetKind,
     /// The budget in words, such as `100 tokens`.
     limit: String,
+    /// Call that was made again and again.
+    repeated: Option<String>,
 }
 
 impl fmt::Display for UsedUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the budget of {} is used up", self.limit)
+        match &self.repeated {
+            Some(name) => {
+                write!(f, "`{name}` was called with the same arguments and the same result in {}", self.limit)
+            }
+            None => write!(f, "the budget of {} is used up", self.limit),
+        }
     }
 }
 
 impl UsedUp {
     /// Creates the end for a used-up step budget.
     pub(crate) fn steps(limit: String) -> Self {
-        Self { kind: BudgetKind::Steps, limit }
+        Self { kind: BudgetKind::Steps, limit, repeated: None }
+    }
+
+    /// Creates the end for a call that was made again and again.
+    pub(crate) fn repeats(name: &str, count: u32) -> Self {
+        Self { kind: BudgetKind::Repeats, limit: counted(count, "call"), repeated: Some(one_line(name)) }
     }
 
     /// Returns the budget in words.
@@ -174,7 +188,7 @@ impl Budget {
             bytes.map(|most| (BudgetKind::Bytes, size_in_words(usize::try_from(most).unwrap_or(usize::MAX)))),
             money.map(|most| (BudgetKind::Cost, format!("{most} of money"))),
         ];
-        found.into_iter().flatten().next().map(|(kind, limit)| UsedUp { kind, limit })
+        found.into_iter().flatten().next().map(|(kind, limit)| UsedUp { kind, limit, repeated: None })
     }
 
     /// Adds the limit as it was set once more, as often as the run needs to go on with `calls` more calls.
@@ -183,7 +197,7 @@ impl Budget {
         let mut state = self.lock();
         let State { limits, spent, .. } = &mut *state;
         match kind {
-            BudgetKind::Steps => {}
+            BudgetKind::Steps | BudgetKind::Repeats => {}
             BudgetKind::Tokens => limits.tokens = self.set.tokens.map(|add| spent.total_tokens.saturating_add(add)),
             BudgetKind::Calls => {
                 let add = |add: u64| spent.calls.saturating_add(add.max(calls as u64));

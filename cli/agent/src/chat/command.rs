@@ -2,6 +2,9 @@
 
 use toolcrib::policy::Pattern;
 
+/// Maximum bytes of a model's name.
+const MAX_MODEL: usize = 200;
+
 /// A line that a person typed.
 #[derive(Debug)]
 pub(super) enum Typed {
@@ -16,6 +19,9 @@ pub(super) enum Typed {
     Allow(Option<Pattern>),
     Undo,
     Cost,
+    Compact,
+    /// The model is shown, or replaced by one with this name.
+    Model(Option<String>),
     Help,
     Quit,
 }
@@ -25,7 +31,9 @@ pub(super) const HELP: &str = "\
 /tools          the tools that the model may call, with their permissions
 /allow PATTERN  do not ask about calls of these tools in this chat, such as fs_rm or fs_*; alone: what is allowed
 /undo           drop your last message and everything after it from the conversation
-/cost           tokens and calls so far, and money if `budgets.price` is set
+/model [NAME]   show the model, or continue with another one on the same server
+/cost           requests, tokens and calls so far, money if `budgets.price` is set, and how full the context is
+/compact        let the model summarize the older messages, and continue with the summary in their place
 /go             let the model continue without a new message, after an interruption, an error or a budget
 /help           this list
 /quit           end the chat, which is kept; Ctrl-D does the same
@@ -50,15 +58,25 @@ impl Typed {
             "allow" => Self::Allow(pattern(argument)?),
             "undo" => Self::Undo,
             "cost" => Self::Cost,
+            "compact" => Self::Compact,
+            "model" => Self::Model(model(argument)?),
             "go" => Self::Go,
             "help" | "?" => Self::Help,
             "quit" | "exit" | "q" => Self::Quit,
             _ => return Err(format!("unknown command `/{name}`; see `/help`; to send it as text, start with a space")),
         };
-        match argument.is_empty() || matches!(parsed, Self::Allow(_)) {
+        match argument.is_empty() || matches!(parsed, Self::Allow(_) | Self::Model(_)) {
             true => Ok(parsed),
             false => Err(format!("`/{name}` takes no argument")),
         }
+    }
+}
+
+fn model(text: &str) -> Result<Option<String>, String> {
+    match text.split_whitespace().count() {
+        0 => Ok(None),
+        1 if text.len() <= MAX_MODEL && !text.contains(char::is_control) => Ok(Some(text.to_owned())),
+        _ => Err(format!("a name of a model is one word of at most {MAX_MODEL} bytes")),
     }
 }
 
@@ -85,7 +103,20 @@ mod tests {
         assert!(matches!(Typed::parse(" /etc/hosts?"), Ok(Typed::Message(text)) if text == "/etc/hosts?"));
         assert!(matches!(Typed::parse("/allow"), Ok(Typed::Allow(None))));
         assert!(matches!(Typed::parse("/allow fs_*"), Ok(Typed::Allow(Some(pattern))) if pattern.as_str() == "fs_*"));
-        for wrong in ["/etc/hosts", "/", "/undo 3", "/allow fs_rm(path=a)", "/allow @writes", "/allow a b"] {
+        assert!(matches!(Typed::parse("/model"), Ok(Typed::Model(None))));
+        assert!(matches!(Typed::parse("/model a/b:c"), Ok(Typed::Model(Some(name))) if name == "a/b:c"));
+        assert!(Typed::parse(&format!("/model {}", "x".repeat(MAX_MODEL))).is_ok());
+        assert!(Typed::parse(&format!("/model {}", "x".repeat(MAX_MODEL + 1))).is_err());
+        for wrong in [
+            "/model a b",
+            "/compact now",
+            "/etc/hosts",
+            "/",
+            "/undo 3",
+            "/allow fs_rm(path=a)",
+            "/allow @writes",
+            "/allow a b",
+        ] {
             assert!(Typed::parse(wrong).is_err(), "{wrong}");
         }
     }

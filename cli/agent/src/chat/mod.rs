@@ -115,6 +115,9 @@ impl Chat {
             Typed::Allow(None) => self.show_allowed(),
             Typed::Undo => self.undo()?,
             Typed::Cost => self.show_cost(),
+            Typed::Compact => self.compact().await?,
+            Typed::Model(None) => self.show_model(),
+            Typed::Model(Some(name)) => self.switch_model(&name)?,
             Typed::Help => render::aside(HELP),
             Typed::Empty | Typed::Quit => {}
         }
@@ -157,6 +160,41 @@ impl Chat {
                 render::hint("`/go` asks the model again; `/undo` drops the last message");
             }
         }
+        Ok(())
+    }
+
+    /// Compacts the conversation. An error is explained, and the chat goes on.
+    async fn compact(&mut self) -> anyhow::Result<()> {
+        interrupt::resume();
+        let compacted = self.agent.compact_unless_interrupted().await;
+        interrupt::resume();
+        match compacted {
+            Ok(Some(_)) => {}
+            Ok(None) => render::aside("info: interrupted; the conversation is as before"),
+            Err(error) => {
+                render::explain(&error.context("the conversation is not compacted"));
+            }
+        }
+        Ok(())
+    }
+
+    fn show_model(&self) {
+        match self.agent.model() {
+            Some(name) => render::aside(&format!("model {}; `/model NAME` continues with another one", one_line(name))),
+            None => render::aside("a script replaces the model"),
+        }
+    }
+
+    fn switch_model(&mut self, name: &str) -> anyhow::Result<()> {
+        if self.agent.model().is_none() {
+            render::aside("a script replaces the model, so there is no other one");
+            return Ok(());
+        }
+        self.agent.switch_model(name)?;
+        render::aside(&format!(
+            "continuing with {}; the price and the context window are those of the settings",
+            one_line(name)
+        ));
         Ok(())
     }
 
@@ -208,10 +246,11 @@ impl Chat {
             None => "the server reported no token counts".to_owned(),
         };
         let (steps, calls) = (counted(totals.steps, "step"), counted(totals.calls, "call"));
+        let context = self.agent.context().in_words();
         let money = match totals.cost {
             Some(cost) => format!("cost {cost:.6} at your price"),
             None => "no price is set (`budgets.price`), so no cost is counted".to_owned(),
         };
-        render::aside(&format!("in this process: {steps} · {calls} · {tokens} · {money}"));
+        render::aside(&format!("in this process: {steps} · {calls} · {tokens} · {money}\ncontext: {context}"));
     }
 }

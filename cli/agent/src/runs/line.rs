@@ -11,6 +11,7 @@
 //! | `text` | more text of an answer that still arrives |
 //! | `void` | the text of the answer so far is void, since the request is repeated |
 //! | `usage` | tokens of a request |
+//! | `compacted` | the model gets a summary in place of the first messages |
 //! | `undo` | the conversation is cut to its first messages |
 //! | `resumed` | another process goes on with the run |
 //! | `end` | the process has ended the run, with its reason |
@@ -106,6 +107,13 @@ pub enum Line {
     Void,
     /// Tokens of a step.
     Usage(Usage),
+    /// A summary replaces the first messages for the model.
+    Compacted {
+        /// Number of messages that it replaces.
+        messages: usize,
+        /// The summary.
+        summary: String,
+    },
     /// Exchanges were taken back.
     Undo {
         /// Number of messages that stay.

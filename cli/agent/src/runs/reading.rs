@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 use toolcrib::flow::Label;
 
+use crate::compaction::Compaction;
 use crate::message::{Message, Role};
 use crate::turn::Call;
 
@@ -37,6 +38,8 @@ pub struct KeptRun {
     pub open: Vec<(Call, CallState)>,
     /// Text of an answer that still arrives, in a run that goes on.
     pub arriving: String,
+    /// Summary that the model gets in place of the first messages.
+    pub compaction: Option<Compaction>,
     /// Figures of the run.
     pub figures: RunFigures,
     /// State of the run.
@@ -188,6 +191,7 @@ impl Reading {
             pending: Vec::new(),
             open: Vec::new(),
             arriving: String::new(),
+            compaction: None,
             figures: RunFigures { undone: Some(false), ..RunFigures::default() },
             state: RunState::Killed,
         };
@@ -227,7 +231,14 @@ impl Reading {
             Line::Text { text } => self.text += &text,
             Line::Void => self.text.clear(),
             Line::Usage(usage) => self.run.figures.add_usage(usage),
+            Line::Compacted { messages, summary } => {
+                if messages > self.run.messages.len() {
+                    bail!("a summary of {messages} messages, and {} came before", self.run.messages.len());
+                }
+                self.run.compaction = Some(Compaction { messages, summary });
+            }
             Line::Undo { messages, .. } => {
+                self.run.compaction.take_if(|compaction| !compaction.survives(messages));
                 self.end_step();
                 self.text.clear();
                 self.run.figures.undone = Some(true);

@@ -38,6 +38,15 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("model", "top_p", Kind::Number(1.0), "Nucleus sampling").option("top-p").replaces().unless(&["temp"]),
     Key::new("model", "max_steps", NUMBER, "Maximum number of requests to the model of each agent of a run")
         .option("max-steps"),
+    Key::new("model", "context_window", POSITIVE, "Tokens that the context of the model holds").of(&["run", "chat"]),
+    Key::new(
+        "model",
+        "compact_at",
+        Kind::Count(0, 100),
+        "Percentage of the context window at which a conversation is compacted; 0 for never",
+    )
+    .default("90")
+    .of(&["run", "chat"]),
     Key::new("model", "http_timeout", TIME, "Time limit of the server")
         .option("http-timeout")
         .replaces()
@@ -325,6 +334,14 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("run", "stage", Kind::Bool, "Hold back what tools write, as with `--stage`")
         .default("false")
         .of(&["run", "chat", "call", "mcp"]),
+    Key::new(
+        "run",
+        "repeats",
+        Kind::Count(0, 1000),
+        "Identical calls at which the model is told, and twice as many at which the run stops; 0 for no limit",
+    )
+    .default("5")
+    .of(&["run", "chat"]),
     Key::new(
         "labels",
         ANY,

@@ -197,7 +197,9 @@ impl AgentOptions {
         let (api, custom_tools, sampling) = (settings.api.value, settings.custom_tools.value, settings.sampling());
         let budget = Arc::new(self.budgets.budget(config::variable)?);
         let max_steps = settings.max_steps.value;
-        Ok(RequestOptions { api, custom_tools, model, sampling, stream, max_steps, budget })
+        let rules = &self.sources.rules;
+        let limits = rules.config(&self.sources.trust.trusted()?, false)?.conversation;
+        Ok(RequestOptions { api, custom_tools, model, sampling, stream, max_steps, budget, limits })
     }
 
     /// Creates the report for a person, or with `is_json` for a program.

@@ -37,7 +37,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let store = args.folder.store()?;
     let run = store.read(&store.find(&args.id)?)?;
-    let KeptRun { header, messages, pending, open, arriving, changes, figures, .. } = &run;
+    let KeptRun { header, messages, compaction, pending, open, arriving, changes, figures, .. } = &run;
     let RunFigures { steps, calls, usage, .. } = figures;
     let state = one_line(run.state.as_str());
     if args.json {
@@ -68,7 +68,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     }
     // Another step may have a call with the same identifier: the last one before the result made it.
     let mut names = HashMap::new();
-    for message in messages {
+    for (at, message) in messages.iter().enumerate() {
+        if let Some(compaction) = compaction.as_ref().filter(|compaction| compaction.messages == at) {
+            let summary = render::legible(compaction.summary.trim_end()).replace('\n', "\n    ");
+            render::print(&format!("\nsummary that the model gets in place of the messages above: {summary}"))?;
+        }
         show(message, &names, args.full)?;
         names.extend(message.calls().into_iter().map(|call| (call.id, call.name)));
     }
