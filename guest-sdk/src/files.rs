@@ -79,25 +79,55 @@ pub fn open(path: impl AsRef<Path>) -> Result<File, Error> {
 /// If the file cannot be written; its previous content is then unchanged, unless it was written in its place.
 pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), Error> {
     let path = path.as_ref();
-    let target = follow(path)?;
-    let (temporary, file) = match create_beside(&target) {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && target.is_file() => {
-            let file = OpenOptions::new().write(true).truncate(true).open(&target).at("write", path)?;
-            return fill(file, bytes).at("write", path);
+    replace_with(path, |file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    })
+    .at("write", path)
+}
+
+/// Copies the bytes of a regular file to a path, and returns their number. The file at the path is replaced as by [`replace`], or
+/// created; it does not get the mode of the copied file.
+///
+/// # Errors
+///
+/// If the file cannot be read, is larger than `limit` bytes, or cannot be written; the file at the path is then unchanged, as for
+/// [`replace`].
+pub fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>, limit: u64) -> Result<u64, Error> {
+    let (from, to) = (from.as_ref(), to.as_ref());
+    let mut source = open(from)?.take(limit.saturating_add(1));
+    let replaces = fs::metadata(to).is_ok();
+    let mut bytes = 0;
+    replace_with(to, |file| {
+        bytes = io::copy(&mut source, file)?;
+        match bytes > limit {
+            true => Err(io::Error::other(format!("`{}` is over the limit of {limit} bytes", from.display()))),
+            // Only a replaced file has content that a crash of the system could lose.
+            false if replaces => file.sync_all(),
+            false => Ok(()),
         }
-        created => created.at("write", path)?,
+    })
+    .at("write", to)?;
+    Ok(bytes)
+}
+
+/// Replaces a file by one that a function writes.
+fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let target = follow(path)?;
+    let (temporary, mut file) = match create_beside(&target) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && target.is_file() => {
+            return write(&mut OpenOptions::new().write(true).truncate(true).open(&target)?);
+        }
+        created => created?,
     };
-    let written = fill(file, bytes).and_then(|()| fs::rename(&temporary, &target));
+    let written = write(&mut file);
+    drop(file);
+    let written = written.and_then(|()| fs::rename(&temporary, &target));
     if written.is_err() {
         // The first failure is the one to report.
         let _ = fs::remove_file(&temporary);
     }
-    written.at("write", path)
-}
-
-fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
-    file.write_all(bytes)?;
-    file.sync_all()
+    written
 }
 
 /// Creates an empty file in the folder of `target`.
@@ -114,17 +144,17 @@ fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
 }
 
 /// Resolves the symbolic links at the end of `path`. The sandbox checks every step as it checks any path.
-fn follow(path: &Path) -> Result<PathBuf, Error> {
+fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_path_buf();
     for _ in 0..=MAX_LINKS {
         match fs::symlink_metadata(&target) {
             Ok(found) if found.is_symlink() => {
-                let link = fs::read_link(&target).at("write", path)?;
+                let link = fs::read_link(&target)?;
                 target.pop();
                 target.push(link);
             }
             _ => return Ok(target),
         }
     }
-    Err(error!("write `{}`: more than {MAX_LINKS} symbolic links in a row", path.display()))
+    Err(io::Error::other(format!("more than {MAX_LINKS} symbolic links in a row")))
 }

@@ -44,6 +44,11 @@ impl Tree {
         Ok(())
     }
 
+    /// Replaces the text of an existing file, without reading it again: `before` is its text on disk.
+    pub fn edit(&mut self, path: &str, before: String, after: String) {
+        self.files.insert(key(path), File { before: Some(before), after: Some(after) });
+    }
+
     /// Creates a file.
     ///
     /// # Errors
