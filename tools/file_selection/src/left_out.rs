@@ -1,18 +1,21 @@
-//! Files that a search left out, by reason.
+//! Counts of the files that a call leaves out, by reason.
 
 use crate::walk::Entry;
 
 /// Reason why a file is skipped.
-#[derive(Clone, Copy)]
-pub(crate) enum Reason {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The file is larger than `max_file_bytes`.
     TooLarge,
+    /// The file is not UTF-8, or has a NUL.
     Binary,
+    /// The file cannot be read.
     Unreadable,
 }
 
 impl Reason {
-    /// Describes the reason for the only file of a search.
-    pub(crate) fn of_one(self, limit: u64) -> String {
+    /// Describes the reason for the only file of a call; `limit` is `max_file_bytes`.
+    pub fn of_one(self, limit: u64) -> String {
         match self {
             Reason::TooLarge => format!("the file is larger than `max_file_bytes` ({limit})"),
             Reason::Binary => "the file is not UTF-8 text".to_owned(),
@@ -21,13 +24,14 @@ impl Reason {
     }
 }
 
-/// Numbers of what was left out.
+/// Numbers of files and folders that were left out.
 #[derive(Default)]
-pub(crate) struct LeftOut {
+pub struct LeftOut {
     too_large: usize,
     binary: usize,
     unreadable: usize,
     not_included: usize,
+    excluded: usize,
     links: usize,
     too_deep: usize,
     /// Rest that an incomplete search did not reach.
@@ -35,11 +39,12 @@ pub(crate) struct LeftOut {
 }
 
 impl LeftOut {
-    /// Counts an entry that is not a file to search.
-    pub(crate) fn count(&mut self, entry: &Entry) {
+    /// Counts an entry that is not a file to read.
+    pub fn count(&mut self, entry: &Entry) {
         *match entry {
             Entry::File(_) => return,
             Entry::NotIncluded => &mut self.not_included,
+            Entry::Excluded => &mut self.excluded,
             Entry::Unreadable => &mut self.unreadable,
             Entry::Link => &mut self.links,
             Entry::TooDeep => &mut self.too_deep,
@@ -47,7 +52,7 @@ impl LeftOut {
     }
 
     /// Counts a file that is skipped.
-    pub(crate) fn skip(&mut self, reason: Reason) {
+    pub fn skip(&mut self, reason: Reason) {
         *match reason {
             Reason::TooLarge => &mut self.too_large,
             Reason::Binary => &mut self.binary,
@@ -55,22 +60,24 @@ impl LeftOut {
         } += 1;
     }
 
-    /// Ends the search before its end.
-    pub(crate) fn stop(&mut self, rest: String) {
+    /// Notes that the call stopped, with a description of the rest that it did not reach.
+    pub fn stop(&mut self, rest: String) {
         self.stopped = Some(rest);
     }
 
-    pub(crate) fn is_stopped(&self) -> bool {
+    /// Returns `true` if the call stopped before its end.
+    pub fn is_stopped(&self) -> bool {
         self.stopped.is_some()
     }
 
     /// Number of files that were skipped.
-    pub(crate) fn files(&self) -> usize {
+    pub fn files(&self) -> usize {
         self.too_large + self.binary + self.unreadable
     }
 
-    /// Describes everything that was left out.
-    pub(crate) fn reasons(self, searched: usize, limit: u64) -> Vec<String> {
+    /// Describes everything that was left out, one line per reason; `read` is the number of files that were read, and `limit`
+    /// the value of `max_file_bytes`.
+    pub fn reasons(self, read: usize, limit: u64) -> Vec<String> {
         let counted = [
             (self.too_large, format!("larger than `max_file_bytes` ({limit})")),
             (self.binary, "not UTF-8 text".to_owned()),
@@ -80,10 +87,13 @@ impl LeftOut {
         ];
         let mut reasons: Vec<String> =
             counted.into_iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("{count}: {why}")).collect();
-        if searched == 0 && self.not_included > 0 {
-            reasons.push(format!("{}: match no glob of `include`, so that no file was searched", self.not_included));
+        let is_empty = reasons.is_empty();
+        if self.excluded > 0 {
+            reasons.push(format!("{}: match `exclude`, each folder with everything in it", self.excluded));
         }
-        if searched == 0 && reasons.is_empty() {
+        if read == 0 && self.not_included > 0 {
+            reasons.push(format!("{}: match no glob of `include`, so that no file was searched", self.not_included));
+        } else if read == 0 && is_empty {
             reasons.push("no file was searched: the folder is empty, or `exclude` leaves none".to_owned());
         }
         reasons.extend(self.stopped);
