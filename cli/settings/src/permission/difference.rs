@@ -30,12 +30,13 @@ const PATCHES: [&str; 3] = ["patch", "diff", "input"];
 /// Begins of a patch.
 const PATCH_STARTS: [&str; 4] = ["*** Begin Patch", "--- ", "diff --git ", "Index: "];
 /// Names of two arguments: a text, and its replacement.
-const EDITS: [(&str, &str); 5] = [
+const EDITS: [(&str, &str); 6] = [
     ("old_string", "new_string"),
     ("old_str", "new_str"),
     ("old_text", "new_text"),
     ("oldText", "newText"),
     ("search", "replace"),
+    ("pattern", "replacement"),
 ];
 
 /// Returns the lines that a call would change, if its arguments are a patch, a text with its replacement, or the new content of a
@@ -194,6 +195,7 @@ mod tests {
         let of = |text: &str| edit(&serde_json::from_str(text).unwrap());
         let lines = "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n";
         assert_eq!(of(r#"{"old_string":"a","new_string":"b"}"#).as_deref(), Some(lines));
+        assert_eq!(of(r#"{"pattern":"a","replacement":"b"}"#).as_deref(), Some(lines));
         assert_eq!(of(r#"{"old_string":"a","new_text":"b"}"#), None);
         assert_eq!(shown("a\u{1b}[2J\nb\n\n").lines().count(), 2);
         assert!(!shown("a\u{1b}[2J").contains('\u{1b}'));
