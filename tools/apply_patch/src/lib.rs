@@ -13,16 +13,17 @@ use patch::{BEGIN, Change};
 
 tools!(apply_patch);
 
-/// Edit files by a patch. Sections are written between `*** Begin Patch` and `*** End Patch`: `*** Update File: PATH`
-/// with hunks, each with optional lines `@@ LINE` that name lines before the place, then lines that begin with a
-/// space (kept), `-` (removed) or `+` (added), with three kept lines around a change if the file has them;
-/// `*** Add File: PATH` with lines that begin with `+`; `*** Delete File: PATH`. An update may begin with
-/// `*** Move to: PATH`. Kept and removed lines must match the file exactly. Either the whole patch applies, or nothing
-/// changes.
+/// Maximum changes that are listed for the model.
+const MAX_LISTED: usize = 100;
+
+/// Edit up to 1000 files by a patch, completely or not at all. Between `*** Begin Patch` and `*** End Patch`:
+/// `*** Update File: PATH`, if renamed `*** Move to: PATH`, then hunks of optional lines `@@ LINE` that name lines above,
+/// and lines with a space (kept), `-` (removed) or `+` (added), with three kept lines around a change;
+/// `*** Add File: PATH` and lines with `+`; `*** Delete File: PATH`. Kept and removed lines match exactly.
 #[tool(
-    text(field = "patch", lark_file = "src/patch.lark", description = "The patch, from `*** Begin Patch` to `*** End Patch`."),
+    text(field = "patch", lark_file = "src/patch.lark", description = "The patch"),
     files = "write",
-    timeout = "10s",
+    timeout = "30s",
     interface(search_hint = "edit change files patch diff"),
     validate = validate,
     preview = preview,
@@ -35,8 +36,7 @@ fn apply_patch(patch: &str) -> Result<Answer> {
         apply(change, &mut tree)?;
     }
     tree.commit()?;
-    let lines: Vec<String> = changes.iter().map(|change| describe(change, true)).collect();
-    Ok(Answer::text(lines.join("\n")).show(Part::text(changed_lines(&changes))))
+    Ok(Answer::text(listed(&changes, true)).show(Part::text(changed_lines(&changes))))
 }
 
 fn apply(change: &Change, tree: &mut Tree) -> Result<()> {
@@ -58,6 +58,15 @@ fn apply(change: &Change, tree: &mut Tree) -> Result<()> {
             }
         }
     }
+}
+
+/// Lists changes, one line each, and the number of those that are not listed.
+fn listed(changes: &[Change], made: bool) -> String {
+    let mut lines: Vec<String> = changes.iter().take(MAX_LISTED).map(|change| describe(change, made)).collect();
+    if let more @ 1.. = changes.len().saturating_sub(MAX_LISTED) {
+        lines.push(format!("and {more} more files"));
+    }
+    lines.join("\n")
 }
 
 /// Describes a change in one line, in the past tense if it was made.
@@ -94,7 +103,7 @@ fn validate(call: &Call) -> Result<()> {
 /// Describes the patch from its text alone, without reading files.
 fn preview(call: &Call) -> Result<String> {
     let changes = patch::parse(call.text()?)?;
-    Ok(changes.iter().map(|change| describe(change, false)).collect::<Vec<_>>().join("\n"))
+    Ok(listed(&changes, false))
 }
 
 /// Claims a text without a tool name if it begins as a patch. A text with this tool's name is not rejected here, since

@@ -6,7 +6,7 @@ pub(crate) const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
 const END_OF_FILE: &str = "End of File";
 const MAX_BYTES: usize = 1 << 20;
-const MAX_FILES: usize = 100;
+const MAX_FILES: usize = 1000;
 
 /// Change of one file.
 #[derive(Debug, PartialEq)]

@@ -14,7 +14,9 @@ use toolcrib_guest::{Error, error, lines};
 use completion::{Completed, Place};
 
 const MAX_PATCH_BYTES: usize = 1024 * 1024;
-const MAX_FILES: usize = 100;
+const MAX_FILES: usize = 1000;
+/// Maximum files that are listed.
+const MAX_LISTED: usize = 100;
 const MAX_STRIP: usize = 8;
 const MAX_FUZZ: usize = 1000;
 
@@ -35,8 +37,26 @@ fn default_fuzz() -> usize {
 
 #[derive(Serialize)]
 struct Output {
+    /// Changed files, of which the first are listed.
     files: Vec<Changed>,
+    /// Numbers for all files, if not all are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<Total>,
     dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Total {
+    files: usize,
+    added: usize,
+    removed: usize,
+    /// Number of files of which a part of the patch was not applied, each with the reason only if it is listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    ignored: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 #[derive(Serialize)]
@@ -89,7 +109,14 @@ fn run(args: Args) -> Result<Output, Error> {
     if !dry_run {
         tree.commit()?;
     }
-    Ok(Output { files, dry_run })
+    let total = (files.len() > MAX_LISTED).then(|| Total {
+        files: files.len(),
+        added: files.iter().map(|file| file.added).sum(),
+        removed: files.iter().map(|file| file.removed).sum(),
+        ignored: files.iter().filter(|file| file.ignored.is_some()).count(),
+    });
+    files.truncate(MAX_LISTED);
+    Ok(Output { files, total, dry_run })
 }
 
 fn parse(patch: &str) -> Result<Vec<FilePatch<'_, str>>, Error> {
