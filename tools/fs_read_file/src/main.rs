@@ -1,4 +1,6 @@
-//! Tool `fs_read_file`: reads a file, or a part of it, by bytes.
+//! Tool `fs_read_file`: reads one or several files, or a part of one, by bytes.
+
+mod several;
 
 use std::io::{Read, Seek, SeekFrom};
 use std::process::ExitCode;
@@ -7,12 +9,14 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use serde::{Deserialize, Serialize};
 use toolcrib_guest::{Encoding, Error, PathContext, error, files};
 
+use crate::several::Read as Outcome;
+
 const MAX_LIMIT: u64 = 128 * 1024;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    path: String,
+    path: Paths,
     #[serde(default)]
     offset: u64,
     #[serde(default = "default_limit")]
@@ -21,12 +25,28 @@ struct Args {
     encoding: Encoding,
 }
 
+/// One path, or several.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "`path` is neither a path nor a list of paths")]
+enum Paths {
+    One(String),
+    Several(Vec<String>),
+}
+
 fn default_limit() -> u64 {
     32 * 1024
 }
 
 #[derive(Serialize)]
-struct Output {
+#[serde(untagged)]
+enum Output {
+    One(Content),
+    Several { files: Vec<Outcome> },
+}
+
+/// Content of a file, or of a part of it.
+#[derive(Serialize)]
+struct Content {
     path: String,
     encoding: Encoding,
     content: String,
@@ -49,6 +69,15 @@ fn run(args: Args) -> Result<Output, Error> {
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(error!("limit `{limit}` is not between 1 and {MAX_LIMIT}"));
     }
+    match path {
+        Paths::One(path) => read(path, offset, limit, encoding).map(Output::One),
+        Paths::Several(_) if offset > 0 => Err(error!("`offset` is for one path, not for a list of paths")),
+        Paths::Several(paths) => several::read_all(paths, limit, encoding).map(|files| Output::Several { files }),
+    }
+}
+
+/// Reads a part of a file.
+fn read(path: String, offset: u64, limit: u64, encoding: Encoding) -> Result<Content, Error> {
     let mut file = files::open(&path)?;
     let size = file.metadata().at("read", &path)?.len();
     if offset > size {
@@ -67,7 +96,7 @@ fn run(args: Args) -> Result<Output, Error> {
     };
     let end = offset + used as u64;
     let truncated = end < size;
-    Ok(Output {
+    Ok(Content {
         path,
         encoding,
         content,
