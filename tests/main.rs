@@ -24,6 +24,8 @@ mod conversations;
 mod crib;
 mod decisions;
 mod deferral;
+#[cfg(target_os = "linux")]
+mod editing;
 #[cfg(unix)]
 mod files;
 mod flows;
