@@ -19,15 +19,13 @@ pub(crate) enum Kind {
     Line,
 }
 
-/// Series of numbers.
+/// Named numbers.
 #[derive(Debug, Deserialize, Schema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Series {
-    /// Name of the series.
     #[arg(max_length = 100)]
     name: String,
-    /// One number for each label.
-    #[arg(min_items = 1, max_items = 200)]
+    /// One for each label.
     values: Vec<f64>,
 }
 
@@ -47,17 +45,14 @@ struct Drawn<'a> {
     series: Vec<Statistics<'a>>,
 }
 
-/// Show people a chart of numbers. Returns the minimum, the maximum and the mean of each series.
+/// Show people a chart. Returns minimum, maximum and mean of each series.
 #[tool(read_only, summary = "chart {title}")]
 fn chart(
-    /// Title of the chart.
-    #[arg(max_length = 200)]
-    title: String,
-    /// Label of each value, in order.
-    #[arg(min_items = 1, max_items = 200, items(max_length = 100))]
+    #[arg(max_length = 200)] title: String,
+    /// At most 200.
+    #[arg(items(max_length = 100))]
     labels: Vec<String>,
-    /// Series of numbers, at most eight.
-    #[arg(min_items = 1, max_items = 8)]
+    /// At most 8.
     series: Vec<Series>,
     #[arg(default = "bar")] kind: Kind,
 ) -> Result<Answer> {

@@ -18,10 +18,10 @@ const MAX_CHARS: usize = 500;
 struct Check {
     /// Tool to call.
     tool: String,
-    /// Arguments of the call; an empty object by default.
+    /// Default: `{}`.
     #[serde(default)]
     arguments: Option<Value>,
-    /// Text that the answer must contain; by default, success is enough.
+    /// Text that the answer must contain; else success is enough.
     #[serde(default)]
     expect: Option<String>,
 }
@@ -35,14 +35,13 @@ struct CheckResult<'a> {
     said: String,
 }
 
-/// Call other tools one after the other and return the result of each. Only tools that the operator lets this tool call
-/// can be checked.
+/// Call tools that the operator allows, one after the other, and return each result.
 #[tool(tools, timeout = "30s", summary = "run checks", interface(search_hint = "test several tools verify"))]
 fn run_checks(
-    /// Checks in the order in which they run, at most 32.
+    /// At most 32.
     #[arg(min_items = 1, max_items = 32)]
     checks: Vec<Check>,
-    /// Stop after the first check that fails.
+    /// Stop after the first failure.
     #[arg(default = false)]
     stop_on_failure: bool,
 ) -> Result<Answer> {

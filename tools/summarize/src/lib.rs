@@ -20,14 +20,12 @@ struct Config {
     style: String,
 }
 
-/// Summarize a text, or a text file.
+/// Summarize `text`, or the text file `path`.
 #[tool(model, files = "read", timeout = "120s", summary = "summarize {path}")]
 fn summarize(
-    /// Text to summarize; exclusive with `path`.
     text: Option<String>,
-    /// File to summarize; exclusive with `text`.
     path: Option<String>,
-    /// Approximate number of words of the summary.
+    /// Approximate length.
     #[arg(default = 100, minimum = 10, maximum = 1000)]
     words: u32,
     call: &Call,
