@@ -12,7 +12,7 @@ const USAGE: &str = "\
 usage: cargo run -p toolcrib-programs --example programs -- COMMAND
 
   status   check by digests that no source changed since the programs were recorded
-  record   compile all programs, and keep them with the digests of their sources
+  record   compile the programs of changed sources, and keep them with the digests of all sources
   check    compile all programs, and compare every byte with the kept ones";
 
 fn main() -> ExitCode {

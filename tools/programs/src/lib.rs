@@ -2,7 +2,7 @@
 //! the sources that they were built from, so that a build of the program compiles no guest. Sources that changed are compiled,
 //! in one inner `cargo build`; with the variable [`FROM_SOURCE`], all are, in the way in which they are recorded.
 //!
-//! `cargo run -p toolcrib-programs --example programs -- record` replaces the kept programs; `check` compiles all and compares every byte.
+//! `cargo run -p toolcrib-programs --example programs -- record` replaces the kept programs of changed sources; `check` compiles all and compares every byte.
 
 mod cargo;
 mod kept;
@@ -168,7 +168,7 @@ impl Repository {
         Group::ALL.into_iter().map(|group| Ok((group, self.compile(group, &guests)?))).collect()
     }
 
-    /// Replaces the kept programs.
+    /// Replaces the kept programs. Groups of which no source changed, since this compiler compiled them, are not compiled again.
     ///
     /// # Errors
     ///
@@ -176,13 +176,22 @@ impl Repository {
     pub fn record(&self, target: &Path) -> Result<(), String> {
         let digests = || Group::ALL.map(|group| sources::digest(&self.root, group));
         let before = digests();
-        let compiled = self.compile_all(target)?;
+        let kept = Kept::read(&self.root)?;
+        let is_of_compiler = kept.compiler() == cargo::compiler()?;
+        let guests = Guests::staged(&staging::lay_out(&self.root, target)?, target);
+        let groups = Group::ALL.into_iter().zip(before.clone()).map(|(group, digest)| {
+            let digest = digest?;
+            let programs = match is_of_compiler && kept.is_of(group, &digest) {
+                true => kept.programs(&self.names(group)?)?,
+                false => self.compile(group, &guests)?,
+            };
+            Ok((group, digest, programs))
+        });
+        let groups = groups.collect::<Result<Vec<_>, String>>()?;
         if digests() != before {
             return Err("a source changed while the programs were compiled: record them again".to_owned());
         }
-        let groups = compiled.into_iter().zip(before);
-        let groups = groups.map(|((group, programs), digest)| Ok((group, digest?, programs)));
-        kept::write(&self.root, &groups.collect::<Result<Vec<_>, String>>()?)
+        kept::write(&self.root, &groups)
     }
 
     /// Returns the groups with sources that changed since their programs were recorded.
