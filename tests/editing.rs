@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::crib::Crib;
 
-/// Tool flags: the shipped tools over the folder `work`.
-const TOOLS: [&str; 2] = ["--tools=builtin", "--allow-write=work"];
+/// Tool flags: the shipped tools over the folder `work`, with time for thousands of files on a busy machine.
+const TOOLS: [&str; 3] = ["--tools=builtin", "--allow-write=work", "--timeout=300s"];
 
 /// Creates files `d/0` to `d/N` with this content.
 fn numbered(crib: &Crib, count: usize, content: &str) {
