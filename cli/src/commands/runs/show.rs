@@ -89,7 +89,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a message with its author, or with the tool whose result it is, and each further line indented, so that no text can pass for another message.
+/// Prints a message with its author, and a result with its tool. Each further line is indented, so that no text can pass for
+/// another message.
 fn show(message: &Message, names: &HashMap<String, String>, full: bool) -> anyhow::Result<()> {
     let cut = |text: &str| match full {
         true => text.to_owned(),
