@@ -5,10 +5,27 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::crib::Crib;
+use crate::crib::{Crib, toolbox};
 
-/// Tool flags: the shipped tools over the folder `work`, with time for thousands of files on a busy machine.
-const TOOLS: [&str; 3] = ["--tools=builtin", "--allow-write=work", "--timeout=300s"];
+/// Tools of these tests.
+const EDITORS: [&str; 5] = ["fs_replace", "fs_copy", "apply_patch", "fs_apply_patch", "fs_read_file"];
+/// Flags: these tools over the folder `work`.
+const TOOLS: [&str; 2] = ["--tools=tools.json", "--allow-write=work"];
+
+/// Creates a crib with the tools that edit, which have more time than usual: the machine is shared.
+fn patient() -> Crib {
+    let crib = Crib::new();
+    let shipped: Value = serde_json::from_str(include_str!("../tools/tools.json")).unwrap();
+    let mut tools = shipped["tools"].as_array().unwrap().clone();
+    tools.retain(|tool| EDITORS.contains(&tool["name"].as_str().unwrap()));
+    for tool in &mut tools {
+        tool["timeoutSec"] = 600.into();
+        let name = tool["name"].as_str().unwrap();
+        crib.install(&toolbox().join(format!("tools/bin/{name}.wasm")), name);
+    }
+    crib.manifest(&json!({ "tools": tools }));
+    crib
+}
 
 /// Creates files `d/0` to `d/N` with this content.
 fn numbered(crib: &Crib, count: usize, content: &str) {
@@ -40,7 +57,7 @@ fn done(crib: &Crib, tool: &str, arguments: &Value) -> Value {
 
 #[test]
 fn a_replacement_in_too_many_files_changes_none() {
-    let crib = Crib::new();
+    let crib = patient();
     numbered(&crib, 2001, "old");
     let replace = |more: Value| {
         let mut arguments = json!({"pattern": "old", "replacement": "new"});
@@ -61,7 +78,7 @@ fn a_replacement_in_too_many_files_changes_none() {
 
 #[test]
 fn a_replacement_that_selects_too_many_files_is_refused() {
-    let crib = Crib::new();
+    let crib = patient();
     numbered(&crib, 20_001, "");
     let error = refused(&crib, "fs_replace", &json!({"pattern": "old", "replacement": "new"}));
     assert!(error.starts_with("more than 20000 files are selected"), "{error}");
@@ -69,7 +86,7 @@ fn a_replacement_that_selects_too_many_files_is_refused() {
 
 #[test]
 fn a_copy_of_too_many_entries_copies_none() {
-    let crib = Crib::new();
+    let crib = patient();
     // The folder counts too.
     numbered(&crib, 5000, "x");
     let error = refused(&crib, "fs_copy", &json!({"from": "d", "to": "e"}));
@@ -83,7 +100,7 @@ fn a_copy_of_too_many_entries_copies_none() {
 
 #[test]
 fn a_copy_that_ends_at_the_quota_leaves_nothing() {
-    let crib = Crib::new();
+    let crib = patient();
     numbered(&crib, 10, "0123456789");
     let flags = [&TOOLS[..], &["--set=limits.max_disk=55B"]].concat();
     let line = crib.call("fs_copy", &json!({"from": "d", "to": "e"}), &flags);
@@ -93,7 +110,7 @@ fn a_copy_that_ends_at_the_quota_leaves_nothing() {
 
 #[test]
 fn a_patch_changes_1000_files_and_lists_100() {
-    let crib = Crib::new();
+    let crib = patient();
     numbered(&crib, 1000, "old\n");
     let mut diff = String::new();
     for number in 0..1000 {
@@ -117,7 +134,7 @@ fn a_patch_changes_1000_files_and_lists_100() {
 
 #[test]
 fn a_staged_replacement_and_a_staged_copy_are_committed_and_taken_back() {
-    let crib = Crib::new();
+    let crib = patient();
     numbered(&crib, 3, "old\r\n");
     let staged = [&TOOLS[..], &["--stage=one"]].concat();
     for (tool, arguments) in [
@@ -138,7 +155,7 @@ fn a_staged_replacement_and_a_staged_copy_are_committed_and_taken_back() {
 
 #[test]
 fn a_replacement_without_a_stage_is_taken_back_as_a_whole() {
-    let crib = Crib::new();
+    let crib = patient();
     numbered(&crib, 3, "old");
     done(&crib, "fs_replace", &json!({"pattern": "old", "replacement": "new"}));
     assert_eq!(text(&crib, "d/1").as_deref(), Some("new"));
@@ -149,7 +166,7 @@ fn a_replacement_without_a_stage_is_taken_back_as_a_whole() {
 
 #[test]
 fn a_rule_about_a_path_holds_for_each_path_of_a_list() {
-    let crib = Crib::new();
+    let crib = patient();
     fs::write(crib.path("work/open"), "1").unwrap();
     fs::write(crib.path("work/secret"), "2").unwrap();
     let flags = [&TOOLS[..], &["--deny-tool=fs_read_file(path=secret*)"]].concat();
@@ -163,7 +180,7 @@ fn a_rule_about_a_path_holds_for_each_path_of_a_list() {
 
 #[test]
 fn a_copy_has_the_label_of_its_source() {
-    let crib = Crib::new();
+    let crib = patient();
     numbered(&crib, 1, "x");
     let place = format!("--set=labels.customers=[{:?}]", crib.path("work/d"));
     let line = crib.call("fs_copy", &json!({"from": "d", "to": "e"}), &[&TOOLS[..], &[&place]].concat());

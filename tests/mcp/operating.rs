@@ -157,12 +157,13 @@ fn a_token_over_its_quota_is_told_when_to_come_back_and_others_notice_nothing() 
     let mut endless = std::net::TcpStream::connect(server.address).unwrap();
     let spin = server.requested("tools/call", json!({"name": "spin", "arguments": {}}), &ada);
     std::io::Write::write_all(&mut endless, &spin).unwrap();
-    super::programs::until(|| call(&server, "echo", &ada) == 429);
-    assert_eq!(call(&server, "echo", &bob), 200);
+    let reader = crib.run(&["mcp", "token", "new", "reader", "--scope=metrics"]);
+    let reader = format!("authorization: Bearer {}\r\n", reader.stdout.trim());
+    super::programs::until(|| server.get("/metrics", &reader).body.contains("toolcrib_http_running 1\n"));
+    assert_eq!((call(&server, "echo", &ada), call(&server, "echo", &bob)), (429, 200));
     drop(endless);
     super::programs::until(|| call(&server, "echo", &ada) == 200);
-    let reader = crib.run(&["mcp", "token", "new", "reader", "--scope=metrics"]);
-    let figures = server.get("/metrics", &format!("authorization: Bearer {}\r\n", reader.stdout.trim())).body;
+    let figures = server.get("/metrics", &reader).body;
     assert!(figures.contains("toolcrib_calls_total{tool=\"spin\",outcome=\"cancelled\"} 1\n"), "{figures}");
 
     for (setting, part) in [("quota_bytes=1", "bytes"), ("quota_cpu=1ms", "processor time")] {

@@ -28,6 +28,8 @@ pub(crate) struct Terminal {
     child: Child,
     arriving: Receiver<Vec<u8>>,
     seen: String,
+    /// Bytes of a character that has not arrived whole.
+    cut: Vec<u8>,
     read_to: usize,
     /// The command, if the call is made from a program instead.
     direct: Option<Direct>,
@@ -95,7 +97,7 @@ impl Terminal {
                 }
             }
         });
-        Self { person, child, arriving, seen: String::new(), read_to: 0, direct }
+        Self { person, child, arriving, seen: String::new(), cut: Vec::new(), read_to: 0, direct }
     }
 
     /// Waits for words after the previous ones, and returns the text in between.
@@ -157,7 +159,14 @@ impl Terminal {
     }
 
     fn see(&mut self, bytes: &[u8]) {
-        self.seen += &String::from_utf8_lossy(bytes).replace('\r', "");
+        self.cut.extend_from_slice(bytes);
+        // The last character may be cut; its rest arrives next.
+        let whole = match std::str::from_utf8(&self.cut) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => self.cut.len(),
+        };
+        let shown: Vec<u8> = self.cut.drain(..whole).collect();
+        self.seen += &String::from_utf8_lossy(&shown).replace('\r', "");
     }
 }
 

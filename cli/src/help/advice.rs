@@ -3,7 +3,7 @@
 
 use clap::Error;
 use clap::builder::StyledStr;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use toolcrib_base::suggestion::nearest;
 
 /// Words of a tip to pass an unknown option as a value.
@@ -89,7 +89,9 @@ pub(crate) fn advise(mut error: Error, first: Option<&str>) -> Error {
             (None, None) => is_first.then(|| format!("to call a tool of this name, use 'toolcrib call {name}'")),
         };
         add(&mut error, tip);
-    } else if let Some(name) = text(&error, ContextKind::InvalidArg) {
+    } else if let Some(name) =
+        text(&error, ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument)
+    {
         let suggested = names(&error, ContextKind::SuggestedArg);
         if ALLOW_EVERYTHING.contains(&name.as_str()) {
             error.remove(ContextKind::SuggestedArg);
@@ -97,9 +99,6 @@ pub(crate) fn advise(mut error: Error, first: Option<&str>) -> Error {
             add(&mut error, Some(ALLOW_SOME.to_owned()));
         } else if near(&name, &suggested).is_none() {
             error.remove(ContextKind::SuggestedArg);
-            let member = name.trim_start_matches('-').split('=').next().unwrap_or_default();
-            let tip = format!("arguments of a tool are a JSON object, such as '{{\"{member}\": ...}}'");
-            add(&mut error, (first == Some("call")).then_some(tip));
         }
     }
     error

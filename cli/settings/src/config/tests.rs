@@ -210,6 +210,9 @@ fn samples(kind: &Kind) -> (String, String) {
             wanted if wanted.starts_with("a time") => ("'2m'".into(), "'soon'".into()),
             wanted if wanted.starts_with("a size") => ("'4MiB'".into(), "'large'".into()),
             wanted if wanted.starts_with("a URL") => ("'http://h/v1'".into(), "'h/v1'".into()),
+            wanted if wanted.starts_with("an address with") => ("'127.0.0.1:80'".into(), "'dns.example'".into()),
+            wanted if wanted.starts_with("a host") => ("'h.example'".into(), "'a b'".into()),
+            wanted if wanted.starts_with("an origin") => ("'https://h.example'".into(), "'h.example'".into()),
             wanted if wanted.starts_with("an address") => ("'192.0.2.53'".into(), "'dns.example'".into()),
             wanted if wanted.starts_with("a destination") => ("'api.example.com'".into(), "''".into()),
             wanted if wanted.starts_with("a price") => ("'0.25/2'".into(), "'1'".into()),
@@ -253,7 +256,8 @@ fn the_schema_accepts_and_refuses_what_the_parser_does() {
 fn command_of(key: &Key) -> clap::Command {
     let action = if matches!(key.option, OptionOf::Flags(_)) { ArgAction::SetTrue } else { ArgAction::Append };
     let option = |name: &&'static str| Arg::new(*name).long(*name).action(action.clone());
-    clap::Command::new(if key.is_of("call") { "call" } else { "run" }).args(key.options().iter().map(option))
+    let name = ["call", "run", "mcp"].into_iter().find(|name| key.is_of(name)).expect("a command with options");
+    clap::Command::new(name).args(key.options().iter().map(option))
 }
 
 #[test]
