@@ -152,7 +152,7 @@ def hostile(report, window):
     """Reads a drawing with scripts by a form."""
     page = window.page
     begin(window, "fs_read_file")
-    field(page, "path").fill("picture.svg")
+    group(page, "path").locator("textarea, input").first.fill("picture.svg")
     submit(page, "Preview")
     submit(page, "Make this call")
     end(page)
