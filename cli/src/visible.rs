@@ -1,6 +1,7 @@
 //! Tests of the options that a command shows, and of those that `--set` replaces.
 
 use clap::{ArgAction, Command, CommandFactory};
+use toolcrib_agent::runs::is_permission;
 use toolcrib_settings::config::Key;
 
 use crate::help;
@@ -9,6 +10,10 @@ use crate::help;
 const MAX_SHOWN: usize = 60;
 /// Command with all deprecated options.
 const RUN: &str = "run";
+
+/// Options beside the permissions that a continued run never has: without trust it may do less, and name servers and certificates
+/// grant nothing.
+const GRANT_NOTHING: [&str; 3] = ["trust", "dns", "net-ca"];
 
 /// The program as its long help shows it.
 fn shown() -> Command {
@@ -26,6 +31,24 @@ fn no_command_shows_more_than_sixty_options() {
         let shown: Vec<_> = shown.filter_map(|option| option.get_long()).collect();
         assert!(shown.len() <= MAX_SHOWN, "{name}: {} options: {shown:?}", shown.len());
         open.extend(command.get_subcommands().map(|below| (format!("{name} {}", below.get_name()), below)));
+    }
+}
+
+#[test]
+fn a_continued_run_knows_every_option_about_permissions() {
+    let program = crate::Cli::command();
+    for name in [RUN, "chat"] {
+        let command = program.find_subcommand(name).expect("a command");
+        let heading = |option: &str| {
+            let found = command.get_arguments().find(|it| it.get_long() == Some(option));
+            found.expect("an option").get_help_heading().map(str::to_owned)
+        };
+        let headings = [heading("allow-read"), heading("deny-net"), heading("ask-tool")];
+        let about = command.get_arguments().filter(|it| headings.contains(&it.get_help_heading().map(str::to_owned)));
+        let about: Vec<&str> = about.filter_map(|option| option.get_long()).collect();
+        let is_known = |option: &&&str| is_permission(option) || GRANT_NOTHING.contains(*option);
+        let unknown: Vec<_> = about.iter().filter(|option| !is_known(option)).collect();
+        assert!(about.len() > 25 && unknown.is_empty(), "{name}: {unknown:?} of {about:?}");
     }
 }
 

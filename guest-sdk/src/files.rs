@@ -6,7 +6,7 @@ use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
 use std::hash::BuildHasher;
 use std::io::{self, ErrorKind, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::{Error, PathContext, error};
 
@@ -36,6 +36,19 @@ pub fn missing_parent(path: &Path) -> Option<&Path> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty())?;
     let found = fs::metadata(parent).err().map(|error| error.kind());
     (fs::metadata("/").is_ok() && found == Some(ErrorKind::NotFound)).then_some(parent)
+}
+
+/// Normalizes a path by its text alone: the working folder is the root, so `x`, `./x`, `/x` and `y/../x` are the same path.
+pub fn from_root(path: &str) -> PathBuf {
+    let mut normal = PathBuf::from("/");
+    for part in Path::new(path).components() {
+        match part {
+            Component::Normal(name) => normal.push(name),
+            Component::ParentDir => drop(normal.pop()),
+            _ => {}
+        }
+    }
+    normal
 }
 
 /// Reads a UTF-8 text file of at most `limit` bytes.

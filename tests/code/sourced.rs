@@ -75,6 +75,9 @@ fn a_bundle_with_an_interpreter_is_installed_as_one_with_tools() {
     let denied = program(&crib, &["--deny-tool=steps"]);
     assert_eq!(denied["receipt"]["outcome"], "bad-arguments", "a rule can leave it out: {denied}");
 
+    let log = crib.run(&["audit", "show"]).stdout;
+    assert!(log.contains(" ↳ echo ") && log.contains(" run_code "), "{log}");
+
     let listed: Value = serde_json::from_str(&crib.run(&["list", "--all", "--json"]).stdout).unwrap();
     let tool = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "steps").expect("the interpreter");
     assert!(tool.to_string().contains("an interpreter of steps programs"), "{tool}");

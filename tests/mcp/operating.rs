@@ -86,6 +86,11 @@ fn a_token_ends_and_is_for_its_scopes_alone() {
     assert_eq!(server.list(&both).status, 200);
     let listed = crib.run(&["mcp", "token", "list"]).stdout;
     assert!(listed.contains("ended") && listed.contains("calls, metrics"), "{listed}");
+    fs::write(&file, "no list").unwrap();
+    let answer = server.list(&both);
+    assert!(answer.status == 503 && answer.body.contains("cannot read its tokens"), "{answer:?}");
+    fs::write(&file, tokens.to_string()).unwrap();
+    assert_eq!(server.list(&both).status, 200);
     let wrong = crib.run(&["mcp", "token", "new", "x", "--for=30"]);
     assert!(wrong.code == Some(2) && wrong.stderr.contains("`12h`, `30d` or `4w`"), "{wrong:?}");
 }
@@ -113,6 +118,12 @@ fn the_figures_name_tools_and_outcomes_and_tokens_if_the_operator_wants_it() {
         assert_eq!(server.list("").status, 401);
         let answer = server.get("/metrics", &reader);
         assert!(answer.body.contains("toolcrib_http_refused_total{status=\"401\"} 1\n"), "{}", answer.body);
+        // What the library of the protocol refuses counts too.
+        let head = format!("POST /mcp HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{ada}", server.address);
+        let head = format!("{head}content-type: application/json\r\naccept: application/json, text/event-stream\r\n");
+        assert_eq!(server.exchange(format!("{head}content-length: 1\r\n\r\n{{").as_bytes()).status, 400);
+        let figures = server.get("/metrics", &reader).body;
+        assert!(figures.contains("toolcrib_http_refused_total{status=\"400\"} 1\n"), "{figures}");
     }
 }
 

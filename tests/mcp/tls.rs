@@ -124,7 +124,12 @@ fn files_from_which_no_server_can_be_made_are_named() {
         let false_content = format!("-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n");
         fs::write(crib.path(format!("{kind} AAAA")), false_content).unwrap();
     }
+    let mut long = fs::read(crib.path("own.pem")).unwrap();
+    long.resize((1 << 20) + 1, b'\n');
+    fs::write(crib.path("long"), long).unwrap();
     for (certificate, key, named) in [
+        ("long", "own.key", "cannot use `long`"),
+        ("own.pem", "long", "cannot use `long`"),
         ("missing", "own.key", "cannot use `missing`"),
         ("own.pem", "missing", "cannot use `missing`"),
         ("tools", "own.key", "cannot use `tools`"),
@@ -141,6 +146,13 @@ fn files_from_which_no_server_can_be_made_are_named() {
         let ran = refused(&crib, certificate, key);
         assert_eq!(ran.code, Some(1), "{certificate}, {key}: {ran:?}");
         assert!(ran.stderr.contains(named) && ran.stderr.contains("hint: name "), "{certificate}, {key}: {ran:?}");
+    }
+    #[cfg(unix)]
+    for (mode, is_open) in [(0o644, true), (0o600, false)] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs::set_permissions(crib.path("own.key"), mode).unwrap();
+        let ran = refused(&crib, "text", "own.key");
+        assert_eq!(ran.stderr.contains("other users can read the private key `own.key`"), is_open, "{ran:?}");
     }
     for alone in ["--tls-cert=own.pem", "--tls-key=own.key"] {
         let ran = crib.run(&["mcp", "--http=127.0.0.1:0", "--no-token", alone]);

@@ -1,5 +1,4 @@
-//! Rule by which a conversation is compacted: the model writes a summary of its older part, which stands for that part from
-//! then on. The older part is handed over as data, one JSON object a line, so that no text in it can pass for another message.
+//! Rule for the compaction of a conversation: the model writes a summary, and the summary replaces the older part. The older part is handed over as data, one JSON object a line, so that no text in it can pass for another message.
 
 use serde_json::json;
 use toolcrib_base::render::shortened;

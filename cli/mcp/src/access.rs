@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use http::request::Parts;
 use http::{HeaderMap, header};
 use jiff::Timestamp;
@@ -56,19 +57,16 @@ pub(super) struct Identity {
 }
 
 /// Part of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum TokenScope {
-    /// The protocol: the tools and their calls.
+    /// The protocol: the tools and their calls
     Calls,
-    /// The figures of the server.
+    /// The figures of the server
     Metrics,
 }
 
 impl TokenScope {
-    /// All scopes, each with its name.
-    pub const ALL: [(&str, Self); 2] = [("calls", Self::Calls), ("metrics", Self::Metrics)];
-
     /// Name of the scope.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -81,7 +79,7 @@ impl TokenScope {
 impl Identity {
     /// Returns the identity of clients without a token.
     fn local() -> Self {
-        let scopes = TokenScope::ALL.map(|(_, scope)| scope).into();
+        let scopes = TokenScope::value_variants().into();
         Self { name: LOCAL.into(), options: Arc::new([]), has_token: false, scopes, expires: None }
     }
 

@@ -1,5 +1,6 @@
 //! TLS of a server: the certificate and its key, read again when their files change. Files that do not fit together change nothing.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,6 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 use toolcrib_base::file_version::FileVersion;
+use toolcrib_base::input;
 use toolcrib_base::render::{self, Advice};
 
 /// Versions of both files; `None` for one that cannot be found.
@@ -75,7 +77,7 @@ impl Certificate {
     }
 }
 
-/// Returns `true` if a file has a mode with which other users can read it.
+/// Returns `true` if the mode of a file lets other users read it.
 #[cfg(unix)]
 fn is_readable_by_others(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
@@ -91,24 +93,24 @@ fn versions(certificate: &Path, key: &Path) -> Versions {
     [certificate, key].map(|path| path.metadata().ok().map(|about| FileVersion::of(&about)))
 }
 
+/// Reads a file of bounded size.
+fn content(path: &Path) -> io::Result<Vec<u8>> {
+    input::regular_file(path, MAX_BYTES)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
 /// Reads a certificate and its key.
 fn acceptor(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
     let unusable = |path: &Path, content: &str| {
         Advice::new(format!("cannot use `{}`", path.display()), format!("name a PEM file with {content}"))
     };
-    for path in [certificate, key] {
-        // Opening a pipe would wait for its writer. What cannot be found is reported when it is opened.
-        let is_usable = path.metadata().map_or(true, |about| about.is_file() && about.len() <= MAX_BYTES);
-        let reason = || anyhow::anyhow!("it is no regular file of at most {MAX_BYTES} bytes");
-        anyhow::ensure!(is_usable, reason().context(unusable(path, "its content")));
-    }
     let no_chain = || unusable(certificate, "the certificate of the server and those that sign it");
-    let chain = CertificateDer::pem_file_iter(certificate).with_context(no_chain)?;
-    let chain: Result<Vec<_>, _> = chain.collect();
+    let pem = content(certificate).with_context(no_chain)?;
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let chain = chain.with_context(no_chain)?;
     anyhow::ensure!(!chain.is_empty(), anyhow::anyhow!("it has no certificate").context(no_chain()));
     let no_key = || unusable(key, "the private key of the certificate");
-    let secret = PrivateKeyDer::from_pem_file(key).with_context(no_key)?;
+    let pem = content(key).with_context(no_key)?;
+    let secret = PrivateKeyDer::from_pem_slice(&pem).with_context(no_key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     provider.key_provider.load_private_key(secret.clone_key()).with_context(no_key)?;
     let config = ServerConfig::builder_with_provider(provider)

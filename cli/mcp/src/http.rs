@@ -35,6 +35,8 @@ use super::refusal::Refusal;
 
 /// Path of the protocol.
 const PROTOCOL: &str = "/mcp";
+/// Path of the readiness.
+const READINESS: &str = "/readyz";
 /// Hosts of a server's own origin on a loopback address. The server has no pages, so no page has this origin.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// Type of answers that people read.
@@ -207,22 +209,27 @@ impl Server {
             return response;
         }
         let origin = self.origins.allowed(request.headers());
+        // A server that is not ready says so, and refuses nothing.
+        let is_refusable = request.uri().path() != READINESS;
         let response = match (request.uri().path(), request.method()) {
             _ if head_size(&request) > MAX_HEAD => Err(Refusal::Head),
             ("/healthz", &Method::GET) => Ok(text(StatusCode::OK, "ok\n")),
             ("/metrics", &Method::GET) => self
                 .admit(&request, TokenScope::Metrics, used)
                 .map(|_| figures(&metrics.text(self.running(), self.connections.number()))),
-            ("/readyz", &Method::GET) => Ok(readiness()),
+            (READINESS, &Method::GET) => Ok(readiness()),
             (PROTOCOL, _) => self.protocol(request, used).await,
             _ => Err(Refusal::UnknownPath),
         };
         let mut response = response.unwrap_or_else(|refusal| {
-            metrics.refuse(refusal.status().as_u16());
             let mut response = text(refusal.status(), &refusal.text());
             response.headers_mut().extend(refusal.header());
             response
         });
+        let status = response.status();
+        if is_refusable && (status.is_client_error() || status.is_server_error()) {
+            metrics.refuse(status.as_u16());
+        }
         if let Some(origin) = origin {
             share(response.headers_mut(), origin);
         }
@@ -311,7 +318,6 @@ impl Server {
             }
         });
         if response.status().is_client_error() {
-            self.handler.metrics().refuse(response.status().as_u16());
             // The library states no type for its own refusals.
             response.headers_mut().entry(header::CONTENT_TYPE).or_insert(PLAIN);
         }

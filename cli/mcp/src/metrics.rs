@@ -95,17 +95,25 @@ impl Metrics {
     pub(super) fn count(&self, result: &ToolResult, is_known: bool, token: &str) {
         let receipt = &result.receipt;
         let tool = if is_known { self.tool(&receipt.tool) } else { String::new() };
-        let token = self.by_token.then(|| ("token", token.to_owned()));
-        let labels = [("tool", tool.clone()), ("outcome", receipt.outcome.as_str().to_owned())];
-        let mut labels: Vec<Label> = labels.into_iter().chain(token).collect();
-        if self.calls.get(&labels).is_none() && self.series.fetch_add(1, Relaxed) >= MAX_SERIES {
-            labels.iter_mut().filter(|(name, _)| *name != "outcome").for_each(|(_, value)| *value = OTHER.to_owned());
-        }
-        self.calls.get_or_create(&labels).inc();
+        self.count_call(&tool, receipt.outcome.as_str(), token);
         let seconds = |milliseconds: f64| (milliseconds / 1000.0).max(0.0);
         self.whole.get_or_create(&ToolLabels { tool }).observe(seconds(receipt.ms));
         self.waited.observe(seconds(receipt.waited_ms));
         self.ran.observe(seconds(receipt.ms - receipt.waited_ms));
+    }
+
+    fn count_call(&self, tool: &str, outcome: &str, token: &str) {
+        let token = self.by_token.then(|| ("token", token.to_owned()));
+        let labels = [("tool", tool.to_owned()), ("outcome", outcome.to_owned())];
+        let mut labels: Vec<Label> = labels.into_iter().chain(token).collect();
+        if let Some(known) = self.calls.get(&labels) {
+            known.inc();
+            return;
+        }
+        if self.series.fetch_add(1, Relaxed) >= MAX_SERIES {
+            labels.iter_mut().filter(|(name, _)| *name != "outcome").for_each(|(_, value)| *value = OTHER.to_owned());
+        }
+        self.calls.get_or_create(&labels).inc();
     }
 
     /// Counts a refused request by the status of its answer.
@@ -153,6 +161,20 @@ mod tests {
             assert_eq!(metrics.tool(&format!("t{number}")), format!("t{number}"));
         }
         assert_eq!((metrics.tool("one more").as_str(), metrics.tool("t0").as_str()), (OTHER, "t0"));
+    }
+
+    #[test]
+    fn the_number_of_combinations_is_bounded() {
+        let metrics = Metrics::new(true);
+        for number in 0..MAX_SERIES + 2 {
+            metrics.count_call("echo", "ok", &number.to_string());
+        }
+        metrics.count_call("echo", "ok", "0");
+        let text = metrics.text(0, 0);
+        let lines = text.lines().filter(|line| line.starts_with("toolcrib_calls_total{"));
+        assert_eq!(lines.count(), MAX_SERIES + 1);
+        let other = format!("toolcrib_calls_total{{tool=\"{OTHER}\",outcome=\"ok\",token=\"{OTHER}\"}} 2\n");
+        assert!(text.contains(&other) && text.contains("outcome=\"ok\",token=\"0\"} 2\n"));
     }
 
     #[test]

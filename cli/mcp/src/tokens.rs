@@ -44,7 +44,7 @@ pub struct TokenRecord {
     /// Parts of the server that the client may use.
     #[serde(default = "calls")]
     pub scopes: Vec<TokenScope>,
-    /// Time from which the token is refused.
+    /// End of the token: it is refused then and later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
 }

@@ -131,10 +131,12 @@ impl Handler {
         };
         let id = format!("mcp_{:016x}", rand::random::<u64>());
         let work = call::perform(published, &id, own, arguments, caller.clone(), stop);
-        let admitted = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get().cloned());
-        let (metrics, quotas) = (self.metrics.clone(), self.quotas.clone());
-        let charge = Charge { metrics, quotas, token: identity.name.clone() };
-        let charged = published.parts.charges.begin(&id, charge, admitted);
+        // Nobody reads figures over standard streams.
+        let charged = context.extensions.get::<Parts>().map(|parts| {
+            let (metrics, quotas) = (self.metrics.clone(), self.quotas.clone());
+            let charge = Charge { metrics, quotas, token: identity.name.clone() };
+            published.parts.charges.begin(&id, charge, parts.extensions.get().cloned())
+        });
         // Dropped after the work: a call that is cancelled ends when its work is dropped.
         let work = async move {
             let _charged = charged;

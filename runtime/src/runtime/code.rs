@@ -88,16 +88,18 @@ impl Builder {
             if tool.unusable.is_some() || self.disables_interpreter(tool, prepared) {
                 continue;
             }
-            let unused = match interpreter_source(tool, &interpreter.program) {
-                _ if !tool.origin.trust.is_operators() => {
-                    "nobody has trusted its source; review it with `toolcrib trust`".to_owned()
-                }
-                Err(error) => format!("it cannot be read: {error}"),
+            let component = match tool.origin.trust.is_operators() {
+                true => interpreter_source(tool, &interpreter.program)
+                    .map_err(|error| format!("it cannot be read: {error}")),
+                false => Err("nobody has trusted its source; review it with `toolcrib trust`".to_owned()),
+            };
+            let unused = match component {
                 Ok(component) => {
                     let (name, guide) = (interpreter.language.clone(), interpreter.guide.clone());
                     add_language(&mut languages, CodeLanguage { name, guide, component });
                     continue;
                 }
+                Err(unused) => unused,
             };
             let message =
                 format!("interpreter {:?} of {} programs is not used: {unused}", tool.name, interpreter.language);

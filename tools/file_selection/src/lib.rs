@@ -18,6 +18,16 @@ pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 /// Value of `max_file_bytes` in calls without it.
 pub const DEFAULT_FILE_BYTES: u64 = 1024 * 1024;
 
+/// Returns the value of `path` in calls without it.
+pub fn default_path() -> String {
+    ".".into()
+}
+
+/// Returns the value of `max_file_bytes` in calls without it.
+pub fn default_file_bytes() -> u64 {
+    DEFAULT_FILE_BYTES
+}
+
 /// Returns the value of `exclude` in calls without it.
 pub fn default_exclude() -> Vec<String> {
     vec![".git".into()]

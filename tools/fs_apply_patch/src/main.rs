@@ -37,7 +37,7 @@ fn default_fuzz() -> usize {
 
 #[derive(Serialize)]
 struct Output {
-    /// Changed files, of which the first are listed.
+    /// The first changed files.
     files: Vec<Changed>,
     /// Numbers for all files, if not all are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ struct Total {
     files: usize,
     added: usize,
     removed: usize,
-    /// Number of files of which a part of the patch was not applied, each with the reason only if it is listed.
+    /// Number of files that a part of the patch was not applied to; a listed one has the reason.
     #[serde(skip_serializing_if = "is_zero")]
     ignored: usize,
 }

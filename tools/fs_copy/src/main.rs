@@ -3,7 +3,7 @@
 mod plan;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ fn run(args: Args) -> Result<Output, Error> {
 
 /// Refuses places that contain one another.
 fn check_places(from: &str, to: &str) -> Result<(), Error> {
-    let (source, target) = (from_root(from), from_root(to));
+    let (source, target) = (files::from_root(from), files::from_root(to));
     if source == target {
         return Err(error!("`from` and `to` are the same path, `{to}`"));
     }
@@ -84,19 +84,6 @@ fn check_places(from: &str, to: &str) -> Result<(), Error> {
         return Err(error!("copy to `{to}`: `{from}` is inside it"));
     }
     Ok(())
-}
-
-/// Normalizes a path: the working folder is the root, so `x`, `./x`, `/x` and `y/../x` are the same path.
-fn from_root(path: &str) -> PathBuf {
-    let mut normal = PathBuf::from("/");
-    for part in Path::new(path).components() {
-        match part {
-            std::path::Component::Normal(name) => normal.push(name),
-            std::path::Component::ParentDir => drop(normal.pop()),
-            _ => {}
-        }
-    }
-    normal
 }
 
 /// Numbers of what was copied so far.

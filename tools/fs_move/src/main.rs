@@ -33,7 +33,7 @@ fn main() -> ExitCode {
 fn run(args: Args) -> Result<Output, Error> {
     let Args { from, to, overwrite, create_parents } = args;
     fs::symlink_metadata(&from).at("move", &from)?;
-    let (source, target) = (from_root(&from), from_root(&to));
+    let (source, target) = (files::from_root(&from), files::from_root(&to));
     if source == target {
         return Err(error!("`from` and `to` are the same path, `{to}`"));
     }
@@ -54,9 +54,4 @@ fn run(args: Args) -> Result<Output, Error> {
     }
     fs::rename(&from, &to).at("move to", &to)?;
     Ok(Output { from, to, replaced })
-}
-
-/// Normalizes a path: the working folder is the root, so `x`, `./x` and `/x` are the same path.
-fn from_root(path: &str) -> std::path::PathBuf {
-    Path::new("/").join(path).components().collect()
 }

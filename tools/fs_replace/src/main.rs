@@ -9,7 +9,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use file_selection::{
-    DEFAULT_FILE_BYTES, Entry, Filter, LeftOut, MAX_FILE_BYTES, MAX_FILES, check, counted, default_exclude,
+    Entry, Filter, LeftOut, MAX_FILE_BYTES, MAX_FILES, check, counted, default_exclude, default_file_bytes,
+    default_path,
 };
 use serde::{Deserialize, Serialize};
 use toolcrib_guest::files::Tree;
@@ -33,7 +34,7 @@ const MAX_LISTED: usize = 100;
 struct Args {
     pattern: String,
     replacement: String,
-    #[serde(default = "here")]
+    #[serde(default = "default_path")]
     path: String,
     #[serde(default)]
     regex: bool,
@@ -50,20 +51,12 @@ struct Args {
     max_file_bytes: u64,
 }
 
-fn here() -> String {
-    ".".into()
-}
-
-fn default_file_bytes() -> u64 {
-    DEFAULT_FILE_BYTES
-}
-
 #[derive(Serialize)]
 struct Output {
     /// Number of replaced matches.
     replacements: usize,
     files_changed: usize,
-    /// Changed files, of which the first are listed.
+    /// The first changed files.
     files: Vec<Changed>,
     #[serde(skip_serializing_if = "is_zero")]
     files_not_listed: usize,

@@ -6,7 +6,9 @@ mod rest;
 use std::fs;
 use std::process::ExitCode;
 
-use file_selection::{DEFAULT_FILE_BYTES, Entry, Filter, LeftOut, MAX_FILE_BYTES, MAX_FILES, check, default_exclude};
+use file_selection::{
+    Entry, Filter, LeftOut, MAX_FILE_BYTES, MAX_FILES, check, default_exclude, default_file_bytes, default_path,
+};
 use serde::{Deserialize, Serialize};
 use toolcrib_guest::{Error, PathContext, error, lines};
 
@@ -21,7 +23,7 @@ const MAX_RESULT_BYTES: usize = 128 * 1024;
 #[serde(deny_unknown_fields)]
 struct Args {
     pattern: String,
-    #[serde(default = "here")]
+    #[serde(default = "default_path")]
     path: String,
     #[serde(default)]
     literal: bool,
@@ -39,16 +41,8 @@ struct Args {
     max_file_bytes: u64,
 }
 
-fn here() -> String {
-    ".".into()
-}
-
 fn default_results() -> usize {
     100
-}
-
-fn default_file_bytes() -> u64 {
-    DEFAULT_FILE_BYTES
 }
 
 #[derive(Serialize)]

@@ -94,6 +94,11 @@ pub(super) fn has_permissions(matches: &ArgMatches, leaf: &ArgMatches) -> bool {
     PERMISSIONS.iter().chain(&PERMISSION_FLAGS).any(|option| is_typed(leaf, option)) || has_others(matches, leaf)
 }
 
+/// Returns `true` for an option about permissions, by its long name: it is taken along, or the permissions are not.
+pub fn is_permission(option: &str) -> bool {
+    PERMISSIONS.iter().chain(&PERMISSION_FLAGS).chain(&FILES).chain(&APPROVALS).any(|own| *own == option)
+}
+
 /// Returns `true` if `--set` assigns a key that begins so.
 pub(super) fn assigns(matches: &ArgMatches, begins: impl Fn(&str) -> bool) -> bool {
     matches.get_many::<String>("set").into_iter().flatten().any(|assigned| begins(assigned))

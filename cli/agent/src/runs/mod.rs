@@ -20,7 +20,7 @@ mod summary;
 pub use continued::continued;
 pub(crate) use file::RunFile;
 pub(crate) use given::kept as kept_options;
-pub use given::{GivenOptions, use_given};
+pub use given::{GivenOptions, is_permission, use_given};
 pub use line::{Header, Line, RunFigures};
 pub(crate) use masks::{MAX_SPELLING, RunMasks};
 pub use missing::{BROKEN_OFF, CallState, MissingResult, broken_off};

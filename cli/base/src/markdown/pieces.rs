@@ -66,7 +66,7 @@ pub(super) struct Pieces {
     is_item: bool,
     /// `true` after an empty line that may belong to the item.
     is_after_blank: bool,
-    /// Whether the block continues a list, and without an empty line.
+    /// `true` if the block continues a list, and `true` if no empty line is before it.
     continues: (bool, bool),
     complete: Vec<Piece>,
 }

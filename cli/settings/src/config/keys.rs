@@ -11,8 +11,10 @@ use super::kind::{
 };
 use super::path::PathRule;
 
-/// Command with the options of a server.
-const SERVER: &[&str] = &["mcp"];
+/// Creates a key of a server over HTTP: the owner of the machine decides about it, and no project.
+const fn server(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key::new("server", name, kind, about).of(&["mcp"]).of_host()
+}
 
 /// All keys, in the order of the documentation.
 pub(crate) static KEYS: &[Key] = &[
@@ -220,106 +222,42 @@ pub(crate) static KEYS: &[Key] = &[
         .option("max-inline")
         .replaces(),
     Key::new("masks", ANY, MASK, "Regular expressions for tools with `redaction_policy_refs`"),
-    Key::new("server", "address", LISTEN, "Address of `mcp --http`").option("address").of(SERVER).of_host(),
-    Key::new(
-        "server",
-        "hosts",
-        Kind::List(&SERVED_HOST),
-        "Hosts that requests to the server may name, besides the loopback names",
-    )
-    .option("host")
-    .of(SERVER)
-    .of_host(),
-    Key::new(
-        "server",
-        "origins",
-        Kind::List(&PAGE_ORIGIN),
-        "Origins of web pages that may send requests to the server",
-    )
-    .option("origin")
-    .of(SERVER)
-    .of_host(),
-    Key::new("server", "tls_cert", DIR, "PEM file with the certificate of the server, read again when it changes")
-        .option("tls-cert")
-        .of(SERVER)
-        .of_host(),
-    Key::new("server", "tls_key", DIR, "PEM file with the private key of the certificate")
-        .option("tls-key")
-        .of(SERVER)
-        .of_host(),
-    Key::new("server", "stateless", Kind::Bool, "Keep no conversation between requests")
+    server("address", LISTEN, "Address of `mcp --http`").option("address"),
+    server("hosts", Kind::List(&SERVED_HOST), "Hosts that requests to the server may name, besides the loopback names")
+        .option("host"),
+    server("origins", Kind::List(&PAGE_ORIGIN), "Origins of web pages that may send requests to the server")
+        .option("origin"),
+    server("tls_cert", DIR, "PEM file with the certificate of the server, read again when it changes")
+        .option("tls-cert"),
+    server("tls_key", DIR, "PEM file with the private key of the certificate").option("tls-key"),
+    server("stateless", Kind::Bool, "Keep no conversation between requests")
         .flags(&[("true", "stateless")])
-        .default("false")
-        .of(SERVER)
-        .of_host(),
-    Key::new("server", "state_dir", DIR, "Directory of the states that several servers share")
-        .option("state-dir")
-        .of(SERVER)
-        .of_host(),
-    Key::new("server", "max_connections", Kind::Count(1, 65_536), "Maximum connections at once")
-        .option("max-connections")
-        .of(SERVER)
-        .of_host(),
-    Key::new("server", "max_running", Kind::Count(1, 65_536), "Maximum requests at once")
-        .option("max-running")
-        .of(SERVER)
-        .of_host(),
-    Key::new("server", "max_sessions", Kind::Count(1, 65_536), "Maximum conversations of the earlier revision")
-        .option("max-sessions")
-        .of(SERVER)
-        .of_host(),
-    Key::new("server", "max_body", SIZE, "Maximum size of a request").option("max-body").of(SERVER).of_host(),
-    Key::new("server", "max_rate", Kind::Count(1, 1_000_000), "Maximum requests of a token in one second")
-        .option("max-rate")
-        .of(SERVER)
-        .of_host(),
-    Key::new("server", "arrival_timeout", TIME, "Time limit for the parts of a request")
-        .option("arrival-timeout")
-        .of(SERVER)
-        .of_host(),
-    Key::new("server", "drain_timeout", TIME, "Time in which running requests may finish at the end of the server")
-        .option("drain-timeout")
-        .of(SERVER)
-        .of_host(),
-    Key::new(
-        "server",
-        "drain_delay",
-        DELAY,
-        "Time in which `/readyz` fails before the server accepts no more requests",
-    )
-    .option("drain-delay")
-    .of(SERVER)
-    .of_host(),
-    Key::new("server", "quota_window", WINDOW, "Length of the window that the quotas are for")
-        .option("quota-window")
-        .of(SERVER)
-        .of_host(),
-    Key::new("server", "quota_calls", POSITIVE, "Maximum calls of a token in a window")
-        .option("quota-calls")
-        .of(SERVER)
-        .of_host(),
-    Key::new("server", "quota_cpu", TIME, "Maximum processor time of the calls of a token in a window")
-        .option("quota-cpu")
-        .of(SERVER)
-        .of_host(),
-    Key::new(
-        "server",
+        .default("false"),
+    server("state_dir", DIR, "Directory of the states that several servers share").option("state-dir"),
+    server("max_connections", Kind::Count(1, 65_536), "Maximum connections at once").option("max-connections"),
+    server("max_running", Kind::Count(1, 65_536), "Maximum requests at once").option("max-running"),
+    server("max_sessions", Kind::Count(1, 65_536), "Maximum conversations of the earlier revision")
+        .option("max-sessions"),
+    server("max_body", SIZE, "Maximum size of a request").option("max-body"),
+    server("max_rate", Kind::Count(1, 1_000_000), "Maximum requests of a token in one second").option("max-rate"),
+    server("arrival_timeout", TIME, "Time limit for the parts of a request").option("arrival-timeout"),
+    server("drain_timeout", TIME, "Time in which running requests may finish at the end of the server")
+        .option("drain-timeout"),
+    server("drain_delay", DELAY, "Time in which `/readyz` fails before the server accepts no more requests")
+        .option("drain-delay"),
+    server("quota_window", WINDOW, "Length of the window that the quotas are for").option("quota-window"),
+    server("quota_calls", POSITIVE, "Maximum calls of a token in a window").option("quota-calls"),
+    server("quota_cpu", TIME, "Maximum processor time of the calls of a token in a window").option("quota-cpu"),
+    server(
         "quota_bytes",
         SIZE,
         "Maximum bytes that the calls of a token take, print, write, send and receive in a window",
     )
-    .option("quota-bytes")
-    .of(SERVER)
-    .of_host(),
-    Key::new("server", "quota_running", Kind::Count(1, 65_536), "Maximum calls of a token at once")
-        .option("quota-running")
-        .of(SERVER)
-        .of_host(),
-    Key::new("server", "metrics_by_token", Kind::Bool, "Count the calls of each token in `/metrics`")
+    .option("quota-bytes"),
+    server("quota_running", Kind::Count(1, 65_536), "Maximum calls of a token at once").option("quota-running"),
+    server("metrics_by_token", Kind::Bool, "Count the calls of each token in `/metrics`")
         .flags(&[("true", "metrics-by-token")])
-        .default("false")
-        .of(SERVER)
-        .of_host(),
+        .default("false"),
     Key::new("network", "nameservers", Kind::List(&ADDRESS), "Name servers instead of those of the system")
         .option("dns")
         .replaces(),

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 use serde_json::json;
 use toolcrib_base::parse::lifetime;
@@ -42,7 +41,7 @@ enum Action {
         #[arg(long = "for", value_name = "TIME", value_parser = lifetime)]
         lifetime: Option<Duration>,
         /// Parts of the server that the token is for, separated by commas
-        #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',', value_parser = scope(), default_value = "calls")]
+        #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',', value_enum, default_value = "calls")]
         scopes: Vec<TokenScope>,
         /// Permissions and rules of this client, such as `--allow-read=./docs` or `--deny-tool=fs_rm`, and `--code`
         #[arg(last = true, value_name = "OPTION")]
@@ -102,13 +101,6 @@ fn list(tokens: &[TokenRecord], json: bool) -> anyhow::Result<()> {
         [one_line(&token.name), created, end(token), scopes(token), options(&token.options)]
     };
     render::print(&render::table(HEADINGS, tokens.iter().map(row)))
-}
-
-fn scope() -> impl TypedValueParser<Value = TokenScope> {
-    PossibleValuesParser::new(TokenScope::ALL.map(|(name, _)| name)).map(|name| {
-        let named = TokenScope::ALL.into_iter().find(|(own, _)| *own == name);
-        named.expect("the names are those of the scopes").1
-    })
 }
 
 fn revoke(tokens: &Tokens, name: &str) -> anyhow::Result<()> {
