@@ -90,7 +90,7 @@ fn what_could_not_be_made_is_not_counted_and_what_is_there_is_no_new_entry() {
 fn a_million_small_files_end_at_the_default() {
     let crib = crib(&["many_entries"]);
     let arguments = json!({"kind": "file", "most": 1_000_000, "fails": true});
-    let line = ends(&crib, "many_entries", arguments, &["--allow-write=work"], "quota");
+    let line = ends(&crib, "many_entries", arguments, &["--allow-write=work", "--timeout=600s"], "quota");
     assert_eq!(line["error"], "tool made more than 10000 files, folders and links");
     assert_eq!(fs::read_dir(crib.path("work")).unwrap().count(), 10_002);
 }
