@@ -2,8 +2,10 @@
 //! deterministic order. With many tools, a fixed pair searches and calls those that are not listed.
 
 use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
 
-use rmcp::model::Tool as ListedTool;
+use rmcp::model::{JsonObject, Tool as ListedTool};
 use serde_json::{Value, json};
 use toolcrib::tool::{Body, Visibility};
 use toolcrib::{Availability, Runtime, Tool};
@@ -30,6 +32,8 @@ pub(crate) struct Catalog {
     tools: Vec<ListedTool>,
     /// Tools that only the search finds.
     unlisted: Vec<ListedTool>,
+    /// Schemas of arguments with composition at the root, by the position of their tools. The later revision allows it.
+    composed: HashMap<usize, Arc<JsonObject>>,
     /// Further facts by names for clients; the pair has none.
     entries: HashMap<String, Entry>,
 }
@@ -100,12 +104,33 @@ impl Catalog {
                 entry.position = position;
             }
         }
-        Self { tools, unlisted, entries }
+        let composed = |(position, listed): (usize, &ListedTool)| {
+            let tool = runtime.tool(&entries.get(&*listed.name)?.own)?;
+            match mcp::composed_input(tool)? {
+                Value::Object(schema) => Some((position, Arc::new(schema))),
+                _ => None,
+            }
+        };
+        let composed = tools.iter().enumerate().filter_map(composed).collect();
+        Self { tools, unlisted, composed, entries }
     }
 
     /// Returns the listed tools.
     pub(super) fn tools(&self) -> &[ListedTool] {
         &self.tools
+    }
+
+    /// Returns a part of the listed tools, for a client of the later revision or of the earlier one.
+    pub(super) fn page(&self, range: Range<usize>, is_later: bool) -> Vec<ListedTool> {
+        let mut page = self.tools[range.clone()].to_vec();
+        if is_later && !self.composed.is_empty() {
+            for (position, tool) in range.zip(&mut page) {
+                if let Some(schema) = self.composed.get(&position) {
+                    tool.input_schema = schema.clone();
+                }
+            }
+        }
+        page
     }
 
     /// Lists the names of all tools for clients.

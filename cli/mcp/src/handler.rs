@@ -29,6 +29,7 @@ use super::paused::PausedCalls;
 use super::publication::{Publication, Published};
 use super::quotas::{QuotaLimits, Quotas};
 use super::state::Seal;
+use super::tool_calls::repeats;
 
 /// Number of tools per list page.
 const PAGE: usize = 500;
@@ -191,7 +192,7 @@ impl ServerHandler for Handler {
                 .ok_or_else(|| invalid("unknown cursor: list the tools from the start".to_owned()))?,
         };
         let end = tools.len().min(start + PAGE);
-        let mut result = ListToolsResult::with_all_items(tools[start..end].to_vec());
+        let mut result = ListToolsResult::with_all_items(published.catalog.page(start..end, repeats(&context)));
         result.next_cursor = (end < tools.len()).then(|| end.to_string());
         result.ttl_ms = Some(LIST_TTL_MS);
         result.cache_scope = Some(CacheScope::Private);

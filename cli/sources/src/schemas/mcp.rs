@@ -1,5 +1,6 @@
-//! Tools of the Model Context Protocol: the object that a server lists, for the revisions 2025-11-25 and 2026-07-28. The root
-//! of an input schema is an object without composition, because clients pass it on to model APIs that refuse any other.
+//! Tools of the Model Context Protocol: the object that a server lists, for the revisions 2025-11-25 and 2026-07-28. In the earlier
+//! one, the root of an input schema is an object without composition, because clients pass it on to model APIs that refuse any
+//! other. The later one allows composition there.
 
 use serde_json::{Map, Value, json};
 use toolcrib::Tool;
@@ -83,6 +84,18 @@ pub(super) fn input_schema(tool: &Tool, notes: &mut Notes) -> Result<Value, Unsu
         }
         None => Ok(json!({ "type": "object", "properties": {} })),
     }
+}
+
+/// Returns the schema of the arguments with the composition at its root; `None` if there is none, or the schema cannot be stated.
+pub fn composed_input(tool: &Tool) -> Option<Value> {
+    let schema = tool.model_input_schema()?;
+    if !["$ref", "allOf", "anyOf", "oneOf"].iter().any(|keyword| schema.get(keyword).is_some()) {
+        return None;
+    }
+    let mut notes = Notes::default();
+    let mut schema = without_foreign_dialect(limits::bound(schema.into_owned(), &mut notes).ok()?, &mut notes);
+    schema.as_object_mut()?.insert("type".to_owned(), json!("object"));
+    Some(schema)
 }
 
 /// Returns the schema of structured results; `None` if the tool has none.
@@ -227,6 +240,19 @@ mod tests {
         let dialect = json!({"$schema": "http://127.0.0.1:1/dialect", "type": "object"});
         let input = input_schema(&tool(Some(dialect), None), &mut Notes::default()).unwrap();
         assert_eq!(input, json!({ "type": "object", "properties": {} }));
+    }
+
+    #[test]
+    fn composition_at_the_root_is_kept_where_the_revision_allows_it() {
+        let part = json!({"properties": {"a": {"type": "string"}}, "required": ["a"]});
+        let schema = json!({"type": ["object", "null"], "allOf": [part], "$schema": "http://127.0.0.1:1/dialect"});
+        let composed = tool(Some(schema), None);
+        assert_eq!(composed_input(&composed).unwrap(), json!({"type": "object", "allOf": [part]}));
+        let merged = definition(&composed, "one").unwrap().value;
+        assert_eq!((&merged["inputSchema"]["required"], merged["inputSchema"].get("allOf")), (&json!(["a"]), None));
+        assert!(composed_input(&tool(Some(part), None)).is_none());
+        let outside = json!({"allOf": [{"$ref": "http://127.0.0.1:1/x"}]});
+        assert!(composed_input(&tool(Some(outside), None)).is_none());
     }
 
     #[test]
