@@ -8,7 +8,7 @@ use super::{Client, text};
 use crate::crib::Crib;
 
 /// Script with calls in the background.
-const SLOW: &str = "---
+pub(super) const SLOW: &str = "---
 parameters:
   n: { type: number, required: true }
 async: true
@@ -22,7 +22,7 @@ script: |
 Adds up.
 ";
 
-fn crib() -> Crib {
+pub(super) fn crib() -> Crib {
     let crib = Crib::new();
     fs::create_dir_all(crib.path(".harness/tools")).unwrap();
     fs::write(crib.path(".harness/tools/slow.md"), SLOW).unwrap();

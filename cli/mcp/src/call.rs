@@ -80,15 +80,16 @@ pub(super) fn runs_programs(tool: &Tool) -> bool {
     matches!(tool.body, Body::Builtin(Builtin::RunCode))
 }
 
-/// Performs a call of a tool by its name in the runtime. Returns `None` if it was stopped, with its guest. The call leaves a record
-/// also if the future is dropped before it is polled.
+/// Performs a call of a tool by its name in the runtime, with these arguments. Returns `None` if it was stopped, with its guest. The
+/// call leaves a record also if the future is dropped before it is polled. With `to_end`, a call that would go on in the background
+/// is performed to its end.
 pub(super) fn perform(
     published: &Published,
     id: &str,
-    name: String,
-    arguments: String,
+    (name, arguments): (String, String),
     caller: Arc<Caller>,
     stop: Stop,
+    to_end: bool,
 ) -> impl Future<Output = Option<ToolResult>> + Send + 'static {
     let mut call = ToolCall::new(id, &name, arguments);
     call.caller = Some(caller.client.chars().take(MAX_CLIENT_LEN).collect());
@@ -104,6 +105,7 @@ pub(super) fn perform(
             let (interrupt, work) = session.call_with_interrupt(call);
             (work.boxed(), Some(Program { interrupt, calls }))
         }
+        false if to_end => (session.call_to_end(call).boxed(), None),
         false => (session.call(call).boxed(), None),
     };
     async move {

@@ -2,16 +2,17 @@
 //! of the handler, because the library may create one for each request.
 
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures::FutureExt;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, Implementation, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
-    ServerConfig, SubscriptionFilter, Tool,
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, ErrorCode,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    ResourceContents, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -25,10 +26,13 @@ use super::answer::RESULTS;
 use super::call::MAX_FINISH;
 use super::call_threads::CallThreads;
 use super::metrics::Metrics;
+use super::once::KeyedCalls;
 use super::paused::PausedCalls;
 use super::publication::{Publication, Published};
 use super::quotas::{QuotaLimits, Quotas};
 use super::state::Seal;
+use super::task_requests::TASK_AFTER;
+use super::tasks::Tasks;
 use super::tool_calls::repeats;
 
 /// Number of tools per list page.
@@ -44,7 +48,7 @@ const MAX_STOP: Duration = MAX_FINISH.saturating_add(Duration::from_secs(2));
 /// Revision without conversations.
 pub(super) const LATER: &str = "2026-07-28";
 /// Methods that have parameters.
-const METHODS: [&str; 11] = [
+const METHODS: [&str; 14] = [
     "initialize",
     "server/discover",
     "tools/list",
@@ -56,6 +60,9 @@ const METHODS: [&str; 11] = [
     "prompts/get",
     "completion/complete",
     "subscriptions/listen",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
 ];
 /// Maximum length of an unknown method's name in an error, in characters.
 const MAX_METHOD_LEN: usize = 128;
@@ -83,6 +90,12 @@ pub struct Handler {
     pub(super) threads: Option<Arc<CallThreads>>,
     /// Programs that wait for an answer of their client.
     pub(super) paused: Arc<PausedCalls>,
+    /// Keys of calls; `None` if none are kept.
+    pub(super) once: Option<Arc<KeyedCalls>>,
+    /// Calls that go on as tasks.
+    pub(super) tasks: Arc<Tasks>,
+    /// Time after which a call becomes a task.
+    pub(super) task_after: Duration,
     /// `true` once this conversation's client is notified of changes.
     is_notified: Arc<AtomicBool>,
 }
@@ -102,6 +115,9 @@ impl Handler {
             unfinished: Arc::default(),
             threads: None,
             paused: Arc::default(),
+            once: None,
+            tasks: Arc::default(),
+            task_after: TASK_AFTER,
             is_notified: Arc::default(),
         }
     }
@@ -116,6 +132,18 @@ impl Handler {
     #[must_use]
     pub fn with_quotas(self, limits: QuotaLimits) -> Self {
         Self { quotas: Some(Arc::new(Quotas::new(limits))), ..self }
+    }
+
+    /// Keeps the keys that clients state for their calls, with the results, in a folder.
+    #[must_use]
+    pub fn with_keys_in(self, folder: PathBuf) -> Self {
+        Self { once: Some(KeyedCalls::new(folder)), ..self }
+    }
+
+    /// Makes a call a task after this time, for clients that know tasks.
+    #[must_use]
+    pub fn with_tasks_after(self, time: Duration) -> Self {
+        Self { task_after: time, ..self }
     }
 
     /// Returns the quotas of each token.
@@ -169,6 +197,7 @@ impl ServerHandler for Handler {
             .enable_resources()
             .enable_prompts()
             .enable_completions()
+            .enable_tasks()
             .build();
         let mut info = ServerConfig::new(capabilities);
         info.server_info = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION"));
@@ -211,6 +240,30 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         // In a box, as the library moves the future that answers any request with room for the largest.
         answered(Box::pin(self.call(request, &context))).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.state_of(&request, &context)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.answer_task(&request, &context)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.stop_task(&request, &context)
     }
 
     /// Refuses a request that the library does not know. It also passes on those with parameters that it cannot read.

@@ -10,6 +10,7 @@ use toolcrib::observe::{Event, EventKind, Observer};
 
 use super::charge::Charges;
 use super::program_calls::ProgramCalls;
+use super::starts::Starts;
 
 /// Progress of a call: the finished parts, and their total if it is known.
 pub(super) type Progress = (u64, Option<u64>);
@@ -20,6 +21,7 @@ pub struct ProgressListeners {
     requests: Mutex<HashMap<String, UnboundedSender<Progress>>>,
     pub(super) programs: Arc<ProgramCalls>,
     pub(super) charges: Arc<Charges>,
+    pub(super) starts: Arc<Starts>,
 }
 
 /// Progress of one call. Dropping it ends the delivery.
@@ -41,6 +43,7 @@ impl ProgressListeners {
 impl Observer for ProgressListeners {
     fn observe(&self, event: &Event<'_>) {
         self.charges.record(event);
+        self.starts.record(event);
         let (call, progress) = match &event.kind {
             EventKind::Part { part: Part::Progress { done, total }, .. } => (event.call_id, (*done, *total)),
             _ => match self.programs.record(event) {

@@ -6,19 +6,24 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use rmcp::RoleServer;
+use rmcp::model::CallToolResult;
 use rmcp::service::RequestContext;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolcrib::ToolResult;
+use toolcrib_base::render;
 
+use super::answer::{self, Pending};
 use super::caller::{Answer, Caller};
 use super::dialogue::Question;
+use super::once::KeyedCall;
 use super::paused::Place;
 use super::progress::{Progress, ProgressParts};
 use super::publication::Published;
 use super::report::{Receiver, Report};
+use super::starts::Start;
 
 /// A call that runs. Dropping it stops the call.
 pub(super) struct RunningCall {
@@ -32,6 +37,12 @@ pub(super) struct RunningCall {
     /// Question that waits for its answer.
     question: Option<Question>,
     cancelled: CancellationToken,
+    /// Start of the call, if it matters.
+    start: Option<Start>,
+    /// `true` if the call becomes a task once it has started.
+    becomes_task: bool,
+    /// Key that its client stated.
+    key: Option<KeyedCall>,
     /// Its place among the paused calls and its task, once it was paused.
     place: Option<(Place, AbortHandle)>,
 }
@@ -62,7 +73,59 @@ impl RunningCall {
         questions: Option<mpsc::Receiver<Question>>,
         cancelled: CancellationToken,
     ) -> Self {
-        Self { id, published, caller, work, questions, question: None, cancelled, place: None }
+        Self {
+            id,
+            published,
+            caller,
+            work,
+            questions,
+            question: None,
+            cancelled,
+            start: None,
+            becomes_task: false,
+            key: None,
+            place: None,
+        }
+    }
+
+    /// Makes the call a task once it has started (`becomes_task`), and keeps its result under a key.
+    pub(super) fn observing(self, becomes_task: bool, key: Option<KeyedCall>) -> Self {
+        let start = (becomes_task || key.is_some()).then(|| self.published.parts.starts.of(&self.id));
+        Self { start, becomes_task, key, ..self }
+    }
+
+    /// Keeps the result of the call under its key, if it has one; `None` for a call that was stopped. A call whose tool did not run
+    /// had no effect, and can be made with the same key.
+    pub(super) async fn settle(&mut self, result: Option<&CallToolResult>) {
+        let Some(key) = self.key.take() else { return };
+        let kept = match (self.start.as_ref().is_none_or(Start::was_reached), result) {
+            (false, _) => None,
+            // It stays a call that began and has no result.
+            (true, None) => return,
+            (true, Some(result)) => Some(serde_json::to_value(result).unwrap_or_default()),
+        };
+        let written = tokio::task::spawn_blocking(move || key.end(kept.as_ref())).await;
+        let failure =
+            written.map_or_else(|error| Some(error.to_string()), |written| written.err().map(|e| e.to_string()));
+        if let Some(reason) = failure {
+            render::warning(&format!("the result of a call with a key is not kept: {reason}"));
+        }
+    }
+
+    /// Returns the start of a call that becomes a task then.
+    pub(super) fn task_start(&self) -> Option<Start> {
+        self.start.clone().filter(|_| self.becomes_task)
+    }
+
+    /// Returns the token that stops the call.
+    pub(super) fn cancellation(&self) -> &CancellationToken {
+        &self.cancelled
+    }
+
+    /// Converts the result of the call for its client, with the questions that it left open.
+    pub(super) fn converted(&self, name: &str, result: &ToolResult) -> CallToolResult {
+        let open = Pending::new(self.caller.take_open(), &result.receipt);
+        answer::convert(result, self.published.catalog.output(name), &open, &self.published.deny_flags)
     }
 
     /// Begins to wait for the call in a request. `stopping` is the end of the server.
@@ -77,7 +140,7 @@ impl RunningCall {
         Attendance { cancelled: &context.ct, stopping, report: Report::new(progress), parts }
     }
 
-    /// Waits for the end of the call or for a question that has no answer yet.
+    /// Waits for the end of the call or for a question that has no answer yet. Dropping the future loses neither.
     pub(super) async fn next(&mut self, request: &mut Attendance<'_>) -> Happening {
         // The call in question may have ended meanwhile.
         if let Some(question) = self.question.take().filter(Question::is_open) {
@@ -97,14 +160,6 @@ impl RunningCall {
                 }
             }
         };
-        // The result ends the stream of the request: the last progress precedes it.
-        if result.is_some() {
-            tokio::select! {
-                () = request.stopping.cancelled() => {}
-                () = request.cancelled.cancelled() => {}
-                () = request.report.finish(request.parts.take()) => {}
-            }
-        }
         Happening::Ended(result.map(Box::new))
     }
 
@@ -149,6 +204,22 @@ impl RunningCall {
     pub(super) fn waiting(mut self, question: Question) -> Self {
         self.question = Some(question);
         self
+    }
+}
+
+impl<'a> Attendance<'a> {
+    /// Creates the attendance of nobody: a task reports its state when its client asks for it.
+    pub(super) fn of_nobody(cancelled: &'a CancellationToken, stopping: &'a CancellationToken) -> Self {
+        Self { cancelled, stopping, report: Report::new(None), parts: None }
+    }
+
+    /// Reports the rest of the progress: the result ends the stream of the request, so the last progress precedes it.
+    pub(super) async fn finish(mut self) {
+        tokio::select! {
+            () = self.stopping.cancelled() => {}
+            () = self.cancelled.cancelled() => {}
+            () = self.report.finish(self.parts.take()) => {}
+        }
     }
 }
 

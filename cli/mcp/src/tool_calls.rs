@@ -12,12 +12,12 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
+use toolcrib::ToolResult;
 use toolcrib::flow::Label;
 use toolcrib::tool::Body;
 use toolcrib_base::{render, suggestion};
 
 use super::access::Identity;
-use super::answer::{self, Pending};
 use super::call::{self, Stop};
 use super::caller::{Answer, Caller, Channel, OpenQuestion};
 use super::catalog::{CALL, SEARCH};
@@ -25,6 +25,8 @@ use super::charge::Charge;
 use super::consent;
 use super::dialogue::Dialogue;
 use super::handler::{Handler, LATER, invalid};
+use super::key::{self, Keyed};
+use super::once::KeyedCall;
 use super::pausing::Asked;
 use super::publication::Published;
 use super::running::{Happening, RunningCall};
@@ -63,14 +65,37 @@ impl Handler {
         if self.stopping.is_cancelled() {
             return Err(ErrorData::internal_error("the server is ending", None));
         }
+        let key = match key::of(&context.meta, context.extensions.get::<Parts>())? {
+            Some(key) if questions.program.is_none() => {
+                let request = json!([name, arguments]).to_string();
+                match self.keyed((key, request), &name, published, &identity).await? {
+                    Keyed::Made(key) => Some(key),
+                    Keyed::Before(result) => return Ok((*result).into()),
+                }
+            }
+            // A paused program has its key already.
+            _ => None,
+        };
         let mut call = match &questions.program {
             Some(program) => self.resumed(program, answer.map(consent::read))?,
-            None => self.begun(published, &name, (arguments, label), (&identity, &questions, answer), context),
+            None => self.begun(published, &name, (arguments, label, key), (&identity, &questions, answer), context),
         };
         let asked = Asked { binding: &binding, client: &identity.name };
         let mut request = call.attend(context, &self.stopping);
+        let mut due = self.due(&call, context);
         let result = loop {
-            match call.next(&mut request).await {
+            let happening = tokio::select! {
+                biased;
+                happening = call.next(&mut request) => happening,
+                () = &mut due => match self.make_task(call, name.clone(), &identity.name, context) {
+                    Ok(created) => return Ok(created.into()),
+                    Err(running) => {
+                        (call, due) = (*running, std::future::pending().boxed());
+                        continue;
+                    }
+                },
+            };
+            match happening {
                 Happening::Ended(result) => break result,
                 Happening::Asked(question) => match self.pause(call, question, &asked, context) {
                     Ok(answer) => return Ok(answer),
@@ -78,12 +103,35 @@ impl Handler {
                 },
             }
         };
-        // The client does not wait for the answer of a call that it cancelled.
-        let result = result.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
+        if result.is_some() {
+            request.finish().await;
+        }
+        let Some(result) = result else {
+            call.settle(None).await;
+            // The client does not wait for the answer of a call that it cancelled.
+            return Err(ErrorData::internal_error("the call was cancelled", None));
+        };
+        let answer = self.answered(&call, &name, &result, &binding);
+        let complete = match &answer {
+            Ok(CallToolResponse::Complete(result)) => Some(result),
+            _ => None,
+        };
+        call.settle(complete).await;
+        answer
+    }
+
+    /// Creates the answer to the request of a call that has ended.
+    fn answered(
+        &self,
+        call: &RunningCall,
+        name: &str,
+        result: &ToolResult,
+        binding: &str,
+    ) -> Result<CallToolResponse, ErrorData> {
         let published = &call.published;
         if let Some(fault @ toolcrib::Error::UnknownTool { nearest, .. }) = &result.fault {
             let meant = nearest.as_deref().and_then(|own| published.catalog.name_of(own));
-            let similar = meant.or_else(|| suggestion::nearest(&name, published.catalog.names()));
+            let similar = meant.or_else(|| suggestion::nearest(name, published.catalog.names()));
             let similar = similar.map(|name| format!(": did you mean `{name}`?")).unwrap_or_default();
             return Err(invalid(format!("{}{similar}", render::one_line(&fault.to_string()))));
         }
@@ -91,10 +139,10 @@ impl Handler {
         let input = open.iter().position(|(_, question)| matches!(question, OpenQuestion::Input { .. }));
         if let Some((_, OpenQuestion::Input { message, digest })) = input.map(|at| open.swap_remove(at)) {
             let questions = Questions { agreed: agreed(&call.caller), open: digest, program: None };
-            return self.input_required(message, questions, &binding);
+            return self.input_required(message, questions, binding);
         }
-        let open = Pending::new(open, &result.receipt);
-        Ok(answer::convert(&result, published.catalog.output(&name), &open, &published.deny_flags).into())
+        open.into_iter().for_each(|(invocation, question)| call.caller.leave_open(&invocation, question));
+        Ok(call.converted(name, result).into())
     }
 
     /// Begins the call of a request.
@@ -102,7 +150,7 @@ impl Handler {
         &self,
         published: &Arc<Published>,
         name: &str,
-        (arguments, label): (String, Option<Label>),
+        (arguments, label, key): (String, Option<Label>, Option<KeyedCall>),
         (identity, questions, answer): (&Identity, &Questions, Option<&Value>),
         context: &RequestContext<RoleServer>,
     ) -> RunningCall {
@@ -112,7 +160,8 @@ impl Handler {
         );
         let own = published.catalog.own_name(name).to_owned();
         let tool = published.runtime.tool(&own);
-        let starts_task = tool.is_some_and(|tool| matches!(&tool.body, Body::Script(script) if script.background));
+        let in_background = tool.is_some_and(|tool| matches!(&tool.body, Body::Script(script) if script.background));
+        let makes_task = in_background && Self::makes_tasks(context);
         let cancelled = CancellationToken::new();
         let (dialogue, asked) = match tool.is_some_and(call::runs_programs) {
             true => Some(Dialogue::new(MAX_AGE, cancelled.clone())).unzip(),
@@ -130,7 +179,7 @@ impl Handler {
             unfinished: self.unfinished.clone(),
         };
         let id = format!("mcp_{:016x}", rand::random::<u64>());
-        let work = call::perform(published, &id, own, arguments, caller.clone(), stop);
+        let work = call::perform(published, &id, (own, arguments), caller.clone(), stop, makes_task);
         // Nobody reads figures over standard streams.
         let charged = context.extensions.get::<Parts>().map(|parts| {
             let (metrics, quotas) = (self.metrics.clone(), self.quotas.clone());
@@ -144,10 +193,10 @@ impl Handler {
         };
         let work = self.running.track_future(work);
         let work = match self.threads.clone() {
-            Some(threads) => async move { threads.run(work, !starts_task).await }.boxed(),
+            Some(threads) => async move { threads.run(work, !in_background).await }.boxed(),
             None => work.boxed(),
         };
-        RunningCall::new(id, published.clone(), caller, work, asked, cancelled)
+        RunningCall::new(id, published.clone(), caller, work, asked, cancelled).observing(makes_task, key)
     }
 
     /// Chooses the way to ask the user of a client, by its abilities.

@@ -245,6 +245,9 @@ pub(crate) static KEYS: &[Key] = &[
         .option("drain-timeout"),
     server("drain_delay", DELAY, "Time in which `/readyz` fails before the server accepts no more requests")
         .option("drain-delay"),
+    server("task_after", DELAY, "Time after which a call becomes a task, for clients that know tasks")
+        .option("task-after")
+        .default("10s"),
     server("quota_window", WINDOW, "Length of the window that the quotas are for").option("quota-window"),
     server("quota_calls", POSITIVE, "Maximum calls of a token in a window").option("quota-calls"),
     server("quota_cpu", TIME, "Maximum processor time of the calls of a token in a window").option("quota-cpu"),

@@ -15,10 +15,11 @@ use toolcrib::observe::Observer;
 use toolcrib::tool::Access;
 use toolcrib::{Builder, Runtime};
 use toolcrib_agent::telemetry::{Root, TelemetryOptions};
+use toolcrib_base::folders::state_folder;
 use toolcrib_base::http_server::{Origin, ServedHost};
 use toolcrib_base::interrupt;
 use toolcrib_base::parse::approval_wait;
-use toolcrib_base::parse::{count, duration, listen_address};
+use toolcrib_base::parse::{count, delay, duration, listen_address};
 use toolcrib_base::render::{self, Advice};
 use toolcrib_mcp::{
     Access as ClientAccess, AgentApprover, Certificate, Endpoint, Handler, ProgressListeners, Publication, Published,
@@ -35,6 +36,8 @@ use crate::commands::stage;
 const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8931);
 /// Default number of tools above which a search finds them.
 const DEFAULT_LISTED: u32 = 128;
+/// Name of the folder with the keys of calls.
+const KEYS: &str = "keyed-calls";
 /// Heading of the server's options in the help.
 const HTTP: &str = "HTTP";
 
@@ -93,6 +96,9 @@ pub(super) struct Args {
     /// List at most this many tools; with more, clients search for them [default: 128]
     #[arg(long, value_name = "N", value_parser = count::<u32, 0, 32_768>, help_heading = "Tools")]
     max_listed: Option<u32>,
+    /// Time after which a call becomes a task, for clients that know tasks
+    #[arg(long, value_name = "TIME", value_parser = delay, default_value = "10s", hide = true)]
+    task_after: Duration,
     /// Do not compile programs ahead of their first call, which is enough for a check of the server
     #[arg(long, hide = true)]
     uncompiled: bool,
@@ -147,7 +153,11 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let publication = Publication::new(first, move |options| again.publish_again(observer.clone(), options));
     tokio::spawn(watch(publication.clone(), watched));
     let seal = args.state_dir.as_deref().map_or_else(Seal::new, Seal::shared)?;
-    let mut handler = Handler::new(publication, seal, args.ask_in == Place::Client);
+    let handler = Handler::new(publication, seal, args.ask_in == Place::Client);
+    let mut handler = handler.with_tasks_after(args.task_after);
+    if let Some(keys) = args.keys_folder() {
+        handler = handler.with_keys_in(keys);
+    }
     if args.metrics_by_token {
         handler = handler.counting_tokens();
     }
@@ -180,6 +190,11 @@ impl Args {
     /// Returns the address of a server over HTTP.
     fn address(&self) -> Option<SocketAddr> {
         self.http.map(|given| given.or(self.address).unwrap_or(DEFAULT_ADDRESS))
+    }
+
+    /// Returns the folder of the keys that clients state for their calls; `None` without a home directory.
+    fn keys_folder(&self) -> Option<PathBuf> {
+        self.state_dir.as_ref().map(|folder| folder.join(KEYS)).or_else(|| state_folder(KEYS))
     }
 
     /// Checks the combination of options.
@@ -233,8 +248,12 @@ impl Args {
             self.ask_in == Place::Terminal,
         ));
         let runtime = sources.runtime_with(self.tool_timeout.unwrap_or(self.timeout), [], |builder| {
-            let own = [("states of waiting calls", &self.state_dir), ("key of the server", &self.tls_key)];
-            let own = own.into_iter().filter_map(|(label, path)| Some((label, path.as_ref()?)));
+            let own = [
+                ("states of waiting calls", self.state_dir.clone()),
+                ("key of the server", self.tls_key.clone()),
+                ("results of calls with a key", self.keys_folder()),
+            ];
+            let own = own.into_iter().filter_map(|(label, path)| Some((label, path?)));
             let builder = own.fold(builder, |builder, (label, path)| builder.reserve(label, path, Access::Read));
             let builder = builder.approver(approver).observer(parts.clone()).application("mcp", Map::new());
             let builder = self.opened.iter().fold(builder, |builder, effects| effects.attach(builder));

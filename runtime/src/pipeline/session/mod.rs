@@ -102,6 +102,12 @@ impl Session {
         async move { session.run(unstarted.start(), number, None).await }
     }
 
+    /// Calls a tool as [`Session::call`] does, and waits for its end also if the tool runs in the background.
+    pub fn call_to_end(&self, call: ToolCall) -> impl Future<Output = ToolResult> + Send + use<> {
+        let (session, unstarted) = (self.clone(), self.unstarted(call));
+        async move { session.run(unstarted.start(), None, None).await }
+    }
+
     /// Calls a tool as [`Session::call`] does, with a handle that interrupts the call.
     pub fn call_with_interrupt(
         &self,
