@@ -34,6 +34,7 @@
 //! | Who approves what was written? | With a [`Stage`](staging::Stage), tools write into an overlay over their folders: [`Builder::stage`]. Its changes are listed, compared, dropped one by one or committed together. |
 //! | Can it be taken back? | With a [`Record`](staging::Record), each change is noted with what was there before: [`Builder::record`]. [`History::undo`](staging::History::undo) plans the way back. |
 //! | Where do secrets come from? | From a [`SecretStore`](policy::SecretStore). Guests never see the values: they are put into requests to the hosts they are for. |
+//! | Where do remote tools run? | On their servers. An embedder's [`RemoteTools`](remote::RemoteTools) speaks the protocol, through a [`Gate`](remote::Gate) with the grant of the call: [`Builder::remote`]. |
 //! | Where are programs compiled? | In this process, or in one that a [`Compiler`](compiler::Compiler) can stop. Compiled code stays in a [`Cache`](cache::Cache) of bounded size. |
 //!
 //! Four programs show more: `embed`, `approver`, `hook` and `observer` in the folder `examples`.
@@ -46,7 +47,7 @@
 //! # Order of the modules
 //!
 //! Each module imports only from those before it: `error`, `store`, `tool`, `flow`, `call`, `schema`, `stub`, `source`, `registry`, `policy`,
-//! `hook`, `delegate`, `model`, `observe`, `audit`, `sandbox`, `pipeline`, `runtime`. Only [`source`] knows the formats of
+//! `hook`, `delegate`, `model`, `remote`, `observe`, `audit`, `sandbox`, `pipeline`, `runtime`. Only [`source`] knows the formats of
 //! sources, only the private `sandbox` the engine, and only the private `pipeline` uses the sandbox.
 
 pub mod audit;
@@ -60,6 +61,7 @@ pub mod observe;
 mod pipeline;
 pub mod policy;
 mod registry;
+pub mod remote;
 pub mod runtime;
 mod sandbox;
 mod schema;
@@ -76,7 +78,7 @@ pub use model::Model;
 pub use pipeline::{CallInterrupt, Scheduler, Session, Step};
 pub use policy::Policy;
 pub use registry::check_names;
-pub use runtime::{Builder, Runtime, WeakRuntime};
+pub use runtime::{Builder, HostGate, Runtime, WeakRuntime};
 pub use sandbox::{compiler, platform};
 pub use store::keyvalue::KeyValue;
 pub use store::results::Results;

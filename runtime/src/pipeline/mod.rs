@@ -152,7 +152,8 @@ impl Pipeline {
         let credentials = stage::credentials(self, execution.prepared, scope, recorder).await?;
         let scheduled = stage::schedule(self, execution, checked, scope, recorder).await?;
         let (until, is_shortened) = (scheduled.until, scheduled.is_shortened);
-        let answer = match run::run(self, execution, (checked, credentials), scheduled, scope, recorder).await {
+        let answer = match run::run(self, execution, (checked, credentials.as_ref()), scheduled, scope, recorder).await
+        {
             Ok(Finished::Tool(answer)) => stage::map(self, execution, answer, until, recorder).await,
             Ok(Finished::Host(answer)) => answer,
             Err(error) => Err(error),

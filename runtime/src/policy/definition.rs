@@ -63,6 +63,7 @@ fn describe_body(body: &Body) -> Value {
         Body::Interpreter(interpreter) => {
             json!(["interpreter", interpreter.language, interpreter.guide, interpreter.implementation])
         }
+        Body::Remote(remote) => json!(["remote", remote.digest]),
         Body::Absent => json!(["absent"]),
         Body::Builtin(builtin) => json!(["builtin", format!("{builtin:?}")]),
     }

@@ -110,6 +110,12 @@ impl Network {
         Self { allowed: once, hints: FlagHints { denied: denied.into(), can_widen, safe_methods_only } }
     }
 
+    /// Grants these destinations alone, for requests of the host itself.
+    pub(crate) fn of_host(destinations: impl IntoIterator<Item = Destination>) -> Self {
+        let allowed = destinations.into_iter().map(Destination::with_default_port).collect();
+        Self { allowed, hints: FlagHints::default() }
+    }
+
     /// Granted destinations.
     pub fn destinations(&self) -> &[Destination] {
         &self.allowed

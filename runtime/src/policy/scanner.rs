@@ -107,6 +107,18 @@ impl Scanner {
         }
     }
 
+    /// Adds a value of a secret to the search, in which the secret has at most `max` values: the latest ones.
+    pub(super) fn add_latest(&mut self, needle: &Arc<Needle>, max: usize) {
+        self.add(needle);
+        let count = self.needles.iter().filter(|known| known.name == needle.name).count();
+        let mut surplus = count.saturating_sub(max);
+        self.needles.retain(|known| {
+            let is_surplus = surplus > 0 && known.name == needle.name;
+            surplus -= usize::from(is_surplus);
+            !is_surplus
+        });
+    }
+
     /// Searches bytes for secrets.
     ///
     /// # Errors

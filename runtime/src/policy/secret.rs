@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
 
 use zeroize::Zeroizing;
 
@@ -15,10 +16,15 @@ use crate::tool::{Placement, SecretHost, SecretHostError, SecretRequest, Tool, i
 
 use super::scanner::{Needle, Scanner};
 
+/// Maximum number of masked values per secret: the present one, and the latest that it replaced.
+const MAX_VALUES: usize = 4;
+
 /// A secret. Its value is erased from memory on drop, and the type has no `Debug`, `Display` or `Serialize`.
 pub struct Secret {
     name: String,
     value: Zeroizing<String>,
+    /// End of the value, if it has one.
+    end: Option<SystemTime>,
 }
 
 impl Secret {
@@ -61,7 +67,18 @@ impl Secret {
         if value.starts_with(' ') || value.ends_with(' ') || value.chars().all(|c| Some(c) == first) {
             return refuse("its value begins or ends with a space, or repeats one character".to_owned());
         }
-        Ok(Self { name, value })
+        Ok(Self { name, value, end: None })
+    }
+
+    /// Returns the secret with a time at which its value ends, such as an access token. It is read again after that.
+    #[must_use]
+    pub fn until(self, end: SystemTime) -> Self {
+        Self { end: Some(end), ..self }
+    }
+
+    /// Returns `true` if the value has not ended.
+    fn is_current(&self) -> bool {
+        self.end.is_none_or(|end| SystemTime::now() < end)
     }
 
     /// Name of the secret.
@@ -83,6 +100,17 @@ pub trait SecretStore: Send + Sync {
     ///
     /// The reason why it cannot be read. The call that needs it is refused then.
     fn value(&self, name: &str) -> Result<Option<Secret>, Error>;
+
+    /// Replaces a value that a server has refused, such as an access token; `None` if it is not replaced. It is called like
+    /// [`SecretStore::value`].
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be replaced.
+    fn renewed(&self, name: &str, refused: &Secret) -> Result<Option<Secret>, Error> {
+        let _ = (name, refused);
+        Ok(None)
+    }
 }
 
 /// A store with a cache of the secrets read so far. Clones share both.
@@ -126,6 +154,7 @@ impl Secrets {
         let mut secrets = Vec::with_capacity(granted.len());
         for request in granted {
             let known = self.0.read.lock().unwrap_or_else(PoisonError::into_inner).get(&request.name).cloned();
+            let known = known.filter(|known| known.secret.is_current());
             let known = known.map_or_else(|| self.read(&request.name), Ok)?;
             scanner.add(&known.needle);
             secrets.push((request.clone(), known.secret));
@@ -133,28 +162,56 @@ impl Secrets {
         Ok(Credentials { secrets, scanner: Arc::new(scanner) })
     }
 
+    /// Replaces the values that a server has refused, as far as the store has others. Returns `false` if it has none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Secret`] if a value cannot be replaced.
+    pub(crate) fn renew(&self, refused: &Credentials) -> Result<bool, Error> {
+        let mut is_renewed = false;
+        for (request, secret) in &refused.secrets {
+            let known = self.0.read.lock().unwrap_or_else(PoisonError::into_inner).get(&request.name).cloned();
+            // Another call may have replaced it already.
+            if known.is_some_and(|known| !Arc::ptr_eq(&known.secret, secret)) {
+                is_renewed = true;
+                continue;
+            }
+            if let Some(fresh) = self.0.store.renewed(&request.name, secret)? {
+                self.keep(fresh)?;
+                is_renewed = true;
+            }
+        }
+        Ok(is_renewed)
+    }
+
     /// Reads a secret. No lock is held while the store is read, which may wait for a person, or while the search is
     /// compiled, so that other calls continue.
     fn read(&self, name: &str) -> Result<Known, Error> {
         let missing = || Error::Secret { name: name.to_owned(), reason: "no secret has this name".to_owned() };
-        let secret = self.0.store.value(name)?.ok_or_else(missing)?;
+        self.keep(self.0.store.value(name)?.ok_or_else(missing)?)
+    }
+
+    /// Keeps a secret, unless another call has kept one meanwhile.
+    fn keep(&self, secret: Secret) -> Result<Known, Error> {
         let needle = Arc::new(Needle::new(secret.name(), secret.value())?);
         let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
         // Of several calls that read it at the same time, the first one determines the value.
-        if let Some(known) = read.get(name) {
+        if let Some(known) = read.get(&secret.name)
+            && (known.secret.end.is_none() || known.secret.value == secret.value)
+        {
             return Ok(known.clone());
         }
         self.add_to_scanner(&needle);
         let known = Known { secret: Arc::new(secret), needle };
-        read.insert(name.to_owned(), known.clone());
+        read.insert(known.secret.name.clone(), known.clone());
         Ok(known)
     }
 
-    /// Adds the secret to the search, so that it is masked.
+    /// Adds the secret to the search, so that it is masked, with the latest of its earlier values.
     fn add_to_scanner(&self, needle: &Arc<Needle>) {
         let mut all = self.0.scanner.write().unwrap_or_else(PoisonError::into_inner);
         let mut more = Scanner::clone(&all);
-        more.add(needle);
+        more.add_latest(needle, MAX_VALUES);
         *all = Arc::new(more);
         self.0.any.store(true, Release);
     }
@@ -180,6 +237,13 @@ pub(crate) struct Credentials {
     pub(crate) secrets: Vec<(SecretRequest, Arc<Secret>)>,
     /// Search for these secrets.
     pub(crate) scanner: Arc<Scanner>,
+}
+
+impl Credentials {
+    /// Returns `true` if no value has ended.
+    pub(crate) fn are_current(&self) -> bool {
+        self.secrets.iter().all(|(_, secret)| secret.is_current())
+    }
 }
 
 /// Secret of a flag, written `NAME@HOST#PLACE`. A denial may omit the place, or the host and the place.

@@ -21,6 +21,7 @@ use crate::pipeline::{
 };
 use crate::policy::{Allowed, Approval, Approver, FlowPolicy, HookAccess, Policy, Secrets};
 use crate::registry::Registry;
+use crate::remote::RemoteTools;
 use crate::sandbox::compiler::Compiler;
 use crate::sandbox::{Certificates, HttpClient, Instances, Sandbox};
 use crate::source::{self, Diagnostic, OpenBundle, ToolsPolicy};
@@ -84,6 +85,7 @@ pub struct Builder {
     pub(super) observers: Vec<Arc<dyn Observer>>,
     pub(super) delegate: Option<Arc<dyn Delegate>>,
     pub(super) model: Option<Arc<dyn Model>>,
+    pub(super) remote: Option<Arc<dyn RemoteTools>>,
 
     pub(super) results: Option<Results>,
     pub(super) max_inline: Option<usize>,
@@ -168,6 +170,7 @@ impl Builder {
             observers: Vec::new(),
             delegate: None,
             model: None,
+            remote: None,
             results: None,
             max_inline: None,
             masks: HashMap::new(),
@@ -232,6 +235,7 @@ impl Builder {
             names: OnceLock::new(),
             delegate: self.delegate,
             model: self.model,
+            remote: self.remote,
             routes: self.routes,
             contexts: self.contexts,
             policies,

@@ -4,6 +4,7 @@ mod builder;
 mod code;
 mod command_line;
 mod effects;
+mod gate;
 mod hooks;
 mod load;
 mod options;
@@ -25,6 +26,7 @@ use crate::source::Diagnostic;
 use crate::tool::{Body, Limits, ScriptedHook, Tool};
 
 pub use builder::Builder;
+pub use gate::{HostGate, OpenGate};
 
 use trust::UntrustedSource;
 
@@ -236,7 +238,7 @@ impl Runtime {
                     Error::Component { path: entry.tool.origin.path.to_path_buf(), reason: error.message }
                 })
             }
-            Body::Interpreter(_) | Body::Absent | Body::Builtin(_) => Ok(()),
+            Body::Interpreter(_) | Body::Remote(_) | Body::Absent | Body::Builtin(_) => Ok(()),
         }
     }
 
@@ -253,7 +255,7 @@ impl Runtime {
             _ if entry.tool.unusable.is_some() => false,
             Body::Command { .. } | Body::Rich(_) | Body::Typed(_) => self.pipeline.programs.is_compiled(entry).await,
             Body::Script(_) => self.pipeline.interpreters.is_compiled(entry.prepared).await,
-            Body::Interpreter(_) | Body::Absent | Body::Builtin(_) => true,
+            Body::Interpreter(_) | Body::Remote(_) | Body::Absent | Body::Builtin(_) => true,
         };
         if is_compiled { Ok(()) } else { self.prepare(name).await }
     }

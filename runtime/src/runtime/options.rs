@@ -18,6 +18,7 @@ use crate::model::Model;
 use crate::observe::Observer;
 use crate::pipeline::{InterpreterSource, Scheduler};
 use crate::policy::{Approval, Approver, Policy, Secrets};
+use crate::remote::RemoteTools;
 use crate::sandbox;
 use crate::sandbox::compiler::Compiler;
 use crate::store::keyvalue::KeyValue;
@@ -337,6 +338,13 @@ impl Builder {
     #[must_use]
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
         self.model = Some(model);
+        self
+    }
+
+    /// Sets the client for the servers of remote tools. Without one, their calls are refused.
+    #[must_use]
+    pub fn remote(mut self, remote: Arc<dyn RemoteTools>) -> Self {
+        self.remote = Some(remote);
         self
     }
 }

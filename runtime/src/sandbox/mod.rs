@@ -10,6 +10,7 @@ pub mod compiler;
 mod descriptor_budget;
 mod engine;
 mod epoch;
+mod gate;
 mod guest_io;
 mod imports;
 pub mod platform;
@@ -30,6 +31,7 @@ pub(crate) use bindings::{
 };
 pub(crate) use call::{CodeEnd, CodeInterpreter, CodeSession, Interpreter, ScriptCall, ScriptImage, ScriptSource};
 pub(crate) use engine::{Instances, MAX_PROGRAMS};
+pub(crate) use gate::EgressGate;
 pub(crate) use guest_io::{GuestInput, GuestOutput};
 pub(crate) use program::{Program, Sandbox};
 pub(crate) use services::{ExecOutcome, HostServices, Registration};

@@ -16,6 +16,7 @@ mod inference;
 pub mod inspect;
 mod interface;
 mod markdown;
+mod mcp;
 mod name;
 mod parts;
 mod places;
@@ -58,6 +59,7 @@ static DIALECTS: Dialects = Dialects {
     all: &[
         &project::Project { dialects: &DIALECTS },
         &folder::Folder { dialects: &DIALECTS },
+        &mcp::McpServer,
         &agent_tool::AgentTool,
         &component::Component,
         &markdown::Markdown,

@@ -14,6 +14,7 @@ mod interpreter;
 mod limits;
 pub(crate) mod mask;
 pub(crate) mod names;
+mod remote;
 mod resource;
 mod rich;
 mod rows;
@@ -52,6 +53,7 @@ pub(crate) use interpreter::INTERPRETER;
 pub use interpreter::Interpreter;
 pub use limits::{LimitRequest, Limits};
 pub use mask::mask_arguments;
+pub use remote::{Remote, RemoteAddress, RemoteAddressError, RemoteServer};
 pub use resource::{Comparison, Operand, Resource, Use, ValueRule};
 pub use rich::{Rich, RichExports};
 pub use script::{Place, Script};
@@ -202,6 +204,8 @@ pub enum Body {
     Script(Arc<Script>),
     /// Interpreter of programs that call tools. The tool itself cannot be called.
     Interpreter(Arc<Interpreter>),
+    /// Tool on a remote server, which gets the arguments. The host neither runs nor restrains it.
+    Remote(Arc<Remote>),
     /// No implementation: another source must provide it.
     Absent,
     /// Function of the host, without a program and without a grant.
@@ -249,7 +253,7 @@ impl Body {
             Body::Rich(rich) => Some(&rich.program),
             Body::Typed(typed) => Some(&typed.program),
             Body::Interpreter(interpreter) => Some(&interpreter.program),
-            Body::Script(_) | Body::Absent | Body::Builtin(_) => None,
+            Body::Script(_) | Body::Remote(_) | Body::Absent | Body::Builtin(_) => None,
         }
     }
 

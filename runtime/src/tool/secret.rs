@@ -6,7 +6,7 @@ mod placement;
 use std::fmt;
 use std::str::FromStr;
 
-use super::destination::{Scheme, parse_port};
+use super::destination::{Destination, DestinationError, Scheme, parse_port};
 use super::host::{Host, HostError, split_port};
 
 pub use placement::{Placement, PlacementError, SECRET_PLACEHOLDER};
@@ -88,6 +88,26 @@ impl SecretHost {
     /// Returns `true` if a request with this scheme, host and port goes to the secret's host.
     pub fn matches(&self, scheme: Scheme, host: &Host, port: u16) -> bool {
         (self.scheme, &self.host, self.port) == (scheme, host, port)
+    }
+
+    /// Returns the name or address of the host.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Returns the destination of requests to the host.
+    ///
+    /// # Errors
+    ///
+    /// The host is an address that stands for another one.
+    pub(super) fn destination(&self) -> Result<Destination, DestinationError> {
+        format!("{}://{}:{}", self.scheme.as_str(), self.host, self.port).parse()
+    }
+
+    /// Formats the origin, with the port only if it is not the default of the scheme.
+    pub(super) fn origin(&self) -> String {
+        let port = if self.port == self.scheme.port() { String::new() } else { format!(":{}", self.port) };
+        format!("{}://{}{port}", self.scheme.as_str(), self.host)
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use serde_json::Value;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::timeout_at;
 
 use crate::audit::Redactions;
@@ -88,7 +88,7 @@ pub(crate) struct PreparedTool {
     /// Image of its script.
     image: Arc<ImageOnce>,
     /// Values of its secrets, read by the first call that needs them.
-    pub(crate) credentials: OnceCell<Arc<Credentials>>,
+    pub(crate) credentials: Mutex<Option<Arc<Credentials>>>,
     /// Digest of its definition, computed for the first record or request for approval.
     definition: OnceLock<String>,
 }
@@ -143,7 +143,7 @@ impl PreparedTool {
             asides: Semaphore::new(MAX_ASIDE),
             program: Arc::default(),
             image: Arc::default(),
-            credentials: OnceCell::new(),
+            credentials: Mutex::default(),
             definition: OnceLock::new(),
         }
     }

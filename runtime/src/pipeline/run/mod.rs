@@ -8,6 +8,7 @@ mod delegate;
 mod epilogue;
 mod host;
 mod parts;
+mod remote;
 mod rich;
 mod script;
 mod script_check;
@@ -87,6 +88,7 @@ pub(crate) async fn run(
         Runner::Script(interpreter, script) => {
             Box::pin(script::run(pipeline, execution, (interpreter, script), input, scope, recorder)).await
         }
+        Runner::Remote(remote) => Box::pin(remote::run(pipeline, execution, remote, input, scope, recorder)).await,
     };
     answer.map(Finished::Tool)
 }

@@ -30,7 +30,7 @@ pub(crate) use references::{may_refer, put_results};
 pub(crate) use resolve::resolve;
 pub(crate) use result::{FRAME, map, quoted, store};
 pub(crate) use schedule::{Scheduled, schedule};
-pub(crate) use secrets::{credentials, redact};
+pub(crate) use secrets::{credentials, redact, renewed};
 pub(crate) use settle::settle;
 pub(crate) use validate::{revalidate, validate};
 pub(crate) use withhold::disclose;

@@ -11,36 +11,66 @@ use crate::pipeline::state::{CallScope, Pipeline, unless_cancelled};
 use crate::policy::Credentials;
 use crate::schema;
 
-/// Returns the values of a tool's secrets, read once for all calls; `None` if it is granted none.
+/// Returns the values of a tool's secrets, read once for all calls until one ends; `None` if it is granted none.
 ///
 /// # Errors
 ///
 /// [`Outcome::Denied`] if a secret is not available: the tool does not run without it. [`Outcome::Deadline`] if the store
 /// takes longer than the call may.
-pub(crate) async fn credentials<'p>(
+pub(crate) async fn credentials(
     pipeline: &Pipeline,
-    prepared: &'p PreparedTool,
+    prepared: &PreparedTool,
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
-) -> Result<Option<&'p Arc<Credentials>>, ToolError> {
+) -> Result<Option<Arc<Credentials>>, ToolError> {
     if prepared.grant.secrets().is_empty() {
         return Ok(None);
     }
-    if let Some(known) = prepared.credentials.get() {
+    let known = prepared.credentials.try_lock().ok().and_then(|known| known.clone());
+    if let Some(known) = known.filter(|known| known.are_current()) {
         return Ok(Some(known));
     }
-    Box::pin(opened(pipeline, prepared, scope, recorder)).await.map(Some)
+    Box::pin(opened(pipeline, prepared, None, scope, recorder)).await
 }
 
-async fn opened<'p>(
+/// Returns the values of a tool's secrets in place of those that a server has `refused`; `None` if there are no others.
+///
+/// # Errors
+///
+/// See [`credentials`].
+pub(crate) async fn renewed(
     pipeline: &Pipeline,
-    prepared: &'p PreparedTool,
+    prepared: &PreparedTool,
+    refused: &Arc<Credentials>,
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
-) -> Result<&'p Arc<Credentials>, ToolError> {
+) -> Result<Option<Arc<Credentials>>, ToolError> {
+    Box::pin(opened(pipeline, prepared, Some(refused), scope, recorder)).await
+}
+
+async fn opened(
+    pipeline: &Pipeline,
+    prepared: &PreparedTool,
+    refused: Option<&Arc<Credentials>>,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<Option<Arc<Credentials>>, ToolError> {
     let since = Instant::now();
     let remaining = recorder.remaining(&prepared.limits)?.deadline;
-    let opened = prepared.credentials.get_or_try_init(|| open(pipeline, prepared));
+    let opened = async {
+        // Only one call reads them at a time.
+        let mut known = prepared.credentials.lock().await;
+        let is_known = |known: &Arc<Credentials>| {
+            known.are_current() && refused.is_none_or(|refused| !Arc::ptr_eq(refused, known))
+        };
+        if known.as_ref().is_none_or(|known| !is_known(known)) {
+            match open(pipeline, prepared, refused).await? {
+                None => return Ok(None),
+                opened => *known = opened,
+            }
+        }
+        Ok(known.clone())
+    };
     let opened = unless_cancelled(scope.turn, tokio::time::timeout(remaining, opened)).await?;
     // A store can ask a person to unlock it; that time counts against the deadline of the call.
     recorder.budget.spend(since.elapsed());
@@ -48,13 +78,21 @@ async fn opened<'p>(
     opened.map_err(|fault| recorder.fault(fault))
 }
 
-async fn open(pipeline: &Pipeline, prepared: &PreparedTool) -> Result<Arc<Credentials>, Error> {
+async fn open(
+    pipeline: &Pipeline,
+    prepared: &PreparedTool,
+    refused: Option<&Arc<Credentials>>,
+) -> Result<Option<Arc<Credentials>>, Error> {
     let granted = prepared.grant.secrets().to_vec();
     let name = granted.first().map(|request| request.name.clone()).unwrap_or_default();
     let missing = |reason: &str| Error::Secret { name: name.clone(), reason: reason.to_owned() };
     let secrets = pipeline.secrets.clone().ok_or_else(|| missing("no secret store is configured"))?;
-    let opened = tokio::task::spawn_blocking(move || secrets.open(&granted)).await;
-    opened.map_err(|_| missing("the secret store failed"))?.map(Arc::new)
+    let refused = refused.cloned();
+    let open = move || match refused {
+        Some(refused) if !secrets.renew(&refused)? => Ok(None),
+        _ => secrets.open(&granted).map(Arc::new).map(Some),
+    };
+    tokio::task::spawn_blocking(open).await.map_err(|_| missing("the secret store failed"))?
 }
 
 /// Masks the secrets in the end of a call, on a blocking thread for a large answer.

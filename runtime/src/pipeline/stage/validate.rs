@@ -94,6 +94,7 @@ async fn runner<'p>(
         Body::Script(script) => {
             Runner::Script(Box::pin(pipeline.interpreters.interpreter(entry.prepared)).await?, script)
         }
+        Body::Remote(remote) => Runner::Remote(remote),
         Body::Builtin(builtin) => Runner::Host(*builtin),
         Body::Rich(rich) => {
             let program = programs.program_in_time(entry, recorder).await?;

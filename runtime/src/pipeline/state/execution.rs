@@ -7,7 +7,7 @@ use crate::pipeline::prepared::PreparedTool;
 use crate::policy::Grant;
 use crate::sandbox::{Interpreter, Program};
 use crate::tool::typed::Typed;
-use crate::tool::{Builtin, Rich, Script, Tool};
+use crate::tool::{Builtin, Remote, Rich, Script, Tool};
 
 use super::call_context::InvocationFields;
 use super::held_effects::HeldEffects;
@@ -29,6 +29,7 @@ pub(crate) enum Runner<'p> {
     Rich(Box<RichRunner<'p>>),
     Typed(Arc<Program>, &'p Typed),
     Script(Arc<Interpreter>, &'p Script),
+    Remote(&'p Remote),
     Host(Builtin),
 }
 
@@ -40,12 +41,13 @@ pub(crate) struct RichRunner<'p> {
 }
 
 impl<'p> Execution<'p> {
-    /// Returns the digest of the program or script; empty for a host tool.
+    /// Returns the digest of the program, script or pinned definition; empty for a host tool.
     pub(crate) fn digest(&self) -> &str {
         match &self.runner {
             Runner::Rich(rich) => &rich.program.digest,
             Runner::Command(program) | Runner::Typed(program, _) => &program.digest,
             Runner::Script(_, script) => &script.digest,
+            Runner::Remote(remote) => &remote.digest,
             Runner::Host(_) => "",
         }
     }
@@ -55,7 +57,7 @@ impl<'p> Execution<'p> {
         match &self.runner {
             Runner::Rich(rich) if rich.rich.exports.validate => Some(&rich.program),
             Runner::Command(program) | Runner::Typed(program, _) => Some(program),
-            Runner::Rich(_) | Runner::Script(..) | Runner::Host(_) => None,
+            Runner::Rich(_) | Runner::Script(..) | Runner::Remote(_) | Runner::Host(_) => None,
         }
     }
 

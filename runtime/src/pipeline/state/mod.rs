@@ -29,6 +29,7 @@ use crate::model::Model;
 use crate::observe::Observer;
 use crate::policy::{Approval, Approver, FlowPolicy, HookAccess, Rules, Secrets};
 use crate::registry::Registry;
+use crate::remote::RemoteTools;
 use crate::sandbox::Sandbox;
 use crate::schema::ToolValidator;
 use crate::source::ToolsPolicy;
@@ -89,6 +90,8 @@ pub(crate) struct Pipeline {
     pub(crate) delegate: Option<Arc<dyn Delegate>>,
     /// Model for the completion requests of rich tools.
     pub(crate) model: Option<Arc<dyn Model>>,
+    /// Client for the servers of remote tools.
+    pub(crate) remote: Option<Arc<dyn RemoteTools>>,
     /// Tools by the names that the operator routes to them.
     pub(crate) routes: HashMap<String, String>,
     pub(crate) contexts: CallContexts,

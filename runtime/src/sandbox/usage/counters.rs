@@ -198,7 +198,7 @@ impl Usage {
     /// # Errors
     ///
     /// [`Outcome::OutputLimit`] if the answer is larger than the cap.
-    pub(in crate::sandbox) fn count_answer(&self, bytes: usize, cap: usize) -> Result<(), ToolError> {
+    pub(crate) fn count_answer(&self, bytes: usize, cap: usize) -> Result<(), ToolError> {
         self.stdout.fetch_add(bytes.min(cap) as u64, Relaxed);
         if bytes <= cap {
             return Ok(());

@@ -21,7 +21,7 @@ pub(super) use drafts::add_drafts;
 pub(crate) use extras::{Settings, WasiExtras};
 pub(super) use files::{FileState, PathGuard};
 pub(crate) use http::{Certificates, HttpClient, certificates};
-pub(super) use http::{HttpAccess, HttpEgress, HttpHooks};
+pub(super) use http::{Driver, HttpAccess, HttpEgress, HttpHooks, ResponseBody, Timeouts};
 pub(super) use linker::add_imports;
 pub(super) use state::{MAX_RANDOM_BYTES, WasiState, WasiStore};
 pub(super) use stdio::CappedStream;

@@ -12,6 +12,7 @@ mod logged;
 mod resolve;
 mod secret;
 
+pub(in crate::sandbox) use body::ResponseBody;
 pub(crate) use client::{Certificates, HttpClient, certificates};
-pub(in crate::sandbox) use egress::HttpEgress;
+pub(in crate::sandbox) use egress::{Driver, HttpEgress, Timeouts};
 pub(in crate::sandbox) use hooks::{HttpAccess, HttpHooks};
