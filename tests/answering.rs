@@ -114,8 +114,8 @@ type Reply = Box<dyn FnMut(&Request) -> Answer + Send>;
 /// State that the connections of a server share.
 #[derive(Default)]
 struct Shared {
-    /// Replies to `POST` by path.
-    replies: Mutex<Vec<(String, Reply)>>,
+    /// Replies by method and path.
+    replies: Mutex<Vec<(&'static str, String, Reply)>>,
     received: Mutex<Vec<Request>>,
     over: AtomicBool,
 }
@@ -123,8 +123,9 @@ struct Shared {
 impl Shared {
     fn answer(&self, request: &Request) -> Answer {
         let mut replies = self.replies.lock().expect("no reply panics");
-        let found = replies.iter_mut().find(|(path, _)| request.method == "POST" && request.path == *path);
-        found.map_or_else(|| Answer::new(404), |(_, reply)| reply(request))
+        let is_meant =
+            |(method, path, _): &&mut (&str, String, Reply)| request.method == *method && request.path == *path;
+        replies.iter_mut().find(is_meant).map_or_else(|| Answer::new(404), |(.., reply)| reply(request))
     }
 
     fn serve(&self, mut stream: TcpStream) -> Result<()> {
@@ -173,7 +174,17 @@ impl Server {
 
     /// Answers `POST` to a path.
     pub(crate) fn replies(self, path: &str, reply: impl FnMut(&Request) -> Answer + Send + 'static) -> Self {
-        self.shared.replies.lock().expect("no reply panics").push((path.to_owned(), Box::new(reply)));
+        self.on("POST", path, reply)
+    }
+
+    /// Answers requests of a method to a path.
+    pub(crate) fn on(
+        self,
+        method: &'static str,
+        path: &str,
+        reply: impl FnMut(&Request) -> Answer + Send + 'static,
+    ) -> Self {
+        self.shared.replies.lock().expect("no reply panics").push((method, path.to_owned(), Box::new(reply)));
         self
     }
 

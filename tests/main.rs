@@ -65,6 +65,7 @@ mod schemas;
 mod screen;
 mod scripted;
 mod secrets;
+mod servers;
 mod signing;
 #[cfg(target_os = "linux")]
 mod staging;

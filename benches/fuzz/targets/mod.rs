@@ -17,9 +17,10 @@ use toolcrib::{Runtime, ToolCall, ToolResult};
 use super::target::{Act, Target};
 
 /// All targets.
-pub(crate) const ALL: [Target; 12] = [
+pub(crate) const ALL: [Target; 13] = [
     Target { name: "manifest", corpus: "manifest", open: sources::manifest },
     Target { name: "agent_tool", corpus: "agent_tool", open: sources::agent_tool },
+    Target { name: "server", corpus: "server", open: sources::server },
     Target { name: "markdown", corpus: "markdown", open: sources::markdown },
     Target { name: "project", corpus: "project", open: sources::project },
     Target { name: "component", corpus: "component", open: sources::component },

@@ -1,4 +1,4 @@
-//! Targets for sources: a manifest, an Agent Tool record, a Markdown tool, a project and a component, with any content. They
+//! Targets for sources: a manifest, an Agent Tool record, a server, a Markdown tool, a project and a component, with any content. They
 //! are read, checked and described; a component is also inspected and compiled. Nothing is executed.
 
 use std::fs;
@@ -20,6 +20,11 @@ pub(super) fn manifest(folder: &Path) -> Act {
 /// Target for an Agent Tool record.
 pub(super) fn agent_tool(folder: &Path) -> Act {
     file(folder, "t.tool.json")
+}
+
+/// Target for the pinned tools of a remote server.
+pub(super) fn server(folder: &Path) -> Act {
+    file(folder, "t.mcp.json")
 }
 
 /// Target for a Markdown file with a script.

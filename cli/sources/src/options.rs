@@ -35,6 +35,7 @@ use toolcrib_base::headings::{LIMITS, RECORDS, TOOLS};
 use toolcrib_base::parse::{MAX_COUNT, count, duration, size};
 use toolcrib_base::render;
 use toolcrib_packages::registries::{HeldBundles, SourceRegistries, localize};
+use toolcrib_packages::servers::ServerClient;
 use toolcrib_settings::config::{Config, Mask, project_of, system_file, user_file};
 use toolcrib_settings::permission::{DenyFlags, PendingCalls, TerminalApprover};
 use toolcrib_settings::secrets::{PASSPHRASE, SECRETS, Vault};
@@ -207,6 +208,7 @@ impl Sources {
             .ceiling(self.ceiling())
             .environment(environment())
             .scheduler(config.scheduler)
+            .remote(Arc::new(ServerClient::default()))
             .results(self.results.results()?);
         if let Some(secrets) = self.secrets.secrets() {
             builder = builder.secrets(&secrets);

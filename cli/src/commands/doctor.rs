@@ -2,6 +2,7 @@
 //! fill the cache.
 
 mod checks;
+mod remotes;
 mod servers;
 
 use std::fmt;
@@ -19,7 +20,7 @@ Examples:
   toolcrib doctor --json | jq '.[] | select(.status != \"ok\")'
 
 MCP clients' servers are started as the clients start them, asked for their tools, and stopped. \
-Only this program is started, and no tool is called.
+Only this program is started, and no tool is called. Installed remote servers are asked for their tools.
 
 Exit status: 1 if a check reports `fail`; a `warn` is advice.";
 
@@ -84,6 +85,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let mut findings = checks::all(&args.sources);
     let is_sound = findings.iter().all(|finding| finding.status != Status::Fail) && args.sources.paths().is_ok();
     findings.extend(servers::all(&args.sources, is_sound).await);
+    findings.extend(remotes::all(&args.sources).await);
     if args.json {
         render::print_json(&serde_json::to_string(&findings)?)?;
     } else {

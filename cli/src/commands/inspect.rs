@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 use toolcrib::source::{self, Severity};
 use toolcrib::tool::typed::Function;
-use toolcrib::tool::{Body, FileRequest, Glob, Limits, Script, ScriptedHook};
+use toolcrib::tool::{Body, FileRequest, Glob, Limits, Remote, Script, ScriptedHook};
 use toolcrib::{Runtime, Tool};
 use toolcrib_base::render::{self, Advice};
 use toolcrib_packages::builtin;
@@ -237,6 +237,12 @@ fn record(details: &Details<'_>) -> anyhow::Result<Value> {
             "place": script.place,
             "background": script.background,
         })),
+        "server": remote(tool).map(|remote| json!({
+            "url": remote.server.address.as_str(),
+            "revision": remote.server.revision,
+            "tool": remote.name,
+            "digest": remote.digest,
+        })),
         "commandLine": command_line(tool),
         "hooks": hooks(runtime, tool).map(|hook| json!({
             "name": hook.tool.name,
@@ -277,6 +283,14 @@ fn function(tool: &Tool) -> Option<&Function> {
 fn script(tool: &Tool) -> Option<&Script> {
     match &tool.body {
         Body::Script(script) => Some(script),
+        _ => None,
+    }
+}
+
+/// Returns the remote tool.
+fn remote(tool: &Tool) -> Option<&Remote> {
+    match &tool.body {
+        Body::Remote(remote) => Some(remote),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! `toolcrib install`: installs a bundle of tools after its permissions were reviewed, or all bundles in a lock.
+//! `toolcrib install`: installs a bundle of tools, or the tools of a server, after a review, or everything in a lock.
 
 mod agreement;
 mod list;
@@ -11,11 +11,12 @@ use std::process::ExitCode;
 use anyhow::Context;
 use toolcrib::policy::canonical;
 use toolcrib_base::folders::no_home;
-use toolcrib_base::render::{self, Advice};
+use toolcrib_base::render::{self, Advice, usage_error};
 use toolcrib_packages::install::{AgreementOptions, PlaceOptions, ReleaseOptions, installer};
 use toolcrib_packages::install::{BundleSource, LOCK_FILE, LockFile, Operation};
 use toolcrib_packages::recipes::{self, RecipeSource};
 use toolcrib_registry::Reference;
+use toolcrib_sources::options::KeptSecrets;
 
 pub(super) use procedure::{Order, Procedure};
 
@@ -23,6 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib install ./weather.tar
   toolcrib install oci://registry.example/acme/weather:1
+  toolcrib install https://example.com/mcp     the tools of a remote MCP server
   toolcrib install --list                      published programs with a recipe
   toolcrib install ripgrep
   toolcrib install ./weather.tar --grant=none --trust=sha256:…
@@ -37,11 +39,18 @@ directory. The lock names it, and your own records hold the grants: a lock that 
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Bundle file, reference HOST/PATH:TAG, with or without `oci://`, or recipe of --list [default: the bundles of the lock]
+    /// Bundle file, reference HOST/PATH:TAG, with or without `oci://`, address of an MCP server, or recipe of --list
+    /// [default: the bundles of the lock]
     source: Option<String>,
     /// Name of the bundle in the lock [default: the name in the bundle]
     #[arg(long, requires = "source")]
     name: Option<String>,
+    /// Secret that a server gets as a bearer token; without it, the token of `toolcrib login`, if there is one
+    #[arg(long, requires = "source", value_name = "NAME")]
+    secret: Option<String>,
+    /// Prefix of the names that a server's tools get here
+    #[arg(long, requires = "source", value_name = "TEXT")]
+    prefix: Option<String>,
     /// List the recipes: published programs, fetched from npm or PyPI and checked by their digests
     #[arg(long, conflicts_with_all = ["source", "frozen"])]
     list: bool,
@@ -57,6 +66,8 @@ pub(crate) struct Args {
     agreement: AgreementOptions,
     #[command(flatten)]
     releases: ReleaseOptions,
+    #[command(flatten)]
+    kept: KeptSecrets,
 }
 
 pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
@@ -64,6 +75,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         return list::print(args.agreement.json);
     }
     args.releases.package = args.from.take();
+    args.releases.servers = args.kept.servers();
     let (place, installer) = (args.place.lock_file()?, installer().ok_or_else(no_home)?);
     let other = args.place.other_lock_file();
     let procedure = Procedure {
@@ -75,14 +87,19 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         min_age: args.agreement.install_age(),
     };
     let orders = match &args.source {
-        Some(source) => vec![order(source, args.name, &place)?],
+        Some(source) => vec![order(source, args.name, (args.secret, args.prefix), &place)?],
         None => locked(&place, args.frozen)?,
     };
     procedure.perform_all(&orders, "installed").await
 }
 
 /// Order of a named source.
-fn order(source: &str, name: Option<String>, place: &LockFile) -> anyhow::Result<Order> {
+fn order(
+    source: &str,
+    name: Option<String>,
+    (secret, prefix): (Option<String>, Option<String>),
+    place: &LockFile,
+) -> anyhow::Result<Order> {
     let here = std::env::current_dir()?;
     let path = Path::new(source);
     // A path is stored relative to the real folder of the lock.
@@ -101,6 +118,14 @@ fn order(source: &str, name: Option<String>, place: &LockFile) -> anyhow::Result
         BundleSource::Recipe(RecipeSource::File(_)) => {
             let file = canonical(path).with_context(|| format!("cannot read the recipe `{source}`"))?;
             BundleSource::Recipe(RecipeSource::File(file))
+        }
+        BundleSource::Server(mut server) => {
+            secret.iter().try_for_each(|name| server.set_secret(name))?;
+            prefix.iter().try_for_each(|prefix| server.set_prefix(prefix))?;
+            BundleSource::Server(server)
+        }
+        _ if secret.is_some() || prefix.is_some() => {
+            return Err(usage_error("--secret and --prefix are for the address of a server, and the source is none"));
         }
         other => other,
     };

@@ -1,39 +1,56 @@
-//! `toolcrib login` and `toolcrib logout`: stores and erases the credential for a registry, where Docker keeps it. A
-//! password is read from a hidden prompt or from standard input, and never printed.
+//! `toolcrib login` and `toolcrib logout`: stores and erases the credential for a registry, where Docker keeps it, or the tokens for
+//! a remote server, in the store of secrets. A password is read from a hidden prompt or from standard input, and never printed.
+
+mod server;
 
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
+use toolcrib::tool::{RemoteAddress, RemoteAddressError};
 use toolcrib_base::render::{self, Advice, one_line, usage_error};
 use toolcrib_packages::registries::RegistryOptions;
 use toolcrib_packages::registries::failed;
+use toolcrib_packages::servers::ServerSource;
 use toolcrib_registry::limits::MAX_CREDENTIAL_BYTES;
 use toolcrib_registry::{Credential, Registry, Secret, StoredIn};
 use toolcrib_settings::permission::ask;
 use toolcrib_settings::secrets::prompt;
+use toolcrib_sources::options::KeptSecrets;
 use zeroize::Zeroizing;
+
+use server::ServerOptions;
 
 const EXAMPLES: &str = "\
 Examples:
   toolcrib login registry.example.com          prompts for user and password
   gh auth token | toolcrib login ghcr.io --username octocat --password-stdin
+  toolcrib login https://example.com/mcp       a remote MCP server, by OAuth in a browser
 
 The registry checks the credential. It is stored as Docker does: by the credential helper that \
 ~/.docker/config.json names, or in that file, which is not encrypted. Credentials of Docker, Podman \
-and oras are used too.";
+and oras are used too. The tokens of a server are stored as secrets, are sent to that server alone, and \
+are renewed as long as it allows.";
 const LOGOUT_EXAMPLES: &str = "\
 Examples:
   toolcrib logout registry.example.com
-  toolcrib logout localhost:5000";
+  toolcrib logout localhost:5000
+  toolcrib logout https://example.com/mcp";
 
-/// Store the credential for a registry.
+/// Registry or server that somebody logs in to.
+#[derive(Debug, Clone)]
+enum Place {
+    Registry(Registry),
+    Server(RemoteAddress),
+}
+
+/// Store the credential for a registry or a remote server.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// HOST[:PORT] of the registry
-    #[arg(value_name = "REGISTRY", value_parser = registry)]
-    registry: Registry,
+    /// HOST[:PORT] of the registry, or the address of the MCP server
+    #[arg(value_name = "REGISTRY|URL", value_parser = place)]
+    place: Place,
     /// User name [default: prompts for it]
     #[arg(long, short, value_name = "NAME")]
     username: Option<String>,
@@ -42,21 +59,38 @@ pub(crate) struct Args {
     password_stdin: bool,
     #[command(flatten)]
     connection: RegistryOptions,
+    #[command(flatten)]
+    server: ServerOptions,
+    #[command(flatten)]
+    kept: KeptSecrets,
 }
 
-/// Erase the credential for a registry.
+/// Erase the credential for a registry or a remote server.
 #[derive(clap::Args)]
 #[command(after_long_help = LOGOUT_EXAMPLES)]
 pub(crate) struct LogoutArgs {
-    /// HOST[:PORT] of the registry
-    #[arg(value_name = "REGISTRY", value_parser = registry)]
-    registry: Registry,
+    /// HOST[:PORT] of the registry, or the address of the MCP server
+    #[arg(value_name = "REGISTRY|URL", value_parser = place)]
+    place: Place,
     #[command(flatten)]
     connection: RegistryOptions,
+    #[command(flatten)]
+    kept: KeptSecrets,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let registry = &args.registry;
+    let registry = match &args.place {
+        Place::Server(_) if args.username.is_some() => {
+            return Err(usage_error("--username is for a registry; a server asks for it in the browser"));
+        }
+        Place::Server(server) => return server::log_in(server, args.server, &args.kept).await,
+        Place::Registry(_) if args.server.are_given() => {
+            return Err(usage_error(
+                "--client-id, --client-secret, --scope and --callback-port are for the address of a server",
+            ));
+        }
+        Place::Registry(registry) => registry,
+    };
     let client = args.connection.client(&[registry])?;
     let username = match args.username {
         Some(username) => username,
@@ -85,7 +119,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 pub(crate) async fn log_out(args: LogoutArgs) -> anyhow::Result<ExitCode> {
-    let registry = &args.registry;
+    let registry = match &args.place {
+        Place::Server(server) => return server::log_out(server, &args.kept).await,
+        Place::Registry(registry) => registry,
+    };
     let client = args.connection.client(&[registry])?;
     let erased = client.logout(registry).await;
     match erased.map_err(|error| failed(error, &format!("log out of {registry}"), registry))? {
@@ -93,6 +130,14 @@ pub(crate) async fn log_out(args: LogoutArgs) -> anyhow::Result<ExitCode> {
         false => render::aside(&format!("no credential for {registry} was stored in the Docker configuration")),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Parses the name of a registry, or the address of a server.
+fn place(text: &str) -> Result<Place, String> {
+    match ServerSource::is_named(text) {
+        true => text.parse().map(Place::Server).map_err(|error: RemoteAddressError| error.to_string()),
+        false => registry(text).map(Place::Registry),
+    }
 }
 
 /// Parses the name of a registry, and explains that it is no address.

@@ -8,6 +8,7 @@ use toolcrib_base::folders::no_home;
 use toolcrib_base::render::{self, one_line};
 use toolcrib_packages::install::{BundleSource, FetchedRelease, LockFile, LockedBundle, Newest, fetch, newest};
 use toolcrib_packages::install::{PlaceOptions, ReleaseOptions, installer};
+use toolcrib_sources::options::KeptSecrets;
 
 use super::update::{NO_BUNDLES, named};
 
@@ -33,6 +34,8 @@ pub(crate) struct Args {
     place: PlaceOptions,
     #[command(flatten)]
     releases: ReleaseOptions,
+    #[command(flatten)]
+    kept: KeptSecrets,
 }
 
 /// Installed bundle with the present release of its source.
@@ -66,7 +69,8 @@ async fn present(bundle: &LockedBundle, place: &LockFile, options: &ReleaseOptio
     Ok(Present { source: source.text(place.folder()), version: release.version, digest: Some(release.digest), problem })
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    args.releases.servers = args.kept.servers();
     let (place, installer) = (args.place.lock_file()?, installer().ok_or_else(no_home)?);
     let mut all = Vec::new();
     for bundle in named(&place, &args.names)? {

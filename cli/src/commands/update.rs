@@ -7,6 +7,7 @@ use toolcrib_base::render::{self, Advice};
 use toolcrib_base::suggestion;
 use toolcrib_packages::install::{AgreementOptions, PlaceOptions, ReleaseOptions, installer};
 use toolcrib_packages::install::{BundleSource, LockFile, LockedBundle, Newest, Operation, newest};
+use toolcrib_sources::options::KeptSecrets;
 
 use super::install::{Order, Procedure};
 
@@ -37,9 +38,12 @@ pub(crate) struct Args {
     agreement: AgreementOptions,
     #[command(flatten)]
     releases: ReleaseOptions,
+    #[command(flatten)]
+    kept: KeptSecrets,
 }
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    args.releases.servers = args.kept.servers();
     let (place, installer) = (args.place.lock_file()?, installer().ok_or_else(no_home)?);
     let other = args.place.other_lock_file();
     let procedure = Procedure {

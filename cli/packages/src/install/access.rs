@@ -12,6 +12,7 @@ use toolcrib_registry::{Client, Reference};
 use crate::install::ReleaseOptions;
 use crate::recipes::{self, PackedRecipe};
 use crate::registries::{self, Fetched};
+use crate::servers::{self, PackedServer};
 use crate::signing::{self, SignatureReport};
 
 use super::release::Release;
@@ -46,7 +47,7 @@ pub async fn fetch(source: &BundleSource, options: &ReleaseOptions) -> anyhow::R
         let hint = "`toolcrib install --list` lists the recipes; a bundle file needs no --from";
         return Err(Advice::new("--from is for the programs of a recipe, and the source is none", hint).into());
     }
-    let (mut packed, mut package) = (None, None);
+    let (mut packed, mut package, mut stated) = (None, None, None);
     let (file, place, held) = match source {
         BundleSource::File(path) => (path.clone(), Place::File(path.clone()), None),
         BundleSource::Recipe(recipe) => {
@@ -57,6 +58,16 @@ pub async fn fetch(source: &BundleSource, options: &ReleaseOptions) -> anyhow::R
             package = Some(recipe.package.to_string());
             (file.clone(), Place::File(file), None)
         }
+        BundleSource::Server(server) if options.registries.offline => {
+            let message = format!("`{}` is a server, and --offline connects to none", server.address);
+            return Err(Advice::new(message, "leave --offline out").into());
+        }
+        BundleSource::Server(server) => {
+            let PackedServer { file, folder, title } = servers::pack(server, &options.servers).await?;
+            packed = Some(folder);
+            stated = title;
+            (file.clone(), Place::File(file), None)
+        }
         BundleSource::Registry(reference) => {
             let client = options.registries.connection.client(&[reference.repository().registry()])?;
             let offline = options.registries.offline;
@@ -65,10 +76,15 @@ pub async fn fetch(source: &BundleSource, options: &ReleaseOptions) -> anyhow::R
             (file, Place::Registry((!offline).then(|| Box::new((client, reference)))), held)
         }
     };
+    let is_server = matches!(source, BundleSource::Server(_));
     let source = source.clone();
     // Digests block the thread.
     let mut release = tokio::task::spawn_blocking(move || Release::read(&file, &source)).await??;
     release.package = package;
+    if is_server {
+        // The version of its program is shown, and is no part of what a person agrees to.
+        (release.version, release.package) = (None, stated);
+    }
     Ok(FetchedRelease { release, place, _held: held, _packed: packed })
 }
 

@@ -8,6 +8,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use toolcrib_base::render::shell_word;
 
+use crate::servers::ServerSource;
+
 use super::lock::{LockedBundle, LockedTool, signer_name};
 use super::refusal::{Code, Refusal};
 use super::version;
@@ -316,7 +318,8 @@ impl Case<'_> {
     fn version(&self, base: &LockedBundle) -> Option<Refusal> {
         let LockedBundle { name, digest, version, .. } = &self.candidate.bundle;
         let (before, after) = (base.version.as_deref(), version.as_deref());
-        if base.digest == *digest {
+        // A server has no releases: each list of its tools is the present one.
+        if base.digest == *digest || ServerSource::is_named(&base.source) {
             return None;
         }
         let cure = |code: Code| format!("{} --accept={code}", self.command());
@@ -340,7 +343,10 @@ impl Case<'_> {
 
     fn too_young(&self) -> Option<Refusal> {
         let LockedBundle { name, digest, version, .. } = &self.candidate.bundle;
-        if self.pinned.is_some_and(|pinned| pinned.digest == *digest) || self.min_age.is_zero() {
+        let LockedBundle { source, .. } = &self.candidate.bundle;
+        // The tools of a server that changed can be used no more until they are agreed to.
+        let is_served = ServerSource::is_named(source);
+        if is_served || self.pinned.is_some_and(|pinned| pinned.digest == *digest) || self.min_age.is_zero() {
             return None;
         }
         // Every other time is the publisher's word: a release can be signed long before it is published.

@@ -49,6 +49,13 @@ fn body(body: &Body) -> Vec<String> {
             let background = if script.background { ", in the background" } else { "" };
             vec![format!("script: {}{background}", script.digest)]
         }
+        Body::Remote(remote) => {
+            let server = [format!("server: {}", remote.server.address), format!("tool of the server: {}", remote.name)];
+            let claims = ["title", "annotations"]
+                .into_iter()
+                .filter_map(|field| Some(format!("{field}, as the server claims: {}", remote.pinned.get(field)?)));
+            server.into_iter().chain(claims).collect()
+        }
         _ => Vec::new(),
     }
 }

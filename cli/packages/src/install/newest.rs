@@ -24,7 +24,7 @@ pub struct Newest {
 pub async fn newest(source: BundleSource, options: &ReleaseOptions) -> Newest {
     let tag = match &source {
         BundleSource::Registry(reference) => newest_tag(reference, options).await,
-        BundleSource::Recipe(_) | BundleSource::File(_) => Ok(None),
+        BundleSource::Recipe(_) | BundleSource::Server(_) | BundleSource::File(_) => Ok(None),
     };
     match tag {
         Ok(Some(reference)) => Newest { source: BundleSource::Registry(Box::new(reference)), problem: None },

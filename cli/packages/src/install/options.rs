@@ -8,6 +8,7 @@ use toolcrib_base::render;
 
 use crate::cache::{CacheFolder, CacheLimit};
 use crate::registries::{BundleStore, SourceRegistries};
+use crate::servers::ServerAccess;
 use crate::signing::SignerOptions;
 
 use super::{AvailableBundles, BundleFolder, Code, InstallRecords, Installer, LOCK_FILE, LockFile};
@@ -87,6 +88,9 @@ pub struct ReleaseOptions {
     /// Files of a recipe's package, in place of its registry.
     #[arg(skip)]
     pub package: Option<PathBuf>,
+    /// Access to servers.
+    #[arg(skip)]
+    pub servers: ServerAccess,
 }
 
 impl ReleaseOptions {

@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use serde_json::Value;
 use toolcrib::policy::{named_requests, review};
 use toolcrib::source::{digest, load_usable};
+use toolcrib::tool::Body;
 use toolcrib_bundle::Bundle;
 use toolcrib_settings::trust::ceilings;
 
@@ -62,6 +63,8 @@ pub struct ReleasedTool {
     pub ceilings: Vec<String>,
     /// Interfaces that its program imports; `None` if they are not known.
     pub imports: Option<Vec<String>>,
+    /// `true` for a tool on a remote server.
+    pub is_remote: bool,
 }
 
 impl Release {
@@ -162,6 +165,7 @@ fn content(source: &Path) -> anyhow::Result<(Vec<ReleasedTool>, String)> {
         schema: tool.parameters.as_ref().map(formatted).unwrap_or_default(),
         requests: named_requests(tool),
         ceilings: ceilings(&tool.requested),
+        is_remote: matches!(tool.body, Body::Remote(_)),
         imports: tool.imports.as_ref().map(|imports| imports.iter().map(|import| import.from.clone()).collect()),
     });
     Ok((tools.collect(), review(source)?.digest))

@@ -1,4 +1,4 @@
-//! Bundle sources: references `oci://…`, recipes `recipe:…`, and paths of bundle files.
+//! Bundle sources: references `oci://…`, recipes `recipe:…`, addresses of servers `https://…`, and paths of bundle files.
 
 use std::path::{Path, PathBuf};
 
@@ -7,6 +7,7 @@ use toolcrib_registry::Reference;
 
 use crate::recipes::{self, RecipeSource};
 use crate::registries::SCHEME;
+use crate::servers::ServerSource;
 
 /// Source of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub enum BundleSource {
     Registry(Box<Reference>),
     /// Recipe for a bundle.
     Recipe(RecipeSource),
+    /// Tools of a remote server.
+    Server(Box<ServerSource>),
     /// Bundle file, as an absolute path.
     File(PathBuf),
 }
@@ -24,8 +27,11 @@ impl BundleSource {
     ///
     /// # Errors
     ///
-    /// The text begins like a reference and is none.
+    /// The text begins like a reference or an address and is none.
     pub fn parse(text: &str, folder: &Path) -> anyhow::Result<Self> {
+        if ServerSource::is_named(text) {
+            return Ok(Self::Server(Box::new(ServerSource::parse(text)?)));
+        }
         if text.starts_with(SCHEME) {
             let reference = text.parse::<Reference>().with_context(|| format!("`{text}` is not a reference"))?;
             return Ok(Self::Registry(Box::new(reference)));
@@ -46,6 +52,9 @@ impl BundleSource {
     /// The errors of [`BundleSource::parse`].
     pub fn named(text: &str, folder: &Path) -> anyhow::Result<Self> {
         let is_missing = || folder.join(text).symlink_metadata().is_err();
+        if ServerSource::is_named(text) {
+            return Self::parse(text, folder);
+        }
         match text.parse::<Reference>() {
             Ok(reference) if (reference.tag().is_some() || reference.digest().is_some()) && is_missing() => {
                 Ok(Self::Registry(Box::new(reference)))
@@ -69,6 +78,7 @@ impl BundleSource {
             Self::Registry(reference) => reference.to_string(),
             Self::Recipe(RecipeSource::Shipped(name)) => format!("{}{name}", recipes::SCHEME),
             Self::Recipe(RecipeSource::File(path)) => format!("{}{}", recipes::SCHEME, relative(path)),
+            Self::Server(server) => server.to_string(),
             Self::File(path) => relative(path),
         }
     }
@@ -77,7 +87,7 @@ impl BundleSource {
     pub(crate) fn tag(&self) -> Option<String> {
         match self {
             Self::Registry(reference) => reference.tag().map(|tag| tag.as_str().to_owned()),
-            Self::Recipe(_) | Self::File(_) => None,
+            Self::Recipe(_) | Self::Server(_) | Self::File(_) => None,
         }
     }
 
@@ -86,6 +96,7 @@ impl BundleSource {
         let name = match self {
             Self::Registry(reference) => reference.repository().path().to_owned(),
             Self::Recipe(RecipeSource::Shipped(name)) => name.clone(),
+            Self::Server(server) => server.name(),
             Self::Recipe(RecipeSource::File(path)) | Self::File(path) => {
                 path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase()
             }
@@ -100,6 +111,8 @@ impl BundleSource {
                 let digest = digest.parse().with_context(|| format!("`{digest}` is not a digest"))?;
                 Self::Registry(Box::new(reference.as_ref().clone().with_digest(digest)))
             }
+            // A server has no content but the present one.
+            Self::Server(server) => Self::Server(server.clone()),
             Self::Recipe(recipe) => Self::Recipe(recipe.clone()),
             Self::File(path) => Self::File(path.clone()),
         })

@@ -283,6 +283,7 @@ pub(super) fn source(tool: &Tool, shown: impl Fn(&Path) -> PathBuf) -> String {
     let index = tool.origin.index.map(|index| format!(" (tool[{index}])")).unwrap_or_default();
     let program = match &tool.body {
         Body::Script(script) => format!(", script {}", script.digest),
+        Body::Remote(remote) => format!(", server {}", remote.server.address),
         body => body.program().map(|program| format!(", program {}", shown(program).display())).unwrap_or_default(),
     };
     format!("{}{index}{program}", shown(&tool.origin.path).display())
@@ -299,6 +300,7 @@ pub(super) fn fixed(body: &Body) -> Option<String> {
         Body::Command { .. } => Some(body.arguments()).filter(|all| !all.is_empty()).map(Value::from),
         Body::Typed(typed) => Some(json!([typed.function.to_string()])),
         Body::Rich(rich) => Some(json!([rich.tool])),
+        Body::Remote(remote) => Some(json!([remote.server.address.as_str(), remote.name])),
         _ => None,
     }
     .map(|fixed| fixed.to_string())

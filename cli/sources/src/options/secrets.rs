@@ -9,6 +9,8 @@ use toolcrib::tool::{Placement, SecretHost, SecretRequest};
 use toolcrib_base::folders::state_folder;
 use toolcrib_base::headings::{PERMISSIONS, RECORDS};
 use toolcrib_base::render::{self, Advice};
+use toolcrib_packages::logins::{Logins, TokenStore};
+use toolcrib_packages::servers::ServerAccess;
 use toolcrib_settings::secrets::{Choice, SecretsFile, Vault};
 use toolcrib_settings::selection::ALL;
 use toolcrib_settings::selection::{Limited, texts};
@@ -112,8 +114,13 @@ impl KeptSecrets {
         Ok(Vault::new(self.secrets_store, SecretsFile::new(file)))
     }
 
+    /// Returns the access to servers, with the secrets that they may get.
+    pub fn servers(&self) -> ServerAccess {
+        ServerAccess { secrets: self.secrets(), logins: Logins::of_user(), ..ServerAccess::default() }
+    }
+
     /// Returns the secrets available to calls; `None` if there is no store.
     pub fn secrets(&self) -> Option<Secrets> {
-        self.shared.get_or_init(|| self.vault().ok().map(Secrets::new)).clone()
+        self.shared.get_or_init(|| self.vault().ok().map(|vault| Secrets::new(TokenStore::new(vault)))).clone()
     }
 }

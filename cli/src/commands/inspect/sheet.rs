@@ -44,6 +44,10 @@ fn head(details: &Details<'_>) -> String {
         add("script", format!("{}{place}{background}", render::counted(script.source.len(), "byte")));
         add("digest", script.digest.clone());
     }
+    if let Body::Remote(remote) = &tool.body {
+        add("server", format!("{}, tool `{}`", remote.server.address, render::one_line(&remote.name)));
+        add("digest", remote.digest.clone());
+    }
     if let Body::Command { command_line, .. } = &tool.body {
         let arguments = tool.body.arguments();
         if !arguments.is_empty() {

@@ -138,6 +138,7 @@ impl Review<'_> {
                 Some(imports) if imports.is_empty() => "no import of its program can do this".to_owned(),
                 Some(imports) => format!("imports {}", one_line(&listed(&imports))),
                 None if request.starts_with(LIMIT) => "needs no import".to_owned(),
+                None if self.asking(request).all(|tool| tool.is_remote) => "runs on its server".to_owned(),
                 None => "a script, which has no imports".to_owned(),
             };
             lines.push(format!("      {request}: {}; {proof}", listed(&tools), request = one_line(request)));

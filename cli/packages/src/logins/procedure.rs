@@ -1,0 +1,160 @@
+//! Login procedure: discovery, registration, the browser's answer, and the first use of the token.
+
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use toolcrib::HostGate;
+use toolcrib::policy::{Secret, SecretStore};
+use toolcrib::tool::RemoteAddress;
+use toolcrib_base::render::{self, Advice};
+use toolcrib_settings::secrets::Vault;
+use zeroize::Zeroizing;
+
+use crate::servers::{Fault, challenge};
+
+use super::authorization::AuthorizationRequest;
+use super::discovery::{self, AuthorizationServer, ProtectedResource};
+use super::documents::Documents;
+use super::listener::AnswerListener;
+use super::record::{Login, Logins};
+use super::registration::{OAuthClient, register};
+use super::store::keep;
+use super::tokens::{TokenClient, TokenFault};
+
+/// Scope that asks for a token for renewal.
+const OFFLINE: &str = "offline_access";
+
+/// Choices of a login.
+#[derive(Debug, Clone, Default)]
+pub struct LoginOptions {
+    /// Identifier of a client that was registered before, or the address at which a document describes it.
+    pub client_id: Option<String>,
+    /// Name of the secret with the client's own secret.
+    pub client_secret: Option<String>,
+    /// Scope in place of the one that the server asks for.
+    pub scope: Option<String>,
+    /// Port on which the answer of the browser arrives; 0 is any.
+    pub port: u16,
+}
+
+/// Logs in at a server. Prints the address that a person opens, and waits for the answer.
+///
+/// # Errors
+///
+/// A server does not follow the specifications, the person refuses, or nothing can be stored.
+pub async fn log_in(server: &RemoteAddress, options: LoginOptions, vault: &Vault) -> anyhow::Result<Login> {
+    let logins = Logins::of_user().ok_or_else(toolcrib_base::folders::no_home)?;
+    let gate = Arc::new(HostGate::default());
+    let documents = || Documents { gate: &gate, server };
+    let Some(Fault::Unauthorized { challenge }) = challenge(&gate, server, None).await? else {
+        return Err(anyhow!("`{server}` answers without a token: it needs no login"));
+    };
+    let ProtectedResource { resource, issuer, scope } = discovery::resource(&documents(), challenge.as_deref()).await?;
+    let authorization = discovery::authorization_server(&documents(), &issuer).await?;
+    let scope = with_offline(options.scope.clone().or(scope), &authorization);
+    let listener = AnswerListener::bind(options.port).await?;
+    let request = AuthorizationRequest::new(listener.address())?;
+    let client = match &options.client_id {
+        Some(id) => named_client(id, options.client_secret.as_deref(), vault)?,
+        None => register(&documents(), &authorization, &request.redirect, scope.as_deref()).await?,
+    };
+    let url = request.url(&authorization, &client.id, &resource, scope.as_deref())?;
+    render::aside(&format!("open this address in a browser, and log in at {}:\n\n{url}\n", authorization.issuer));
+    let query = listener.answer(|query| request.is_answered_by(query)).await?;
+    let code = request.code(&authorization, &query)?;
+    let token_client = TokenClient {
+        documents: documents(),
+        endpoint: &authorization.token,
+        client_id: &client.id,
+        client_secret: client.secret.as_ref().map(|secret| secret.as_str()),
+        resource: &resource,
+    };
+    let grant = [
+        ("grant_type", "authorization_code"),
+        ("code", code.as_str()),
+        ("redirect_uri", request.redirect.as_str()),
+        ("code_verifier", request.verifier.as_str()),
+    ];
+    let tokens = token_client.exchange(&grant).await.map_err(|fault| match fault {
+        TokenFault::Ended(reason) => anyhow!(reason),
+        TokenFault::Failed(error) => error,
+    })?;
+    // A token of another audience is found now, and not by a call.
+    let refused = challenge_with(&gate, server, &tokens.access).await?;
+    if let Some(fault) = refused {
+        let message = format!("the server refuses the token that `{}` issued for it: {fault}", authorization.issuer);
+        return Err(Advice::new(message, "nothing was stored; ask the owner of the server").into());
+    }
+    let login = Login {
+        server: server.as_str().to_owned(),
+        secret: Login::secret_of(server),
+        resource,
+        issuer: authorization.issuer.clone(),
+        token_endpoint: authorization.token.as_str().to_owned(),
+        client_id: client.id.clone(),
+        has_client_secret: client.secret.is_some(),
+        is_renewable: tokens.renewal.is_some(),
+        scope,
+        ends: tokens.ends,
+    };
+    let (vault, stored) = (vault.clone(), login.clone());
+    tokio::task::spawn_blocking(move || {
+        if let Some(secret) = &client.secret {
+            vault.set(&Secret::new(stored.client_secret(), secret.as_str())?)?;
+        }
+        keep(&vault, &logins, stored, &tokens).map(drop)
+    })
+    .await??;
+    Ok(login)
+}
+
+/// Ends the login at a server. Returns `false` if there is none.
+///
+/// # Errors
+///
+/// The list or the store cannot be changed.
+pub fn log_out(server: &RemoteAddress, vault: &Vault) -> anyhow::Result<bool> {
+    let logins = Logins::of_user().ok_or_else(toolcrib_base::folders::no_home)?;
+    let Some(login) = logins.of(server)? else { return Ok(false) };
+    logins.remove(server)?;
+    let names = vault.list()?.into_iter().map(|listed| listed.name);
+    let own = login.secrets();
+    let stored: Vec<String> = names.filter(|name| own.contains(name)).collect();
+    if !stored.is_empty() {
+        vault.remove(&stored)?;
+    }
+    Ok(true)
+}
+
+/// Tries a token. Returns the reason if the server refuses it.
+async fn challenge_with(
+    gate: &HostGate,
+    server: &RemoteAddress,
+    token: &Zeroizing<String>,
+) -> anyhow::Result<Option<Fault>> {
+    Ok(match challenge(gate, server, Some(token.as_str())).await? {
+        Some(fault @ (Fault::Unauthorized { .. } | Fault::Forbidden { .. })) => Some(fault),
+        _ => None,
+    })
+}
+
+/// Returns a client that was registered before.
+fn named_client(id: &str, secret: Option<&str>, vault: &Vault) -> anyhow::Result<OAuthClient> {
+    let secret = secret.map(|name| {
+        let secret = vault.value(name)?.with_context(|| format!("there is no secret `{name}`"))?;
+        anyhow::Ok(Zeroizing::new(secret.value().to_owned()))
+    });
+    Ok(OAuthClient { id: id.to_owned(), secret: secret.transpose()? })
+}
+
+/// Adds the scope for a token that renews, where the authorization server has one.
+fn with_offline(scope: Option<String>, server: &AuthorizationServer) -> Option<String> {
+    if !server.offers_offline_access {
+        return scope;
+    }
+    match scope {
+        None => Some(OFFLINE.to_owned()),
+        Some(scope) if scope.split(' ').any(|one| one == OFFLINE) => Some(scope),
+        Some(scope) => Some(format!("{scope} {OFFLINE}")),
+    }
+}

@@ -1,0 +1,52 @@
+//! Registration of this program at an authorization server (RFC 7591), if nobody has registered it.
+
+use anyhow::{Context, bail};
+use serde_json::json;
+use toolcrib_base::render::Advice;
+use zeroize::Zeroizing;
+
+use super::discovery::AuthorizationServer;
+use super::documents::{Documents, error_of, text};
+
+/// Client at an authorization server.
+pub(super) struct OAuthClient {
+    pub(super) id: String,
+    pub(super) secret: Option<Zeroizing<String>>,
+}
+
+/// Registers a client that gets its answers at an address of this machine.
+pub(super) async fn register(
+    documents: &Documents<'_>,
+    server: &AuthorizationServer,
+    redirect: &str,
+    scope: Option<&str>,
+) -> anyhow::Result<OAuthClient> {
+    let Some(endpoint) = &server.registration else {
+        let message = format!("the authorization server `{}` registers no clients by itself", server.issuer);
+        let hint = match server.takes_documents {
+            true => {
+                "register one with its owner, or publish a document about your client, and name it with `--client-id`"
+            }
+            false => "register a client with its owner, and name it with `--client-id`",
+        };
+        return Err(Advice::new(message, hint).into());
+    };
+    let mut client = json!({
+        "client_name": "toolcrib",
+        "redirect_uris": [redirect],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "application_type": "native",
+        "token_endpoint_auth_method": if server.takes_public_clients { "none" } else { "client_secret_basic" },
+    });
+    if let Some(scope) = scope {
+        client["scope"] = json!(scope);
+    }
+    let (status, answer) = documents.post(endpoint, "application/json", client.to_string(), None).await?;
+    if !(200..300).contains(&status) {
+        bail!("`{endpoint}` refused to register this client ({status}): {}", error_of(&answer));
+    }
+    let id = text(&answer, "client_id")
+        .with_context(|| format!("`{endpoint}` registered a client without an identifier"))?;
+    Ok(OAuthClient { id, secret: text(&answer, "client_secret").map(Zeroizing::new) })
+}

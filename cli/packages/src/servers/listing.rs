@@ -1,0 +1,123 @@
+//! The tools of a server, page by page, each reduced to what is pinned. A tool that cannot be used is left out and named.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use super::fault::{Fault, shown};
+use super::headers::marked;
+use super::peer::{Peer, has_handshake};
+
+/// Members of a definition that are pinned. Others, such as pictures, may differ from one answer to the next.
+pub(super) const PINNED: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
+/// Maximum number of pages.
+const MAX_PAGES: usize = 100;
+/// Maximum number of tools.
+const MAX_TOOLS: usize = 1000;
+/// Maximum bytes of all definitions.
+const MAX_BYTES: usize = 4 << 20;
+/// Maximum length of a mark for the next page.
+const MAX_CURSOR: usize = 4096;
+/// Maximum characters of a name.
+const MAX_NAME: usize = 128;
+/// Maximum number of tools that are left out and named.
+const MAX_SKIPPED: usize = 20;
+
+/// Tools that a server lists.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Listing {
+    /// Definitions, sorted by name.
+    pub tools: Vec<Value>,
+    /// Tools that are left out, with the reason.
+    pub skipped: Vec<String>,
+}
+
+impl Listing {
+    /// Returns the definition of a tool.
+    pub fn tool(&self, name: &str) -> Option<&Value> {
+        self.tools.iter().find(|tool| tool["name"] == name)
+    }
+
+    fn skip(&mut self, text: String) {
+        match self.skipped.len() {
+            0..MAX_SKIPPED => self.skipped.push(text),
+            MAX_SKIPPED => self.skipped.push("and others".to_owned()),
+            _ => {}
+        }
+    }
+}
+
+/// Asks a server for all of its tools.
+pub(super) async fn list(peer: &mut Peer<'_>) -> Result<Listing, Fault> {
+    let (mut listing, mut names, mut bytes) = (Listing::default(), HashSet::new(), 0);
+    let (mut params, mut cursors) = (Map::new(), HashSet::new());
+    for _ in 0..MAX_PAGES {
+        let page = peer.ask("tools/list", params, &[], None).await?;
+        let Some(tools) = page["tools"].as_array() else {
+            return Err(Fault::foreign("the list of tools has no `tools`"));
+        };
+        for tool in tools {
+            match definition(tool, has_handshake(&peer.conversation.revision)) {
+                Ok(tool) if names.insert(tool["name"].clone().to_string()) => {
+                    bytes += tool.to_string().len();
+                    listing.tools.push(tool);
+                }
+                Ok(tool) => listing.skip(format!("`{}`: a second tool has its name", name_of(&tool))),
+                Err(reason) => listing.skip(format!("`{}`: {reason}", name_of(tool))),
+            }
+            if listing.tools.len() > MAX_TOOLS || bytes > MAX_BYTES {
+                return Err(Fault::TooMuch(format!(
+                    "more than {MAX_TOOLS} tools, or {MAX_BYTES} bytes of definitions"
+                )));
+            }
+        }
+        let cursor = match page.get("nextCursor") {
+            None | Some(Value::Null) => {
+                listing.tools.sort_by(|one, other| name_of(one).cmp(&name_of(other)));
+                return Ok(listing);
+            }
+            Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR => cursor.clone(),
+            Some(_) => return Err(Fault::foreign("the mark of the next page is no short text")),
+        };
+        if !cursors.insert(cursor.clone()) {
+            return Err(Fault::foreign("the list of tools leads back to an earlier page"));
+        }
+        params = Map::from_iter([("cursor".to_owned(), json!(cursor))]);
+    }
+    Err(Fault::TooMuch(format!("more than {MAX_PAGES} pages of tools")))
+}
+
+/// Reduces a definition to what is pinned.
+fn definition(tool: &Value, has_handshake: bool) -> Result<Value, String> {
+    let members = tool.as_object().ok_or("its definition is no object")?;
+    let name = members.get("name").and_then(Value::as_str).unwrap_or_default();
+    if name.trim().is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
+        return Err(format!("its name has not 1 to {MAX_NAME} visible characters"));
+    }
+    if !members.get("inputSchema").is_some_and(Value::is_object) {
+        return Err("it has no inputSchema".to_owned());
+    }
+    let is_of =
+        |field: &str, fits: fn(&Value) -> bool| members.get(field).is_none_or(|value| value.is_null() || fits(value));
+    let fields: [(&str, fn(&Value) -> bool); 4] = [
+        ("title", Value::is_string),
+        ("description", Value::is_string),
+        ("outputSchema", Value::is_object),
+        ("annotations", Value::is_object),
+    ];
+    if let Some((field, _)) = fields.into_iter().find(|(field, fits)| !is_of(field, *fits)) {
+        return Err(format!("its {field} has another type"));
+    }
+    if !has_handshake {
+        marked(&members["inputSchema"])?;
+    }
+    let pinned = PINNED.into_iter().filter_map(|field| {
+        let value = members.get(field).filter(|value| !value.is_null())?;
+        Some((field.to_owned(), value.clone()))
+    });
+    Ok(Value::Object(pinned.collect()))
+}
+
+fn name_of(tool: &Value) -> String {
+    shown(tool["name"].as_str().unwrap_or("?"))
+}
