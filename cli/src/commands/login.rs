@@ -25,7 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib login registry.example.com          prompts for user and password
   gh auth token | toolcrib login ghcr.io --username octocat --password-stdin
-  toolcrib login https://example.com/mcp       a remote MCP server, by OAuth in a browser
+  toolcrib login https://example.com/mcp       tools of a server, by OAuth
 
 The registry checks the credential. It is stored as Docker does: by the credential helper that \
 ~/.docker/config.json names, or in that file, which is not encrypted. Credentials of Docker, Podman \
