@@ -83,7 +83,7 @@ fn a_password_is_no_argument_and_needs_a_user_and_a_pipe() {
         &["login", "r.example", "--password", "x"][..],
         &["login", "r.example", "--password-stdin"],
         &["login", "r.example"],
-        &["login", "https://r.example/v2/"],
+        &["login", "https://r.example/v2/", "--username", "x"],
         &["login", "oci://r.example/x"],
         &["logout", "a b"],
     ] {
