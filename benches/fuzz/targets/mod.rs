@@ -22,6 +22,7 @@ pub(crate) const ALL: [Target; 13] = [
     Target { name: "agent_tool", corpus: "agent_tool", open: sources::agent_tool },
     Target { name: "server", corpus: "server", open: sources::server },
     Target { name: "markdown", corpus: "markdown", open: sources::markdown },
+    Target { name: "skill", corpus: "skill", open: sources::skill },
     Target { name: "project", corpus: "project", open: sources::project },
     Target { name: "component", corpus: "component", open: sources::component },
     Target { name: "schema", corpus: "schema", open: inputs::schema },

@@ -1,4 +1,5 @@
-//! Targets for sources: a manifest, an Agent Tool record, a server, a Markdown tool, a project and a component, with any content. They
+//! Targets for sources: a manifest, an Agent Tool record, a server, a Markdown tool, a skill, a project and a component, with any
+//! content. They
 //! are read, checked and described; a component is also inspected and compiled. Nothing is executed.
 
 use std::fs;
@@ -30,6 +31,11 @@ pub(super) fn server(folder: &Path) -> Act {
 /// Target for a Markdown file with a script.
 pub(super) fn markdown(folder: &Path) -> Act {
     file(folder, "t.md")
+}
+
+/// Target for a skill.
+pub(super) fn skill(folder: &Path) -> Act {
+    file(folder, "SKILL.md")
 }
 
 /// Target for the file of a project, with lists of tools and hooks.

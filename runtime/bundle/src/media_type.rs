@@ -53,6 +53,8 @@ impl MediaType {
     pub const JSON: Self = Self(Cow::Borrowed("application/json"));
     /// Other text.
     pub const TEXT: Self = Self(Cow::Borrowed("text/plain"));
+    /// Any other file, such as one of a skill.
+    pub const BYTES: Self = Self(Cow::Borrowed("application/octet-stream"));
 
     /// Returns the text of the media type.
     #[must_use]

@@ -41,7 +41,7 @@ use crate::tool::Tool;
 
 pub(crate) use prepared::{
     CallableNames, CodeInterpreters, CodeLanguage, InterpreterSource, Interpreters, PreparedTool, ProgramCompiler,
-    ScriptHook, SharedPrograms, ToolEntry,
+    ScriptHook, SharedPrograms, SkillProgram, SkillPrograms, ToolEntry,
 };
 pub(crate) use run::stub_language;
 pub use session::{CallInterrupt, Session, Step};

@@ -64,6 +64,8 @@ fn describe_body(body: &Body) -> Value {
             json!(["interpreter", interpreter.language, interpreter.guide, interpreter.implementation])
         }
         Body::Remote(remote) => json!(["remote", remote.digest]),
+        Body::Skill(skill) => json!(["skill", skill.name, skill.digest]),
+        Body::SkillScripts(skill) => json!(["scripts of a skill", skill.name, skill.digest]),
         Body::Absent => json!(["absent"]),
         Body::Builtin(builtin) => json!(["builtin", format!("{builtin:?}")]),
     }

@@ -79,7 +79,7 @@ pub(crate) fn ways_out(tool: &Tool, grant: &Grant) -> Ways {
 pub(crate) fn leaves_values(tool: &Tool, grant: &Grant) -> bool {
     let keeps_state = match &tool.body {
         Body::Builtin(_) => return false,
-        Body::Script(_) => true,
+        Body::Script(_) | Body::SkillScripts(_) => true,
         Body::Rich(rich) => rich.exports.prepare,
         _ => false,
     };

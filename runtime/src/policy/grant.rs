@@ -17,7 +17,7 @@ use crate::tool::{Access, FileRequest, SecretRequest, Tool};
 use super::folder::RealFolder;
 use super::granted_folders::{granted_folders, name_folders};
 use super::identity::Identity;
-use super::location::{Location, real_path};
+use super::location::{Location, Mounts, real_path};
 use super::network::Network;
 use super::protected::Protected;
 use super::resolved::Allowed;
@@ -95,7 +95,7 @@ impl Folder {
     }
 }
 
-/// Grant of one tool. It has one constructor, and nothing widens it.
+/// Grant of one tool. It has one constructor, and nothing widens it but the files of a skill for its own scripts.
 #[derive(Debug, Clone)]
 pub struct Grant {
     folders: Vec<Folder>,
@@ -191,6 +191,27 @@ impl Grant {
         let own_denials = self.own_denials.clone();
         let grant = Self { folders, env, network, secrets, rights, denied, own_denials, protected, ..self.clone() };
         Ok(if only_reads { grant.reading() } else { grant })
+    }
+
+    /// Returns the grant for a skill's script. It also reads a copy of the skill, at `guest`, and in `/` if nothing else is granted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Permission`] if the copy cannot be opened, or a granted folder has the same path in the guest.
+    pub(crate) fn with_skill_files(&self, copy: &Path, guest: &str) -> Result<Self, Error> {
+        if let Some(folder) = self.folders.iter().find(|folder| folder.guest.iter().any(|path| path == guest)) {
+            return Err(Error::Permission {
+                permission: folder.host.display().to_string(),
+                reason: format!("it would be `{guest}` in the guest, as the files of the skill are; grant its parent"),
+            });
+        }
+        let real = RealFolder::open(copy, "files of the skill", &Mounts::none(), &[])?;
+        let RealFolder { path: host, handle, location, .. } = real;
+        let root = self.folders.is_empty().then(|| "/".to_owned());
+        let guest = root.into_iter().chain([guest.to_owned()]).collect();
+        let copy = Folder { host, handle, location, guest, access: Access::Read, files: Vec::new(), inside: None };
+        let folders = self.folders.iter().cloned().chain([copy]).collect();
+        Ok(Self { folders, ..self.clone() })
     }
 
     /// Returns `true` if all denials for some tools only that apply to `other` apply to this tool too.

@@ -28,7 +28,9 @@ use crate::source::{self, Diagnostic, OpenBundle, ToolsPolicy};
 use crate::store::cache::{self, Cache};
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
-use crate::tool::{Access, Body, Builtin, CommandLine, Enablement, Glob, LimitRequest, Limits, ScriptedHook, Tool};
+use crate::tool::{
+    Access, Body, Builtin, CommandLine, Enablement, Glob, LimitRequest, Limits, ScriptLanguage, ScriptedHook, Tool,
+};
 
 use super::Runtime;
 use super::load::IdentifiedSource;
@@ -37,6 +39,9 @@ use super::trust::{TrustedSources, UntrustedSource};
 
 /// Maximum number of large arguments that are masked at the same time.
 const MAX_MASKINGS: usize = 4;
+
+/// Finds the program that runs the scripts of skills in a language.
+pub(super) type FindProgram = dyn Fn(ScriptLanguage) -> Option<PathBuf> + Send + Sync;
 
 /// Settings of a [`Runtime`]. Nothing is allowed by default.
 ///
@@ -74,6 +79,10 @@ pub struct Builder {
     pub(super) max_cache: u64,
     pub(super) compiler: Option<Arc<dyn Compiler>>,
     pub(super) interpreter: Option<InterpreterSource>,
+    /// Search for the programs that run the scripts of skills.
+    pub(super) skill_programs: Option<Box<FindProgram>>,
+    /// Folder for copies of skills.
+    pub(super) skill_copies: Option<PathBuf>,
     pub(super) code: Vec<CodeLanguage>,
     /// Tools that a model calls directly in code mode; `None` outside of it.
     pub(super) direct: Option<Vec<Glob>>,
@@ -162,6 +171,8 @@ impl Builder {
             max_cache: cache::DEFAULT_MAX_BYTES,
             compiler: None,
             interpreter: None,
+            skill_programs: None,
+            skill_copies: None,
             code: Vec::new(),
             direct: None,
             audit,
@@ -207,6 +218,7 @@ impl Builder {
     fn assemble(self, content: Content, instances: Instances) -> Result<Runtime, Error> {
         let Content { registry, prepared, languages, hooks, hook_access, policies, bundles, warnings, untrusted } =
             content;
+        let skills = self.find_skill_programs(registry.tools())?;
         let audit = match &self.secrets {
             Some(secrets) => self.audit.redact_secrets(secrets),
             None => self.audit,
@@ -231,6 +243,7 @@ impl Builder {
             hooks: HookChain::new(hooks),
             hook_access,
             interpreters: Interpreters::new(sandbox.clone(), self.interpreter),
+            skills,
             code: CodeInterpreters::new(&sandbox, languages, self.direct.is_some()),
             names: OnceLock::new(),
             delegate: self.delegate,

@@ -63,7 +63,7 @@ impl Builder {
 /// those that it requests, and a tool in the same component, in any source, may claim its calls.
 fn depends_on_others<'a>(tool: &Tool, all: impl Iterator<Item = &'a Tool>) -> bool {
     match &tool.body {
-        Body::Command { .. } | Body::Typed(_) | Body::Remote(_) => false,
+        Body::Command { .. } | Body::Typed(_) | Body::Remote(_) | Body::Skill(_) | Body::SkillScripts(_) => false,
         Body::Rich(_) => {
             let is_of_component = |other: &&Tool| other.body.program() == tool.body.program();
             !tool.requested.declared || !tool.requested.tools.is_empty() || all.filter(is_of_component).count() > 1

@@ -9,6 +9,7 @@ mod hooks;
 mod load;
 mod options;
 mod prepare;
+mod skills;
 mod trust;
 
 use std::collections::HashSet;
@@ -238,7 +239,12 @@ impl Runtime {
                     Error::Component { path: entry.tool.origin.path.to_path_buf(), reason: error.message }
                 })
             }
-            Body::Interpreter(_) | Body::Remote(_) | Body::Absent | Body::Builtin(_) => Ok(()),
+            Body::Interpreter(_)
+            | Body::Remote(_)
+            | Body::Absent
+            | Body::Skill(_)
+            | Body::SkillScripts(_)
+            | Body::Builtin(_) => Ok(()),
         }
     }
 
@@ -255,7 +261,12 @@ impl Runtime {
             _ if entry.tool.unusable.is_some() => false,
             Body::Command { .. } | Body::Rich(_) | Body::Typed(_) => self.pipeline.programs.is_compiled(entry).await,
             Body::Script(_) => self.pipeline.interpreters.is_compiled(entry.prepared).await,
-            Body::Interpreter(_) | Body::Remote(_) | Body::Absent | Body::Builtin(_) => true,
+            Body::Interpreter(_)
+            | Body::Remote(_)
+            | Body::Absent
+            | Body::Skill(_)
+            | Body::SkillScripts(_)
+            | Body::Builtin(_) => true,
         };
         if is_compiled { Ok(()) } else { self.prepare(name).await }
     }

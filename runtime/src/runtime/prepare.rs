@@ -211,6 +211,7 @@ impl Builder {
             ("audit log", self.audit.place()),
             ("compile cache", self.compile_cache.as_deref()),
             ("result store", self.results.as_ref().map(Results::path)),
+            ("copies of skills", self.skill_copies.as_deref()),
             ("key-value store", self.keyvalue.as_ref().map(KeyValue::path)),
         ];
         let own = own.into_iter().filter_map(|(label, path)| Some((label, path?, Access::Read)));

@@ -13,6 +13,7 @@ mod environment;
 mod files;
 mod folder;
 mod inference;
+mod inside;
 pub mod inspect;
 mod interface;
 mod markdown;
@@ -24,6 +25,7 @@ mod program;
 mod project;
 mod secrets;
 mod shape;
+mod skill;
 mod suggestion;
 mod tools_json;
 mod tools_policy;
@@ -43,10 +45,11 @@ pub use diagnostics::Diagnostic;
 use diagnostics::{Parsed, Scope, ScopedDiagnostic};
 use dialect::Dialects;
 pub use inspect::inspect;
-pub(crate) use markdown::{defined_hook, defined_tool};
+pub(crate) use markdown::{body_of, defined_hook, defined_tool};
 pub use parts::{SourceParts, parts, usable_parts};
 pub(crate) use program::portable;
 pub use program::{Fingerprint, fingerprint, program_bytes};
+pub(crate) use skill::{ReadError, read_file as read_skill_file};
 pub(crate) use suggestion::nearest;
 pub(crate) use toolcrib_component::MAX_PROGRAM_BYTES;
 pub use toolcrib_component::functions::documented;
@@ -60,10 +63,12 @@ static DIALECTS: Dialects = Dialects {
         &project::Project { dialects: &DIALECTS },
         &folder::Folder { dialects: &DIALECTS },
         &mcp::McpServer,
+        // Before skills, as its manifest is looked for first.
+        &tools_json::ToolsJson,
+        &skill::Skills,
         &agent_tool::AgentTool,
         &component::Component,
         &markdown::Markdown,
-        &tools_json::ToolsJson,
     ],
     default: &tools_json::ToolsJson,
 };
@@ -89,9 +94,9 @@ pub struct LoadedSource {
     pub(crate) bundle: Option<Arc<OpenBundle>>,
 }
 
-/// Reads the tools and hooks of a `tools.json`, an Agent Tool definition, a component, a Markdown file, a project of
-/// Markdown files, a folder: its `tools.json`, or else its Agent Tool definitions, components and Markdown files, or a
-/// bundle of them, which is not unpacked.
+/// Reads the tools and hooks of a `tools.json`, a skill, an Agent Tool definition, a component, a Markdown file, a project of
+/// Markdown files, a folder: its `tools.json` or `SKILL.md`, or else its skills, Agent Tool definitions, components and Markdown
+/// files, or a bundle of them, which is not unpacked.
 ///
 /// # Errors
 ///
@@ -252,7 +257,8 @@ pub(crate) fn projects(path: &Path) -> Vec<PathBuf> {
     if is_bundle(path) {
         return Vec::new();
     }
-    project::find(path).map(|project| project.join(markdown::FOLDER)).into_iter().collect()
+    let project = project::find(path).map(|project| project.join(markdown::FOLDER));
+    project.into_iter().chain(skill::folders(path)).collect()
 }
 
 /// Returns `true` if a path is a folder in which every file can be a tool: neither a project nor a folder with a manifest.

@@ -73,6 +73,9 @@ fn parts_of(path: &Path, load: impl Fn(&Path) -> Result<LoadedSource, Error>) ->
     let tools = loaded.tools.iter().chain(loaded.hooks.iter().map(|hook| &hook.tool));
     let programs: BTreeSet<_> = loaded.tools.iter().filter_map(|tool| tool.body.program().map(from_root)).collect();
     definitions.extend(tools.map(|tool| from_root(&tool.origin.path)));
+    let skills = loaded.tools.iter().filter_map(|tool| tool.body.skill());
+    definitions
+        .extend(skills.flat_map(|skill| skill.files.iter().map(|file| from_root(&skill.folder.join(&file.path)))));
     definitions.retain(|file| !programs.contains(file));
     let (tools, hooks) = (loaded.tools, loaded.hooks);
     Ok(SourceParts { folder, entry, definitions, programs, tools, hooks })

@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
 use toolcrib_private_files as system;
 
 pub(crate) use toolcrib_private_files::persist_new;
@@ -32,6 +32,8 @@ const RANDOM_CHARS: usize = 6;
 const MAX_TEMPORARY_AGE: Duration = Duration::from_hours(1);
 /// Maximum wait for the lock of a folder with a store.
 pub(crate) const MAX_LOCK_WAIT: Duration = Duration::from_secs(10);
+/// Minimum age of a temporary folder that counts as left behind: longer than any call.
+const MAX_FOLDER_AGE: Duration = Duration::from_hours(24);
 /// Name of the lock file in a folder that several processes share.
 const FOLDER_LOCK: &str = "lock";
 /// Extra capacity for reading a file, so that the buffer is not reallocated at the end of the file.
@@ -208,6 +210,26 @@ pub(crate) fn temporary(folder: &Path, prefix: &str) -> io::Result<NamedTempFile
 /// The error of the system.
 pub fn temporary_file(folder: &Path, prefix: &str) -> io::Result<NamedTempFile> {
     system::temporary(tempfile::Builder::new().prefix(prefix), folder)
+}
+
+/// Creates a folder with owner-only rights in a folder, whose name starts with `prefix`. It is removed when it is dropped; those that
+/// killed processes left a day ago are removed first.
+///
+/// # Errors
+///
+/// The folder belongs to someone else, or the error of the system.
+pub(crate) fn temporary_folder(folder: &Path, prefix: &str) -> io::Result<TempDir> {
+    system::create_folder(folder)?;
+    system::refuse_shared_target(folder)?;
+    for entry in fs::read_dir(folder)?.flatten() {
+        let is_meant = entry.file_name().to_str().is_some_and(|name| is_temporary(name, prefix));
+        let found = entry.metadata().ok().filter(fs::Metadata::is_dir).filter(|_| is_meant);
+        let age = found.and_then(|found| found.modified().ok()?.elapsed().ok()).unwrap_or_default();
+        if age >= MAX_FOLDER_AGE {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    tempfile::Builder::new().prefix(prefix).rand_bytes(RANDOM_CHARS).tempdir_in(folder)
 }
 
 /// Removes the files of [`temporary`] that are older than an hour: the process that wrote them was killed.

@@ -21,6 +21,7 @@ mod rows;
 mod script;
 mod secret;
 mod service;
+mod skill;
 mod text;
 pub mod typed;
 mod word;
@@ -62,6 +63,10 @@ pub use secret::{
     is_secret_name,
 };
 pub use service::{Service, ServiceKind, ServiceUser};
+#[cfg(test)]
+pub(crate) use skill::tests::skill as skill_of;
+pub(crate) use skill::{SKILL_FILE, SKILL_FOLDER};
+pub use skill::{ScriptLanguage, Skill, SkillFile, SkillFileUse};
 pub use text::{Grammar, Syntax, TextInput};
 pub use toolcrib_component::externs::Import;
 
@@ -208,6 +213,10 @@ pub enum Body {
     Remote(Arc<Remote>),
     /// No implementation: another source must provide it.
     Absent,
+    /// Instructions and files of a skill, which the host reads.
+    Skill(Arc<Skill>),
+    /// Scripts of a skill, each run by its language's interpreter.
+    SkillScripts(Arc<Skill>),
     /// Function of the host, without a program and without a grant.
     Builtin(Builtin),
 }
@@ -253,7 +262,20 @@ impl Body {
             Body::Rich(rich) => Some(&rich.program),
             Body::Typed(typed) => Some(&typed.program),
             Body::Interpreter(interpreter) => Some(&interpreter.program),
-            Body::Script(_) | Body::Remote(_) | Body::Absent | Body::Builtin(_) => None,
+            Body::Script(_)
+            | Body::Remote(_)
+            | Body::Absent
+            | Body::Skill(_)
+            | Body::SkillScripts(_)
+            | Body::Builtin(_) => None,
+        }
+    }
+
+    /// Returns the skill whose files or scripts the tool is.
+    pub fn skill(&self) -> Option<&Arc<Skill>> {
+        match self {
+            Body::Skill(skill) | Body::SkillScripts(skill) => Some(skill),
+            _ => None,
         }
     }
 

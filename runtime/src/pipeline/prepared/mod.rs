@@ -10,6 +10,7 @@ mod image;
 mod interpreter;
 mod program;
 mod script_hook;
+mod skill_programs;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -40,6 +41,7 @@ pub(crate) use host_component::InterpreterSource;
 pub(crate) use interpreter::Interpreters;
 pub(crate) use program::ProgramCompiler;
 pub(crate) use script_hook::ScriptHook;
+pub(crate) use skill_programs::{SkillProgram, SkillPrograms, file_of, script_of};
 
 /// Maximum number of computations on blocking threads over one tool's arguments and answers.
 const MAX_ASIDE: usize = 2;

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, Execution, Pipeline, unless_cancelled};
+use crate::policy::Grant;
 use crate::sandbox::{GuestInput, GuestOutput, Program};
 use crate::tool::{Body, CommandLine};
 
@@ -25,7 +26,7 @@ pub(super) async fn run(
     pipeline: &Arc<Pipeline>,
     execution: &Execution<'_>,
     program: &Program,
-    RunInput { checked, credentials, limits }: RunInput<'_>,
+    input: RunInput<'_>,
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<Answer, ToolError> {
@@ -33,6 +34,26 @@ pub(super) async fn run(
         Body::Command { argv, command_line, .. } => (argv.as_slice(), command_line.as_deref()),
         _ => (&[][..], None),
     };
+    let command = CommandInput { fixed, line, grant: &execution.grant };
+    run_with(pipeline, execution, (program, command), input, scope, recorder).await
+}
+
+/// Command line of one run, and its grant.
+pub(super) struct CommandInput<'a> {
+    pub(super) fixed: &'a [String],
+    pub(super) line: Option<&'a CommandLine>,
+    pub(super) grant: &'a Grant,
+}
+
+/// Runs a program with a command line that is not the tool's own.
+pub(super) async fn run_with(
+    pipeline: &Arc<Pipeline>,
+    execution: &Execution<'_>,
+    (program, CommandInput { fixed, line, grant }): (&Program, CommandInput<'_>),
+    RunInput { checked, credentials, limits }: RunInput<'_>,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<Answer, ToolError> {
     let value = &checked.value;
     let input =
         |line: &CommandLine| Ok((line.arguments(fixed.get(1..).unwrap_or_default(), value)?, line.stdin(value)?));
@@ -44,7 +65,6 @@ pub(super) async fn run(
         false => fixed.iter().cloned().chain(more).collect::<Vec<_>>().into(),
     };
     let stdin = Bytes::from(stdin.unwrap_or_else(|| checked.text.clone()));
-    let grant = &execution.grant;
     let provided = wasi_extras(pipeline, execution, program, scope);
     let before = RefusalsBefore::count(&recorder.usage);
     let call = GuestInput { argv: &argv, stdin, grant, credentials, limits, extras: provided };

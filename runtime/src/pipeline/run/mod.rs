@@ -12,6 +12,8 @@ mod remote;
 mod rich;
 mod script;
 mod script_check;
+mod skill;
+mod skill_script;
 mod typed;
 mod wasi_extras;
 
@@ -89,6 +91,10 @@ pub(crate) async fn run(
             Box::pin(script::run(pipeline, execution, (interpreter, script), input, scope, recorder)).await
         }
         Runner::Remote(remote) => Box::pin(remote::run(pipeline, execution, remote, input, scope, recorder)).await,
+        Runner::Skill(skill) => Box::pin(skill::read(execution, skill, input, scope, recorder)).await,
+        Runner::SkillScripts(skill) => {
+            Box::pin(skill_script::run(pipeline, execution, skill, input, scope, recorder)).await
+        }
     };
     answer.map(Finished::Tool)
 }

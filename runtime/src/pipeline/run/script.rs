@@ -10,7 +10,10 @@ use crate::error::{Outcome, ToolError};
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::services::CallServices;
 use crate::pipeline::state::{CallScope, Execution, MAX_ERROR_LEN, Pipeline, unless_cancelled};
-use crate::sandbox::{EntryPoint, GuestInput, GuestOutput, Interpreter, ScriptCall, ScriptProblem, WasiExtras};
+use crate::policy::Grant;
+use crate::sandbox::{
+    EntryPoint, GuestInput, GuestOutput, Interpreter, ScriptCall, ScriptProblem, ScriptSource, WasiExtras,
+};
 use crate::schema;
 use crate::tool::Script;
 
@@ -23,21 +26,36 @@ pub(super) async fn run(
     pipeline: &Arc<Pipeline>,
     execution: &Execution<'_>,
     (interpreter, script): (&Arc<Interpreter>, &Script),
+    input: RunInput<'_>,
+    scope: &CallScope<'_>,
+    recorder: &mut CallRecorder<'_>,
+) -> Result<Answer, ToolError> {
+    let Execution { tool, prepared, .. } = execution;
+    let source = pipeline.interpreters.source(interpreter, prepared, (&tool.name, script), EntryPoint::Run, None);
+    let source = (script, source, &*tool.origin.path);
+    run_source(pipeline, execution, &execution.grant, (interpreter, source), input, scope, recorder).await
+}
+
+/// Runs a script in one form, which is read from a file, with a grant.
+pub(super) async fn run_source(
+    pipeline: &Arc<Pipeline>,
+    execution: &Execution<'_>,
+    grant: &Arc<Grant>,
+    (interpreter, (script, source, file)): (&Arc<Interpreter>, (&Script, ScriptSource<'_>, &Path)),
     RunInput { checked, credentials, limits }: RunInput<'_>,
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<Answer, ToolError> {
-    let Execution { tool, prepared, grant, .. } = execution;
+    let tool = execution.tool;
     let services = CallServices::for_tool_script(pipeline, (tool, grant), scope, limits, &recorder.usage);
     let provided = WasiExtras::default();
     let call = GuestInput { argv: &[], stdin: Bytes::new(), grant, credentials, limits, extras: provided };
-    let source = pipeline.interpreters.source(interpreter, prepared, (&tool.name, script), EntryPoint::Run, None);
     let act = ScriptCall::Run { arguments: &checked.text };
     let run = pipeline.sandbox.interpret(interpreter, source, act, call, Some(services), &recorder.usage);
     let GuestOutput { result: answer, stderr, .. } = unless_cancelled(scope.turn, pin!(run)).await?;
     let mut log = recorder.decode(stderr);
     if let Ok(Err(wrong)) = &answer {
-        log.push_str(&located(wrong, script, &tool.origin.path));
+        log.push_str(&located(wrong, script, file));
     }
     let written = |answer: &Result<Option<String>, ScriptProblem>| answer.as_ref().ok()?.as_ref().map(String::len);
     let answer = finish(answer, &log, scope, recorder, |answer, _| written(answer).unwrap_or_default())?;

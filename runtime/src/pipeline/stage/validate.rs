@@ -11,14 +11,14 @@ use toolcrib_foundation::text::{MAX_MESSAGE, prefix};
 use crate::call::{Behavior, Decision, Reason, ToolCall};
 use crate::error::{Outcome, ToolError};
 use crate::observe::EventKind;
-use crate::pipeline::prepared::ToolEntry;
 use crate::pipeline::prepared::compute::at_once;
+use crate::pipeline::prepared::{PreparedTool, ToolEntry, script_of};
 use crate::pipeline::recorder::CallRecorder;
 use crate::pipeline::state::{CallScope, Execution, InvocationFields, Pipeline, RichRunner, Runner, payload};
 use crate::policy::{Grant, RuleDecision, visible_arguments};
 use crate::sandbox::Program;
 use crate::schema::CheckedArguments;
-use crate::tool::Body;
+use crate::tool::{Body, ScriptLanguage, SkillFile};
 
 use super::effects::hold_effects;
 
@@ -39,7 +39,7 @@ pub(crate) async fn validate<'p>(
     let ToolEntry { tool, prepared, .. } = entry;
     let checked = prepared.check(&call.arguments, recorder).await?;
     recorder.set_arguments(&checked);
-    let runner = runner(pipeline, entry, call, scope, recorder).await?;
+    let runner = runner(pipeline, entry, (call, &checked), scope, recorder).await?;
     let mut execution = Execution { tool, prepared, grant, held: None, runner };
     let judged = judge(pipeline, &mut execution, &checked, recorder).await?;
     if !matches!(judged, RuleDecision::Deny(_)) {
@@ -83,7 +83,7 @@ pub(crate) async fn revalidate(
 async fn runner<'p>(
     pipeline: &'p Arc<Pipeline>,
     entry: ToolEntry<'p>,
-    call: &ToolCall,
+    (call, checked): (&ToolCall, &CheckedArguments),
     scope: &CallScope<'p>,
     recorder: &mut CallRecorder<'p>,
 ) -> Result<Runner<'p>, ToolError> {
@@ -95,6 +95,12 @@ async fn runner<'p>(
             Runner::Script(Box::pin(pipeline.interpreters.interpreter(entry.prepared)).await?, script)
         }
         Body::Remote(remote) => Runner::Remote(remote),
+        Body::Skill(skill) => Runner::Skill(skill),
+        Body::SkillScripts(skill) => {
+            // A call waits here for the compilation of the interpreter, which is not its own time.
+            Box::pin(prepare_script(pipeline, entry.prepared, script_of(skill, &checked.value)?)).await?;
+            Runner::SkillScripts(skill)
+        }
         Body::Builtin(builtin) => Runner::Host(*builtin),
         Body::Rich(rich) => {
             let program = programs.program_in_time(entry, recorder).await?;
@@ -105,6 +111,18 @@ async fn runner<'p>(
             return Err(ToolError::new(Outcome::BadComponent, "the tool has no program"));
         }
     })
+}
+
+/// Compiles the interpreter for a script of a skill.
+async fn prepare_script(
+    pipeline: &Pipeline,
+    prepared: &PreparedTool,
+    (file, language): (&SkillFile, ScriptLanguage),
+) -> Result<(), ToolError> {
+    match language {
+        ScriptLanguage::Starlark => pipeline.interpreters.interpreter(prepared).await.map(|_| ()),
+        _ => pipeline.skills.program(&pipeline.programs, prepared, (file, language)).await.map(|_| ()),
+    }
 }
 
 /// Judges a call by the operator's rules, on a blocking thread for large arguments. A rule that asks at the end of the call opens

@@ -7,7 +7,7 @@ use crate::pipeline::prepared::PreparedTool;
 use crate::policy::Grant;
 use crate::sandbox::{Interpreter, Program};
 use crate::tool::typed::Typed;
-use crate::tool::{Builtin, Remote, Rich, Script, Tool};
+use crate::tool::{Builtin, Remote, Rich, Script, Skill, Tool};
 
 use super::call_context::InvocationFields;
 use super::held_effects::HeldEffects;
@@ -30,6 +30,8 @@ pub(crate) enum Runner<'p> {
     Typed(Arc<Program>, &'p Typed),
     Script(Arc<Interpreter>, &'p Script),
     Remote(&'p Remote),
+    Skill(&'p Arc<Skill>),
+    SkillScripts(&'p Arc<Skill>),
     Host(Builtin),
 }
 
@@ -41,13 +43,14 @@ pub(crate) struct RichRunner<'p> {
 }
 
 impl<'p> Execution<'p> {
-    /// Returns the digest of the program, script or pinned definition; empty for a host tool.
+    /// Returns the digest of the program, script, skill or pinned definition; empty for a host tool.
     pub(crate) fn digest(&self) -> &str {
         match &self.runner {
             Runner::Rich(rich) => &rich.program.digest,
             Runner::Command(program) | Runner::Typed(program, _) => &program.digest,
             Runner::Script(_, script) => &script.digest,
             Runner::Remote(remote) => &remote.digest,
+            Runner::Skill(skill) | Runner::SkillScripts(skill) => &skill.digest,
             Runner::Host(_) => "",
         }
     }
@@ -57,7 +60,12 @@ impl<'p> Execution<'p> {
         match &self.runner {
             Runner::Rich(rich) if rich.rich.exports.validate => Some(&rich.program),
             Runner::Command(program) | Runner::Typed(program, _) => Some(program),
-            Runner::Rich(_) | Runner::Script(..) | Runner::Remote(_) | Runner::Host(_) => None,
+            Runner::Rich(_)
+            | Runner::Script(..)
+            | Runner::Remote(_)
+            | Runner::Skill(_)
+            | Runner::SkillScripts(_)
+            | Runner::Host(_) => None,
         }
     }
 

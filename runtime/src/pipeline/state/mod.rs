@@ -38,7 +38,7 @@ use crate::store::results::Results;
 use crate::tool::{Basis, Body, Callers, Limits, Persistence, Tool};
 
 use crate::pipeline::prepared::{
-    CallableNames, CodeInterpreters, Interpreters, PreparedTool, ProgramCompiler, ToolEntry,
+    CallableNames, CodeInterpreters, Interpreters, PreparedTool, ProgramCompiler, SkillPrograms, ToolEntry,
 };
 use crate::pipeline::recorder::{CallOrigin, CallRecorder};
 
@@ -83,6 +83,7 @@ pub(crate) struct Pipeline {
     pub(crate) hook_access: HookAccess,
     pub(crate) interpreters: Interpreters,
     /// Interpreters of the programs that call tools.
+    pub(crate) skills: SkillPrograms,
     pub(crate) code: CodeInterpreters,
     /// Names of the tools of the registry in programs, once they are needed.
     pub(crate) names: OnceLock<CallableNames>,

@@ -16,15 +16,17 @@ mod yaml;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
 use toolcrib_foundation::text::listed;
 
 use crate::error::UnknownToolWording;
 use crate::tool::{Body, Format, Origin, Place, ScriptedHook, Tool};
 
-use super::diagnostics::{Diagnostics, Parsed, ScopedDiagnostic};
+use super::diagnostics::{Diagnostics, Fault, Parsed, ScopedDiagnostic};
 use super::dialect::Dialect;
 use super::document::{Candidate, from_root, read_text, without_mark};
 use super::name;
+use super::shape::kind;
 use super::suggestion::nearest;
 use super::tools_policy::ToolsPolicy;
 
@@ -172,6 +174,29 @@ fn list(field: &str, fields: &mut Fields, report: &mut Diagnostics) -> Vec<(Stri
     let items = report.parsed(fields.read(field, Node::list)).flatten().unwrap_or_default();
     let label = |(index, node)| (format!("{field}[{index}]"), node);
     items.into_iter().enumerate().map(label).collect()
+}
+
+/// Splits Markdown text into its front matter's fields and its body.
+///
+/// # Errors
+///
+/// The delimiters are missing, or the front matter is no map in YAML.
+pub(super) fn front_matter(text: &str) -> Result<(Map<String, Value>, &str), Fault> {
+    let parts = front_matter::split(text)?;
+    match yaml::parse(parts.yaml)?.json() {
+        Value::Object(fields) => Ok((fields, parts.body)),
+        Value::Null => Ok((Map::new(), parts.body)),
+        other => {
+            let message = format!("the front matter must be a map, found {}", kind(&other));
+            Err(Fault { place: None, message })
+        }
+    }
+}
+
+/// Returns the text after the front matter; the whole text without one.
+pub(crate) fn body_of(text: &str) -> &str {
+    let text = without_mark(text);
+    front_matter::split(text).map_or(text, |parts| parts.body)
 }
 
 /// Adds one warning for all fields that belong to another system.
