@@ -74,6 +74,10 @@ pub struct Config {
     pub direct: Vec<Glob>,
     /// See [`toolcrib::Builder::code_component`].
     pub interpreters: Vec<PathBuf>,
+    /// Program for the Python scripts of skills.
+    pub python: Option<PathBuf>,
+    /// Program for the JavaScript scripts of skills.
+    pub javascript: Option<PathBuf>,
     /// See [`toolcrib::Builder::tag`].
     pub tags: Vec<String>,
     /// See [`toolcrib::Builder::route`].
@@ -192,6 +196,11 @@ impl Config {
         config.direct = direct.map(|glob| glob.parse()).collect::<Result<_, _>>()?;
         let interpreters = layers.effective("sources.interpreters").into_iter();
         config.interpreters = interpreters.flat_map(|(layer, paths)| layer.texts(paths)).map(PathBuf::from).collect();
+        let program = |key: &str| {
+            let (layer, path) = layers.effective(key).into_iter().next()?;
+            layer.texts(path).into_iter().next().map(PathBuf::from)
+        };
+        (config.python, config.javascript) = (program("sources.python"), program("sources.javascript"));
         let mask = |(name, value): (String, Value)| Mask { name, pattern: shown(&value) };
         config.masks = entries(layers, "masks").map(mask).collect();
         config.routes = entries(layers, "routes").map(|(name, tool)| (name, shown(&tool))).collect();

@@ -18,6 +18,7 @@ mod results;
 mod rules;
 mod secrets;
 mod services;
+mod skills;
 mod sources;
 mod stage;
 
@@ -237,6 +238,7 @@ impl Sources {
         }
         // No tool changes what a later command may run.
         builder = config.interpreters.iter().fold(builder, Builder::protect);
+        builder = skills::settle(builder, &config);
         let calls_code = self.called.as_deref().is_some_and(|called| CODE_TOOLS.contains(&called));
         builder = self.compiling.settle(builder, self.code || calls_code);
         if self.code || calls_code {

@@ -116,6 +116,7 @@ fn entry<'a>(
     };
     let digest = match &tool.body {
         Body::Script(script) => Some(script.digest.clone()),
+        Body::Skill(skill) | Body::SkillScripts(skill) => Some(skill.digest.clone()),
         body => body.program().and_then(&mut of_program),
     };
     Some(InventoryEntry { tool, grant, limits, digest, availability: runtime.availability(&tool.name)? })

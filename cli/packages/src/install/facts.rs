@@ -56,6 +56,13 @@ fn body(body: &Body) -> Vec<String> {
                 .filter_map(|field| Some(format!("{field}, as the server claims: {}", remote.pinned.get(field)?)));
             server.into_iter().chain(claims).collect()
         }
+        Body::Skill(skill) => {
+            // Nothing that it names is granted: a person reads it.
+            let stated = skill.front_matter.get("allowed-tools").map(|stated| format!("allowed-tools: {stated}"));
+            let files = skill.files.iter().map(|file| format!("file: {} {}", file.path, file.digest));
+            stated.into_iter().chain(files).collect()
+        }
+        Body::SkillScripts(skill) => vec![format!("scripts of the skill {}", skill.digest)],
         _ => Vec::new(),
     }
 }

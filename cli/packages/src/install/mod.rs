@@ -22,7 +22,7 @@ mod steps;
 mod version;
 
 pub use access::{FetchedRelease, fetch};
-pub use available::AvailableBundles;
+pub use available::{AvailableBundle, AvailableBundles};
 pub(crate) use bundle_folder::BundleFolder;
 pub use comparison::{Case, Change, Operation, Verdict};
 pub use difference::lines as difference;

@@ -4,6 +4,7 @@
 
 mod archive;
 mod bundle;
+mod installed;
 mod package;
 mod process;
 mod recipe;
@@ -16,6 +17,7 @@ use tempfile::TempDir;
 use toolcrib_base::input;
 use toolcrib_base::render::Advice;
 
+pub use installed::installed_program;
 pub use recipe::{Recipe, Registry};
 pub(crate) use shipped::find;
 pub use shipped::{all, nearest};

@@ -87,6 +87,12 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("sources", "interpreters", PATHS, "Interpreters of programs; one of a language replaces the shipped one")
         .of_host()
         .of(&["run", "chat", "mcp", "call"]),
+    Key::new("sources", "python", DIR, "Program for WASI that runs the Python scripts of skills")
+        .of_host()
+        .of(&["run", "chat", "mcp", "call"]),
+    Key::new("sources", "javascript", DIR, "Program for WASI that runs the JavaScript scripts of skills")
+        .of_host()
+        .of(&["run", "chat", "mcp", "call"]),
     Key::new("allow", "read", GRANTED, "Folders that tools may read").option("allow-read"),
     Key::new("allow", "write", GRANTED, "Folders that tools may read and write").option("allow-write"),
     Key::new("allow", "env", NAMES, "Environment variables that tools may read").option("allow-env"),

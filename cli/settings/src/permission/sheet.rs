@@ -284,6 +284,7 @@ pub(super) fn source(tool: &Tool, shown: impl Fn(&Path) -> PathBuf) -> String {
     let program = match &tool.body {
         Body::Script(script) => format!(", script {}", script.digest),
         Body::Remote(remote) => format!(", server {}", remote.server.address),
+        Body::Skill(skill) | Body::SkillScripts(skill) => format!(", skill {}", skill.digest),
         body => body.program().map(|program| format!(", program {}", shown(program).display())).unwrap_or_default(),
     };
     format!("{}{index}{program}", shown(&tool.origin.path).display())

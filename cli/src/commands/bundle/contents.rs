@@ -208,8 +208,11 @@ fn media_type(definition: &Path, tools: &[Tool]) -> MediaType {
     if definition.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md")) {
         return MediaType::MARKDOWN;
     }
+    let is_in_skill =
+        |tool: &&Tool| tool.body.skill().is_some_and(|skill| definition.starts_with(absolute(&skill.folder)));
     match tools.iter().find(|tool| same(&tool.origin.path, definition)).map(|tool| tool.origin.format) {
         Some(Format::AgentTool) => MediaType::AGENT_TOOL_RECORD,
+        None if tools.iter().any(|tool| is_in_skill(&tool)) => MediaType::BYTES,
         _ => MediaType::TOOLS_JSON,
     }
 }

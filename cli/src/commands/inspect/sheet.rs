@@ -48,6 +48,16 @@ fn head(details: &Details<'_>) -> String {
         add("server", format!("{}, tool `{}`", remote.server.address, render::one_line(&remote.name)));
         add("digest", remote.digest.clone());
     }
+    if let Some(skill) = tool.body.skill() {
+        let scripts = skill.scripts().count();
+        let bytes = skill.files.iter().map(|file| file.bytes).sum::<u64>();
+        let (files, scripts) = (render::counted(skill.files.len(), "file"), render::counted(scripts, "script"));
+        add("skill", format!("{files} of {bytes} bytes, {scripts} for the sandbox"));
+        if let Some(stated) = skill.front_matter.get("allowed-tools") {
+            add("allowed", format!("{}, which grants nothing", render::one_line(&stated.to_string())));
+        }
+        add("digest", skill.digest.clone());
+    }
     if let Body::Command { command_line, .. } = &tool.body {
         let arguments = tool.body.arguments();
         if !arguments.is_empty() {
