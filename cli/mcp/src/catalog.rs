@@ -185,7 +185,8 @@ fn callable(runtime: &Runtime) -> impl Iterator<Item = &Tool> {
     runtime.tools().filter(|tool| is_callable(runtime, tool))
 }
 
-fn is_callable(runtime: &Runtime, tool: &Tool) -> bool {
+/// Returns `true` if clients can call a tool.
+pub(super) fn is_callable(runtime: &Runtime, tool: &Tool) -> bool {
     let is_open = !matches!(
         runtime.availability(&tool.name),
         None | Some(Availability::Disabled { .. } | Availability::Unusable { .. })

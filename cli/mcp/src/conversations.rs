@@ -14,6 +14,7 @@ use serde::de::IgnoredAny;
 
 use super::access::Identity;
 use super::refusal::Refusal;
+use super::skills::SCHEME;
 
 /// Header with the identifier of a conversation.
 const SESSION: &str = "mcp-session-id";
@@ -213,9 +214,16 @@ pub(super) fn call(body: &[u8]) -> Option<bool> {
     #[serde(rename_all = "camelCase")]
     struct Parameters {
         request_state: Option<IgnoredAny>,
+        uri: Option<String>,
     }
     let Ok(message) = serde_json::from_slice::<Message<'_>>(body) else { return Some(false) };
-    let is_call = message.method.is_some_and(|method| method == "tools/call");
+    // A file of a skill is read by a call.
+    let is_of_skill = |parameters: &Parameters| parameters.uri.as_ref().is_some_and(|uri| uri.starts_with(SCHEME));
+    let is_call = message.method.is_some_and(|method| match &*method {
+        "tools/call" => true,
+        "resources/read" => message.params.as_ref().is_some_and(is_of_skill),
+        _ => false,
+    });
     is_call.then(|| message.params.is_some_and(|params| params.request_state.is_some()))
 }
 

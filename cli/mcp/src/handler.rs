@@ -10,13 +10,15 @@ use std::time::Duration;
 use futures::FutureExt;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, ErrorCode,
-    ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    ResourceContents, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool, UpdateTaskParams,
+    ErrorData, ExtensionCapabilities, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
+    GetTaskParams, GetTaskResult, Implementation, JsonObject, ListResourcesResult, ListSkillsResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ResourceContents, SKILLS_EXTENSION_ID, ServerCapabilities, ServerConfig,
+    SubscriptionFilter, Tool, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_base::render;
@@ -30,6 +32,7 @@ use super::once::KeyedCalls;
 use super::paused::PausedCalls;
 use super::publication::{Publication, Published};
 use super::quotas::{QuotaLimits, Quotas};
+use super::skills::SCHEME;
 use super::state::Seal;
 use super::task_requests::TASK_AFTER;
 use super::tasks::Tasks;
@@ -38,9 +41,9 @@ use super::tool_calls::repeats;
 /// Number of tools per list page.
 const PAGE: usize = 500;
 /// Time for which a client may keep a list, in milliseconds.
-const LIST_TTL_MS: u64 = 60_000;
+pub(super) const LIST_TTL_MS: u64 = 60_000;
 /// Maximum size of a stored result that is read as a whole, in bytes.
-const MAX_READ: u64 = 4 << 20;
+pub(super) const MAX_READ: u64 = 4 << 20;
 /// Time between two looks at whether a client is still connected.
 const CLIENT_CHECK: Duration = Duration::from_secs(30);
 /// Maximum time in which calls stop and leave their records.
@@ -48,7 +51,7 @@ const MAX_STOP: Duration = MAX_FINISH.saturating_add(Duration::from_secs(2));
 /// Revision without conversations.
 pub(super) const LATER: &str = "2026-07-28";
 /// Methods that have parameters.
-const METHODS: [&str; 14] = [
+const METHODS: [&str; 17] = [
     "initialize",
     "server/discover",
     "tools/list",
@@ -63,6 +66,9 @@ const METHODS: [&str; 14] = [
     "tasks/get",
     "tasks/update",
     "tasks/cancel",
+    "skills/list",
+    "skills/get",
+    "resources/directory/read",
 ];
 /// Maximum length of an unknown method's name in an error, in characters.
 const MAX_METHOD_LEN: usize = 128;
@@ -197,6 +203,7 @@ impl ServerHandler for Handler {
             .enable_resources()
             .enable_prompts()
             .enable_completions()
+            .enable_extensions_with(extensions())
             .enable_tasks()
             .build();
         let mut info = ServerConfig::new(capabilities);
@@ -226,6 +233,39 @@ impl ServerHandler for Handler {
         result.ttl_ms = Some(LIST_TTL_MS);
         result.cache_scope = Some(CacheScope::Private);
         Ok(result)
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        self.skill_resources(cursor, &Identity::of(&context.extensions)).await
+    }
+
+    async fn list_skills(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        self.skills(request.and_then(|request| request.cursor), &Identity::of(&context.extensions)).await
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        self.skill(&request.uri, &Identity::of(&context.extensions)).await
+    }
+
+    async fn read_resource_directory(
+        &self,
+        request: ReadResourceDirectoryRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceDirectoryResult, ErrorData> {
+        self.skill_folder(&request.uri, request.cursor, &Identity::of(&context.extensions)).await
     }
 
     /// Returns a tool, so that the library compares the arguments that its schema names as headers with the headers.
@@ -297,6 +337,10 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        if request.uri.starts_with(SCHEME) {
+            let read = Box::pin(self.read_skill(&request.uri, &context));
+            return answered(read).await.map(Into::into);
+        }
         let unknown = || ErrorData::resource_not_found("no such resource", Some(json!({ "uri": request.uri })));
         let reference = request.uri.strip_prefix(RESULTS).ok_or_else(unknown)?.to_owned();
         let identity = Identity::of(&context.extensions);
@@ -353,6 +397,15 @@ impl ServerHandler for Handler {
             }
         });
     }
+}
+
+/// Returns the extensions of the protocol that the server has.
+fn extensions() -> ExtensionCapabilities {
+    let settings = match json!({ "directoryRead": true }) {
+        Value::Object(settings) => settings,
+        _ => JsonObject::new(),
+    };
+    ExtensionCapabilities::from_iter([(SKILLS_EXTENSION_ID.to_owned(), settings)])
 }
 
 /// Answers a request also if the code that does so panics: the library would leave its client without an answer.

@@ -34,6 +34,8 @@ mod reload;
 mod report;
 mod running;
 mod search;
+mod skill_requests;
+mod skills;
 mod starts;
 mod state;
 mod stdio;

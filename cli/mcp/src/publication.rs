@@ -12,8 +12,9 @@ use toolcrib_base::render;
 use toolcrib_settings::permission::DenyFlags;
 
 use super::access::Identity;
-use super::catalog::Catalog;
+use super::catalog::{Catalog, is_callable};
 use super::progress::ProgressListeners;
+use super::skills::SkillCatalog;
 
 /// Maximum number of different client options in use at once. Each has a runtime of its own.
 const MAX_OWN: usize = 32;
@@ -24,6 +25,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub struct Published {
     pub(super) runtime: Runtime,
     pub(super) catalog: Catalog,
+    pub(super) skills: SkillCatalog,
     pub(super) parts: Arc<ProgressListeners>,
     pub(super) results: Results,
     pub(super) deny_flags: DenyFlags,
@@ -79,7 +81,8 @@ impl Published {
         max_listed: usize,
     ) -> Self {
         let catalog = Catalog::new(&runtime, max_listed);
-        Self { runtime, catalog, parts, results, deny_flags, sessions: Mutex::default() }
+        let skills = SkillCatalog::new(&runtime, |tool| is_callable(&runtime, tool));
+        Self { runtime, catalog, skills, parts, results, deny_flags, sessions: Mutex::default() }
     }
 
     /// Returns the runtime.

@@ -146,7 +146,7 @@ impl Handler {
     }
 
     /// Begins the call of a request.
-    fn begun(
+    pub(super) fn begun(
         &self,
         published: &Arc<Published>,
         name: &str,
