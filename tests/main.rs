@@ -67,6 +67,7 @@ mod scripted;
 mod secrets;
 mod servers;
 mod signing;
+mod skills;
 #[cfg(target_os = "linux")]
 mod staging;
 mod stories;

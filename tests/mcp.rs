@@ -130,7 +130,7 @@ impl Client {
     }
 
     /// Closes the input, and returns the exit code.
-    fn leave(mut self) -> Option<i32> {
+    pub(crate) fn leave(mut self) -> Option<i32> {
         self.input = None;
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
