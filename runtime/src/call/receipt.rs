@@ -98,7 +98,8 @@ pub struct Receipt {
     pub granted: Vec<String>,
     /// Requested or attempted capabilities that were not granted.
     pub denied: Vec<Denial>,
-    /// `true` if the tool looked for a granted folder and had none. No record contains it.
+    /// `true` if the tool looked for a granted folder and had none, unless its error is about something else. No record
+    /// contains it.
     #[serde(skip)]
     pub missed_folders: bool,
     /// HTTP requests of the call, if any.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::call::{Denial, Receipt, pasted};
 use crate::error::{Outcome, ToolError};
 use crate::policy::{Secrets, real_path};
-use crate::tool::{Access, Body, FileRequest, Tool};
+use crate::tool::{Access, Body, FileRequest};
 
 use super::{CallRecorder, redact};
 
@@ -14,10 +14,18 @@ use super::{CallRecorder, redact};
 const FILE_WORDS: [&str; 11] =
     ["file", "folder", "director", "path", "open", "exist", "found", "permi", "access", "descriptor", "errno"];
 
+/// Words of Python for a module that is missing, which is no file of the user.
+const MISSING_MODULE: &str = "no module named";
+
 /// Returns `true` if the text of an error may be about a file.
 fn is_about_files(text: &str) -> bool {
     let text = text.to_lowercase();
-    text.is_empty() || FILE_WORDS.iter().any(|word| text.contains(word))
+    text.is_empty() || !text.contains(MISSING_MODULE) && FILE_WORDS.iter().any(|word| text.contains(word))
+}
+
+/// Returns the last line of a log, which names the reason of a crash.
+fn last_words(log: &str) -> Option<&str> {
+    log.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("note:"))
 }
 
 impl CallRecorder<'_> {
@@ -45,7 +53,7 @@ impl CallRecorder<'_> {
         receipt.denied.extend(usage.denials().into_iter().map(|(access, path)| self.path_denial(access, &path)));
         receipt.denied.extend(usage.refusals());
         receipt.denied.extend(self.missing_folder(error));
-        receipt.missed_folders = usage.missed_folders();
+        receipt.missed_folders = usage.missed_folders() && error.is_none_or(|error| self.may_concern_files(error));
         usage.hooks().into_iter().for_each(|hook| receipt.add_hook(hook));
         receipt.executed = usage.executed();
         receipt.executions = usage.executions.load(Relaxed);
@@ -67,14 +75,20 @@ impl CallRecorder<'_> {
     /// Returns a denial for a failed tool that looked for folders, requested none and was granted none.
     fn missing_folder(&self, error: Option<&ToolError>) -> Option<Denial> {
         let error = error.filter(|error| matches!(error.outcome, Outcome::Failed | Outcome::Trap))?;
-        // Interpreters that are a part of a component look for folders at each start; its functions state their errors.
-        let is_function = |tool: &&Tool| matches!(tool.body, Body::Typed(_)) && error.outcome == Outcome::Failed;
-        let tool = self.tool.filter(|tool| !is_function(tool) || is_about_files(&error.message))?;
+        let tool = self.tool.filter(|_| self.may_concern_files(error))?;
         let requested = &tool.requested;
         let is_open = matches!(requested.files, FileRequest::None) && !requested.declared && !self.stated_denial;
         let missed = is_open && self.folder.is_none() && self.usage.missed_folders();
         let access = Access::Read.as_str();
         missed.then(|| Denial { capability: access.to_owned(), flag: Some(format!("--allow-{access}=DIR")) })
+    }
+
+    /// Returns `false` for an error of a component's function that is about something else than files: an interpreter that is
+    /// a part of the component looks for folders at each start.
+    fn may_concern_files(&self, error: &ToolError) -> bool {
+        let is_function = self.tool.is_some_and(|tool| matches!(tool.body, Body::Typed(_) | Body::Rich(_)));
+        let crash = || last_words(&self.log).filter(|_| error.outcome == Outcome::Trap);
+        !is_function || is_about_files(&error.message) || crash().is_some_and(is_about_files)
     }
 
     /// Returns the denial of a path with the flag that would allow it: writing inside a folder granted for reading needs
