@@ -10,6 +10,8 @@ use crate::crib::{Crib, guest, target};
 
 use super::content;
 
+mod projects;
+
 const LANGUAGES: [&str; 4] = ["python", "javascript", "c", "go"];
 
 /// Path of a built example; prints a message if it is missing.

@@ -89,9 +89,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             render::print_path(&folder)?;
             let script = quoted(&folder.join("build"));
             let readme = quoted(&folder.join("README.md"));
-            render::aside(&format!(
-                "Next: install the compiler ({readme}), then\n  {script}\n  toolcrib {test}\n  toolcrib {call}"
-            ));
+            let first = match lang.installs_compiler() {
+                true => format!("Next ({readme} tells more):\n  {script} --install"),
+                false => format!("Next: install the compiler ({readme}), then\n  {script}"),
+            };
+            render::aside(&format!("{first}\n  toolcrib {test}\n  toolcrib {call}"));
             return Ok(ExitCode::SUCCESS);
         }
         Template::Tool { name, markdown: false, dir, .. } => {

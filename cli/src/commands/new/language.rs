@@ -11,10 +11,43 @@ use toolcrib_sources::staleness::SCRIPT;
 use super::folder::create;
 
 const CONTRACT: (&str, &str) = ("wit/tool.wit", include_str!("lang/tool.wit"));
+/// World of the tools that `toolcrib` in a project implements, with the packages that it names.
+const WORLD: [(&str, &str); 5] = [
+    ("wit/tool.wit", include_str!("lang/wit/world.wit")),
+    ("wit/deps/clocks.wit", include_str!("lang/wit/clocks.wit")),
+    ("wit/deps/http.wit", include_str!("lang/wit/http.wit")),
+    ("wit/deps/io.wit", include_str!("lang/wit/io.wit")),
+    ("wit/deps/toolcrib.wit", include_str!("../../../../wit/tool/tool.wit")),
+];
 /// Tool metadata, which the script of a project embeds: the tool needs nothing.
 const DESCRIPTOR: (&str, &str) = ("descriptor.json", include_str!("lang/descriptor.json"));
 const CASES: (&str, &str) = ("tests.json", include_str!("lang/tests.json"));
 const IGNORED: (&str, &str) = (".gitignore", "/target\n/.venv\n/node_modules\n__pycache__\n*.wasm\n");
+/// Library of a project in Python.
+const PYTHON_LIBRARY: [(&str, &str); 8] = [
+    ("toolcrib/__init__.py", include_str!("lang/python/toolcrib/__init__.py")),
+    ("toolcrib/__main__.py", include_str!("lang/python/toolcrib/__main__.py")),
+    ("toolcrib/errors.py", include_str!("lang/python/toolcrib/errors.py")),
+    ("toolcrib/exchange.py", include_str!("lang/python/toolcrib/exchange.py")),
+    ("toolcrib/host.py", include_str!("lang/python/toolcrib/host.py")),
+    ("toolcrib/http.py", include_str!("lang/python/toolcrib/http.py")),
+    ("toolcrib/schema.py", include_str!("lang/python/toolcrib/schema.py")),
+    ("toolcrib/tools.py", include_str!("lang/python/toolcrib/tools.py")),
+];
+/// Library of a project in JavaScript.
+const JAVASCRIPT_LIBRARY: [(&str, &str); 11] = [
+    ("toolcrib/component.js", include_str!("lang/javascript/toolcrib/component.js")),
+    ("toolcrib/describe.mjs", include_str!("lang/javascript/toolcrib/describe.mjs")),
+    ("toolcrib/errors.js", include_str!("lang/javascript/toolcrib/errors.js")),
+    ("toolcrib/exchange.js", include_str!("lang/javascript/toolcrib/exchange.js")),
+    ("toolcrib/finish.mjs", include_str!("lang/javascript/toolcrib/finish.mjs")),
+    ("toolcrib/host.js", include_str!("lang/javascript/toolcrib/host.js")),
+    ("toolcrib/http.js", include_str!("lang/javascript/toolcrib/http.js")),
+    ("toolcrib/index.d.ts", include_str!("lang/javascript/toolcrib/index.d.ts")),
+    ("toolcrib/index.js", include_str!("lang/javascript/toolcrib/index.js")),
+    ("toolcrib/text.js", include_str!("lang/javascript/toolcrib/text.js")),
+    ("toolcrib/tools.js", include_str!("lang/javascript/toolcrib/tools.js")),
+];
 /// Example arguments for the tool.
 pub(super) const EXAMPLE: &str = r#"{"name":"Ada"}"#;
 /// Words that no method of a class in Python may be named.
@@ -36,23 +69,24 @@ pub(super) enum Language {
 }
 
 impl Language {
-    /// Files of the template; none for Rust, which has its own template.
+    /// Files of the template, with placeholders for the name; none for Rust, which has its own template.
     fn files(self) -> Vec<(&'static str, &'static str)> {
         let own: &[(&str, &str)] = match self {
             Language::Rust => return Vec::new(),
             Language::Python => &[
-                CONTRACT,
                 DESCRIPTOR,
                 (SCRIPT, include_str!("lang/python/build")),
                 ("app.py", include_str!("lang/python/app.py")),
+                ("requirements.txt", include_str!("lang/python/requirements.txt")),
                 ("README.md", include_str!("lang/python/README.md")),
             ],
             Language::Javascript => &[
-                CONTRACT,
                 DESCRIPTOR,
                 (SCRIPT, include_str!("lang/javascript/build")),
                 ("app.js", include_str!("lang/javascript/app.js")),
                 ("package.json", include_str!("lang/javascript/package.json")),
+                ("package-lock.json", include_str!("lang/javascript/package-lock.json")),
+                ("jsconfig.json", include_str!("lang/javascript/jsconfig.json")),
                 ("README.md", include_str!("lang/javascript/README.md")),
             ],
             Language::Go => &[
@@ -73,6 +107,20 @@ impl Language {
             ],
         };
         own.iter().copied().chain([CASES, IGNORED]).collect()
+    }
+
+    /// Files of the template without placeholders: the library `toolcrib` of a project, and its world.
+    fn library(self) -> Vec<(&'static str, &'static str)> {
+        match self {
+            Language::Python => [&PYTHON_LIBRARY[..], &WORLD].concat(),
+            Language::Javascript => [&JAVASCRIPT_LIBRARY[..], &WORLD].concat(),
+            Language::Rust | Language::Go | Language::C => Vec::new(),
+        }
+    }
+
+    /// Returns `true` if the script of a project installs its compiler with `--install`.
+    pub(super) fn installs_compiler(self) -> bool {
+        matches!(self, Language::Python | Language::Javascript)
     }
 
     /// Source of the tool, for `toolcrib call`.
@@ -97,24 +145,16 @@ pub(super) fn write(dir: &Path, name: &str, language: Language) -> anyhow::Resul
 
 fn fill(folder: &Path, name: &str, language: Language) -> io::Result<()> {
     let (snake, kebab) = (snake(name), name.replace('_', "-"));
-    for (path, text) in language.files() {
+    let named = |text: &str| {
+        text.replace("SNAKE", &snake).replace("KEBAB", &kebab).replace("FILE", &snake).replace("NAME", name)
+    };
+    let own = language.files().into_iter().map(|(path, text)| (path, named(text)));
+    for (path, text) in own.chain(language.library().into_iter().map(|(path, text)| (path, text.to_owned()))) {
         let path = folder.join(path);
-        let text = text.replace("SNAKE", &snake).replace("KEBAB", &kebab).replace("CAMEL", &camel(&kebab));
-        let text = text.replace("FILE", &snake).replace("NAME", name);
         fs::create_dir_all(path.parent().unwrap_or(folder))?;
         fs::write(&path, text)?;
     }
     executable::allow(&folder.join(SCRIPT))
-}
-
-/// Name of a function in JavaScript.
-fn camel(kebab: &str) -> String {
-    let mut parts = kebab.split('-');
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |name, part| {
-        let (start, rest) = part.split_at(part.len().min(1));
-        name + &start.to_uppercase() + rest
-    })
 }
 
 /// Rejects names that are not valid for a function in every contract.
@@ -163,13 +203,13 @@ mod tests {
     fn a_name_is_one_of_a_function_in_every_language() {
         assert!(["greet", "most-frequent", "fs_read2"].iter().all(|name| check(name).is_ok()));
         assert!(["Greet", "my-2x", "a--b", "lambda", "_x"].iter().all(|name| check(name).is_err()));
-        assert_eq!(camel("most-frequent"), "mostFrequent");
     }
 
     #[test]
     fn every_project_says_how_it_is_built() {
         for language in [Language::Python, Language::Javascript, Language::Go, Language::C] {
-            let folder = write(tempfile::tempdir().unwrap().path(), "most-frequent", language).unwrap();
+            let parent = tempfile::tempdir().unwrap();
+            let folder = write(parent.path(), "most-frequent", language).unwrap();
             let name = folder.file_name().unwrap().to_owned();
             assert_eq!(name, "most-frequent");
             let files = language.files();
@@ -178,6 +218,16 @@ mod tests {
                 text("README.md").contains("./build\n") && text(SCRIPT).contains("is missing; install"),
                 "{language:?}"
             );
+            let world = language.library();
+            let has = |path: &str| folder.join(path).is_file();
+            assert!(world.iter().all(|(path, _)| has(path)), "{language:?}");
+            // Digests pin the compiler, and the library is no place for placeholders.
+            let pins = [("requirements.txt", "--hash=sha256:"), ("package-lock.json", "\"integrity\": \"sha512-")];
+            let pinned = pins
+                .iter()
+                .any(|(path, pin)| fs::read_to_string(folder.join(path)).is_ok_and(|text| text.contains(pin)));
+            assert_eq!(pinned, language.installs_compiler(), "{language:?}");
+            assert_eq!(has("wit/deps/toolcrib.wit"), language.installs_compiler(), "{language:?}");
         }
     }
 }

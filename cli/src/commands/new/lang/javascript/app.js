@@ -1,10 +1,13 @@
-// The tool: an object named after the interface, with a function for each function of the contract.
-//
-// A function returns the success value of a `result`, and throws its `err`. QuickJS implements only the language: no files,
-// no network, no require.
-export const tools = {
-  CAMEL(name) {
-    if (name === "") throw "the name is empty";
+// The tool: each call of `tool` defines one. QuickJS implements only the language: no files, no timers, no require.
+
+import { Invalid, tool } from "./toolcrib/index.js";
+
+tool({
+  name: "SNAKE",
+  description: "Greet someone by name.",
+  parameters: { name: { type: "string", description: "Whom to greet" } },
+  run({ name }) {
+    if (name === "") throw new Invalid("the name is empty");
     return `hello, ${name}`;
   },
-};
+});

@@ -1,15 +1,16 @@
-"""The tool: a class named after the interface, with a method for each function.
+"""The tool: each function with `@tool` is one. Its type hints are the schema, and its docstring the description.
 
-A method returns the success value of a `result`, and raises its `err` as `Err`. Import modules here, at the top: a module
-that is imported only while a function runs is missing.
+Import modules here, at the top: a module that is imported only while a function runs is missing.
 """
 
-from componentize_py_types import Err
-from wit_world import exports
+from typing import Annotated
+
+from toolcrib import Invalid, tool
 
 
-class Tools(exports.Tools):
-    def SNAKE(self, name: str) -> str:
-        if not name:
-            raise Err("the name is empty")
-        return f"hello, {name}"
+@tool
+def SNAKE(name: Annotated[str, "Whom to greet"]) -> str:
+    """Greet someone by name."""
+    if not name:
+        raise Invalid("the name is empty")
+    return f"hello, {name}"
