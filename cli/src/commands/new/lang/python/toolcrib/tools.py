@@ -83,6 +83,9 @@ class Call:
 
     def run(self, call: Any) -> Any:
         """Runs a call."""
+        # The generator has the same state in each call: that of the moment when the component was built.
+        if random := sys.modules.get("random"):
+            random.seed()
         try:
             return types.Answer(answer(registered[call.tool], json.loads(call.payload.value)), [])
         except Failed as error:
