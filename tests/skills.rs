@@ -85,7 +85,7 @@ fn a_script_finds_a_copy_of_its_skill_beside_the_granted_folders() {
     assert!(alone["result"].as_str().unwrap().contains("echo 1"), "{alone}");
     write(&crib.path("skill"), "x.txt", "");
     let taken = call("/own.txt", &[&flags[..], &["--allow-read=skill"]].concat());
-    assert!(taken["error"].as_str().unwrap().contains("it would be `/skill` in the guest"), "{taken}");
+    assert!(taken["error"].as_str().unwrap().contains("could not be granted at `/skill`"), "{taken}");
     let copies = crib.path("home/.cache/toolcrib/skills");
     assert_eq!(fs::read_dir(copies).unwrap().count(), 0, "a copy lives as long as its call");
     write(&crib.path("skills"), "tally/scripts/a.py", "print(2)\n");

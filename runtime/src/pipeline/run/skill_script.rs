@@ -107,7 +107,9 @@ fn copy_to(folder: &Path, skill: &Skill) -> Result<TempDir, String> {
 }
 
 fn failed(recorder: &mut CallRecorder<'_>, fault: Error) -> ToolError {
-    let message = format!("the files of the skill could not be granted: {fault}");
+    // The fault names a path of the host.
     recorder.fault(fault);
+    let message =
+        format!("the files of the skill could not be granted at `{SKILL_FOLDER}`: another folder may have this path");
     ToolError::new(Outcome::Failed, message)
 }
