@@ -17,7 +17,7 @@ use toolcrib::{Runtime, ToolCall, ToolResult};
 use super::target::{Act, Target};
 
 /// All targets.
-pub(crate) const ALL: [Target; 13] = [
+pub(crate) const ALL: [Target; 14] = [
     Target { name: "manifest", corpus: "manifest", open: sources::manifest },
     Target { name: "agent_tool", corpus: "agent_tool", open: sources::agent_tool },
     Target { name: "server", corpus: "server", open: sources::server },
