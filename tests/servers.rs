@@ -31,13 +31,16 @@ struct State {
     token: Option<String>,
     /// Answer to `tools/call` in place of an echo of the arguments.
     answer: Option<Answer>,
+    /// Status of the answer to an answer of the client.
+    refusal: u16,
     /// Methods of the requests so far.
     methods: Vec<String>,
 }
 
 impl Script {
     fn new(revision: &'static str) -> Self {
-        let state = State { revision, tools: vec![echo()], token: None, answer: None, methods: Vec::new() };
+        let state =
+            State { revision, tools: vec![echo()], token: None, answer: None, refusal: 202, methods: Vec::new() };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -72,7 +75,10 @@ impl Script {
         state.methods.push(method.clone());
         let is_stateless = state.revision == STATELESS;
         let id = &message["id"];
-        if id.is_null() || message.get("method").is_none() {
+        if message.get("method").is_none() {
+            return Answer::new(state.refusal);
+        }
+        if id.is_null() {
             return Answer::new(202);
         }
         let info = json!({ "name": "scripted", "version": "7" });

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::approvals::asking;
+use super::background::crib as background_crib;
 use super::http::{Server, token};
 use super::programs::{crib, outcomes, until};
 use super::{Client, modern, text};
@@ -39,6 +41,33 @@ fn a_repeated_request_gets_the_first_result_and_calls_nothing_also_from_another_
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
     }
     assert_eq!(outcomes(&crib, "nap"), ["ok"]);
+}
+
+#[test]
+fn a_call_in_the_background_is_made_once() {
+    let crib = background_crib();
+    let mut client = Client::start(&crib, &[]);
+    let [first, second] = [1, 2].map(|_| call(&mut client, "order-1", "slow", &json!({"n": 3})));
+    assert!(text(&first).contains("task_1") && text(&second) == text(&first), "{second}");
+    assert!(!is_repeated(&first) && is_repeated(&second), "{second}");
+    drop(client);
+    assert!(outcomes(&crib, "slow").len() <= 1);
+}
+
+#[test]
+fn a_question_is_answered_with_the_same_key() {
+    let crib = crib();
+    let flags = ["--code", "--ask-tool=nap", "--allow-write=work", "--timeout=600s"];
+    let mut client = Client::start(&crib, &flags);
+    let mut params = modern(json!({"name": "nap", "arguments": {"ms": 1}}), &asking());
+    params["_meta"]["toolcrib/idempotencyKey"] = json!("order-1");
+    let asked = client.ask("tools/call", &params);
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    params["requestState"] = asked["result"]["requestState"].clone();
+    params["inputResponses"] = json!({"approval": {"action": "accept", "content": {"allow": true}}});
+    let made = client.ask("tools/call", &params);
+    assert!(made["result"]["isError"] == false && !is_repeated(&made), "{made}");
+    assert_eq!(outcomes(&crib, "nap").last().map(String::as_str), Some("ok"));
 }
 
 #[test]
@@ -87,7 +116,8 @@ fn a_call_whose_server_was_killed_is_made_again_only_if_that_changes_nothing() {
                 // It ends with its server.
                 let _ = stream.read_to_end(&mut Vec::new());
             });
-            let keys = || std::fs::read_dir(&files).into_iter().flatten().flatten();
+            let folders = || std::fs::read_dir(&files).into_iter().flatten().flatten();
+            let keys = || folders().flat_map(|folder| std::fs::read_dir(folder.path())).flatten().flatten();
             until(|| keys().filter(|key| key.path().extension().is_some_and(|it| it == "json")).count() == number);
         }
         server.child.kill().unwrap();

@@ -142,6 +142,14 @@ fn requests_of_a_server_are_refused_and_a_forgotten_conversation_is_begun_again(
     assert_eq!(refused, 16);
     script.change(|state| state.answer = Some(with(17)));
     assert_eq!(crib.outcome("echo", &json!({"text": "a"}), &[]), "output-limit");
+    for refusal in [401, 403, 404, 500] {
+        script.change(|state| (state.answer, state.refusal) = (Some(with(1)), refusal));
+        script.methods();
+        let called = crib.call("echo", &json!({"text": "a"}), &[]);
+        assert!(super::answer(&called).contains("did not take the answer"), "{refusal}: {called}");
+        let calls = script.methods().iter().filter(|method| *method == "tools/call").count();
+        assert_eq!((calls, &called["receipt"]["outcome"]), (1, &json!("upstream")), "{refusal}");
+    }
 }
 
 #[test]

@@ -115,6 +115,31 @@ fn a_static_token_is_sent_to_its_server_alone_and_shown_nowhere() {
 }
 
 #[test]
+fn a_lock_of_somebody_else_sends_no_secret_that_it_names() {
+    const TOKEN: &str = "canary-token-1234";
+    let script = Script::new(STATELESS);
+    script.change(|state| state.token = Some(TOKEN.to_owned()));
+    let server = script.on(Server::start());
+    let (own, other, address) = (crib(), crib(), address(&server));
+    for crib in [&own, &other] {
+        let set = Ran::with_input(&mut crib.toolcrib(&["secret", "set", "scripted"]), TOKEN);
+        assert_eq!(set.code, Some(0), "{set:?}");
+    }
+    install(&own, &address, &["--secret=scripted"]);
+    let outdated = own.run(&["outdated", "--json"]);
+    assert_eq!(outdated.code, Some(0), "the own records grant it: {outdated:?}");
+    fs::copy(own.path("toolcrib.lock"), other.path("toolcrib.lock")).unwrap();
+    let sent = || server.received().iter().filter(|request| request.header("authorization").is_some()).count();
+    let before = sent();
+    for arguments in [&["install"][..], &["install", "--frozen"], &["update"], &["outdated"]] {
+        let ran = other.run(arguments);
+        assert!(ran.code == Some(1) && ran.stderr.contains("requires a valid token"), "{arguments:?}: {ran:?}");
+    }
+    assert!(other.run(&["install"]).stderr.contains("have not granted the secret `scripted`"));
+    assert_eq!(sent(), before, "nothing was sent");
+}
+
+#[test]
 fn a_faulty_tool_of_a_server_is_left_out_and_named() {
     let script = Script::new(STATELESS);
     let marked = json!({"type": "object", "properties": {"a": {"type": "array", "x-mcp-header": "A"}}});

@@ -1,13 +1,11 @@
 //! Client requests in both revisions: list, call, stored results, and notices of a changed list. The state is outside
 //! of the handler, because the library may create one for each request.
 
-use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use futures::FutureExt;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, ErrorCode,
     ErrorData, ExtensionCapabilities, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
@@ -27,6 +25,7 @@ use super::access::Identity;
 use super::answer::RESULTS;
 use super::call::MAX_FINISH;
 use super::call_threads::CallThreads;
+use super::ending::{answered, ended};
 use super::metrics::Metrics;
 use super::once::KeyedCalls;
 use super::paused::PausedCalls;
@@ -408,50 +407,6 @@ fn extensions() -> ExtensionCapabilities {
     ExtensionCapabilities::from_iter([(SKILLS_EXTENSION_ID.to_owned(), settings)])
 }
 
-/// Answers a request also if the code that does so panics: the library would leave its client without an answer.
-async fn answered<T>(answer: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
-    let failed = |_| Err(ErrorData::internal_error("the call failed inside the server", None));
-    AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(failed)
-}
-
-/// Waits until all tasks have ended, at most for a time.
-async fn ended(running: &TaskTracker, tasks: impl Future<Output = ()>, max: Duration) {
-    running.close();
-    let ended = async {
-        running.wait().await;
-        tasks.await;
-    };
-    // A record that cannot be written for so long is lost with the program.
-    let _ = tokio::time::timeout(max, ended).await;
-}
-
 pub(super) fn invalid(message: String) -> ErrorData {
     ErrorData::invalid_params(message, None)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Instant;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_panic_is_an_answer() {
-        let answer = answered::<()>(async { panic!("planned") }).await;
-        assert_eq!(answer.unwrap_err().message, "the call failed inside the server");
-        assert_eq!(answered(async { Ok(1) }).await.unwrap(), 1);
-    }
-
-    #[tokio::test]
-    async fn a_call_that_does_not_stop_delays_the_end_for_a_bounded_time_only() {
-        let running = TaskTracker::new();
-        running.spawn(async {});
-        let (long, short) = (Duration::from_secs(60), Duration::from_millis(50));
-        ended(&running, async {}, long).await;
-        assert!(running.is_empty(), "the task has ended");
-        running.spawn(std::future::pending::<()>());
-        let start = Instant::now();
-        tokio::time::timeout(long, ended(&running, async {}, short)).await.expect("a bounded time");
-        assert!(start.elapsed() >= short, "{:?}", start.elapsed());
-    }
 }

@@ -15,6 +15,7 @@ pub mod client_config;
 mod consent;
 mod conversations;
 mod dialogue;
+mod ending;
 mod handler;
 mod http;
 mod key;

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
@@ -22,6 +22,8 @@ const MAX_FILE: u64 = 2 << 20;
 const KEPT: Duration = Duration::from_hours(24);
 /// Maximum number of keys in a folder.
 const MAX_KEYS: usize = 20_000;
+/// Maximum size of all files of a folder in bytes.
+const MAX_BYTES: u64 = 1 << 30;
 /// Number of new keys after which those that are too old are removed.
 const SWEEP: u64 = 256;
 /// Time to wait for another reader of the same file.
@@ -34,6 +36,8 @@ pub(super) const MAX_KEY_LEN: usize = 256;
 pub(super) struct KeyedCalls {
     folder: PathBuf,
     begun: AtomicU64,
+    /// `true` while there are too many keys.
+    is_full: AtomicBool,
 }
 
 /// Facts of a call with a key, as they are stored.
@@ -81,7 +85,7 @@ pub(super) struct KeyedCall {
 impl KeyedCalls {
     /// Names the folder without opening it.
     pub(super) fn new(folder: PathBuf) -> Arc<Self> {
-        Arc::new(Self { folder, begun: AtomicU64::new(0) })
+        Arc::new(Self { folder, begun: AtomicU64::new(0), is_full: AtomicBool::new(false) })
     }
 
     /// Looks for the call of a client with a key. `request` is the text of the tool and its arguments. This blocks.
@@ -90,13 +94,15 @@ impl KeyedCalls {
     ///
     /// The folder cannot be used, or has too many keys.
     pub(super) fn begin(&self, client: &str, key: &str, request: &str) -> io::Result<Once> {
-        if self.begun.fetch_add(1, Relaxed).is_multiple_of(SWEEP) {
-            self.sweep(SystemTime::now())?;
+        if self.begun.fetch_add(1, Relaxed).is_multiple_of(SWEEP) || self.is_full.load(Relaxed) {
+            let swept = self.sweep(SystemTime::now());
+            self.is_full.store(swept.is_err(), Relaxed);
+            swept?;
         }
         let name = digest(&[client.as_bytes(), b"\0", key.as_bytes()].concat());
         let name = name.trim_start_matches("sha256:");
         let file = OwnerOnlyFile::new(self.folder.join(format!("{name}.json")), MAX_FILE, SharedAccess::None);
-        let lock = match file.lock(MAX_READ_WAIT) {
+        let lock = match lock(&file) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 return Ok(Once::Without("the call with this key still runs: repeat the request later".to_owned()));
             }
@@ -128,14 +134,15 @@ impl KeyedCalls {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             entries => entries?,
         };
-        let mut kept = 0;
+        let (mut kept, mut bytes) = (0, 0);
         for entry in entries {
             let entry = entry?;
             let path = entry.path();
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            let age = entry.metadata()?.modified().ok().and_then(|changed| now.duration_since(changed).ok());
+            let facts = entry.metadata()?;
+            let age = facts.modified().ok().and_then(|changed| now.duration_since(changed).ok());
             let file = OwnerOnlyFile::new(path, MAX_FILE, SharedAccess::None);
             // A call that still runs holds the lock.
             match age.filter(|age| *age > KEPT).and_then(|_| file.lock(Duration::ZERO).ok()) {
@@ -143,12 +150,29 @@ impl KeyedCalls {
                     fs::remove_file(file.path())?;
                     let _ = fs::remove_file(file.beside("lock"));
                 }
-                None => kept += 1,
+                None => (kept, bytes) = (kept + 1, bytes + facts.len()),
             }
         }
-        match kept < MAX_KEYS {
-            true => Ok(()),
-            false => Err(io::Error::other(format!("{kept} keys are kept for a day, and {MAX_KEYS} is the maximum"))),
+        if kept >= MAX_KEYS || bytes >= MAX_BYTES {
+            let mib = (bytes >> 20, MAX_BYTES >> 20);
+            let message = format!(
+                "{kept} keys with {} MiB are kept for a day, and {MAX_KEYS} keys and {} MiB are the maximum",
+                mib.0, mib.1
+            );
+            return Err(io::Error::other(message));
+        }
+        Ok(())
+    }
+}
+
+/// Locks a file that may be removed meanwhile, for its age.
+fn lock(file: &OwnerOnlyFile) -> io::Result<FileLock> {
+    loop {
+        let lock = file.lock(MAX_READ_WAIT)?;
+        // A lock of a removed file keeps nobody from another.
+        match file.lock(Duration::ZERO) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(lock),
+            other => drop(other?),
         }
     }
 }
@@ -248,8 +272,13 @@ mod tests {
         for number in 0..MAX_KEYS {
             fs::write(calls.folder.join(format!("{number}.json")), "").unwrap();
         }
-        let error = calls.sweep(SystemTime::now()).unwrap_err();
-        assert!(error.to_string().contains("20000 is the maximum"), "{error}");
+        calls.begun.store(SWEEP, Relaxed);
+        for _ in 0..3 {
+            let error = calls.begin("ada", "other", "echo").unwrap_err();
+            assert!(error.to_string().contains("20000 keys"), "{error}");
+        }
+        calls.sweep(SystemTime::now() + KEPT + Duration::from_secs(60)).unwrap();
+        assert!(matches!(calls.begin("ada", "other", "echo").unwrap(), Once::New(_)));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use rmcp::RoleServer;
 use rmcp::model::CallToolResult;
 use rmcp::service::RequestContext;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
@@ -94,21 +95,23 @@ impl RunningCall {
         Self { start, becomes_task, key, ..self }
     }
 
-    /// Keeps the result of the call under its key, if it has one; `None` for a call that was stopped. A call whose tool did not run
-    /// had no effect, and can be made with the same key.
+    /// Keeps the result of the call under its key, if it has one; `None` for a call that was stopped. A call that was not allowed had
+    /// no effect, and can be made with the same key.
     pub(super) async fn settle(&mut self, result: Option<&CallToolResult>) {
         let Some(key) = self.key.take() else { return };
-        let kept = match (self.start.as_ref().is_none_or(Start::was_reached), result) {
+        let kept = match (self.start.as_ref().is_none_or(Start::was_allowed), result) {
             (false, _) => None,
             // It stays a call that began and has no result.
             (true, None) => return,
             (true, Some(result)) => Some(serde_json::to_value(result).unwrap_or_default()),
         };
-        let written = tokio::task::spawn_blocking(move || key.end(kept.as_ref())).await;
-        let failure =
-            written.map_or_else(|error| Some(error.to_string()), |written| written.err().map(|e| e.to_string()));
-        if let Some(reason) = failure {
-            render::warning(&format!("the result of a call with a key is not kept: {reason}"));
+        end_key(key, kept).await;
+    }
+
+    /// Frees the key of a call that asks a question: its client repeats the request with the answer, and so makes the call.
+    pub(super) async fn free_key(&mut self) {
+        if let Some(key) = self.key.take() {
+            end_key(key, None).await;
         }
     }
 
@@ -220,6 +223,15 @@ impl<'a> Attendance<'a> {
             () = self.cancelled.cancelled() => {}
             () = self.report.finish(self.parts.take()) => {}
         }
+    }
+}
+
+/// Stores the end of a call with a key; `None` if it had no effect.
+async fn end_key(key: KeyedCall, result: Option<Value>) {
+    let written = tokio::task::spawn_blocking(move || key.end(result.as_ref())).await;
+    let failure = written.map_or_else(|error| Some(error.to_string()), |written| written.err().map(|e| e.to_string()));
+    if let Some(reason) = failure {
+        render::warning(&format!("the result of a call with a key is not kept: {reason}"));
     }
 }
 

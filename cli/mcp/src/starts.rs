@@ -1,10 +1,11 @@
-//! Starts of running calls: some calls become tasks once their tools run, and one that never ran had no effect.
+//! Starts of running calls: some calls become tasks once their tools run, and one that was never allowed had no effect.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::Notify;
+use toolcrib::call::Behavior;
 use toolcrib::observe::{Event, EventKind};
 
 /// Observed calls, by the call's identifier.
@@ -19,6 +20,7 @@ pub(super) struct Start(Arc<Observed>);
 struct Observed {
     starts: Arc<Starts>,
     call: String,
+    was_allowed: AtomicBool,
     has_started: AtomicBool,
     started: Notify,
 }
@@ -26,22 +28,31 @@ struct Observed {
 impl Starts {
     /// Observes the start of a call from now on.
     pub(super) fn of(self: &Arc<Self>, call: &str) -> Start {
-        let (has_started, started) = (AtomicBool::new(false), Notify::new());
-        let observed = Arc::new(Observed { starts: self.clone(), call: call.to_owned(), has_started, started });
+        let observed = Arc::new(Observed {
+            starts: self.clone(),
+            call: call.to_owned(),
+            was_allowed: AtomicBool::new(false),
+            has_started: AtomicBool::new(false),
+            started: Notify::new(),
+        });
         self.calls().insert(call.to_owned(), Arc::downgrade(&observed));
         Start(observed)
     }
 
-    /// Records an event that may be a start.
+    /// Records an event that may be the decision about a call or its start.
     pub(super) fn record(&self, event: &Event<'_>) {
-        if matches!(event.kind, EventKind::Started(_)) {
-            self.report(event.call_id);
+        match &event.kind {
+            EventKind::Decided(decision) if decision.behavior == Behavior::Allow => self.report(event.call_id, false),
+            EventKind::Started(_) => self.report(event.call_id, true),
+            _ => {}
         }
     }
 
-    fn report(&self, call: &str) {
+    fn report(&self, call: &str, has_started: bool) {
         let observed = self.calls().get(call).and_then(Weak::upgrade);
-        if let Some(observed) = observed {
+        let Some(observed) = observed else { return };
+        observed.was_allowed.store(true, SeqCst);
+        if has_started {
             observed.has_started.store(true, SeqCst);
             observed.started.notify_waiters();
         }
@@ -53,16 +64,16 @@ impl Starts {
 }
 
 impl Start {
-    /// Returns `true` once the tool of the call runs, and after it.
-    pub(super) fn was_reached(&self) -> bool {
-        self.0.has_started.load(SeqCst)
+    /// Returns `true` once the call is allowed: from then on it can have an effect, also in the background or by an agent.
+    pub(super) fn was_allowed(&self) -> bool {
+        self.0.was_allowed.load(SeqCst)
     }
 
     /// Waits until the tool of the call runs; forever if the call ends before.
     pub(super) async fn reached(&self) {
         loop {
             let started = self.0.started.notified();
-            if self.was_reached() {
+            if self.0.has_started.load(SeqCst) {
                 return;
             }
             started.await;
@@ -86,11 +97,13 @@ mod tests {
     fn a_start_is_reported_to_its_call_alone_and_a_call_that_nobody_observes_is_forgotten() {
         let starts = Arc::new(Starts::default());
         let (first, second) = (starts.of("mcp_1"), starts.of("mcp_2"));
-        starts.report("mcp_1");
-        assert!(first.reached().now_or_never().is_some() && first.was_reached());
-        assert!(second.reached().now_or_never().is_none() && !second.was_reached());
+        starts.report("mcp_1", false);
+        assert!(first.was_allowed() && first.reached().now_or_never().is_none());
+        starts.report("mcp_1", true);
+        assert!(first.reached().now_or_never().is_some());
+        assert!(second.reached().now_or_never().is_none() && !second.was_allowed());
         drop((first, second));
         assert!(starts.calls().is_empty());
-        starts.report("mcp_2");
+        starts.report("mcp_2", true);
     }
 }

@@ -1,5 +1,6 @@
 //! Requests about tasks, and the calls that become one: those of tools that run in the background, and those that take long.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ use super::handler::{Handler, invalid};
 use super::running::{Attendance, Happening, RunningCall};
 use super::tasks::CallTask;
 use super::tool_calls::{can_ask, repeats};
+
+/// Default time after which a call becomes a task.
+pub(super) const TASK_AFTER: Duration = Duration::from_secs(10);
 
 impl Handler {
     /// Returns `true` if the calls of a client can become tasks.
@@ -43,7 +47,13 @@ impl Handler {
     ) -> Result<CreateTaskResult, Box<RunningCall>> {
         let Some(task) = self.tasks.create(client, call.cancellation().clone()) else { return Err(Box::new(call)) };
         let created = CreateTaskResult::new(task.created());
-        tokio::spawn(self.clone().go_on(call, name, task, can_ask(context)));
+        let going = AssertUnwindSafe(self.clone().go_on(call, name, task.clone(), can_ask(context))).catch_unwind();
+        // The server waits for its end, in which the result is kept under a key.
+        tokio::spawn(self.running.track_future(async move {
+            if going.await.is_err() {
+                task.end(None);
+            }
+        }));
         Ok(created)
     }
 
@@ -97,6 +107,3 @@ impl Handler {
         self.task(&request.task_id, context).map(|task| task.cancel())
     }
 }
-
-/// Default time after which a call becomes a task.
-pub(super) const TASK_AFTER: Duration = Duration::from_secs(10);

@@ -112,11 +112,11 @@ impl Handler {
             return Err(ErrorData::internal_error("the call was cancelled", None));
         };
         let answer = self.answered(&call, &name, &result, &binding);
-        let complete = match &answer {
-            Ok(CallToolResponse::Complete(result)) => Some(result),
-            _ => None,
-        };
-        call.settle(complete).await;
+        match &answer {
+            Ok(CallToolResponse::Complete(result)) => call.settle(Some(result)).await,
+            // Also an error: no tool has the name.
+            _ => call.free_key().await,
+        }
         answer
     }
 

@@ -77,6 +77,17 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.releases.package = args.from.take();
     args.releases.servers = args.kept.servers();
     let (place, installer) = (args.place.lock_file()?, installer().ok_or_else(no_home)?);
+    let orders = match &args.source {
+        Some(source) => vec![order(source, args.name, (args.secret, args.prefix), &place)?],
+        None => locked(&place, args.frozen)?,
+    };
+    // The command line grants secrets, and a lock does not.
+    args.releases.servers.granted.clone_from(&args.agreement.grant);
+    for order in orders.iter().filter(|order| order.operation == Operation::Install) {
+        if let BundleSource::Server(server) = &order.source {
+            args.releases.servers.granted.extend(server.capability());
+        }
+    }
     let other = args.place.other_lock_file();
     let procedure = Procedure {
         place: &place,
@@ -85,10 +96,6 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         options: &args.agreement,
         releases: &args.releases,
         min_age: args.agreement.install_age(),
-    };
-    let orders = match &args.source {
-        Some(source) => vec![order(source, args.name, (args.secret, args.prefix), &place)?],
-        None => locked(&place, args.frozen)?,
     };
     procedure.perform_all(&orders, "installed").await
 }

@@ -12,9 +12,10 @@ use toolcrib_registry::{Client, Reference};
 use crate::install::ReleaseOptions;
 use crate::recipes::{self, PackedRecipe};
 use crate::registries::{self, Fetched};
-use crate::servers::{self, PackedServer};
+use crate::servers::{self, PackedServer, ServerAccess, ServerSource};
 use crate::signing::{self, SignatureReport};
 
+use super::options::installer;
 use super::release::Release;
 use super::source::BundleSource;
 
@@ -63,7 +64,8 @@ pub async fn fetch(source: &BundleSource, options: &ReleaseOptions) -> anyhow::R
             return Err(Advice::new(message, "leave --offline out").into());
         }
         BundleSource::Server(server) => {
-            let PackedServer { file, folder, title } = servers::pack(server, &options.servers).await?;
+            let PackedServer { file, folder, title } =
+                servers::pack(server, &with_grants(server, &options.servers)?).await?;
             packed = Some(folder);
             stated = title;
             (file.clone(), Place::File(file), None)
@@ -86,6 +88,15 @@ pub async fn fetch(source: &BundleSource, options: &ReleaseOptions) -> anyhow::R
         (release.version, release.package) = (None, stated);
     }
     Ok(FetchedRelease { release, place, _held: held, _packed: packed })
+}
+
+/// Adds the grants of the user's own records, for a server whose source names a secret: a lock of somebody else grants none.
+fn with_grants(server: &ServerSource, access: &ServerAccess) -> anyhow::Result<ServerAccess> {
+    let mut access = access.clone();
+    if let Some(installer) = installer().filter(|_| server.secret.is_some()) {
+        access.granted.extend(installer.records.read()?.into_iter().flat_map(|it| it.bundle.granted));
+    }
+    Ok(access)
 }
 
 impl FetchedRelease {

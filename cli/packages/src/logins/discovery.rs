@@ -6,7 +6,7 @@ use toolcrib::tool::RemoteAddress;
 use toolcrib_base::render::{one_line, shortened};
 use url::Url;
 
-use super::documents::{Documents, text};
+use super::documents::{Documents, short_text, text};
 
 /// Maximum characters of a scope.
 const MAX_SCOPE: usize = 2000;
@@ -79,7 +79,8 @@ pub(super) async fn resource(documents: &Documents<'_>, challenge: Option<&str>)
     let scope = challenge.and_then(|challenge| parameter(challenge, "scope"));
     for place in &places {
         let Some(document) = documents.get(place).await? else { continue };
-        let resource = text(&document, "resource").context("the metadata of the server name no `resource`")?;
+        let resource = short_text(&document, "resource")
+            .context("the metadata of the server name no `resource` of a usable length")?;
         if !is_for(&resource, &url) {
             bail!(
                 "the metadata at `{place}` are for `{}`, and not for `{server}`",

@@ -12,6 +12,8 @@ use toolcrib_foundation::json::{Limits, parse_within};
 
 /// Maximum bytes of a document.
 const MAX_BYTES: usize = 256 << 10;
+/// Maximum bytes of a text that is kept.
+const MAX_KEPT: usize = 2048;
 /// Limits of a document.
 const LIMITS: Limits = Limits { depth: 20, values: 10_000 };
 /// Maximum characters shown of a foreign text.
@@ -113,6 +115,11 @@ async fn json(address: &RemoteAddress, mut response: GateResponse) -> anyhow::Re
 /// Returns a text of a document.
 pub(super) fn text(document: &Value, field: &str) -> Option<String> {
     document[field].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// Returns a text of a document that is kept in the list of logins; `None` if it is too long for that.
+pub(super) fn short_text(document: &Value, field: &str) -> Option<String> {
+    text(document, field).filter(|text| text.len() <= MAX_KEPT)
 }
 
 /// Describes an error of OAuth in an answer.

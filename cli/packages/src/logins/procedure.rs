@@ -1,6 +1,7 @@
 //! Login procedure: discovery, registration, the browser's answer, and the first use of the token.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use toolcrib::HostGate;
@@ -23,6 +24,8 @@ use super::tokens::{TokenClient, TokenFault};
 
 /// Scope that asks for a token for renewal.
 const OFFLINE: &str = "offline_access";
+/// Maximum time of each step that needs no person.
+const MAX_STEP: Duration = Duration::from_secs(60);
 
 /// Choices of a login.
 #[derive(Debug, Clone, Default)]
@@ -45,25 +48,32 @@ pub struct LoginOptions {
 pub async fn log_in(server: &RemoteAddress, options: LoginOptions, vault: &Vault) -> anyhow::Result<Login> {
     let logins = Logins::of_user().ok_or_else(toolcrib_base::folders::no_home)?;
     let gate = Arc::new(HostGate::default());
-    let documents = || Documents { gate: &gate, server };
-    let Some(Fault::Unauthorized { challenge }) = challenge(&gate, server, None).await? else {
-        return Err(anyhow!("`{server}` answers without a token: it needs no login"));
+    let about = Documents { gate: &gate, server };
+    let asked = match within("the server", challenge(&gate, server, None)).await? {
+        Some(Fault::Unauthorized { challenge }) => challenge,
+        Some(fault) => return Err(anyhow!("cannot log in at `{server}`: {fault}")),
+        None => return Err(anyhow!("`{server}` answers without a token: it needs no login")),
     };
-    let ProtectedResource { resource, issuer, scope } = discovery::resource(&documents(), challenge.as_deref()).await?;
-    let authorization = discovery::authorization_server(&documents(), &issuer).await?;
+    let found = discovery::resource(&about, asked.as_deref());
+    let ProtectedResource { resource, issuer, scope } = within("the server", found).await?;
+    let found = discovery::authorization_server(&about, &issuer);
+    let authorization = within("the authorization server", found).await?;
     let scope = with_offline(options.scope.clone().or(scope), &authorization);
     let listener = AnswerListener::bind(options.port).await?;
     let request = AuthorizationRequest::new(listener.address())?;
     let client = match &options.client_id {
         Some(id) => named_client(id, options.client_secret.as_deref(), vault)?,
-        None => register(&documents(), &authorization, &request.redirect, scope.as_deref()).await?,
+        None => {
+            let registered = register(&about, &authorization, &request.redirect, scope.as_deref());
+            within("the authorization server", registered).await?
+        }
     };
     let url = request.url(&authorization, &client.id, &resource, scope.as_deref())?;
     render::aside(&format!("open this address in a browser, and log in at {}:\n\n{url}\n", authorization.issuer));
     let query = listener.answer(|query| request.is_answered_by(query)).await?;
     let code = request.code(&authorization, &query)?;
     let token_client = TokenClient {
-        documents: documents(),
+        documents: Documents { gate: &gate, server },
         endpoint: &authorization.token,
         client_id: &client.id,
         client_secret: client.secret.as_ref().map(|secret| secret.as_str()),
@@ -75,19 +85,29 @@ pub async fn log_in(server: &RemoteAddress, options: LoginOptions, vault: &Vault
         ("redirect_uri", request.redirect.as_str()),
         ("code_verifier", request.verifier.as_str()),
     ];
-    let tokens = token_client.exchange(&grant).await.map_err(|fault| match fault {
-        TokenFault::Ended(reason) => anyhow!(reason),
-        TokenFault::Failed(error) => error,
-    })?;
+    let exchanged = async {
+        token_client.exchange(&grant).await.map_err(|fault| match fault {
+            TokenFault::Ended(reason) => anyhow!(reason),
+            TokenFault::Failed(error) => error,
+        })
+    };
+    let tokens = within("the token endpoint", exchanged).await?;
     // A token of another audience is found now, and not by a call.
-    let refused = challenge_with(&gate, server, &tokens.access).await?;
-    if let Some(fault) = refused {
-        let message = format!("the server refuses the token that `{}` issued for it: {fault}", authorization.issuer);
+    let tried = within("the server", challenge(&gate, server, Some(tokens.access.as_str()))).await?;
+    if let Some(fault) = tried {
+        let message = match fault {
+            Fault::Unauthorized { .. } | Fault::Forbidden { .. } => {
+                format!("the server refuses the token that `{}` issued for it: {fault}", authorization.issuer)
+            }
+            fault => format!("the server does not list its tools with the token that was issued for it: {fault}"),
+        };
         return Err(Advice::new(message, "nothing was stored; ask the owner of the server").into());
     }
+    let earlier = logins.of(server)?;
     let login = Login {
         server: server.as_str().to_owned(),
-        secret: Login::secret_of(server),
+        // Installed tools request a secret of an earlier name.
+        secret: earlier.map_or_else(|| Login::secret_of(server), |earlier| earlier.secret),
         resource,
         issuer: authorization.issuer.clone(),
         token_endpoint: authorization.token.as_str().to_owned(),
@@ -97,12 +117,14 @@ pub async fn log_in(server: &RemoteAddress, options: LoginOptions, vault: &Vault
         scope,
         ends: tokens.ends,
     };
-    let (vault, stored) = (vault.clone(), login.clone());
+    let (vault, stored, server) = (vault.clone(), login.clone(), server.clone());
     tokio::task::spawn_blocking(move || {
+        let _lock = logins.lock(&server)?;
+        logins.check(&stored)?;
         if let Some(secret) = &client.secret {
             vault.set(&Secret::new(stored.client_secret(), secret.as_str())?)?;
         }
-        keep(&vault, &logins, stored, &tokens).map(drop)
+        keep(&vault, stored, &tokens, |login| logins.put(login)).map(drop)
     })
     .await??;
     Ok(login)
@@ -115,27 +137,25 @@ pub async fn log_in(server: &RemoteAddress, options: LoginOptions, vault: &Vault
 /// The list or the store cannot be changed.
 pub fn log_out(server: &RemoteAddress, vault: &Vault) -> anyhow::Result<bool> {
     let logins = Logins::of_user().ok_or_else(toolcrib_base::folders::no_home)?;
+    if logins.of(server)?.is_none() {
+        return Ok(false);
+    }
+    let _lock = logins.lock(server)?;
     let Some(login) = logins.of(server)? else { return Ok(false) };
-    logins.remove(server)?;
     let names = vault.list()?.into_iter().map(|listed| listed.name);
     let own = login.secrets();
     let stored: Vec<String> = names.filter(|name| own.contains(name)).collect();
     if !stored.is_empty() {
         vault.remove(&stored)?;
     }
+    logins.remove(server)?;
     Ok(true)
 }
 
-/// Tries a token. Returns the reason if the server refuses it.
-async fn challenge_with(
-    gate: &HostGate,
-    server: &RemoteAddress,
-    token: &Zeroizing<String>,
-) -> anyhow::Result<Option<Fault>> {
-    Ok(match challenge(gate, server, Some(token.as_str())).await? {
-        Some(fault @ (Fault::Unauthorized { .. } | Fault::Forbidden { .. })) => Some(fault),
-        _ => None,
-    })
+/// Waits for one step, within a time.
+async fn within<T>(who: &str, step: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let ended = tokio::time::timeout(MAX_STEP, step).await;
+    ended.map_err(|_| anyhow!("{who} did not answer within {} seconds", MAX_STEP.as_secs()))?
 }
 
 /// Returns a client that was registered before.

@@ -2,24 +2,28 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use toolcrib::owner_only::{FileLock, OwnerOnlyFile, SharedAccess};
 use toolcrib::tool::RemoteAddress;
 use toolcrib::{ListFile, source};
 use toolcrib_base::folders::state_folder;
 
 /// Maximum size of the file in bytes.
-const MAX_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 /// Maximum number of logins.
 const MAX_LOGINS: usize = 256;
 /// Name of the file.
 const FILE: &str = "logins.json";
 /// Number of digest digits in a secret's name.
-const DIGITS: usize = 8;
+const DIGITS: usize = 32;
 /// Maximum host length in a secret's name.
-const MAX_HOST: usize = 32;
+const MAX_HOST: usize = 19;
+/// Maximum wait for another process that renews a token, logs in or logs out.
+const MAX_WAIT: Duration = Duration::from_secs(40);
 
 /// Login at a server. It holds no token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +67,11 @@ impl Login {
         format!("mcp-{}-{}", host.trim_matches('-'), &digits[..DIGITS.min(digits.len())])
     }
 
+    /// Returns `true` for the same client's login at the same server.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        (&self.server, &self.secret, &self.client_id) == (&other.server, &other.secret, &other.client_id)
+    }
+
     /// Name of the secret with the token for renewal.
     pub(super) fn renewal(&self) -> String {
         format!("{}-renewal", self.secret)
@@ -73,11 +82,9 @@ impl Login {
         format!("{}-client", self.secret)
     }
 
-    /// Names of the login's secrets.
-    pub(super) fn secrets(&self) -> Vec<String> {
-        let renewal = self.is_renewable.then(|| self.renewal());
-        let client = self.has_client_secret.then(|| self.client_secret());
-        [self.secret.clone()].into_iter().chain(renewal).chain(client).collect()
+    /// Names of the login's secrets, with those of an earlier login that it may not have.
+    pub(super) fn secrets(&self) -> [String; 3] {
+        [self.secret.clone(), self.renewal(), self.client_secret()]
     }
 }
 
@@ -115,6 +122,26 @@ impl Logins {
         Ok(self.read()?.into_iter().find(|login| login.secret == secret))
     }
 
+    /// Returns the login that a secret belongs to: its access token, its token for renewal or its client's secret.
+    pub(crate) fn owner(&self, secret: &str) -> anyhow::Result<Option<Login>> {
+        Ok(self.read()?.into_iter().find(|login| login.secrets().iter().any(|own| own == secret)))
+    }
+
+    /// Waits until no other process changes the tokens of a server.
+    pub(super) fn lock(&self, server: &RemoteAddress) -> anyhow::Result<FileLock> {
+        let path = self.path().with_file_name(format!("{}.renewing", Login::secret_of(server)));
+        let file = OwnerOnlyFile::new(path, 0, SharedAccess::None);
+        file.lock(MAX_WAIT).context("another process changes the token")
+    }
+
+    /// Refuses a login whose secret has the name of another server's.
+    pub(super) fn check(&self, login: &Login) -> anyhow::Result<()> {
+        match self.named(&login.secret)?.filter(|other| other.server != login.server) {
+            Some(other) => bail!("the login at `{}` has a secret of the name `{}` already", other.server, other.secret),
+            None => Ok(()),
+        }
+    }
+
     fn read(&self) -> anyhow::Result<Vec<Login>> {
         self.0.read().with_context(|| self.unusable())
     }
@@ -122,6 +149,9 @@ impl Logins {
     /// Adds a login, in place of an earlier one at its server.
     pub(super) fn put(&self, login: Login) -> anyhow::Result<()> {
         let change = |all: &mut Vec<Login>| {
+            if let Some(other) = all.iter().find(|other| other.server != login.server && other.secret == login.secret) {
+                return Err(io::Error::other(format!("the login at `{}` has a secret of its name", other.server)));
+            }
             all.retain(|other| other.server != login.server);
             if all.len() >= MAX_LOGINS {
                 return Err(io::Error::other(format!(
@@ -130,6 +160,18 @@ impl Logins {
             }
             all.push(login);
             Ok(())
+        };
+        self.0.change(change).and_then(|changed| changed).with_context(|| self.unusable())
+    }
+
+    /// Replaces a login that was renewed, unless it was ended or replaced meanwhile.
+    pub(super) fn renew(&self, login: Login) -> anyhow::Result<()> {
+        let change = |all: &mut Vec<Login>| match all.iter_mut().find(|one| login.is_same(one)) {
+            Some(present) => {
+                *present = login;
+                Ok(())
+            }
+            None => Err(io::Error::other(format!("the login at `{}` was ended or replaced", login.server))),
         };
         self.0.change(change).and_then(|changed| changed).with_context(|| self.unusable())
     }
@@ -149,10 +191,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_login_takes_no_name_of_another_server_and_a_renewal_revives_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let logins = Logins::folder(folder.path());
+        let login = |server: &str, client: &str| Login {
+            server: server.to_owned(),
+            secret: "mcp-a".to_owned(),
+            resource: server.to_owned(),
+            issuer: server.to_owned(),
+            token_endpoint: server.to_owned(),
+            client_id: client.to_owned(),
+            has_client_secret: false,
+            is_renewable: false,
+            scope: None,
+            ends: None,
+        };
+        let one = login("https://a.example/", "1");
+        assert!(logins.renew(one.clone()).is_err(), "there is none");
+        logins.put(one.clone()).unwrap();
+        logins.renew(Login { is_renewable: true, ..one }).unwrap();
+        assert!(logins.renew(login("https://a.example/", "2")).is_err(), "of another client");
+        let other = login("https://b.example/", "1");
+        assert!(logins.check(&other).is_err() && logins.put(other).is_err());
+        let owner = logins.owner("mcp-a-renewal").unwrap();
+        assert!(owner.is_some_and(|owner| owner.is_renewable && owner.client_id == "1"));
+        assert_eq!(logins.owner("mcp-b").unwrap(), None);
+    }
+
+    #[test]
     fn the_secret_of_a_server_has_its_host_and_differs_for_each_path() {
         let name = |text: &str| Login::secret_of(&text.parse().unwrap());
         let one = name("https://Api.Example.com:8443/mcp");
-        assert!(one.starts_with("mcp-api-example-com-8443-") && toolcrib::tool::is_secret_name(&one), "{one}");
+        assert!(one.starts_with("mcp-api-example-com-844-") && toolcrib::tool::is_secret_name(&one), "{one}");
         assert_ne!(one, name("https://api.example.com:8443/mcp2"));
         let long = name(&format!("https://{}.example/", "a".repeat(60)));
         assert!(toolcrib::tool::is_secret_name(&format!("{long}-renewal")), "{long}");

@@ -6,7 +6,7 @@ use toolcrib_base::render::Advice;
 use zeroize::Zeroizing;
 
 use super::discovery::AuthorizationServer;
-use super::documents::{Documents, error_of, text};
+use super::documents::{Documents, error_of, short_text, text};
 
 /// Client at an authorization server.
 pub(super) struct OAuthClient {
@@ -46,7 +46,7 @@ pub(super) async fn register(
     if !(200..300).contains(&status) {
         bail!("`{endpoint}` refused to register this client ({status}): {}", error_of(&answer));
     }
-    let id = text(&answer, "client_id")
-        .with_context(|| format!("`{endpoint}` registered a client without an identifier"))?;
+    let id = short_text(&answer, "client_id")
+        .with_context(|| format!("`{endpoint}` registered a client without an identifier, or with a too long one"))?;
     Ok(OAuthClient { id, secret: text(&answer, "client_secret").map(Zeroizing::new) })
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, bail};
 use jiff::Timestamp;
 use tokio::runtime::Handle;
-use toolcrib::owner_only::{OwnerOnlyFile, SharedAccess};
 use toolcrib::policy::{Secret, SecretStore};
 use toolcrib::tool::RemoteAddress;
 use toolcrib::{Error, HostGate};
@@ -20,8 +19,6 @@ use super::tokens::{TokenClient, TokenFault, Tokens};
 
 /// Time before the end of a token from which it is renewed.
 const MARGIN: Duration = Duration::from_secs(10);
-/// Maximum wait for another process that renews a token.
-const MAX_WAIT: Duration = Duration::from_secs(40);
 /// Time after which a token without a stated end is read again.
 const MAX_AGE: Duration = Duration::from_secs(60);
 /// Maximum time of a renewal.
@@ -60,12 +57,7 @@ impl TokenStore {
             return Ok(secret);
         }
         let logins = self.logins.as_ref().context("there are no logins")?;
-        let file = OwnerOnlyFile::new(
-            logins.path().with_file_name(format!("{}.renewing", login.secret)),
-            0,
-            SharedAccess::None,
-        );
-        let _lock = file.lock(MAX_WAIT).context("another process renews the token")?;
+        let _lock = logins.lock(&login.server.parse()?)?;
         // Another process may have renewed it.
         let login = logins.named(&login.secret)?.with_context(|| ended(&login, "it was logged out"))?;
         if let Some(secret) = self.present(&login, refused)? {
@@ -75,7 +67,10 @@ impl TokenStore {
             bail!(ended(&login, "its token has ended or was refused, and cannot be renewed"));
         }
         let tokens = self.renew(&login)?;
-        let secret = keep(&self.vault, logins, login, &tokens)?;
+        // An earlier version of this program takes another lock.
+        let present = logins.named(&login.secret)?.filter(|present| present.is_same(&login));
+        present.with_context(|| ended(&login, "it was logged out, or replaced by another"))?;
+        let secret = keep(&self.vault, login, &tokens, |login| logins.renew(login))?;
         Ok(with_end(secret, tokens.ends))
     }
 
@@ -109,7 +104,12 @@ impl TokenStore {
 
 /// Stores the tokens of a login, and the login itself. The token for renewal goes first: the one before it may be of no use any
 /// more.
-pub(super) fn keep(vault: &Vault, logins: &Logins, login: Login, tokens: &Tokens) -> anyhow::Result<Secret> {
+pub(super) fn keep(
+    vault: &Vault,
+    login: Login,
+    tokens: &Tokens,
+    put: impl FnOnce(Login) -> anyhow::Result<()>,
+) -> anyhow::Result<Secret> {
     let too_long = |what: &str| format!("the {what} of the authorization server cannot be stored");
     let access = Secret::new(&login.secret, tokens.access.as_str()).with_context(|| too_long("access token"))?;
     if let Some(renewal) = &tokens.renewal {
@@ -119,7 +119,7 @@ pub(super) fn keep(vault: &Vault, logins: &Logins, login: Login, tokens: &Tokens
     vault.set(&access)?;
     let is_renewable = tokens.renewal.is_some() || login.is_renewable;
     let scope = tokens.scope.clone().or(login.scope.clone());
-    logins.put(Login { is_renewable, scope, ends: tokens.ends, ..login })?;
+    put(Login { is_renewable, scope, ends: tokens.ends, ..login })?;
     Ok(access)
 }
 

@@ -11,7 +11,7 @@ use toolcrib::tool::RemoteAddress;
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
-use super::documents::{Documents, error_of, text};
+use super::documents::{Documents, error_of, short_text, text};
 
 /// Maximum time for which a token is taken.
 const MAX_LIFE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -82,7 +82,7 @@ fn read(answer: &Value) -> anyhow::Result<Tokens> {
         other => other.as_u64(),
     };
     let ends = life.map(|seconds| Timestamp::now() + Duration::from_secs(seconds).min(MAX_LIFE));
-    let scope = text(answer, "scope");
+    let scope = short_text(answer, "scope");
     Ok(Tokens {
         access: Zeroizing::new(access),
         renewal: text(answer, "refresh_token").map(Zeroizing::new),

@@ -1,5 +1,7 @@
 //! Headers that repeat parts of a request: arguments that a schema marks with `x-mcp-header` (revision 2026-07-28).
 
+use std::collections::HashSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -10,6 +12,8 @@ const MARK: &str = "x-mcp-header";
 const PREFIX: &str = "mcp-param-";
 /// Maximum number of marked parameters.
 const MAX_MARKED: usize = 32;
+/// Maximum total length of the parameters' paths.
+const MAX_PATHS: usize = 16 << 10;
 /// Maximum length of a header's name.
 const MAX_NAME: usize = 64;
 /// Greatest integer that every server reads as it is.
@@ -28,26 +32,44 @@ pub(super) struct MarkedParameter {
 ///
 /// The reason for which a mark is not allowed; the tool is left out then.
 pub(super) fn marked(schema: &Value) -> Result<Vec<MarkedParameter>, String> {
-    let mut found = Vec::new();
+    let mut found = Found::default();
     collect(schema, &mut Vec::new(), &mut found)?;
-    if found.len() != count(schema) {
-        return Err(format!("`{MARK}` is outside of the properties of its inputSchema"));
-    }
-    for (at, one) in found.iter().enumerate() {
-        if found[..at].iter().any(|other| other.name == one.name) {
-            return Err(format!("two parameters have the `{MARK}` {:?}", one.name));
-        }
-    }
-    match found.len() > MAX_MARKED {
-        true => Err(format!("more than {MAX_MARKED} parameters have `{MARK}`")),
-        false => Ok(found),
+    match found.all.len() == count(schema) {
+        true => Ok(found.all),
+        false => Err(format!("`{MARK}` is outside of the properties of its inputSchema")),
     }
 }
 
-fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<MarkedParameter>) -> Result<(), String> {
+/// Marked parameters that are found so far.
+#[derive(Default)]
+struct Found {
+    all: Vec<MarkedParameter>,
+    names: HashSet<String>,
+    /// Total length of the paths.
+    length: usize,
+}
+
+impl Found {
+    fn add(&mut self, mark: &str, path: &[&str]) -> Result<(), String> {
+        let name = mark.to_ascii_lowercase();
+        self.length += path.iter().map(|name| name.len()).sum::<usize>();
+        if self.all.len() >= MAX_MARKED || self.length > MAX_PATHS {
+            return Err(format!(
+                "more than {MAX_MARKED} parameters, or {MAX_PATHS} bytes of their paths, have `{MARK}`"
+            ));
+        }
+        if !self.names.insert(name.clone()) {
+            return Err(format!("two parameters have the `{MARK}` {name:?}"));
+        }
+        self.all.push(MarkedParameter { name, path: path.iter().map(|&name| name.to_owned()).collect() });
+        Ok(())
+    }
+}
+
+fn collect<'s>(schema: &'s Value, path: &mut Vec<&'s str>, found: &mut Found) -> Result<(), String> {
     let properties = schema.get("properties").and_then(Value::as_object);
     for (name, property) in properties.into_iter().flatten() {
-        path.push(name.clone());
+        path.push(name);
         if let Some(mark) = property.get(MARK) {
             let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
             let mark =
@@ -56,7 +78,7 @@ fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<MarkedParamet
             if !matches!(property["type"].as_str(), Some("string" | "integer" | "boolean")) {
                 return Err(format!("`{name}` has `{MARK}`, and is neither a string, an integer nor a boolean"));
             }
-            found.push(MarkedParameter { name: mark.to_ascii_lowercase(), path: path.clone() });
+            found.add(mark, path)?;
         }
         collect(property, path, found)?;
         path.pop();
@@ -148,6 +170,18 @@ mod tests {
         ] {
             assert_eq!(of(json!({"region": text}))[0].1, wanted);
         }
+    }
+
+    #[test]
+    fn too_many_marks_or_too_long_paths_leave_the_tool_out() {
+        let property = |n: usize| json!({"type": "string", "x-mcp-header": format!("H{n}")});
+        let of = |count: usize, length: usize| {
+            let properties: Map<String, Value> = (0..count).map(|n| (format!("{n:0>length$}"), property(n))).collect();
+            json!({"properties": properties})
+        };
+        assert_eq!(marked(&of(MAX_MARKED, 8)).unwrap().len(), MAX_MARKED);
+        assert!(marked(&of(MAX_MARKED + 1, 8)).unwrap_err().contains("more than"));
+        assert!(marked(&of(2, MAX_PATHS)).unwrap_err().contains("more than"));
     }
 
     #[test]

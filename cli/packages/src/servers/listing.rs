@@ -73,7 +73,7 @@ pub(super) async fn list(peer: &mut Peer<'_>) -> Result<Listing, Fault> {
         }
         let cursor = match page.get("nextCursor") {
             None | Some(Value::Null) => {
-                listing.tools.sort_by(|one, other| name_of(one).cmp(&name_of(other)));
+                listing.tools.sort_by_cached_key(name_of);
                 return Ok(listing);
             }
             Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR => cursor.clone(),
@@ -99,13 +99,9 @@ fn definition(tool: &Value, has_handshake: bool) -> Result<Value, String> {
     }
     let is_of =
         |field: &str, fits: fn(&Value) -> bool| members.get(field).is_none_or(|value| value.is_null() || fits(value));
-    let fields: [(&str, fn(&Value) -> bool); 4] = [
-        ("title", Value::is_string),
-        ("description", Value::is_string),
-        ("outputSchema", Value::is_object),
-        ("annotations", Value::is_object),
-    ];
-    if let Some((field, _)) = fields.into_iter().find(|(field, fits)| !is_of(field, *fits)) {
+    let wrong = |fields: [&'static str; 2], fits| fields.into_iter().find(|field| !is_of(field, fits));
+    let wrong_text = wrong(["title", "description"], Value::is_string);
+    if let Some(field) = wrong_text.or_else(|| wrong(["outputSchema", "annotations"], Value::is_object)) {
         return Err(format!("its {field} has another type"));
     }
     if !has_handshake {

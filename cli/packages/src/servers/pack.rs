@@ -40,6 +40,8 @@ pub struct ServerAccess {
     pub secrets: Option<Secrets>,
     /// Logins.
     pub logins: Option<Logins>,
+    /// Capabilities that the user has granted. Without that of its secret, a server is asked without a token.
+    pub granted: Vec<String>,
 }
 
 impl fmt::Debug for ServerAccess {
@@ -75,6 +77,25 @@ impl ServerAccess {
         }
     }
 
+    /// Returns the name of the secret that is sent: one that a source names only if the user has granted it to the host.
+    fn sent(&self, source: &ServerSource) -> anyhow::Result<Option<String>> {
+        let Some(name) = &source.secret else { return self.secret(source) };
+        match self.logins.as_ref().map_or(Ok(None), |logins| logins.owner(name))? {
+            Some(login) if login.server != source.address.as_str() || login.secret != *name => {
+                let message =
+                    format!("`{name}` belongs to the login at `{}`, and is sent to no other server", login.server);
+                let command = format!("`toolcrib login {}`", render::shell_word(source.address.as_str()));
+                Err(Advice::new(message, format!("name another secret with `--secret NAME`, or log in with {command}"))
+                    .into())
+            }
+            Some(_) => Ok(Some(name.clone())),
+            None => {
+                let is_granted = source.capability().is_some_and(|capability| self.granted.contains(&capability));
+                Ok(is_granted.then(|| name.clone()))
+            }
+        }
+    }
+
     /// Opens the gate to a server, in place of one with a token that the server has refused.
     async fn open(
         &self,
@@ -102,21 +123,21 @@ impl ServerAccess {
     ///
     /// The server cannot be used, with the command that helps if there is one.
     pub async fn pinning(&self, source: &ServerSource) -> anyhow::Result<Pinning> {
-        let secret = self.secret(source)?;
-        let mut gate = self.open(source, secret.clone(), None).await?;
+        let (secret, sent) = (self.secret(source)?, self.sent(source)?);
+        let mut gate = self.open(source, sent.clone(), None).await?;
         let mut refused = None;
         while let Some(open) = gate {
             match asked(&open, source).await? {
                 Ok((revision, title, listing)) => return Ok(Pinning { revision, title, secret, listing }),
                 Err(fault @ Fault::Unauthorized { .. }) if refused.is_none() => {
                     refused = Some(fault);
-                    gate = self.open(source, secret.clone(), Some(open)).await?;
+                    gate = self.open(source, sent.clone(), Some(open)).await?;
                 }
-                Err(fault) => return Err(self.unusable(&fault, source, secret.as_deref())),
+                Err(fault) => return Err(self.unusable(&fault, source, sent.as_deref())),
             }
         }
         let fault = refused.unwrap_or(Fault::Unauthorized { challenge: None });
-        Err(self.unusable(&fault, source, secret.as_deref()))
+        Err(self.unusable(&fault, source, sent.as_deref()))
     }
 
     /// Describes why a server cannot be used.
@@ -126,7 +147,18 @@ impl ServerAccess {
         let login = self.logins.as_ref().and_then(|logins| logins.of(address).ok().flatten());
         let is_of_login = login.is_some_and(|login| Some(login.secret.as_str()) == secret);
         let command = format!("`toolcrib login {}`", render::shell_word(address.as_str()));
+        let ungranted = source.secret.as_deref().filter(|_| secret.is_none());
         let hint = match (fault, secret) {
+            (Fault::Unauthorized { .. }, None) if ungranted.is_some() => {
+                let word = render::shell_word(address.as_str());
+                let name = ungranted.unwrap_or_default();
+                let prefix = Some(&source.prefix).filter(|prefix| !prefix.is_empty());
+                let prefix = prefix.map(|prefix| format!(" --prefix={prefix}")).unwrap_or_default();
+                format!(
+                    "you have not granted the secret `{name}` to it; if you trust it, \
+                     `toolcrib install {word} --secret={name}{prefix}`"
+                )
+            }
             (Fault::Unauthorized { .. }, None) => format!(
                 "log in with {command}, or store its token with `toolcrib secret set NAME` and name it with `--secret NAME`"
             ),

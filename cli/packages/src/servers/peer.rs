@@ -1,6 +1,9 @@
 //! One conversation with a server, in either revision of the protocol: 2025-11-25 and its predecessors, which begin with a
 //! handshake, and 2026-07-28, in which each request states its version.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use serde_json::{Map, Value, json};
 use toolcrib::remote::{Gate, GateRequest, GateResponse};
 use toolcrib::tool::RemoteAddress;
@@ -30,12 +33,14 @@ const UNSUPPORTED: i64 = -32_022;
 const OF_STATELESS: [i64; 2] = [-32_020, -32_021];
 
 /// State with which a conversation goes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Conversation {
     /// Revision of the protocol.
     pub(super) revision: String,
     /// Identifier that the server has given, in a revision with a handshake.
     session: Option<String>,
+    /// Identifier of the next request: calls at the same time have different ones.
+    next_id: Arc<AtomicU64>,
 }
 
 /// Server at the other end of a gate.
@@ -43,7 +48,6 @@ pub(super) struct Peer<'a> {
     gate: &'a dyn Gate,
     address: &'a RemoteAddress,
     pub(super) conversation: Conversation,
-    next_id: u64,
     refused: usize,
     /// `true` once the server has said that its tools changed.
     pub(super) has_changed: bool,
@@ -59,12 +63,13 @@ pub(super) fn has_handshake(revision: &str) -> bool {
 
 impl<'a> Peer<'a> {
     fn new(gate: &'a dyn Gate, address: &'a RemoteAddress, revision: &str) -> Self {
-        Self::resume(gate, address, Conversation { revision: revision.to_owned(), session: None })
+        let next_id = Arc::new(AtomicU64::new(1));
+        Self::resume(gate, address, Conversation { revision: revision.to_owned(), session: None, next_id })
     }
 
     /// Goes on with a conversation.
     pub(super) fn resume(gate: &'a dyn Gate, address: &'a RemoteAddress, conversation: Conversation) -> Self {
-        Self { gate, address, conversation, next_id: 1, refused: 0, has_changed: false }
+        Self { gate, address, conversation, refused: 0, has_changed: false }
     }
 
     /// Begins a conversation with a server of an unknown revision. Also returns the name and version that it states.
@@ -129,8 +134,7 @@ impl<'a> Peer<'a> {
         headers: &[(String, String)],
         progress: Option<Progress<'_>>,
     ) -> Result<Value, Fault> {
-        let id = self.next_id;
-        self.next_id += 1;
+        let id = self.conversation.next_id.fetch_add(1, Ordering::Relaxed);
         let mut own = match has_handshake(&self.conversation.revision) {
             true => Map::new(),
             false => meta(&self.conversation.revision),
@@ -176,7 +180,7 @@ impl<'a> Peer<'a> {
     }
 
     fn headers(&self, more: &[(String, String)]) -> Vec<(String, String)> {
-        let Conversation { revision, session } = &self.conversation;
+        let Conversation { revision, session, .. } = &self.conversation;
         let mut headers = vec![("user-agent".to_owned(), concat!("toolcrib/", env!("CARGO_PKG_VERSION")).to_owned())];
         if !revision.is_empty() {
             headers.push((VERSION.to_owned(), revision.clone()));
@@ -247,7 +251,11 @@ impl Listener for OfRequest<'_, '_> {
             return Err(Fault::TooMuch(format!("more than {MAX_REFUSED} requests to the client")));
         }
         let response = self.peer.post(&refusal(&id, &method), &[]).await?;
-        self.peer.succeeded(response).await.map(drop)
+        match self.peer.succeeded(response).await {
+            Ok(_) => Ok(()),
+            // The request that the server works on has begun, so that no fault may lead to a second one.
+            Err(fault) => Err(Fault::foreign(format!("it did not take the answer to its request `{method}`: {fault}"))),
+        }
     }
 }
 

@@ -68,6 +68,12 @@ impl ServerSource {
         Ok(())
     }
 
+    /// Returns the capability of the secret that the source names, as a bundle of the server's tools requests it.
+    pub fn capability(&self) -> Option<String> {
+        let host = self.address.host();
+        self.secret.as_ref().map(|name| format!("secret:{name}@{host}#header:authorization"))
+    }
+
     /// Returns a name for the bundle: the host, and the path without the usual one.
     pub fn name(&self) -> String {
         let text = self.address.as_str();

@@ -308,9 +308,8 @@ pub(super) fn fixed(body: &Body) -> Option<String> {
 }
 
 pub(super) fn facts(tool: &Tool) -> String {
-    let safety = &tool.interface.safety;
+    let (safety, risk) = (&tool.interface.safety, &tool.interface.permission.risk_level);
     let fact = |fact: &Fact<bool>, yes: &str, no: &str| with_basis(if fact.value { yes } else { no }, fact);
-    let risk = &tool.interface.permission.risk_level;
     [
         fact(&safety.is_read_only, "read-only", "not read-only"),
         fact(&safety.is_destructive, "destructive", "not destructive"),

@@ -23,11 +23,15 @@ pub(super) async fn all(sources: &Sources) -> Vec<Finding> {
     // Another check reports a lock that cannot be read.
     let bundles = available_here().map(|available| available.bundles).unwrap_or_default();
     let access = sources.secrets.servers();
-    let installed = bundles.into_iter().filter_map(|bundle| Some((bundle.name, remotes(bundle.file)?)));
+    let installed = bundles.into_iter().filter_map(|bundle| Some((bundle.name, remotes(bundle.file)?, bundle.granted)));
     let mut installed: Vec<_> = installed.collect();
     let more = installed.len().saturating_sub(MAX_SERVERS);
     installed.truncate(MAX_SERVERS);
-    let checks = stream::iter(installed).map(|(name, remotes)| check(name, remotes, &access)).buffered(AT_ONCE);
+    let checks = stream::iter(installed).map(|(name, remotes, granted)| {
+        let access = ServerAccess { granted, ..access.clone() };
+        check(name, remotes, access)
+    });
+    let checks = checks.buffered(AT_ONCE);
     let mut findings: Vec<Finding> = checks.collect().await;
     if more > 0 {
         findings.push(Finding::wrong(
@@ -51,9 +55,18 @@ fn remotes(file: PathBuf) -> Option<Vec<Remote>> {
     Some(remotes).filter(|remotes| !remotes.is_empty())
 }
 
-async fn check(name: String, remotes: Vec<Remote>, access: &ServerAccess) -> Finding {
+async fn check(name: String, remotes: Vec<Remote>, mut access: ServerAccess) -> Finding {
     let server = &remotes[0].server;
     let source = ServerSource { address: server.address.clone(), secret: server.secret.clone(), prefix: String::new() };
+    if let Some(capability) = source.capability().filter(|capability| !access.granted.contains(capability)) {
+        let detail = format!("{name}: not asked, since `{capability}` is not granted");
+        let fix = "install it again, and grant the secret if the server shall get it";
+        return Finding::wrong(CHECK, Status::Warn, detail, fix);
+    }
+    if source.secret.is_none() {
+        // A login after the installation grants its tools no token.
+        access.logins = None;
+    }
     let update = format!("`toolcrib update {name}` shows the differences and asks");
     let pinning = match access.pinning(&source).await {
         Ok(pinning) => pinning,

@@ -12,6 +12,7 @@ use serde_json::Map;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use toolcrib::observe::Observer;
+use toolcrib::source::digest;
 use toolcrib::tool::Access;
 use toolcrib::{Builder, Runtime};
 use toolcrib_agent::telemetry::{Root, TelemetryOptions};
@@ -194,7 +195,12 @@ impl Args {
 
     /// Returns the folder of the keys that clients state for their calls; `None` without a home directory.
     fn keys_folder(&self) -> Option<PathBuf> {
-        self.state_dir.as_ref().map(|folder| folder.join(KEYS)).or_else(|| state_folder(KEYS))
+        if let Some(folder) = &self.state_dir {
+            return Some(folder.join(KEYS));
+        }
+        // The same key of another project is of another call.
+        let project = digest(std::env::current_dir().ok()?.as_os_str().as_encoded_bytes());
+        Some(state_folder(KEYS)?.join(project.trim_start_matches("sha256:")))
     }
 
     /// Checks the combination of options.

@@ -48,7 +48,7 @@ pub(super) async fn read(
 }
 
 /// Marks the answer as text of a stranger, unless a person answers for the skill.
-fn mark(tool: &Tool, skill: &Skill, recorder: &CallRecorder<'_>) {
+pub(super) fn mark(tool: &Tool, skill: &Skill, recorder: &CallRecorder<'_>) {
     if !tool.is_vouched_for() {
         let mut label = Label::default();
         label.mark(&Mark::Untrusted, &format!("skill:{}", skill.name).into());

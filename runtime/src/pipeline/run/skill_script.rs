@@ -1,6 +1,7 @@
 //! Runs a script of a skill in the sandbox: Python and JavaScript by a program for WASI, Starlark by the interpreter of scripts. The
 //! script finds the files of its skill in a copy that lives as long as the call, as they were when the skill was loaded.
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -19,7 +20,7 @@ use crate::tool::{
 };
 
 use super::command::{CommandInput, run_with};
-use super::skill::read_bytes;
+use super::skill::{mark, read_bytes};
 use super::{Answer, RunInput, script};
 
 /// Arguments of a script after its path, and its standard input.
@@ -45,6 +46,8 @@ pub(super) async fn run(
 ) -> Result<Answer, ToolError> {
     let prepared = execution.prepared;
     let (file, language) = script_of(skill, &input.checked.value)?;
+    // A script can print each file of its skill.
+    mark(execution.tool, skill, recorder);
     let copy = copy(pipeline, skill).await?;
     let grant = execution.grant.with_skill_files(copy.path(), SKILL_FOLDER);
     let grant = grant.map_err(|fault| failed(recorder, fault))?;
@@ -101,7 +104,8 @@ fn copy_to(folder: &Path, skill: &Skill) -> Result<TempDir, String> {
         let bytes = read_skill_file(skill, file).map_err(|error| error.message(file))?;
         let path = copy.path().join(&file.path);
         path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
-        std::fs::write(&path, bytes).map_err(failed)?;
+        // Two names may be of one file on this disk: neither stands for the other.
+        std::fs::File::create_new(&path).and_then(|mut copy| copy.write_all(&bytes)).map_err(failed)?;
     }
     Ok(copy)
 }

@@ -82,8 +82,9 @@ pub(crate) struct Pipeline {
     /// Scopes of the hooks that scripts add.
     pub(crate) hook_access: HookAccess,
     pub(crate) interpreters: Interpreters,
-    /// Interpreters of the programs that call tools.
+    /// Programs that run the scripts of skills.
     pub(crate) skills: SkillPrograms,
+    /// Interpreters of the programs that call tools.
     pub(crate) code: CodeInterpreters,
     /// Names of the tools of the registry in programs, once they are needed.
     pub(crate) names: OnceLock<CallableNames>,

@@ -55,7 +55,7 @@ fn a_skill_is_two_tools_and_keeps_its_front_matter() {
     let paths: Vec<_> = skill.files.iter().map(|file| (file.path.as_str(), file.bytes)).collect();
     assert_eq!(paths, [("SKILL.md", TEXT.len() as u64), ("b.sh", 1), ("scripts/a.py", 1)]);
     assert_eq!(root(&folder), folder.join("SKILL.md"));
-    assert_eq!(projects(&folder), [folder.clone()]);
+    assert_eq!(projects(&folder), std::slice::from_ref(&folder));
     assert_eq!(usable_parts(&folder).unwrap().definitions.len(), 3, "a bundle holds every file");
 }
 
