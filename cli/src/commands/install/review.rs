@@ -126,7 +126,7 @@ impl Review<'_> {
         let heading = match (self.undecided.is_empty() && ceilings.is_empty(), self.verdict.is_new) {
             (true, true) => "\nIt asks for no permissions.",
             (true, false) => return lines,
-            (false, true) if self.undecided.is_empty() => "\nWhere a flag of yours allows it, it can:",
+            (false, _) if self.undecided.is_empty() => "\nWhere a flag of yours allows it, it can:",
             (false, false) if self.verdict.changes.iter().any(Change::is_new_capability) => "\nNew: it asks to",
             (false, _) => "\nIt asks to:",
         };
@@ -153,20 +153,36 @@ impl Review<'_> {
         lines
     }
 
-    /// Lists the requests without a name of a bundle that is not installed, with the tools that have them.
+    /// Lists the requests without a name, with the tools that have them: all tools of a new bundle, and the new ones of another.
     fn ceilings(&self) -> BTreeMap<&str, Vec<String>> {
         let mut all: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for tool in self.release.tools.iter().filter(|_| self.verdict.is_new) {
+        for tool in self.release.tools.iter().filter(|tool| self.is_new(&tool.name)) {
             tool.ceilings.iter().for_each(|phrase| all.entry(phrase).or_default().push(one_line(&tool.name)));
         }
         all
     }
 
-    /// Lists the tools of a bundle that is not installed.
+    /// Returns `true` if the bundle had no tool of this name before.
+    fn is_new(&self, name: &str) -> bool {
+        self.verdict.is_new
+            || self.verdict.changes.iter().any(|change| match change {
+                Change::NewTool { tool } | Change::RenamedTool { tool, .. } => tool == name,
+                _ => false,
+            })
+    }
+
+    /// Lists the tools of a bundle that is not installed, and the built-in ones that new tools replace.
     fn tools(&self) -> Vec<String> {
-        if !self.verdict.is_new {
-            return Vec::new();
+        let mut lines = if self.verdict.is_new { self.listed_tools() } else { Vec::new() };
+        let new = self.release.tools.iter().map(|tool| tool.name.as_str()).filter(|name| self.is_new(name));
+        let replaced = builtin::names_like(new);
+        if !replaced.is_empty() {
+            lines.push(format!("\nIn a folder without a project, they replace the built-in {}.", listed(&replaced)));
         }
+        lines
+    }
+
+    fn listed_tools(&self) -> Vec<String> {
         let tools = &self.release.tools;
         let mut lines = vec!["\nTools:".to_owned()];
         lines.extend(tools.iter().take(MAX_TOOLS).map(|tool| {
@@ -175,10 +191,6 @@ impl Review<'_> {
         }));
         if let Some(more @ 1..) = tools.len().checked_sub(MAX_TOOLS) {
             lines.push(format!("  … and {more} more"));
-        }
-        let replaced = builtin::names_like(tools.iter().map(|tool| tool.name.as_str()));
-        if !replaced.is_empty() {
-            lines.push(format!("\nIn a folder without a project, they replace the built-in {}.", listed(&replaced)));
         }
         lines
     }
