@@ -21,7 +21,7 @@ use super::location::{Location, Mounts, real_path};
 use super::network::Network;
 use super::protected::Protected;
 use super::resolved::Allowed;
-use super::secret;
+use super::secret_rules;
 use super::service::Rights;
 
 /// Variables that every guest has, with fixed values, because the host's values would reveal a path and a user.
@@ -149,7 +149,7 @@ impl Grant {
         let by_naming = tool.is_request_granted();
         let Allowed { network, denied_network, .. } = allowed;
         let network = Network::new(tool, by_naming, network, denied_network, &mut denied);
-        let secrets = secret::granted(tool, by_naming, &allowed.secrets, &mut denied);
+        let secrets = secret_rules::granted(tool, by_naming, &allowed.secrets, &mut denied);
         let rights = Rights::new(tool, by_naming, allowed, &mut denied);
         let protected = allowed.protected.clone();
         let network = Arc::new(network);

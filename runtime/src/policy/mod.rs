@@ -23,6 +23,7 @@ mod review;
 mod rule;
 mod scanner;
 mod secret;
+mod secret_rules;
 mod selection;
 mod sensitive;
 mod service;

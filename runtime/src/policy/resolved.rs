@@ -13,7 +13,7 @@ use super::folder::RealFolder;
 use super::identity::Identity;
 use super::location::{Location, Mounts};
 use super::protected::Protected;
-use super::secret::{SecretRule, SecretRules};
+use super::secret_rules::{SecretRule, SecretRules};
 use super::selection::{ResolvedSelection, ToolSelection};
 use super::{Permission, Policy};
 

@@ -107,7 +107,7 @@ impl Scanner {
         }
     }
 
-    /// Adds a value of a secret to the search, in which the secret has at most `max` values: the latest ones.
+    /// Adds a value of a secret to the search, which keeps at most `max` values of the secret: the latest ones.
     pub(super) fn add_latest(&mut self, needle: &Arc<Needle>, max: usize) {
         self.add(needle);
         let count = self.needles.iter().filter(|known| known.name == needle.name).count();

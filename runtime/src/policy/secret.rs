@@ -10,14 +10,16 @@ use std::time::SystemTime;
 
 use zeroize::Zeroizing;
 
-use crate::call::Denial;
 use crate::error::Error;
-use crate::tool::{Placement, SecretHost, SecretHostError, SecretRequest, Tool, is_secret_name};
+use crate::tool::{SecretRequest, is_secret_name};
 
 use super::scanner::{Needle, Scanner};
 
-/// Maximum number of masked values per secret: the present one, and the latest that it replaced.
+/// Maximum number of masked values per secret: the present one, and the latest that it replaced. A value that was replaced before
+/// its end counts apart.
 const MAX_VALUES: usize = 4;
+/// Maximum number of values of a secret that are replaced before their end: each may still be valid, and stays masked.
+const MAX_EARLY: usize = 32;
 
 /// A secret. Its value is erased from memory on drop, and the type has no `Debug`, `Display` or `Serialize`.
 pub struct Secret {
@@ -131,6 +133,8 @@ struct Inner {
 struct Known {
     secret: Arc<Secret>,
     needle: Arc<Needle>,
+    /// Number of earlier values that were replaced before their end.
+    early: usize,
 }
 
 impl Secrets {
@@ -172,9 +176,13 @@ impl Secrets {
         for (request, secret) in &refused.secrets {
             let known = self.0.read.lock().unwrap_or_else(PoisonError::into_inner).get(&request.name).cloned();
             // Another call may have replaced it already.
-            if known.is_some_and(|known| !Arc::ptr_eq(&known.secret, secret)) {
+            if known.as_ref().is_some_and(|known| !Arc::ptr_eq(&known.secret, secret)) {
                 is_renewed = true;
                 continue;
+            }
+            if known.is_some_and(|known| known.early >= MAX_EARLY) {
+                let reason = format!("{MAX_EARLY} values were refused before their end, so no other is asked for");
+                return Err(Error::Secret { name: request.name.clone(), reason });
             }
             if let Some(fresh) = self.0.store.renewed(&request.name, secret)? {
                 self.keep(fresh)?;
@@ -195,23 +203,28 @@ impl Secrets {
     fn keep(&self, secret: Secret) -> Result<Known, Error> {
         let needle = Arc::new(Needle::new(secret.name(), secret.value())?);
         let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
-        // Of several calls that read it at the same time, the first one determines the value.
-        if let Some(known) = read.get(&secret.name)
-            && (known.secret.end.is_none() || known.secret.value == secret.value)
-        {
-            return Ok(known.clone());
-        }
-        self.add_to_scanner(&needle);
-        let known = Known { secret: Arc::new(secret), needle };
+        let known = match read.get(&secret.name) {
+            // Of several calls that read it at the same time, the first one determines the value.
+            Some(known) if known.secret.end.is_none() => return Ok(known.clone()),
+            // The same value, with another end.
+            Some(known) if known.secret.value == secret.value => {
+                Known { secret: Arc::new(secret), needle: known.needle.clone(), early: known.early }
+            }
+            known => {
+                let early = known.map_or(0, |known| known.early + usize::from(known.secret.is_current()));
+                self.add_to_scanner(&needle, MAX_VALUES + early);
+                Known { secret: Arc::new(secret), needle, early }
+            }
+        };
         read.insert(known.secret.name.clone(), known.clone());
         Ok(known)
     }
 
-    /// Adds the secret to the search, so that it is masked, with the latest of its earlier values.
-    fn add_to_scanner(&self, needle: &Arc<Needle>) {
+    /// Adds the secret to the search, so that it is masked, with at most `max` values: the latest ones.
+    fn add_to_scanner(&self, needle: &Arc<Needle>, max: usize) {
         let mut all = self.0.scanner.write().unwrap_or_else(PoisonError::into_inner);
         let mut more = Scanner::clone(&all);
-        more.add_latest(needle, MAX_VALUES);
+        more.add_latest(needle, max);
         *all = Arc::new(more);
         self.0.any.store(true, Release);
     }
@@ -246,94 +259,6 @@ impl Credentials {
     }
 }
 
-/// Secret of a flag, written `NAME@HOST#PLACE`. A denial may omit the place, or the host and the place.
-#[derive(Debug, Clone)]
-pub(super) struct SecretRule {
-    name: String,
-    host: Option<SecretHost>,
-    place: Option<Placement>,
-}
-
-impl SecretRule {
-    /// Parses the value of a flag. `*` in a denial means every secret.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Permission`] if it is malformed, or an allowance without a host or a place.
-    pub(super) fn read(text: &str, flag: &str) -> Result<Self, Error> {
-        let refuse = |reason: String| Error::Permission { permission: format!("{flag}={text}"), reason };
-        let (name, target) = text.split_once('@').map_or((text, None), |(name, target)| (name, Some(target)));
-        let is_allowance = flag.starts_with("--allow");
-        let is_all = name == "*" && !is_allowance;
-        if !is_all && !is_secret_name(name) {
-            let form = if is_allowance { "NAME@HOST#PLACE" } else { "NAME, NAME@HOST or NAME@HOST#PLACE" };
-            let reason = format!("not the name of a secret (must match [a-z0-9][a-z0-9_-]*); write {form}");
-            return Err(refuse(reason));
-        }
-        let (host, place) = match target.map(|target| target.split_once('#').unwrap_or((target, ""))) {
-            None => (None, None),
-            Some((host, "")) if !text.ends_with('#') => (Some(host), None),
-            Some((host, place)) => (Some(host), Some(place)),
-        };
-        let host = host.map(str::parse).transpose().map_err(|error: SecretHostError| refuse(error.to_string()))?;
-        let place = place.map(Placement::parse).transpose().map_err(|error| refuse(error.to_string()))?;
-        if is_allowance && place.is_none() {
-            let (missing, start) = match host.is_none() {
-                true => ("host and no place", format!("{name}@api.example.com")),
-                false => ("place", text.to_owned()),
-            };
-            let form = format!("write NAME@HOST#PLACE, such as `{start}#header:authorization`");
-            return Err(refuse(format!("names no {missing}, so it would allow nothing; {form}")));
-        }
-        Ok(Self { name: name.to_owned(), host, place })
-    }
-
-    /// Returns `true` if a denial covers the request; a missing host or place covers all.
-    fn denies(&self, request: &SecretRequest) -> bool {
-        let named = self.name == "*" || self.name == request.name;
-        named
-            && self.host.as_ref().is_none_or(|host| *host == request.host)
-            && self.place.as_ref().is_none_or(|place| place.shares_place(&request.placement))
-    }
-
-    /// Returns `true` if a flag allows the request of an untrusted tool. The flag must name the host, which learns the
-    /// value, and the place, because the host may publish other parts of a request, such as the text of a post.
-    fn allows(&self, request: &SecretRequest) -> bool {
-        self.name == request.name
-            && self.host.as_ref().is_some_and(|host| *host == request.host)
-            && self.place.as_ref().is_some_and(|place| place.shares_place(&request.placement))
-    }
-}
-
-/// Rules of the flags that allow and deny secrets.
-#[derive(Debug, Clone, Default)]
-pub(super) struct SecretRules {
-    pub(super) allow: Vec<SecretRule>,
-    pub(super) deny: Vec<SecretRule>,
-}
-
-/// Grants the secrets that a tool requests, and records denied ones. If `by_naming` is `true`, the source of the tool
-/// is the operator's own and its requests are allowed.
-pub(super) fn granted(
-    tool: &Tool,
-    by_naming: bool,
-    rules: &SecretRules,
-    denied: &mut Vec<Denial>,
-) -> Vec<SecretRequest> {
-    let mut granted = Vec::new();
-    for request in &tool.requested.secrets {
-        let capability = request.capability();
-        if rules.deny.iter().any(|rule| rule.denies(request)) {
-            denied.push(Denial { capability, flag: None });
-        } else if by_naming || rules.allow.iter().any(|rule| rule.allows(request)) {
-            granted.push(request.clone());
-        } else {
-            denied.push(Denial { capability, flag: Some(format!("--allow-secret={}", request.flag_value())) });
-        }
-    }
-    granted
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
@@ -341,6 +266,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::tool::Placement;
 
     /// Timeout that is never reached.
     const TIMEOUT: Duration = Duration::from_secs(20);
@@ -384,24 +310,52 @@ mod tests {
         assert!(["slow", "quick"].iter().all(|name| all.check(format!("the value of {name}").as_bytes()).is_err()));
     }
 
+    /// Store with another value at each refusal, which ends after an hour or has ended already.
+    struct Fresh(std::sync::atomic::AtomicUsize, bool);
+
+    impl Fresh {
+        fn next(&self, name: &str) -> Result<Option<Secret>, Error> {
+            let number = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let end = if self.1 { SystemTime::now() + Duration::from_secs(3600) } else { SystemTime::now() };
+            Secret::new(name, format!("value-{number:04}")).map(|secret| Some(secret.until(end)))
+        }
+    }
+
+    impl SecretStore for Fresh {
+        fn value(&self, name: &str) -> Result<Option<Secret>, Error> {
+            self.next(name)
+        }
+
+        fn renewed(&self, name: &str, _: &Secret) -> Result<Option<Secret>, Error> {
+            self.next(name)
+        }
+    }
+
     #[test]
-    fn an_allowance_names_the_host_and_the_place_and_a_denial_need_not() {
-        let asked = request("github");
-        for (rule, allows, denies) in [
-            ("github@api.example.com#header:X-Key", true, true),
-            ("github@api.example.com#query:x-key", false, false),
-            ("other@api.example.com#header:x-key", false, false),
-            ("github@b.example#header:x-key", false, false),
-        ] {
-            let rule_of = |flag| SecretRule::read(rule, flag).unwrap();
-            assert_eq!(rule_of("--allow-secret").allows(&asked), allows, "{rule}");
-            assert_eq!(rule_of("--deny-secret").denies(&asked), denies, "{rule}");
+    fn a_value_that_was_replaced_before_its_end_stays_masked_and_there_are_few_of_them() {
+        let secrets = Secrets::new(Fresh(0.into(), true));
+        let mut known = secrets.open(&[request("token")]).unwrap();
+        for _ in 0..MAX_EARLY {
+            assert!(secrets.renew(&known).unwrap());
+            known = secrets.open(&[request("token")]).unwrap();
         }
-        for rule in ["github@api.example.com", "github", "*"] {
-            assert!(SecretRule::read(rule, "--deny-secret").unwrap().denies(&asked), "{rule}");
-            let allowance = SecretRule::read(rule, "--allow-secret").unwrap_err().to_string();
-            assert!(allowance.contains("NAME@HOST#PLACE"), "{rule}: {allowance}");
+        let error = secrets.renew(&known).unwrap_err().to_string();
+        assert!(error.contains("32 values were refused"), "{error}");
+        let is_masked = |number: usize| {
+            let all = secrets.scanner().unwrap();
+            all.check(format!("value-{number:04}").as_bytes()).is_err()
+        };
+        assert!((0..=MAX_EARLY).all(is_masked));
+    }
+
+    #[test]
+    fn a_value_that_has_ended_is_read_again_and_the_latest_stay_masked() {
+        let secrets = Secrets::new(Fresh(0.into(), false));
+        for _ in 0..10 {
+            secrets.open(&[request("token")]).unwrap();
         }
-        assert!(SecretRule::read("*", "--allow-secret").is_err());
+        let all = secrets.scanner().unwrap();
+        let masked = (0..10).filter(|number| all.check(format!("value-{number:04}").as_bytes()).is_err());
+        assert_eq!(masked.collect::<Vec<usize>>(), [6, 7, 8, 9]);
     }
 }

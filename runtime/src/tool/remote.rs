@@ -42,7 +42,7 @@ impl Remote {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RemoteServer {
-    /// Address to which calls are sent.
+    /// Address of the server.
     pub address: RemoteAddress,
     /// Revision of the protocol that the server spoke when it was pinned.
     pub revision: String,
@@ -86,7 +86,7 @@ impl RemoteAddress {
 impl FromStr for RemoteAddress {
     type Err = RemoteAddressError;
 
-    /// Parses an address, in which the host must have its normal form except for case.
+    /// Parses an address. Its host must have the normal form except for case.
     fn from_str(text: &str) -> Result<Self, RemoteAddressError> {
         let shown = toolcrib_foundation::text::shown(text);
         let refuse = |reason: &str| RemoteAddressError { text: shown.clone(), reason: reason.to_owned() };

@@ -6,7 +6,7 @@ use serde_json::json;
 use toolcrib_component::digest as digest_of;
 
 use crate::call::Flag;
-use crate::source::inside::{Inside, ItemKind};
+use crate::source::source_folder::{ItemKind, SourceFolder};
 use crate::tool::{Skill, SkillFile};
 
 /// Maximum number of skill files, `SKILL.md` included.
@@ -39,12 +39,12 @@ pub(super) struct Found {
 /// # Errors
 ///
 /// A folder that cannot be read, or more than a skill may have.
-pub(super) fn find(inside: &Inside) -> Result<Found, String> {
+pub(super) fn find(root: &SourceFolder) -> Result<Found, String> {
     let mut found = Found { files: Vec::new(), left_out: Vec::new() };
     let mut folders = vec![(String::new(), 0)];
     let (mut entries, mut bytes) = (0, 0);
     while let Some((folder, depth)) = folders.pop() {
-        let items = inside.list(&folder, MAX_ENTRIES + 1 - entries);
+        let items = root.list(&folder, MAX_ENTRIES + 1 - entries);
         let items = items.map_err(|error| format!("read folder {folder:?}: {error}"))?;
         entries += items.len();
         if entries > MAX_ENTRIES {
@@ -57,7 +57,7 @@ pub(super) fn find(inside: &Inside) -> Result<Found, String> {
                 found.left_out.push((folder.clone(), "a name that is no Unicode text"));
                 continue;
             };
-            if inside.is_root_of_bundle() && folder.is_empty() && OF_BUNDLE.contains(&name.as_str()) {
+            if root.is_root_of_bundle() && folder.is_empty() && OF_BUNDLE.contains(&name.as_str()) {
                 continue;
             }
             let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
@@ -76,7 +76,7 @@ pub(super) fn find(inside: &Inside) -> Result<Found, String> {
                 (Some(why), _) => found.left_out.push((path, why)),
                 (None, ItemKind::Folder) => folders.push((path, depth + 1)),
                 (None, _) => {
-                    let file = file_of(inside, path, MAX_BYTES - bytes)?;
+                    let file = file_of(root, path, MAX_BYTES - bytes)?;
                     bytes += file.bytes;
                     found.files.push(file);
                 }
@@ -91,8 +91,8 @@ pub(super) fn find(inside: &Inside) -> Result<Found, String> {
     Ok(found)
 }
 
-fn file_of(inside: &Inside, path: String, max: u64) -> Result<SkillFile, String> {
-    let bytes = inside.read(&path, max).map_err(|error| match error.kind() {
+fn file_of(root: &SourceFolder, path: String, max: u64) -> Result<SkillFile, String> {
+    let bytes = root.read(&path, max).map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => format!("its files have more than the {MAX_BYTES} bytes allowed together"),
         _ => format!("read {path:?}: {error}"),
     })?;
@@ -120,7 +120,7 @@ pub(crate) enum ReadError {
 ///
 /// The file cannot be read, or it has changed.
 pub(crate) fn read_file(skill: &Skill, file: &SkillFile) -> Result<Vec<u8>, ReadError> {
-    let bytes = Inside::open(&skill.folder).and_then(|inside| inside.read(&file.path, file.bytes));
+    let bytes = SourceFolder::open(&skill.folder).and_then(|root| root.read(&file.path, file.bytes));
     match bytes {
         Ok(bytes) if digest_of(&bytes) == file.digest => Ok(bytes),
         Ok(_) => Err(ReadError::Changed),
@@ -135,7 +135,9 @@ impl ReadError {
         let path = &file.path;
         match self {
             Self::Changed => {
-                format!("`{path}` has changed since the skill was loaded; it is loaded anew with the next start")
+                format!(
+                    "`{path}` has changed since the skill was loaded; it is served again once the skill is loaded again"
+                )
             }
             Self::System(error) if error.kind() == ErrorKind::NotFound => format!("`{path}` is gone"),
             Self::System(error) => format!("`{path}` cannot be read: {}", error.kind()),

@@ -16,7 +16,7 @@ use crate::tool::{Body, Disabled, Fact, Format, Origin, SKILL_FILE, Skill, Tool}
 use super::diagnostics::{Diagnostics, Parsed};
 use super::dialect::Dialect;
 use super::document::{Candidate, from_root, without_mark};
-use super::inside::Inside;
+use super::source_folder::SourceFolder;
 use super::{folder, name};
 
 use fields::Fields;
@@ -79,7 +79,7 @@ impl Dialect for Skills {
     }
 }
 
-/// Lists the skill folders of a source, in which every file is a part of the source.
+/// Lists the skill folders of a source. Every file there is a part of the source.
 pub(super) fn folders(path: &Path) -> Vec<PathBuf> {
     let parent = |file: &Path| {
         file.parent().map(|folder| match folder.as_os_str().is_empty() {
@@ -118,15 +118,15 @@ fn read_skill(file: &Path) -> Parsed {
 }
 
 fn read_tools(folder: &Path, folder_name: &str, origin: &mut Origin, report: &mut Diagnostics) -> Option<Vec<Tool>> {
-    let inside = report.value(Inside::open(folder).map_err(|error| format!("read folder: {error}")))?;
-    let bytes = inside.read(SKILL_FILE, fields::MAX_TEXT).map_err(|error| fields::unreadable(&error));
+    let root = report.value(SourceFolder::open(folder).map_err(|error| format!("read folder: {error}")))?;
+    let bytes = root.read(SKILL_FILE, fields::MAX_TEXT).map_err(|error| fields::unreadable(&error));
     let bytes = report.value(bytes)?;
     let text = String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned());
     let text = report.value(text)?;
     origin.text = Some(Arc::from(text.as_str()));
-    let folder_name = (!inside.is_root_of_bundle()).then_some(folder_name);
+    let folder_name = (!root.is_root_of_bundle()).then_some(folder_name);
     let fields = Fields::read(without_mark(&text), folder_name, report)?;
-    let files::Found { files, left_out } = report.value(files::find(&inside))?;
+    let files::Found { files, left_out } = report.value(files::find(&root))?;
     if !left_out.is_empty() {
         let left_out = left_out.iter().map(|(path, why)| format!("{:?} ({why})", shown(path)));
         report.warn(&format!("files are left out: {}", listed(left_out)));

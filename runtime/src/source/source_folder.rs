@@ -12,7 +12,7 @@ use cap_std::fs::{Dir, OpenOptions};
 use super::bundle::{self, Kind, OpenBundle};
 
 /// A folder of a source.
-pub(super) enum Inside {
+pub(super) enum SourceFolder {
     Disk(Dir),
     /// Folder of a bundle, with its path inside.
     Bundled(Arc<OpenBundle>, String),
@@ -35,7 +35,7 @@ pub(super) enum ItemKind {
     Other,
 }
 
-impl Inside {
+impl SourceFolder {
     /// Opens a folder.
     ///
     /// # Errors
@@ -173,18 +173,18 @@ mod tests {
             0,
         )
         .unwrap();
-        let inside = Inside::open(&inner).unwrap();
+        let root = SourceFolder::open(&inner).unwrap();
         for path in ["link", "up/secret", "../secret", "/etc/passwd", "sub/../../secret", "pipe", "sub", "none"] {
-            assert!(inside.read(path, 9).is_err(), "{path}");
+            assert!(root.read(path, 9).is_err(), "{path}");
         }
-        assert_eq!(inside.read("sub/a", 3).unwrap(), b"abc");
-        assert_eq!(inside.read("sub/a", 2).unwrap_err().kind(), ErrorKind::FileTooLarge);
-        let mut items = inside.list("", 9).unwrap();
+        assert_eq!(root.read("sub/a", 3).unwrap(), b"abc");
+        assert_eq!(root.read("sub/a", 2).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        let mut items = root.list("", 9).unwrap();
         items.sort_by(|one, other| one.name.cmp(&other.name));
         let kinds: Vec<_> = items.iter().map(|item| (item.name.as_deref().unwrap(), item.kind)).collect();
         let expected =
             [("link", ItemKind::Link), ("pipe", ItemKind::Other), ("sub", ItemKind::Folder), ("up", ItemKind::Link)];
         assert_eq!(kinds, expected);
-        assert_eq!(inside.list("", 2).unwrap().len(), 2);
+        assert_eq!(root.list("", 2).unwrap().len(), 2);
     }
 }
