@@ -31,6 +31,8 @@ struct State {
     token: Option<String>,
     /// Answer to `tools/call` in place of an echo of the arguments.
     answer: Option<Answer>,
+    /// Identifier of the conversation; another one is not known any more.
+    session: &'static str,
     /// Status of the answer to an answer of the client.
     refusal: u16,
     /// Methods of the requests so far.
@@ -39,8 +41,15 @@ struct State {
 
 impl Script {
     fn new(revision: &'static str) -> Self {
-        let state =
-            State { revision, tools: vec![echo()], token: None, answer: None, refusal: 202, methods: Vec::new() };
+        let state = State {
+            revision,
+            tools: vec![echo()],
+            token: None,
+            answer: None,
+            session: SESSION,
+            refusal: 202,
+            methods: Vec::new(),
+        };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -88,7 +97,9 @@ impl Script {
             assert_eq!((meta, request.header("mcp-protocol-version")), (&json!(STATELESS), Some(STATELESS)));
             assert_eq!(request.header("mcp-method"), Some(&*method));
         } else if method == "tools/list" || method == "tools/call" {
-            assert_eq!(request.header("mcp-session-id"), Some(SESSION), "{request:?}");
+            if request.header("mcp-session-id") != Some(state.session) {
+                return Answer::new(404);
+            }
             assert_eq!(request.header("mcp-protocol-version"), Some(WITH_HANDSHAKE), "{request:?}");
         }
         match method.as_str() {
@@ -97,7 +108,7 @@ impl Script {
             }
             "initialize" if !is_stateless => {
                 let greeting = json!({ "protocolVersion": WITH_HANDSHAKE, "capabilities": {}, "serverInfo": info });
-                result(greeting).header("mcp-session-id", SESSION)
+                result(greeting).header("mcp-session-id", state.session)
             }
             "tools/list" => {
                 // Two pages.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::answering::{Answer, Server};
+use crate::mcp::Client;
 
 use super::{STATELESS, Script, WITH_HANDSHAKE, address, crib, echo, install};
 
@@ -124,7 +125,7 @@ fn no_lie_of_a_server_is_taken_and_each_call_has_its_outcome() {
 }
 
 #[test]
-fn requests_of_a_server_are_refused_and_a_forgotten_conversation_is_begun_again() {
+fn requests_of_a_server_are_refused_and_no_fault_of_that_makes_a_second_call() {
     let script = Script::new(WITH_HANDSHAKE);
     let server = script.on(Server::start());
     let (crib, address) = (crib(), address(&server));
@@ -150,6 +151,25 @@ fn requests_of_a_server_are_refused_and_a_forgotten_conversation_is_begun_again(
         let calls = script.methods().iter().filter(|method| *method == "tools/call").count();
         assert_eq!((calls, &called["receipt"]["outcome"]), (1, &json!("upstream")), "{refusal}");
     }
+}
+
+#[test]
+fn a_forgotten_conversation_is_begun_again() {
+    let script = Script::new(WITH_HANDSHAKE);
+    let server = script.on(Server::start());
+    let crib = crib();
+    install(&crib, &address(&server), &[]);
+    let mut client = Client::initialized(&crib, &[], &json!({}));
+    let mut call = || client.call("echo", &json!({"text": "a"}));
+    assert_eq!(call()["result"]["isError"], false);
+    script.methods();
+    assert_eq!(call()["result"]["isError"], false);
+    assert_eq!(script.methods(), ["tools/call"], "in the same conversation");
+    script.change(|state| state.session = "session-2");
+    assert_eq!(call()["result"]["isError"], false);
+    let methods = script.methods();
+    assert_eq!(methods[..2], ["tools/call", "initialize"], "{methods:?}");
+    assert_eq!(methods.iter().filter(|method| *method == "tools/call").count(), 2, "{methods:?}");
 }
 
 #[test]

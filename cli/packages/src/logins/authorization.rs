@@ -13,7 +13,7 @@ use super::discovery::AuthorizationServer;
 /// Bytes of a random value.
 const RANDOM: usize = 32;
 
-/// Random values of one request, to which its answer must fit.
+/// Random values of one request. Its answer must fit to them.
 pub(super) struct AuthorizationRequest {
     /// Value that only the holder of this request knows (RFC 7636).
     pub(super) verifier: Zeroizing<String>,

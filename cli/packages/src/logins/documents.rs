@@ -31,7 +31,7 @@ impl Documents<'_> {
     ///
     /// # Errors
     ///
-    /// It is no address without a user name and over TLS, or leads into a private network in which the server is not.
+    /// It is no address without a user name and over TLS, or leads into a private network that the server is not in.
     pub(super) fn address(&self, what: &str, text: &str) -> anyhow::Result<RemoteAddress> {
         let address: RemoteAddress = text.parse().with_context(|| format!("{what} cannot be used"))?;
         let kind = |address: &RemoteAddress| match address.host().host() {

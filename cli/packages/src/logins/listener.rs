@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -38,34 +40,48 @@ impl AnswerListener {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
-    /// Waits for the query of the answer that is meant. Others are refused, and do not end the wait.
+    /// Waits for the query of the answer that is meant. Others are refused, and do not end the wait; a connection without a request
+    /// delays no other.
     pub(super) async fn answer(self, is_meant: impl Fn(&str) -> bool) -> anyhow::Result<String> {
         let wait = async {
-            for _ in 0..MAX_CONNECTIONS {
-                let (mut stream, _) = self.listener.accept().await?;
-                let query = timeout(MAX_CONNECTION, self.query(&mut stream)).await.ok().flatten();
-                let query = query.filter(|query| is_meant(query));
-                let (status, text) = match &query {
-                    Some(_) => ("200 OK", "The answer has arrived. Return to the terminal; this page can be closed."),
-                    None => ("400 Bad Request", "This is no answer to a login that waits."),
-                };
-                let length = text.len();
-                let response = format!(
-                    "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {length}\r\n\
-                     cache-control: no-store\r\nreferrer-policy: no-referrer\r\nconnection: close\r\n\r\n{text}"
-                );
-                // The browser may have left.
-                let _ = timeout(MAX_CONNECTION, stream.write_all(response.as_bytes())).await;
-                let _ = timeout(MAX_CONNECTION, stream.shutdown()).await;
-                if let Some(query) = query {
-                    return Ok(query);
+            let (mut open, mut connections) = (FuturesUnordered::new(), 0);
+            loop {
+                tokio::select! {
+                    accepted = self.listener.accept(), if connections < MAX_CONNECTIONS => {
+                        connections += 1;
+                        open.push(self.served(accepted?.0, &is_meant));
+                    }
+                    Some(query) = open.next() => {
+                        if let Some(query) = query {
+                            return Ok(query);
+                        }
+                    }
+                    else => bail!("{MAX_CONNECTIONS} connections brought no answer to the login"),
                 }
             }
-            bail!("{MAX_CONNECTIONS} connections brought no answer to the login")
         };
         timeout(MAX_WAIT, wait)
             .await
             .map_err(|_| anyhow::anyhow!("no answer came within {} minutes", MAX_WAIT.as_secs() / 60))?
+    }
+
+    /// Answers one connection, and returns the query if it is the one that is meant.
+    async fn served(&self, mut stream: TcpStream, is_meant: impl Fn(&str) -> bool) -> Option<String> {
+        let query = timeout(MAX_CONNECTION, self.query(&mut stream)).await.ok().flatten();
+        let query = query.filter(|query| is_meant(query));
+        let (status, text) = match &query {
+            Some(_) => ("200 OK", "The answer has arrived. Return to the terminal; this page can be closed."),
+            None => ("400 Bad Request", "This is no answer to a login that waits."),
+        };
+        let length = text.len();
+        let response = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {length}\r\n\
+             cache-control: no-store\r\nreferrer-policy: no-referrer\r\nconnection: close\r\n\r\n{text}"
+        );
+        // The browser may have left.
+        let _ = timeout(MAX_CONNECTION, stream.write_all(response.as_bytes())).await;
+        let _ = timeout(MAX_CONNECTION, stream.shutdown()).await;
+        query
     }
 
     /// Reads the query of a request for the answer's path, which names this address as its host.
@@ -111,6 +127,11 @@ mod tests {
         let port = listener.port;
         let waiting = tokio::spawn(listener.answer(|query| query == "state=right"));
         let host = format!("Host: 127.0.0.1:{port}");
+        // They send nothing, and delay nobody.
+        let mut idle = Vec::new();
+        for _ in 0..MAX_CONNECTIONS / 2 {
+            idle.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
+        }
         for request in [
             format!("GET /callback?state=wrong HTTP/1.1\r\n{host}\r\n\r\n"),
             format!("GET /other?state=right HTTP/1.1\r\n{host}\r\n\r\n"),

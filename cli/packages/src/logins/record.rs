@@ -29,7 +29,7 @@ const MAX_WAIT: Duration = Duration::from_secs(40);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
-    /// Address of the server, to which alone the token is sent.
+    /// Address of the server. The token is sent to no other.
     pub server: String,
     /// Name of the secret with the access token.
     pub secret: String,

@@ -17,7 +17,7 @@ use super::documents::Documents;
 use super::record::{Login, Logins};
 use super::tokens::{TokenClient, TokenFault, Tokens};
 
-/// Time before the end of a token from which it is renewed.
+/// Time between the renewal of a token and its end.
 const MARGIN: Duration = Duration::from_secs(10);
 /// Time after which a token without a stated end is read again.
 const MAX_AGE: Duration = Duration::from_secs(60);

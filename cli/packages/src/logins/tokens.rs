@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use super::documents::{Documents, error_of, short_text, text};
 
-/// Maximum time for which a token is taken.
+/// Maximum life of a token.
 const MAX_LIFE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Tokens of an answer.
@@ -24,7 +24,7 @@ pub(super) struct Tokens {
     pub(super) ends: Option<Timestamp>,
 }
 
-/// Reason for which no tokens were issued.
+/// Reason why no tokens were issued.
 #[derive(Debug)]
 pub(super) enum TokenFault {
     /// The grant has ended, so that only a new login helps.

@@ -15,6 +15,7 @@ use toolcrib::{Outcome, ToolError};
 use super::fault::Fault;
 use super::headers::{marked, of_arguments};
 use super::listing::{Listing, list};
+use super::message::aside;
 use super::peer::{Conversation, Peer, has_handshake};
 use super::{pin, result};
 
@@ -109,7 +110,9 @@ impl ServerClient {
         ]);
         let progress = |done, total| call.progress(done, total);
         let found = peer.ask("tools/call", params, &headers, Some(&progress)).await?;
-        Ok(result::answer(&found, pinned.get("outputSchema").is_some_and(Value::is_object))?)
+        let has_schema = pinned.get("outputSchema").is_some_and(Value::is_object);
+        // It decodes media.
+        Ok(aside(move || result::answer(&found, has_schema)).await?)
     }
 
     /// Returns the present definitions of a server, which are asked for again after a while.
@@ -144,7 +147,7 @@ impl ServerClient {
     }
 }
 
-/// Reason for which a call was not made or failed.
+/// Reason why a call was not made or failed.
 enum CallFault {
     Server(Fault),
     /// The definition of the tool differs from the pinned one.
@@ -158,7 +161,7 @@ impl From<Fault> for CallFault {
 }
 
 fn refusal(difference: &str) -> String {
-    format!("{difference}, to which nobody has agreed; `toolcrib update` shows what it is now, and asks")
+    format!("{difference}, and nobody has agreed to that; `toolcrib update` shows the present definition, and asks")
 }
 
 /// Names the way out for a server that speaks another revision than it did.

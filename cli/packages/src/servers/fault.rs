@@ -1,4 +1,4 @@
-//! Reasons for which a server cannot be used, in words for people and models. The text of a server is shortened and quoted.
+//! Reasons why a server cannot be used, in words for people and models. The text of a server is shortened and quoted.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use toolcrib_base::render::{one_line, shortened};
 /// Maximum characters shown of a server's text.
 const MAX_SHOWN: usize = 300;
 
-/// Reason for which an exchange with a server failed.
+/// Reason why an exchange with a server failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// The gate did not send the request, or got no whole response.

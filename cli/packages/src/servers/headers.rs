@@ -30,7 +30,7 @@ pub(super) struct MarkedParameter {
 ///
 /// # Errors
 ///
-/// The reason for which a mark is not allowed; the tool is left out then.
+/// The reason why a mark is not allowed; the tool is left out then.
 pub(super) fn marked(schema: &Value) -> Result<Vec<MarkedParameter>, String> {
     let mut found = Found::default();
     collect(schema, &mut Vec::new(), &mut found)?;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::fault::{Fault, shown};
 use super::headers::marked;
+use super::message::aside;
 use super::peer::{Peer, has_handshake};
 
 /// Members of a definition that are pinned. Others, such as pictures, may differ from one answer to the next.
@@ -47,34 +48,51 @@ impl Listing {
     }
 }
 
-/// Asks a server for all of its tools.
-pub(super) async fn list(peer: &mut Peer<'_>) -> Result<Listing, Fault> {
-    let (mut listing, mut names, mut bytes) = (Listing::default(), HashSet::new(), 0);
-    let (mut params, mut cursors) = (Map::new(), HashSet::new());
-    for _ in 0..MAX_PAGES {
-        let page = peer.ask("tools/list", params, &[], None).await?;
-        let Some(tools) = page["tools"].as_array() else {
-            return Err(Fault::foreign("the list of tools has no `tools`"));
-        };
+/// Definitions of the pages that a server has listed so far.
+#[derive(Default)]
+struct ListedPages {
+    listing: Listing,
+    names: HashSet<String>,
+    /// Size of all definitions.
+    bytes: usize,
+}
+
+impl ListedPages {
+    fn add(&mut self, tools: &[Value], has_handshake: bool) -> Result<(), Fault> {
         for tool in tools {
-            match definition(tool, has_handshake(&peer.conversation.revision)) {
-                Ok(tool) if names.insert(tool["name"].clone().to_string()) => {
-                    bytes += tool.to_string().len();
-                    listing.tools.push(tool);
+            match definition(tool, has_handshake) {
+                Ok(tool) if self.names.insert(tool["name"].to_string()) => {
+                    self.bytes += tool.to_string().len();
+                    self.listing.tools.push(tool);
                 }
-                Ok(tool) => listing.skip(format!("`{}`: a second tool has its name", name_of(&tool))),
-                Err(reason) => listing.skip(format!("`{}`: {reason}", name_of(tool))),
+                Ok(tool) => self.listing.skip(format!("`{}`: a second tool has its name", name_of(&tool))),
+                Err(reason) => self.listing.skip(format!("`{}`: {reason}", name_of(tool))),
             }
-            if listing.tools.len() > MAX_TOOLS || bytes > MAX_BYTES {
+            if self.listing.tools.len() > MAX_TOOLS || self.bytes > MAX_BYTES {
                 return Err(Fault::TooMuch(format!(
                     "more than {MAX_TOOLS} tools, or {MAX_BYTES} bytes of definitions"
                 )));
             }
         }
+        Ok(())
+    }
+}
+
+/// Asks a server for all of its tools.
+pub(super) async fn list(peer: &mut Peer<'_>) -> Result<Listing, Fault> {
+    let mut pages = ListedPages::default();
+    let (mut params, mut cursors) = (Map::new(), HashSet::new());
+    for _ in 0..MAX_PAGES {
+        let mut page = peer.ask("tools/list", params, &[], None).await?;
+        let Value::Array(tools) = page["tools"].take() else {
+            return Err(Fault::foreign("the list of tools has no `tools`"));
+        };
+        let has_handshake = has_handshake(&peer.conversation.revision);
+        pages = aside(move || pages.add(&tools, has_handshake).map(|()| pages)).await?;
         let cursor = match page.get("nextCursor") {
             None | Some(Value::Null) => {
-                listing.tools.sort_by_cached_key(name_of);
-                return Ok(listing);
+                pages.listing.tools.sort_by_cached_key(name_of);
+                return Ok(pages.listing);
             }
             Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR => cursor.clone(),
             Some(_) => return Err(Fault::foreign("the mark of the next page is no short text")),

@@ -7,6 +7,8 @@ use super::fault::{Fault, shown};
 
 /// Limits of a message.
 const LIMITS: Limits = Limits { depth: 100, values: 1 << 20 };
+/// Size of a message that is read aside, in bytes: reading it would hold up other calls.
+const LARGE: usize = 256 << 10;
 /// Maximum characters of an error's message.
 const MAX_MESSAGE: usize = 4096;
 
@@ -27,6 +29,21 @@ pub(super) struct RpcError {
     pub(super) code: i64,
     pub(super) message: String,
     pub(super) data: Value,
+}
+
+/// Reads a message, a large one on a thread for blocking work.
+pub(super) async fn incoming(bytes: Vec<u8>) -> Result<Incoming, Fault> {
+    if bytes.len() < LARGE {
+        return read(&bytes);
+    }
+    aside(move || read(&bytes)).await
+}
+
+/// Performs work over a server's data on a thread for blocking work.
+pub(super) async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(Fault::foreign("its answer cannot be read")))
 }
 
 /// Reads a message.

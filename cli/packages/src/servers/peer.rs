@@ -1,5 +1,5 @@
 //! One conversation with a server, in either revision of the protocol: 2025-11-25 and its predecessors, which begin with a
-//! handshake, and 2026-07-28, in which each request states its version.
+//! handshake, and 2026-07-28, where each request states its version.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ const UNSUPPORTED: i64 = -32_022;
 /// Codes of other errors that only a server without a handshake gives.
 const OF_STATELESS: [i64; 2] = [-32_020, -32_021];
 
-/// State with which a conversation goes on.
+/// State of a conversation between two requests.
 #[derive(Debug, Clone)]
 pub(super) struct Conversation {
     /// Revision of the protocol.

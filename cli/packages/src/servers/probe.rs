@@ -1,4 +1,4 @@
-//! Attempt to use a server, for logins: the reason for which it refuses.
+//! Attempt to use a server, for logins: the reason why it refuses.
 
 use anyhow::anyhow;
 use toolcrib::policy::{Secret, SecretStore, Secrets};

@@ -11,7 +11,7 @@ use toolcrib::remote::GateResponse;
 use toolcrib_base::event_stream::{EventError, events};
 
 use super::fault::Fault;
-use super::message::{Incoming, RpcError, read};
+use super::message::{Incoming, RpcError, incoming, read};
 
 /// Maximum bytes of a message. The gate has a bound for all of a call.
 const MAX_MESSAGE: usize = 16 << 20;
@@ -74,7 +74,7 @@ pub(super) async fn answer(
     match kind.as_str() {
         "application/json" => {
             let bytes = whole(response.body, MAX_MESSAGE).await?;
-            match read(&bytes)? {
+            match incoming(bytes).await? {
                 Incoming::Answer(of, result) => of_request(&of, id, result),
                 _ => Err(Fault::foreign("a response holds a request in place of its answer")),
             }
@@ -96,7 +96,7 @@ async fn streamed(body: Body, id: u64, listener: &mut impl Listener) -> Result<R
         if event.data.trim().is_empty() {
             continue;
         }
-        match read(event.data.as_bytes())? {
+        match incoming(event.data.into_bytes()).await? {
             Incoming::Answer(of, result) => return of_request(&of, id, result),
             Incoming::Notification(method, params) => listener.notified(&method, &params),
             Incoming::Request(of, method) => listener.requested(of, method).await?,
