@@ -17,8 +17,14 @@ fn a_server_is_asked_for_its_tools_and_called_after_consent_in_both_revisions() 
         let (crib, address) = (crib(), address(&server));
         let refused = crib.run(&["install", &address]);
         assert_eq!(refused.code, Some(1), "nobody agreed: {refused:?}");
-        for part in ["net:http://127.0.0.1", "echo  Returns its arguments.", "scripted 7", "as the server claims"] {
-            assert_eq!(refused.stdout.contains(part), part != "as the server claims", "{part}: {refused:?}");
+        for part in [
+            "net:http://127.0.0.1",
+            "  echo\n      Returns its arguments.\n",
+            "\"additionalProperties\": false",
+            "annotations, as the server claims: {\"readOnlyHint\":true}",
+            "scripted 7",
+        ] {
+            assert!(refused.stdout.contains(part), "{part}: {refused:?}");
         }
         install(&crib, &address, &[]);
         script.methods();
@@ -39,6 +45,9 @@ fn a_server_is_asked_for_its_tools_and_called_after_consent_in_both_revisions() 
             assert_eq!(crib.outcome("echo", &json!({"text": "a"}), &[denial]), "denied", "{denial}");
         }
         assert_eq!(script.methods(), [""; 0], "nothing was sent");
+        script.change(|state| state.tools.push(json!({"name": "fs_stat", "inputSchema": {"type": "object"}})));
+        let shown = crib.run(&["update"]);
+        assert!(shown.stdout.contains("they replace the built-in fs_stat."), "{shown:?}");
     }
 }
 

@@ -129,6 +129,12 @@ fn order(
         BundleSource::Server(mut server) => {
             secret.iter().try_for_each(|name| server.set_secret(name))?;
             prefix.iter().try_for_each(|prefix| server.set_prefix(prefix))?;
+            if server.address.as_str().contains('?') {
+                render::warning(
+                    "the query of the address is stored in the lock, which others may read: a token belongs into \
+                     `toolcrib secret set NAME` and `--secret NAME`",
+                );
+            }
             BundleSource::Server(server)
         }
         _ if secret.is_some() || prefix.is_some() => {

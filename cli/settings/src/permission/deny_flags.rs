@@ -22,7 +22,7 @@ impl DenyFlags {
     }
 
     /// Returns the first flag that denies a tool a capability or a part of it, as it was given, or the setting's place.
-    pub(super) fn overriding(&self, tool: &str, capability: &str) -> Option<String> {
+    pub fn overriding(&self, tool: &str, capability: &str) -> Option<String> {
         let (denied, origin) = self.0.iter().find(|(denied, _)| covers(denied, tool, capability))?;
         Some(origin.clone().unwrap_or_else(|| flag(denied)))
     }

@@ -1,4 +1,5 @@
-//! Check of the remote servers whose tools are installed: reachability, tokens, and differences from the pinned definitions. No tool is called.
+//! Check of the remote servers whose tools are installed: reachability, tokens, and differences from the pinned definitions. No
+//! tool is called.
 
 use std::path::PathBuf;
 
@@ -8,6 +9,7 @@ use toolcrib::tool::{Body, Remote};
 use toolcrib_base::render::{counted, listed, message};
 use toolcrib_packages::install::available_here;
 use toolcrib_packages::servers::{ServerAccess, ServerSource, difference};
+use toolcrib_settings::permission::DenyFlags;
 use toolcrib_sources::options::Sources;
 
 use super::{Finding, Status};
@@ -22,14 +24,14 @@ const AT_ONCE: usize = 4;
 pub(super) async fn all(sources: &Sources) -> Vec<Finding> {
     // Another check reports a lock that cannot be read.
     let bundles = available_here().map(|available| available.bundles).unwrap_or_default();
-    let access = sources.secrets.servers();
+    let (access, denied) = (sources.secrets.servers(), sources.deny_flags());
     let installed = bundles.into_iter().filter_map(|bundle| Some((bundle.name, remotes(bundle.file)?, bundle.granted)));
     let mut installed: Vec<_> = installed.collect();
     let more = installed.len().saturating_sub(MAX_SERVERS);
     installed.truncate(MAX_SERVERS);
     let checks = stream::iter(installed).map(|(name, remotes, granted)| {
         let access = ServerAccess { granted, ..access.clone() };
-        check(name, remotes, access)
+        check(name, remotes, access, &denied)
     });
     let checks = checks.buffered(AT_ONCE);
     let mut findings: Vec<Finding> = checks.collect().await;
@@ -55,9 +57,15 @@ fn remotes(file: PathBuf) -> Option<Vec<Remote>> {
     Some(remotes).filter(|remotes| !remotes.is_empty())
 }
 
-async fn check(name: String, remotes: Vec<Remote>, mut access: ServerAccess) -> Finding {
+async fn check(name: String, remotes: Vec<Remote>, mut access: ServerAccess, denied: &DenyFlags) -> Finding {
     let server = &remotes[0].server;
     let source = ServerSource { address: server.address.clone(), secret: server.secret.clone(), prefix: String::new() };
+    let host = format!("net:{}", server.address.destination());
+    let asked = std::iter::once(host).chain(source.capability());
+    if let Some(denial) = asked.filter_map(|capability| denied.overriding(&name, &capability)).next() {
+        let detail = format!("{name}: not asked, since `{denial}` denies it");
+        return Finding::wrong(CHECK, Status::Warn, detail, "remove the denial if the server shall be used");
+    }
     if let Some(capability) = source.capability().filter(|capability| !access.granted.contains(capability)) {
         let detail = format!("{name}: not asked, since `{capability}` is not granted");
         let fix = "install it again, and grant the secret if the server shall get it";

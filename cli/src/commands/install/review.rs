@@ -13,6 +13,8 @@ use toolcrib_settings::trust::ranked;
 const MAX_TOOLS: usize = 100;
 /// Maximum characters of a description in the tool list.
 const MAX_DESCRIPTION: usize = 80;
+/// Maximum lines of one tool on a server, whose whole definition is pinned.
+const MAX_LINES: usize = 40;
 /// Interfaces that prove a request, by the kind of the request.
 const PROOFS: [(&str, &[&str]); 9] = [
     ("programs", &["toolcrib:code/"]),
@@ -106,9 +108,18 @@ impl Review<'_> {
             }
             object
         });
+        let on_server = self.release.tools.iter().filter(|tool| tool.is_remote).map(|tool| {
+            json!({
+                "name": tool.name,
+                "description": tool.description,
+                "schema": tool.schema,
+                "definition": tool.definition,
+            })
+        });
         json!({
             "name": candidate.bundle.name,
             "operation": operation.as_str(),
+            "serverTools": on_server.collect::<Vec<_>>(),
             "source": candidate.bundle.source,
             "installed": pinned.map(entry),
             "release": release,
@@ -185,10 +196,16 @@ impl Review<'_> {
     fn listed_tools(&self) -> Vec<String> {
         let tools = &self.release.tools;
         let mut lines = vec!["\nTools:".to_owned()];
-        lines.extend(tools.iter().take(MAX_TOOLS).map(|tool| {
-            let description = one_line(&tool.description);
-            format!("  {}  {}", one_line(&tool.name), shortened(&description, MAX_DESCRIPTION)).trim_end().to_owned()
-        }));
+        for tool in tools.iter().take(MAX_TOOLS) {
+            match tool.is_remote {
+                true => lines.extend(pinned_lines(tool)),
+                false => {
+                    let description = one_line(&tool.description);
+                    let description = shortened(&description, MAX_DESCRIPTION);
+                    lines.push(format!("  {}  {description}", one_line(&tool.name)).trim_end().to_owned());
+                }
+            }
+        }
         if let Some(more @ 1..) = tools.len().checked_sub(MAX_TOOLS) {
             lines.push(format!("  … and {more} more"));
         }
@@ -272,6 +289,20 @@ impl Review<'_> {
         found.dedup();
         Some(found)
     }
+}
+
+/// Shows the definition of a tool on a server, which a model gets as it is.
+fn pinned_lines(tool: &ReleasedTool) -> Vec<String> {
+    let claims = tool.definition.lines().filter(|line| line.contains("as the server claims"));
+    let all = tool.description.lines().chain(tool.schema.lines()).chain(claims);
+    let mut lines: Vec<String> = std::iter::once(format!("  {}", one_line(&tool.name)))
+        .chain(all.map(|line| format!("      {}", one_line(line))))
+        .collect();
+    if let Some(more @ 1..) = lines.len().checked_sub(MAX_LINES) {
+        lines.truncate(MAX_LINES);
+        lines.push(format!("      … and {more} more lines, which `--json` shows"));
+    }
+    lines
 }
 
 /// Names signers.
