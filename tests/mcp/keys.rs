@@ -9,7 +9,7 @@ use super::programs::{crib, outcomes, until};
 use super::{Client, modern, text};
 use crate::crib::Crib;
 
-/// Permissions with which the guest shows that it has begun.
+/// Permissions of the guest, which shows that it has begun.
 const FLAGS: [&str; 2] = ["--allow-write=work", "--timeout=600s"];
 
 fn call(client: &mut Client, key: &str, name: &str, arguments: &Value) -> Value {
@@ -41,6 +41,10 @@ fn a_repeated_request_gets_the_first_result_and_calls_nothing_also_from_another_
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
     }
     assert_eq!(outcomes(&crib, "nap"), ["ok"]);
+    // Members in another order are the same arguments.
+    let made = call(&mut client, "order-2", "nap", &json!({"ms": 1, "fail": false}));
+    let again = call(&mut client, "order-2", "nap", &json!({"fail": false, "ms": 1}));
+    assert!(!is_repeated(&made) && is_repeated(&again), "{again}");
 }
 
 #[test]
@@ -50,8 +54,8 @@ fn a_call_in_the_background_is_made_once() {
     let [first, second] = [1, 2].map(|_| call(&mut client, "order-1", "slow", &json!({"n": 3})));
     assert!(text(&first).contains("task_1") && text(&second) == text(&first), "{second}");
     assert!(!is_repeated(&first) && is_repeated(&second), "{second}");
-    drop(client);
-    assert!(outcomes(&crib, "slow").len() <= 1);
+    assert_eq!(client.leave(), Some(0));
+    assert_eq!(outcomes(&crib, "slow").len(), 1);
 }
 
 #[test]
@@ -59,15 +63,43 @@ fn a_question_is_answered_with_the_same_key() {
     let crib = crib();
     let flags = ["--code", "--ask-tool=nap", "--allow-write=work", "--timeout=600s"];
     let mut client = Client::start(&crib, &flags);
-    let mut params = modern(json!({"name": "nap", "arguments": {"ms": 1}}), &asking());
-    params["_meta"]["toolcrib/idempotencyKey"] = json!("order-1");
-    let asked = client.ask("tools/call", &params);
-    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
-    params["requestState"] = asked["result"]["requestState"].clone();
-    params["inputResponses"] = json!({"approval": {"action": "accept", "content": {"allow": true}}});
-    let made = client.ask("tools/call", &params);
-    assert!(made["result"]["isError"] == false && !is_repeated(&made), "{made}");
-    assert_eq!(outcomes(&crib, "nap").last().map(String::as_str), Some("ok"));
+    for (number, name, arguments) in [
+        (1, "nap", json!({"ms": 1})),
+        // A program waits for the answer, and does not run again.
+        (2, "run_code", json!({"code": "tools.echo(n=1)\ntools.nap(ms=1)['slept']"})),
+    ] {
+        let key = format!("order-{number}");
+        let mut params = modern(json!({"name": name, "arguments": arguments}), &asking());
+        params["_meta"]["toolcrib/idempotencyKey"] = json!(key);
+        let asked = client.ask("tools/call", &params);
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        params["requestState"] = asked["result"]["requestState"].clone();
+        params["inputResponses"] = json!({"approval": {"action": "accept", "content": {"allow": true}}});
+        let made = client.ask("tools/call", &params);
+        assert!(made["result"]["isError"] == false && !is_repeated(&made), "{made}");
+        let again = call(&mut client, &key, name, &arguments);
+        assert!(is_repeated(&again) && text(&again) == text(&made), "{again}");
+    }
+    assert_eq!((outcomes(&crib, "echo"), outcomes(&crib, "run_code")), (vec!["ok".to_owned()], vec!["ok".to_owned()]));
+}
+
+#[test]
+fn a_key_belongs_to_a_token_and_not_to_its_name() {
+    let crib = crib();
+    let send = |server: &Server, token: &str, ms: u64, key: &str| {
+        let params = json!({"name": "nap", "arguments": {"ms": ms}});
+        server
+            .exchange(&server.requested("tools/call", params, &format!("{token}idempotency-key: {key}\r\n")))
+            .message()
+    };
+    let first = token(&crib, "ada", &[]);
+    let server = Server::start(&crib, &FLAGS);
+    assert!(!is_repeated(&send(&server, &first, 1, "k")) && is_repeated(&send(&server, &first, 1, "k")));
+    assert_eq!(crib.run(&["mcp", "token", "revoke", "ada"]).code, Some(0));
+    let second = token(&crib, "ada", &[]);
+    assert!(!is_repeated(&send(&server, &second, 1, "k")));
+    let twice = send(&server, &second, 1, "k\r\nidempotency-key: other");
+    assert!(twice["error"]["message"].as_str().is_some_and(|message| message.contains("twice")), "{twice}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::http::{Server, token};
 use super::programs::{answer, crib, outcomes, until};
 use super::{Client, PATIENCE, modern};
 
-/// Setting with which each call becomes a task that does not end at once.
+/// Setting that makes a task of each call that does not end at once.
 const AT_ONCE: &str = "--set=server.task_after=0s";
 
 /// Capabilities of a client that knows tasks, and can ask its user.

@@ -50,6 +50,8 @@ pub(super) struct Identity {
     /// Permissions and rules of the client, in addition to those for all.
     pub(super) options: Arc<[String]>,
     pub(super) has_token: bool,
+    /// Digest of the token; one for all clients without a token. A later token of the same name has another one.
+    pub(super) holder: Arc<str>,
     /// Parts of the server that the client may use.
     pub(super) scopes: Arc<[TokenScope]>,
     /// End of the token.
@@ -80,13 +82,21 @@ impl Identity {
     /// Returns the identity of clients without a token.
     fn local() -> Self {
         let scopes = TokenScope::value_variants().into();
-        Self { name: LOCAL.into(), options: Arc::new([]), has_token: false, scopes, expires: None }
+        Self {
+            name: LOCAL.into(),
+            options: Arc::new([]),
+            has_token: false,
+            holder: LOCAL.into(),
+            scopes,
+            expires: None,
+        }
     }
 
     /// Creates an identity for a test.
     #[cfg(test)]
     pub(super) fn named(name: impl Into<Arc<str>>, options: Arc<[String]>) -> Self {
-        Self { name: name.into(), options, has_token: true, ..Self::local() }
+        let name = name.into();
+        Self { holder: name.clone(), name, options, has_token: true, ..Self::local() }
     }
 
     /// Returns the identity of a request's client.

@@ -106,11 +106,17 @@ pub(super) fn convert(
     };
     let mut meta = MetaObject::default();
     meta.insert(RECEIPT.to_owned(), receipt(&result.receipt, pending));
-    if let Some(label) = &result.receipt.label {
-        let names: Vec<&str> = label.confidentiality().collect();
-        meta.insert(LABEL.to_owned(), json!({ "integrity": label.integrity(), "confidentiality": names }));
+    if let Some(label) = label(&result.receipt) {
+        meta.insert(LABEL.to_owned(), label);
     }
     converted.with_meta(Some(meta))
+}
+
+/// Describes the label of a result; `None` if the result depends on trusted and public sources alone.
+pub(super) fn label(receipt: &Receipt) -> Option<Value> {
+    let label = receipt.label.as_ref()?;
+    let names: Vec<&str> = label.confidentiality().collect();
+    Some(json!({ "integrity": label.integrity(), "confidentiality": names }))
 }
 
 /// Describes a receipt for the client.

@@ -28,6 +28,7 @@ use super::call_threads::CallThreads;
 use super::ending::{answered, ended};
 use super::metrics::Metrics;
 use super::once::KeyedCalls;
+use super::pages::page;
 use super::paused::PausedCalls;
 use super::publication::{Publication, Published};
 use super::quotas::{QuotaLimits, Quotas};
@@ -217,18 +218,10 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let published = self.published(&Identity::of(&context.extensions)).await?;
-        let tools = published.catalog.tools();
-        let start = match request.and_then(|request| request.cursor) {
-            None => 0,
-            Some(cursor) => cursor
-                .parse()
-                .ok()
-                .filter(|start| *start < tools.len())
-                .ok_or_else(|| invalid("unknown cursor: list the tools from the start".to_owned()))?,
-        };
-        let end = tools.len().min(start + PAGE);
-        let mut result = ListToolsResult::with_all_items(published.catalog.page(start..end, repeats(&context)));
-        result.next_cursor = (end < tools.len()).then(|| end.to_string());
+        let cursor = request.and_then(|request| request.cursor);
+        let (page, next) = page(cursor, published.catalog.tools().len(), PAGE)?;
+        let mut result = ListToolsResult::with_all_items(published.catalog.page(page, repeats(&context)));
+        result.next_cursor = next;
         result.ttl_ms = Some(LIST_TTL_MS);
         result.cache_scope = Some(CacheScope::Private);
         Ok(result)

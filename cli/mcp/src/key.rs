@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use http::request::Parts;
+use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
+use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 use toolcrib::flow::Label;
 use toolcrib_base::render;
@@ -11,7 +13,7 @@ use toolcrib_base::render;
 use super::access::Identity;
 use super::answer::LABEL;
 use super::handler::{Handler, invalid};
-use super::once::{KeyedCall, MAX_KEY_LEN, Once};
+use super::once::{KeyState, KeyedCall, MAX_KEY_LEN};
 use super::publication::Published;
 
 /// Key in the metadata of a request.
@@ -21,8 +23,10 @@ const HEADER: &str = "idempotency-key";
 /// Mark in the metadata of a result that an earlier request has got.
 const REPEATED: &str = "toolcrib/repeated";
 
-/// Request with a key.
-pub(super) enum Keyed {
+/// Call of a request, by its key.
+pub(super) enum KeyLookup {
+    /// The request has no key.
+    Keyless,
     /// The call is to be made.
     Made(KeyedCall),
     /// The call was made before: this is the answer.
@@ -30,17 +34,22 @@ pub(super) enum Keyed {
 }
 
 impl Handler {
-    /// Looks for the call of an earlier request with the same key. `request` is the text of the name and the arguments.
+    /// Looks for the call of an earlier request with the same key, name and arguments.
     pub(super) async fn keyed(
         &self,
-        (key, request): (String, String),
-        name: &str,
+        (name, arguments): (&str, &str),
         published: &Arc<Published>,
         identity: &Identity,
-    ) -> Result<Keyed, ErrorData> {
+        context: &RequestContext<RoleServer>,
+    ) -> Result<KeyLookup, ErrorData> {
+        let Some(key) = of(&context.meta, context.extensions.get::<Parts>())? else { return Ok(KeyLookup::Keyless) };
+        // The order of members says nothing.
+        let mut arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+        arguments.sort_all_objects();
+        let request = json!([name, arguments]).to_string();
         let missing = || invalid("this server keeps no keys of calls: it needs `--state-dir`".to_owned());
         let calls = self.once.clone().ok_or_else(missing)?;
-        let client = identity.name.clone();
+        let client = identity.holder.clone();
         let begun = tokio::task::spawn_blocking(move || calls.begin(&client, &key, &request)).await;
         let failed = |reason: String| {
             render::warning(&format!("a call with a key is refused: {reason}"));
@@ -49,18 +58,20 @@ impl Handler {
         let begun = begun.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
         let refused = |message: String| {
             let text = json!({ "error": message }).to_string();
-            Ok(Keyed::Before(Box::new(CallToolResult::error(vec![ContentBlock::text(text)]))))
+            Ok(KeyLookup::Before(Box::new(CallToolResult::error(vec![ContentBlock::text(text)]))))
         };
         match begun {
-            Once::New(call) => Ok(Keyed::Made(call)),
-            Once::Without(reason) => refused(reason),
-            Once::Ended(result) => repeated(result, published, identity).map(|result| Keyed::Before(Box::new(result))),
-            Once::Lost(call, _) if may_repeat(published, name) => {
+            KeyState::New(call) => Ok(KeyLookup::Made(call)),
+            KeyState::Without(reason) => refused(reason),
+            KeyState::Ended(result) => {
+                repeated(result, published, identity).map(|result| KeyLookup::Before(Box::new(result)))
+            }
+            KeyState::Lost(call, _) if may_repeat(published, name) => {
                 let again = tokio::task::spawn_blocking(move || call.store()).await;
                 let again = again.map_err(|error| failed(error.to_string()))?;
-                again.map(Keyed::Made).map_err(|error| failed(error.to_string()))
+                again.map(KeyLookup::Made).map_err(|error| failed(error.to_string()))
             }
-            Once::Lost(_, begun) => refused(format!(
+            KeyState::Lost(_, begun) => refused(format!(
                 "the call with this key began at {begun:.0} and did not end: it was stopped, or its server was. Its effect is \
                  unknown. It is not made again, because nothing shows that a repetition changes nothing: look at the effect, and \
                  call with a new key if it is missing"
@@ -93,19 +104,21 @@ fn repeated(result: Value, published: &Arc<Published>, identity: &Identity) -> R
 /// # Errors
 ///
 /// The key is malformed, or the two differ.
-pub(super) fn of(meta: &Map<String, Value>, parts: Option<&Parts>) -> Result<Option<String>, ErrorData> {
+fn of(meta: &Map<String, Value>, parts: Option<&Parts>) -> Result<Option<String>, ErrorData> {
     let in_meta = match meta.get(META) {
         None => None,
         Some(Value::String(key)) => Some(key.as_str()),
         Some(_) => return Err(invalid(format!("`_meta`, `{META}`: expected a string"))),
     };
-    let in_header = match parts.and_then(|parts| parts.headers.get(HEADER)) {
-        None => None,
-        // A string with or without its quotes.
-        Some(value) => value.to_str().ok().map(|value| value.trim().trim_matches('"')).map_or_else(
-            || Err(invalid(format!("`{HEADER}`: expected visible characters of ASCII"))),
-            |key| Ok(Some(key)),
-        )?,
+    let mut headers = parts.into_iter().flat_map(|parts| parts.headers.get_all(HEADER));
+    let in_header = match (headers.next(), headers.next()) {
+        (None, _) => None,
+        (Some(_), Some(_)) => return Err(invalid(format!("the header `{HEADER}` is given twice"))),
+        (Some(value), None) => match value.to_str() {
+            // A string with or without its quotes.
+            Ok(value) => Some(value.trim().trim_matches('"')),
+            Err(_) => return Err(invalid(format!("`{HEADER}`: expected visible characters of ASCII"))),
+        },
     };
     let key = match (in_meta, in_header) {
         (Some(one), Some(other)) if one != other => {
@@ -143,6 +156,9 @@ mod tests {
         assert_eq!(of(&none, Some(&header("\"a b\""))).unwrap().unwrap(), "a b");
         assert_eq!(of(&meta(json!("a")), Some(&header("a"))).unwrap().unwrap(), "a");
         assert!(of(&meta(json!("a")), Some(&header("b"))).is_err());
+        let mut twice = header("a");
+        twice.headers.append(HEADER, "a".parse().unwrap());
+        assert!(of(&none, Some(&twice)).is_err_and(|error| error.message.contains("twice")));
         for wrong in [json!(1), json!(""), json!("a\n"), json!("x".repeat(MAX_KEY_LEN + 1))] {
             assert!(of(&meta(wrong.clone()), None).is_err(), "{wrong}");
         }

@@ -24,6 +24,7 @@ mod media_ranges;
 mod message;
 mod metrics;
 mod once;
+mod pages;
 mod paused;
 mod pausing;
 mod program_calls;

@@ -18,7 +18,7 @@ use toolcrib::source::digest;
 const MAX_RESULT: usize = 1 << 20;
 /// Maximum size of a file: a result with the facts of its call.
 const MAX_FILE: u64 = 2 << 20;
-/// Time for which a result is kept.
+/// Time that a result is kept.
 const KEPT: Duration = Duration::from_hours(24);
 /// Maximum number of keys in a folder.
 const MAX_KEYS: usize = 20_000;
@@ -61,9 +61,9 @@ enum CallState {
     Ended(Option<Value>),
 }
 
-/// Answer to a request with a key.
+/// State of the call with a key, as a request finds it.
 #[derive(Debug)]
-pub(super) enum Once {
+pub(super) enum KeyState {
     /// The call is new: the value keeps its key.
     New(KeyedCall),
     /// The call has ended with this result.
@@ -93,7 +93,7 @@ impl KeyedCalls {
     /// # Errors
     ///
     /// The folder cannot be used, or has too many keys.
-    pub(super) fn begin(&self, client: &str, key: &str, request: &str) -> io::Result<Once> {
+    pub(super) fn begin(&self, client: &str, key: &str, request: &str) -> io::Result<KeyState> {
         if self.begun.fetch_add(1, Relaxed).is_multiple_of(SWEEP) || self.is_full.load(Relaxed) {
             let swept = self.sweep(SystemTime::now());
             self.is_full.store(swept.is_err(), Relaxed);
@@ -104,7 +104,7 @@ impl KeyedCalls {
         let file = OwnerOnlyFile::new(self.folder.join(format!("{name}.json")), MAX_FILE, SharedAccess::None);
         let lock = match lock(&file) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                return Ok(Once::Without("the call with this key still runs: repeat the request later".to_owned()));
+                return Ok(KeyState::Without("the call with this key still runs: repeat the request later".to_owned()));
             }
             lock => lock?,
         };
@@ -117,11 +117,11 @@ impl KeyedCalls {
         let other = stored.as_ref().is_some_and(|stored| stored.request != call.request);
         let new = KeyedCall { file, lock, call };
         match stored {
-            None | Some(StoredCall { state: CallState::Refused, .. }) => new.store().map(Once::New),
-            Some(_) if other => Ok(Once::Without("the key was used for another call: choose a new one".to_owned())),
-            Some(StoredCall { state: CallState::Begun, begun, .. }) => Ok(Once::Lost(new, begun)),
-            Some(StoredCall { state: CallState::Ended(Some(result)), .. }) => Ok(Once::Ended(result)),
-            Some(StoredCall { state: CallState::Ended(None), begun, .. }) => Ok(Once::Without(format!(
+            None | Some(StoredCall { state: CallState::Refused, .. }) => new.store().map(KeyState::New),
+            Some(_) if other => Ok(KeyState::Without("the key was used for another call: choose a new one".to_owned())),
+            Some(StoredCall { state: CallState::Begun, begun, .. }) => Ok(KeyState::Lost(new, begun)),
+            Some(StoredCall { state: CallState::Ended(Some(result)), .. }) => Ok(KeyState::Ended(result)),
+            Some(StoredCall { state: CallState::Ended(None), begun, .. }) => Ok(KeyState::Without(format!(
                 "the call with this key, of {begun:.0}, has ended; its result was over {} KiB, and was not kept",
                 MAX_RESULT >> 10
             ))),
@@ -223,7 +223,7 @@ mod tests {
 
     fn new(calls: &KeyedCalls, client: &str, request: &str) -> KeyedCall {
         match calls.begin(client, "k", request).unwrap() {
-            Once::New(call) => call,
+            KeyState::New(call) => call,
             other => panic!("{other:?}"),
         }
     }
@@ -232,18 +232,22 @@ mod tests {
     fn the_first_result_is_the_result_of_each_repetition() {
         let (_folder, calls) = calls();
         let call = new(&calls, "ada", "echo");
-        assert!(matches!(calls.begin("ada", "k", "echo").unwrap(), Once::Without(why) if why.contains("still runs")));
+        assert!(
+            matches!(calls.begin("ada", "k", "echo").unwrap(), KeyState::Without(why) if why.contains("still runs"))
+        );
         new(&calls, "bob", "echo").end(None).unwrap();
         call.end(Some(&json!({"n": 1}))).unwrap();
         for _ in 0..2 {
             assert!(
-                matches!(calls.begin("ada", "k", "echo").unwrap(), Once::Ended(result) if result == json!({"n": 1}))
+                matches!(calls.begin("ada", "k", "echo").unwrap(), KeyState::Ended(result) if result == json!({"n": 1}))
             );
         }
-        assert!(matches!(calls.begin("ada", "k", "rm").unwrap(), Once::Without(why) if why.contains("another call")));
+        assert!(
+            matches!(calls.begin("ada", "k", "rm").unwrap(), KeyState::Without(why) if why.contains("another call"))
+        );
         // A refused call had no effect.
         new(&calls, "bob", "echo").end(Some(&json!("x".repeat(MAX_RESULT)))).unwrap();
-        assert!(matches!(calls.begin("bob", "k", "echo").unwrap(), Once::Without(why) if why.contains("not kept")));
+        assert!(matches!(calls.begin("bob", "k", "echo").unwrap(), KeyState::Without(why) if why.contains("not kept")));
     }
 
     #[test]
@@ -251,11 +255,11 @@ mod tests {
         let (_folder, calls) = calls();
         drop(new(&calls, "ada", "echo"));
         for _ in 0..2 {
-            assert!(matches!(calls.begin("ada", "k", "echo").unwrap(), Once::Lost(..)));
+            assert!(matches!(calls.begin("ada", "k", "echo").unwrap(), KeyState::Lost(..)));
         }
-        let Once::Lost(again, _) = calls.begin("ada", "k", "echo").unwrap() else { panic!("it is lost") };
+        let KeyState::Lost(again, _) = calls.begin("ada", "k", "echo").unwrap() else { panic!("it is lost") };
         again.store().unwrap().end(Some(&json!(2))).unwrap();
-        assert!(matches!(calls.begin("ada", "k", "echo").unwrap(), Once::Ended(result) if result == 2));
+        assert!(matches!(calls.begin("ada", "k", "echo").unwrap(), KeyState::Ended(result) if result == 2));
     }
 
     #[test]
@@ -278,7 +282,7 @@ mod tests {
             assert!(error.to_string().contains("20000 keys"), "{error}");
         }
         calls.sweep(SystemTime::now() + KEPT + Duration::from_secs(60)).unwrap();
-        assert!(matches!(calls.begin("ada", "other", "echo").unwrap(), Once::New(_)));
+        assert!(matches!(calls.begin("ada", "other", "echo").unwrap(), KeyState::New(_)));
     }
 
     #[test]

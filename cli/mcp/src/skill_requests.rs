@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 use toolcrib::ToolResult;
 
 use super::access::Identity;
+use super::answer;
 use super::handler::{Handler, LIST_TTL_MS, MAX_READ, invalid};
 use super::label;
+use super::pages::page;
 use super::publication::Published;
 use super::running::Happening;
 use super::skills::ServedSkill;
@@ -32,8 +34,8 @@ impl Handler {
     ) -> Result<ListSkillsResult, ErrorData> {
         let published = self.published(client).await?;
         let skills = published.skills.skills();
-        let (start, end, next) = page(cursor, skills.len(), PAGE)?;
-        let entries = skills[start..end].iter().map(|skill| skill.entry.clone());
+        let (page, next) = page(cursor, skills.len(), PAGE)?;
+        let entries = skills[page].iter().map(|skill| skill.entry.clone());
         let mut result = ListSkillsResult::with_all_items(entries.collect());
         (result.next_cursor, result.ttl_ms, result.cache_scope) = (next, Some(LIST_TTL_MS), Some(CacheScope::Private));
         Ok(result)
@@ -95,6 +97,9 @@ impl Handler {
         let contents = contents(published, &result, uri, file.mime_type).await?;
         let mut read = ReadResourceResult::new(vec![contents]);
         (read.ttl_ms, read.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
+        if let Some(label) = answer::label(&result.receipt) {
+            read.meta.get_or_insert_default().insert(answer::LABEL.to_owned(), label);
+        }
         Ok(read)
     }
 }
@@ -140,24 +145,11 @@ fn resource_page<'a>(
     resources: impl ExactSizeIterator<Item = &'a Resource>,
     cursor: Option<String>,
 ) -> Result<ListResourcesResult, ErrorData> {
-    let (start, end, next) = page(cursor, resources.len(), RESOURCE_PAGE)?;
-    let resources = resources.skip(start).take(end - start).cloned().collect();
+    let (page, next) = page(cursor, resources.len(), RESOURCE_PAGE)?;
+    let resources = resources.skip(page.start).take(page.len()).cloned().collect();
     let mut result = ListResourcesResult::with_all_items(resources);
     (result.next_cursor, result.ttl_ms, result.cache_scope) = (next, Some(LIST_TTL_MS), Some(CacheScope::Private));
     Ok(result)
-}
-
-/// Returns the bounds of a page, and the next cursor.
-fn page(cursor: Option<String>, items: usize, size: usize) -> Result<(usize, usize, Option<String>), ErrorData> {
-    let start = match cursor {
-        None => 0,
-        Some(cursor) => {
-            let start = cursor.parse().ok().filter(|start| *start < items);
-            start.ok_or_else(|| invalid("unknown cursor: list from the start".to_owned()))?
-        }
-    };
-    let end = items.min(start.saturating_add(size));
-    Ok((start, end, (end < items).then(|| end.to_string())))
 }
 
 fn unserved(uri: &str) -> ErrorData {

@@ -48,7 +48,7 @@ impl Handler {
         let Some(task) = self.tasks.create(client, call.cancellation().clone()) else { return Err(Box::new(call)) };
         let created = CreateTaskResult::new(task.created());
         let going = AssertUnwindSafe(self.clone().go_on(call, name, task.clone(), can_ask(context))).catch_unwind();
-        // The server waits for its end, in which the result is kept under a key.
+        // The server waits for its end: the result is kept under a key then.
         tokio::spawn(self.running.track_future(async move {
             if going.await.is_err() {
                 task.end(None);
@@ -77,7 +77,7 @@ impl Handler {
     fn task(&self, id: &str, context: &RequestContext<RoleServer>) -> Result<Arc<CallTask>, ErrorData> {
         let unknown = "no such task: its result is kept for ten minutes, and each server knows its own tasks alone";
         let identity = Identity::of(&context.extensions);
-        self.tasks.get(&identity.name, id).ok_or_else(|| invalid(unknown.to_owned()))
+        self.tasks.get(&identity.holder, id).ok_or_else(|| invalid(unknown.to_owned()))
     }
 
     /// Returns the state of a task.

@@ -20,7 +20,7 @@ use super::dialogue::Question;
 pub(super) const MAX_TASKS: usize = 64;
 /// Maximum number of tasks of one client.
 pub(super) const MAX_TASKS_PER_CLIENT: usize = 8;
-/// Time for which the result of a task is kept.
+/// Time that the result of a task is kept.
 const KEPT: SignedDuration = SignedDuration::from_mins(10);
 /// Time after which a client should ask again.
 const POLL: Duration = Duration::from_secs(1);

@@ -178,6 +178,7 @@ impl Tokens {
                     name: token.name.into(),
                     options: token.options.into(),
                     has_token: true,
+                    holder: token.digest.as_str().into(),
                     scopes: token.scopes.into(),
                     expires: token.expires,
                 };

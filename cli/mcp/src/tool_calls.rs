@@ -25,7 +25,7 @@ use super::charge::Charge;
 use super::consent;
 use super::dialogue::Dialogue;
 use super::handler::{Handler, LATER, invalid};
-use super::key::{self, Keyed};
+use super::key::KeyLookup;
 use super::once::KeyedCall;
 use super::pausing::Asked;
 use super::publication::Published;
@@ -65,20 +65,17 @@ impl Handler {
         if self.stopping.is_cancelled() {
             return Err(ErrorData::internal_error("the server is ending", None));
         }
-        let key = match key::of(&context.meta, context.extensions.get::<Parts>())? {
-            Some(key) if questions.program.is_none() => {
-                let request = json!([name, arguments]).to_string();
-                match self.keyed((key, request), &name, published, &identity).await? {
-                    Keyed::Made(key) => Some(key),
-                    Keyed::Before(result) => return Ok((*result).into()),
-                }
-            }
-            // A paused program has its key already.
-            _ => None,
-        };
         let mut call = match &questions.program {
+            // It has its key already.
             Some(program) => self.resumed(program, answer.map(consent::read))?,
-            None => self.begun(published, &name, (arguments, label, key), (&identity, &questions, answer), context),
+            None => {
+                let key = match self.keyed((&name, &arguments), published, &identity, context).await? {
+                    KeyLookup::Before(result) => return Ok((*result).into()),
+                    KeyLookup::Made(key) => Some(key),
+                    KeyLookup::Keyless => None,
+                };
+                self.begun(published, &name, (arguments, label, key), (&identity, &questions, answer), context)
+            }
         };
         let asked = Asked { binding: &binding, client: &identity.name };
         let mut request = call.attend(context, &self.stopping);
@@ -87,7 +84,7 @@ impl Handler {
             let happening = tokio::select! {
                 biased;
                 happening = call.next(&mut request) => happening,
-                () = &mut due => match self.make_task(call, name.clone(), &identity.name, context) {
+                () = &mut due => match self.make_task(call, name.clone(), &identity.holder, context) {
                     Ok(created) => return Ok(created.into()),
                     Err(running) => {
                         (call, due) = (*running, std::future::pending().boxed());
