@@ -154,8 +154,18 @@ fn a_project_in_javascript_calls_an_api_and_fails_in_plain_words() {
         ("memory", "app.js:32: InternalError: out of memory"),
         ("import", "app.js:34: ReferenceError: require is not defined"),
         ("answer", "the answer of `fail` is not JSON: a function"),
+        ("number", "the answer of `fail` is not JSON: NaN in `mean`"),
+        ("map", "the answer of `fail` is not JSON: a value of the type Map in `totals`"),
         ("thrown", "threw {\"code\":7}"),
     ]);
+    let rounded = json!({"way": "failed", "url": "9007199254740993", "id": 9_007_199_254_740_993_u64});
+    let line = project.call("fail", &rounded);
+    let error = "9007199254740993 is no exact number in JavaScript; pass it as a text";
+    assert_eq!(
+        (&line["receipt"]["outcome"], &line["error"]["error"]),
+        (&json!("bad-arguments"), &json!(error)),
+        "{line}"
+    );
     let (outcome, error) = project.fail("recursion");
     assert_eq!((&*outcome, error), ("stack", json!("tool recursed too deeply")));
 }

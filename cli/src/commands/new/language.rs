@@ -35,7 +35,7 @@ const PYTHON_LIBRARY: [(&str, &str); 8] = [
     ("toolcrib/tools.py", include_str!("lang/python/toolcrib/tools.py")),
 ];
 /// Library of a project in JavaScript.
-const JAVASCRIPT_LIBRARY: [(&str, &str); 11] = [
+const JAVASCRIPT_LIBRARY: [(&str, &str); 12] = [
     ("toolcrib/component.js", include_str!("lang/javascript/toolcrib/component.js")),
     ("toolcrib/describe.mjs", include_str!("lang/javascript/toolcrib/describe.mjs")),
     ("toolcrib/errors.js", include_str!("lang/javascript/toolcrib/errors.js")),
@@ -45,6 +45,7 @@ const JAVASCRIPT_LIBRARY: [(&str, &str); 11] = [
     ("toolcrib/http.js", include_str!("lang/javascript/toolcrib/http.js")),
     ("toolcrib/index.d.ts", include_str!("lang/javascript/toolcrib/index.d.ts")),
     ("toolcrib/index.js", include_str!("lang/javascript/toolcrib/index.js")),
+    ("toolcrib/json.js", include_str!("lang/javascript/toolcrib/json.js")),
     ("toolcrib/text.js", include_str!("lang/javascript/toolcrib/text.js")),
     ("toolcrib/tools.js", include_str!("lang/javascript/toolcrib/tools.js")),
 ];

@@ -1,6 +1,7 @@
 // Functions of the host: output for people, the log, other tools, the model, the cache, pauses, and names of secrets.
 
 import { Failed, KINDS, Unavailable } from "./errors.js";
+import { asJson, asText } from "./json.js";
 
 const missing = new Proxy(
   {},
@@ -14,12 +15,6 @@ const missing = new Proxy(
 /** Modules of the contract, which only a component has. */
 export const host = { cache: missing, clock: missing, http: missing, handler: missing, log: missing, model: missing };
 Object.assign(host, { progress: missing, secrets: missing, tools: missing });
-
-/** Replaces half of a surrogate pair, which is no character. */
-export const asText = (value) => String(value).replace(/\p{Surrogate}/gu, "\ufffd");
-
-/** Writes a value as JSON; `undefined` is null. */
-export const asJson = (value) => asText(JSON.stringify(value) ?? "null");
 
 /** Calls a function of the host; `failed` makes an error of its reason. */
 function attempt(call, failed) {
@@ -65,7 +60,7 @@ export const console = Object.fromEntries(
 
 function shown(value) {
   if (value instanceof Error) return `${value.name}: ${value.message}\n${value.stack}`;
-  return typeof value === "object" && value !== null ? asJson(value) : String(value);
+  return typeof value === "object" && value !== null ? (JSON.stringify(value) ?? String(value)) : String(value);
 }
 
 /** Calls another tool, as far as `descriptor.json` requests and the user allows it: `"tools": ["NAME"]`. */

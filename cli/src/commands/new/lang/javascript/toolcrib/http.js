@@ -2,7 +2,7 @@
 
 import { Conflict, Failed, Invalid, NotFound, Unavailable } from "./errors.js";
 import { NoResponse, exchange } from "./exchange.js";
-import { asJson } from "./host.js";
+import { asJson, asText } from "./json.js";
 import { decode, encode } from "./text.js";
 
 /** Kinds of failures for statuses below 500. */
@@ -79,7 +79,6 @@ function addressed(url, params) {
   return { secure: scheme.toLowerCase() === "https", authority, path: search === "" ? path : `${path}?${search}`, shown };
 }
 
-const wellFormed = (text) => String(text).replace(/\p{Surrogate}/gu, "\ufffd");
-const escaped = (text) => encodeURIComponent(wellFormed(text));
+const escaped = (text) => encodeURIComponent(asText(text));
 /** Escapes what may not stand in an address, and nothing that is already escaped. */
-const encoded = (text) => wellFormed(text).replace(/[^!#-;=?-Z_a-z~\[\]]+/gu, encodeURIComponent);
+const encoded = (text) => asText(text).replace(/[^!#-;=?-Z_a-z~\[\]]+/gu, encodeURIComponent);

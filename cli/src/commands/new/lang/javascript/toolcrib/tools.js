@@ -1,7 +1,8 @@
 // Registered tools, their descriptors, and their calls.
 
 import { Failed } from "./errors.js";
-import { asJson, asText, host } from "./host.js";
+import { host } from "./host.js";
+import { asJson, asText, parsed } from "./json.js";
 
 /** Maximum number of characters of a stack in the log. */
 const MAX_LOG = 16_384;
@@ -46,7 +47,7 @@ function schema(parameters) {
 export function run(invocation) {
   try {
     const { parameters, run } = registered.get(invocation.tool);
-    const given = JSON.parse(invocation.payload.val);
+    const given = parsed(invocation.payload.val);
     for (const [name, parameter] of Object.entries(parameters)) {
       if ("default" in parameter && given[name] === undefined) given[name] = structured(parameter.default);
     }
@@ -64,9 +65,8 @@ function content(name, answer) {
     throw new Failed(`\`${name}\` returned a promise; the functions of the host wait by themselves, without \`async\``);
   }
   try {
-    const json = JSON.stringify(answer);
-    if (json === undefined) throw new TypeError(`a ${typeof answer}`);
-    return [{ tag: "json", val: asText(json) }];
+    if (typeof answer === "function" || typeof answer === "symbol") throw new TypeError(`a ${typeof answer}`);
+    return [{ tag: "json", val: asJson(answer) }];
   } catch (error) {
     throw new Failed(`the answer of \`${name}\` is not JSON: ${error.message}`);
   }
@@ -80,7 +80,7 @@ function failure(error) {
   if (error instanceof Failed) {
     return { kind: error.kind, message: asText(error.message), details: details(error.details) };
   }
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : `threw ${asJson(error)}`;
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : `threw ${typeof error === "object" ? JSON.stringify(error) : String(error)}`;
   const stack = error?.stack ?? "";
   host.log.log("error", asText(`${text}\n${stack}`.slice(0, MAX_LOG)));
   const places = stack.split("\n").filter((line) => !line.includes("/toolcrib/"));
