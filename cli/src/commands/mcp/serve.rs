@@ -273,6 +273,10 @@ impl Args {
     /// Publishes the tools for clients with these options while the server runs. This blocks.
     fn publish_again(&self, observer: Option<Arc<dyn Observer>>, options: &[String]) -> anyhow::Result<Published> {
         let published = self.publish(observer, options)?;
+        // A changed source is no longer trusted.
+        if options.is_empty() {
+            self.sources.hint_untrusted(published.runtime(), None);
+        }
         Handle::current().block_on(self.prepare(published.runtime()))?;
         Ok(published)
     }
