@@ -30,14 +30,20 @@ fn a_granted_name_reaches_the_inside_only_where_the_address_is_granted_too() {
 }
 
 #[test]
-fn localhost_by_name_needs_one_of_its_addresses_too() {
+fn localhost_is_granted_by_its_name_alone() {
     let (gate, server) = (Gate::new(), Server::plain("hello"));
     let name = format!("localhost:{}", server.port());
     // No name server is queried, so this one need not exist.
     let (request, dns) = (json!({"url": format!("http://{name}/")}), "--set=network.nameservers=127.0.0.1:1");
-    let denied = gate.denied(&request, &[&allow(&[&name]), dns]);
-    assert_eq!((&denied["flag"], server.connections()), (&json!(allow(&[&server.authority()])), 0));
-    gate.answered(&request, &[&allow(&[&name, &server.authority()]), dns]);
+    for flags in [
+        vec![allow(&[&format!("*:{}", server.port())])],
+        vec![allow(&[&name]), "--deny-net=127.0.0.0/8,[::1]".to_owned()],
+    ] {
+        let flags: Vec<&str> = flags.iter().map(String::as_str).chain([dns]).collect();
+        gate.denied(&request, &flags);
+        assert_eq!(server.connections(), 0);
+    }
+    gate.answered(&request, &[&allow(&[&name]), dns]);
 }
 
 #[test]

@@ -206,7 +206,7 @@ fn a_list_of_tools_without_end_or_in_a_circle_is_refused() {
         assert!(ran.code == Some(1) && ran.stderr.contains(words), "{path}: {ran:?}");
     }
     for (address, words) in [
-        ("http://localhost:1/mcp", "127.0.0.1:8080"),
+        ("http://localhost.example/mcp", "127.0.0.1:8080"),
         ("https://user:word@a.example/", "user name"),
         ("https://a.example/#x=1", "neither `secret=NAME` nor"),
         ("http://127.0.0.1:1/mcp", "refused the connection"),

@@ -52,6 +52,16 @@ fn a_server_is_asked_for_its_tools_and_called_after_consent_in_both_revisions() 
 }
 
 #[test]
+fn a_server_on_this_machine_may_be_called_localhost() {
+    let script = Script::new(STATELESS);
+    let server = script.on(Server::start());
+    let crib = crib();
+    install(&crib, &address(&server).replace("127.0.0.1", "localhost"), &[]);
+    assert_eq!(crib.outcome("echo", &json!({"text": "hello"}), &[]), "ok");
+    assert_eq!(crib.records()[0]["network"]["requests"][0]["host"], "localhost");
+}
+
+#[test]
 fn a_tool_that_its_server_changes_is_refused_until_somebody_agrees() {
     let script = Script::new(WITH_HANDSHAKE);
     let server = script.on(Server::start());

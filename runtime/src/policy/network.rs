@@ -5,10 +5,11 @@
 //! name it, and granted names may resolve to it. A network that is wider than a special-purpose range does not cover
 //! that range.
 
-use std::net::IpAddr;
+mod addresses;
+
 use std::sync::Arc;
 
-use toolcrib_foundation::address::{Range, embedded, is_metadata};
+use toolcrib_foundation::address::is_metadata;
 
 use crate::call::{Denial, pasted};
 use crate::tool::{Destination, Host, NetworkRequest, Tool, is_method};
@@ -166,56 +167,6 @@ impl Network {
         self.allowed.iter().any(|allowed| allowed.allows(*scheme, host, *port, &method_of(allowed)))
     }
 
-    /// Checks the addresses that a target's host resolves to, and returns the ones that may be used: all of them or
-    /// none. One forbidden address forbids the name, because the DNS server could otherwise choose which one is used.
-    /// Only `localhost` is resolved by this host itself, so its granted addresses are used and the others are dropped.
-    ///
-    /// # Errors
-    ///
-    /// The refusal, if no address may be used.
-    pub(crate) fn check_addresses(
-        &self,
-        target: &Target,
-        method: &str,
-        mut addresses: Vec<IpAddr>,
-    ) -> Result<Vec<IpAddr>, Refusal> {
-        let refused = |address: &IpAddr| self.check_address(target, method, *address).err();
-        if is_localhost(&target.host) && addresses.iter().any(|address| refused(address).is_none()) {
-            addresses.retain(|address| refused(address).is_none());
-            return Ok(addresses);
-        }
-        let mut refusals = addresses.iter().filter_map(refused);
-        let Some(mut first) = refusals.next() else { return Ok(addresses) };
-        if !is_localhost(&target.host) {
-            // The flag must allow all addresses.
-            for other in refusals {
-                let both = first.denial.flag.zip(other.denial.flag);
-                first.denial.flag = both.and_then(|(flag, other)| join(flag, &other));
-            }
-        }
-        Err(first)
-    }
-
-    fn check_address(&self, target: &Target, method: &str, address: IpAddr) -> Result<(), Refusal> {
-        let Target { scheme, port, .. } = *target;
-        let names = |one: &Destination, address| one.matches(scheme, &Host::Address(address), port, method);
-        let is_denied =
-            |address| self.hints.denied.iter().any(|denied| denied.network().is_some() && names(denied, address));
-        let capability = target.to_string();
-        if is_denied(address) || embedded(address).is_some_and(is_denied) {
-            return Err(Refusal::new(capability, None, "resolves to an address that the operator denies".to_owned()));
-        }
-        let Some(range) = Range::of(address) else { return Ok(()) };
-        let opens = |one: &Destination| one.network().is_some_and(|network| range.network.contains(&network));
-        if self.allowed.iter().any(|allowed| opens(allowed) && names(allowed, address)) {
-            return Ok(());
-        }
-        let can_allow = self.hints.can_allow(method) && !is_metadata(address);
-        let flag = can_allow.then(|| format!("--allow-net={}:{port}", Host::Address(address)));
-        let why = format!("resolves to a {} address, which must be granted by address", range.name);
-        Err(Refusal::new(capability, flag, why))
-    }
-
     /// Refuses a request of a tool without any network grant.
     pub(crate) fn refuse(target: &Target, method: &str, hints: &FlagHints) -> Refusal {
         let flag = hints.names_flag(target, method).then(|| format!("--allow-net={target}"));
@@ -233,22 +184,6 @@ impl Refusal {
         let why = format!("`{capability}` {why}");
         Self { denial: Denial { capability: format!("net:{capability}"), flag }, why }
     }
-}
-
-/// Maximum length of a flag in a hint, in bytes.
-const MAX_FLAG_LEN: usize = 200;
-
-/// Joins two flags; `None` if the result is too long.
-fn join(flag: String, other: &str) -> Option<String> {
-    let more = other.strip_prefix("--allow-net=")?;
-    let known = flag.split(['=', ',']).any(|one| one == more);
-    let both = if known { flag } else { format!("{flag},{more}") };
-    (both.len() <= MAX_FLAG_LEN).then_some(both)
-}
-
-/// Returns `true` if a name refers to this host (RFC 6761, section 6.3).
-fn is_localhost(host: &Host) -> bool {
-    matches!(host, Host::Name(name) if name == "localhost" || name.ends_with(".localhost"))
 }
 
 /// Grants a requested destination as far as it is allowed.
@@ -351,18 +286,38 @@ mod tests {
 
     #[test]
     fn an_address_is_granted_by_address_alone() {
-        let both = network(&["http://localhost:80", "127.0.0.1:80"], &[]);
-        assert_eq!(sent(&both, "http://localhost", &["127.0.0.1"]), Ok(()));
+        let both = network(&["http://machine:80", "127.0.0.1:80"], &[]);
+        assert_eq!(sent(&both, "http://machine", &["127.0.0.1"]), Ok(()));
         assert_eq!(sent(&both, "http://127.0.0.1", &["127.0.0.1"]), Ok(()));
-        assert!(sent(&both, "http://localhost", &["127.0.0.2"]).is_err());
-        let addresses: Vec<IpAddr> = ["::1", "127.0.0.1"].iter().map(|address| address.parse().unwrap()).collect();
-        let used = both.check_addresses(&target("http://localhost"), "GET", addresses.clone());
-        assert_eq!(used, Ok(vec![addresses[1]]), "the one that is granted is used");
-        assert!(sent(&network(&["127.0.0.1:80"], &[]), "http://localhost", &["127.0.0.1"]).is_err());
+        assert!(sent(&both, "http://machine", &["127.0.0.2"]).is_err());
+        assert!(sent(&network(&["127.0.0.1:80"], &[]), "http://machine", &["127.0.0.1"]).is_err());
         assert!(sent(&network(&["*:80"], &[]), "http://127.0.0.1", &["127.0.0.1"]).is_err());
         // A port granted by name is not one granted by address.
-        let ports = network(&["http://localhost:8080", "127.0.0.1:80"], &[]);
-        assert!(sent(&ports, "http://localhost:8080", &["127.0.0.1"]).is_err());
+        let ports = network(&["http://machine:8080", "127.0.0.1:80"], &[]);
+        assert!(sent(&ports, "http://machine:8080", &["127.0.0.1"]).is_err());
+    }
+
+    #[test]
+    fn localhost_is_granted_by_its_name_and_is_this_machine_alone() {
+        let named = network(&["http://localhost:8080"], &[]);
+        let of = |network: &Network, texts: &[&str]| {
+            let addresses = texts.iter().map(|text| text.parse().unwrap()).collect();
+            let used = network.check_addresses(&target("http://localhost:8080"), "GET", addresses).unwrap_or_default();
+            used.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&named, &["::1", "127.0.0.1"]), ["::1", "127.0.0.1"]);
+        assert_eq!(of(&named, &["192.168.1.5", "127.0.0.1"]), ["127.0.0.1"]);
+        // Also a granted or public address of another machine is none of `localhost`.
+        let wide = network(&["http://localhost:8080", "192.168.1.5:8080", "*"], &[]);
+        assert!(of(&wide, &["192.168.1.5", "93.184.215.14"]).is_empty());
+        for other in
+            ["http://localhost:80", "https://localhost:8080", "*:8080", "*.localhost:8080", "POST localhost:8080"]
+        {
+            assert!(of(&network(&[other], &[]), &["127.0.0.1"]).is_empty(), "{other}");
+        }
+        assert!(of(&network(&["http://localhost:8080"], &["127.0.0.0/8"]), &["127.0.0.1"]).is_empty());
+        let by_address = network(&["*:8080", "127.0.0.1:8080"], &[]);
+        assert_eq!(of(&by_address, &["::1", "127.0.0.1"]), ["127.0.0.1"], "the one that is granted is used");
     }
 
     #[test]

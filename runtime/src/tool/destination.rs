@@ -112,6 +112,11 @@ impl Destination {
         !is_unnamed_address && self.matches(scheme, host, port, method)
     }
 
+    /// Returns `true` if the destination is one name.
+    pub(crate) fn is_of_name(&self) -> bool {
+        matches!(self.host, HostPattern::Name(_))
+    }
+
     /// Returns `true` if the destination lists methods.
     pub(crate) fn has_methods(&self) -> bool {
         !self.methods.is_empty()

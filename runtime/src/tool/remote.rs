@@ -50,7 +50,7 @@ pub struct RemoteServer {
     pub secret: Option<String>,
 }
 
-/// Address of a remote server: `https`, or `http` on a loopback address.
+/// Address of a remote server: `https`, or `http` on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteAddress {
     text: String,
@@ -140,6 +140,7 @@ mod tests {
             ("https://a.example?y=1", "https://a.example/?y=1", "https://a.example:443"),
             ("http://127.0.0.1:3001/mcp", "http://127.0.0.1:3001/mcp", "http://127.0.0.1:3001"),
             ("http://[::1]/mcp", "http://[::1]/mcp", "http://[::1]:80"),
+            ("http://localhost:3001/mcp", "http://localhost:3001/mcp", "http://localhost:3001"),
         ] {
             let address: RemoteAddress = text.parse().unwrap();
             assert_eq!((address.as_str(), address.destination().to_string().as_str()), (form, destination));
@@ -153,7 +154,7 @@ mod tests {
             ("a.example/mcp", "begins with neither"),
             ("ftp://a.example", "begins with neither"),
             ("http://a.example/mcp", "without TLS"),
-            ("http://localhost:3001/mcp", "without TLS"),
+            ("http://localhost.example/mcp", "without TLS"),
             ("http://192.168.1.2/mcp", "without TLS"),
             ("https://user:word@a.example/", "user name"),
             ("https://a.example\\@b.example/", "user name"),

@@ -74,10 +74,8 @@ pub enum SecretHostErrorReason {
     /// Invalid port.
     #[error("its port is not a number from 1 to 65535")]
     Port,
-    /// Plain HTTP to a host that is not a loopback address.
-    #[error(
-        "without TLS it could be read on the way; only a loopback address such as `http://127.0.0.1:8080` needs none"
-    )]
+    /// Plain HTTP to another host than `localhost` or a loopback address.
+    #[error("without TLS it could be read on the way; only this machine, such as `http://127.0.0.1:8080`, needs none")]
     Unencrypted,
     /// Invalid host.
     #[error(transparent)]
@@ -126,7 +124,11 @@ impl FromStr for SecretHost {
         let port = port.map_or(Some(scheme.port()), parse_port);
         let port = port.ok_or_else(|| error(SecretHostErrorReason::Port))?;
         let host = Host::parse(host).map_err(|reason| error(reason.into()))?;
-        let is_loopback = matches!(&host, Host::Address(address) if address.is_loopback());
+        // Requests to `localhost` leave this machine as little as those to its addresses.
+        let is_loopback = match &host {
+            Host::Address(address) => address.is_loopback(),
+            Host::Name(name) => name == "localhost",
+        };
         if scheme == Scheme::Http && !is_loopback {
             return Err(error(SecretHostErrorReason::Unencrypted));
         }
@@ -164,6 +166,7 @@ mod tests {
             ("пример.рф:8443", "xn--e1afmkfd.xn--p1ai:8443"),
             ("http://127.0.0.1", "http://127.0.0.1"),
             ("http://[::1]:8080", "http://[::1]:8080"),
+            ("http://LOCALHOST:3000", "http://localhost:3000"),
             ("10.0.0.1", "10.0.0.1"),
             ("[2001:DB8::1]:1", "[2001:db8::1]:1"),
         ] {
@@ -193,7 +196,8 @@ mod tests {
             "user:pass@host",
             "http://api.github.com",
             "http://10.0.0.1",
-            "http://localhost",
+            "http://app.localhost",
+            "http://localhost.example",
             "a b",
             "a\\b",
             "host.",

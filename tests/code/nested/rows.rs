@@ -243,7 +243,7 @@ pub(super) const GRANTS: &[&str] = &[
     "gate::resolving::a_name_server_that_says_nothing_or_nonsense_ends_in_an_error",
     "gate::resolving::a_name_that_changes_between_the_look_and_the_connection_gains_nothing",
     "gate::resolving::an_answer_that_nobody_asked_for_is_not_believed",
-    "gate::resolving::localhost_by_name_needs_one_of_its_addresses_too",
+    "gate::resolving::localhost_is_granted_by_its_name_alone",
     "gate::resolving::many_addresses_hide_none",
     "gate::resolving::no_name_is_tried_with_an_end_that_nobody_wrote",
     "gate::resolving::one_address_of_the_inside_spoils_the_name",

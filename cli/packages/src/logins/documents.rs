@@ -36,7 +36,7 @@ impl Documents<'_> {
         let address: RemoteAddress = text.parse().with_context(|| format!("{what} cannot be used"))?;
         let kind = |address: &RemoteAddress| match address.host().host() {
             Host::Address(address) => Range::of(*address).map(|range| range.kind),
-            Host::Name(_) => None,
+            Host::Name(name) => (name == "localhost").then_some(RangeKind::Loopback),
         };
         let is_allowed = match kind(&address) {
             None => true,
