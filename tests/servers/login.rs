@@ -29,6 +29,8 @@ struct Provider {
     requests: Vec<HashMap<String, String>>,
     /// `true` for tokens that the server does not accept.
     is_of_other_audience: bool,
+    /// Only method of clients, which have a secret then.
+    method: Option<&'static str>,
 }
 
 type Shared = Arc<Mutex<Provider>>;
@@ -45,7 +47,7 @@ fn with_provider(server: Server, script: &Script, provider: &Shared) -> Server {
         "scopes_supported": ["calls"] }),
         uri.clone(),
     );
-    let metadata = json!({
+    let mut metadata = json!({
         "issuer": uri,
         "authorization_endpoint": format!("{uri}/authorize"),
         "token_endpoint": format!("{uri}/token"),
@@ -53,6 +55,8 @@ fn with_provider(server: Server, script: &Script, provider: &Shared) -> Server {
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": true,
     });
+    let method = provider.lock().unwrap().method;
+    metadata["token_endpoint_auth_methods_supported"] = json!([method.unwrap_or("none")]);
     let (script, provider) = (script.clone(), provider.clone());
     let token = move |request: &Request| {
         let mut state = provider.lock().unwrap();
@@ -65,6 +69,14 @@ fn with_provider(server: Server, script: &Script, provider: &Shared) -> Server {
             _ => asked["refresh_token"] == format!("renewal-canary-{}", state.issued),
         };
         let is_right = is_right && asked["resource"] == format!("{own}{PATH}") && asked["client_id"] == "client-1";
+        // The header holds `client-1:client-canary`.
+        let secrets = (asked.get("client_secret").map(String::as_str), request.header("authorization"));
+        let is_right = is_right
+            && match method {
+                None => secrets == (None, None),
+                Some("client_secret_post") => secrets == (Some("client-canary"), None),
+                Some(_) => secrets == (None, Some("Basic Y2xpZW50LTE6Y2xpZW50LWNhbmFyeQ==")),
+            };
         state.requests.push(asked);
         if !is_right {
             return Answer::new(400).json(json!({ "error": "invalid_grant" }));
@@ -84,13 +96,14 @@ fn with_provider(server: Server, script: &Script, provider: &Shared) -> Server {
     server
         .on("GET", "/.well-known/oauth-protected-resource/mcp", move |_| Answer::new(200).json(&resource))
         .on("GET", "/.well-known/oauth-authorization-server", move |_| Answer::new(200).json(&metadata))
-        .replies("/register", |request| {
+        .replies("/register", move |request| {
             let asked = request.json();
             assert_eq!(
                 (&asked["application_type"], &asked["token_endpoint_auth_method"]),
-                (&json!("native"), &json!("none"))
+                (&json!("native"), &json!(method.unwrap_or("none")))
             );
-            Answer::new(201).json(json!({ "client_id": "client-1" }))
+            let secret = method.map(|_| "client-canary");
+            Answer::new(201).json(json!({ "client_id": "client-1", "client_secret": secret }))
         })
         .replies("/token", token)
 }
@@ -140,7 +153,12 @@ impl Waiting {
 }
 
 fn started() -> (Crib, Script, Shared, Server) {
+    started_with(None)
+}
+
+fn started_with(method: Option<&'static str>) -> (Crib, Script, Shared, Server) {
     let (script, provider) = (Script::new(STATELESS), Shared::default());
+    provider.lock().unwrap().method = method;
     script.change(|state| state.token = Some("none yet".to_owned()));
     provider.lock().unwrap().life = 3600;
     let server = script.on(Server::start());
@@ -196,6 +214,19 @@ fn a_login_is_used_renewed_by_rotation_and_after_a_refusal_and_ended() {
     assert!(secrets.stdout.contains("-renewal"), "{secrets:?}");
     assert_eq!(crib.run(&["logout", &address]).code, Some(0));
     assert!(!crib.run(&["secret", "list"]).stdout.contains("mcp-"));
+}
+
+#[test]
+fn the_secret_of_a_client_is_sent_where_the_provider_takes_it() {
+    for method in ["client_secret_basic", "client_secret_post"] {
+        let (crib, _script, provider, server) = started_with(Some(method));
+        provider.lock().unwrap().life = 5;
+        let (code, messages) = log_in(&crib, &server, &provider);
+        assert_eq!(code, Some(0), "{method}: {messages}");
+        install(&crib, &address(&server), &[]);
+        assert_eq!(crib.outcome("echo", &json!({"text": "a"}), &[]), "ok", "{method}");
+        assert!(provider.lock().unwrap().issued > 1, "{method}: the token ended at once");
+    }
 }
 
 #[test]

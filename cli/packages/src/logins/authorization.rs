@@ -108,6 +108,7 @@ mod tests {
             registration: None,
             names_itself,
             takes_public_clients: true,
+            takes_secrets_in_body: false,
             takes_documents: false,
             offers_offline_access: false,
         }

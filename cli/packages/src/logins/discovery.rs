@@ -8,6 +8,10 @@ use url::Url;
 
 use super::documents::{Documents, short_text, text};
 
+/// Method of a client that sends its secret in the header `Authorization`.
+pub(super) const SECRET_IN_HEADER: &str = "client_secret_basic";
+/// Method of a client that sends its secret in the body.
+pub(super) const SECRET_IN_BODY: &str = "client_secret_post";
 /// Maximum characters of a scope.
 const MAX_SCOPE: usize = 2000;
 
@@ -22,6 +26,8 @@ pub(super) struct AuthorizationServer {
     pub(super) names_itself: bool,
     /// `true` if it accepts clients without a secret.
     pub(super) takes_public_clients: bool,
+    /// `true` if the secret of a client belongs into the body of a request, and not into its header.
+    pub(super) takes_secrets_in_body: bool,
     /// `true` if it accepts a document's address as a client identifier.
     pub(super) takes_documents: bool,
     pub(super) offers_offline_access: bool,
@@ -174,6 +180,7 @@ fn read(documents: &Documents<'_>, issuer: String, document: &Value) -> anyhow::
         registration: endpoint("registration_endpoint")?,
         names_itself: document["authorization_response_iss_parameter_supported"] == true,
         takes_public_clients: document.get(methods).is_none() || has(methods, "none"),
+        takes_secrets_in_body: has(methods, SECRET_IN_BODY) && !has(methods, SECRET_IN_HEADER),
         takes_documents: document["client_id_metadata_document_supported"] == true,
         offers_offline_access: has("scopes_supported", "offline_access"),
         issuer,

@@ -62,7 +62,11 @@ pub async fn log_in(server: &RemoteAddress, options: LoginOptions, vault: &Vault
     let listener = AnswerListener::bind(options.port).await?;
     let request = AuthorizationRequest::new(listener.address())?;
     let client = match &options.client_id {
-        Some(id) => named_client(id, options.client_secret.as_deref(), vault)?,
+        Some(id) => OAuthClient {
+            id: id.clone(),
+            secret: options.client_secret.as_deref().map(|name| client_secret(name, vault)).transpose()?,
+            posts_secret: authorization.takes_secrets_in_body,
+        },
         None => {
             let registered = register(&about, &authorization, &request.redirect, scope.as_deref());
             within("the authorization server", registered).await?
@@ -77,6 +81,7 @@ pub async fn log_in(server: &RemoteAddress, options: LoginOptions, vault: &Vault
         endpoint: &authorization.token,
         client_id: &client.id,
         client_secret: client.secret.as_ref().map(|secret| secret.as_str()),
+        posts_secret: client.posts_secret,
         resource: &resource,
     };
     let grant = [
@@ -113,6 +118,7 @@ pub async fn log_in(server: &RemoteAddress, options: LoginOptions, vault: &Vault
         token_endpoint: authorization.token.as_str().to_owned(),
         client_id: client.id.clone(),
         has_client_secret: client.secret.is_some(),
+        posts_client_secret: client.posts_secret && client.secret.is_some(),
         is_renewable: tokens.renewal.is_some(),
         scope,
         ends: tokens.ends,
@@ -158,13 +164,10 @@ async fn within<T>(who: &str, step: impl Future<Output = anyhow::Result<T>>) -> 
     ended.map_err(|_| anyhow!("{who} did not answer within {} seconds", MAX_STEP.as_secs()))?
 }
 
-/// Returns a client that was registered before.
-fn named_client(id: &str, secret: Option<&str>, vault: &Vault) -> anyhow::Result<OAuthClient> {
-    let secret = secret.map(|name| {
-        let secret = vault.value(name)?.with_context(|| format!("there is no secret `{name}`"))?;
-        anyhow::Ok(Zeroizing::new(secret.value().to_owned()))
-    });
-    Ok(OAuthClient { id: id.to_owned(), secret: secret.transpose()? })
+/// Returns the secret of a client that was registered before.
+fn client_secret(name: &str, vault: &Vault) -> anyhow::Result<Zeroizing<String>> {
+    let secret = vault.value(name)?.with_context(|| format!("there is no secret `{name}`"))?;
+    Ok(Zeroizing::new(secret.value().to_owned()))
 }
 
 /// Adds the scope for a token that renews, where the authorization server has one.

@@ -44,6 +44,9 @@ pub struct Login {
     /// `true` if the client has a secret of its own, which is stored too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_client_secret: bool,
+    /// `true` if the client's secret is sent in the body of a request, and not in its header.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub posts_client_secret: bool,
     /// `true` if a token for renewal is stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_renewable: bool,
@@ -202,6 +205,7 @@ mod tests {
             token_endpoint: server.to_owned(),
             client_id: client.to_owned(),
             has_client_secret: false,
+            posts_client_secret: false,
             is_renewable: false,
             scope: None,
             ends: None,

@@ -87,6 +87,7 @@ impl TokenStore {
             endpoint: &endpoint,
             client_id: &login.client_id,
             client_secret: client_secret.as_ref().map(Secret::value),
+            posts_secret: login.posts_client_secret,
             resource: &login.resource,
         };
         let grant = [("grant_type", "refresh_token"), ("refresh_token", renewal.value())];

@@ -39,6 +39,8 @@ pub(super) struct TokenClient<'a> {
     pub(super) endpoint: &'a RemoteAddress,
     pub(super) client_id: &'a str,
     pub(super) client_secret: Option<&'a str>,
+    /// `true` if the secret is sent in the body of a request (`client_secret_post`), and not in its header.
+    pub(super) posts_secret: bool,
     /// Resource that the tokens are for.
     pub(super) resource: &'a str,
 }
@@ -47,8 +49,10 @@ impl TokenClient<'_> {
     /// Exchanges a grant for tokens.
     pub(super) async fn exchange(&self, grant: &[(&str, &str)]) -> Result<Tokens, TokenFault> {
         let own = [("resource", self.resource), ("client_id", self.client_id)];
+        let posted = self.client_secret.filter(|_| self.posts_secret).map(|secret| ("client_secret", secret));
+        let own = own.into_iter().chain(posted);
         let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(grant).extend_pairs(own).finish();
-        let authorization = self.client_secret.map(|secret| {
+        let authorization = self.client_secret.filter(|_| !self.posts_secret).map(|secret| {
             let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
             let pair = Zeroizing::new(format!("{}:{}", encoded(self.client_id), encoded(secret)));
             format!("Basic {}", STANDARD.encode(pair.as_bytes()))
