@@ -106,19 +106,28 @@ fn not_json(error: serde_json::Error) -> ToolError {
     bad(format!("tool answered with something other than JSON: {error}"))
 }
 
-/// Returns the error of a command that failed, by its standard error or else by its output.
+/// Returns the error of a command that failed: its standard error with its output, or the one of them that has text.
 pub(super) fn failure(exit: i32, stderr: &str, stdout: &str) -> ToolError {
     let text = stderr.trim();
     if let Some(message) = own_error(text) {
         return ToolError { outcome: Outcome::Failed, message, json: Some(text.to_owned()) };
     }
-    let text = if text.is_empty() { stdout.trim() } else { text };
-    let message = match text.char_indices().nth(MAX_ERROR_LEN) {
-        _ if text.is_empty() => format!("tool failed with exit code {exit}"),
+    let cut = |text: &str| match text.char_indices().nth(MAX_ERROR_LEN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     };
-    ToolError::new(Outcome::Failed, message)
+    let output = stdout.trim();
+    let (message, json) = match (text.is_empty(), output.is_empty()) {
+        (true, true) => (format!("tool failed with exit code {exit}"), None),
+        (true, false) => (cut(output), None),
+        (false, true) => (cut(text), None),
+        (false, false) => {
+            let message = cut(text);
+            let json = json!({ "error": message, "output": cut(output) }).to_string();
+            (message, Some(json))
+        }
+    };
+    ToolError { outcome: Outcome::Failed, message, json }
 }
 
 /// Returns the message of an error object on one line, `{"error": …}`.
@@ -184,5 +193,9 @@ mod tests {
         assert_eq!(of("{\"other\":1}"), r#"{"error":"{\"other\":1}"}"#);
         assert!(of(&"é".repeat(10_000)).chars().count() < 5_000);
         assert_eq!(failure(2, " \n", "1 test failed\n").message, "1 test failed");
+        let both = failure(2, "no such file\n", &format!("{}\n", "x".repeat(10_000)));
+        let content: Value = serde_json::from_str(&both.content()).unwrap();
+        assert_eq!((both.message.as_str(), &content["error"]), ("no such file", &json!("no such file")));
+        assert_eq!(content["output"].as_str().map(|output| output.chars().count()), Some(MAX_ERROR_LEN + 1));
     }
 }
