@@ -8,10 +8,8 @@ use super::shortened;
 const WIDTH_VARIABLE: &str = "COLUMNS";
 /// Maximum width of a column on a terminal, except the last: fits digests and references.
 const MAX_WIDTH: usize = 40;
-/// Minimum width of a column that is cut.
-const MIN_WIDTH: usize = 6;
-/// Width that a cut table keeps for its last column, if that is as wide.
-const LAST_WIDTH: usize = 8;
+/// Minimum width of a column that is cut: less says nothing.
+const MIN_WIDTH: usize = 8;
 /// Gap between two columns.
 const GAP: usize = 2;
 
@@ -28,7 +26,7 @@ pub(super) fn terminal_width() -> Option<usize> {
 }
 
 /// Aligns the columns and cuts each line to `width`, if given: the widest columns first, and the first column, which names the
-/// row, last.
+/// row, last. Columns at the end without room are left out, and a line under the table names them.
 fn aligned<const N: usize>(
     headings: [&str; N],
     rows: impl Iterator<Item = [String; N]>,
@@ -38,19 +36,37 @@ fn aligned<const N: usize>(
     let widest = if width.is_some() { MAX_WIDTH } else { usize::MAX };
     let length = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let mut columns: [usize; N] = std::array::from_fn(|column| length(column).min(widest));
-    if let (Some(width), Some(last)) = (width, N.checked_sub(1)) {
-        let kept = length(last).min(LAST_WIDTH) + GAP * last;
-        narrow(&mut columns[..last], width.saturating_sub(kept));
-    }
-    let lines = rows.iter().map(|row| {
-        let mut line = String::new();
-        for (cell, column) in row.iter().zip(columns).take(N - 1) {
-            line += &format!("{:column$}  ", shortened(cell, column));
+    let mut shown = N;
+    if let Some(width) = width {
+        shown = fitting(&columns, width);
+        if let Some(last) = shown.checked_sub(1) {
+            let kept = columns[last].min(MIN_WIDTH) + GAP * last;
+            narrow(&mut columns[..last], width.saturating_sub(kept));
         }
-        line += &row[N - 1];
-        shortened(line.trim_end(), width.unwrap_or(usize::MAX)).into_owned()
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    }
+    let mut lines: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let mut line = String::new();
+            for (at, (cell, column)) in row.iter().zip(columns).enumerate().take(shown) {
+                line += &if at + 1 == shown { cell.clone() } else { format!("{:column$}  ", shortened(cell, column)) };
+            }
+            shortened(line.trim_end(), width.unwrap_or(usize::MAX)).into_owned()
+        })
+        .collect();
+    if shown < N {
+        lines.push(format!("(no room for {})", headings[shown..].join(", ")));
+    }
+    lines.join("\n")
+}
+
+/// Number of columns with room for the first one and something of each other one.
+fn fitting(columns: &[usize], width: usize) -> usize {
+    let room = |shown: &usize| {
+        let cut: usize = columns[1..*shown].iter().map(|column| (*column).min(MIN_WIDTH)).sum();
+        columns[0] + cut + GAP * (shown - 1) <= width
+    };
+    (2..=columns.len()).rev().find(room).unwrap_or(columns.len().min(1))
 }
 
 /// Cuts columns until they are together at most `most` wide, or all are as narrow as possible.
@@ -85,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_table_keeps_its_first_column_and_shows_something_of_each() {
+    fn a_narrow_table_keeps_its_first_column_and_leaves_out_the_last_ones_without_room() {
         let headings = ["ID", "TOOL", "CLIENT", "ASKED", "STATE", "RULE"];
         let row = [
             "7k3md-x0q9a",
@@ -100,7 +116,11 @@ mod tests {
         assert_eq!(line.chars().count(), 60, "{table}");
         assert!(line.starts_with("7k3md-x0q9a  fs_wri"), "{table}");
         assert!(line.contains("  waiting  ask fs") && line.ends_with('…'), "{table}");
+        let small = aligned(headings, [row.map(str::to_owned)].into_iter(), Some(40));
+        let lines: Vec<&str> = small.lines().collect();
+        assert_eq!(lines[1..], ["7k3md-x0q9a  fs_write…  a run: process…", "(no room for ASKED, STATE, RULE)"]);
         let tiny = aligned(headings, [row.map(str::to_owned)].into_iter(), Some(10));
-        assert!(tiny.lines().all(|line| line.chars().count() <= 10), "{tiny}");
+        assert_eq!(tiny.lines().nth(1), Some("7k3md-x0q…"), "{tiny}");
+        assert_eq!(aligned(["NAME"], std::iter::empty(), Some(4)), "NAME");
     }
 }
