@@ -4,4 +4,18 @@ import { readFileSync } from "node:fs";
 import "../app.js";
 import { descriptors } from "./tools.js";
 
-console.log(JSON.stringify(descriptors(JSON.parse(readFileSync("descriptor.json", "utf8")))));
+/** Reads the file of the author. */
+function metadata() {
+  try {
+    return JSON.parse(readFileSync("descriptor.json", "utf8"));
+  } catch (error) {
+    throw new TypeError(`descriptor.json: ${error.message}`);
+  }
+}
+
+try {
+  console.log(JSON.stringify(descriptors(metadata())));
+} catch (error) {
+  console.error(`build: ${error.message}`);
+  process.exitCode = 1;
+}
