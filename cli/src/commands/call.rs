@@ -30,6 +30,8 @@ use toolcrib_sources::staleness;
 use super::stage;
 use advice::{Given, advise};
 
+/// Maximum characters of a command line in a message.
+const MAX_LINE: usize = 300;
 const EXAMPLES: &str = "\
 Examples:
   toolcrib call get_time '{\"timezone\":\"Europe/Helsinki\"}'
@@ -129,6 +131,12 @@ fn print_error(error: &anyhow::Error) {
 
 /// Performs the call; sets `begun` once the call has a result of its own.
 async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
+    if let Some(name) = args.arguments.as_deref().filter(|_| args.name.starts_with('{')) {
+        let line = format!("toolcrib call {} {}", render::shell_word(name), render::shell_word(&args.name));
+        let line = render::one_line(&line);
+        let line = render::shortened(&line, MAX_LINE);
+        return Err(render::usage_error(format!("the name of the tool comes before its arguments: `{line}`")));
+    }
     let call = args.call().await?;
     args.sources.called = Some(args.name.clone());
     args.sources.fetch().await?;
