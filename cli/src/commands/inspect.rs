@@ -14,7 +14,7 @@ use toolcrib::tool::{Body, FileRequest, Glob, Limits, Remote, Script, ScriptedHo
 use toolcrib::{Runtime, Tool};
 use toolcrib_base::render::{self, Advice};
 use toolcrib_packages::builtin;
-use toolcrib_sources::options::Sources;
+use toolcrib_sources::options::{CODE_TOOLS, Sources};
 use toolcrib_sources::staleness;
 use toolcrib_sources::tool_facts::disabled;
 
@@ -82,6 +82,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             None => error.context(format!("neither a tool nor a file is named `{name}`")),
         });
     }
+    sources = sources.offering_code(CODE_TOOLS.contains(&args.tool.as_str()));
     let runtime = sources.runtime(Limits::default().deadline, [])?;
     let tool = match &file {
         Some(file) => single_tool(&runtime, file)?,

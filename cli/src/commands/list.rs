@@ -39,12 +39,16 @@ pub(crate) struct Args {
     /// with --all also one per hook, with an `event`
     #[arg(long)]
     json: bool,
+    /// Also list `run_code`, which runs programs that call the tools, and the search for them, as `run --code` offers them
+    #[arg(long)]
+    code: bool,
     #[command(flatten)]
     sources: Sources,
 }
 
 pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.sources.fetch().await?;
+    args.sources = args.sources.offering_code(args.code);
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
     args.sources.hint_builtin();
     args.sources.hint_untrusted(&runtime, None);

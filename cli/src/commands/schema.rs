@@ -10,7 +10,7 @@ use toolcrib::stub::StubLanguage;
 use toolcrib::tool::Limits;
 use toolcrib::{Availability, Tool};
 use toolcrib_base::render;
-use toolcrib_sources::options::Sources;
+use toolcrib_sources::options::{CODE_TOOLS, Sources};
 use toolcrib_sources::schemas::{Definition, NameRule, Names, Unsupported, anthropic, gemini, mcp, openai};
 
 const EXAMPLES: &str = "\
@@ -108,6 +108,7 @@ impl Target {
 
 pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.sources.fetch().await?;
+    args.sources = args.sources.offering_code(args.names.iter().any(|name| CODE_TOOLS.contains(&name.as_str())));
     let runtime = args.sources.runtime(Limits::default().deadline, [])?;
     if let Some(unknown) = args.names.iter().find(|name| runtime.tool(name).is_none()) {
         // Preparing an unknown tool fails with the nearest name.
