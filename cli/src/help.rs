@@ -3,6 +3,7 @@
 
 mod advice;
 mod brief;
+mod full;
 mod groups;
 mod inert;
 
@@ -23,11 +24,22 @@ pub(crate) fn prepare(command: Command, arguments: impl IntoIterator<Item = OsSt
         return command;
     }
     let command = groups::arrange(inert::hide(config::hide_deprecated(command)));
-    if is_brief { brief::fit(command, &path(&arguments)) } else { command }
+    let path = path(&command, &arguments);
+    match path.is_empty() {
+        true if is_brief => groups::brief(command),
+        true => command,
+        false if is_brief => brief::fit(command, &path),
+        false => full::arrange(command, &path),
+    }
 }
 
-/// Arguments that may be names of commands, in their order.
-fn path(arguments: &[OsString]) -> Vec<&str> {
-    let words = arguments.iter().filter_map(|argument| argument.to_str());
-    words.filter(|argument| !argument.starts_with('-')).collect()
+/// Names of the commands among the arguments, each below the one before it. Other words are passed over.
+fn path(command: &Command, arguments: &[OsString]) -> Vec<String> {
+    let (mut at, mut names) = (command, Vec::new());
+    for word in arguments.iter().filter_map(|argument| argument.to_str()) {
+        let Some(below) = at.find_subcommand(word) else { continue };
+        names.push(below.get_name().to_owned());
+        at = below;
+    }
+    names
 }

@@ -7,6 +7,8 @@ use super::COMMANDS;
 
 /// Maximum lines of `-h`: the height of a small terminal.
 const MAX_LINES: usize = 24;
+/// Maximum lines of `--help`.
+const MAX_LONG_LINES: usize = 200;
 /// Widths of terminals, in columns.
 const WIDTHS: [usize; 2] = [80, 100];
 /// Subcommands with a help of their own.
@@ -114,6 +116,7 @@ fn every_command_has_its_help_in_a_snapshot() {
             let mut program = crib.toolcrib(&arguments);
             let ran = page.command(program.env_clear().env("HOME", crib.path("home")));
             assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{command:?}");
+            assert!(ran.stdout.lines().count() < MAX_LONG_LINES, "{command:?}: {}", ran.stdout);
         }
         let name = if command.is_empty() { "toolcrib".to_owned() } else { command.join("-") };
         page.matches(&format!("help/{name}"));
@@ -204,7 +207,12 @@ fn help_breaks_lines_only_where_they_are_full_and_never_in_an_example() {
 fn a_wrong_use_of_call_shows_its_shape() {
     let page = Page::new();
     let crib = Crib::new();
-    for wrong in [&["call"][..], &["call", "get_time", "--timezone=UTC"], &["call", "get_time", "{}", "more"]] {
+    for wrong in [
+        &["call"][..],
+        &["call", "get_time", "--timezone=UTC"],
+        &["call", "get_time", "{}", "more"],
+        &["call", "{\"timezone\": \"UTC\"}", "get_time"],
+    ] {
         page.run(&crib, wrong);
     }
     page.matches("usage/call");

@@ -11,7 +11,7 @@ pub enum Api {
     /// Chat Completions, which most servers support
     #[default]
     Chat,
-    /// Responses: tools that take text, images in results, and reasoning that is returned
+    /// Responses, with tools that take text, images in results, and reasoning
     Responses,
 }
 

@@ -53,13 +53,13 @@ pub use effects::{ClosedStage, Effects, header, history, required_history, warn_
 use permissions::{Permissions, refuse_unmatched, warn_about_assigned};
 pub use records::{Recording, RecordsFolder};
 pub use results::ResultsFolder;
-pub use rules::{Kept, Rules};
+pub use rules::{Kept, RULES, Rules};
 pub use secrets::KeptSecrets;
 pub use sources::{default_source, project_file, sources_beside};
 pub use stage::{StageOption, refused, stages};
 
 /// Tools for programs. A call of one needs no `--code`.
-const CODE_TOOLS: [&str; 3] = ["run_code", "search_tools", "describe_tool"];
+pub const CODE_TOOLS: [&str; 3] = ["run_code", "search_tools", "describe_tool"];
 /// Minimum length of a masked secret, in characters: masking shorter ones would garble every text.
 const MIN_SECRET_LEN: usize = 4;
 /// Default number of concurrent calls.

@@ -24,6 +24,7 @@ use toolcrib_base::parse::approval_wait;
 use toolcrib_base::render::{self, Advice, usage_error};
 use toolcrib_settings::instructions::trusted_instructions;
 use toolcrib_settings::permission::{FolderHints, TerminalApprover, WaitingApprover};
+use toolcrib_sources::options::RULES;
 
 use super::stage;
 
@@ -35,7 +36,6 @@ Examples:
   git diff | toolcrib run \"review this\" --model gpt-5-mini
   toolcrib run \"what is wrong here?\" --attach shot.png --attach log.txt
   toolcrib run \"hello\" --base-url http://localhost:11434/v1 --model llama3.2
-  toolcrib run \"tidy up\" --api responses --model gpt-5-mini --allow-write=.
   toolcrib run \"go on\" --load-messages talk.json --save-messages talk.json
   toolcrib run \"sum up\" --json | jq -r 'select(.type == \"tool_call\").name'
   toolcrib run --script demo.json
@@ -45,7 +45,6 @@ A script replaces the model, without a server or a key:
     {\"content\": \"…\", \"tool_calls\": [
       {\"name\": \"fs_list_dir\", \"arguments\": {\"path\": \".\"}}]},
     {\"content\": \"the answer\"}]}
-A call to a tool that takes text has `\"input\": \"the text\"` instead of `arguments`.
 
 With --json every line of standard output is one event with a `type`: start, text, message, \
 tool_call, tool_preview, tool_part, tool_result, usage, retry, compacted, warning, and finally `end` or \
@@ -58,7 +57,6 @@ Exit status: 0 the model answered, 1 it did not, 2 usage error, 4 stopped at --m
 budget, 130 interrupted, 129 or 143 terminated. After 1, 4 and a signal, `--resume ID` continues the run.";
 
 const OUTPUT: &str = "Output";
-const APPROVALS: &str = "Approvals";
 const INSTEAD: &str = "Print instead of running";
 
 /// Run an agent: a model that calls the tools until it answers.
@@ -91,11 +89,11 @@ pub(crate) struct Args {
     print_config: bool,
 
     /// With --json, read the answers to `permission_asked` events from standard input, one JSON object a line
-    #[arg(long, requires = "json", help_heading = APPROVALS)]
+    #[arg(long, requires = "json", help_heading = RULES)]
     answers: bool,
     /// Let each call that needs approval wait this long, at most `1h`, for `toolcrib approvals allow` or `deny` in another
     /// terminal
-    #[arg(long, value_name = "TIME", value_parser = approval_wait, conflicts_with = "answers", help_heading = APPROVALS)]
+    #[arg(long, value_name = "TIME", value_parser = approval_wait, conflicts_with = "answers", help_heading = RULES)]
     wait_approval: Option<Duration>,
 }
 

@@ -4,8 +4,6 @@
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
 
-use super::groups;
-
 /// Lines of a screen.
 const MAX_LINES: usize = 24;
 /// Options that only `--help` shows if there is no room for all: those under these headings.
@@ -78,25 +76,16 @@ const TEXTS: [(&str, &str); 19] = [
 const ENDS: [&str; 4] = ["; ", ". ", ", such as", " ("];
 const MORE: &str = "More options, details and examples: --help";
 
-/// Shortens the help of the command at `path` until it fits. Words of the path that are no commands are passed over.
-pub(super) fn fit(command: Command, path: &[&str]) -> Command {
-    let mut names: Vec<String> = Vec::new();
-    let mut at = &command;
-    for word in path {
-        let Some(below) = at.find_subcommand(word) else { continue };
-        names.push(below.get_name().to_owned());
-        at = below;
-    }
-    if names.is_empty() {
-        return groups::brief(command);
-    }
-    let ranked = ranked(at);
-    let change = |shown: usize| change(command.clone(), &names, &ranked[..shown], shown < ranked.len());
+/// Shortens the help of the command at `path` until it fits.
+pub(super) fn fit(command: Command, path: &[String]) -> Command {
+    let at = path.iter().try_fold(&command, |at, name| at.find_subcommand(name));
+    let ranked = at.map(ranked).unwrap_or_default();
+    let change = |shown: usize| change(command.clone(), path, &ranked[..shown], shown < ranked.len());
     // The number of lines grows with the number of options.
     let (mut fits, mut high) = (0, ranked.len());
     while fits < high {
         let middle = (fits + high).div_ceil(2);
-        if lines(change(middle), &names) <= MAX_LINES { fits = middle } else { high = middle - 1 }
+        if lines(change(middle), path) <= MAX_LINES { fits = middle } else { high = middle - 1 }
     }
     change(fits)
 }

@@ -15,9 +15,9 @@ use super::MAX_BLOB_BYTES;
 /// Connections to registries.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RegistryOptions {
-    /// Use plain HTTP for this registry, with credentials; without a value, for the only registry that the command names.
-    /// A registry on this machine needs no flag
-    #[arg(long, value_name = "HOST[:PORT]", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    /// Use plain HTTP for this registry, HOST or HOST:PORT, with credentials; without a value, for the only registry that
+    /// the command names. A registry on this machine needs no flag
+    #[arg(long, value_name = "HOST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     #[arg(help_heading = REGISTRIES)]
     plain_http: Vec<String>,
     /// Maximum time without data from a registry
@@ -32,9 +32,6 @@ pub struct SourceRegistries {
     #[command(flatten)]
     pub connection: RegistryOptions,
     /// Connect to no registry: references need a digest, and their bundles must be stored
-    ///
-    /// Without this flag, a tag is looked up in its registry each time, and a reference with a digest only if its bundle
-    /// is not stored.
     #[arg(long, help_heading = REGISTRIES)]
     pub offline: bool,
 }

@@ -17,7 +17,8 @@ use toolcrib_settings::trust::Trusted;
 
 use super::CODE_TOOLS;
 
-pub(super) const RULES: &str = "Rules for calls";
+/// Heading of the options for rules.
+pub const RULES: &str = "Rules for calls";
 
 /// Rules for calls.
 #[derive(Debug, Clone, clap::Args)]

@@ -20,13 +20,12 @@ use toolcrib_settings::selection::{Limited, texts};
 pub(crate) struct SecretPermissions {
     /// Allow tools to use these secrets in requests; see `toolcrib secret`
     ///
-    /// The flag names the secret, its host and its place in the request, such as
-    /// `github@api.github.com#header:authorization` or `maps@maps.example.com#query:key`. A trusted source needs no
-    /// flag.
-    #[arg(long, value_name = "NAME@HOST#PLACE", value_parser = texts, help_heading = PERMISSIONS)]
+    /// SECRET is NAME@HOST#PLACE, with a place in the request, such as `github@api.github.com#header:authorization` or
+    /// `maps@maps.example.com#query:key`. A trusted source needs no flag.
+    #[arg(long, value_name = "SECRET", value_parser = texts, help_heading = PERMISSIONS)]
     allow_secret: Vec<Limited<String>>,
-    /// Deny these secrets, or all, to every tool; overrides any --allow-* flag
-    #[arg(long, value_name = "NAME[@HOST[#PLACE]]", value_parser = texts, help_heading = PERMISSIONS)]
+    /// Deny these secrets, or all, to every tool, as NAME[@HOST[#PLACE]]; overrides any --allow-* flag
+    #[arg(long, value_name = "SECRET", value_parser = texts, help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]
     deny_secret: Vec<Limited<String>>,
 }
