@@ -112,10 +112,6 @@ pub(super) fn failure(exit: i32, stderr: &str, stdout: &str) -> ToolError {
     if let Some(message) = own_error(text) {
         return ToolError { outcome: Outcome::Failed, message, json: Some(text.to_owned()) };
     }
-    let cut = |text: &str| match text.char_indices().nth(MAX_ERROR_LEN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    };
     let output = stdout.trim();
     let (message, json) = match (text.is_empty(), output.is_empty()) {
         (true, true) => (format!("tool failed with exit code {exit}"), None),
@@ -128,6 +124,17 @@ pub(super) fn failure(exit: i32, stderr: &str, stdout: &str) -> ToolError {
         }
     };
     ToolError { outcome: Outcome::Failed, message, json }
+}
+
+/// Cuts a long text in its middle: a compiler states the cause first, and a traceback last.
+fn cut(text: &str) -> String {
+    if text.chars().nth(MAX_ERROR_LEN).is_none() {
+        return text.to_owned();
+    }
+    let half = MAX_ERROR_LEN / 2;
+    let end = text.char_indices().nth(half).map_or(text.len(), |(at, _)| at);
+    let start = text.char_indices().nth_back(half - 1).map_or(end, |(at, _)| at);
+    format!("{}…{}", &text[..end], &text[start..])
 }
 
 /// Returns the message of an error object on one line, `{"error": …}`.
@@ -191,7 +198,9 @@ mod tests {
         assert_eq!(of("plain \"text\"\n"), r#"{"error":"plain \"text\""}"#);
         assert_eq!(of(""), r#"{"error":"tool failed with exit code 1"}"#);
         assert_eq!(of("{\"other\":1}"), r#"{"error":"{\"other\":1}"}"#);
-        assert!(of(&"é".repeat(10_000)).chars().count() < 5_000);
+        let long = failure(1, &format!("{}KeyError: 'é'", "é".repeat(10_000)), "").message;
+        assert!(long.starts_with("éé") && long.ends_with("éKeyError: 'é'"), "{long}");
+        assert_eq!(long.chars().count(), MAX_ERROR_LEN + 1);
         assert_eq!(failure(2, " \n", "1 test failed\n").message, "1 test failed");
         let both = failure(2, "no such file\n", &format!("{}\n", "x".repeat(10_000)));
         let content: Value = serde_json::from_str(&both.content()).unwrap();
