@@ -38,6 +38,8 @@ struct State {
     is_new: bool,
     /// Figures of the lines in the file.
     figures: RunFigures,
+    /// Milliseconds and cost of the run before this process.
+    before: (Option<u64>, Option<f64>),
     /// Bytes since the last line that states them.
     without_figures: usize,
     /// Number of conversation messages in the file.
@@ -106,6 +108,7 @@ impl Keeper {
             masks,
             is_new: earlier.is_none(),
             figures: earlier.map_or(new, |run| run.figures.clone()),
+            before: earlier.map_or((None, None), |run| (run.figures.ms, run.figures.cost)),
             without_figures: 0,
             messages: earlier.map_or(0, |run| run.written + run.answered.len()),
             titled: earlier.and_then(KeptRun::first_prompt),
@@ -261,6 +264,11 @@ impl Keeper {
         if is_written { state.write(Line::Void) } else { Ok(()) }
     }
 
+    /// Notes the time and the cost of this process, which the next line with figures states.
+    pub(crate) fn spent(&self, totals: &Totals) {
+        self.lock().spent(totals);
+    }
+
     /// Writes the tokens of a request.
     pub(crate) fn usage(&self, usage: Usage) -> anyhow::Result<()> {
         let mut state = self.lock();
@@ -285,6 +293,7 @@ impl Keeper {
     /// Writes the end of the run in this process.
     pub(crate) fn end(&self, reason: &str, totals: &Totals) -> anyhow::Result<()> {
         let mut state = self.lock();
+        state.spent(totals);
         let (at, reason) = (Timestamp::now(), reason.to_owned());
         let whole = Some(state.figures.clone());
         state.write(Line::End { at, reason, steps: totals.steps, calls: totals.calls, whole })?;
@@ -302,6 +311,10 @@ impl Keeper {
 }
 
 impl State {
+    fn spent(&mut self, totals: &Totals) {
+        self.figures.set_spent(self.before, (totals.ms, totals.cost));
+    }
+
     /// Counts a message, masked as it is written.
     fn count(&mut self, message: &Value) -> anyhow::Result<()> {
         let message = Message::deserialize(message).context("cannot read a masked message")?;
@@ -388,6 +401,26 @@ mod tests {
         keeper.end("answer", &Totals::default()).unwrap();
         drop(keeper);
         store.read(&id).unwrap()
+    }
+
+    #[test]
+    fn time_and_cost_of_all_processes_are_stated_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RunStore::new(folder.path().to_path_buf());
+        let (file, header) = store.create(RunStore::new_id().unwrap(), "run", "m", None).unwrap();
+        let id = header.id.clone();
+        let keeper = Keeper::begin(file, header, RunMasks::default()).unwrap();
+        let spent = |ms, cost| Totals { ms, cost, ..Totals::default() };
+        // A chat ends each exchange with its totals so far.
+        [spent(20, None), spent(70, Some(0.5))].iter().for_each(|totals| keeper.end("answer", totals).unwrap());
+        drop(keeper);
+        let (file, run) = store.open(&id).unwrap();
+        let keeper = Keeper::resume(file, &run, RunMasks::default(), "m").unwrap();
+        keeper.end("answer", &spent(30, Some(0.25))).unwrap();
+        drop(keeper);
+        let figures = store.read(&id).unwrap().figures;
+        assert_eq!((figures.ms, figures.cost), (Some(100), Some(0.75)));
+        assert_eq!(store.summary(&id).unwrap().figures, Some(figures));
     }
 
     #[test]

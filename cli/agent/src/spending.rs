@@ -26,7 +26,11 @@ impl Agent {
         self.options.budget.add_tokens(usage);
         let Some(usage) = usage else { return Ok(()) };
         *self.totals.usage.get_or_insert(Usage::default()) += usage;
-        self.conversation.keeper().map_or(Ok(()), |keeper: &Keeper| keeper.usage(usage))
+        let totals = self.totals();
+        self.conversation.keeper().map_or(Ok(()), |keeper: &Keeper| {
+            keeper.spent(&totals);
+            keeper.usage(usage)
+        })
     }
 
     /// Asks at each budget that is used up; returns the end of the run if it does not go on.

@@ -159,7 +159,7 @@ impl Line {
 }
 
 /// Figures of a run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunFigures {
     /// Requests that the model answered.
     pub steps: u32,
@@ -168,6 +168,12 @@ pub struct RunFigures {
     /// Tokens of all steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Milliseconds in which processes worked on the run, as far as they stated it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ms: Option<u64>,
+    /// Token cost in the currency of the price; absent where no process had a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
     /// `true` if parts of the conversation were taken back; absent where nothing says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) undone: Option<bool>,
@@ -190,6 +196,15 @@ impl RunFigures {
             Role::User if self.title.is_none() => self.title = Some(Self::title_of(message)),
             _ => {}
         }
+    }
+
+    /// Sets the time and the cost of the run: both before a process, and its own.
+    pub(crate) fn set_spent(&mut self, before: (Option<u64>, Option<f64>), own: (u64, Option<f64>)) {
+        self.ms = Some(before.0.unwrap_or_default().saturating_add(own.0));
+        self.cost = match (before.1, own.1) {
+            (None, None) => None,
+            (before, own) => Some(before.unwrap_or_default() + own.unwrap_or_default()),
+        };
     }
 
     /// Adds the tokens of a request.

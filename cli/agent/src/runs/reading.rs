@@ -203,6 +203,9 @@ impl Reading {
             Line::End { reason, .. } => RunState::Ended(reason.clone()),
             _ => RunState::Killed,
         };
+        if let Some(stated) = line.figures() {
+            (self.run.figures.ms, self.run.figures.cost) = (stated.ms, stated.cost);
+        }
         match line {
             Line::Run(_) => bail!("the beginning of another run"),
             Line::Message { message, masked, change, shown, .. } => self.message(message, (masked, change, shown))?,

@@ -96,6 +96,8 @@ impl Row {
             "steps": figures.map(|figures| figures.steps),
             "calls": figures.map(|figures| figures.calls),
             "usage": figures.and_then(|figures| figures.usage),
+            "ms": figures.and_then(|figures| figures.ms),
+            "cost": figures.and_then(|figures| figures.cost),
             "bytes": self.bytes,
         })
     }
