@@ -58,7 +58,7 @@ fn a_person_answers_the_calls_of_a_run_from_another_terminal() {
     let crib = Crib::with_guests(&["echo"]);
     let run = start(&crib, 2, "60s");
     let first = waiting(&crib, "{\"n\":0}");
-    assert!(first["client"].as_str().unwrap().starts_with("a run: process "), "{first}");
+    assert!(first["client"].as_str().unwrap().starts_with("a run: "), "{first}");
     assert_eq!(pending(&crib).len(), 1, "one question at a time");
     let id = first["id"].as_str().unwrap();
     assert_eq!(crib.run(&["approvals", "allow", id]).code, Some(0));

@@ -150,7 +150,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let script = script.map(|script| script.after(if is_same { conversation.answers() } else { 0 }));
     args.shared.set_mode(args.answers || args.wait_approval.is_some());
     let terminal = args.shared.terminal_approver()?;
-    let approver = KeptApprover::new(args.approver(&terminal)?);
+    let approver = KeptApprover::new(args.approver(&terminal, &id)?);
     let with = |builder: Builder| args.opening.keep_apart(builder).approver(approver.clone());
     let opened =
         args.shared.open(("run", &id), &settings, terminal, (script.is_some(), args.json), !args.dry_run, with)?;
@@ -237,7 +237,7 @@ impl Args {
     }
 
     /// Returns the approver: the terminal, or what takes its place. A dry run asks nothing.
-    fn approver(&self, terminal: &Arc<TerminalApprover>) -> anyhow::Result<Arc<dyn Approver>> {
+    fn approver(&self, terminal: &Arc<TerminalApprover>, id: &str) -> anyhow::Result<Arc<dyn Approver>> {
         let approvals = || self.shared.sources.rules.kept.file();
         match (self.answers, self.wait_approval) {
             (true, _) if !self.dry_run => {
@@ -250,7 +250,7 @@ impl Args {
                     let message = "no file for the calls that wait: no home directory was found";
                     Advice::new(message, "set one with `--set approvals.pending=FILE`")
                 })?;
-                Ok(Arc::new(WaitingApprover::new(calls, approvals(), max_wait)))
+                Ok(Arc::new(WaitingApprover::new(calls, approvals(), max_wait, id)))
             }
             _ => Ok(terminal.clone()),
         }

@@ -12,9 +12,10 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Handle;
 use toolcrib::policy::{Approval, ApprovalAnswer, ApprovalRequest, Approvals, Approver};
 use toolcrib_base::render;
+use toolcrib_base::short_id;
 
 use super::waiter::Waiter;
-use super::{PendingApprover, PendingCalls, WaitingCallback};
+use super::{PendingApprover, PendingCall, PendingCalls, WaitingCallback};
 
 /// Waiting of one process.
 pub struct Waiting {
@@ -97,6 +98,17 @@ impl Drop for Held {
     }
 }
 
+/// Beginning of a run's name as a client, before its ID. No other client has a name with a colon behind a space.
+const RUN_CLIENT: &str = "a run: ";
+
+impl PendingCall {
+    /// Returns the ID of the run that waits for the answer; `None` if another client does.
+    pub fn run_id(&self) -> Option<String> {
+        let (id, _) = self.client.strip_prefix(RUN_CLIENT)?.split_once(", ")?;
+        short_id::parse(id).filter(|parsed| parsed == id)
+    }
+}
+
 /// Tells the user that a call waits under an identifier.
 pub fn announce(id: &str) {
     render::hint(&format!(
@@ -114,10 +126,11 @@ pub struct WaitingApprover {
 }
 
 impl WaitingApprover {
-    /// Creates an approver that waits at most `max_wait` for each answer. Permanent approvals are in `approvals`.
-    pub fn new(calls: PendingCalls, approvals: Option<Approvals>, max_wait: Duration) -> Self {
+    /// Creates an approver for a run, which waits at most `max_wait` for each answer. Permanent approvals are in `approvals`.
+    pub fn new(calls: PendingCalls, approvals: Option<Approvals>, max_wait: Duration, run: &str) -> Self {
         // Processes of several containers have the same numbers.
-        let client = format!("a run: process {}, {:016x}", std::process::id(), rand::random::<u64>());
+        let process = format!("process {}, {:016x}", std::process::id(), rand::random::<u64>());
+        let client = format!("{RUN_CLIENT}{run}, {process}");
         let waiting = Waiting::new(&calls, max_wait);
         let on_waiting: WaitingCallback = Arc::new(|_invocation, id| announce(id));
         Self { pending: PendingApprover::new(calls, approvals, client.as_str(), on_waiting), waiting, client }
