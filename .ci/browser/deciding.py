@@ -60,6 +60,7 @@ def waits(report, window, home, tools):
     asked = server.request("tools/call", {"name": "calculate", "arguments": {"expression": "6 * 7"}})
     one = card(page, "6 * 7")
     expect(one).to_be_visible()
+    one.locator("summary").click()
     window.press(one.get_by_role("button", name="Allow for the session"))
     answer = server.answer(asked)
     report.case("a click lets a waiting call of an MCP client go on", answer["result"]["isError"] is False, answer)
@@ -74,6 +75,7 @@ def denies(report, window, server):
     window.open("decisions")
     one = card(page, "jobs.md")
     # Enter presses the first button of a form, which must not be one that allows.
+    one.locator("summary").click()
     reason = one.get_by_label("Reason")
     reason.fill("keep the <b>jobs</b>")
     server.call("fs_rm", {"path": "letter.md"})

@@ -88,6 +88,19 @@ fn a_click_lets_a_waiting_run_go_on() {
     let page = browser.page(&format!("runs/{}", rest.split('"').next().unwrap()));
     assert_eq!(page.matches("waits for an approval").count(), 1, "{page}");
     assert!(!page.contains("has no record of this call"), "{page}");
+    // From the list and from the run, one click leads to the decision.
+    let decision = format!("href=\"{}decisions#call-{id}\"", browser.path);
+    assert!(runs.contains(&decision) && runs.contains("waits for you") && page.contains(&decision), "{runs} {page}");
+    assert!(browser.page("runs?state=waiting").contains(&decision));
+    let card = browser.page("decisions");
+    let details = card.find("<details").unwrap_or_else(|| panic!("{card}"));
+    for part in ["Allow once", ">Deny<", "<span class=\"name\">&quot;n&quot;</span>", "runs/"] {
+        assert!(card.find(part).is_some_and(|at| at < details), "{part} is above the details: {card}");
+    }
+    assert!(
+        card.find("Asked by").is_some_and(|at| at < details) && card[details..].contains("<dt>Granted</dt>"),
+        "{card}"
+    );
     let answer = browser.send("decisions", &[("id", &id), ("answer", "once"), ("reason", "")]);
     assert_eq!(answer.status, 303, "{answer:?}");
     assert_eq!(answer.header("location"), Some(format!("{}decisions?answered={id}", browser.path).as_str()));

@@ -187,6 +187,12 @@ fn long_texts_are_cut_and_long_lists_have_pages() {
     let found = browser.page("runs?q=NUMBER+59&state=killed");
     assert!(found.contains("prompt number 59") && found.matches("<tr role=\"row\">").count() == 2, "{found}");
     assert!(browser.page("runs?state=answer").contains("No run matches"));
+    let first = |query: &str| {
+        let page = browser.page(&format!("runs?q=prompt+number&{query}"));
+        page.split("prompt number ").nth(1).unwrap_or_else(|| panic!("{page}")).split('<').next().unwrap().to_owned()
+    };
+    assert_eq!([first("sort=prompt"), first("sort=prompt&order=down")], ["0", "9"]);
+    assert_eq!(first("sort=prompt&page=2"), "54", "every run is sorted, and not the page alone");
     let talk = browser.page("runs/zzzzz-zzzzz");
     assert!(talk.contains("word 99;") && !talk.contains("word 100;") && talk.contains("?from=100"), "{}", talk.len());
     let later = browser.page("runs/zzzzz-zzzzz?from=900");
@@ -277,7 +283,8 @@ fn what_calls_showed_is_kept_with_the_run_and_shown() {
     let console = Console::start(&crib, &flags);
     let browser = console.browser();
     let page = browser.page(&first_run(&browser));
-    let shown: Vec<&str> = page.split("<h5>Shown to the user</h5>").skip(1).collect();
+    let shown = page.split("<h5>Shown to the user</h5>").skip(1);
+    let shown: Vec<&str> = shown.map(|part| part.split("<h5>Result</h5>").next().unwrap()).collect();
     assert_eq!(shown.len(), 3, "{page}");
     assert!(shown[0].contains("one") && shown[0].contains("three") && !shown[0].contains("two"), "{}", shown[0]);
     assert!(shown[1].contains("<img src=\"data:image/png;base64,") && shown[1].contains("dot.png"), "{}", shown[1]);

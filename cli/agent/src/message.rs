@@ -224,9 +224,9 @@ impl From<&Call> for MessageCall {
     }
 }
 
-/// Replaces characters that servers reject: a model may call an invalid name, and a rejected name would end the
+/// Returns a name without characters that servers reject, as a conversation has it: a model may call an invalid name, and a rejected name would end the
 /// conversation.
-fn sent_name(name: &str) -> String {
+pub fn sent_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name: String = name.chars().take(MAX_NAME_LEN).map(|c| if plain(c) { c } else { '_' }).collect();
     if name.is_empty() { "unnamed".to_owned() } else { name }

@@ -1,63 +1,52 @@
-//! List of logged calls, newest, longest or largest first. The log is read as a stream: only the rows of the list are held.
+//! Logged calls, sorted by a column, or the newest first. The log is read as a stream: only the rows of the
+//! list are held.
 
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use toolcrib::audit::LogEntry;
-use toolcrib_base::parse::rounded_size;
 use toolcrib_settings::audit_facts::arguments;
 
 use super::history::Filter;
-use super::layout::{self, MAX_CELL, ROWS, choice, pager, table, word};
+use super::layout::{self, MAX_CELL, ROWS, pager};
 use super::record::{OwnUse, Record, address, denials};
+use super::states::word;
+use super::table::{Column, SortKey, SortOrder, columns};
+use super::units::Unit;
 use super::view::Views;
 use super::visit::{Page, Tab, ViewError, Visit};
 
-const HEADINGS: [&str; 8] = ["Time (UTC)", "Tool", "Outcome", "Duration", "Memory", "Granted", "Denied", "Arguments"];
-
-/// Order of the list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
-    Newest,
-    Longest,
-    Largest,
-}
+/// Orders of the list.
+const KEYS: [SortKey; 5] = [("time", true), ("tool", false), ("outcome", false), ("duration", true), ("memory", true)];
+/// Maximum bytes of a text that an order compares.
+const MAX_COMPARED: usize = 200;
 
 /// First rows in an order.
 struct Ranking {
-    order: Order,
+    order: SortOrder,
     most: usize,
     read: u64,
     /// Records by their measure and their place in the log.
-    rows: BTreeMap<(u64, u64), LogEntry>,
+    rows: BTreeMap<(Measure, u64), LogEntry>,
 }
 
-impl Order {
-    const ALL: [Self; 3] = [Self::Newest, Self::Longest, Self::Largest];
+/// Value of a record that an order compares.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Measure {
+    Number(u64),
+    Text(String),
+}
 
-    /// Returns the name in an address and in the choice.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Newest => "time",
-            Self::Longest => "duration",
-            Self::Largest => "memory",
-        }
-    }
-
-    fn caption(self) -> &'static str {
-        match self {
-            Self::Newest => "Logged calls, newest first",
-            Self::Longest => "Logged calls, longest first",
-            Self::Largest => "Logged calls, those with the most memory first",
-        }
-    }
-
-    fn measure(self, entry: &LogEntry) -> u64 {
-        match self {
-            Self::Newest => 0,
+impl Measure {
+    fn of(key: &str, entry: &LogEntry) -> Self {
+        let text = |text: &str| Self::Text(text[..text.floor_char_boundary(MAX_COMPARED)].to_owned());
+        match key {
+            "tool" => text(&entry.tool),
+            "outcome" => text(&entry.outcome),
             // Microseconds.
-            Self::Longest => (OwnUse::of(entry).ms * 1_000.0) as u64,
-            Self::Largest => OwnUse::of(entry).peak_memory_bytes,
+            "duration" => Self::Number((OwnUse::of(entry).ms * 1_000.0) as u64),
+            "memory" => Self::Number(OwnUse::of(entry).peak_memory_bytes),
+            _ => Self::Number(0),
         }
     }
 }
@@ -65,16 +54,29 @@ impl Order {
 impl Ranking {
     fn add(&mut self, entry: LogEntry) {
         self.read += 1;
-        self.rows.insert((self.order.measure(&entry), self.read), entry);
+        self.rows.insert((Measure::of(self.order.key, &entry), self.read), entry);
         if self.rows.len() > self.most {
-            self.rows.pop_first();
+            if self.order.is_descending {
+                self.rows.pop_first()
+            } else {
+                self.rows.pop_last()
+            };
+        }
+    }
+
+    /// Returns the rows of a page in the order.
+    fn page(&self, page: usize) -> Vec<&LogEntry> {
+        let (from, most) = (page * ROWS, ROWS);
+        match self.order.is_descending {
+            true => self.rows.values().rev().skip(from).take(most).collect(),
+            false => self.rows.values().skip(from).take(most).collect(),
         }
     }
 }
 
 pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     let (query, page) = (&visit.query, visit.query.page());
-    let order = Order::ALL.into_iter().find(|order| query.get("sort") == Some(order.name())).unwrap_or(Order::Newest);
+    let order = SortOrder::read(query, &KEYS);
     // One more than the list has, to know whether there are more.
     let most = (page + 1) * ROWS + 1;
     let mut ranking = Ranking { order, most, read: 0, rows: BTreeMap::new() };
@@ -82,11 +84,9 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
         Ok(filter) => Ok(filter.each(views, visit, |entry| ranking.add(entry))?),
         Err(problem) => Err(problem),
     };
-    let (rows, is_filtered) = (&ranking.rows, Filter::is_in(query));
-    let has_more = rows.len() == most;
-    let shown: Vec<[Markup; 8]> =
-        rows.values().rev().skip(page * ROWS).take(ROWS).map(|entry| row(visit, entry)).collect();
-    let others = Order::ALL.map(Order::name).into_iter().skip(1);
+    let is_filtered = Filter::is_in(query);
+    let has_more = ranking.rows.len() == most;
+    let shown = ranking.page(page);
     let export = visit.path(&format!("calls/export{}", Filter::address(query)));
     let content = html! {
         div.head {
@@ -95,9 +95,9 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
         }
         form.filter role="search" {
             (Filter::fields(query))
-            (choice("sort", "Order by", Order::Newest.name(), others, query.get("sort")))
+            (order.fields())
             button { "Filter" }
-            @if is_filtered || order != Order::Newest { a href=(visit.path("calls")) { "Show all" } }
+            @if is_filtered || !order.is_default() { a href=(visit.path("calls")) { "Show all" } }
         }
         div id="list" data-live {
             @if let Ok(reading) = &read { (reading.notice(visit)) }
@@ -106,7 +106,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
                 Ok(reading) if shown.is_empty() => p.empty {
                     @if reading.has_any || is_filtered { "No call matches." } @else { "No call is logged yet." }
                 },
-                Ok(_) => (table(order.caption(), HEADINGS, shown)),
+                Ok(_) => (list(visit, &shown, order)),
             }
             (pager(query, page, has_more))
         }
@@ -114,17 +114,34 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     Ok(Page { title: "Calls".to_owned(), tab: Tab::Calls, content })
 }
 
-fn row(visit: &Visit, entry: &LogEntry) -> [Markup; 8] {
+fn list(visit: &Visit, entries: &[&LogEntry], order: SortOrder) -> Markup {
+    let time = Unit::of_durations(entries.iter().map(|entry| OwnUse::of(entry).ms));
+    let size = Unit::of_sizes(entries.iter().map(|entry| OwnUse::of(entry).peak_memory_bytes));
+    let headings = [
+        Column::text("Time (UTC)").by("time"),
+        Column::text("Tool").by("tool"),
+        Column::text("Outcome").by("outcome"),
+        Column::number(time.heading("Duration")).by("duration"),
+        Column::number(size.heading("Memory")).by("memory"),
+        Column::text("Granted"),
+        Column::text("Denied"),
+        Column::text("Arguments"),
+    ];
+    let rows = entries.iter().map(|entry| row(visit, entry, time, size)).collect();
+    columns(&format!("Logged calls {}", order.in_words()), headings, rows, Some((&visit.query, order)))
+}
+
+fn row(visit: &Visit, entry: &LogEntry, time: Unit, size: Unit) -> [Markup; 8] {
     let record = Record::of(entry);
     let granted = if record.granted.is_empty() { "nothing".to_owned() } else { record.granted.join(", ") };
     [
         html! { a href=(visit.path(&address(&record.file, record.line))) { (layout::time(&record.ts)) } },
-        layout::line(&record.tool, 60),
+        layout::cell(&record.tool, 90),
         word(&record.outcome),
-        html! { (layout::duration(record.own_ms())) },
-        html! { (rounded_size(record.more.peak_memory_bytes)) },
-        layout::line(&granted, MAX_CELL),
+        html! { (time.show(record.own_ms())) },
+        html! { (size.show(record.more.peak_memory_bytes as f64)) },
+        layout::cell(&granted, MAX_CELL),
         denials(&record.denied, 2),
-        html! { code { (layout::line(&arguments(&entry.arguments), MAX_CELL)) } },
+        html! { code { (layout::cell(&arguments(&entry.arguments), MAX_CELL)) } },
     ]
 }

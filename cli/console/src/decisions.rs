@@ -1,24 +1,33 @@
 //! Calls that wait for an answer, and permanent approvals. Answers are stored where `toolcrib approvals` stores them, and by the
 //! same code.
 
+use std::collections::HashMap;
+
 use maud::{Markup, html};
+use serde_json::{Map, Value};
 use toolcrib::policy::{ApprovalAnswer, Approvals, StoredApproval};
 use toolcrib::source::digest;
 use toolcrib_base::render::Advice;
 use toolcrib_base::short_id;
 use toolcrib_settings::permission::{PendingCall, PendingCalls};
 
-use super::layout::{self, MAX_WHOLE, ROWS, facts, hidden, table, word};
+use super::content;
+use super::layout::{self, MAX_WHOLE, ROWS, facts, hidden};
 use super::query::{Query, parameter};
+use super::states::word;
+use super::table::table;
 use super::trust;
 use super::view::Views;
 use super::visit::{Page, Tab, ViewError, Visit};
 
 const HEADINGS: [&str; 5] = ["Tool", "Rule", "Granted then", "Approved (UTC)", "Take back"];
 /// Facts that are shown as they are, over several lines.
-const BLOCKS: [&str; 4] = ["Changes", "Arguments", "Tool says", "Granted"];
-/// Facts that a decision rarely depends on.
-const DETAILS: [&str; 5] = ["Source", "Fixed", "Tool says", "Properties", "Until"];
+const BLOCKS: [&str; 2] = ["Tool says", "Granted"];
+/// Facts that a card shows above its buttons: the lines that the call would change, or else its arguments.
+const CHANGES: &str = "Changes";
+const ARGUMENTS: &str = "Arguments";
+/// Facts without which the subject would mislead: they are above the buttons too.
+const WARNINGS: [&str; 3] = ["Left out", "Flow", "Reason"];
 
 pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     let calls = pending(views)?.list()?;
@@ -58,66 +67,141 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     Ok(Page { title: "Decisions".to_owned(), tab: Tab::Decisions, content })
 }
 
-/// Shows a call with its answers.
+/// Returns the address of a waiting call's card.
+pub(super) fn address(id: &str) -> String {
+    format!("decisions#{}", label(id))
+}
+
+fn label(id: &str) -> String {
+    format!("call-{id}")
+}
+
+/// Returns the runs that wait for a decision, each with the first call that does; none if they cannot be read, which the page of
+/// decisions reports.
+pub(super) fn waiting_runs(views: &Views) -> HashMap<String, String> {
+    let calls = pending(views).and_then(|calls| calls.list()).unwrap_or_default();
+    let waiting = calls.into_iter().rev().filter(|call| call.answer.is_none());
+    waiting.filter_map(|call| Some((call.run_id()?, call.id))).collect()
+}
+
+/// Shows a call: its subject and the two answers to it first, the other answers and all facts in its details.
 fn card(visit: &Visit, call: &PendingCall) -> Markup {
-    let label = format!("call-{}", call.id);
+    let label = label(&call.id);
     let is_denied = call.answer.as_ref().is_some_and(|answer| !answer.allowed);
-    let (session, always) = (call.session_scope(), call.always_scope());
-    let waits = if call.until.is_some() { "; the run continues" } else { ", once it is repeated" };
-    let mut all = call_facts(call);
+    let mut all: Vec<_> = call.rows();
+    let changes = all.iter().find(|(label, _)| *label == CHANGES).cloned();
+    let subject = changes.as_ref().map_or(ARGUMENTS, |_| CHANGES);
+    let arguments = all.iter().find(|(label, _)| *label == ARGUMENTS).map(|(_, text)| text.clone());
+    let warnings: Vec<_> = all.iter().filter(|(label, _)| WARNINGS.contains(label)).cloned().collect();
+    all.retain(|(label, _)| *label != subject && !WARNINGS.contains(label));
+    let mut details: Vec<_> = all.into_iter().map(fact).collect();
     if let Some(reason) = call.answer.as_ref().and_then(|answer| answer.reason.as_deref()) {
-        all.push(("Your reason", layout::line(reason, ApprovalAnswer::MAX_REASON_LEN)));
+        details.push(("Your reason", layout::line(reason, ApprovalAnswer::MAX_REASON_LEN)));
     }
-    all.push(("Asked", html! { (layout::time(&call.asked.to_string())) " UTC" }));
-    all.push(("Until", html! { (layout::time(&call.expires().to_string())) " UTC" }));
-    let (details, all): (Vec<_>, Vec<_>) = all.into_iter().partition(|(label, _)| DETAILS.contains(label));
-    let denial = format!("deny-{}", call.id);
+    details.push(("Until", html! { (layout::moment(&call.expires().to_string())) }));
+    details.push(("Call", html! { code { (call.id) } }));
     html! {
-        article.card aria-labelledby=(label) {
-            h3 id=(label) { (layout::line(call.action.as_ref().unwrap_or(&call.tool), 120)) " " (word(call.state())) " " code.quiet { (call.id) } }
-            (facts(all))
-            details id=(format!("details-{}", call.id)) { summary { "Details" } (facts(details)) }
-            @if visit.session.decides() && !is_denied {
-                @if call.answer.is_none() {
-                    form.decide method="post" action=(visit.path("decisions")) {
-                        (hidden(visit, &[("id", &call.id)]))
-                        p {
-                            button.allow name="answer" value="once" { "Allow once" }
-                            button.deny form=(denial) { "Deny" }
-                            span.quiet { " this call with these arguments" (waits) }
-                        }
-                        @for (answer, label, scope) in [("session", "Allow for the session", &session), ("always", "Always allow", &always)] {
-                            @if let Some(scope) = scope {
-                                p {
-                                    button name="answer" value=(answer) { (label) }
-                                    span.quiet { " " (layout::line(scope, 1_100)) }
-                                }
-                            }
-                        }
-                    }
+        article.card.decision aria-labelledby=(label) {
+            h3 id=(label) { (layout::line(call.action.as_ref().unwrap_or(&call.tool), 120)) " " (word(call.state())) }
+            p.quiet {
+                @match call.run_id() {
+                    Some(run) => { "Asked by " a href=(visit.path(&format!("runs/{run}"))) { "run " (run) } },
+                    None => { "Asked by " (layout::line(&call.client, 120)) },
                 }
-                // A form of its own: Enter in a field presses the first button of its form.
-                form.decide id=(denial) method="post" action=(visit.path("decisions")) {
-                    (hidden(visit, &[("id", &call.id), ("answer", "no")]))
-                    p {
-                        @if call.answer.is_some() { button.deny { "Deny" } }
-                        label { "Reason of a denial, for the model (optional)"
-                            input name="reason" maxlength=(ApprovalAnswer::MAX_REASON_LEN) autocomplete="off";
-                        }
-                    }
-                }
+                ", " (layout::moment(&call.asked.to_string()))
+            }
+            @for (label, text) in &warnings { p.warning { strong { (label) ":" } " " (layout::line(text, 600)) } }
+            @match changes {
+                Some((_, changes)) => {
+                    (content::difference(&changes, MAX_WHOLE))
+                    // A tool can do something else with an argument that no line shows.
+                    p.quiet { "From the arguments " (layout::line(&names(arguments.as_deref()), 300)) ", which are in the details." }
+                },
+                None => (content::exact(&arguments.unwrap_or_default(), MAX_WHOLE)),
+            }
+            @if visit.session.decides() && !is_denied { (answers(visit, call)) }
+            details id=(format!("details-{}", call.id)) {
+                summary { (if visit.session.decides() && !is_denied { "Details and other answers" } else { "Details" }) }
+                @if visit.session.decides() && !is_denied { (further_answers(visit, call)) }
+                (facts(details))
             }
         }
     }
 }
 
+/// Returns the argument names of a call, as far as they were stored whole.
+fn names(arguments: Option<&str>) -> String {
+    let read = arguments.and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
+    read.map(|read| read.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")).unwrap_or_default()
+}
+
+/// Identifier of the form that denies a call.
+fn denial(call: &PendingCall) -> String {
+    format!("deny-{}", call.id)
+}
+
+/// Shows the two answers to a call, or the one that is left.
+fn answers(visit: &Visit, call: &PendingCall) -> Markup {
+    let waits = if call.until.is_some() { "; the run continues" } else { ", once it is repeated" };
+    html! {
+        @match call.answer {
+            None => form.decide method="post" action=(visit.path("decisions")) {
+                (hidden(visit, &[("id", &call.id)]))
+                p {
+                    button.allow name="answer" value="once" { "Allow once" }
+                    button.deny form=(denial(call)) { "Deny" }
+                    span.quiet { " this call with these arguments" (waits) }
+                }
+            },
+            Some(_) => p { button.deny form=(denial(call)) { "Deny" } },
+        }
+    }
+}
+
+/// Shows the answers that cover more calls, and the reason of a denial.
+fn further_answers(visit: &Visit, call: &PendingCall) -> Markup {
+    let (session, always) = (call.session_scope(), call.always_scope());
+    let further = [("session", "Allow for the session", &session), ("always", "Always allow", &always)];
+    html! {
+        @if call.answer.is_none() && (session.is_some() || always.is_some()) {
+            form.decide method="post" action=(visit.path("decisions")) {
+                (hidden(visit, &[("id", &call.id)]))
+                @for (answer, label, scope) in further {
+                    @if let Some(scope) = scope {
+                        p {
+                            button name="answer" value=(answer) { (label) }
+                            span.quiet { " " (layout::line(scope, 1_100)) }
+                        }
+                    }
+                }
+            }
+        }
+        // A form of its own: Enter in a field presses the first button of its form.
+        form.decide id=(denial(call)) method="post" action=(visit.path("decisions")) {
+            (hidden(visit, &[("id", &call.id), ("answer", "no")]))
+            p {
+                label { "Reason of a denial, for the model (optional)"
+                    input name="reason" maxlength=(ApprovalAnswer::MAX_REASON_LEN) autocomplete="off";
+                }
+                button.deny { "Deny with this reason" }
+            }
+        }
+    }
+}
+
+/// Shows a fact of a call.
+fn fact((label, text): (&'static str, String)) -> (&'static str, Markup) {
+    match label {
+        CHANGES => (label, content::difference(&text, MAX_WHOLE)),
+        ARGUMENTS => (label, content::exact(&text, MAX_WHOLE)),
+        _ if BLOCKS.contains(&label) => (label, layout::block(&text, MAX_WHOLE)),
+        _ => (label, layout::line(&text, 1_100)),
+    }
+}
+
 /// Facts of a call about which a person is asked.
 pub(super) fn call_facts(call: &PendingCall) -> Vec<(&'static str, Markup)> {
-    let shown = |(label, text): (&'static str, String)| match BLOCKS.contains(&label) {
-        true => (label, layout::block(&text, MAX_WHOLE)),
-        false => (label, layout::line(&text, 1_100)),
-    };
-    call.rows().into_iter().map(shown).collect()
+    call.rows().into_iter().map(fact).collect()
 }
 
 fn row(visit: &Visit, one: &StoredApproval) -> [Markup; 5] {

@@ -10,6 +10,7 @@ use toolcrib_settings::audit_facts::{CallSelection, day};
 
 use super::layout::{choice, field};
 use super::query::Query;
+use super::states::in_words;
 use super::view::Views;
 use super::visit::{ViewError, Visit};
 
@@ -76,7 +77,7 @@ impl Filter {
     pub(super) fn fields(query: &Query) -> Markup {
         html! {
             (field("tool", "Tool", "fs_*", query))
-            (choice("outcome", "Outcome", "all", Outcome::ALL.map(Outcome::as_str), query.get("outcome")))
+            (choice("outcome", "Outcome", "all", Outcome::ALL.map(|outcome| (outcome.as_str(), in_words(outcome.as_str()))), query.get("outcome")))
             (field("q", "Text", "in the record", query))
             (field("day", "Day (UTC)", "today, 2026-03-01", query))
         }

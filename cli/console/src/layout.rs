@@ -1,8 +1,7 @@
-//! The frame of a page, tables, and texts that are cut. Text from outside is shown with its control, bidirectional and invisible
+//! The frame of a page, forms, and texts that are cut. Text from outside is shown with its control, bidirectional and invisible
 //! characters as escapes; the templates escape what has a meaning in a page.
 
 use maud::{DOCTYPE, Markup, html};
-use toolcrib::Outcome;
 use toolcrib_base::render::{counted, legible, one_line};
 
 use super::query::{Query, parameter};
@@ -85,6 +84,12 @@ pub(super) fn line(text: &str, max: usize) -> Markup {
     html! { bdi { (one_line(kept)) } (mark(left_out)) }
 }
 
+/// Text on one line for a list cell, cut to `max` characters: another page has the whole text.
+pub(super) fn cell(text: &str, max: usize) -> Markup {
+    let (kept, left_out) = cut(text, max);
+    html! { bdi { (one_line(kept)) @if left_out > 0 { "…" } } }
+}
+
 /// Text on one line for a place without elements, such as an option, of at most `max` characters.
 pub(super) fn plain(text: &str, max: usize) -> String {
     let (kept, left_out) = cut(text, max);
@@ -122,24 +127,6 @@ pub(super) fn link(path: &str, name: &str, value: &str, text: &Markup) -> Markup
     }
 }
 
-/// Word with a tone, such as a state.
-pub(super) fn word(text: &str) -> Markup {
-    html! { span class={ "word " (tone(text)) } { (line(text, 40)) } }
-}
-
-/// Returns the tone of a word.
-fn tone(text: &str) -> &'static str {
-    match text {
-        "ok" | "answer" | "allowed" | "granted" | "ended" => "good",
-        "running" | "waiting" => "live",
-        "killed" | "failed" | "error" | "denied" | "changed" => "bad",
-        "interrupted" | "budget" | "max_steps" | "warning" | "cancelled" => "doubt",
-        // All other outcomes are failures.
-        other if Outcome::ALL.iter().any(|outcome| outcome.as_str() == other) => "bad",
-        _ => "plain",
-    }
-}
-
 /// Duration in milliseconds, in a few characters.
 pub(super) fn duration(ms: f64) -> String {
     match ms {
@@ -150,42 +137,22 @@ pub(super) fn duration(ms: f64) -> String {
     }
 }
 
-/// Bar of a value beside its number, as a share of the largest one.
-pub(super) fn bar(value: f64, largest: f64) -> Markup {
-    let max = if largest > 0.0 { largest } else { 1.0 };
-    html! { meter aria-hidden="true" max=(max) value=(value) {} }
+/// Time of a record or a run in UTC, to the second, in a column that names the zone.
+pub(super) fn time(text: &str) -> Markup {
+    html! { time datetime=(line_text(text)) { (to_second(text)) } }
 }
 
-/// Time of a record or a run, to the second, in UTC.
-pub(super) fn time(text: &str) -> Markup {
-    let short = text.get(..19).unwrap_or(text).replacen('T', " ", 1);
-    html! { time datetime=(line_text(text)) { (line_text(&short)) } }
+/// The same with its zone, within a sentence.
+pub(super) fn moment(text: &str) -> Markup {
+    html! { time datetime=(line_text(text)) { (to_second(text)) " UTC" } }
+}
+
+fn to_second(text: &str) -> String {
+    line_text(&text.get(..19).unwrap_or(text).replacen('T', " ", 1))
 }
 
 fn line_text(text: &str) -> String {
     one_line(cut(text, 40).0)
-}
-
-/// Table with a caption, which scrolls inside its place where it is too wide. On a narrow screen each row becomes a card, and the
-/// roles keep its meaning for screen readers.
-pub(super) fn table<const N: usize>(caption: &str, headings: [&str; N], rows: Vec<[Markup; N]>) -> Markup {
-    html! {
-        table role="table" {
-            caption { (caption) }
-            thead role="rowgroup" {
-                tr role="row" { @for heading in headings { th scope="col" role="columnheader" { (heading) } } }
-            }
-            tbody role="rowgroup" {
-                @for row in rows {
-                    tr role="row" {
-                        @for (cell, heading) in row.into_iter().zip(headings) {
-                            td role="cell" data-label=(heading) { div { (cell) } }
-                        }
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// List of facts with labels.
@@ -193,19 +160,19 @@ pub(super) fn facts(facts: Vec<(&str, Markup)>) -> Markup {
     html! { dl.facts { @for (label, fact) in facts { div { dt { (label) } dd { (fact) } } } } }
 }
 
-/// Choice in a form, with the value that is chosen now.
+/// Choice in a form between values with their labels, with the value that is chosen now.
 pub(super) fn choice<'a>(
     name: &str,
     label: &str,
     all: &str,
-    values: impl IntoIterator<Item = &'a str>,
+    values: impl IntoIterator<Item = (&'a str, &'a str)>,
     now: Option<&str>,
 ) -> Markup {
     html! {
         label { (label)
             select name=(name) {
                 option value="" { (all) }
-                @for value in values { option value=(value) selected[now == Some(value)] { (value) } }
+                @for (value, label) in values { option value=(value) selected[now == Some(value)] { (label) } }
             }
         }
     }
@@ -253,26 +220,14 @@ mod tests {
     #[test]
     fn text_from_outside_has_no_power_in_a_page() {
         let hostile = "<script>alert(1)</script>\u{202e}\u{1b}[2J\"'&";
-        for shown in [line(hostile, 100).into_string(), block(hostile, 100).into_string(), word(hostile).into_string()]
+        for shown in
+            [line(hostile, 100).into_string(), block(hostile, 100).into_string(), cell(hostile, 100).into_string()]
         {
             assert!(!shown.contains("<script") && !shown.contains('\u{202e}') && !shown.contains('\u{1b}'), "{shown}");
             assert!(shown.contains("&lt;script&gt;alert(1)"), "{shown}");
         }
-        let label = choice("a", "b", "c", ["\" onfocus=\"x"], None).into_string();
+        let label = choice("a", "b", "c", [("\" onfocus=\"x", "\" onfocus=\"x")], None).into_string();
         assert!(!label.contains("\" onfocus=\"x"), "{label}");
-    }
-
-    #[test]
-    fn every_outcome_has_the_tone_of_a_failure_except_ok_and_cancelled() {
-        for outcome in Outcome::ALL {
-            let tone = match outcome {
-                Outcome::Ok => "word good",
-                Outcome::Cancelled => "word doubt",
-                _ => "word bad",
-            };
-            let shown = word(outcome.as_str()).into_string();
-            assert!(shown.contains(tone), "{shown}");
-        }
     }
 
     #[test]
@@ -281,5 +236,6 @@ mod tests {
         let shown = line(&long, 100).into_string();
         assert!(shown.len() < 400 && shown.contains("… 1048476 more characters"), "{shown}");
         assert!(!line("short", 5).into_string().contains("more"));
+        assert_eq!(cell("longer", 4).into_string(), "<bdi>long…</bdi>");
     }
 }

@@ -14,7 +14,11 @@
 //! | `visit` | the request, the content and the error of a page |
 //! | `loaded`, `loaded_tools`, `file_stamp` | the tools, read again once their files or the decisions about them change |
 //! | `parts`, `picture` | parts of a result, and which pictures are images |
-//! | `layout` | the frame of a page, tables, texts that are cut |
+//! | `layout` | the frame of a page, forms, texts that are cut |
+//! | `table` | tables, and the links that sort them |
+//! | `units`, `states` | numbers in one unit, and states in everyday words |
+//! | `chart` | charts that are scaled to their data |
+//! | `content`, `csv` | texts of tools by their form: JSON, separated values, Markdown |
 //! | `history` | reading the audit log by the filter of an address |
 //! | `tally`, `durations` | figures of calls by tool and time |
 //! | `logged`, `timeline` | what the audit log says about the calls of a run, and these calls in time |
@@ -24,6 +28,9 @@
 //! | `trial` | calls that a person tries: form, preview, result |
 
 mod calls;
+mod chart;
+mod content;
+mod csv;
 mod decisions;
 mod durations;
 mod events;
@@ -49,12 +56,15 @@ mod runs;
 mod schema;
 mod server;
 mod session;
+mod states;
+mod table;
 mod tally;
 mod timeline;
 mod tool;
 mod tools;
 mod trial;
 mod trust;
+mod units;
 mod verification;
 mod view;
 mod visit;

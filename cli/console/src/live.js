@@ -1,7 +1,7 @@
-// Keeps an open page of the console current. The server tells by events that what the page shows has changed; then the page
+// Keeps an open page of the console current, and adds local times to those in UTC. The server tells by events that what the page shows has changed; then the page
 // itself is loaded again, and the parts marked with `data-live` take over what differs. Nothing here makes markup of text: the
 // browser parses the loaded page as a document of its own, in which no script runs. Without this script a page has to be
-// reloaded, and is the same otherwise but for the choice of a file in a form.
+// reloaded, and is the same otherwise but for local times and the choice of a file in a form.
 'use strict';
 (() => {
   const MIN_PAUSE = 250; // Milliseconds between two loads, and at least REST times as long as the last one took.
@@ -11,6 +11,21 @@
   const MAX_RETRY = 30000;
   const GUARD = 700; // After a change under the pointer, a click on a decision meant what was there before.
   const ARRIVAL = 400; // The second click of a double click meant the page before.
+
+  // Adds the time of this place behind each time in UTC. A page that is loaded again gets them too, before it is compared.
+  const two = (number) => String(number).padStart(2, '0');
+  const localize = (page) => {
+    for (const time of page.querySelectorAll('time[datetime]')) {
+      const at = new Date(time.dateTime);
+      if (Number.isNaN(at.getTime()) || at.getTimezoneOffset() === 0) continue;
+      const day = [at.getFullYear(), two(at.getMonth() + 1), two(at.getDate())].join('-');
+      const here = page.createElement('span'), clock = [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(':');
+      here.className = 'local';
+      here.textContent = ' ' + (time.dateTime.startsWith(day) ? '' : day + ' ') + clock + ' local';
+      time.after(here);
+    }
+  };
+  localize(document);
 
   // A chosen file fills its field as base64, and is not sent itself.
   const MAX_FILE = 700000, MAX_SENT = 1000000; // A form has at most 1 MiB.
@@ -145,6 +160,7 @@
   };
 
   const apply = (page) => {
+    localize(page);
     const before = under();
     let changed = false;
     kept = false;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use toolcrib::audit;
-use toolcrib_agent::message::Message;
+use toolcrib_agent::message::{Message, sent_name};
 use toolcrib_agent::runs::KeptRun;
 use toolcrib_agent::turn::Call;
 
@@ -53,7 +53,8 @@ impl Logged {
             }
             let entry = entry?;
             // Model servers reuse call IDs in many runs, so the run ID decides. Only these records are read whole.
-            if entry.run != run.header.id || !(names.contains(entry.tool.as_str()) || entry.text.contains(PARENT)) {
+            let is_named = |tool: &str| names.contains(tool) || names.contains(&sent_name(tool));
+            if entry.run != run.header.id || !(is_named(&entry.tool) || entry.text.contains(PARENT)) {
                 continue;
             }
             logged.add(Record::of(&entry));
@@ -67,8 +68,13 @@ impl Logged {
             if self.made_count <= MAX_MADE {
                 self.made.entry(parent).or_default().push(record);
             }
-        } else if let Some(records) = self.calls.get_mut(&(record.tool.clone(), record.more.call_id.clone())) {
-            records.push(record);
+        } else {
+            let key = |name: String| (name, record.more.call_id.clone());
+            // The conversation has some names in another form than the log.
+            let names = [key(record.tool.clone()), key(sent_name(&record.tool))];
+            if let Some(name) = names.iter().find(|name| self.calls.contains_key(*name)) {
+                self.calls.entry(name.clone()).or_default().push(record);
+            }
         }
     }
 
@@ -138,6 +144,15 @@ mod tests {
         let nested = logged.nested(&call());
         let made: Vec<_> = nested.records.iter().map(|record| record.more.invocation.as_str()).collect();
         assert_eq!((made, nested.left_out), (vec!["2", "3", "4"], 0));
+    }
+
+    #[test]
+    fn a_name_that_the_conversation_has_in_another_form_is_found() {
+        let name = "weather.".repeat(10);
+        let calls = HashMap::from([((sent_name(&name), "c".to_owned()), Vec::new())]);
+        let mut logged = Logged { calls, ..Logged::default() };
+        logged.add(Record { tool: name.clone(), ..record("1", None) });
+        assert_eq!(logged.of(&Call { name: sent_name(&name), ..call() }).len(), 1);
     }
 
     #[test]

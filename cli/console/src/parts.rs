@@ -3,12 +3,12 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use maud::{Markup, html};
-use serde_json::Value;
 use toolcrib::call::{Link, Media, Part};
 use toolcrib_agent::runs::ShownPart;
 use toolcrib_base::parse::rounded_size;
 use toolcrib_base::render::{counted, shortened};
 
+use super::content;
 use super::layout::{self, MAX_BLOCK};
 use super::picture;
 
@@ -22,7 +22,17 @@ pub(super) struct Room {
 #[derive(Debug)]
 pub(super) enum PartView {
     Text(String),
-    Picture { label: String, address: String },
+    Picture {
+        label: String,
+        address: String,
+        is_drawing: bool,
+    },
+    /// Text with a media type.
+    Document {
+        label: String,
+        mime_type: String,
+        text: String,
+    },
     Note(String),
 }
 
@@ -31,7 +41,7 @@ impl PartView {
         let cut = |text: &str| shortened(text, MAX_BLOCK).into_owned();
         match part {
             Part::Text(text) => Self::Text(cut(text)),
-            Part::Json(text) => Self::Text(cut(&pretty(text))),
+            Part::Json(text) => Self::Text(cut(text)),
             Part::Media(media) => Self::of_media(media, room),
             Part::Link(Link { uri, name, .. }) => {
                 Self::Note(format!("Link {}: {}", cut(name.as_deref().unwrap_or_default()), cut(uri)))
@@ -51,7 +61,7 @@ impl PartView {
             }
             ShownPart::Text { text } => {
                 room.text -= text.len();
-                Self::Text(shortened(&pretty(text), MAX_BLOCK).into_owned())
+                Self::Text(shortened(text, MAX_BLOCK).into_owned())
             }
             ShownPart::Note { text } => {
                 room.text -= text.len();
@@ -73,6 +83,11 @@ impl PartView {
         let name = media.name.as_deref().unwrap_or("without a name");
         let label = format!("{name}, {}, {}", media.mime_type, rounded_size(media.data.len() as u64));
         let label = shortened(&label, 400).into_owned();
+        if let Some(text) = document(media).filter(|text| text.len() <= room.text) {
+            room.text -= text.len();
+            let text = shortened(text, MAX_BLOCK).into_owned();
+            return Self::Document { label, mime_type: media.mime_type.clone(), text };
+        }
         let address = match room.pictures {
             0 => Err("a page shows a few pictures alone"),
             _ => picture::address(media),
@@ -80,7 +95,7 @@ impl PartView {
         match address {
             Ok(address) => {
                 room.pictures -= 1;
-                Self::Picture { label, address }
+                Self::Picture { label, address, is_drawing: media.mime_type == picture::DRAWING }
             }
             Err(why) => Self::Note(format!("{label}; not shown: {why}")),
         }
@@ -89,10 +104,14 @@ impl PartView {
     pub(super) fn shown(&self) -> Markup {
         html! {
             @match self {
-                Self::Text(text) => (layout::block(text, MAX_BLOCK)),
+                Self::Text(text) => (content::shown(text, MAX_BLOCK)),
+                Self::Document { label, mime_type, text } => {
+                    (content::of_type(mime_type, text, MAX_BLOCK).unwrap_or_else(|| layout::block(text, MAX_BLOCK)))
+                    p.quiet { (layout::line(label, 400)) }
+                },
                 Self::Note(text) => p.quiet { (layout::line(text, 2 * MAX_BLOCK)) },
-                Self::Picture { label, address } => figure {
-                    img src=(address) alt=(layout::plain(label, 400));
+                Self::Picture { label, address, is_drawing } => figure {
+                    img src=(address) alt=(layout::plain(label, 400)) class=[is_drawing.then_some("drawing")];
                     figcaption.quiet { (layout::line(label, 400)) }
                 },
             }
@@ -100,11 +119,10 @@ impl PartView {
     }
 }
 
-/// Formats a JSON text over several lines; another text stays as it is.
-pub(super) fn pretty(text: &str) -> String {
-    let value: Option<Value> =
-        serde_json::from_str(text).ok().filter(|value: &Value| value.is_object() || value.is_array());
-    value.and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or_else(|| text.to_owned())
+/// Returns the text of a media that is shown by its type.
+fn document(media: &Media) -> Option<&str> {
+    let text = std::str::from_utf8(&media.data).ok()?;
+    content::of_type(&media.mime_type, "", 0).map(|_| text)
 }
 
 #[cfg(test)]

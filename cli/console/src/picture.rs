@@ -10,7 +10,7 @@ const MAX_BYTES: usize = 1 << 20;
 /// Maximum width and height of a picture whose size its first bytes state, in points.
 const MAX_SIDE: u64 = 10_000;
 /// Type of drawings.
-const DRAWING: &str = "image/svg+xml";
+pub(super) const DRAWING: &str = "image/svg+xml";
 
 /// Returns the address of an image with these bytes; otherwise the reason why a page does not show it.
 pub(super) fn address(media: &Media) -> Result<String, &'static str> {

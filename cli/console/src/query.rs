@@ -47,6 +47,14 @@ impl Query {
         if kept.is_empty() { String::new() } else { address.extend_pairs(kept).finish() }
     }
 
+    /// Returns the parameters with these values instead of their own, as the URL query for the first page.
+    pub(super) fn changed(&self, values: &[(&str, &str)]) -> String {
+        let is_kept = |name: &str| name != "page" && values.iter().all(|(other, _)| *other != name);
+        let others = self.0.iter().filter(|(name, text)| is_kept(name) && !text.is_empty());
+        let mut changed = form_urlencoded::Serializer::for_suffix(String::from("?"), 1);
+        changed.extend_pairs(others).extend_pairs(values).finish()
+    }
+
     /// Returns the parameters of the page before or after, if lists have it; pages count from 0.
     pub(super) fn turned(&self, page: usize) -> Option<String> {
         let number = (page < MAX_PAGE).then(|| (page + 1).to_string())?;

@@ -2,14 +2,15 @@
 
 use maud::{Markup, html};
 use serde::Deserialize;
-use serde_json::Value;
 use toolcrib::audit::{self, LogEntry};
 use toolcrib_base::parse::rounded_size;
 use toolcrib_base::render::counted;
 use toolcrib_settings::audit_facts::arguments;
 use toolcrib_sources::tool_facts;
 
-use super::layout::{self, MAX_BLOCK, MAX_LISTED, MAX_WHOLE, facts, word};
+use super::content;
+use super::layout::{self, MAX_BLOCK, MAX_LISTED, MAX_WHOLE, facts};
+use super::states::word;
 use super::view::Views;
 use super::visit::{Page, Tab, ViewError, Visit};
 
@@ -141,7 +142,7 @@ pub(super) fn address(file: &str, line: u64) -> String {
 /// Shows denied capabilities, each with the flag that would allow it.
 pub(super) fn denials(denied: &[Denied], max: usize) -> Markup {
     html! {
-        @if denied.is_empty() { span.quiet { "–" } } @else {
+        @if denied.is_empty() { span.quiet.none { "–" } } @else {
             ul.plain {
                 @for Denied { capability, flag } in denied.iter().take(max) {
                     li {
@@ -210,14 +211,10 @@ pub(super) fn page(views: &Views, visit: &Visit, file: &str, line: &str) -> Resu
 fn shown(views: &Views, entry: &LogEntry) -> Page {
     let record = Record::of(entry);
     let More { call_id, door, caller, decision: decided, seq, chain, .. } = &record.more;
-    let pretty = |text: &str| {
-        let value: Option<Value> = serde_json::from_str(text).ok();
-        value.and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or_else(|| text.to_owned())
-    };
     let mut all = vec![
         ("Tool", layout::line(&record.tool, 200)),
         ("Outcome", word(&record.outcome)),
-        ("Ended", html! { (layout::time(&record.ts)) " UTC" }),
+        ("Ended", html! { (layout::moment(&record.ts)) }),
         ("Duration", usage(&record)),
     ];
     // The log has no limits: these are of the tool that has this name now, if there is one.
@@ -241,7 +238,7 @@ fn shown(views: &Views, entry: &LogEntry) -> Page {
         h1 { "Call of " (layout::line(&record.tool, 80)) }
         (facts(all))
         h2 { "Arguments" }
-        (layout::block(&pretty(&arguments(&entry.arguments)), MAX_BLOCK))
+        (content::shown(&arguments(&entry.arguments), MAX_BLOCK))
         details { summary { "The record as it is in the log" } (layout::block(&entry.text, MAX_WHOLE)) }
     };
     Page { title: "Call".to_owned(), tab: Tab::Calls, content }

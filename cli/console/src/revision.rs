@@ -35,7 +35,11 @@ pub(super) enum Subject {
 
 /// Calls that wait for an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(super) struct Waiting(Vec<String>);
+pub(super) struct Waiting {
+    calls: Vec<String>,
+    /// Those of runs.
+    of_runs: Vec<String>,
+}
 
 impl Subject {
     /// Returns the subject of the page at an address below the session address.
@@ -53,7 +57,7 @@ impl Subject {
 impl Waiting {
     /// Returns the number of calls.
     pub(super) fn count(&self) -> usize {
-        self.0.len()
+        self.calls.len()
     }
 }
 
@@ -68,10 +72,12 @@ impl Views {
                     (&run.id, run.bytes, run.modified).hash(&mut hash);
                     (at < MAX_RUNNING && self.runs.is_running(&run.id)).hash(&mut hash);
                 }
+                waiting.of_runs.hash(&mut hash);
             }
             Subject::Run(id) => {
                 stamp(&self.runs.path(id), &mut hash);
                 self.runs.is_running(id).hash(&mut hash);
+                waiting.of_runs.hash(&mut hash);
                 head(&self.audit, &mut hash);
             }
             Subject::Calls => head(&self.audit, &mut hash),
@@ -89,7 +95,12 @@ impl Views {
     /// Reads which calls wait for an answer; none if they cannot be read, which the page of decisions reports.
     pub(super) fn waiting(&self) -> Waiting {
         let calls = self.kept.pending().and_then(|calls: PendingCalls| calls.list().ok()).unwrap_or_default();
-        Waiting(calls.into_iter().filter(|call| call.answer.is_none()).map(|call| call.id).collect())
+        let mut waiting = Waiting::default();
+        for call in calls.into_iter().filter(|call| call.answer.is_none()) {
+            waiting.of_runs.extend(call.run_id().map(|_| call.id.clone()));
+            waiting.calls.push(call.id);
+        }
+        waiting
     }
 
     /// Returns a value that differs once the file of the calls that wait does.

@@ -8,13 +8,18 @@ use toolcrib_agent::runs::{KeptRun, RunStore};
 use toolcrib_agent::turn::Call;
 use toolcrib_base::render::counted;
 
-use super::layout::{self, MAX_BLOCK, facts, word};
+use super::content;
+use super::decisions;
+use super::layout::{self, MAX_BLOCK, facts};
 use super::logged::{Logged, Nested};
 use super::markdown;
 use super::parts::{PartView, Room};
 use super::query::parameter;
 use super::record::{Record, address, decision, denials, grants, usage};
+use super::runs;
+use super::states::word;
 use super::timeline::Timeline;
+use super::units::Unit;
 use super::view::Views;
 use super::visit::{Page, Tab, ViewError, Visit};
 
@@ -67,13 +72,19 @@ pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewE
         }
     }
     timeline.unread(logged.unread());
+    let waiting = decisions::waiting_runs(views).remove(&run.header.id);
     let title = run.figures.title.clone().unwrap_or_else(|| "Run".to_owned());
     let content = html! {
         div.head {
             h1 { (layout::line(&title, 160)) }
             a.action href=(visit.path(&format!("runs/{id}/export"))) download { "Export as JSON" }
         }
-        div id="head" data-live { (head(visit, &run)) }
+        div id="head" data-live {
+            @if let Some(call) = &waiting {
+                p.verdict.doubt { "This run waits for your decision. " a href=(visit.path(&decisions::address(call))) { "Decide" } }
+            }
+            (head(visit, &run, waiting.as_ref()))
+        }
         div id="timeline" data-live { (timeline.show()) }
         h2 { "Conversation" }
         @if from > 0 { (turn(visit, id, from.saturating_sub(MAX_MESSAGES), "Earlier messages")) }
@@ -119,18 +130,20 @@ fn end_of_page(messages: &[Message], from: usize) -> usize {
     end
 }
 
-fn head(visit: &Visit, run: &KeptRun) -> Markup {
+fn head(visit: &Visit, run: &KeptRun, waiting: Option<&String>) -> Markup {
     let KeptRun { header, figures, state, changes, .. } = run;
     let mut all = vec![
-        ("State", word(state.as_str())),
-        ("Started", html! { (layout::time(&header.created.to_string())) " UTC by " (layout::line(&header.door, 40)) }),
+        ("State", runs::state(visit, state.as_str(), waiting)),
+        ("Started", html! { (layout::moment(&header.created.to_string())) " by " (layout::line(&header.door, 40)) }),
         ("Model", layout::line(&header.model, 120)),
         ("Folder", html! { code { (layout::line(&header.folder, 300)) } }),
         (
             "Length",
             html! {
                 (counted(figures.steps, "step")) ", " (counted(figures.calls, "call"))
+                @if let Some(ms) = figures.ms { ", " (layout::duration(ms as f64)) }
                 @if let Some(usage) = figures.usage { ", " (usage.prompt_tokens) " + " (usage.completion_tokens) " tokens" }
+                @if let Some(cost) = figures.cost.filter(|_| figures.usage.is_some()) { ", cost " (Unit::of_costs([cost]).show(cost)) }
             },
         ),
         ("Run", html! { code { (header.id) } }),
@@ -205,15 +218,15 @@ fn one_call(
     html! {
         section.call id=[anchor] tabindex=[anchor.map(|_| "-1")] {
             h4 { "Call of " (layout::link(&visit.path("tool"), "name", &call.name, &name)) }
-            (layout::block(&call.arguments, MAX_BLOCK))
+            (content::shown(&call.arguments, MAX_BLOCK))
             div.about { (about) }
             @if let Some(result) = result {
-                h5 { "Result" }
-                @if result.is_empty() { p.quiet { "empty" } } @else { (layout::block(result, MAX_BLOCK)) }
                 @if !shown.is_empty() {
                     h5 { "Shown to the user" }
                     @for part in shown { (part.shown()) }
                 }
+                h5 { "Result" }
+                @if result.is_empty() { p.quiet { "empty" } } @else { (content::shown(result, MAX_BLOCK)) }
             }
         }
     }

@@ -2,16 +2,18 @@
 
 use jiff::Timestamp;
 use maud::{Markup, html};
-use toolcrib_base::parse::rounded_size;
 use toolcrib_base::render::counted;
 
-use super::layout::{self, bar, table, word};
+use super::chart;
+use super::layout;
 use super::record::Record;
+use super::states::word;
+use super::table::{Column, columns};
 use super::tally::MAX_MS;
+use super::units::Unit;
 
 /// Maximum calls in a time line.
 const MAX_CALLS: usize = 200;
-const HEADINGS: [&str; 5] = ["Call", "Begin", "Duration", "Outcome", "Used"];
 
 /// Calls of a run in the order of its messages.
 #[derive(Default)]
@@ -86,14 +88,28 @@ impl Timeline {
 
     /// Shows the time line, if there is any call.
     pub(super) fn show(&self) -> Markup {
-        let longest = self.calls.iter().map(|call| call.ms).fold(0.0, f64::max);
-        let first = self.calls.iter().map(|call| call.begin).fold(f64::INFINITY, f64::min);
-        let rows = self.calls.iter().take(MAX_CALLS).map(|call| row(call, first, longest)).collect();
-        let caption = "Calls with a record, in the order of the conversation, each before those that it made";
+        let shown = &self.calls[..self.calls.len().min(MAX_CALLS)];
+        let first = shown.iter().map(|call| call.begin).fold(f64::INFINITY, f64::min);
+        let end = shown.iter().map(|call| call.begin + call.ms).fold(f64::NEG_INFINITY, f64::max);
+        let times = || shown.iter().map(|call| call.begin - first).chain(shown.iter().map(|call| call.ms));
+        let (time, size) = (Unit::of_durations(times()), Unit::of_sizes(shown.iter().map(|call| call.memory)));
+        let headings = [
+            Column::text("Call"),
+            Column::text("Outcome"),
+            Column::text("When"),
+            Column::number(time.heading("Begin")),
+            Column::number(time.heading("Duration")),
+            Column::number(time.heading("Waited")),
+            Column::number(time.heading("Computed")),
+            Column::number(size.heading("Memory")),
+        ];
+        let rows = shown.iter().map(|call| row(call, (first, end - first), time, size)).collect();
+        let caption = "Calls with a record, in the order of the conversation, each before those that it made. A bar begins with \
+                       its wait, in amber";
         html! {
             @if !self.calls.is_empty() {
                 h2 { "Time line" }
-                (table(caption, HEADINGS, rows))
+                (columns(caption, headings, rows, None))
                 @let more = self.calls.len().saturating_sub(MAX_CALLS) + self.left_out;
                 @if more > 0 { p.quiet { "and " (more) " more" } }
                 @if self.unread > 0 {
@@ -105,20 +121,19 @@ impl Timeline {
     }
 }
 
-fn row(call: &Call, first: f64, longest: f64) -> [Markup; 5] {
+fn row(call: &Call, (first, whole): (f64, f64), time: Unit, size: Unit) -> [Markup; 8] {
+    let begin = call.begin - first;
     [
         html! {
             @if call.is_nested { span.quiet aria-hidden="true" { "↳ " } span.unseen { "made by a tool: " } }
-            a href=(call.address) { (layout::line(&call.tool, 60)) }
+            a href=(call.address) { (layout::cell(&call.tool, 60)) }
         },
-        html! { "+ " (layout::duration(call.begin - first)) },
-        html! { (layout::duration(call.ms)) " " (bar(call.ms, longest)) },
         word(&call.outcome),
-        html! {
-            span.quiet {
-                @if call.waited >= 0.1 { "waited " (layout::duration(call.waited)) ", " }
-                "computed " (layout::duration(call.cpu)) ", " (rounded_size(call.memory))
-            }
-        },
+        chart::span(begin, call.waited, call.ms - call.waited, whole),
+        html! { (time.show(begin)) },
+        html! { (time.show(call.ms)) },
+        html! { (time.show(call.waited)) },
+        html! { (time.show(call.cpu)) },
+        html! { (size.show(call.memory as f64)) },
     ]
 }

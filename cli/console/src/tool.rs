@@ -7,9 +7,11 @@ use toolcrib_base::render::{self, one_line, shell_path};
 use toolcrib_packages::builtin;
 use toolcrib_sources::tool_facts::{basis, disabled, granted, is_informative, limits, requested, shown, source};
 
-use super::layout::{self, MAX_BLOCK, MAX_LISTED, MAX_TEXT, facts, table, word};
+use super::layout::{self, MAX_BLOCK, MAX_LISTED, MAX_TEXT, facts};
 use super::record::grants;
 use super::schema;
+use super::states::word;
+use super::table::table;
 use super::view::Views;
 use super::visit::{Page, Tab, ViewError, Visit};
 

@@ -12,8 +12,10 @@ use toolcrib_settings::trust::{State, Subject, TrustRecord, TrustRecords, Truste
 use toolcrib_settings::{config, instructions};
 use toolcrib_sources::options::Sources;
 
-use super::layout::{self, ROWS, hidden, table, word};
+use super::layout::{self, ROWS, hidden};
 use super::query::{Query, parameter};
+use super::states::word;
+use super::table::table;
 use super::view::Views;
 use super::visit::{ViewError, Visit};
 

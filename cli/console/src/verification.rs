@@ -10,8 +10,10 @@ use toolcrib_base::parse::rounded_size;
 use toolcrib_base::render::{self, counted};
 use toolcrib_settings::audit_facts::describe;
 
-use super::layout::{self, MAX_LISTED, table, word};
+use super::layout::{self, MAX_LISTED};
 use super::record::{Record, address};
+use super::states::word;
+use super::table::table;
 use super::view::Views;
 use super::visit::{Page, Tab, ViewError, Visit};
 

@@ -10,9 +10,11 @@ use toolcrib_base::render::{self, counted, shortened};
 use toolcrib_settings::permission::limit_hint;
 use toolcrib_sources::tool_facts;
 
-use super::super::layout::{self, MAX_BLOCK, MAX_LISTED, MAX_WHOLE, ROWS, facts, word};
-use super::super::parts::{PartView, Room, pretty};
+use super::super::content;
+use super::super::layout::{self, MAX_BLOCK, MAX_LISTED, MAX_WHOLE, ROWS, facts};
+use super::super::parts::{PartView, Room};
 use super::super::record::{grants, in_words};
+use super::super::states::word;
 use super::super::visit::Visit;
 
 /// Maximum pictures that are shown.
@@ -54,7 +56,7 @@ impl Shown {
         let wrong = error.filter(|error| error.outcome == Outcome::BadArguments);
         Self {
             outcome: receipt.outcome.as_str().to_owned(),
-            content: shortened(&pretty(&result.content()), MAX_WHOLE).into_owned(),
+            content: shortened(&result.content(), MAX_WHOLE).into_owned(),
             display: result.display.as_deref().map(|text| shortened(text, MAX_BLOCK).into_owned()),
             parts,
             left_out: all.len().saturating_sub(ROWS),
@@ -82,13 +84,13 @@ impl Shown {
                 }
             }
             @for hint in self.hints.iter().chain(&self.fault) { p.problem { (layout::line(hint, 1_000)) } }
-            h2 { "Result" }
-            @if self.content.is_empty() { p.quiet { "empty" } } @else { (layout::block(&self.content, MAX_WHOLE)) }
             @if !self.parts.is_empty() {
                 h2 { "Parts" }
                 @for part in &self.parts { (part.shown()) }
                 @if self.left_out > 0 { p.quiet { "and " (counted(self.left_out, "more part")) } }
             }
+            h2 { "Result" }
+            @if self.content.is_empty() { p.quiet { "empty" } } @else { (content::shown(&self.content, MAX_WHOLE)) }
             @if !self.log.trim().is_empty() {
                 h2 { "Standard error of the tool" }
                 (layout::block(&self.log, MAX_WHOLE))

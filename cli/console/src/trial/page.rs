@@ -4,11 +4,12 @@ use maud::{Markup, html};
 use toolcrib_settings::permission::PendingCall;
 use toolcrib_sources::tool_facts;
 
+use super::super::content;
 use super::super::decisions::call_facts;
-use super::super::layout::{self, MAX_WHOLE, duration, facts, hidden, word};
-use super::super::parts::pretty;
+use super::super::layout::{self, MAX_WHOLE, duration, facts, hidden};
 use super::super::query::parameter;
 use super::super::record::grants;
+use super::super::states::word;
 use super::super::view::Views;
 use super::super::visit::{Page, Tab, ViewError, Visit};
 use super::desk::{FORM_PAGE, ID, PAGE, QuestionKind, State, Trial};
@@ -33,7 +34,7 @@ pub(crate) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
             Some(shown) => {
                 (shown.page(visit, &trial.call.id))
                 h2 { "Arguments" }
-                (layout::block(&pretty(&trial.call.arguments), MAX_WHOLE))
+                (content::shown(&trial.call.arguments, MAX_WHOLE))
             }
             None => (underway(visit, &trial)),
         }
@@ -74,7 +75,7 @@ fn underway(visit: &Visit, trial: &Trial) -> Markup {
                     }
                 }
                 h2 { "Arguments" }
-                (layout::block(&pretty(&trial.call.arguments), MAX_WHOLE))
+                (content::shown(&trial.call.arguments, MAX_WHOLE))
             }
         }
     }
@@ -119,7 +120,7 @@ fn held_facts(trial: &Trial, state: &State) -> Markup {
     let arguments = state.arguments.as_deref().unwrap_or(&trial.call.arguments);
     let mut all: Vec<(&str, Markup)> = Vec::new();
     all.extend(state.decision.as_ref().map(|decision| ("Decision", decided(decision))));
-    all.push(("Arguments", layout::block(&pretty(arguments), MAX_WHOLE)));
+    all.push(("Arguments", content::shown(arguments, MAX_WHOLE)));
     if let Some(preview) = &state.preview {
         all.push(("Tool says", layout::block(preview, MAX_WHOLE)));
     }
