@@ -272,7 +272,7 @@ fn the_engine_is_at_or_above_the_release_that_fixed_its_advisories() {
 }
 
 #[test]
-fn a_process_is_started_only_to_compile_to_build_to_fetch_packages_to_edit_settings_and_to_check_a_server() {
+fn a_process_is_started_only_to_compile_to_build_to_fetch_packages_to_edit_settings_to_check_a_server_and_to_run() {
     let sources = rust_files(&root().join("cli"));
     let named = |is_meant: &dyn Fn(&str) -> bool| {
         let files = sources.iter().filter(|(_, text)| is_meant(text));
@@ -288,6 +288,7 @@ fn a_process_is_started_only_to_compile_to_build_to_fetch_packages_to_edit_setti
             "compiler_windows.rs",
             "editor.rs",
             "job_object.rs",
+            "launcher.rs",
             "process.rs",
             "rust.rs",
             "server_process.rs"
@@ -300,6 +301,9 @@ fn a_process_is_started_only_to_compile_to_build_to_fetch_packages_to_edit_setti
     // Only `doctor` starts a server.
     let checks = |text: &str| code(text).any(|line| line.contains("ServerProcess::start"));
     assert_eq!(named(&checks), ["servers.rs"]);
+    // Only a form of the console starts a run.
+    let runs = |text: &str| code(text).any(|line| line.contains("launcher.start("));
+    assert_eq!(named(&runs), ["start.rs"]);
 }
 
 /// The guests are no part of `cargo test`: `.ci/run` names those with tests.

@@ -8,6 +8,7 @@ mod export;
 mod figures;
 mod live;
 mod pages;
+mod starting;
 mod trials;
 mod trust;
 
@@ -54,7 +55,7 @@ impl Console {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let mut output = BufReader::new(child.stdout.take().unwrap());
-        let number = if flags.contains(&"--share-read") { 2 } else { 1 };
+        let number = 1 + flags.iter().filter(|flag| ["--share-read", "--start-runs"].contains(flag)).count();
         let mut lines = vec![String::new(); number];
         for line in &mut lines {
             output.read_line(line).unwrap();

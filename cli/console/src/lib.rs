@@ -1,6 +1,6 @@
 //! The console: pages on a loopback address for people who would rather look than read. It shows kept runs, the audit log, tools
 //! and calls that wait for approval, all through the modules that the commands use, and stores answers where they store them.
-//! A person tries a tool in it by the way of every call. No tool or model reaches it.
+//! A person tries a tool in it by the way of every call, and starts runs as child processes. No tool or model reaches it.
 //!
 //! | module | owns |
 //! |---|---|
@@ -24,6 +24,7 @@
 //! | `logged`, `timeline` | what the audit log says about the calls of a run, and these calls in time |
 //! | `export` | files to store |
 //! | `runs`, `run`, `calls`, `figures`, `record`, `verification`, `tools`, `tool`, `schema`, `decisions`, `trust` | one page or part each |
+//! | `start`, `launcher` | runs that a page starts: their forms, and their processes |
 //! | `form` | the form of a tool's arguments: fields from a schema, and arguments from fields |
 //! | `trial` | calls that a person tries: form, preview, result |
 
@@ -39,6 +40,7 @@ mod figures;
 mod file_stamp;
 mod form;
 mod history;
+mod launcher;
 mod layout;
 mod loaded;
 mod loaded_tools;
@@ -56,6 +58,7 @@ mod runs;
 mod schema;
 mod server;
 mod session;
+mod start;
 mod states;
 mod table;
 mod tally;
@@ -69,5 +72,6 @@ mod verification;
 mod view;
 mod visit;
 
-pub use server::Console;
+pub use launcher::Launcher;
+pub use server::{Console, Shares};
 pub use view::Views;

@@ -59,6 +59,8 @@ pub(super) enum Refusal {
     Form,
     /// The session can only look.
     ReadOnly,
+    /// The session starts no runs.
+    NoRuns,
     /// The method has no meaning here.
     Method,
     /// Too many open pages to events.
@@ -94,6 +96,11 @@ impl Refusal {
             Self::ReadOnly => {
                 (StatusCode::FORBIDDEN, "This session is read-only", "The other printed link can approve.")
             }
+            Self::NoRuns => (
+                StatusCode::FORBIDDEN,
+                "This session starts no runs",
+                "The link that `toolcrib console --start-runs` prints last can.",
+            ),
             Self::Listeners => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Too many open pages",

@@ -9,7 +9,7 @@ use super::response::{self, Answer};
 use super::revision::Subject;
 use super::view::Views;
 use super::visit::{Page, PageState, Tab, ViewError, Visit};
-use super::{calls, decisions, export, figures, record, run, runs, tool, tools, trial, trust, verification};
+use super::{calls, decisions, export, figures, record, run, runs, start, tool, tools, trial, trust, verification};
 
 impl Views {
     /// Makes a page or a file.
@@ -51,6 +51,12 @@ impl Views {
                 return match trial::act(self, visit, page, form) {
                     Ok(Err(answer)) => answer,
                     Ok(Ok(page)) => self.framed(visit, self.revision_of(visit), Ok(page)),
+                    Err(error) => self.framed(visit, self.revision_of(visit), Err(error)),
+                };
+            }
+            page if start::is_of_start(page) => {
+                return match start::act(self, visit, form) {
+                    Ok(page) => response::lead(&visit.path(&page)),
                     Err(error) => self.framed(visit, self.revision_of(visit), Err(error)),
                 };
             }

@@ -17,6 +17,7 @@ use super::parts::{PartView, Room};
 use super::query::parameter;
 use super::record::{Record, address, decision, denials, grants, usage};
 use super::runs;
+use super::start;
 use super::states::word;
 use super::timeline::Timeline;
 use super::units::Unit;
@@ -85,6 +86,7 @@ pub(super) fn page(views: &Views, visit: &Visit, id: &str) -> Result<Page, ViewE
             }
             (head(visit, &run, waiting.as_ref()))
         }
+        (start::kept_run(views, visit, &run.header, &run.state))
         div id="timeline" data-live { (timeline.show()) }
         h2 { "Conversation" }
         @if from > 0 { (turn(visit, id, from.saturating_sub(MAX_MESSAGES), "Earlier messages")) }

@@ -10,6 +10,7 @@ use toolcrib_base::render;
 
 use super::decisions;
 use super::layout::{self, MAX_CELL, ROWS, choice, field, pager};
+use super::start;
 use super::states::{self, in_words, word};
 use super::table::{Column, SortKey, SortOrder, columns};
 use super::units::Unit;
@@ -137,6 +138,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     let shown: Vec<&Row> = rows.iter().skip(passed).take(ROWS).collect();
     let content = html! {
         h1 { "Runs" }
+        (start::new_run(views, visit))
         form.filter role="search" {
             (field("q", "Search", "text in prompts, answers, calls", query))
             (choice("state", "State", "all", states::OF_RUNS.map(|state| (state, in_words(state))), state))

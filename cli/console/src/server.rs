@@ -22,11 +22,13 @@ use toolcrib_base::interrupt;
 use toolcrib_base::render::{self, Advice};
 
 use super::events::Events;
+use super::launcher::Launcher;
 use super::layout;
 use super::query::Query;
 use super::response::{self, Answer, Refusal};
 use super::revision::Subject;
 use super::session::{Rights, Sessions};
+use super::start;
 use super::trial;
 use super::view::Views;
 use super::visit::Visit;
@@ -56,7 +58,16 @@ const INSIDE: [&str; 5] = ["iframe", "frame", "embed", "object", "fencedframe"];
 /// Listening console.
 pub struct Console {
     listener: TcpListener,
-    shares: bool,
+    shares: Shares,
+}
+
+/// Addresses beside the one that decides.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shares {
+    /// An address that can only look.
+    pub read: bool,
+    /// An address that decides and starts runs.
+    pub start: bool,
 }
 
 /// State of all connections.
@@ -73,13 +84,12 @@ struct Server {
 }
 
 impl Console {
-    /// Listens on a port of the loopback address; 0 is a free one. A console that `shares` has a second address, which can only
-    /// look.
+    /// Listens on a port of the loopback address; 0 is a free one.
     ///
     /// # Errors
     ///
     /// The port is in use, or may not be used.
-    pub async fn listen(port: u16, shares: bool) -> anyhow::Result<Self> {
+    pub async fn listen(port: u16, shares: Shares) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(|error| {
             let hint = "choose another port, or leave --port out for a free one";
             anyhow::Error::from(error).context(Advice::new(format!("cannot listen on 127.0.0.1:{port}"), hint))
@@ -95,15 +105,26 @@ impl Console {
     pub async fn serve(self, views: Views) -> anyhow::Result<ExitCode> {
         let _guard = interrupt::server();
         let port = self.listener.local_addr()?.port();
-        let rights = if self.shares { &[Rights::Decide, Rights::Read][..] } else { &[Rights::Decide] };
-        let (sessions, tokens) = Sessions::new(rights);
+        let Shares { read, start } = self.shares;
+        let further = [(Rights::Read, read), (Rights::Start, start)];
+        let further = further.into_iter().filter(|(_, is_shared)| *is_shared).map(|(rights, _)| rights);
+        let rights: Vec<Rights> = [Rights::Decide].into_iter().chain(further).collect();
+        let (sessions, tokens) = Sessions::new(&rights);
         for token in tokens {
             render::print(&format!("http://127.0.0.1:{port}/?token={token}"))?;
         }
-        render::aside(if self.shares {
-            "open a link in a browser: the first can approve, the second is read-only; Ctrl-C stops the console"
-        } else {
-            "open the link in a browser; Ctrl-C stops the console"
+        render::aside(match (read, start) {
+            (true, false) => {
+                "open a link in a browser: the first can approve, the second is read-only; Ctrl-C stops the console"
+            }
+            (false, true) => {
+                "open a link in a browser: the first can approve, the second also starts runs; Ctrl-C stops the console"
+            }
+            (true, true) => {
+                "open a link in a browser: the first can approve, the second is read-only, the third also starts runs; \
+                 Ctrl-C stops the console"
+            }
+            (false, false) => "open the link in a browser; Ctrl-C stops the console",
         });
         let hosts = HOSTS.iter().filter_map(|host| format!("{host}:{port}").parse().ok()).collect();
         let origins = HOSTS.iter().filter_map(|host| format!("http://{host}:{port}").parse().ok()).collect();
@@ -129,7 +150,10 @@ impl Console {
         }
         tasks.close();
         stop.cancel();
-        let ended = async { tokio::join!(server.views.trials.end(), tokio::time::timeout(LAST_ANSWERS, tasks.wait())) };
+        let views = server.views.clone();
+        let runs = tokio::task::spawn_blocking(move || views.launcher.iter().for_each(Launcher::end));
+        let last = tokio::time::timeout(LAST_ANSWERS, tasks.wait());
+        let ended = async { tokio::join!(server.views.trials.end(), last, runs) };
         tokio::select! {
             _ = ended => {}
             () = interrupt::hard_stop() => {}
@@ -200,6 +224,9 @@ impl Server {
         }
         if !visit.session.decides() {
             return Err(Refusal::ReadOnly);
+        }
+        if start::is_of_start(visit.page()) && !visit.session.starts() {
+            return Err(Refusal::NoRuns);
         }
         self.show(visit, move |views, visit| views.act(visit, &form)).await
     }

@@ -20,6 +20,8 @@ const NAME_LEN: usize = 9;
 /// Rights of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rights {
+    /// Looks, decides, and starts runs.
+    Start,
     /// Looks and decides.
     Decide,
     /// Looks.
@@ -99,7 +101,12 @@ impl Session {
 
     /// Returns `true` if the session may decide.
     pub(super) fn decides(&self) -> bool {
-        self.rights == Rights::Decide
+        self.rights != Rights::Read
+    }
+
+    /// Returns `true` if the session may start runs.
+    pub(super) fn starts(&self) -> bool {
+        self.rights == Rights::Start
     }
 
     /// Returns the path of a page.
@@ -119,11 +126,13 @@ mod tests {
 
     #[test]
     fn a_session_is_found_by_its_name_and_its_own_cookie() {
-        let (sessions, tokens) = Sessions::new(&[Rights::Decide, Rights::Read]);
+        let (sessions, tokens) = Sessions::new(&[Rights::Decide, Rights::Read, Rights::Start]);
         assert!(sessions.begin("").is_none() && sessions.begin(&tokens[0][1..]).is_none());
         let (one, first) = sessions.begin(&tokens[0]).unwrap();
         let (other, second) = sessions.begin(&tokens[1]).unwrap();
-        assert!(one.decides() && !other.decides());
+        assert!(one.decides() && !one.starts() && !other.decides() && !other.starts());
+        let third = sessions.begin(&tokens[2]).unwrap().0;
+        assert!(third.decides() && third.starts());
         assert!(sessions.find(&one.name, &cookie(&first)).is_some());
         assert!(sessions.find(&one.name, &cookie(&second)).is_none());
         assert!(
