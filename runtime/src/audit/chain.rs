@@ -35,6 +35,9 @@ pub(super) struct Link {
 }
 
 impl Chain {
+    /// The value before the first record.
+    pub const START: Self = Self([b'0'; DIGITS]);
+
     /// Computes the chain value of the next record from its line's bytes before `,"chain":`.
     pub(super) fn after(&self, record: &[u8]) -> Self {
         let digest = Sha256::new().chain_update(self.0).chain_update(record).finalize();
@@ -59,7 +62,7 @@ impl Chain {
 
 impl Link {
     /// The position before the first record.
-    pub(super) const START: Self = Self { seq: 0, chain: Chain([b'0'; DIGITS]) };
+    pub(super) const START: Self = Self { seq: 0, chain: Chain::START };
     /// Maximum accepted number, so that counting does not overflow.
     const MAX_SEQ: u64 = u64::MAX / 2;
 

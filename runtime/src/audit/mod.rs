@@ -50,8 +50,8 @@
 //! a call with unreadable arguments.
 //!
 //! The modules from the bottom up: `day` and `chain` (values), `file` (system calls), `head` (the sidecar), `queue` (records
-//! that wait), `log` (writing), `redact` and `arguments` (content of a record), `snapshot` and `from_end` (reading), `records` over
-//! them, and `problem`, `chain_check`, `verify` for verification.
+//! that wait), `log` (writing), `redact` and `arguments` (content of a record), `snapshot` and `from_end` (reading), `records` and `tail`
+//! over them, and `problem`, `chain_check`, `verify` for verification.
 
 mod arguments;
 mod chain;
@@ -66,6 +66,7 @@ mod queue;
 mod records;
 mod redact;
 mod snapshot;
+mod tail;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -85,6 +86,7 @@ pub use day::{Day, InvalidDay};
 pub use problem::{LogProblem, LogProblemKind};
 pub use records::{LogEntry, LogRecords, records};
 pub use redact::Redactions;
+pub use tail::{LogPlace, LogTail, SealedRecord, TailEvent, TailProblem, continues, sealed, tail};
 pub use verify::{Summary, Verification, verify};
 
 pub(crate) use arguments::{CallArguments, LoggedArguments};

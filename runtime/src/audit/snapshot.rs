@@ -46,7 +46,8 @@ fn read_folder(folder: &Path) -> io::Result<Snapshot> {
     };
     let locked = sidecar.as_ref().filter(|sidecar| file::lock(sidecar).is_ok());
     let mut files = Vec::new();
-    for day in day::days(folder)? {
+    // Newest first: even without the lock, a file that has a newer one with records has its last length.
+    for day in day::days(folder)?.into_iter().rev() {
         match folder.join(day.file_name()).metadata() {
             Ok(metadata) => files.push((day, metadata.len())),
             // It was removed after the listing.
@@ -54,6 +55,7 @@ fn read_folder(folder: &Path) -> io::Result<Snapshot> {
             Err(error) => return Err(error),
         }
     }
+    files.reverse();
     let head = match &sidecar {
         None => Sidecar::Missing,
         // A new writer creates it empty.
