@@ -34,7 +34,6 @@ mod request_error;
 mod request_options;
 mod response_body;
 mod responses;
-pub mod retry;
 pub mod runs;
 pub mod script;
 pub mod server;

@@ -10,6 +10,7 @@ use serde_json::{Deserializer, Value};
 use tokio::time::Instant;
 use toolcrib_base::event_stream::{self, SentEvent, UNNAMED};
 use toolcrib_base::render::{one_line, shortened};
+use toolcrib_base::retry;
 
 use super::MAX_MESSAGE;
 use super::answer::{AnswerBuilder, AnswerError, MAX_CALLS};
@@ -17,7 +18,6 @@ use super::api::Api;
 use super::event::Event;
 use super::report::Report;
 use super::request_error::RequestError;
-use super::retry;
 use super::turn::Turn;
 
 /// Maximum size of an answer, in bytes.

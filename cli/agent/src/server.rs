@@ -10,6 +10,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::Value;
 use toolcrib_base::http::{self, shown};
 use toolcrib_base::render::{self, Advice};
+use toolcrib_base::retry::{self, Retries};
 
 use super::answer::message_of;
 use super::api::Api;
@@ -18,7 +19,6 @@ use super::report::Report;
 use super::request::Request;
 use super::request_error::{RequestError, Setting, TIMEOUT, TRANSPORT};
 use super::response_body;
-use super::retry::{self, Retries};
 use super::turn::Turn;
 
 /// Maximum length of a server's message in an error, in characters.

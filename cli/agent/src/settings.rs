@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use toolcrib_base::http::{self, secrets_in, shown};
 use toolcrib_base::parse::{MAX_COUNT, count, delay, duration};
 use toolcrib_base::render::{self, usage_error};
+use toolcrib_base::retry::Retries;
 use toolcrib_settings::config;
 
 use super::api::Api;
 use super::request::Sampling;
-use super::retry::Retries;
 use super::server::Server;
 
 const DEFAULT_URL: &str = "https://api.openai.com/v1";

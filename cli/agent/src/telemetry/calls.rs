@@ -9,9 +9,10 @@ use std::time::SystemTime;
 use toolcrib::ToolResult;
 use toolcrib::call::Decision;
 use toolcrib::observe::{Event, EventKind, Observer};
+use toolcrib_base::otlp::{AttributeValue, Attributes};
 
 use super::export::Queue;
-use super::span::{Attributes, Kind, Moment, Place, Span, Value, new_id};
+use super::span::{Kind, Moment, Place, Span, new_id};
 
 /// Observes calls.
 pub(super) struct Calls {
@@ -110,6 +111,6 @@ impl Observer for Calls {
 }
 
 /// Attributes of a decision. Its basis is omitted, since it may quote an argument.
-fn decided(decision: &Decision) -> [(&'static str, Value); 2] {
+fn decided(decision: &Decision) -> [(&'static str, AttributeValue); 2] {
     [("toolcrib.decision", decision.behavior.as_str().into()), ("toolcrib.reason", decision.reason.as_str().into())]
 }

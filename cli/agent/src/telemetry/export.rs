@@ -5,17 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Client, Response, Url};
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Url};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use toolcrib_base::http::{self, shown};
 use toolcrib_base::interrupt;
-use toolcrib_base::render::{one_line, shortened};
+use toolcrib_base::otlp::post;
 
 use super::otlp;
 use super::span::Span;
-use crate::MAX_MESSAGE;
 
 /// Maximum queued spans; further ones are lost.
 const MAX_WAITING: usize = 2048;
@@ -27,8 +26,6 @@ const REQUEST: Duration = Duration::from_secs(10);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum wait after a hard shutdown request.
 const HARD_STOP_TIMEOUT: Duration = Duration::from_millis(500);
-/// Maximum bytes read of a collector's response.
-const MAX_ANSWER_BYTES: usize = 64 << 10;
 
 /// Queue of finished spans.
 #[derive(Debug, Clone)]
@@ -140,31 +137,14 @@ impl Sender {
     /// Posts spans and returns the number that the collector accepted.
     async fn post(&self, spans: &[Span]) -> Result<u64, String> {
         let body = serde_json::to_vec(&otlp::request(spans)).map_err(|error| error.to_string())?;
-        let request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body);
-        let transport = |error: reqwest::Error| format!("{:#}", anyhow::Error::from(error.without_url()));
-        let response = request.send().await.map_err(transport)?;
-        let status = response.status();
-        let answer = read(response).await;
-        if !status.is_success() {
-            let answer_text = one_line(&shortened(&String::from_utf8_lossy(&answer), MAX_MESSAGE));
-            return Err(if answer_text.is_empty() { status.to_string() } else { format!("{status}: {answer_text}") });
+        let answer = post(&self.client, &self.url, HeaderMap::new(), body).await?;
+        if !answer.status.is_success() {
+            return Err(answer.failure());
         }
-        let Some((rejected, why)) = otlp::rejected(&answer) else { return Ok(spans.len() as u64) };
-        self.tally.note(format!("rejected: {}", one_line(&shortened(&why, MAX_MESSAGE))));
+        let Some((rejected, why)) = answer.rejected("rejectedSpans") else { return Ok(spans.len() as u64) };
+        self.tally.note(format!("rejected: {why}"));
         Ok((spans.len() as u64).saturating_sub(rejected))
     }
-}
-
-/// Reads the start of a response, up to an error.
-async fn read(mut response: Response) -> Vec<u8> {
-    let mut answer = Vec::new();
-    while let Ok(Some(more)) = response.chunk().await {
-        answer.extend_from_slice(&more[..more.len().min(MAX_ANSWER_BYTES - answer.len())]);
-        if answer.len() == MAX_ANSWER_BYTES {
-            break;
-        }
-    }
-    answer
 }
 
 #[cfg(test)]

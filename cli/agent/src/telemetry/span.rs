@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use toolcrib::call::TraceContext;
+use toolcrib_base::otlp::{AttributeValue, Attributes};
 
 /// Position of a span in a trace.
 #[derive(Debug, Clone, Copy)]
@@ -58,18 +59,6 @@ pub(super) struct Moment {
     pub(super) attributes: Attributes,
 }
 
-/// Attributes by name.
-pub(super) type Attributes = Vec<(&'static str, Value)>;
-
-/// Value of an attribute.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
-    Text(String),
-    Texts(Vec<String>),
-    Whole(i64),
-    Decimal(f64),
-}
-
 impl Span {
     /// Creates a span from `start` until now.
     pub(super) fn ended(id: u64, place: Place, who: Kind, name: String, start: SystemTime) -> Self {
@@ -79,7 +68,7 @@ impl Span {
     }
 
     /// Adds an attribute.
-    pub(super) fn say(&mut self, name: &'static str, value: impl Into<Value>) {
+    pub(super) fn say(&mut self, name: &'static str, value: impl Into<AttributeValue>) {
         self.attributes.push((name, value.into()));
     }
 
@@ -93,28 +82,4 @@ impl Span {
 /// Creates a random span identifier.
 pub(super) fn new_id() -> u64 {
     rand::random_range(1..=u64::MAX)
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<Vec<String>> for Value {
-    fn from(texts: Vec<String>) -> Self {
-        Self::Texts(texts)
-    }
-}
-
-impl From<u64> for Value {
-    fn from(number: u64) -> Self {
-        Self::Whole(number.try_into().unwrap_or(i64::MAX))
-    }
-}
-
-impl From<f64> for Value {
-    fn from(number: f64) -> Self {
-        Self::Decimal(number)
-    }
 }

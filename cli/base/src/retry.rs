@@ -13,21 +13,21 @@ const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// Retry settings.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Retries {
+pub struct Retries {
     /// Maximum retries after the first attempt.
-    pub(crate) times: u32,
+    pub times: u32,
     /// Delay before the first retry; doubles with each retry.
-    pub(crate) backoff: Duration,
+    pub backoff: Duration,
 }
 
 impl Retries {
     /// Returns the maximum number of attempts.
-    pub(crate) fn attempts(self) -> u32 {
+    pub fn attempts(self) -> u32 {
         self.times.saturating_add(1)
     }
 
     /// Returns the delay after attempt `attempt`, counted from 1: the server's, or the backoff with jitter.
-    pub(crate) fn wait(self, attempt: u32, asked: Option<Duration>) -> Duration {
+    pub fn wait(self, attempt: u32, asked: Option<Duration>) -> Duration {
         asked.unwrap_or_else(|| {
             let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
             self.backoff.saturating_mul(doubled).min(MAX_BACKOFF).mul_f64(rand::random_range(0.75..=1.0))
@@ -36,12 +36,12 @@ impl Retries {
 }
 
 /// `true` if a status is worth a retry.
-pub(crate) fn is_transient(status: u16) -> bool {
+pub fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..=599)
 }
 
 /// Parses a `Retry-After` header, in seconds or as an HTTP date; `None` if it is negative, too long or invalid.
-pub(crate) fn retry_after(header: &str, now: Timestamp) -> Option<Duration> {
+pub fn retry_after(header: &str, now: Timestamp) -> Option<Duration> {
     let header = header.trim();
     let seconds = match header.parse::<f64>() {
         Ok(seconds) => seconds,
