@@ -2,6 +2,7 @@
 
 mod arguments;
 mod chain;
+mod forwarding;
 mod show;
 
 use std::fs;

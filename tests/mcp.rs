@@ -14,7 +14,7 @@ mod keys;
 mod limits;
 mod operating;
 mod pausing;
-mod programs;
+pub(crate) mod programs;
 mod refusals;
 mod reload;
 mod rights;

@@ -28,7 +28,7 @@ fn crib_with(more: &Value) -> Crib {
 
 /// Waits until something holds.
 #[track_caller]
-pub(super) fn until(holds: impl Fn() -> bool) {
+pub(crate) fn until(holds: impl Fn() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < until, "it does not hold in time");

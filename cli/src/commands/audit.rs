@@ -1,5 +1,7 @@
-//! `toolcrib audit`: shows and verifies the audit log.
+//! `toolcrib audit`: shows, verifies, forwards and prunes the audit log.
 
+mod forward;
+mod prune;
 mod show;
 mod verify;
 
@@ -11,9 +13,10 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib audit show --last 20                     the latest calls
   toolcrib audit show --day today --outcome denied  today's denied calls
-  toolcrib audit verify                             check the log for changes";
+  toolcrib audit verify                             check the log for changes
+  toolcrib audit forward https://otel.example.com   send it to another machine";
 
-/// Show logged calls, and verify that the log was not changed.
+/// Show logged calls, verify that the log was not changed, forward and prune it.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -25,6 +28,8 @@ pub(crate) struct Args {
 enum Command {
     Verify(verify::Args),
     Show(show::Args),
+    Forward(forward::Args),
+    Prune(prune::Args),
 }
 
 /// Reports on standard error that the log does not exist yet.
@@ -32,9 +37,11 @@ fn note_beginning() {
     render::aside("no call has been logged yet: the first call creates the log");
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Verify(args) => verify::run(args),
         Command::Show(args) => show::run(args),
+        Command::Forward(args) => forward::run(args).await,
+        Command::Prune(args) => prune::run(args),
     }
 }

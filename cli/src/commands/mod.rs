@@ -155,7 +155,7 @@ impl Command {
             Command::Secret(args) => secret::run(args).await,
             Command::Config(args) => config::run(args).await,
             Command::Cache(args) => cache::run(args),
-            Command::Audit(args) => audit::run(args),
+            Command::Audit(args) => audit::run(args).await,
             Command::Export(args) => export::run(args).await,
             Command::Doctor(args) => doctor::run(args).await,
             Command::Completions(args) => completions::run(args),

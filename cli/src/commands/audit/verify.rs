@@ -1,11 +1,13 @@
-//! `toolcrib audit verify`: checks the chain of the audit log and reports every problem.
+//! `toolcrib audit verify`: checks the chain of the audit log, compares it with copies, and reports every problem.
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
 use toolcrib::audit::{self, Chain, LogProblem, Severity, Summary};
-use toolcrib_base::render;
+use toolcrib_base::render::{self, counted};
+use toolcrib_forward::{CopyReport, compare};
 use toolcrib_settings::audit_facts::describe;
 use toolcrib_sources::options::AuditLog;
 
@@ -16,6 +18,7 @@ Examples:
   toolcrib audit verify
   toolcrib audit verify --json | jq -r .head  the chain value to keep
   toolcrib audit verify --head 5213e498…810e  check for a value noted earlier
+  toolcrib audit verify --against copy.log    compare a forwarded copy
 
 Every record has a chain value, computed from the record and all records before it, so a line that \
 was changed, removed, added or moved is detected. Anyone who can write the folder can also write a \
@@ -24,6 +27,10 @@ whole new log with a valid chain. To detect that, note a chain value elsewhere a
 
 Each problem is one line on standard output. A warning is something that the chain does not cover: \
 records without a chain value, or an incomplete line of a program that was killed.
+
+A copy for --against is a file or a directory with records as `toolcrib audit forward` sent them: its files, the lines \
+of a syslog receiver, or the lines of a collector's file exporter. Missing, changed and additional records are errors; \
+records that were not sent yet are not.
 
 Before the first call there is no log. That is an error only with --head or --strict, because a removed log looks the same.
 
@@ -36,6 +43,9 @@ pub(super) struct Args {
     /// A chain value that was noted earlier and must be in the log; may be repeated
     #[arg(long, value_name = "CHAIN")]
     head: Vec<Chain>,
+    /// Compare a forwarded copy with the log; may be repeated for the parts of one copy
+    #[arg(long, value_name = "PATH")]
+    against: Vec<PathBuf>,
     /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
@@ -48,16 +58,16 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // The log has existed if one of its values was noted.
-    let may_be_missing = args.head.is_empty() && !args.strict;
+    let may_be_missing = args.head.is_empty() && args.against.is_empty() && !args.strict;
     let folder = if may_be_missing { args.log.begun()? } else { Some(args.log.folder()?) };
     let Some(folder) = folder else {
         note_beginning();
         if args.json {
-            print_json(true, Summary::default(), &[])?;
+            print_json(true, Summary::default(), &[], None)?;
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let mut verification = args.head.iter().fold(audit::verify(folder)?, |log, head| log.expect(*head));
+    let mut verification = args.head.iter().fold(audit::verify(&folder)?, |log, head| log.expect(*head));
     let (mut sound, mut problems) = (true, Vec::new());
     for problem in &mut verification {
         let problem = problem?;
@@ -69,31 +79,68 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     let summary = verification.summary();
+    let copy = (!args.against.is_empty()).then(|| compare(&folder, &args.against)).transpose()?;
+    sound &= copy.as_ref().is_none_or(|copy| copy.differences == 0);
     if args.json {
-        print_json(sound, summary, &problems)?;
+        print_json(sound, summary, &problems, copy.as_ref())?;
     } else {
         render::print(&describe(summary))?;
+        copy.iter().flat_map(described).try_for_each(|line| render::print(&line))?;
     }
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Describes a copy: its differences, and then its records.
+fn described(copy: &CopyReport) -> Vec<String> {
+    let mut lines: Vec<String> = copy.found.iter().map(|found| labelled(Severity::Error, &found.to_string())).collect();
+    let more = copy.differences - copy.found.len() as u64;
+    if more > 0 {
+        lines.push(labelled(Severity::Error, &format!("{} more", counted(more, "difference"))));
+    }
+    let mut text = format!("copy: {}", counted(copy.records, "record"));
+    if let (Some(first), Some(last)) = (copy.first, copy.last) {
+        text += &format!(", seq {first} to {last}, {}", counted(copy.differences, "difference"));
+    }
+    for (count, meaning) in [
+        (copy.repeated, "repeated"),
+        (copy.without_arguments, "without their arguments, which are not compared"),
+        (copy.only_in_copy, "no longer in the log and proven by the copy's chain"),
+        (copy.not_sent, "of the log not forwarded yet"),
+    ] {
+        if count > 0 {
+            text += &format!("\n{count} {meaning}");
+        }
+    }
+    if copy.other_lines > 0 {
+        text += &format!("\n{} without a record", counted(copy.other_lines, "line"));
+    }
+    lines.push(text);
+    lines
+}
+
 fn line(problem: &LogProblem) -> String {
-    let (severity, tone) = match problem.severity {
+    let position = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
+    let text = format!("{}{position}: {}", render::from_here(&problem.file).display(), problem.kind);
+    labelled(problem.severity, &text)
+}
+
+fn labelled(severity: Severity, text: &str) -> String {
+    let (severity, tone) = match severity {
         Severity::Error => ("error:", render::Tone::Bad),
         Severity::Warning => ("warning:", render::Tone::Doubtful),
     };
-    let position = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
-    let text = format!("{}{position}: {}", render::from_here(&problem.file).display(), problem.kind);
-    format!("{} {}", render::paint(tone, severity, io::stdout().is_terminal()), render::one_line(&text))
+    format!("{} {}", render::paint(tone, severity, io::stdout().is_terminal()), render::one_line(text))
 }
 
-fn print_json(sound: bool, summary: Summary, problems: &[LogProblem]) -> anyhow::Result<()> {
+fn print_json(sound: bool, summary: Summary, problems: &[LogProblem], copy: Option<&CopyReport>) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Report<'a> {
         sound: bool,
         #[serde(flatten)]
         summary: Summary,
         problems: Vec<Described<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        copy: Option<&'a CopyReport>,
     }
     #[derive(Serialize)]
     struct Described<'a> {
@@ -102,5 +149,5 @@ fn print_json(sound: bool, summary: Summary, problems: &[LogProblem]) -> anyhow:
         message: String,
     }
     let problems = problems.iter().map(|problem| Described { problem, message: problem.kind.to_string() }).collect();
-    render::print_json(&serde_json::to_string(&Report { sound, summary, problems })?)
+    render::print_json(&serde_json::to_string(&Report { sound, summary, problems, copy })?)
 }

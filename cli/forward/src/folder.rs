@@ -1,0 +1,39 @@
+//! Folder targets: one file per batch, named by its first and last record, written whole and renamed. A shipper may move files
+//! away at any time.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use toolcrib_base::whole_file::{self, Readers};
+
+use super::forwarding::SendFailure;
+use super::record::ForwardedRecord;
+
+/// Digits of a number in a name, so that names sort as numbers.
+const DIGITS: usize = 12;
+/// Characters of the last chain value in a name.
+const CHAIN: usize = 16;
+
+/// Writes a batch as a file of one line per record.
+pub(crate) fn send(folder: &Path, batch: &[ForwardedRecord]) -> Result<(), SendFailure> {
+    let (Some(first), Some(last)) = (batch.first(), batch.last()) else { return Ok(()) };
+    if !folder.is_dir() {
+        return Err(SendFailure::Refused(format!("`{}` is no directory: create or mount it", folder.display())));
+    }
+    let mut content = String::new();
+    for record in batch {
+        content.push_str(&record.line);
+        content.push('\n');
+    }
+    let path = folder.join(name(first, last));
+    let written = whole_file::replace(&path, content.as_bytes(), Readers::Owner);
+    written.map_err(|error| SendFailure::retry(format!("cannot write `{}`: {error}", path.display())))?;
+    // A rename survives a crash once its folder is synced; some systems cannot sync folders.
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+fn name(first: &ForwardedRecord, last: &ForwardedRecord) -> PathBuf {
+    let chain = last.place.chain.to_string();
+    format!("{:0DIGITS$}-{:0DIGITS$}-{}.ndjson", first.place.seq, last.place.seq, &chain[..CHAIN]).into()
+}

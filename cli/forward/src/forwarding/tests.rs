@@ -1,0 +1,197 @@
+//! Forwarding to receivers that answer as a test wants: every record arrives, and the cursor never runs ahead.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::cursor::registered;
+use crate::sample_log;
+
+fn forwarding(log: &Path, target: &str) -> Forwarding {
+    Forwarding {
+        log: log.to_path_buf(),
+        target: target.parse().unwrap(),
+        cursor: None,
+        is_following: false,
+        has_arguments: true,
+        host: "host".to_owned(),
+        patience: Some(Duration::from_secs(60)),
+    }
+}
+
+/// Collector with one answer per request, which may be cut off. It notes the numbers of each request's records.
+struct ScriptedCollector {
+    listener: TcpListener,
+    requests: Vec<Vec<u64>>,
+}
+
+impl ScriptedCollector {
+    async fn start() -> Self {
+        Self { listener: TcpListener::bind("127.0.0.1:0").await.unwrap(), requests: Vec::new() }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.listener.local_addr().unwrap())
+    }
+
+    /// Receives a request and sends these bytes.
+    async fn answer(&mut self, answer: &str) {
+        let (mut stream, _) = self.listener.accept().await.unwrap();
+        let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
+        let body = loop {
+            let read = stream.read(&mut buffer).await.unwrap();
+            assert!(read > 0, "{}", String::from_utf8_lossy(&text));
+            text.extend_from_slice(&buffer[..read]);
+            let all = String::from_utf8_lossy(&text);
+            let Some((head, body)) = all.split_once("\r\n\r\n") else { continue };
+            assert!(head.starts_with("POST /v1/logs HTTP/1.1"), "{head}");
+            let length =
+                head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            if body.len() == length.unwrap_or(usize::MAX) {
+                break serde_json::from_str::<Value>(body).unwrap();
+            }
+        };
+        let records = body["resourceLogs"][0]["scopeLogs"][0]["logRecords"].as_array().unwrap();
+        let seq = |record: &Value| audit::sealed(record["body"]["stringValue"].as_str().unwrap().as_bytes()).unwrap().0;
+        self.requests.push(records.iter().map(seq).collect());
+        stream.write_all(answer.as_bytes()).await.unwrap();
+    }
+
+    async fn answers(mut self, answers: &[&str]) -> Vec<Vec<u64>> {
+        for answer in answers {
+            self.answer(answer).await;
+        }
+        self.requests
+    }
+}
+
+fn status(line: &str) -> String {
+    format!("HTTP/1.1 {line}\r\nretry-after: 0\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+}
+
+fn sent_to(log: &Path) -> u64 {
+    registered(log).unwrap().first().map_or(0, |cursor| cursor.place.seq)
+}
+
+#[tokio::test]
+async fn a_target_that_fails_for_a_while_gets_everything_and_the_answer_counts() {
+    let log = tempfile::tempdir().unwrap();
+    let (_, head) = sample_log::log(log.path(), 3);
+    let collector = ScriptedCollector::start().await;
+    let run = forwarding(log.path(), &collector.url()).run();
+    let cut = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 99\r\n\r\n{";
+    let (busy, failed, ok) = (status("429 Too Many Requests"), status("500 Internal Server Error"), status("200 OK"));
+    let answers = ["", cut, &busy, &failed, &ok];
+    let (summary, requests) = tokio::join!(run, collector.answers(&answers));
+    let summary = summary.unwrap();
+    assert_eq!(requests, vec![vec![1, 2, 3]; 5]);
+    assert_eq!((summary.sent, summary.seq, summary.problems, sent_to(log.path())), (3, Some(3), 0, 3));
+    assert_eq!(summary.head.map(|head| head.to_string()), Some(head));
+}
+
+#[tokio::test]
+async fn a_refusal_stops_without_a_loss_and_a_large_batch_is_divided() {
+    let log = tempfile::tempdir().unwrap();
+    sample_log::log(log.path(), 3);
+    let (refused, large, ok) = (status("401 Unauthorized"), status("413 Content Too Large"), status("200 OK"));
+    let collector = ScriptedCollector::start().await;
+    let run = forwarding(log.path(), &collector.url()).run();
+    let cases = [refused.as_str()];
+    let (summary, _) = tokio::join!(run, collector.answers(&cases));
+    let error = summary.unwrap_err().to_string();
+    assert!(error.contains("did not accept record 1 and the following: 401 Unauthorized"), "{error}");
+    assert_eq!(sent_to(log.path()), 0);
+
+    let collector = ScriptedCollector::start().await;
+    let run = forwarding(log.path(), &collector.url()).run();
+    let answers = [large.as_str(), &ok, &large, &ok, &large];
+    let (summary, requests) = tokio::join!(run, collector.answers(&answers));
+    assert_eq!(requests, [vec![1, 2, 3], vec![1], vec![2, 3], vec![2], vec![3]]);
+    assert!(summary.unwrap_err().to_string().contains("413"));
+    assert_eq!(sent_to(log.path()), 2, "what was accepted is noted");
+
+    // Rejected records are told, and the others go on.
+    let collector = ScriptedCollector::start().await;
+    let partial = r#"{"partialSuccess":{"rejectedLogRecords":"1","errorMessage":"too old"}}"#;
+    let partial = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{partial}", partial.len());
+    let mut moved = forwarding(log.path(), &collector.url());
+    moved.cursor = Some(log.path().join("own.json"));
+    let answers = [partial.as_str()];
+    let (summary, _) = tokio::join!(moved.run(), collector.answers(&answers));
+    assert_eq!(summary.map(|summary| (summary.sent, summary.problems)).unwrap(), (3, 1));
+}
+
+#[tokio::test]
+async fn patience_ends_and_a_slow_target_that_was_given_up_gets_the_batch_again() {
+    let log = tempfile::tempdir().unwrap();
+    let end = sample_log::log(log.path(), 2);
+    let failed = status("503 Service Unavailable");
+    let mut collector = ScriptedCollector::start().await;
+    let url = collector.url();
+    let hurried = Forwarding { patience: Some(Duration::ZERO), ..forwarding(log.path(), &url) };
+    let (summary, ()) = tokio::join!(hurried.run(), collector.answer(&failed));
+    assert!(summary.is_err() && sent_to(log.path()) == 0);
+
+    // The process ends after the target has received the batch, and before it has its answer.
+    let killed = forwarding(log.path(), &url).run();
+    tokio::select! {
+        _ = killed => panic!("there was no answer"),
+        () = collector.answer("") => {}
+    }
+    sample_log::append(log.path(), "20260302", end, 2);
+    let ok = status("200 OK");
+    let (summary, ()) = tokio::join!(forwarding(log.path(), &url).run(), collector.answer(&ok));
+    assert_eq!((summary.unwrap().sent, collector.requests), (4, vec![vec![1, 2], vec![1, 2], vec![1, 2, 3, 4]]));
+}
+
+#[tokio::test]
+async fn a_folder_gets_whole_files_in_order_and_goes_on_over_rotation() {
+    let (log, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let target = out.path().to_str().unwrap();
+    let end = sample_log::log(log.path(), 600);
+    let run = || async { forwarding(log.path(), target).run().await.unwrap() };
+    assert_eq!(run().await.sent, 600);
+    assert_eq!(run().await.sent, 0);
+    let end = sample_log::append(log.path(), "20260302", end, 5);
+    fs::remove_file(log.path().join("20260301.log")).unwrap();
+    assert_eq!((run().await.sent, sent_to(log.path())), (5, 605));
+    let names: BTreeSet<_> = out.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let all: String = names.iter().map(|name| fs::read_to_string(out.path().join(name)).unwrap()).collect();
+    let seqs: Vec<_> = all.lines().map(|line| audit::sealed(line.as_bytes()).unwrap().0).collect();
+    assert_eq!((names.len(), seqs), (3, (1..=605).collect::<Vec<_>>()));
+
+    // Records that were removed before they were sent are counted, and the others are sent.
+    let (seq, chain) = sample_log::append(log.path(), "20260302", end, 3);
+    sample_log::append(log.path(), "20260303", (seq, chain), 2);
+    fs::remove_file(log.path().join("20260302.log")).unwrap();
+    let summary = run().await;
+    assert_eq!((summary.sent, summary.problems, summary.seq), (2, 1, Some(610)));
+    fs::remove_dir_all(out.path()).unwrap();
+    assert!(forwarding(log.path(), target).run().await.is_err(), "a folder that is not mounted");
+}
+
+#[tokio::test]
+async fn one_process_at_a_time_forwards_to_a_target() {
+    let (log, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    sample_log::log(log.path(), 2);
+    let target = out.path().to_str().unwrap();
+    let following = |is_following| Forwarding { is_following, ..forwarding(log.path(), target) };
+    let mut first = Box::pin(following(true).run());
+    let wait = async {
+        while sent_to(log.path()) < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = &mut first => panic!("it follows"),
+        () = wait => {}
+    }
+    let error = following(false).run().await.unwrap_err().to_string();
+    assert!(error.contains("another process forwards the log"), "{error}");
+    drop(first);
+    assert_eq!(following(false).run().await.unwrap().seq, Some(2));
+}

@@ -1,0 +1,113 @@
+//! `toolcrib audit forward`: sends the audit log to another machine, and goes on where it stopped.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use toolcrib_base::parse::duration;
+use toolcrib_base::render::{self, counted};
+use toolcrib_forward::{ForwardSummary, ForwardTarget, Forwarding, host_name};
+use toolcrib_sources::options::AuditLog;
+
+use super::note_beginning;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolcrib audit forward https://otel.example.com --follow
+  toolcrib audit forward syslog+tls://log.example.com --follow
+  toolcrib audit forward /var/spool/toolcrib
+  toolcrib audit verify --against /var/spool/toolcrib  compare the copy with the log
+
+Targets: `https://HOST` and `http://HOST` are OpenTelemetry collectors, which get OTLP/JSON at `/v1/logs`; \
+`syslog+tls://HOST` and `syslog://HOST` get messages of RFC 5424; a directory or `file:///DIR` gets one file per batch, \
+for a shipper or a mounted object store.
+
+Every record is sent in order and at least once, with its arguments as the log has them, its number (`seq`) and its \
+chain value. A file beside the log notes what the target has, so a second start goes on after it, and one process at a \
+time forwards to a target. Records that were removed before they were sent are an error, and the others are sent.
+
+OTEL_EXPORTER_OTLP_HEADERS has headers for a collector, such as `authorization=Bearer%20TOKEN`.
+
+Exit status: 0 everything is sent, 1 the target did not accept records, or records are missing, changed or rejected.";
+/// Default time for further attempts.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Name of a machine without one.
+const NAMELESS: &str = "localhost";
+
+/// Send the log to another machine: each record at least once.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Place to send to: `https://HOST`, `syslog+tls://HOST[:PORT]`, `syslog://HOST[:PORT]` or a directory
+    #[arg(value_name = "TARGET")]
+    target: ForwardTarget,
+    /// Wait for further records, until the program is interrupted
+    #[arg(long)]
+    follow: bool,
+    /// Leave out the arguments of calls; a copy without them proves the order of records and not their content
+    #[arg(long)]
+    without_arguments: bool,
+    /// Name of this machine in what is sent [default: its host name]
+    #[arg(long, value_name = "NAME", value_parser = host)]
+    host: Option<String>,
+    /// Time for further attempts after a failure [default: 1m; without end with --follow]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    retry_time: Option<Duration>,
+    /// File that notes what the target has [default: one beside the log]
+    #[arg(long, value_name = "FILE")]
+    cursor: Option<PathBuf>,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    log: AuditLog,
+}
+
+pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Args { target, follow, without_arguments, host, retry_time, cursor, json, log } = args;
+    let log = match log.begun()? {
+        None if !follow => {
+            note_beginning();
+            if json {
+                let target = target.to_string();
+                render::print_json(&serde_json::to_string(&ForwardSummary { target, ..ForwardSummary::default() })?)?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(log) => log,
+        None => log.folder()?,
+    };
+    if target.is_exposed() {
+        render::warning(&format!("records are sent to {target} without encryption"));
+    }
+    let forwarding = Forwarding {
+        log,
+        target,
+        cursor,
+        is_following: follow,
+        has_arguments: !without_arguments,
+        host: host.or_else(host_name).unwrap_or_else(|| NAMELESS.to_owned()),
+        patience: retry_time.or((!follow).then_some(PATIENCE)),
+    };
+    let summary = forwarding.run().await?;
+    if json {
+        render::print_json(&serde_json::to_string(&summary)?)?;
+    } else {
+        render::print(&described(&summary))?;
+    }
+    Ok(if summary.problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn described(summary: &ForwardSummary) -> String {
+    let sent = format!("{} sent to {}", counted(summary.sent, "record"), summary.target);
+    match summary.seq.zip(summary.head) {
+        Some((seq, head)) => format!("{sent}, seq {seq}, head {head}"),
+        None => sent,
+    }
+}
+
+/// Parses the name of a machine.
+fn host(text: &str) -> Result<String, String> {
+    let is_plain = !text.is_empty() && text.len() <= 255 && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_plain { Ok(text.to_owned()) } else { Err("expected at most 255 visible ASCII characters".to_owned()) }
+}
