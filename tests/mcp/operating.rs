@@ -107,7 +107,7 @@ fn the_figures_name_tools_and_outcomes_and_tokens_if_the_operator_wants_it() {
         let reader = format!("authorization: Bearer {}\r\n", reader.stdout.trim());
         let answer = server.get("/metrics", &reader);
         assert!(answer.head.contains("application/openmetrics-text; version=1.0.0"), "{answer:?}");
-        let line = format!("toolcrib_calls_total{{tool=\"echo\",outcome=\"ok\"{label}}} 1");
+        let line = format!("toolcrib_calls_total{{tool=\"echo\",outcome=\"ok\",door=\"mcp\"{label}}} 1");
         assert!(answer.body.lines().any(|shown| shown == line), "{line}: {}", answer.body);
         assert!(
             answer.body.contains("toolcrib_call_seconds_bucket{le=\"300.0\",tool=\"echo\"} 1\n"),
@@ -140,7 +140,7 @@ fn the_dashboard_shows_the_figures_that_exist() {
         dashboard.split(|letter| !is_of_name(letter)).filter(|word| word.starts_with("toolcrib_")).collect();
     let missing: Vec<_> =
         named.iter().filter(|name| !figures.lines().any(|line| line.split([' ', '{']).next() == Some(name))).collect();
-    assert!(missing.is_empty() && named.len() == 8, "{missing:?} of {named:?}: {figures}");
+    assert!(missing.is_empty() && named.len() == 16, "{missing:?} of {named:?}: {figures}");
 }
 
 /// Setting of a window that does not end within the next minutes.
@@ -183,7 +183,10 @@ fn a_token_over_its_quota_is_told_when_to_come_back_and_others_notice_nothing() 
     drop(endless);
     super::programs::until(|| call(&server, "echo", &ada) == 200);
     let figures = server.get("/metrics", &reader).body;
-    assert!(figures.contains("toolcrib_calls_total{tool=\"spin\",outcome=\"cancelled\"} 1\n"), "{figures}");
+    assert!(
+        figures.contains("toolcrib_calls_total{tool=\"spin\",outcome=\"cancelled\",door=\"mcp\"} 1\n"),
+        "{figures}"
+    );
 
     for (setting, part) in [("quota_bytes=1", "bytes"), ("quota_cpu=1ms", "processor time")] {
         let server = Server::start(&crib, &[&format!("--set=server.{setting}"), window]);

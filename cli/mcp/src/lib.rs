@@ -27,6 +27,7 @@ mod once;
 mod pages;
 mod paused;
 mod pausing;
+mod process_metrics;
 mod program_calls;
 mod progress;
 mod publication;

@@ -15,6 +15,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use toolcrib::ToolResult;
 
+use super::process_metrics::ProcessMetrics;
+
 /// Type of the figures.
 pub(super) const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -26,6 +28,8 @@ const MAX_TOOLS: usize = 1000;
 const MAX_SERIES: usize = 10_000;
 /// Label for further tools and tokens, which is the name of none.
 const OTHER: &str = "(other)";
+/// Entry point of all calls over HTTP, as in their records.
+const DOOR: &str = "mcp";
 
 type Times<L> = Family<L, Histogram, fn() -> Histogram>;
 
@@ -88,6 +92,7 @@ impl Metrics {
         registry.register("toolcrib_http_refused", "Refused requests over HTTP", all.refused.clone());
         registry.register("toolcrib_http_connections", "Open connections", all.connections.clone());
         registry.register("toolcrib_http_running", "Running requests of the protocol", all.running.clone());
+        registry.register_collector(Box::new(ProcessMetrics));
         all
     }
 
@@ -104,14 +109,18 @@ impl Metrics {
 
     fn count_call(&self, tool: &str, outcome: &str, token: &str) {
         let token = self.by_token.then(|| ("token", token.to_owned()));
-        let labels = [("tool", tool.to_owned()), ("outcome", outcome.to_owned())];
+        let labels =
+            [("tool", tool), ("outcome", outcome), ("door", DOOR)].map(|(name, value)| (name, value.to_owned()));
         let mut labels: Vec<Label> = labels.into_iter().chain(token).collect();
         if let Some(known) = self.calls.get(&labels) {
             known.inc();
             return;
         }
         if self.series.fetch_add(1, Relaxed) >= MAX_SERIES {
-            labels.iter_mut().filter(|(name, _)| *name != "outcome").for_each(|(_, value)| *value = OTHER.to_owned());
+            labels
+                .iter_mut()
+                .filter(|(name, _)| ["tool", "token"].contains(name))
+                .for_each(|(_, value)| *value = OTHER.to_owned());
         }
         self.calls.get_or_create(&labels).inc();
     }
@@ -173,8 +182,9 @@ mod tests {
         let text = metrics.text(0, 0);
         let lines = text.lines().filter(|line| line.starts_with("toolcrib_calls_total{"));
         assert_eq!(lines.count(), MAX_SERIES + 1);
-        let other = format!("toolcrib_calls_total{{tool=\"{OTHER}\",outcome=\"ok\",token=\"{OTHER}\"}} 2\n");
-        assert!(text.contains(&other) && text.contains("outcome=\"ok\",token=\"0\"} 2\n"));
+        let other =
+            format!("toolcrib_calls_total{{tool=\"{OTHER}\",outcome=\"ok\",door=\"mcp\",token=\"{OTHER}\"}} 2\n");
+        assert!(text.contains(&other) && text.contains("outcome=\"ok\",door=\"mcp\",token=\"0\"} 2\n"));
     }
 
     #[test]
@@ -189,6 +199,6 @@ mod tests {
         assert!(text.contains("toolcrib_http_refused_total{status=\"429\"} 1\n"), "{text}");
         assert!(text.contains("toolcrib_http_running 1\n") && text.contains("toolcrib_http_connections 2\n"), "{text}");
         let of = |kind: &str| text.lines().filter(|line| line.starts_with(kind)).count();
-        assert_eq!((of("# HELP"), of("# TYPE"), of("# EOF")), (8, 8, 1));
+        assert_eq!((of("# HELP"), of("# TYPE"), of("# EOF")), (16, 16, 1));
     }
 }

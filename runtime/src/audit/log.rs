@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::figures::{LOST_RECORDS, RECORDS};
 use crate::store::owner_only;
 
 use super::chain::{Link, MAX_LINE_LEN};
@@ -94,8 +95,10 @@ impl Log {
         let appended = self.with_writer(&mut state, day, |writer| writer.append(&self.folder, day, records));
         let has_space = |state: &mut State| state.writer.as_mut().is_some_and(|writer| writer.reserve().is_ok());
         self.is_ready.store(appended.is_ok() && has_space(&mut state), Release);
+        let count = records.len() as u64;
+        if appended.is_ok() { &RECORDS } else { &LOST_RECORDS }.add(count);
         appended.map_err(|error| {
-            state.lost += records.len() as u64;
+            state.lost += count;
             self.fault(&mut state, day, error)
         })
     }

@@ -16,6 +16,7 @@ use futures::FutureExt;
 use futures::channel::oneshot;
 
 use crate::error::Error;
+use crate::figures::WAITING_RECORDS;
 
 use super::day::Day;
 
@@ -178,6 +179,7 @@ impl<S: Sink> WriteQueue<S> {
             if state.has_writer {
                 let (sender, receiver) = oneshot::channel();
                 state.waiting.push((entry, sender));
+                WAITING_RECORDS.add(1);
                 drop(state);
                 return Writing::soon(receiver, MAX_LOOK);
             }
@@ -281,6 +283,7 @@ impl<S: Sink> Shared<S> {
     fn write_batch(&self) -> bool {
         let waiting = std::mem::take(&mut self.state().waiting);
         let (entries, senders): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
+        WAITING_RECORDS.subtract(entries.len() as u64);
         // If the sink panics, each entry has failed.
         let results = catch_unwind(AssertUnwindSafe(|| self.sink.write(&entries))).unwrap_or_default();
         let mut results = results.into_iter();

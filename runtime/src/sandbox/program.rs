@@ -1,6 +1,7 @@
 //! Programs: compiling them at most once per cache, and linking them with their imports.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use toolcrib_component::functions::is_contract;
@@ -10,6 +11,7 @@ use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 use wasmtime_wasi::p2::bindings::CommandPre;
 
 use crate::error::Error;
+use crate::figures::{CACHE_HITS, CACHE_MISSES, COMPILE_FAILURES, COMPILE_TIME, COMPILED};
 use crate::store::cache::Cache;
 
 use super::bindings::{self, Exports};
@@ -146,6 +148,7 @@ impl Sandbox {
         let engine = self.engine(counts_fuel)?;
         let Some(cache) = &self.cache else { return Ok(None) };
         let code = cache::FORMS.into_iter().find_map(|form| cache.get(&engine.engine, digest, form, Imports::Tool));
+        CACHE_HITS.add(u64::from(code.is_some()));
         code.map(|code| link(engine, code, digest.to_owned(), counts_fuel)).transpose()
     }
 
@@ -194,9 +197,16 @@ impl Sandbox {
         link: impl FnOnce(Code) -> Result<T, CompileError>,
     ) -> Result<T, CompileError> {
         if let Some(known) = self.cache.as_ref().and_then(|cache| cache.get(&engine.engine, digest, form, imports)) {
+            CACHE_HITS.add(1);
             return link(known);
         }
-        let code = self.compiled(engine, read()?.as_ref())?;
+        CACHE_MISSES.add(u64::from(self.cache.is_some()));
+        let bytes = read()?;
+        let began = Instant::now();
+        let compiled = self.compiled(engine, bytes.as_ref());
+        COMPILE_TIME.add(u64::try_from(began.elapsed().as_nanos()).unwrap_or_default());
+        if compiled.is_ok() { &COMPILED } else { &COMPILE_FAILURES }.add(1);
+        let code = compiled?;
         let loaded = cache::load(&engine.engine, &code, form).map_err(|error| {
             let reason = format!("the compiled program cannot be loaded: {error:#}");
             // A program that exceeds the capacity of a slot exceeds it on every later attempt too.

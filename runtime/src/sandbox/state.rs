@@ -10,6 +10,7 @@ use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi_http::WasiHttpCtx;
 
 use crate::error::ToolError;
+use crate::figures::{Present, SANDBOXES};
 use crate::policy::FlagHints;
 use crate::tool::Limits;
 
@@ -29,6 +30,8 @@ pub(super) struct CallState {
     memory: MemoryBudget,
     deadline: Instant,
     services: Option<Arc<dyn HostServices>>,
+    /// Counts the store among those of this process.
+    _present: Present,
 }
 
 impl CallState {
@@ -138,7 +141,8 @@ impl StoreConfig {
             log: self.log,
         };
         let memory = MemoryBudget::new(limits.memory, usage);
-        let mut store = Store::new(engine, CallState { wasi, memory, deadline, services: self.services });
+        let state = CallState { wasi, memory, deadline, services: self.services, _present: SANDBOXES.enter() };
+        let mut store = Store::new(engine, state);
         store.limiter(|state| &mut state.memory);
         store.set_hostcall_fuel(limits.host_call);
         store.set_max_component_handles(limits.handles);

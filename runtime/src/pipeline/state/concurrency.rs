@@ -6,6 +6,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::delegate::MAX_DEPTH;
 use crate::error::{Outcome, ToolError};
+use crate::figures::{Present, WAITING_CALLS};
 use crate::pipeline::prepared::PreparedTool;
 use crate::tool::Limits;
 
@@ -74,12 +75,12 @@ impl Concurrency {
 }
 
 /// One of the calls that wait for a permit.
-struct Waiting<'a>(&'a AtomicUsize);
+struct Waiting<'a>(&'a AtomicUsize, #[expect(dead_code, reason = "it counts until it is dropped")] Present);
 
 impl<'a> Waiting<'a> {
     fn among(waiting: &'a AtomicUsize, max: usize) -> Option<Self> {
         let added = waiting.fetch_update(Relaxed, Relaxed, |count| (count < max).then_some(count + 1));
-        added.is_ok().then(|| Self(waiting))
+        added.is_ok().then(|| Self(waiting, WAITING_CALLS.enter()))
     }
 }
 
