@@ -12,6 +12,7 @@ pub mod input;
 pub mod interrupt;
 pub mod markdown;
 pub mod otlp;
+pub mod oauth;
 pub mod parse;
 pub mod progress;
 pub mod render;

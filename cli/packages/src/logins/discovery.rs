@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use serde_json::Value;
 use toolcrib::tool::RemoteAddress;
+use toolcrib_base::oauth::{issuer_documents, resource_documents};
 use toolcrib_base::render::{one_line, shortened};
 use url::Url;
 
@@ -63,12 +64,6 @@ pub(super) fn parameter(challenge: &str, name: &str) -> Option<String> {
 pub(super) async fn resource(documents: &Documents<'_>, challenge: Option<&str>) -> anyhow::Result<ProtectedResource> {
     let server = documents.server;
     let url = Url::parse(server.as_str())?;
-    let at = |path: &str| {
-        let mut url = url.clone();
-        url.set_query(None);
-        url.set_path(path);
-        url.as_str().parse::<RemoteAddress>()
-    };
     let named = challenge.and_then(|challenge| parameter(challenge, "resource_metadata"));
     let mut places = Vec::new();
     if let Some(named) = named {
@@ -78,9 +73,7 @@ pub(super) async fn resource(documents: &Documents<'_>, challenge: Option<&str>)
         }
         places.push(named);
     }
-    let path = url.path().trim_end_matches('/');
-    places.push(at(&format!("/.well-known/oauth-protected-resource{path}"))?);
-    places.push(at("/.well-known/oauth-protected-resource")?);
+    places.extend(addresses(resource_documents(&url))?);
     places.dedup();
     let scope = challenge.and_then(|challenge| parameter(challenge, "scope"));
     for place in &places {
@@ -114,6 +107,10 @@ fn checked_scope(scope: Option<String>) -> anyhow::Result<Option<String>> {
     }
 }
 
+fn addresses(urls: Vec<Url>) -> anyhow::Result<Vec<RemoteAddress>> {
+    urls.iter().map(|url| Ok(url.as_str().parse()?)).collect()
+}
+
 /// Returns `true` if a resource is the server, or contains its path.
 fn is_for(resource: &str, server: &Url) -> bool {
     let Ok(resource) = Url::parse(resource) else { return false };
@@ -130,20 +127,7 @@ pub(super) async fn authorization_server(
 ) -> anyhow::Result<AuthorizationServer> {
     let base = documents.address("the authorization server", issuer)?;
     let url = Url::parse(base.as_str())?;
-    let path = url.path().trim_end_matches('/');
-    let at = |path: &str| {
-        let mut url = url.clone();
-        url.set_query(None);
-        url.set_path(path);
-        url.as_str().parse::<RemoteAddress>()
-    };
-    let mut places = vec![
-        at(&format!("/.well-known/oauth-authorization-server{path}"))?,
-        at(&format!("/.well-known/openid-configuration{path}"))?,
-    ];
-    if !path.is_empty() {
-        places.push(at(&format!("{path}/.well-known/openid-configuration"))?);
-    }
+    let places = addresses(issuer_documents(&url))?;
     for place in &places {
         let Some(document) = documents.get(place).await? else { continue };
         let stated = text(&document, "issuer").unwrap_or_default();
