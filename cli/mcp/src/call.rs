@@ -97,7 +97,7 @@ pub(super) fn perform(
     call.label = caller.label.clone();
     let tool = published.runtime.tool(&name);
     let must_end = tool.is_some_and(must_end);
-    let session = published.session(&caller.identity);
+    let session = published.session(&caller.holder);
     // In a box: the library moves the future of a request several times, and each function around the call would double it.
     let (work, program) = match tool.is_some_and(runs_programs) {
         true => {

@@ -24,8 +24,8 @@ tokio::task_local! {
 pub(super) struct Caller {
     /// Name of the client: its token, if it has one, and its name and version as it calls itself.
     pub(super) client: String,
-    /// Identity of the client for the server: its token's name.
-    pub(super) identity: Arc<str>,
+    /// Holder of the client's token, who owns its conversation and its waiting calls.
+    pub(super) holder: Arc<str>,
     has_token: bool,
     pub(super) channel: Channel,
     /// Trace that the client states for the call.
@@ -83,12 +83,12 @@ pub(super) enum OpenQuestion {
 impl Caller {
     /// Creates the caller of a request. `name` is the client's name and version, as it calls itself.
     pub(super) fn new(name: String, identity: &Identity, channel: Channel) -> Self {
-        let Identity { name: token, has_token, .. } = identity;
+        let Identity { name: token, holder, has_token, .. } = identity;
         // Without a token, the name cannot pass for one with a token.
         let client = if *has_token { format!("{token}: {name}") } else { name.replace(':', ";") };
         Self {
             client,
-            identity: token.clone(),
+            holder: holder.clone(),
             has_token: *has_token,
             channel,
             trace: None,
@@ -121,7 +121,7 @@ impl Caller {
     pub(super) fn owner(&self) -> String {
         static SERVER: LazyLock<u64> = LazyLock::new(rand::random);
         match self.has_token {
-            true => format!("token {}", self.identity),
+            true => format!("token {}", self.holder),
             false => format!("server {:016x}", *SERVER),
         }
     }

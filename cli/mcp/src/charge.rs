@@ -15,7 +15,10 @@ use super::quotas::{AdmittedCall, Quotas};
 pub(super) struct Charge {
     pub(super) metrics: Arc<Metrics>,
     pub(super) quotas: Option<Arc<Quotas>>,
+    /// Name for the figures.
     pub(super) token: Arc<str>,
+    /// Holder of the quotas.
+    pub(super) holder: Arc<str>,
 }
 
 /// Charges of the running calls, by the call's identifier.
@@ -47,8 +50,8 @@ impl Charges {
         let EventKind::Ended(result) = event.kind else { return };
         let call = event.call_id.split('/').next().unwrap_or_default();
         let charge = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(call).cloned();
-        let Some(Charge { metrics, quotas, token }) = charge else { return };
-        quotas.iter().for_each(|quotas| quotas.count(&token, result, SystemTime::now()));
+        let Some(Charge { metrics, quotas, token, holder }) = charge else { return };
+        quotas.iter().for_each(|quotas| quotas.count(&holder, result, SystemTime::now()));
         if call == event.call_id {
             // A name without a tool is the client's, and may be any.
             metrics.count(result, event.tool.is_some(), &token);

@@ -46,6 +46,7 @@ struct Known {
 /// Client of a conversation.
 #[derive(Debug)]
 struct Owner {
+    /// Holder of the client's token.
     client: Arc<str>,
     /// Time of the last request.
     used: Instant,
@@ -68,7 +69,7 @@ impl Conversations {
         let Some(session) = headers.get(SESSION) else { return Ok(()) };
         let mut known = self.known();
         let owner = session.to_str().ok().and_then(|session| known.owners.get_mut(session));
-        let owner = owner.filter(|owner| owner.client == client.name).ok_or(Refusal::UnknownConversation)?;
+        let owner = owner.filter(|owner| owner.client == client.holder).ok_or(Refusal::UnknownConversation)?;
         owner.used = Instant::now();
         Ok(())
     }
@@ -113,7 +114,7 @@ impl Conversations {
             return None;
         }
         let session = known.idlest(|owner| owner.used.elapsed() >= self.idle).or_else(|| {
-            let greedy = known.greediest(&client.name)?;
+            let greedy = known.greediest(&client.holder)?;
             known.idlest(|owner| owner.client == greedy)
         })?;
         known.owners.remove(&session);
@@ -291,7 +292,7 @@ mod tests {
         drop(beginning);
         let Ok(Some(beginning)) = all.begin(&head(None), FIRST, &ada).await else { panic!("there is room again") };
         let (session, _transport) = sessions.create_session().await.unwrap();
-        beginning.settle(&head(Some(&*session)).headers, ada.name.clone());
+        beginning.settle(&head(Some(&*session)).headers, ada.holder.clone());
         assert!(matches!(all.begin(&head(None), FIRST, &ada).await, Err(Refusal::Conversations)), "one has begun");
         assert!(matches!(all.begin(&head(None), br#"{"method":"tools/list"}"#, &ada).await, Ok(None)));
         assert!(matches!(all.begin(&head(Some(&*session)), FIRST, &ada).await, Ok(None)), "its own requests");
@@ -318,7 +319,7 @@ mod tests {
         let begin = async |client: &Identity| match all.begin(&head(None), FIRST, client).await {
             Ok(Some(beginning)) => {
                 let (session, _transport) = sessions.create_session().await.unwrap();
-                beginning.settle(&head(Some(&*session)).headers, client.name.clone());
+                beginning.settle(&head(Some(&*session)).headers, client.holder.clone());
                 Ok(session)
             }
             Ok(None) => panic!("the message begins one"),

@@ -191,7 +191,11 @@ impl Handler {
                 None,
             )
         };
-        self.publication.of(client).await.ok_or_else(unusable)
+        let published = self.publication.of(client).await.ok_or_else(unusable)?;
+        match published.has_room_for(client) {
+            true => Ok(published),
+            false => Err(ErrorData::internal_error("the server has conversations of too many clients today", None)),
+        }
     }
 }
 
@@ -343,7 +347,7 @@ impl ServerHandler for Handler {
             let bytes = part.stored.bytes;
             return Err(invalid(format!("the result has {bytes} bytes: read it in parts with `read_result`")));
         }
-        let session = self.published(&identity).await?.session(&identity.name);
+        let session = self.published(&identity).await?.session(&identity.holder);
         session.note_result(&part.stored).map_err(|refusal| invalid(refusal.message))?;
         let contents = ResourceContents::text(part.text(), &request.uri);
         Ok(ReadResourceResult::new(vec![contents]).into())

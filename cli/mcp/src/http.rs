@@ -277,7 +277,7 @@ impl Server {
         let call = if parts.method == Method::POST { conversations::call(&body) } else { None };
         if let Some((quotas, is_continued)) = self.handler.quotas().zip(call) {
             // The call keeps it as long as it runs.
-            parts.extensions.insert(Arc::new(quotas.admit(&identity.name, is_continued, SystemTime::now())?));
+            parts.extensions.insert(Arc::new(quotas.admit(&identity.holder, is_continued, SystemTime::now())?));
         }
         let beginning = self.conversations.begin(&parts, &body, &identity).await?;
         if beginning.is_none() {
@@ -285,7 +285,7 @@ impl Server {
             parts.extensions.insert(running.clone());
         }
         let is_listening = parts.method == Method::GET;
-        let client = identity.name.clone();
+        let client = identity.holder.clone();
         parts.extensions.insert::<Identity>(identity);
         // Credentials are of no use beyond this point.
         parts.headers.remove(header::AUTHORIZATION);

@@ -93,7 +93,7 @@ fn repeated(result: Value, published: &Arc<Published>, identity: &Identity) -> R
     let meta = result.meta.get_or_insert_default();
     if let Some(label) = meta.get(LABEL) {
         let label = Label::stated(label, "result").map_err(|_| unreadable())?;
-        published.session(&identity.name).add_label(&label);
+        published.session(&identity.holder).add_label(&label);
     }
     meta.insert(REPEATED.to_owned(), json!(true));
     Ok(result)

@@ -18,7 +18,7 @@ use super::tool_calls::{can_ask, repeats};
 pub(super) struct Asked<'a> {
     /// Text that names the caller and the request.
     pub(super) binding: &'a str,
-    /// Identity of the client.
+    /// Holder of the client's token.
     pub(super) client: &'a Arc<str>,
 }
 

@@ -18,6 +18,10 @@ use super::skills::SkillCatalog;
 
 /// Maximum number of different client options in use at once. Each has a runtime of its own.
 const MAX_OWN: usize = 32;
+/// Maximum number of clients with a conversation. People who sign in can be many more than tokens.
+const MAX_CONVERSATIONS: usize = 10_000;
+/// Time without a request after which a client's conversation makes room for another's.
+const IDLE: Duration = Duration::from_hours(24);
 /// Time after which options that could not be used are tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -29,8 +33,15 @@ pub struct Published {
     pub(super) parts: Arc<ProgressListeners>,
     pub(super) results: Results,
     pub(super) deny_flags: DenyFlags,
-    /// Conversations by the identity of the client: clients share neither values nor background tasks.
-    sessions: Mutex<HashMap<Arc<str>, Session>>,
+    /// Conversations by the holder of the client's token: clients share neither values nor background tasks.
+    sessions: Mutex<HashMap<Arc<str>, OwnSession>>,
+}
+
+/// Conversation of one client.
+struct OwnSession {
+    session: Session,
+    /// Time of the last request.
+    used: Instant,
 }
 
 /// Reads the sources and publishes their tools, with the options of a client in addition.
@@ -90,18 +101,37 @@ impl Published {
         &self.runtime
     }
 
-    /// Returns the conversation of a client. There are as many identities as tokens.
-    pub(super) fn session(&self, client: &Arc<str>) -> Session {
+    /// Returns the conversation of a client.
+    pub(super) fn session(&self, holder: &Arc<str>) -> Session {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.entry(client.clone()).or_insert_with(|| self.runtime.full_session()).clone()
+        let new = || OwnSession { session: self.runtime.full_session(), used: Instant::now() };
+        let own = sessions.entry(holder.clone()).or_insert_with(new);
+        own.used = Instant::now();
+        own.session.clone()
+    }
+
+    /// Returns `true` if there is room for the conversation of a client.
+    pub(super) fn has_room_for(&self, client: &Identity) -> bool {
+        self.has_room(&client.holder, MAX_CONVERSATIONS, IDLE)
+    }
+
+    /// Looks for room among `most` conversations. Idle ones end if there is none.
+    fn has_room(&self, holder: &Arc<str>, most: usize, idle: Duration) -> bool {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if sessions.len() >= most && !sessions.contains_key(holder) {
+            sessions.retain(|_, own| own.used.elapsed() < idle);
+        }
+        sessions.len() < most || sessions.contains_key(holder)
     }
 
     /// Continues the background tasks of an earlier state.
     fn continuing(self, earlier: &Self) -> Self {
         let sessions = earlier.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let continued = sessions.iter();
-        let continued =
-            continued.map(|(client, session)| (client.clone(), self.runtime.full_session().with_tasks_of(session)));
+        let continued = continued.map(|(holder, OwnSession { session, used })| {
+            let session = self.runtime.full_session().with_tasks_of(session);
+            (holder.clone(), OwnSession { session, used: *used })
+        });
         Self { sessions: Mutex::new(continued.collect()), ..self }
     }
 
@@ -109,7 +139,7 @@ impl Published {
     async fn end(&self) {
         let sessions: Vec<Session> = {
             let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-            sessions.drain().map(|(_, session)| session).collect()
+            sessions.drain().map(|(_, own)| own.session).collect()
         };
         for session in sessions {
             session.end().await;
@@ -293,6 +323,16 @@ mod tests {
 
     fn client(number: usize) -> Identity {
         Identity::named("ada", options(number))
+    }
+
+    #[test]
+    fn the_number_of_conversations_is_bounded_and_idle_ones_make_room() {
+        let published = published();
+        let (ada, bob) = ("ada".into(), "bob".into());
+        assert!(published.has_room(&ada, 1, IDLE));
+        published.session(&ada);
+        assert!(published.has_room(&ada, 1, IDLE) && !published.has_room(&bob, 1, IDLE));
+        assert!(published.has_room(&bob, 1, Duration::ZERO), "that of ada has ended");
     }
 
     #[tokio::test]

@@ -56,7 +56,7 @@ impl Handler {
             _ => (name, arguments),
         };
         let arguments = Value::Object(arguments).to_string();
-        let binding = json!([identity.name, name, arguments]).to_string();
+        let binding = json!([identity.holder, name, arguments]).to_string();
         let questions = match request.request_state {
             Some(state) => self.questions(state, binding.clone()).await?,
             None => Questions::default(),
@@ -77,7 +77,7 @@ impl Handler {
                 self.begun(published, &name, (arguments, label, key), (&identity, &questions, answer), context)
             }
         };
-        let asked = Asked { binding: &binding, client: &identity.name };
+        let asked = Asked { binding: &binding, client: &identity.holder };
         let mut request = call.attend(context, &self.stopping);
         let mut due = self.due(&call, context);
         let result = loop {
@@ -180,7 +180,7 @@ impl Handler {
         // Nobody reads figures over standard streams.
         let charged = context.extensions.get::<Parts>().map(|parts| {
             let (metrics, quotas) = (self.metrics.clone(), self.quotas.clone());
-            let charge = Charge { metrics, quotas, token: identity.name.clone() };
+            let charge = Charge { metrics, quotas, token: identity.name.clone(), holder: identity.holder.clone() };
             published.parts.charges.begin(&id, charge, parts.extensions.get().cloned())
         });
         // Dropped after the work: a call that is cancelled ends when its work is dropped.
