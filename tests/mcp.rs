@@ -18,6 +18,7 @@ pub(crate) mod programs;
 mod refusals;
 mod reload;
 mod rights;
+mod sign_in;
 mod sizes;
 mod stdio;
 mod tasks;

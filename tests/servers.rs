@@ -1,6 +1,6 @@
 //! Remote MCP servers as sources: installation, pins, calls under the gate, lies, and logins.
 
-mod login;
+pub(crate) mod login;
 mod lying;
 mod pinning;
 
@@ -160,7 +160,7 @@ fn echo() -> Value {
 }
 
 /// Crib that nobody trusts, without a manifest.
-fn crib() -> Crib {
+pub(crate) fn crib() -> Crib {
     let mut crib = Crib::new();
     crib.trusts = false;
     crib
@@ -183,7 +183,7 @@ fn answer(called: &Value) -> String {
 }
 
 /// Agrees to the tools of a server as they are, with these further arguments.
-fn install(crib: &Crib, address: &str, more: &[&str]) {
+pub(crate) fn install(crib: &Crib, address: &str, more: &[&str]) {
     let shown = line(&crib.run(&[&["install", address, "--json"], more].concat()));
     let digest = shown["release"]["digest"].as_str().unwrap_or_else(|| panic!("{shown}")).to_owned();
     let trust = format!("--trust={digest}");

@@ -35,7 +35,7 @@ struct Provider {
 
 type Shared = Arc<Mutex<Provider>>;
 
-fn form(text: &str) -> HashMap<String, String> {
+pub(crate) fn form(text: &str) -> HashMap<String, String> {
     url::form_urlencoded::parse(text.as_bytes()).into_owned().collect()
 }
 
@@ -109,15 +109,15 @@ fn with_provider(server: Server, script: &Script, provider: &Shared) -> Server {
 }
 
 /// Login that waits for its answer.
-struct Waiting {
+pub(crate) struct Waiting {
     child: Child,
     errors: BufReader<std::process::ChildStderr>,
     /// Parameters of the address that a person opens.
-    asked: HashMap<String, String>,
+    pub(crate) asked: HashMap<String, String>,
 }
 
 impl Waiting {
-    fn begin(crib: &Crib, address: &str) -> Self {
+    pub(crate) fn begin(crib: &Crib, address: &str) -> Self {
         let mut command = crib.toolcrib(&["login", address]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
@@ -134,7 +134,7 @@ impl Waiting {
     }
 
     /// Sends an answer of a browser, and returns the status.
-    fn answer(&self, query: &str) -> String {
+    pub(crate) fn answer(&self, query: &str) -> String {
         let address = self.asked["redirect_uri"].strip_prefix("http://").unwrap();
         let (host, path) = address.split_once('/').unwrap();
         let mut stream = TcpStream::connect(host).unwrap();
@@ -145,7 +145,7 @@ impl Waiting {
     }
 
     /// Waits for the end, and returns the exit code and the messages.
-    fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         self.errors.read_to_string(&mut text).unwrap();
         (self.child.wait().unwrap().code(), text)

@@ -1,4 +1,4 @@
-//! Access to a server over HTTP: tokens, allowed hosts and origins, and the rate of each client's requests.
+//! Access to a server over HTTP: tokens, people who sign in, and each client's request rate.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,8 +11,10 @@ use jiff::Timestamp;
 use rmcp::model::Extensions;
 use serde::{Deserialize, Serialize};
 
+use super::declared_tokens::DeclaredTokens;
 use super::refusal::Refusal;
-use super::tokens::{Tokens, UnreadTokens};
+use super::sign_in::SignIn;
+use super::tokens::{PREFIX, Tokens, UnreadTokens};
 
 /// Maximum number of clients whose rates are remembered.
 const MAX_RATES: usize = 4096;
@@ -45,12 +47,13 @@ pub struct Limits {
 /// Client of a request, by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
-    /// Name of the token; one name for all clients without a token.
+    /// Name of the token or the person, for people; one name for all clients without a token.
     pub(super) name: Arc<str>,
     /// Permissions and rules of the client, in addition to those for all.
     pub(super) options: Arc<[String]>,
     pub(super) has_token: bool,
-    /// Digest of the token; one for all clients without a token. A later token of the same name has another one.
+    /// Digest of the token, or a person's issuer and subject; one for all clients without a token. What a client owns belongs to
+    /// its holder: a later token of the same name has another one.
     pub(super) holder: Arc<str>,
     /// Parts of the server that the client may use.
     pub(super) scopes: Arc<[TokenScope]>,
@@ -110,8 +113,12 @@ impl Identity {
 pub struct Access {
     /// Tokens; `None` if none is required.
     tokens: Option<Tokens>,
+    /// Tokens of a file, besides.
+    declared: Option<DeclaredTokens>,
+    /// Sign-in of people, besides the tokens.
+    sign_in: Option<SignIn>,
     rate: u32,
-    rates: Mutex<HashMap<String, Rate>>,
+    rates: Mutex<HashMap<Arc<str>, Rate>>,
 }
 
 /// Requests that a client may still send.
@@ -124,7 +131,24 @@ struct Rate {
 impl Access {
     /// Creates the access with the accepted tokens, if any, and the requests of a client per second.
     pub fn new(tokens: Option<Tokens>, rate: u32) -> Self {
-        Self { tokens, rate, rates: Mutex::default() }
+        Self { tokens, declared: None, sign_in: None, rate, rates: Mutex::default() }
+    }
+
+    /// Accepts the tokens of a file, besides the others.
+    #[must_use]
+    pub fn with_declared(self, declared: DeclaredTokens) -> Self {
+        Self { declared: Some(declared), ..self }
+    }
+
+    /// Accepts people who sign in, besides the tokens.
+    #[must_use]
+    pub fn with_sign_in(self, sign_in: SignIn) -> Self {
+        Self { sign_in: Some(sign_in), ..self }
+    }
+
+    /// Returns the sign-in of people, if there is one.
+    pub(super) fn sign_in(&self) -> Option<&SignIn> {
+        self.sign_in.as_ref()
     }
 
     /// Returns the client's identity for one part of the server.
@@ -132,13 +156,15 @@ impl Access {
     /// # Errors
     ///
     /// The client has no valid token, or one that has ended or is for other parts, or sends too many requests.
-    pub(super) fn admit(&self, headers: &HeaderMap, scope: TokenScope) -> Result<Identity, Refusal> {
-        let identity = match &self.tokens {
-            None => Identity::local(),
-            Some(tokens) => {
+    pub(super) async fn admit(&self, headers: &HeaderMap, scope: TokenScope) -> Result<Identity, Refusal> {
+        let identity = match (&self.tokens, &self.sign_in) {
+            (None, _) => Identity::local(),
+            (Some(tokens), sign_in) => {
                 let token = bearer(headers).ok_or(Refusal::NoToken)?;
-                let client = tokens.client(token).map_err(|UnreadTokens| Refusal::UnreadTokens)?;
-                client.ok_or(Refusal::UnknownToken)?
+                match sign_in.as_ref().filter(|_| !token.starts_with(PREFIX)) {
+                    Some(sign_in) => sign_in.person(token, scope).await.map_err(Refusal::SignIn)?,
+                    None => self.token_client(tokens, token)?,
+                }
             }
         };
         if identity.expires.is_some_and(|end| end <= Timestamp::now()) {
@@ -147,23 +173,32 @@ impl Access {
         if !identity.scopes.contains(&scope) {
             return Err(Refusal::Scope(scope));
         }
-        match self.is_within_rate(&identity.name, Instant::now()) {
+        match self.is_within_rate(&identity.holder, Instant::now()) {
             true => Ok(identity),
             false => Err(Refusal::Rate),
         }
     }
 
-    fn is_within_rate(&self, identity: &str, now: Instant) -> bool {
+    /// Returns the client with one among the server's own tokens.
+    fn token_client(&self, tokens: &Tokens, token: &str) -> Result<Identity, Refusal> {
+        if let Some(client) = self.declared.as_ref().and_then(|declared| declared.client(token)) {
+            return Ok(client);
+        }
+        let client = tokens.client(token).map_err(|UnreadTokens| Refusal::UnreadTokens)?;
+        client.ok_or(Refusal::UnknownToken)
+    }
+
+    fn is_within_rate(&self, holder: &Arc<str>, now: Instant) -> bool {
         let most = f64::from(self.rate) * 2.0;
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
-        if rates.len() >= MAX_RATES && !rates.contains_key(identity) {
+        if rates.len() >= MAX_RATES && !rates.contains_key(holder) {
             // Those that are full again are as good as new.
             rates.retain(|_, rate| rate.refilled(self.rate, now) < most);
             if rates.len() >= MAX_RATES {
                 return false;
             }
         }
-        let rate = rates.entry(identity.to_owned()).or_insert(Rate { left: most, at: now });
+        let rate = rates.entry(holder.clone()).or_insert(Rate { left: most, at: now });
         *rate = Rate { left: rate.refilled(self.rate, now), at: now };
         let is_within = rate.left >= 1.0;
         if is_within {
@@ -212,18 +247,18 @@ mod tests {
     fn a_client_has_its_own_rate_and_gets_it_back() {
         let access = Access::new(None, 10);
         let now = Instant::now();
-        assert_eq!((0..100).filter(|_| access.is_within_rate("a", now)).count(), 20);
-        assert!(access.is_within_rate("b", now));
+        assert_eq!((0..100).filter(|_| access.is_within_rate(&"a".into(), now)).count(), 20);
+        assert!(access.is_within_rate(&"b".into(), now));
         let later = now + Duration::from_secs(1);
-        assert_eq!((0..100).filter(|_| access.is_within_rate("a", later)).count(), 10);
+        assert_eq!((0..100).filter(|_| access.is_within_rate(&"a".into(), later)).count(), 10);
     }
 
     #[test]
     fn the_number_of_remembered_clients_is_bounded() {
         let access = Access::new(None, 1);
         let now = Instant::now();
-        assert!((0..MAX_RATES).all(|client| access.is_within_rate(&client.to_string(), now)));
-        assert!(!access.is_within_rate("one more", now));
-        assert!(access.is_within_rate("one more", now + Duration::from_secs(2)), "the others are forgotten");
+        assert!((0..MAX_RATES).all(|client| access.is_within_rate(&client.to_string().into(), now)));
+        assert!(!access.is_within_rate(&"one more".into(), now));
+        assert!(access.is_within_rate(&"one more".into(), now + Duration::from_secs(2)), "the others are forgotten");
     }
 }

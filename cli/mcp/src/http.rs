@@ -35,6 +35,8 @@ use super::refusal::Refusal;
 
 /// Path of the protocol.
 const PROTOCOL: &str = "/mcp";
+/// Start of the paths at which a server describes itself.
+const WELL_KNOWN: &str = "/.well-known/";
 /// Path of the readiness.
 const READINESS: &str = "/readyz";
 /// Hosts of a server's own origin on a loopback address. The server has no pages, so no page has this origin.
@@ -97,11 +99,11 @@ pub async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Result<ExitC
     let Endpoint { listener, tls, access, limits, hosts, mut origins, is_stateless } = endpoint;
     let address = listener.local_addr()?;
     let tls = tls.map(Arc::new);
-    let scheme = if tls.is_some() { "https" } else { "http" };
+    let scheme = scheme(tls.is_some());
     if address.ip().is_loopback() {
         origins.extend(LOOPBACK.iter().filter_map(|host| format!("{scheme}://{host}:{}", address.port()).parse().ok()));
     }
-    render::aside(&format!("serving {scheme}://{}{PROTOCOL}", named(address, &hosts)));
+    render::aside(&format!("serving {}", own_address(address, tls.is_some(), &hosts)));
     let (hosts, origins) = (Hosts::new(hosts), Origins::new(origins));
     let _guard = interrupt::server();
     // New connections end at the first, and running requests at the second.
@@ -155,6 +157,15 @@ pub async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Result<ExitC
     let _ = tokio::time::timeout(LAST_ANSWERS, tasks.wait()).await;
     end.cancel();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the protocol's address for clients of a server that listens at a socket address.
+pub fn own_address(address: SocketAddr, has_tls: bool, hosts: &[ServedHost]) -> String {
+    format!("{}://{}{PROTOCOL}", scheme(has_tls), named(address, hosts))
+}
+
+fn scheme(has_tls: bool) -> &'static str {
+    if has_tls { "https" } else { "http" }
 }
 
 /// Names an address for clients. Programs on this machine can use an address that stands for all; others need a host.
@@ -216,14 +227,16 @@ impl Server {
             ("/healthz", &Method::GET) => Ok(text(StatusCode::OK, "ok\n")),
             ("/metrics", &Method::GET) => self
                 .admit(&request, TokenScope::Metrics, used)
+                .await
                 .map(|_| figures(&metrics.text(self.running(), self.connections.number()))),
             (READINESS, &Method::GET) => Ok(readiness()),
             (PROTOCOL, _) => self.protocol(request, used).await,
+            (path, &Method::GET) if path.starts_with(WELL_KNOWN) => self.description(&request),
             _ => Err(Refusal::UnknownPath),
         };
         let mut response = response.unwrap_or_else(|refusal| {
             let mut response = text(refusal.status(), &refusal.text());
-            response.headers_mut().extend(refusal.header());
+            response.headers_mut().extend(refusal.header(self.access.sign_in()));
             response
         });
         let status = response.status();
@@ -246,7 +259,13 @@ impl Server {
     /// # Errors
     ///
     /// The request names another host, is of a foreign page, has no valid token for this part, or exceeds the client's rate.
-    fn admit(&self, request: &Request<Incoming>, scope: TokenScope, used: &Use) -> Result<Identity, Refusal> {
+    async fn admit(&self, request: &Request<Incoming>, scope: TokenScope, used: &Use) -> Result<Identity, Refusal> {
+        self.check_origin(request)?;
+        self.access.admit(request.headers(), scope).await.inspect(|_| used.admit())
+    }
+
+    /// Checks the host that a request names, and the origin of its page.
+    fn check_origin(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
         let headers = request.headers();
         if !self.hosts.includes(request.uri(), headers) {
             return Err(Refusal::Host);
@@ -254,12 +273,21 @@ impl Server {
         if headers.contains_key(header::ORIGIN) && self.origins.allowed(headers).is_none() {
             return Err(Refusal::Origin);
         }
-        self.access.admit(headers, scope).inspect(|_| used.admit())
+        Ok(())
+    }
+
+    /// Answers where people get tokens for this server.
+    fn description(&self, request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        self.check_origin(request)?;
+        let sign_in = self.access.sign_in().filter(|sign_in| sign_in.describes(request.uri().path()));
+        let mut response = text(StatusCode::OK, &sign_in.ok_or(Refusal::UnknownPath)?.document().to_string());
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+        Ok(response)
     }
 
     /// Answers a request of the protocol.
     async fn protocol(&self, request: Request<Incoming>, used: &Use) -> Result<Response<Body>, Refusal> {
-        let identity = self.admit(&request, TokenScope::Calls, used)?;
+        let identity = self.admit(&request, TokenScope::Calls, used).await?;
         let running = self.requests.clone().try_acquire_owned().map_err(|_| Refusal::Running)?;
         let running = Running(Arc::new(running));
         self.conversations.check(request.headers(), &identity)?;

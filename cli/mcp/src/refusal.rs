@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::access::TokenScope;
+use super::sign_in::{SignIn, SignInFault};
 
 /// Part of a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub(super) enum Refusal {
     EndedToken,
     /// The token is not for this part of the server.
     Scope(TokenScope),
+    /// The person is refused.
+    SignIn(SignInFault),
     /// The client sends too many requests in one second.
     Rate,
     /// A quota of the token is used up, and the seconds until it begins anew.
@@ -71,6 +74,7 @@ impl Refusal {
         match self {
             Self::Host | Self::Origin | Self::Scope(_) => StatusCode::FORBIDDEN,
             Self::NoToken | Self::UnknownToken | Self::EndedToken => StatusCode::UNAUTHORIZED,
+            Self::SignIn(fault) => fault.status(),
             Self::Rate | Self::Quota(..) => StatusCode::TOO_MANY_REQUESTS,
             Self::Running | Self::Conversations | Self::UnreadTokens => StatusCode::SERVICE_UNAVAILABLE,
             Self::Head => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -88,6 +92,7 @@ impl Refusal {
                 let part = part.as_str();
                 return format!("the quota of {part} is used up: repeat the request in {seconds} s\n").into();
             }
+            Self::SignIn(fault) => return fault.text(),
             Self::Host => "the host of the request is not served: name it with `--host`\n",
             Self::Origin => "pages of this origin may not send requests: name it with `--origin`\n",
             Self::NoToken => {
@@ -122,28 +127,40 @@ impl Refusal {
         text.into()
     }
 
-    /// Returns the header that tells programs what to do.
-    pub(super) fn header(self) -> Option<(HeaderName, HeaderValue)> {
-        let (name, value) = match self {
-            Self::NoToken => (header::WWW_AUTHENTICATE, "Bearer"),
-            // RFC 6750, section 3.1.
-            Self::UnknownToken => (
-                header::WWW_AUTHENTICATE,
-                "Bearer error=\"invalid_token\", error_description=\"the token is not known\"",
-            ),
-            Self::EndedToken => {
-                (header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\", error_description=\"the token has ended\"")
-            }
-            Self::Scope(TokenScope::Calls) => {
-                (header::WWW_AUTHENTICATE, "Bearer error=\"insufficient_scope\", scope=\"calls\"")
-            }
-            Self::Scope(TokenScope::Metrics) => {
-                (header::WWW_AUTHENTICATE, "Bearer error=\"insufficient_scope\", scope=\"metrics\"")
+    /// Returns the header that tells programs what to do, also where people sign in.
+    pub(super) fn header(self, sign_in: Option<&SignIn>) -> Option<(HeaderName, HeaderValue)> {
+        let text = match self {
+            Self::NoToken | Self::UnknownToken | Self::EndedToken | Self::Scope(_) | Self::SignIn(_) => {
+                let (code, part) = self.code()?;
+                // A token of the server's own gets its scopes here, and not at an issuer.
+                let sign_in = sign_in.filter(|_| !matches!(self, Self::Scope(_)));
+                let challenge = match (sign_in, code.as_deref()) {
+                    (Some(sign_in), code) => sign_in.challenge(code, part),
+                    (None, Some(code)) => format!("Bearer {code}"),
+                    (None, None) => "Bearer".to_owned(),
+                };
+                return Some((header::WWW_AUTHENTICATE, challenge.parse().ok()?));
             }
             Self::Quota(_, seconds) => return Some((header::RETRY_AFTER, seconds.into())),
-            Self::Rate | Self::Running | Self::Conversations => (header::RETRY_AFTER, "1"),
+            Self::Rate | Self::Running | Self::Conversations => "1",
             _ => return None,
         };
-        Some((name, HeaderValue::from_static(value)))
+        Some((header::RETRY_AFTER, HeaderValue::from_static(text)))
+    }
+
+    /// Returns the code for a refused token (RFC 6750, section 3.1) and the part of the server; `None` if no other token helps.
+    fn code(self) -> Option<(Option<String>, TokenScope)> {
+        let invalid = |reason: &str| Some(format!("error=\"invalid_token\", error_description=\"{reason}\""));
+        match self {
+            Self::UnknownToken => Some((invalid("the token is not known"), TokenScope::Calls)),
+            Self::EndedToken => Some((invalid("the token has ended"), TokenScope::Calls)),
+            Self::SignIn(SignInFault::Token(fault)) => Some((invalid(fault.as_str()), TokenScope::Calls)),
+            Self::Scope(part) => {
+                Some((Some(format!("error=\"insufficient_scope\", scope=\"{}\"", part.as_str())), part))
+            }
+            Self::SignIn(SignInFault::Scope(part)) => Some((Some("error=\"insufficient_scope\"".to_owned()), part)),
+            Self::SignIn(_) => None,
+            _ => Some((None, TokenScope::Calls)),
+        }
     }
 }

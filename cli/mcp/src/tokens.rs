@@ -22,11 +22,11 @@ use super::access::{Identity, TokenScope};
 /// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 /// Maximum number of tokens.
-const MAX_TOKENS: usize = 1000;
+pub(super) const MAX_TOKENS: usize = 1000;
 /// Maximum length of a name.
 const MAX_NAME_LEN: usize = 64;
 /// Token prefix, which lets secret scanners find tokens.
-const PREFIX: &str = "crib_";
+pub(super) const PREFIX: &str = "crib_";
 
 /// Stored token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +58,37 @@ pub struct TokenRights {
     pub scopes: Vec<TokenScope>,
     /// Time until the token ends.
     pub lifetime: Option<Duration>,
+}
+
+/// New token, which is shown once, with its digest.
+#[derive(Debug)]
+pub(super) struct NewToken {
+    pub(super) token: String,
+    /// Digest of the token, as `sha256:HEX`.
+    pub(super) digest: String,
+}
+
+impl NewToken {
+    /// Creates a token.
+    pub(super) fn random() -> Self {
+        let token = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
+        Self { digest: digest(token.as_bytes()), token }
+    }
+}
+
+/// Checks the name of a token.
+///
+/// # Errors
+///
+/// The form of a name.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    let is_valid = (1..=MAX_NAME_LEN).contains(&name.len())
+        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let form = || {
+        format!("a name has 1 to {MAX_NAME_LEN} letters, digits, `-`, `_` or `.`, and starts with a letter or digit")
+    };
+    if is_valid { Ok(()) } else { Err(form()) }
 }
 
 /// Scopes of a token that states none.
@@ -113,17 +144,8 @@ impl Tokens {
     /// The name is invalid or taken, there are too many tokens, or the file cannot be written.
     pub fn create(&self, name: &str, rights: TokenRights) -> anyhow::Result<String> {
         let TokenRights { options, mut scopes, lifetime } = rights;
-        let is_valid = (1..=MAX_NAME_LEN).contains(&name.len())
-            && name.starts_with(|first: char| first.is_ascii_alphanumeric())
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-        if !is_valid {
-            let hint = format!(
-                "a name has 1 to {MAX_NAME_LEN} letters, digits, `-`, `_` or `.`, and starts with a letter or digit"
-            );
-            return Err(Advice::new(format!("`{name}` is not a token name"), hint).into());
-        }
-        let token = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()));
-        let (digest, created) = (digest(token.as_bytes()), Timestamp::now());
+        check_name(name).map_err(|hint| Advice::new(format!("`{name}` is not a token name"), hint))?;
+        let (NewToken { token, digest }, created) = (NewToken::random(), Timestamp::now());
         let expires = lifetime.map(|lifetime| created.checked_add(lifetime)).transpose()?;
         scopes.dedup();
         if scopes.is_empty() {

@@ -4,6 +4,7 @@ mod config;
 mod limits;
 mod quotas;
 mod serve;
+mod sign_in;
 mod token;
 
 use std::iter::once;

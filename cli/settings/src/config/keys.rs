@@ -6,8 +6,8 @@ use toolcrib::flow::Meaning;
 use super::key::{ANY, Key};
 use super::kind::{
     ADDRESS, DELAY, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, LISTEN, MASK, NAME, NAMED_RULE, NAMES, NUMBER,
-    PAGE_ORIGIN, PATHS, PLACES, POSITIVE, PRICE, RULE, SERVED_HOST, SIZE, STAGED_RULE, TAG, TIME, TOOL, URL, WAIT,
-    WINDOW,
+    PAGE_ORIGIN, PATHS, PLACES, POSITIVE, PRICE, RULE, SECURE_URL, SERVED_HOST, SIZE, STAGED_RULE, TAG, TIME, TOOL,
+    URL, WAIT, WINDOW,
 };
 use super::path::PathRule;
 
@@ -236,6 +236,14 @@ pub(crate) static KEYS: &[Key] = &[
     server("tls_cert", DIR, "PEM file with the certificate of the server, read again when it changes")
         .option("tls-cert"),
     server("tls_key", DIR, "PEM file with the private key of the certificate").option("tls-key"),
+    server("tokens", DIR, "File that declares tokens, read again when it changes").option("tokens"),
+    server(
+        "sign_in",
+        DIR,
+        "File with the issuers at which people sign in and their rights, read again when it changes",
+    )
+    .option("sign-in"),
+    server("public_url", SECURE_URL, "Address by which clients reach the server").option("public-url"),
     server("stateless", Kind::Bool, "Keep no conversation between requests")
         .flags(&[("true", "stateless")])
         .default("false"),

@@ -4,6 +4,7 @@ use regex::Regex;
 use toolcrib::policy::{Pattern, PatternError};
 use toolcrib::tool::{Destination, Glob};
 use toolcrib_base::http_server::{Origin, ServedHost};
+use toolcrib_base::oauth::SecureUrl;
 use toolcrib_base::parse::{
     MAX_COUNT, approval_wait, delay, duration, listen_address, name_server, not_allowed, price, size, window,
 };
@@ -77,6 +78,11 @@ pub(super) const PAGE_ORIGIN: Kind = Kind::Text {
     wanted: "an origin as text, such as \"https://app.example.com\"",
     pattern: "^[hH][tT][tT][pP][sS]?:",
     check: |text| text.parse::<Origin>().map(drop).map_err(str::to_owned),
+};
+pub(super) const SECURE_URL: Kind = Kind::Text {
+    wanted: "an address over TLS as text, such as \"https://tools.example.com/mcp\"",
+    pattern: "^[hH][tT][tT][pP][sS]?:",
+    check: |text| text.parse::<SecureUrl>().map(drop).map_err(str::to_owned),
 };
 pub(super) const WINDOW: Kind = Kind::Text {
     wanted: "a time of whole seconds as text, such as \"1h\"",

@@ -145,7 +145,7 @@ impl<'a> Table<'a> {
     }
 
     /// The value of a key that is a table.
-    pub(crate) fn table(&mut self, key: &'static str) -> anyhow::Result<Option<Table<'a>>> {
+    pub fn table(&mut self, key: &'static str) -> anyhow::Result<Option<Table<'a>>> {
         self.take(key).map(Field::table).transpose()
     }
 
@@ -237,7 +237,7 @@ impl<'a> Field<'a> {
     }
 
     /// The table that it is, as a JSON object.
-    pub(crate) fn object(self) -> anyhow::Result<Value> {
+    pub fn object(self) -> anyhow::Result<Value> {
         let mut object = self.value.as_table_like().map(json_of_table).ok_or_else(|| self.wrong("a table"))?;
         // Its members are in the same order, wherever they are in the file.
         object.sort_all_objects();

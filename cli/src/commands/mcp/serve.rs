@@ -23,14 +23,15 @@ use toolcrib_base::parse::approval_wait;
 use toolcrib_base::parse::{count, delay, duration, listen_address};
 use toolcrib_base::render::{self, Advice};
 use toolcrib_mcp::{
-    Access as ClientAccess, AgentApprover, Certificate, Endpoint, Handler, ProgressListeners, Publication, Published,
-    Seal, Tokens, WatchedSources, serve_http, serve_stdio, watch,
+    Access as ClientAccess, AgentApprover, Certificate, DeclaredTokens, Endpoint, Handler, ProgressListeners,
+    Publication, Published, Seal, Tokens, WatchedSources, own_address, serve_http, serve_stdio, watch,
 };
 use toolcrib_packages::builtin;
 use toolcrib_sources::options::{AskOptions, ClientOptions, Effects, Sources, StageOption};
 
 use super::limits::LimitOptions;
 use super::quotas::QuotaOptions;
+use super::sign_in::SignInOptions;
 use crate::commands::stage;
 
 /// Address of a server over HTTP.
@@ -55,6 +56,11 @@ pub(super) struct Args {
     /// Require no token; only on a loopback address, where every program of this machine can connect then
     #[arg(long, requires = "http", help_heading = HTTP)]
     no_token: bool,
+    /// Accept the tokens that this file declares, besides those of `toolcrib mcp token`
+    #[arg(long, value_name = "FILE", requires = "http", conflicts_with = "no_token", help_heading = HTTP)]
+    tokens: Option<PathBuf>,
+    #[command(flatten)]
+    sign_in: SignInOptions,
     /// Serve TLS with the certificates in this PEM file
     #[arg(long, value_name = "FILE", requires_all = ["http", "tls_key"], help_heading = HTTP)]
     tls_cert: Option<PathBuf>,
@@ -232,7 +238,13 @@ impl Args {
                  with TLS connect"
             ));
         }
-        if !self.no_token && Tokens::of_user()?.list()?.is_empty() {
+        self.sign_in.check(address, self.tls_cert.is_some())?;
+        if self.no_token && (self.tokens.is_some() || self.sign_in.file().is_some()) {
+            let hint = "leave out `--no-token`, or `server.tokens` and `server.sign_in`";
+            return Err(Advice::new("--no-token serves everybody, whoever has a token", hint).into());
+        }
+        let is_without_stored = self.no_token || self.tokens.is_some() || self.sign_in.file().is_some();
+        if !is_without_stored && Tokens::of_user()?.list()?.is_empty() {
             let hint = "create one with `toolcrib mcp token new NAME`, or pass --no-token on a loopback address";
             return Err(Advice::new("no client has a token", hint).into());
         }
@@ -262,6 +274,7 @@ impl Args {
             let own = own.into_iter().filter_map(|(label, path)| Some((label, path?)));
             let builder = own.fold(builder, |builder, (label, path)| builder.reserve(label, path, Access::Read));
             let builder = builder.approver(approver).observer(parts.clone()).application("mcp", Map::new());
+            let builder = self.tokens.as_deref().into_iter().chain(self.sign_in.file()).fold(builder, Builder::protect);
             let builder = self.opened.iter().fold(builder, |builder, effects| effects.attach(builder));
             observer.into_iter().fold(builder, Builder::observer)
         })?;
@@ -312,12 +325,23 @@ impl Args {
             anyhow::Error::from(error).context(Advice::new(format!("cannot listen on {address}"), hint))
         })?;
         let loopback = ["localhost", "127.0.0.1", "::1"].into_iter().filter_map(|host| host.parse().ok());
+        let hosts: Vec<_> = loopback.chain(self.host.iter().cloned()).collect();
+        let own = own_address(listener.local_addr()?, tls.is_some(), &hosts);
+        let access = ClientAccess::new(tokens, limits.rate);
+        let access = match &self.tokens {
+            Some(path) => access.with_declared(DeclaredTokens::open(path)?),
+            None => access,
+        };
+        let access = match self.sign_in.open(&own).await? {
+            Some(sign_in) => access.with_sign_in(sign_in),
+            None => access,
+        };
         Ok(Endpoint {
             listener,
             tls,
-            access: ClientAccess::new(tokens, limits.rate),
+            access,
             limits,
-            hosts: loopback.chain(self.host.iter().cloned()).collect(),
+            hosts,
             origins: self.origin.clone(),
             is_stateless: self.stateless,
         })

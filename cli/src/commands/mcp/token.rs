@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use toolcrib_base::parse::lifetime;
 use toolcrib_base::render::{self, Advice, one_line, shell_word};
-use toolcrib_mcp::{TokenRecord, TokenRights, TokenScope, Tokens};
+use toolcrib_mcp::{DeclaredTokens, TokenRecord, TokenRights, TokenScope, Tokens};
 use toolcrib_sources::options::ClientOptions;
 
 const EXAMPLES: &str = "\
@@ -43,6 +43,9 @@ enum Action {
         /// Parts of the server that the token is for, separated by commas
         #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',', value_enum, default_value = "calls")]
         scopes: Vec<TokenScope>,
+        /// Print the token and its entry for the file of `server.tokens`, instead of storing it
+        #[arg(long)]
+        declare: bool,
         /// Permissions and rules of this client, such as `--allow-read=./docs` or `--deny-tool=fs_rm`, and `--code`
         #[arg(last = true, value_name = "OPTION")]
         options: Vec<String>,
@@ -63,7 +66,12 @@ enum Action {
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let tokens = Tokens::of_user()?;
     match args.action {
-        Action::New { name, lifetime, scopes, options } => {
+        Action::New { name, lifetime, scopes, declare: true, options } => {
+            ClientOptions::parse(&options)?;
+            let (token, entry) = DeclaredTokens::entry(&name, &TokenRights { options, scopes, lifetime })?;
+            render::print(&format!("{token}\n\n{entry}"))?;
+        }
+        Action::New { name, lifetime, scopes, declare: false, options } => {
             ClientOptions::parse(&options)?;
             render::print(&tokens.create(&name, TokenRights { options, scopes, lifetime })?)?;
         }
