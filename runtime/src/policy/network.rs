@@ -213,6 +213,8 @@ fn granted_of(
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use crate::tool::tests::plain;
     use crate::tool::{Basis, Fact, Scheme};
 
