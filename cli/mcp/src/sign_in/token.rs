@@ -62,7 +62,8 @@ impl<'t> UncheckedToken<'t> {
         if EXTENSIONS.iter().any(|member| head.contains_key(*member)) {
             return Err(TokenFault::Extension);
         }
-        let kind = head.get("typ").and_then(Value::as_str).unwrap_or_default();
+        // Some providers state none; the audience tells their access tokens from their ID tokens.
+        let kind = head.get("typ").map_or("jwt", |kind| kind.as_str().unwrap_or_default());
         let kind =
             kind.get(..12).filter(|start| start.eq_ignore_ascii_case("application/")).map_or(kind, |_| &kind[12..]);
         if !["at+jwt", "jwt"].iter().any(|known| kind.eq_ignore_ascii_case(known)) {
