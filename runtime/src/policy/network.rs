@@ -317,7 +317,8 @@ mod tests {
         {
             assert!(of(&network(&[other], &[]), &["127.0.0.1"]).is_empty(), "{other}");
         }
-        assert!(of(&network(&["http://localhost:8080"], &["127.0.0.0/8"]), &["127.0.0.1"]).is_empty());
+        let denied = network(&["http://localhost:8080"], &["127.0.0.0/8"]);
+        assert!(of(&denied, &["127.0.0.1"]).is_empty() && of(&denied, &["::1", "127.0.0.1"]).is_empty());
         let by_address = network(&["*:8080", "127.0.0.1:8080"], &[]);
         assert_eq!(of(&by_address, &["::1", "127.0.0.1"]), ["127.0.0.1"], "the one that is granted is used");
     }

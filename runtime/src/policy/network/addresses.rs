@@ -15,7 +15,8 @@ const MAX_FLAG_LEN: usize = 200;
 impl Network {
     /// Checks the addresses that a target's host resolves to, and returns the ones that may be used: all of them or
     /// none. One forbidden address forbids the name, because the DNS server could otherwise choose which one is used.
-    /// Only `localhost` is resolved by this machine itself, so its granted addresses are used and the others are dropped.
+    /// Only `localhost` is resolved by this machine itself, so its granted addresses are used and the others are dropped, unless
+    /// one is denied.
     ///
     /// # Errors
     ///
@@ -26,6 +27,9 @@ impl Network {
         method: &str,
         mut addresses: Vec<IpAddr>,
     ) -> Result<Vec<IpAddr>, Refusal> {
+        if let Some(denial) = addresses.iter().find_map(|address| self.denial(target, method, *address)) {
+            return Err(denial);
+        }
         let refused = |address: &IpAddr| self.check_address(target, method, *address).err();
         if is_localhost(&target.host) && addresses.iter().any(|address| refused(address).is_none()) {
             addresses.retain(|address| refused(address).is_none());
@@ -43,15 +47,21 @@ impl Network {
         Err(first)
     }
 
+    /// Returns the refusal of an address that the operator denies.
+    fn denial(&self, target: &Target, method: &str, address: IpAddr) -> Option<Refusal> {
+        let denies = |address| {
+            let names = |one: &Destination| one.matches(target.scheme, &Host::Address(address), target.port, method);
+            self.hints.denied.iter().any(|denied| denied.network().is_some() && names(denied))
+        };
+        let is_denied = denies(address) || embedded(address).is_some_and(denies);
+        let why = "resolves to an address that the operator denies";
+        is_denied.then(|| Refusal::new(target.to_string(), None, why.to_owned()))
+    }
+
     fn check_address(&self, target: &Target, method: &str, address: IpAddr) -> Result<(), Refusal> {
         let Target { scheme, port, .. } = *target;
         let names = |one: &Destination, address| one.matches(scheme, &Host::Address(address), port, method);
-        let is_denied =
-            |address| self.hints.denied.iter().any(|denied| denied.network().is_some() && names(denied, address));
         let capability = target.to_string();
-        if is_denied(address) || embedded(address).is_some_and(is_denied) {
-            return Err(Refusal::new(capability, None, "resolves to an address that the operator denies".to_owned()));
-        }
         if is_localhost(&target.host) {
             if !address.is_loopback() {
                 return Err(Refusal::new(capability, None, "resolves to an address of another machine".to_owned()));
