@@ -29,8 +29,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::builder::FalseyValueParser;
 use toolcrib::policy::{Approvals, Policy, Rule, StoredApproval};
-use toolcrib::tool::{Access, LimitRequest, Limits};
-use toolcrib::{Audit, Builder, KeyValue, Results, Runtime};
+use toolcrib::tool::{Access, Body, LimitRequest, Limits};
+use toolcrib::{Audit, Builder, KeyValue, Results, Runtime, Tool};
 use toolcrib_base::folders::{bundles_folder, state_folder, user_folders};
 use toolcrib_base::headings::{LIMITS, RECORDS, TOOLS};
 use toolcrib_base::parse::{MAX_COUNT, count, duration, size};
@@ -391,6 +391,12 @@ impl Sources {
     pub fn at_once(&self) -> usize {
         self.concurrency.unwrap_or(DEFAULT_CONCURRENCY).into()
     }
+}
+
+/// Lists the tools for programs that a runtime offers, which are not among the tools of its sources.
+pub fn code_tools(runtime: &Runtime) -> impl Iterator<Item = &Tool> {
+    let is_own = |tool: &&Tool| matches!(tool.body, Body::Builtin(_));
+    CODE_TOOLS.into_iter().filter_map(|name| runtime.tool(name)).filter(is_own)
 }
 
 /// `true` if a secret is long enough to be masked.

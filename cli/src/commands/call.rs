@@ -131,7 +131,7 @@ fn print_error(error: &anyhow::Error) {
 
 /// Performs the call; sets `begun` once the call has a result of its own.
 async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
-    if let Some(name) = args.arguments.as_deref().filter(|_| args.name.starts_with('{')) {
+    if let Some(name) = args.arguments.as_deref().filter(|_| args.name.trim_start().starts_with(['{', '['])) {
         let line = format!("toolcrib call {} {}", render::shell_word(name), render::shell_word(&args.name));
         let line = render::one_line(&line);
         let line = render::shortened(&line, MAX_LINE);

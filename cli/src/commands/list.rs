@@ -8,7 +8,7 @@ use toolcrib::{Runtime, Tool};
 use toolcrib_base::render;
 use toolcrib_mcp::names_for_clients;
 use toolcrib_packages::builtin;
-use toolcrib_sources::options::Sources;
+use toolcrib_sources::options::{Sources, code_tools};
 use toolcrib_sources::schemas::Names;
 use toolcrib_sources::tool_facts::{disabled, first_sentence, granted, needs, permissions, source};
 
@@ -53,16 +53,16 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.sources.hint_builtin();
     args.sources.hint_untrusted(&runtime, None);
     let names = names_for_clients(&runtime);
+    let tools = || runtime.tools().chain(code_tools(&runtime));
     if args.json {
-        let listed =
-            runtime.tools().filter(|tool| args.all || tool.unusable.is_some() || disabled(&runtime, tool).is_none());
+        let listed = tools().filter(|tool| args.all || tool.unusable.is_some() || disabled(&runtime, tool).is_none());
         let tools = listed.map(|tool| tool_record(&runtime, tool, &names));
         let hooks = runtime.hooks().filter(|_| args.all).map(|hook| hook_record(&runtime, hook));
         let all: Vec<Value> = tools.chain(hooks).collect();
         render::print_json(&serde_json::to_string(&all)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (closed, open): (Vec<&Tool>, Vec<&Tool>) = runtime.tools().partition(|tool| disabled(&runtime, tool).is_some());
+    let (closed, open): (Vec<&Tool>, Vec<&Tool>) = tools().partition(|tool| disabled(&runtime, tool).is_some());
     let gap = if open.is_empty() { "" } else { "\n" };
     if open.is_empty() {
         render::aside("no usable tools");

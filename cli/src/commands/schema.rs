@@ -10,7 +10,7 @@ use toolcrib::stub::StubLanguage;
 use toolcrib::tool::Limits;
 use toolcrib::{Availability, Tool};
 use toolcrib_base::render;
-use toolcrib_sources::options::{CODE_TOOLS, Sources};
+use toolcrib_sources::options::{CODE_TOOLS, Sources, code_tools};
 use toolcrib_sources::schemas::{Definition, NameRule, Names, Unsupported, anthropic, gemini, mcp, openai};
 
 const EXAMPLES: &str = "\
@@ -127,6 +127,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     let chosen = runtime
         .tools()
+        .chain(code_tools(&runtime))
         .filter(|tool| if args.names.is_empty() { is_callable(tool) } else { named.contains(tool.name.as_str()) });
     if let Some(language) = args.target.stub_language() {
         return stubs::print(&runtime, chosen, language, args.notes);
