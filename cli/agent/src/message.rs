@@ -224,8 +224,8 @@ impl From<&Call> for MessageCall {
     }
 }
 
-/// Returns a name without characters that servers reject, as a conversation has it: a model may call an invalid name, and a rejected name would end the
-/// conversation.
+/// Replaces characters that servers reject in a name, as a conversation has it: a model may call an invalid name, and a rejected
+/// name would end the conversation.
 pub fn sent_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name: String = name.chars().take(MAX_NAME_LEN).map(|c| if plain(c) { c } else { '_' }).collect();

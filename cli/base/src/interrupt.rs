@@ -146,8 +146,8 @@ pub async fn signal() -> u8 {
     }
 }
 
-/// Ends the command: requests a shutdown, softly on Ctrl-C or for a server, and, if the command has no [`Guard`] or on a second signal, drops it. If the
-/// program has not ended soon after, the process exits with `code`.
+/// Ends the command: requests a shutdown, softly on Ctrl-C or for a server, and, if the command has no [`Guard`] or on a second
+/// signal, drops it. If the program has not ended soon after, the process exits with `code`.
 pub async fn shut_down<T>(code: u8, mut command: JoinHandle<T>) {
     // Read once, before the request: the guard may be dropped before the command has ended.
     let guarded = GUARDS.load(SeqCst) > 0;

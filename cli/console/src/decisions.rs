@@ -22,12 +22,14 @@ use super::visit::{Page, Tab, ViewError, Visit};
 
 const HEADINGS: [&str; 5] = ["Tool", "Rule", "Granted then", "Approved (UTC)", "Take back"];
 /// Facts that are shown as they are, over several lines.
-const BLOCKS: [&str; 2] = ["Tool says", "Granted"];
+const BLOCKS: [&str; 2] = ["Tool says", GRANTED];
 /// Facts that a card shows above its buttons: the lines that the call would change, or else its arguments.
 const CHANGES: &str = "Changes";
 const ARGUMENTS: &str = "Arguments";
 /// Facts without which the subject would mislead: they are above the buttons too.
 const WARNINGS: [&str; 3] = ["Left out", "Flow", "Reason"];
+/// Capabilities of the tool, by which a person decides.
+const GRANTED: &str = "Granted";
 
 pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
     let calls = pending(views)?.list()?;
@@ -93,6 +95,7 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
     let subject = changes.as_ref().map_or(ARGUMENTS, |_| CHANGES);
     let arguments = all.iter().find(|(label, _)| *label == ARGUMENTS).map(|(_, text)| text.clone());
     let warnings: Vec<_> = all.iter().filter(|(label, _)| WARNINGS.contains(label)).cloned().collect();
+    let granted = all.iter().find(|(label, _)| *label == GRANTED).cloned();
     all.retain(|(label, _)| *label != subject && !WARNINGS.contains(label));
     let mut details: Vec<_> = all.into_iter().map(fact).collect();
     if let Some(reason) = call.answer.as_ref().and_then(|answer| answer.reason.as_deref()) {
@@ -115,10 +118,14 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
                 Some((_, changes)) => {
                     (content::difference(&changes, MAX_WHOLE))
                     // A tool can do something else with an argument that no line shows.
-                    p.quiet { "From the arguments " (layout::line(&names(arguments.as_deref()), 300)) ", which are in the details." }
+                    @match names(arguments.as_deref()).as_str() {
+                        "" => p.quiet { "The arguments are in the details." },
+                        names => p.quiet { "From the arguments " (layout::line(names, 300)) ", which are in the details." },
+                    }
                 },
                 None => (content::exact(&arguments.unwrap_or_default(), MAX_WHOLE)),
             }
+            @if let Some((label, text)) = &granted { p.quiet { (label) ": " (layout::line(text, 300)) } }
             @if visit.session.decides() && !is_denied { (answers(visit, call)) }
             details id=(format!("details-{}", call.id)) {
                 summary { (if visit.session.decides() && !is_denied { "Details and other answers" } else { "Details" }) }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
@@ -19,9 +19,9 @@ use toolcrib_base::render::{Advice, one_line};
 const MAX_RUNS: usize = 4;
 /// Time within which a run states its identifier or an error. A run that compiles its tools first takes longer, and is found in the
 /// list.
-const MAX_START: Duration = Duration::from_secs(5);
+const MAX_START: Duration = Duration::from_secs(15);
 /// Time for runs to end with the console, and between two looks at them.
-const MAX_END: Duration = Duration::from_secs(3);
+const MAX_END: Duration = Duration::from_secs(10);
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum standard error bytes that are kept for a message.
 const MAX_STDERR: usize = 4 << 10;
@@ -34,10 +34,18 @@ pub struct Launcher {
     program: PathBuf,
     /// Command line for a run, from its global options on.
     arguments: Vec<OsString>,
-    started: Mutex<Vec<Started>>,
+    runs: Mutex<RunningRuns>,
 }
 
-/// What a run is started with.
+/// Runs that have not ended.
+#[derive(Debug, Default)]
+struct RunningRuns {
+    all: Vec<RunProcess>,
+    /// `true` once the console ends, so that no further run begins.
+    is_closed: bool,
+}
+
+/// Input of a run.
 #[derive(Debug, Default)]
 pub(super) struct LaunchOptions<'a> {
     pub(super) prompt: Option<&'a str>,
@@ -47,7 +55,7 @@ pub(super) struct LaunchOptions<'a> {
 }
 
 #[derive(Debug)]
-struct Started {
+struct RunProcess {
     child: Child,
     /// Identifier of the run, once the process has stated it.
     id: Arc<OnceLock<String>>,
@@ -75,7 +83,7 @@ impl Launcher {
     /// The path of the program is not known.
     pub fn new(arguments: Vec<OsString>) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find the program to start runs with")?;
-        Ok(Self { program, arguments, started: Mutex::default() })
+        Ok(Self { program, arguments, runs: Mutex::default() })
     }
 
     /// Starts or resumes a run; returns its identifier, or `None` if it has not begun yet.
@@ -84,8 +92,11 @@ impl Launcher {
     ///
     /// Too many runs are under way, or the run refuses to begin.
     pub(super) fn start(&self, options: &LaunchOptions<'_>) -> anyhow::Result<Option<String>> {
-        let mut started = self.under_way();
-        if started.len() >= MAX_RUNS {
+        let mut runs = self.under_way();
+        if runs.is_closed {
+            return Err(anyhow!("the console ends"));
+        }
+        if runs.all.len() >= MAX_RUNS {
             let message = format!("{MAX_RUNS} runs of this console are under way");
             return Err(Advice::new(message, "wait until one ends, or stop one on its page").into());
         }
@@ -93,15 +104,19 @@ impl Launcher {
         command.args(&self.arguments).args(OPTIONS);
         command.args(options.model.map(|model| format!("--model={model}")));
         command.args(options.resume.map(|id| format!("--resume={id}")));
-        if let Some(prompt) = options.prompt {
-            command.args(["--", prompt]);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Other users of the machine can read a command line.
+        command.args(options.prompt.map(|_| "-"));
+        let input = if options.prompt.is_some() { Stdio::piped() } else { Stdio::null() };
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = system::spawn(&mut command).context("cannot start the run")?;
-        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let id = Arc::new(OnceLock::new());
-        started.push(Started { child, id: id.clone() });
-        drop(started);
+        runs.all.push(RunProcess { child, id: id.clone() });
+        drop(runs);
+        if let (Some(mut input), Some(prompt)) = (input, options.prompt.map(str::to_owned)) {
+            // It fails if the run has ended, which its output tells.
+            thread::spawn(move || input.write_all(prompt.as_bytes()));
+        }
         let (told, first) = channel();
         let (Some(output), Some(errors)) = (output, errors) else { return Err(anyhow!("the run has no output")) };
         thread::spawn(move || follow(output, errors, &id, &told));
@@ -113,38 +128,41 @@ impl Launcher {
 
     /// Returns `true` if a run is one of this console and under way.
     pub(super) fn has(&self, id: &str) -> bool {
-        self.under_way().iter().any(|started| started.is(id))
+        self.under_way().all.iter().any(|run| run.is(id))
     }
 
     /// Interrupts a run of this console; `false` if it is not under way. It can be resumed.
     pub(super) fn stop(&self, id: &str) -> bool {
-        let mut started = self.under_way();
-        let found = started.iter_mut().find(|started| started.is(id));
-        found.map(|started| system::interrupt(&mut started.child)).is_some()
+        let mut runs = self.under_way();
+        let found = runs.all.iter_mut().find(|run| run.is(id));
+        found.map(|run| system::interrupt(&mut run.child)).is_some()
     }
 
-    /// Interrupts all runs, and kills those that do not end in time.
+    /// Interrupts all runs, and kills those that do not end in time. No further run begins.
     pub(super) fn end(&self) {
-        self.under_way().iter_mut().for_each(|started| system::interrupt(&mut started.child));
+        let mut runs = self.under_way();
+        runs.is_closed = true;
+        runs.all.iter_mut().for_each(|run| system::interrupt(&mut run.child));
+        drop(runs);
         let until = Instant::now() + MAX_END;
-        while !self.under_way().is_empty() && Instant::now() < until {
+        while !self.under_way().all.is_empty() && Instant::now() < until {
             thread::sleep(INTERVAL);
         }
-        for started in self.under_way().iter_mut() {
+        for run in &mut self.under_way().all {
             // It has ended otherwise.
-            let _ = started.child.kill().and_then(|()| started.child.wait());
+            let _ = run.child.kill().and_then(|()| run.child.wait());
         }
     }
 
     /// Returns the runs that have not ended.
-    fn under_way(&self) -> MutexGuard<'_, Vec<Started>> {
-        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        started.retain_mut(|one| matches!(one.child.try_wait(), Ok(None)));
-        started
+    fn under_way(&self) -> MutexGuard<'_, RunningRuns> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.all.retain_mut(|run| matches!(run.child.try_wait(), Ok(None)));
+        runs
     }
 }
 
-impl Started {
+impl RunProcess {
     fn is(&self, id: &str) -> bool {
         self.id.get().is_some_and(|own| own == id)
     }

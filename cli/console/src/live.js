@@ -1,6 +1,6 @@
-// Keeps an open page of the console current, and adds local times to those in UTC. The server tells by events that what the page shows has changed; then the page
-// itself is loaded again, and the parts marked with `data-live` take over what differs. Nothing here makes markup of text: the
-// browser parses the loaded page as a document of its own, in which no script runs. Without this script a page has to be
+// Keeps an open page of the console current, and adds local times to those in UTC. The server reports changes by events; then the
+// page itself is loaded again, and the parts marked with `data-live` take over the differences. Nothing here makes markup of text:
+// the browser parses the loaded page as a document of its own, where no script runs. Without this script a page has to be
 // reloaded, and is the same otherwise but for local times and the choice of a file in a form.
 'use strict';
 (() => {

@@ -43,7 +43,6 @@ pub(super) fn new_run(views: &Views, visit: &Visit) -> Markup {
 /// Shows the forms that resume or stop a kept run, in a session that may do so.
 pub(super) fn kept_run(views: &Views, visit: &Visit, header: &Header, state: &RunState) -> Markup {
     let Some(launcher) = launcher(views, visit) else { return html! {} };
-    let is_here = std::env::current_dir().is_ok_and(|here| here.display().to_string() == header.folder);
     html! {
         @if *state == RunState::Running {
             @if launcher.has(&header.id) {
@@ -52,7 +51,7 @@ pub(super) fn kept_run(views: &Views, visit: &Visit, header: &Header, state: &Ru
                     p { button.deny { "Stop the run" } span.quiet { " It can be resumed." } }
                 }
             }
-        } @else if is_here {
+        } @else if is_here(header) {
             details.start {
                 summary { "Resume the run" }
                 form.try method="post" action=(visit.path(RESUME)) {
@@ -66,6 +65,11 @@ pub(super) fn kept_run(views: &Views, visit: &Visit, header: &Header, state: &Ru
             p.quiet { "Resume it from a console in its folder: relative paths would name other files here." }
         }
     }
+}
+
+/// Returns `true` for a run of the console's own folder: relative paths of another one would name other files.
+fn is_here(header: &Header) -> bool {
+    std::env::current_dir().is_ok_and(|here| here.display().to_string() == header.folder)
 }
 
 fn model(name: &str) -> Markup {
@@ -97,6 +101,9 @@ pub(super) fn act(views: &Views, visit: &Visit, form: &Query) -> Result<String, 
             match page {
                 STOP if launcher.stop(&id) => Some(id),
                 STOP => return Err(ViewError::Unknown("The run is not one of this console, or has ended.".to_owned())),
+                _ if views.runs.path(&id).is_file() && !is_here(&views.runs.read(&id)?.header) => {
+                    return Err(ViewError::Unknown("The run is of another folder: resume it there.".to_owned()));
+                }
                 _ => launcher.start(&LaunchOptions { prompt, model, resume: Some(&id) })?,
             }
         }

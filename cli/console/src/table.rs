@@ -18,15 +18,15 @@ pub(super) struct Column {
     key: Option<&'static str>,
 }
 
-/// SortOrder that the columns of a list offer: its name in an address, and whether it begins with the largest.
+/// Key that sorts a list: its name in an address, and `true` if the largest value comes first.
 pub(super) type SortKey = (&'static str, bool);
 
-/// SortOrder of a list.
+/// Order of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SortOrder {
     pub(super) key: &'static str,
     pub(super) is_descending: bool,
-    /// Orders of which this is one, the default first.
+    /// All keys of the list, the default first.
     keys: &'static [SortKey],
 }
 
