@@ -82,7 +82,7 @@ fn a_token_ends_and_is_for_its_scopes_alone() {
     stored[0]["expires"] = "2026-01-01T00:00:00Z".into();
     fs::write(&file, tokens.to_string()).unwrap();
     let answer = server.list(&ada);
-    assert!(answer.status == 401 && answer.body.contains("has ended"), "{answer:?}");
+    assert!(answer.status == 401 && answer.body.contains("has expired"), "{answer:?}");
     assert_eq!(server.list(&both).status, 200);
     let listed = crib.run(&["mcp", "token", "list"]).stdout;
     assert!(listed.contains("ended") && listed.contains("calls, metrics"), "{listed}");

@@ -108,6 +108,9 @@ fn people_sign_in_with_the_rights_of_their_claims() {
     };
     let place = "resource_metadata=\"https://tools.example.com/.well-known/oauth-protected-resource/mcp\"";
     assert_eq!(challenge(""), (401, format!("Bearer {place}, scope=\"tools:call\"")));
+    assert!(server.list("").body.contains("sign in"));
+    let figures = server.get("/metrics", "").head;
+    assert!(figures.lines().any(|line| line == format!("www-authenticate: Bearer {place}")), "no scope: {figures}");
     let description = server.get("/.well-known/oauth-protected-resource/mcp", "").message();
     assert_eq!(description["resource"], PUBLIC);
     assert_eq!(description["authorization_servers"], json!([issuer.provider.uri()]));
@@ -120,11 +123,10 @@ fn people_sign_in_with_the_rights_of_their_claims() {
     assert_eq!(call(&dev).message()["result"]["isError"], true, "its rule denies the tool");
     assert_eq!((server.get("/metrics", &ops).status, server.get("/metrics", &dev).status), (200, 403));
     let figures = server.get("/metrics", &ops).body;
-    assert!(figures.contains("token=\"corp/ops@example.com\"} 1"), "{figures}");
-    let callers: Vec<_> = crib.records().iter().map(|record| record["caller"].clone()).collect();
-    assert!(
-        callers.iter().any(|caller| caller.as_str().is_some_and(|text| text.starts_with("corp/ops@example.com: ")))
-    );
+    let is_of_ops = |line: &str| line.contains("token=\"corp/ops@example.com#") && line.ends_with("} 1");
+    assert!(figures.lines().any(is_of_ops), "{figures}");
+    let callers: Vec<_> = crib.records().iter().map(|record| record["caller"].to_string()).collect();
+    assert!(callers.iter().any(|caller| caller.starts_with("\"corp/ops@example.com#")), "{callers:?}");
 
     // A conversation belongs to the person, with whatever token.
     let (session, _) = server.conversation(&ops).unwrap();
@@ -138,7 +140,7 @@ fn people_sign_in_with_the_rights_of_their_claims() {
         assert!(found == status && text.contains(part), "{claims}: {found} {text}");
     };
     expect(with(&person("1", "ops"), "aud", json!("https://other.example.com")), 401, "error=\"invalid_token\"");
-    expect(with(&person("1", "ops"), "exp", json!(1)), 401, "error_description=\"the token has ended\"");
+    expect(with(&person("1", "ops"), "exp", json!(1)), 401, "error_description=\"the token has expired\"");
     expect(
         with(&person("1", "ops"), "scope", json!("openid")),
         403,
@@ -150,6 +152,8 @@ fn people_sign_in_with_the_rights_of_their_claims() {
     assert_eq!(server.list(&ada).status, 200);
     issuer.configure(&crib, "[[issuers.rules]]\nclaims = { groups = \"dev\" }\n");
     assert_eq!((call(&ops).status, call(&dev).message()["result"]["isError"].clone()), (403, json!(false)));
+    fs::remove_file(crib.path("people.toml")).unwrap();
+    assert_eq!((call(&dev).status, server.list(&ada).status), (401, 200), "a missing file admits nobody");
 }
 
 fn with(claims: &Value, member: &str, to: Value) -> Value {
@@ -227,4 +231,6 @@ fn declared_tokens_are_accepted_with_their_rights() {
     assert_eq!((server.get("/metrics", &ada).status, server.list(&figures).status), (403, 403));
     fs::write(crib.path("tokens.toml"), &second).unwrap();
     assert_eq!((server.list(&ada).status, server.get("/metrics", &figures).status), (401, 200));
+    fs::remove_file(crib.path("tokens.toml")).unwrap();
+    assert_eq!(server.get("/metrics", &figures).status, 401, "a missing file declares nothing");
 }

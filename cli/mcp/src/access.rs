@@ -155,7 +155,7 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// The client has no valid token, or one that has ended or is for other parts, or sends too many requests.
+    /// The client has no valid token, or one that has expired or is for other parts, or sends too many requests.
     pub(super) async fn admit(&self, headers: &HeaderMap, scope: TokenScope) -> Result<Identity, Refusal> {
         let identity = match (&self.tokens, &self.sign_in) {
             (None, _) => Identity::local(),
@@ -163,7 +163,7 @@ impl Access {
                 let token = bearer(headers).ok_or(Refusal::NoToken)?;
                 match sign_in.as_ref().filter(|_| !token.starts_with(PREFIX)) {
                     Some(sign_in) => sign_in.person(token, scope).await.map_err(Refusal::SignIn)?,
-                    None => self.token_client(tokens, token)?,
+                    None => self.token_client(tokens, token).await?,
                 }
             }
         };
@@ -180,8 +180,10 @@ impl Access {
     }
 
     /// Returns the client with one among the server's own tokens.
-    fn token_client(&self, tokens: &Tokens, token: &str) -> Result<Identity, Refusal> {
-        if let Some(client) = self.declared.as_ref().and_then(|declared| declared.client(token)) {
+    async fn token_client(&self, tokens: &Tokens, token: &str) -> Result<Identity, Refusal> {
+        if let Some(declared) = &self.declared
+            && let Some(client) = declared.client(token).await
+        {
             return Ok(client);
         }
         let client = tokens.client(token).map_err(|UnreadTokens| Refusal::UnreadTokens)?;

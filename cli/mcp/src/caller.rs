@@ -22,7 +22,8 @@ tokio::task_local! {
 
 /// Client that made a call.
 pub(super) struct Caller {
-    /// Name of the client: its token, if it has one, and its name and version as it calls itself.
+    /// Name of the client: its token or person, if it has one, and its name and version as it calls itself. Approvals belong to it, so
+    /// no two tokens and no two people have the same one.
     pub(super) client: String,
     /// Holder of the client's token, who owns its conversation and its waiting calls.
     pub(super) holder: Arc<str>,

@@ -19,7 +19,6 @@ const MAX_BYTES: u64 = 1 << 20;
 const DIGEST: &str = "a digest as text, `sha256:` and 64 small hexadecimal digits";
 
 /// File of declared tokens.
-#[derive(Debug)]
 pub struct DeclaredTokens(RereadFile<HashMap<String, Identity>>);
 
 impl DeclaredTokens {
@@ -29,7 +28,7 @@ impl DeclaredTokens {
     ///
     /// The file cannot be read, another user can write it, or it has a mistake.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
-        RereadFile::open(path, "declared tokens", read).map(Self)
+        RereadFile::open(path, "declared tokens", |path, _| read(path)).map(Self)
     }
 
     /// Creates a token, and returns it with the entry that declares it.
@@ -61,8 +60,8 @@ impl DeclaredTokens {
     }
 
     /// Returns the client with a token; `None` if the file does not declare it.
-    pub(super) fn client(&self, token: &str) -> Option<Identity> {
-        self.0.present(|path, _| read(path)).get(&digest(token.as_bytes())).cloned()
+    pub(super) async fn client(&self, token: &str) -> Option<Identity> {
+        self.0.present().await.get(&digest(token.as_bytes())).cloned()
     }
 }
 
@@ -72,8 +71,10 @@ fn read(path: &Path) -> anyhow::Result<HashMap<String, Identity>> {
 
 fn parse(name: &str, text: &str) -> anyhow::Result<HashMap<String, Identity>> {
     let mut top = Table::parse(name, text)?;
-    let missing = top.missing("tokens");
-    let field = top.take("tokens").ok_or(missing)?;
+    let Some(field) = top.take("tokens") else {
+        top.end()?;
+        return Ok(HashMap::new());
+    };
     let place = field.place();
     let items = field.items()?;
     if items.len() > MAX_TOKENS {
@@ -140,22 +141,26 @@ mod tests {
         )
     }
 
-    #[test]
-    fn declared_tokens_have_their_rights_and_a_changed_file_applies_at_once() {
+    #[tokio::test]
+    async fn declared_tokens_have_their_rights_and_a_changed_file_applies_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokens.toml");
         std::fs::write(&path, file()).unwrap();
         let tokens = DeclaredTokens::open(&path).unwrap();
-        let ada = tokens.client("crib_a").unwrap();
+        let ada = tokens.client("crib_a").await.unwrap();
         assert_eq!((&*ada.name, &*ada.scopes, ada.expires), ("ada", &[TokenScope::Calls][..], None));
         assert_eq!(*ada.options, ["--deny-net"]);
-        let figures = tokens.client("crib_b").unwrap();
+        let figures = tokens.client("crib_b").await.unwrap();
         assert!(*figures.scopes == [TokenScope::Metrics] && figures.expires.is_some());
-        assert_eq!(tokens.client("crib_c"), None);
+        assert_eq!(tokens.client("crib_c").await, None);
         std::fs::write(&path, "tokens = 1").unwrap();
-        assert!(tokens.client("crib_a").is_some(), "a mistake changes nothing");
+        assert!(tokens.client("crib_a").await.is_some(), "a mistake changes nothing");
         std::fs::write(&path, "tokens = []").unwrap();
-        assert_eq!(tokens.client("crib_a"), None);
+        assert_eq!(tokens.client("crib_a").await, None);
+        std::fs::write(&path, file()).unwrap();
+        assert!(tokens.client("crib_a").await.is_some());
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(tokens.client("crib_a").await, None, "a file that is gone declares nothing");
     }
 
     #[test]
@@ -191,6 +196,8 @@ mod tests {
             let error = parse("x.toml", &file().replacen(from, to, 1)).unwrap_err().to_string();
             assert!(error.starts_with("x.toml") && error.contains(reason), "{to}: {error}");
         }
+        assert!(parse("x.toml", "# none\n").unwrap().is_empty());
+        assert!(parse("x.toml", "token = []").unwrap_err().to_string().contains("unknown key `token`"));
         let many = (0..=MAX_TOKENS).map(|number| {
             format!("[[tokens]]\nname = \"a{number}\"\ndigest = \"{}\"\n", digest(number.to_string().as_bytes()))
         });

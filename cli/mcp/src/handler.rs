@@ -30,7 +30,7 @@ use super::metrics::Metrics;
 use super::once::KeyedCalls;
 use super::pages::page;
 use super::paused::PausedCalls;
-use super::publication::{Publication, Published};
+use super::publication::{OwnFault, Publication, Published};
 use super::quotas::{QuotaLimits, Quotas};
 use super::skills::SCHEME;
 use super::state::Seal;
@@ -185,13 +185,19 @@ impl Handler {
 
     /// Returns the present state for the client of a request.
     pub(super) async fn published(&self, client: &Identity) -> Result<Arc<Published>, ErrorData> {
-        let unusable = || {
-            ErrorData::internal_error(
-                "this token's options make the tools unusable: ask the operator; the server's messages state the reason",
-                None,
-            )
-        };
-        let published = self.publication.of(client).await.ok_or_else(unusable)?;
+        let published = self.publication.of(client).await.map_err(|fault| {
+            let text = match fault {
+                OwnFault::Unusable => {
+                    "the options of this token or person make the tools unusable: ask the operator; the server's messages state \
+                     the reason"
+                }
+                OwnFault::TooMany => {
+                    "clients with too many different options are busy: repeat the request later, or ask the operator for rules \
+                     with fewer sets of options"
+                }
+            };
+            ErrorData::internal_error(text, None)
+        })?;
         match published.has_room_for(client) {
             true => Ok(published),
             false => Err(ErrorData::internal_error("the server has conversations of too many clients today", None)),

@@ -37,6 +37,8 @@ use super::refusal::Refusal;
 const PROTOCOL: &str = "/mcp";
 /// Start of the paths at which a server describes itself.
 const WELL_KNOWN: &str = "/.well-known/";
+/// Path of the figures.
+const FIGURES: &str = "/metrics";
 /// Path of the readiness.
 const READINESS: &str = "/readyz";
 /// Hosts of a server's own origin on a loopback address. The server has no pages, so no page has this origin.
@@ -161,17 +163,20 @@ pub async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Result<ExitC
 
 /// Returns the protocol's address for clients of a server that listens at a socket address.
 pub fn own_address(address: SocketAddr, has_tls: bool, hosts: &[ServedHost]) -> String {
-    format!("{}://{}{PROTOCOL}", scheme(has_tls), named(address, hosts))
+    format!("{}://{}{PROTOCOL}", scheme(has_tls), named(address, has_tls, hosts))
 }
 
 fn scheme(has_tls: bool) -> &'static str {
     if has_tls { "https" } else { "http" }
 }
 
-/// Names an address for clients. Programs on this machine can use an address that stands for all; others need a host.
-fn named(address: SocketAddr, hosts: &[ServedHost]) -> String {
-    match hosts.iter().rfind(|host| address.ip().is_unspecified() && !LOOPBACK.contains(&host.name())) {
+/// Names an address for clients. Those on this machine use a loopback address itself; others name a host, also because certificates
+/// are for hosts.
+fn named(address: SocketAddr, has_tls: bool, hosts: &[ServedHost]) -> String {
+    let usual_port = if has_tls { 443 } else { 80 };
+    match hosts.iter().rfind(|host| !address.ip().is_loopback() && !LOOPBACK.contains(&host.name())) {
         Some(host) if host.text() != host.name() => host.text().to_owned(),
+        Some(host) if address.port() == usual_port => host.name().to_owned(),
         Some(host) => format!("{}:{}", host.name(), address.port()),
         None => address.to_string(),
     }
@@ -222,21 +227,23 @@ impl Server {
         let origin = self.origins.allowed(request.headers());
         // A server that is not ready says so, and refuses nothing.
         let is_refusable = request.uri().path() != READINESS;
+        let part = if request.uri().path() == FIGURES { TokenScope::Metrics } else { TokenScope::Calls };
         let response = match (request.uri().path(), request.method()) {
             _ if head_size(&request) > MAX_HEAD => Err(Refusal::Head),
             ("/healthz", &Method::GET) => Ok(text(StatusCode::OK, "ok\n")),
-            ("/metrics", &Method::GET) => self
+            (FIGURES, &Method::GET) => self
                 .admit(&request, TokenScope::Metrics, used)
                 .await
                 .map(|_| figures(&metrics.text(self.running(), self.connections.number()))),
             (READINESS, &Method::GET) => Ok(readiness()),
             (PROTOCOL, _) => self.protocol(request, used).await,
-            (path, &Method::GET) if path.starts_with(WELL_KNOWN) => self.description(&request),
+            (path, &Method::GET) if path.starts_with(WELL_KNOWN) => self.description(&request).await,
             _ => Err(Refusal::UnknownPath),
         };
         let mut response = response.unwrap_or_else(|refusal| {
-            let mut response = text(refusal.status(), &refusal.text());
-            response.headers_mut().extend(refusal.header(self.access.sign_in()));
+            let sign_in = self.access.sign_in();
+            let mut response = text(refusal.status(), &refusal.text(sign_in.is_some()));
+            response.headers_mut().extend(refusal.header(sign_in, part));
             response
         });
         let status = response.status();
@@ -277,10 +284,11 @@ impl Server {
     }
 
     /// Answers where people get tokens for this server.
-    fn description(&self, request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
+    async fn description(&self, request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
         self.check_origin(request)?;
         let sign_in = self.access.sign_in().filter(|sign_in| sign_in.describes(request.uri().path()));
-        let mut response = text(StatusCode::OK, &sign_in.ok_or(Refusal::UnknownPath)?.document().to_string());
+        let document = sign_in.ok_or(Refusal::UnknownPath)?.document().await;
+        let mut response = text(StatusCode::OK, &document.to_string());
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
         Ok(response)
     }
@@ -392,4 +400,23 @@ fn text(status: StatusCode, text: &str) -> Response<Body> {
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, PLAIN);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_name_the_host_of_a_server_that_others_reach() {
+        let hosts: Vec<ServedHost> = ["localhost", "tools.example.com"].map(|host| host.parse().unwrap()).into();
+        for (address, hosts, named) in [
+            ("127.0.0.1:8931", &hosts[..], "https://127.0.0.1:8931/mcp"),
+            ("0.0.0.0:8931", &hosts, "https://tools.example.com:8931/mcp"),
+            ("192.0.2.7:443", &hosts, "https://tools.example.com/mcp"),
+            ("192.0.2.7:8931", &hosts, "https://tools.example.com:8931/mcp"),
+            ("192.0.2.7:443", &hosts[..1], "https://192.0.2.7:443/mcp"),
+        ] {
+            assert_eq!(own_address(address.parse().unwrap(), true, hosts), named);
+        }
+    }
 }

@@ -17,7 +17,7 @@ use super::progress::ProgressListeners;
 use super::skills::SkillCatalog;
 
 /// Maximum number of different client options in use at once. Each has a runtime of its own.
-const MAX_OWN: usize = 32;
+pub(super) const MAX_OWN: usize = 32;
 /// Maximum number of clients with a conversation. People who sign in can be many more than tokens.
 const MAX_CONVERSATIONS: usize = 10_000;
 /// Time without a request after which a client's conversation makes room for another's.
@@ -71,6 +71,15 @@ enum Built {
     Done(Arc<Published>),
     /// The options cannot be used; as of a time.
     Failed(Instant),
+}
+
+/// Reason for which a client has no state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OwnFault {
+    /// Its options cannot be used.
+    Unusable,
+    /// Too many different options are in use.
+    TooMany,
 }
 
 /// Present published state, with notices of its replacements.
@@ -224,24 +233,28 @@ impl Publication {
         self.edition().general.clone()
     }
 
-    /// Returns the present state for a client; `None` if its options cannot be used.
-    pub(super) async fn of(&self, client: &Identity) -> Option<Arc<Published>> {
+    /// Returns the present state for a client.
+    ///
+    /// # Errors
+    ///
+    /// Its options cannot be used, or too many different ones are in use.
+    pub(super) async fn of(&self, client: &Identity) -> Result<Arc<Published>, OwnFault> {
         let edition = self.edition();
         if client.options.is_empty() {
-            return Some(edition.general.clone());
+            return Ok(edition.general.clone());
         }
-        let own = edition.own(&client.options)?;
+        let own = edition.own(&client.options).ok_or(OwnFault::TooMany)?;
         let mut built = own.lock().await;
         match &*built {
-            Built::Done(state) => return Some(state.clone()),
-            Built::Failed(at) if at.elapsed() < RETRY => return None,
+            Built::Done(state) => return Ok(state.clone()),
+            Built::Failed(at) if at.elapsed() < RETRY => return Err(OwnFault::Unusable),
             Built::Not | Built::Failed(_) => {}
         }
         let (publish, options) = (self.publish.clone(), client.options.clone());
         let state = tokio::task::spawn_blocking(move || publish(&options)).await.map_err(anyhow::Error::from).flatten();
         let state = state.map(Arc::new).inspect_err(|error| cannot_use(&client.name, error)).ok();
         *built = state.clone().map_or_else(|| Built::Failed(Instant::now()), Built::Done);
-        state
+        state.ok_or(OwnFault::Unusable)
     }
 
     /// Returns the definition of a tool by its name for clients, whoever they are: all have the same sources.
@@ -302,7 +315,7 @@ impl Publication {
 
 /// Warns that the options of a client cannot be used.
 fn cannot_use(client: &str, error: &anyhow::Error) {
-    render::warning(&format!("the options of the token of {client} cannot be used: {}", render::message(error)));
+    render::warning(&format!("the options of {client} cannot be used: {}", render::message(error)));
 }
 
 #[cfg(test)]
@@ -357,14 +370,24 @@ mod tests {
             }
         };
         let publication = Publication::new(published(), publish);
-        assert!(publication.of(&client(1)).await.is_none());
+        assert!(publication.of(&client(1)).await.is_err());
         *broken.lock().unwrap() = false;
-        assert!(publication.of(&client(1)).await.is_none(), "not at once");
+        assert!(publication.of(&client(1)).await.is_err(), "not at once");
         tokio::time::sleep(RETRY).await;
         let good = publication.of(&client(1)).await.expect("the options");
         *broken.lock().unwrap() = true;
         let again = publication.clone();
         tokio::task::spawn_blocking(move || again.reload()).await.unwrap().unwrap();
         assert!(Arc::ptr_eq(&publication.of(&client(1)).await.expect("the options"), &good));
+    }
+
+    #[tokio::test]
+    async fn options_beyond_the_number_in_use_are_not_taken_for_unusable_ones() {
+        let publication = Publication::new(published(), |_: &[String]| Ok(published()));
+        let edition = publication.edition();
+        let used: Vec<_> = (0..MAX_OWN).map(|number| edition.own(&options(number)).unwrap()).collect();
+        assert_eq!(publication.of(&client(MAX_OWN)).await.err(), Some(OwnFault::TooMany));
+        drop(used);
+        assert!(publication.of(&client(MAX_OWN)).await.is_ok());
     }
 }

@@ -41,7 +41,7 @@ pub(super) enum Refusal {
     UnknownToken,
     /// The tokens cannot be read.
     UnreadTokens,
-    /// The token has ended.
+    /// The token has expired.
     EndedToken,
     /// The token is not for this part of the server.
     Scope(TokenScope),
@@ -85,8 +85,8 @@ impl Refusal {
         }
     }
 
-    /// Returns the text of the answer: the reason, and what to do.
-    pub(super) fn text(self) -> Cow<'static, str> {
+    /// Returns the text of the answer: the reason, and what to do, also where people sign in.
+    pub(super) fn text(self, has_sign_in: bool) -> Cow<'static, str> {
         let text = match self {
             Self::Quota(part, seconds) => {
                 let part = part.as_str();
@@ -95,6 +95,10 @@ impl Refusal {
             Self::SignIn(fault) => return fault.text(),
             Self::Host => "the host of the request is not served: name it with `--host`\n",
             Self::Origin => "pages of this origin may not send requests: name it with `--origin`\n",
+            Self::NoToken if has_sign_in => {
+                "a token is required: sign in, such as with `toolcrib login URL`, or send `Authorization: Bearer TOKEN` with a \
+                 token of this server; `toolcrib mcp token new NAME` creates one\n"
+            }
             Self::NoToken => {
                 "a token is required: send `Authorization: Bearer TOKEN`; `toolcrib mcp token new NAME` creates one\n"
             }
@@ -102,7 +106,7 @@ impl Refusal {
                 "the token is not known: it was revoked or mistyped; `toolcrib mcp token new NAME` creates another\n"
             }
             Self::UnreadTokens => "the server cannot read its tokens: its messages name the mistake\n",
-            Self::EndedToken => "the token has ended; `toolcrib mcp token new NAME` creates another\n",
+            Self::EndedToken => "the token has expired; `toolcrib mcp token new NAME` creates another\n",
             Self::Scope(TokenScope::Calls) => {
                 "the token is not for calls: create one with `toolcrib mcp token new NAME --scope=calls`\n"
             }
@@ -127,11 +131,11 @@ impl Refusal {
         text.into()
     }
 
-    /// Returns the header that tells programs what to do, also where people sign in.
-    pub(super) fn header(self, sign_in: Option<&SignIn>) -> Option<(HeaderName, HeaderValue)> {
+    /// Returns the header that tells programs what to do, also where people sign in for this part of the server.
+    pub(super) fn header(self, sign_in: Option<&SignIn>, part: TokenScope) -> Option<(HeaderName, HeaderValue)> {
         let text = match self {
             Self::NoToken | Self::UnknownToken | Self::EndedToken | Self::Scope(_) | Self::SignIn(_) => {
-                let (code, part) = self.code()?;
+                let code = self.code()?;
                 // A token of the server's own gets its scopes here, and not at an issuer.
                 let sign_in = sign_in.filter(|_| !matches!(self, Self::Scope(_)));
                 let challenge = match (sign_in, code.as_deref()) {
@@ -148,19 +152,40 @@ impl Refusal {
         Some((header::RETRY_AFTER, HeaderValue::from_static(text)))
     }
 
-    /// Returns the code for a refused token (RFC 6750, section 3.1) and the part of the server; `None` if no other token helps.
-    fn code(self) -> Option<(Option<String>, TokenScope)> {
-        let invalid = |reason: &str| Some(format!("error=\"invalid_token\", error_description=\"{reason}\""));
+    /// Returns the code for a refused token (RFC 6750, section 3.1), `Some(None)` without a token; `None` if no other token helps.
+    fn code(self) -> Option<Option<String>> {
+        let invalid = |reason: &str| format!("error=\"invalid_token\", error_description=\"{reason}\"");
         match self {
-            Self::UnknownToken => Some((invalid("the token is not known"), TokenScope::Calls)),
-            Self::EndedToken => Some((invalid("the token has ended"), TokenScope::Calls)),
-            Self::SignIn(SignInFault::Token(fault)) => Some((invalid(fault.as_str()), TokenScope::Calls)),
-            Self::Scope(part) => {
-                Some((Some(format!("error=\"insufficient_scope\", scope=\"{}\"", part.as_str())), part))
-            }
-            Self::SignIn(SignInFault::Scope(part)) => Some((Some("error=\"insufficient_scope\"".to_owned()), part)),
+            Self::UnknownToken => Some(Some(invalid("the token is not known"))),
+            Self::EndedToken => Some(Some(invalid("the token has expired"))),
+            Self::SignIn(SignInFault::Token(fault)) => Some(Some(invalid(fault.as_str()))),
+            Self::Scope(part) => Some(Some(format!("error=\"insufficient_scope\", scope=\"{}\"", part.as_str()))),
+            Self::SignIn(SignInFault::Scope(_)) => Some(Some("error=\"insufficient_scope\"".to_owned())),
             Self::SignIn(_) => None,
-            _ => Some((None, TokenScope::Calls)),
+            _ => Some(None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_request_without_a_token_learns_where_and_for_which_scope_to_sign_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("people.toml");
+        let scopes = "[scopes]\ncalls = \"tools:call\"\nmetrics = \"tools:read\"\n";
+        let issuer = "[[issuers]]\nurl = \"https://login.example.com\"\nrules = [{ claims = {} }]\n";
+        fs::write(&path, format!("{scopes}{issuer}")).unwrap();
+        let sign_in = SignIn::open(&path, "https://tools.example.com/mcp".parse().unwrap()).unwrap();
+        for (part, scope) in [(TokenScope::Calls, "tools:call"), (TokenScope::Metrics, "tools:read")] {
+            let (_, challenge) = Refusal::NoToken.header(Some(&sign_in), part).unwrap();
+            assert!(challenge.to_str().unwrap().ends_with(&format!("scope=\"{scope}\"")), "{challenge:?}");
+        }
+        assert!(Refusal::NoToken.text(true).contains("sign in"));
+        assert!(!Refusal::NoToken.text(false).contains("sign in"));
     }
 }

@@ -164,7 +164,7 @@ mod awaited {
         }
 
         #[test]
-        fn what_is_no_socket_is_left_to_others() {
+        fn a_file_is_no_socket() {
             assert!(Socket::new(std::fs::File::open("/dev/null").unwrap()).is_none());
         }
     }

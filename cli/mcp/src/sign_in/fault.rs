@@ -25,9 +25,9 @@ pub(crate) enum TokenFault {
     Signature,
     /// It is for another server.
     Audience,
-    /// It has ended.
-    Ended,
-    /// It begins, or was issued, in the future.
+    /// It has expired.
+    Expired,
+    /// It is not valid yet, or was issued in the future.
     Early,
     /// A required claim is missing or malformed.
     Claims,
@@ -59,15 +59,15 @@ impl TokenFault {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Malformed => "the token is not a signed JWT of at most 8 KiB",
-            Self::Kind => "the token is not an access token: its `typ` is neither `at+jwt` nor `JWT`",
+            Self::Kind => "the token is not an access token, but one for another purpose, such as an ID token",
             Self::Algorithm => "the algorithm of the token is not accepted",
             Self::Extension => "the token has an extension that the server does not know",
             Self::Issuer => "the token is of an issuer that the server does not trust",
             Self::Key => "the issuer has no such key for signatures",
             Self::Signature => "the signature of the token is wrong",
             Self::Audience => "the token is for another server",
-            Self::Ended => "the token has ended",
-            Self::Early => "the token begins in the future",
+            Self::Expired => "the token has expired",
+            Self::Early => "the token is not valid yet",
             Self::Claims => "the token lacks a claim, or has a malformed one",
             Self::Bound => "the token is bound to a key that the request does not prove",
         }

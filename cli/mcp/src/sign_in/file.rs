@@ -76,6 +76,12 @@ impl SignInFile {
         Self::parse(&path.display().to_string(), &own_text(path, MAX_BYTES)?)
     }
 
+    /// Returns the number of different sets of options.
+    pub(super) fn option_sets(&self) -> usize {
+        let all = self.issuers.iter().flat_map(|issuer| &issuer.rules).map(|rule| &rule.options);
+        all.filter(|options| !options.is_empty()).collect::<HashSet<_>>().len()
+    }
+
     pub(super) fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
         let mut top = Table::parse(name, text)?;
         let scopes = match top.table("scopes")? {
@@ -219,6 +225,14 @@ options = ["--allow-write=./work", "--deny-net"]
     }
 
     #[test]
+    fn rules_with_the_same_options_count_as_one_set() {
+        let rule = |options: &str| format!("{{ claims = {{}}, options = [{options}] }},");
+        let rules = ["", "\"--deny-net\"", "\"--deny-net\"", "\"--allow-env=A\""].map(rule).concat();
+        let file = format!("[[issuers]]\nurl = \"https://a.example\"\nrules = [{rules}]\n");
+        assert_eq!(SignInFile::parse("x.toml", &file).unwrap().option_sets(), 2);
+    }
+
+    #[test]
     fn a_mistake_names_the_file_the_line_and_the_key() {
         for (from, to, reason) in [
             ("https://login", "http://login", "x.toml:6:7: `issuers[0].url`: expected an address"),
@@ -259,5 +273,21 @@ options = ["--allow-write=./work", "--deny-net"]
         let deep = format!("{} {{ a = 1 }} {}", "{ a = ".repeat(MAX_DEPTH), "}".repeat(MAX_DEPTH));
         let deep = rules(1).replace("{}", &deep);
         assert!(error(&deep).contains("too deeply"), "{}", error(&deep));
+    }
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_can_write_is_refused() {
+        use std::fs::{self, Permissions};
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("people.toml");
+        fs::write(&path, FILE).unwrap();
+        for (mode, reason) in [(0o666, "every user can write the file"), (0o660, "its group can write the file")] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let error = SignInFile::read(&path).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        assert!(SignInFile::read(&path).is_ok());
     }
 }

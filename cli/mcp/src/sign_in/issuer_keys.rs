@@ -1,5 +1,5 @@
 //! Keys of one issuer: read from its documents, kept for a bounded time, and read again when they are old or a token names another
-//! one. Requests with invented keys cause no more than one reading in some seconds.
+//! one. Requests that a kept key fits wait for no reading, and requests with invented keys cause no more than one reading in some seconds.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,7 +8,8 @@ use anyhow::{Context, bail};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use reqwest::Url;
 use serde_json::Value;
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use tokio::task::JoinHandle;
 use toolcrib_base::http::{client, local_client};
 use toolcrib_base::oauth::{SecureUrl, issuer_documents};
 use toolcrib_base::render::{self, one_line, shortened};
@@ -33,7 +34,7 @@ pub(super) struct KeyTimes {
     pub(super) fresh: Duration,
     /// Age from which on they are not used, if the issuer cannot be reached.
     pub(super) most: Duration,
-    /// Minimum time between two readings.
+    /// Minimum time between the end of a reading and the next one.
     pub(super) pause: Duration,
 }
 
@@ -56,6 +57,7 @@ pub(super) struct IssuerKeys {
 /// State of the readings. The lock is held while one runs.
 #[derive(Debug, Default)]
 struct Reading {
+    /// End of the last one, or its beginning while it runs.
     last: Option<Instant>,
     /// `true` if the last one failed, so that a further failure is not reported again.
     has_failed: bool,
@@ -80,9 +82,12 @@ impl IssuerKeys {
     ) -> Result<DecodingKey, SignInFault> {
         let find = |keys: &KeySet| keys.find(id, algorithm).cloned();
         if let Some((keys, read)) = self.kept()
-            && read.elapsed() < self.times.fresh
+            && read.elapsed() < self.times.most
             && let Some(key) = find(&keys)
         {
+            if read.elapsed() >= self.times.fresh {
+                self.refresh_beside();
+            }
             return Ok(key);
         }
         self.refresh().await;
@@ -92,44 +97,65 @@ impl IssuerKeys {
         }
     }
 
-    /// Reads the keys, or waits for the reading that runs, unless the last one began a moment ago.
+    /// Reads the keys, or waits for the reading that runs, unless the last one ended a moment ago.
     pub(super) async fn refresh(self: &Arc<Self>) {
         let began = Instant::now();
-        let mut reading = self.reading.clone().lock_owned().await;
+        let reading = self.reading.clone().lock_owned().await;
         // Another request has read them while this one waited.
-        let is_done = reading.last.is_some_and(|last| last >= began || last.elapsed() < self.times.pause);
-        if is_done {
+        if reading.last.is_some_and(|last| last >= began) || self.pauses(&reading) {
             return;
         }
+        // A panic leaves the keys as they were.
+        let _ = self.begin(reading).await;
+    }
+
+    /// Lets the keys be read while requests use those from before, unless a reading runs or ended a moment ago.
+    fn refresh_beside(self: &Arc<Self>) {
+        if let Ok(reading) = self.reading.clone().try_lock_owned()
+            && !self.pauses(&reading)
+        {
+            drop(self.begin(reading));
+        }
+    }
+
+    fn pauses(&self, reading: &Reading) -> bool {
+        reading.last.is_some_and(|last| last.elapsed() < self.times.pause)
+    }
+
+    /// Begins a reading. It goes on if the client leaves: otherwise clients that leave at once could prevent every reading.
+    fn begin(self: &Arc<Self>, mut reading: OwnedMutexGuard<Reading>) -> JoinHandle<()> {
         let keys = self.clone();
-        // It goes on if the client leaves: otherwise clients that leave at once could prevent every reading.
-        let work = tokio::spawn(async move {
+        tokio::spawn(async move {
             reading.last = Some(Instant::now());
             let read = tokio::time::timeout(MAX_READING, keys.read()).await;
             let read = read.unwrap_or_else(|_| bail!("no answer within {} seconds", MAX_READING.as_secs()));
-            let issuer = &keys.issuer;
-            match read {
-                Ok(read) => {
-                    *keys.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::new(read), Instant::now()));
-                    if reading.has_failed {
-                        render::aside(&format!("the keys of the issuer `{issuer}` were read again"));
-                    }
-                    reading.has_failed = false;
+            keys.keep(read, &mut reading);
+            reading.last = Some(Instant::now());
+        })
+    }
+
+    /// Keeps the keys of a reading, or reports that it failed.
+    fn keep(&self, read: anyhow::Result<KeySet>, reading: &mut Reading) {
+        let issuer = &self.issuer;
+        match read {
+            Ok(read) => {
+                *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::new(read), Instant::now()));
+                if reading.has_failed {
+                    render::aside(&format!("the keys of the issuer `{issuer}` were read again"));
                 }
-                Err(error) if !reading.has_failed => {
-                    reading.has_failed = true;
-                    let error = render::message(&error);
-                    let effect = match keys.kept() {
-                        Some(_) => format!("those from before are used for {} at most", minutes(keys.times.most)),
-                        None => "nobody signs in there until they are read".to_owned(),
-                    };
-                    render::warning(&format!("cannot read the keys of the issuer `{issuer}`: {error}; {effect}"));
-                }
-                Err(_) => {}
+                reading.has_failed = false;
             }
-        });
-        // A panic leaves the keys as they were.
-        let _ = work.await;
+            Err(error) if !reading.has_failed => {
+                reading.has_failed = true;
+                let error = render::message(&error);
+                let effect = match self.kept() {
+                    Some(_) => format!("those from before are used for {} at most", minutes(self.times.most)),
+                    None => "sign-in with it fails until they are read".to_owned(),
+                };
+                render::warning(&format!("cannot read the keys of the issuer `{issuer}`: {error}; {effect}"));
+            }
+            Err(_) => {}
+        }
     }
 
     fn kept(&self) -> Option<(Arc<KeySet>, Instant)> {

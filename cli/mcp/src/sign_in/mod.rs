@@ -1,6 +1,6 @@
 //! Sign-in of people at an identity provider: the server is an OAuth 2.1 resource server, which accepts access tokens from
 //! trusted issuers and maps their claims to rights by a file. The file is read again when it changes; one with a mistake changes
-//! nothing.
+//! nothing, and nobody signs in by one that is gone.
 
 mod fault;
 mod file;
@@ -19,8 +19,10 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use toolcrib::source::digest;
 use toolcrib_base::oauth::{SecureUrl, resource_documents};
+use toolcrib_base::render;
 
 use super::access::{Identity, TokenScope};
+use super::publication::MAX_OWN;
 use super::reread_file::RereadFile;
 use file::{IssuerEntry, ScopeNames, SignInFile};
 use issuer_keys::{IssuerKeys, KeyTimes};
@@ -32,12 +34,12 @@ pub(super) use fault::{SignInFault, TokenFault};
 pub struct SignIn {
     /// Address of the server, for which tokens are issued.
     server: SecureUrl,
-    times: KeyTimes,
-    file: RereadFile<Trusted>,
+    file: RereadFile<TrustedIssuers>,
 }
 
-/// Trusted issuers.
-struct Trusted {
+/// Issuers that the file trusts.
+#[derive(Default)]
+struct TrustedIssuers {
     scopes: ScopeNames,
     issuers: Vec<(IssuerEntry, Arc<IssuerKeys>)>,
 }
@@ -54,13 +56,15 @@ impl SignIn {
 
     fn with_times(path: &Path, server: SecureUrl, times: KeyTimes) -> anyhow::Result<Self> {
         signature::install();
-        let read = |path: &Path| Trusted::new(SignInFile::read(path)?, &[], times);
-        Ok(Self { server, times, file: RereadFile::open(path, "rules of the sign-in", read)? })
+        let read = move |path: &Path, before: &TrustedIssuers| {
+            TrustedIssuers::new(SignInFile::read(path)?, &before.issuers, times)
+        };
+        Ok(Self { server, file: RereadFile::open(path, "rules of the sign-in", read)? })
     }
 
     /// Reads the keys of all issuers. A warning names each issuer that cannot be reached.
     pub async fn read_keys(&self) {
-        let trusted = self.trusted();
+        let trusted = self.file.present().await;
         join_all(trusted.issuers.iter().map(|(_, keys)| keys.refresh())).await;
     }
 
@@ -70,7 +74,7 @@ impl SignIn {
     ///
     /// The token is not valid, or no rule admits the person.
     pub(super) async fn person(&self, token: &str, part: TokenScope) -> Result<Identity, SignInFault> {
-        let trusted = self.trusted();
+        let trusted = self.file.present().await;
         let token = UncheckedToken::parse(token)?;
         let issuer = token.issuer().ok_or(TokenFault::Claims)?;
         let issuer = trusted.issuers.iter().find(|(entry, _)| entry.url.as_str() == issuer);
@@ -87,12 +91,13 @@ impl SignIn {
         if trusted.scopes.of(part).is_some_and(lacks) {
             return Err(SignInFault::Scope(part));
         }
+        // Tokens are renewed every few minutes, and names may change: the person is the same.
+        let holder = digest(json!([issuer.url.as_str(), claims.subject]).to_string().as_bytes());
         Ok(Identity {
-            name: rules::name(&issuer.label, claims.all.get(&issuer.name_claim), &claims.subject),
+            name: rules::name(&issuer.label, claims.all.get(&issuer.name_claim), &claims.subject, &holder),
             options: rule.options.clone(),
             has_token: true,
-            // Tokens are renewed every few minutes, and names may change: the person is the same.
-            holder: digest(json!([issuer.url.as_str(), claims.subject]).to_string().as_bytes()).into(),
+            holder: holder.into(),
             scopes: [part].into(),
             expires: Some(claims.expires),
         })
@@ -104,8 +109,8 @@ impl SignIn {
     }
 
     /// Returns the document about the server (RFC 9728).
-    pub(super) fn document(&self) -> Value {
-        let trusted = self.trusted();
+    pub(super) async fn document(&self) -> Value {
+        let trusted = self.file.present().await;
         let issuers: Vec<_> = trusted.issuers.iter().map(|(entry, _)| entry.url.as_str()).collect();
         let mut document = json!({
             "resource": self.server.as_str(),
@@ -124,19 +129,22 @@ impl SignIn {
     pub(super) fn challenge(&self, code: Option<&str>, part: TokenScope) -> String {
         let code = code.map(|code| format!("{code}, ")).unwrap_or_default();
         let document = resource_documents(self.server.url()).swap_remove(0);
-        let scope = self.trusted().scopes.of(part).map(|scope| format!(", scope=\"{scope}\"")).unwrap_or_default();
+        let trusted = self.file.last();
+        let scope = trusted.scopes.of(part).map(|scope| format!(", scope=\"{scope}\"")).unwrap_or_default();
         format!("Bearer {code}resource_metadata=\"{document}\"{scope}")
-    }
-
-    /// Returns the issuers of the present file.
-    fn trusted(&self) -> Arc<Trusted> {
-        self.file.present(|path, before| Trusted::new(SignInFile::read(path)?, &before.issuers, self.times))
     }
 }
 
-impl Trusted {
+impl TrustedIssuers {
     /// Prepares the issuers of a file. Those that were trusted before keep their keys.
     fn new(file: SignInFile, before: &[(IssuerEntry, Arc<IssuerKeys>)], times: KeyTimes) -> anyhow::Result<Self> {
+        let sets = file.option_sets();
+        if sets > MAX_OWN {
+            render::warning(&format!(
+                "the rules of the sign-in have {sets} different sets of `options`, and only {MAX_OWN} can be in use at once: \
+                 people of a further one are refused until another is idle"
+            ));
+        }
         let keys = |entry: &IssuerEntry| match before.iter().find(|(old, _)| old.url == entry.url) {
             Some((_, keys)) => Ok(keys.clone()),
             None => IssuerKeys::new(entry.url.clone(), times),

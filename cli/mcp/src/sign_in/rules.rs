@@ -8,8 +8,10 @@ use crate::access::TokenScope;
 
 /// Claims with words that are separated by spaces.
 const WORDS: [&str; 2] = ["scope", "scp"];
-/// Maximum characters of a claim in a name.
-const MAX_NAME: usize = 96;
+/// Maximum characters of a claim in a name. A record has 128 for the whole name: the label and the mark fit too.
+const MAX_NAME: usize = 40;
+/// Digits of a person's mark.
+const MARK: usize = 16;
 
 /// Rights of people with some claims.
 #[derive(Debug)]
@@ -58,12 +60,19 @@ pub(super) fn has_scope(claims: &Map<String, Value>, scope: &str) -> bool {
     }
 }
 
-/// Returns a person's name for records: the issuer's label, and a claim or else the subject. No name of a token has a `/`.
-pub(super) fn name(label: &str, claim: Option<&Value>, subject: &str) -> Arc<str> {
+/// Returns a person's name for records and approvals: the issuer's label, and the subject or another claim. No token has a name with
+/// a `/`. A text that is not exactly the subject is followed by `#` and digits of the holder's digest, because several people may
+/// have the same one: no two people share a name.
+pub(super) fn name(label: &str, claim: Option<&Value>, subject: &str, holder: &str) -> Arc<str> {
     let text = claim.and_then(Value::as_str).filter(|text| !text.is_empty()).unwrap_or(subject);
     let is_plain = |c: char| c.is_alphanumeric() || "-_.@+|".contains(c);
     let plain: String = text.chars().take(MAX_NAME).map(|c| if is_plain(c) { c } else { '_' }).collect();
-    format!("{label}/{plain}").into()
+    if plain == subject {
+        return format!("{label}/{plain}").into();
+    }
+    let digits = holder.rsplit(':').next().unwrap_or_default();
+    let mark: String = digits.chars().take(MARK).collect();
+    format!("{label}/{plain}#{mark}").into()
 }
 
 #[cfg(test)]
@@ -125,13 +134,17 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_one_word_that_no_token_has() {
-        let of = |claim: Value, subject: &str| name("corp", Some(&claim), subject).to_string();
-        assert_eq!(of(json!("ada@example.com"), "7"), "corp/ada@example.com");
-        for claim in [json!(""), json!(null), json!(["x"]), json!(1)] {
+    fn a_name_is_one_word_that_no_token_and_no_other_person_has() {
+        let holder = format!("sha256:{}", "0123456789abcdef".repeat(4));
+        let of = |claim: Value, subject: &str| name("corp", Some(&claim), subject, &holder).to_string();
+        assert_eq!(of(json!("ada@example.com"), "7"), "corp/ada@example.com#0123456789abcdef");
+        assert_ne!(of(json!("8"), "7"), of(json!("8"), "8"), "the name of one is the subject of another");
+        for claim in [json!(""), json!(null), json!(["x"]), json!(1), json!("7")] {
             assert_eq!(of(claim, "7"), "corp/7");
         }
-        assert_eq!(of(json!("a: b\n\u{202e}c"), "7"), "corp/a__b__c");
-        assert_eq!(of(json!("ä".repeat(1000)), "7").chars().count(), MAX_NAME + 5);
+        assert_eq!(of(json!("a: b\n\u{202e}c"), "7"), "corp/a__b__c#0123456789abcdef");
+        assert_eq!(of(json!(null), "a b"), "corp/a_b#0123456789abcdef", "another subject has the same letters");
+        let long = name(&"l".repeat(64), Some(&json!("ä".repeat(1000))), "7", &holder);
+        assert!(long.chars().count() <= 128 && long.ends_with("#0123456789abcdef"), "{long}");
     }
 }

@@ -26,6 +26,8 @@ const MAX_ID: usize = 255;
 const LIMITS: Limits = Limits { depth: 16, values: 2000 };
 /// Members of a head that change how the rest is read.
 const EXTENSIONS: [&str; 5] = ["crit", "b64", "enc", "zip", "cty"];
+/// Claims of ID tokens (OpenID Connect Core, section 2, and the front channel's) and of logout and other event tokens (RFC 8417).
+const OF_OTHERS: [&str; 5] = ["nonce", "at_hash", "c_hash", "s_hash", "events"];
 
 /// Token before the check of its signature.
 #[derive(Debug)]
@@ -62,11 +64,17 @@ impl<'t> UncheckedToken<'t> {
         if EXTENSIONS.iter().any(|member| head.contains_key(*member)) {
             return Err(TokenFault::Extension);
         }
-        // Some providers state none; the audience tells their access tokens from their ID tokens.
         let kind = head.get("typ").map_or("jwt", |kind| kind.as_str().unwrap_or_default());
         let kind =
             kind.get(..12).filter(|start| start.eq_ignore_ascii_case("application/")).map_or(kind, |_| &kind[12..]);
-        if !["at+jwt", "jwt"].iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+        // Some providers state no type of their own for access tokens. The audience of an ID token is the client, which may be
+        // registered as one with the server: its claims tell it apart.
+        let is_other = match kind.to_ascii_lowercase().as_str() {
+            "at+jwt" => false,
+            "jwt" => OF_OTHERS.iter().any(|claim| claims.contains_key(*claim)),
+            _ => true,
+        };
+        if is_other {
             return Err(TokenFault::Kind);
         }
         let key = match head.get("kid") {
@@ -99,7 +107,7 @@ impl<'t> UncheckedToken<'t> {
             ErrorKind::InvalidSignature => TokenFault::Signature,
             ErrorKind::InvalidIssuer => TokenFault::Issuer,
             ErrorKind::InvalidAudience => TokenFault::Audience,
-            ErrorKind::ExpiredSignature => TokenFault::Ended,
+            ErrorKind::ExpiredSignature => TokenFault::Expired,
             ErrorKind::ImmatureSignature => TokenFault::Early,
             ErrorKind::InvalidAlgorithm => TokenFault::Algorithm,
             ErrorKind::MissingRequiredClaim(name) if name == "aud" => TokenFault::Audience,

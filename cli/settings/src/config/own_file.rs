@@ -1,4 +1,5 @@
-//! Files that give rights and that the host names, such as rules for people: they are read only if no other user can write them.
+//! Files that give rights and that the host names, such as rules for people: they are read only if no other user, nor a group,
+//! can write them.
 
 use std::fs::File;
 use std::io;
@@ -8,14 +9,13 @@ use anyhow::Context;
 use toolcrib_base::input;
 use toolcrib_base::render::Advice;
 
-use super::layer_kind::LayerKind;
 use super::place;
 
 /// Reads the text of a regular file with at most `max` bytes.
 ///
 /// # Errors
 ///
-/// The file cannot be read, is too large or no regular file, or another user can write it.
+/// The file cannot be read, is too large or no regular file, or another user or its group can write it.
 pub fn own_text(path: &Path, max: u64) -> anyhow::Result<String> {
     let unreadable = || format!("cannot read `{}`", path.display());
     // Opening a pipe would wait for its writer.
@@ -23,7 +23,35 @@ pub fn own_text(path: &Path, max: u64) -> anyhow::Result<String> {
         return Err(io::Error::other("not a regular file")).with_context(unreadable);
     }
     let file = File::open(path).with_context(unreadable)?;
-    place::check(&file, path, LayerKind::User)
+    place::check_rights(&file)
         .map_err(|reason| Advice::new(format!("cannot use `{}`: {reason}", path.display()), place::OWNER_HINT))?;
     input::open_file(file, max).with_context(unreadable)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_its_group_or_every_user_can_write_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("people.toml");
+        fs::write(&path, "x").unwrap();
+        for (mode, reason) in [
+            (0o600, None),
+            (0o644, None),
+            (0o660, Some("its group can write the file")),
+            (0o666, Some("every user can write the file")),
+        ] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let read = own_text(&path, 10);
+            match reason {
+                None => assert_eq!(read.unwrap(), "x", "{mode:o}"),
+                Some(reason) => assert!(read.unwrap_err().to_string().contains(reason), "{mode:o}"),
+            }
+        }
+    }
 }

@@ -1,6 +1,6 @@
-//! Place of the system's settings file, and the owner and writers of unreviewed settings files.
+//! Place of the system's settings file, and the owner and writers of unreviewed settings files and of files that give rights.
 
-pub(super) use system::{OWNER_HINT, check, system_folder};
+pub(super) use system::{OWNER_HINT, check, check_rights, system_folder};
 
 #[cfg(unix)]
 mod system {
@@ -47,6 +47,13 @@ mod system {
         Ok(())
     }
 
+    /// Checks that only the user and the administrator can change an open file that gives rights. The members of a group would give
+    /// rights to themselves.
+    pub(in crate::config) fn check_rights(file: &File) -> Result<(), String> {
+        let about = file.metadata().map_err(|error| format!("its owner cannot be read: {error}"))?;
+        judge(&about, OTHERS_WRITE | GROUP_WRITES, "file")
+    }
+
     /// Refuses what `writers` can change, or what belongs to neither the user nor the administrator.
     fn judge(about: &Metadata, writers: u32, what: &str) -> Result<(), String> {
         let user = rustix::process::geteuid().as_raw();
@@ -91,6 +98,12 @@ mod system {
                 return Err(format!("`{}` is or was behind a link", path.display()));
             }
         }
+        check_rights(file)
+    }
+
+    /// Checks that an open file that gives rights belongs to the user, the system or the administrators, and that nobody else can
+    /// write it.
+    pub(in crate::config) fn check_rights(file: &File) -> Result<(), String> {
         toolcrib_windows_files::check(file, OtherAccess::Read).map_err(|error| error.to_string())
     }
 }

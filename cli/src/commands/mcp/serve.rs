@@ -228,7 +228,7 @@ impl Args {
             )
             .into());
         }
-        if !address.ip().is_loopback() && self.host.is_empty() {
+        if !address.ip().is_loopback() && self.host.is_empty() && self.sign_in.host().is_none() {
             let message = format!("--http {address} needs the hosts that requests name");
             return Err(Advice::new(message, "name them, such as --host=tools.example.com").into());
         }
@@ -238,10 +238,10 @@ impl Args {
                  with TLS connect"
             ));
         }
-        self.sign_in.check(address, self.tls_cert.is_some())?;
+        self.sign_in.check(address, self.tls_cert.is_some(), &self.host)?;
         if self.no_token && (self.tokens.is_some() || self.sign_in.file().is_some()) {
             let hint = "leave out `--no-token`, or `server.tokens` and `server.sign_in`";
-            return Err(Advice::new("--no-token serves everybody, whoever has a token", hint).into());
+            return Err(Advice::new("--no-token ignores tokens", hint).into());
         }
         let is_without_stored = self.no_token || self.tokens.is_some() || self.sign_in.file().is_some();
         if !is_without_stored && Tokens::of_user()?.list()?.is_empty() {
@@ -325,7 +325,7 @@ impl Args {
             anyhow::Error::from(error).context(Advice::new(format!("cannot listen on {address}"), hint))
         })?;
         let loopback = ["localhost", "127.0.0.1", "::1"].into_iter().filter_map(|host| host.parse().ok());
-        let hosts: Vec<_> = loopback.chain(self.host.iter().cloned()).collect();
+        let hosts: Vec<_> = loopback.chain(self.host.iter().cloned()).chain(self.sign_in.host()).collect();
         let own = own_address(listener.local_addr()?, tls.is_some(), &hosts);
         let access = ClientAccess::new(tokens, limits.rate);
         let access = match &self.tokens {

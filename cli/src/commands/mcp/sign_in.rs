@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use toolcrib_base::http_server::ServedHost;
 use toolcrib_base::oauth::SecureUrl;
 use toolcrib_base::render::Advice;
 use toolcrib_mcp::SignIn;
@@ -16,7 +17,7 @@ pub(super) struct SignInOptions {
     /// Accept the tokens of people who sign in at this file's issuers, with the rights that its rules give them
     #[arg(long, value_name = "FILE", requires = "http", conflicts_with = "no_token", help_heading = HEADING)]
     sign_in: Option<PathBuf>,
-    /// Address by which clients reach this server, for which issuers issue tokens [default: its own]
+    /// Address of this server for its clients, and audience of their tokens; its host is served [default: its own]
     #[arg(long, value_name = "URL", requires = "sign_in", help_heading = HEADING)]
     public_url: Option<SecureUrl>,
 }
@@ -27,17 +28,23 @@ impl SignInOptions {
         self.sign_in.as_deref()
     }
 
-    /// Checks that the address of the server is known.
+    /// Returns the host of the public address.
+    pub(super) fn host(&self) -> Option<ServedHost> {
+        self.public_url.as_ref()?.url().host_str()?.parse().ok()
+    }
+
+    /// Checks that the address of the server is known: it is a loopback address, or there is one host, over TLS.
     ///
     /// # Errors
     ///
-    /// Clients reach the server by another address than its own.
-    pub(super) fn check(&self, address: SocketAddr, has_tls: bool) -> anyhow::Result<()> {
-        if self.sign_in.is_none() || self.public_url.is_some() || has_tls || address.ip().is_loopback() {
+    /// Clients reach the server by another address than its own, or by one of several.
+    pub(super) fn check(&self, address: SocketAddr, has_tls: bool, hosts: &[ServedHost]) -> anyhow::Result<()> {
+        let is_known = address.ip().is_loopback() || (has_tls && hosts.len() == 1);
+        if self.sign_in.is_none() || self.public_url.is_some() || is_known {
             return Ok(());
         }
-        let hint =
-            "set `server.public_url`, such as `https://tools.example.com/mcp`, or serve TLS with `server.tls_cert`";
+        let hint = "set `server.public_url`, such as `https://tools.example.com/mcp`; a server with `server.tls_cert` and one host \
+                    in `server.hosts` needs none";
         Err(Advice::new("tokens are issued for the address of the server, which is not known", hint).into())
     }
 
@@ -53,5 +60,30 @@ impl SignInOptions {
         let sign_in = SignIn::open(path, server)?;
         sign_in.read_keys().await;
         Ok(Some(sign_in))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_with_several_hosts_or_without_tls_needs_its_public_address() {
+        let hosts: Vec<ServedHost> = ["a.example.com", "b.example.com"].map(|host| host.parse().unwrap()).into();
+        let url: SecureUrl = "https://a.example.com/mcp".parse().unwrap();
+        let check = |public_url: Option<SecureUrl>, address: &str, has_tls, hosts| {
+            let options = SignInOptions { sign_in: Some("people.toml".into()), public_url };
+            assert_eq!(options.host().is_some(), options.public_url.is_some());
+            options.check(address.parse().unwrap(), has_tls, hosts)
+        };
+        for address in ["0.0.0.0:8931", "192.0.2.7:8931"] {
+            assert!(check(None, address, true, &hosts[..1]).is_ok(), "{address}");
+            assert!(check(Some(url.clone()), address, false, &hosts).is_ok(), "{address}");
+            for (has_tls, hosts) in [(true, &hosts[..]), (false, &hosts[..1]), (true, &[])] {
+                let error = check(None, address, has_tls, hosts).unwrap_err().to_string();
+                assert!(error.contains("address of the server"), "{address}: {error}");
+            }
+        }
+        assert!(check(None, "127.0.0.1:8931", false, &hosts).is_ok());
     }
 }
