@@ -319,7 +319,7 @@ fn a_tool_is_not_blamed_where_the_system_has_no_addresses_left() {
     let call = |kibibytes| answer(&with_addresses(&crib, kibibytes, &["call", "echo", r#"{"a":1}"#, "--json"]));
     // The first compiles the program; the second leaves too little for its memory.
     assert_eq!(call(4 << 20)["receipt"]["outcome"], "ok");
-    let refused = call(300_000);
+    let refused = call(350_000);
     assert_eq!(refused["receipt"]["outcome"], "busy", "{refused}");
     assert!(refused["error"].as_str().unwrap().contains("memory mappings"), "{refused}");
 }
