@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 
 use super::chain::{self, Chain, Link, MAX_LINE_LEN};
-use super::day::Day;
+use super::day::{self, Day};
 use super::file;
 use super::head;
 use super::snapshot::{Snapshot, unreadable};
@@ -224,6 +224,9 @@ impl LogTail {
 
     /// Looks for bytes that were written since, in the open file and then in a newer one; `false` if there are none.
     fn advance(&mut self) -> Result<bool, Error> {
+        if self.is_unchanged()? {
+            return Ok(false);
+        }
         let files = self.files()?;
         let Some(open) = &mut self.open else {
             self.locate_in(&files)?;
@@ -238,8 +241,9 @@ impl LogTail {
             return Ok(self.open.is_some() || !self.events.is_empty());
         }
         let end = length.unwrap_or_default();
-        if end > open.end {
-            open.end = end;
+        let is_longer = end > open.end;
+        open.end = end;
+        if is_longer {
             return Ok(true);
         }
         // A newer file with records means that this one gets no more.
@@ -247,6 +251,23 @@ impl LogTail {
         self.unchained += u64::from(open.offset < open.end);
         self.begin(day, 0, end)?;
         Ok(true)
+    }
+
+    /// Returns `true` if the open file is in its place with its length, and no newer one has content. It takes no lock: a reader
+    /// that waits for records does not hold up writers.
+    fn is_unchanged(&self) -> Result<bool, Error> {
+        let days = match day::days(&self.folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            days => days.map_err(|error| unreadable(&self.folder, error))?,
+        };
+        let length = |day: Day| self.folder.join(day.file_name()).metadata().map_or(0, |metadata| metadata.len());
+        let newest = self.open.as_ref().map(|open| open.day);
+        if days.into_iter().any(|day| Some(day) > newest && length(day) > 0) {
+            return Ok(false);
+        }
+        let Some(open) = &self.open else { return Ok(true) };
+        let is_in_place = file::same_file(open.reader.get_ref(), &self.folder.join(open.day.file_name()));
+        Ok(is_in_place && length(open.day) == open.end)
     }
 
     /// Lists the files with content, with their lengths.
@@ -269,7 +290,10 @@ impl LogTail {
         let expected = files.iter().find(|(day, length)| *day == last.day && *length >= last.offset);
         if let Some((day, end)) = expected {
             let path = self.folder.join(day.file_name());
-            let found = File::open(&path).and_then(|file| head::last_link(&file, 0, last.offset));
+            let found = File::open(&path).and_then(|file| match ends_line(&file, last.offset)? {
+                true => head::last_link(&file, 0, last.offset),
+                false => Ok(None),
+            });
             if found.map_err(|error| unreadable(&path, error))? == Some(link) {
                 return self.begin(*day, last.offset, *end);
             }
@@ -340,6 +364,14 @@ impl OpenLog {
         self.offset = self.end;
         self.reader.seek(SeekFrom::Start(self.offset)).map(drop)
     }
+}
+
+/// Returns `true` if a line ends before an offset, with or without its line break. A line before it that was shortened moves others
+/// over it.
+fn ends_line(file: &File, offset: u64) -> io::Result<bool> {
+    let mut around = [0; 2];
+    let around = file::read_up_to(file, &mut around, offset.saturating_sub(1))?;
+    Ok(matches!(around, [b'\n', ..] | [_, b'\n'] | [_]))
 }
 
 #[cfg(test)]

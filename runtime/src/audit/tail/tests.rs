@@ -31,6 +31,23 @@ fn rest(tail: &mut LogTail) -> (Vec<u64>, Vec<TailProblem>) {
 }
 
 #[test]
+fn the_records_after_a_place_are_whole_where_an_earlier_line_was_shortened() {
+    let dir = tempfile::tempdir().unwrap();
+    append(dir.path(), b"20260301", 5);
+    let mut tail = super::tail(dir.path(), None).unwrap();
+    while tail.place().is_none_or(|place| place.seq < 3) {
+        tail.next().unwrap().unwrap();
+    }
+    let path = dir.path().join("20260301.log");
+    let whole = fs::read_to_string(&path).unwrap();
+    for shortened in ["\"ts\":\"\"", "\"ts\":"] {
+        fs::write(&path, whole.replacen(shortened, "", 1)).unwrap();
+        let mut after = super::tail(dir.path(), tail.place()).unwrap();
+        assert_eq!(rest(&mut after), (vec![4, 5], vec![]), "{shortened}");
+    }
+}
+
+#[test]
 fn records_that_are_written_meanwhile_follow_over_the_end_of_a_day() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("later");
@@ -46,6 +63,46 @@ fn records_that_are_written_meanwhile_follow_over_the_end_of_a_day() {
     append(&folder, b"20260303", 2);
     assert_eq!(rest(&mut tail), (vec![5, 6, 7], vec![]));
     assert_eq!(rest(&mut tail), (vec![], vec![]));
+}
+
+#[test]
+fn only_a_change_is_looked_at_with_the_lock() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("later");
+    let mut tail = super::tail(&folder, None).unwrap();
+    assert!(tail.is_unchanged().unwrap(), "a log that does not exist yet");
+    append(&folder, b"20260302", 2);
+    let path = folder.join("20260302.log");
+    let later = folder.join("20260303.log");
+    let mut changed = |expected: &[u64]| {
+        assert!(!tail.is_unchanged().unwrap());
+        assert_eq!(rest(&mut tail).0, expected);
+        assert!(tail.is_unchanged().unwrap());
+    };
+    changed(&[1, 2]);
+    append(&folder, b"20260302", 1);
+    changed(&[3]);
+    // The end of a record that is being written is no record yet.
+    let text = fs::read(&path).unwrap();
+    fs::write(&path, [&text[..], b"{\"ts\""].concat()).unwrap();
+    changed(&[]);
+    fs::write(&path, &text).unwrap();
+    changed(&[]);
+    fs::write(&later, "").unwrap();
+    fs::write(folder.join("20260301.log"), "").unwrap();
+    assert!(tail.is_unchanged().unwrap(), "files without a record");
+    append(&folder, b"20260303", 1);
+    let mut changed = |expected: &[u64]| {
+        assert!(!tail.is_unchanged().unwrap());
+        assert_eq!(rest(&mut tail).0, expected);
+    };
+    changed(&[4]);
+    // Another file is in its place.
+    fs::copy(&later, folder.join("other")).unwrap();
+    fs::rename(folder.join("other"), &later).unwrap();
+    changed(&[]);
+    fs::remove_file(&later).unwrap();
+    changed(&[1, 2, 3]);
 }
 
 #[test]
