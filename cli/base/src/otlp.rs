@@ -65,6 +65,11 @@ impl CollectorAnswer {
         if text.is_empty() { self.status.to_string() } else { format!("{}: {text}", self.status) }
     }
 
+    /// Returns `true` if the body is a collector's: an object, or nothing.
+    pub fn is_of_collector(&self) -> bool {
+        is_of_collector(&self.body)
+    }
+
     /// Returns the number of rejected items in a partial success, which `member` counts, and the collector's reason.
     pub fn rejected(&self, member: &str) -> Option<(u64, String)> {
         rejected(&self.body, member).map(|(count, why)| (count, one_line(&shortened(&why, MAX_MESSAGE))))
@@ -83,6 +88,10 @@ async fn read(mut response: Response) -> (Vec<u8>, bool) {
             return (answer, false);
         }
     }
+}
+
+fn is_of_collector(answer: &[u8]) -> bool {
+    answer.trim_ascii().is_empty() || serde_json::from_slice::<Json>(answer).is_ok_and(|answer| answer.is_object())
 }
 
 fn rejected(answer: &[u8], member: &str) -> Option<(u64, String)> {
@@ -171,6 +180,10 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(rejected(answer.as_bytes(), "rejectedSpans"), wanted, "{answer}");
+            assert!(is_of_collector(answer.as_bytes()), "{answer}");
+        }
+        for other in ["<html>log in</html>", "[]", "\"ok\"", "{\"partialSuccess\":"] {
+            assert!(!is_of_collector(other.as_bytes()), "{other}");
         }
     }
 }

@@ -14,7 +14,7 @@ use toolcrib_base::render::usage_error;
 use toolcrib_base::retry::{is_transient, retry_after};
 
 use super::forwarding::SendFailure;
-use super::record::{ForwardedRecord, RecordFacts};
+use super::record::{ForwardedRecord, RecordGrade};
 
 /// Time limit of one request.
 const MAX_TIME: Duration = Duration::from_secs(30);
@@ -57,6 +57,9 @@ impl Collector {
             // It may have rejected some, which the rest of the answer says.
             status if status.is_success() && answer.is_cut => {
                 Err(SendFailure::retry("the connection ended within the answer".to_owned()))
+            }
+            status if status.is_success() && !answer.is_of_collector() => {
+                Err(SendFailure::retry("the answer is not that of a collector".to_owned()))
             }
             status if status.is_success() => Ok(answer.rejected("rejectedLogRecords")),
             StatusCode::PAYLOAD_TOO_LARGE => Err(SendFailure::TooLarge(answer.failure())),
@@ -111,7 +114,7 @@ fn request(batch: &[ForwardedRecord], host: &str) -> Value {
 
 fn log_record(record: &ForwardedRecord, observed: &str) -> Value {
     let (facts, place) = (record.facts(), &record.place);
-    let (severity, word) = severity(&facts);
+    let (severity, word) = severity(facts.grade());
     let mut named: Attributes = vec![
         ("log.record.uid", place.chain.to_string().as_str().into()),
         ("log.file.name", format!("{}.log", place.day.to_string().replace('-', "")).as_str().into()),
@@ -149,11 +152,11 @@ fn log_record(record: &ForwardedRecord, observed: &str) -> Value {
 }
 
 /// Number and name of a severity.
-fn severity(facts: &RecordFacts) -> (u8, &'static str) {
-    match () {
-        () if facts.is_ok() => (9, "INFO"),
-        () if facts.is_denied() => (13, "WARN"),
-        () => (17, "ERROR"),
+fn severity(grade: RecordGrade) -> (u8, &'static str) {
+    match grade {
+        RecordGrade::Info => (9, "INFO"),
+        RecordGrade::Warning => (13, "WARN"),
+        RecordGrade::Error => (17, "ERROR"),
     }
 }
 

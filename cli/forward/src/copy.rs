@@ -1,22 +1,21 @@
 //! Comparison of a forwarded copy with the log. Both are read in windows of record numbers, so that memory is bounded for logs of any
-//! length; within a window, a copy may have its records in any order, and several times.
+//! length; a copy may have its records in any order, and several times.
 
-use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
-use toolcrib::audit::{self, Chain, LogTail, SealedRecord, TailEvent, TailProblem};
+use toolcrib::audit::{self, LogTail, SealedRecord, TailEvent, TailProblem};
 use toolcrib_base::render::counted;
 
-use super::copy_lines;
-use super::cursor::registered;
-use super::record::without_arguments;
+use super::copy_window::{CopiedNumber, CopyWindow, WindowSide};
+use super::cursor::{RegisteredCursor, registered};
+use super::record::{plain, without_arguments};
+use super::{copy_lines, copy_proof};
 
-/// Numbers in a window.
-const WINDOW: u64 = 1 << 18;
+/// Versions of records in a window.
+const WINDOW: usize = 1 << 18;
 /// Maximum number of differences in a report; the others are counted.
 const MAX_REPORTED: usize = 100;
 
@@ -48,7 +47,8 @@ pub enum CopyDifference {
         /// Last record.
         last: u64,
     },
-    /// Records that the log no longer has do not follow one another in the copy.
+    /// Records that the log no longer has are not proven: the copy has no unbroken chain from the record before them to the log's
+    /// first record, or another version beside the proven one.
     Unproven {
         /// First record.
         first: u64,
@@ -72,27 +72,32 @@ pub struct CopyReport {
     pub last: Option<u64>,
     /// Records that the copy has without their arguments.
     pub without_arguments: u64,
-    /// Records that the log no longer has, and that the copy proves by their chain values.
+    /// Records that the log no longer has, and that their chain up to the log's first record proves.
     pub only_in_copy: u64,
-    /// Records after the copy's last one that no forwarder has sent.
+    /// Records after the copy's last one that were not sent yet.
     pub not_sent: u64,
     /// Lines of the copy without a record.
     pub other_lines: u64,
+    /// Lines with further versions of a number that has eight; they are differences and not compared.
+    pub further_versions: u64,
     /// Number of differences.
     pub differences: u64,
-    /// The first differences, ordered by number.
+    /// Differences, at most 100, ordered by number.
     pub found: Vec<CopyDifference>,
 }
 
-/// Line of a copy in a window.
-struct CopiedLine {
-    position: (usize, u64),
-    /// `true` if it continues the chain of the record before it in the copy.
-    is_chained: bool,
+/// A comparison that is under way.
+#[derive(Default)]
+struct Comparison {
+    report: CopyReport,
+    missing: Span,
+    unknown: Span,
+    unproven: Span,
 }
 
-/// Records of a copy in a window, by their number and the digest of their line.
-type Window = HashMap<(u64, [u8; 32]), CopiedLine>;
+/// Consecutive numbers, collected in either direction.
+#[derive(Default)]
+struct Span(Option<(u64, u64)>);
 
 /// Compares copies of a log with the log.
 ///
@@ -100,8 +105,13 @@ type Window = HashMap<(u64, [u8; 32]), CopiedLine>;
 ///
 /// The log or a copy cannot be read, or a copy has no record.
 pub fn compare(log: &Path, copies: &[PathBuf]) -> anyhow::Result<CopyReport> {
+    compare_in_windows(log, copies, WINDOW)
+}
+
+fn compare_in_windows(folder: &Path, copies: &[PathBuf], size: usize) -> anyhow::Result<CopyReport> {
     let files = copy_lines::files(copies)?;
-    let mut report = CopyReport::default();
+    let mut comparison = Comparison::default();
+    let report = &mut comparison.report;
     report.other_lines = copy_lines::each(&files, |record| {
         report.first = Some(report.first.map_or(record.seq, |first| first.min(record.seq)));
         report.last = Some(report.last.map_or(record.seq, |last| last.max(record.seq)));
@@ -109,111 +119,136 @@ pub fn compare(log: &Path, copies: &[PathBuf]) -> anyhow::Result<CopyReport> {
     let (Some(first), Some(last)) = (report.first, report.last) else {
         bail!("the copy has no record of a log: {} without one", counted(report.other_lines, "line"));
     };
-    let mut log_records = LogReader::start(log)?;
-    // Records before the copy's first are not in question: it may have been moved away in part, as the log may.
-    log_records.skip_before(first)?;
+    let mut log = LogReader::start(folder)?;
     let mut start = first;
+    if let Some(next) = log.next.as_ref().filter(|next| first < next.place.seq) {
+        let seq = next.place.seq;
+        start = seq;
+        copy_proof::each_proof(
+            &files,
+            first..=last.min(seq - 1),
+            (seq, &next.line),
+            size,
+            |seq, number, is_proven| {
+                comparison.judge(seq, number, is_proven);
+            },
+        )?;
+    }
+    // Records before the copy's first are not in question: it may have been moved away in part, as the log may.
+    log.skip_before(first)?;
     while start <= last {
-        // Numbers without records in the log and the copy need no window.
-        let end = start.saturating_add(WINDOW - 1);
-        let window = report.window(&files, start..=end)?;
-        report.compare(window, &mut log_records, end.min(last), &files)?;
+        let window = CopyWindow::read(&files, start..=last, size, WindowSide::Lowest)?;
+        let end = *window.range.end();
+        comparison.compare(window, &mut log, end, &files)?;
         start = end + 1;
     }
-    report.end(log, &mut log_records, last)?;
+    comparison.end(&mut log, sent(folder, copies)?.unwrap_or(last))?;
+    let mut report = comparison.report;
     report.found.sort_by_key(CopyDifference::first);
     Ok(report)
 }
 
-impl CopyReport {
-    /// Reads the copy's records with these numbers.
-    fn window(&mut self, files: &[PathBuf], range: std::ops::RangeInclusive<u64>) -> anyhow::Result<Window> {
-        let mut window = Window::new();
-        let mut before: Option<(u64, Chain)> = None;
-        let mut repeated = 0;
-        copy_lines::each(files, |record| {
-            if range.contains(&record.seq) {
-                let follows = before.filter(|(seq, _)| seq + 1 == record.seq);
-                let is_first = record.seq == 1 && audit::continues(Chain::START, record.text.as_bytes());
-                let is_chained =
-                    is_first || follows.is_some_and(|(_, chain)| audit::continues(chain, record.text.as_bytes()));
-                let line = CopiedLine { position: record.position, is_chained };
-                let known = window.entry((record.seq, digest(record.text)));
-                match known {
-                    std::collections::hash_map::Entry::Occupied(mut known) => {
-                        known.get_mut().is_chained |= line.is_chained;
-                        repeated += 1;
-                    }
-                    std::collections::hash_map::Entry::Vacant(free) => drop(free.insert(line)),
-                }
-            }
-            before = Some((record.seq, record.chain));
-        })?;
-        self.repeated += repeated;
-        self.records += window.len() as u64;
-        Ok(window)
+/// Number of the last record that must be in the copies: what the forwarder to one of these folders has sent, or else every
+/// forwarder; `None` without a forwarder.
+fn sent(folder: &Path, copies: &[PathBuf]) -> anyhow::Result<Option<u64>> {
+    let cursors = registered(folder)?;
+    let places = copies.iter().filter_map(|copy| copy.canonicalize().ok());
+    let named: Vec<String> = places.map(|place| place.display().to_string()).collect();
+    let is_named = |cursor: &&RegisteredCursor| named.contains(&cursor.target);
+    let has_named = cursors.iter().any(|cursor| is_named(&cursor));
+    let chosen = cursors.iter().filter(|cursor| !has_named || is_named(cursor));
+    Ok(chosen.map(|cursor| cursor.place.map_or(0, |place| place.seq)).min())
+}
+
+impl Comparison {
+    /// Takes a number that the log no longer has.
+    fn judge(&mut self, seq: u64, number: &CopiedNumber, is_proven: bool) {
+        self.count(number);
+        self.report.only_in_copy += u64::from(is_proven);
+        // One version is the record.
+        if !is_proven || number.versions.len() > 1 {
+            let range = self.unproven.push(seq);
+            self.add(range.map(|(first, last)| CopyDifference::Unproven { first, last }));
+        }
     }
 
     /// Compares a window with the records of the log up to `end`.
-    fn compare(&mut self, mut window: Window, log: &mut LogReader, end: u64, files: &[PathBuf]) -> anyhow::Result<()> {
-        let mut unmatched = BTreeMap::new();
+    fn compare(&mut self, window: CopyWindow, log: &mut LogReader, end: u64, files: &[PathBuf]) -> anyhow::Result<()> {
+        let mut numbers = window.numbers;
         while let Some(record) = log.next_up_to(end)? {
             let seq = record.place.seq;
-            let is_whole = window.remove(&(seq, digest(&record.line))).is_some();
+            let Some(mut number) = numbers.remove(&seq) else {
+                self.miss(seq);
+                continue;
+            };
+            self.count(&number);
+            let mut take = |line: &str| {
+                let plain = plain(line);
+                number.take(line) | (plain != line && number.take(&plain))
+            };
+            let is_whole = take(&record.line);
             let short = without_arguments(&record.line, &record.place);
-            let is_short = short != record.line && window.remove(&(seq, digest(&short))).is_some();
-            self.without_arguments += u64::from(is_short && !is_whole);
-            unmatched.insert(seq, !is_whole && !is_short);
-        }
-        let (mut unknown, mut unproven) = (Vec::new(), Vec::new());
-        let mut left: Vec<_> = window.into_iter().collect();
-        left.sort_by_key(|((seq, _), line)| (*seq, line.position));
-        for ((seq, _), line) in left {
-            let (file, number) = line.position;
-            if let Some(is_missing) = unmatched.get_mut(&seq) {
-                *is_missing = false;
-                self.add(CopyDifference::Changed { seq, file: files[file].clone(), line: number });
-            } else if log.first.is_none_or(|first| seq >= first) {
-                unknown.push(seq);
-            } else if line.is_chained {
-                self.only_in_copy += 1;
-            } else {
-                unproven.push(seq);
+            let is_short = short != record.line && take(&short);
+            self.report.without_arguments += u64::from(is_short && !is_whole);
+            number.versions.sort_by_key(|version| version.position);
+            for version in number.versions {
+                let (file, line) = version.position;
+                self.add(Some(CopyDifference::Changed { seq, file: files[file].clone(), line }));
             }
         }
-        let missing: Vec<u64> =
-            unmatched.into_iter().filter(|(_, is_missing)| *is_missing).map(|(seq, _)| seq).collect();
-        ranges(&missing).for_each(|(first, last)| self.add(CopyDifference::Missing { first, last }));
-        ranges(&unknown).for_each(|(first, last)| self.add(CopyDifference::Unknown { first, last }));
-        ranges(&unproven).for_each(|(first, last)| self.add(CopyDifference::Unproven { first, last }));
+        for (seq, number) in numbers {
+            self.count(&number);
+            let range = self.unknown.push(seq);
+            self.add(range.map(|(first, last)| CopyDifference::Unknown { first, last }));
+        }
         Ok(())
     }
 
-    /// Compares the end of the log: what a forwarder has sent must be in the copy.
-    fn end(&mut self, folder: &Path, log: &mut LogReader, last: u64) -> anyhow::Result<()> {
-        let sent = registered(folder)?.iter().map(|cursor| cursor.place.seq).max().unwrap_or(last);
-        let mut missing = Vec::new();
+    /// Compares the end of the log up to the record that was sent last, and ends the ranges.
+    fn end(&mut self, log: &mut LogReader, sent: u64) -> anyhow::Result<()> {
         while let Some(record) = log.next_up_to(u64::MAX)? {
-            let seq = record.place.seq;
-            if seq > sent {
-                self.not_sent += 1;
-            } else if missing.is_empty() {
-                missing = vec![seq, seq];
+            if record.place.seq > sent {
+                self.report.not_sent += 1;
             } else {
-                missing[1] = seq;
+                self.miss(record.place.seq);
             }
         }
-        if let [first, last] = missing[..] {
-            self.add(CopyDifference::Missing { first, last });
-        }
+        let (missing, unknown, unproven) = (self.missing.0.take(), self.unknown.0.take(), self.unproven.0.take());
+        self.add(missing.map(|(first, last)| CopyDifference::Missing { first, last }));
+        self.add(unknown.map(|(first, last)| CopyDifference::Unknown { first, last }));
+        self.add(unproven.map(|(first, last)| CopyDifference::Unproven { first, last }));
         Ok(())
     }
 
-    fn add(&mut self, difference: CopyDifference) {
-        self.differences += 1;
-        if self.found.len() < MAX_REPORTED {
-            self.found.push(difference);
+    fn miss(&mut self, seq: u64) {
+        let range = self.missing.push(seq);
+        self.add(range.map(|(first, last)| CopyDifference::Missing { first, last }));
+    }
+
+    fn count(&mut self, number: &CopiedNumber) {
+        self.report.records += number.versions.len() as u64;
+        self.report.repeated += number.repeated;
+        self.report.further_versions += number.further;
+        self.report.differences += number.further;
+    }
+
+    fn add(&mut self, difference: Option<CopyDifference>) {
+        self.report.differences += u64::from(difference.is_some());
+        if self.report.found.len() < MAX_REPORTED {
+            self.report.found.extend(difference);
         }
+    }
+}
+
+impl Span {
+    /// Adds a number; returns the numbers before if it does not continue them.
+    fn push(&mut self, seq: u64) -> Option<(u64, u64)> {
+        match &mut self.0 {
+            Some((_, last)) if last.checked_add(1) == Some(seq) => *last = seq,
+            Some((first, _)) if seq.checked_add(1) == Some(*first) => *first = seq,
+            other => return other.replace((seq, seq)),
+        }
+        None
     }
 }
 
@@ -221,15 +256,12 @@ impl CopyReport {
 struct LogReader {
     tail: LogTail,
     next: Option<SealedRecord>,
-    /// Number of the log's first record.
-    first: Option<u64>,
 }
 
 impl LogReader {
     fn start(folder: &Path) -> anyhow::Result<Self> {
-        let mut reader = Self { tail: audit::tail(folder, None)?, next: None, first: None };
+        let mut reader = Self { tail: audit::tail(folder, None)?, next: None };
         reader.advance()?;
-        reader.first = reader.next.as_ref().map(|record| record.place.seq);
         Ok(reader)
     }
 
@@ -282,7 +314,7 @@ impl fmt::Display for CopyDifference {
             }
             Self::Unknown { first, last } => write!(f, "{} in the copy and not in the log", range(*first, *last)),
             Self::Unproven { first, last } => {
-                write!(f, "{} no longer in the log and not proven by the records before", range(*first, *last))
+                write!(f, "{} no longer in the log and not proven by the records beside them", range(*first, *last))
             }
         }
     }
@@ -290,15 +322,6 @@ impl fmt::Display for CopyDifference {
 
 fn range(first: u64, last: u64) -> String {
     if first == last { format!("record {first} is") } else { format!("records {first} to {last} are") }
-}
-
-/// Joins consecutive numbers of a sorted list.
-fn ranges(numbers: &[u64]) -> impl Iterator<Item = (u64, u64)> {
-    numbers.chunk_by(|one, next| *next <= one + 1).map(|part| (part[0], part[part.len() - 1]))
-}
-
-fn digest(line: &str) -> [u8; 32] {
-    Sha256::digest(line.as_bytes()).into()
 }
 
 #[cfg(test)]

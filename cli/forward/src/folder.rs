@@ -14,11 +14,12 @@ const DIGITS: usize = 12;
 /// Characters of the last chain value in a name.
 const CHAIN: usize = 16;
 
-/// Writes a batch as a file of one line per record.
-pub(crate) fn send(folder: &Path, batch: &[ForwardedRecord]) -> Result<(), SendFailure> {
+/// Writes a batch as a file of one line per record. A folder that is missing may come back while `is_following`.
+pub(crate) fn send(folder: &Path, batch: &[ForwardedRecord], is_following: bool) -> Result<(), SendFailure> {
     let (Some(first), Some(last)) = (batch.first(), batch.last()) else { return Ok(()) };
     if !folder.is_dir() {
-        return Err(SendFailure::Refused(format!("`{}` is no directory: create or mount it", folder.display())));
+        let why = format!("`{}` is no directory: create or mount it", folder.display());
+        return Err(if is_following { SendFailure::retry(why) } else { SendFailure::Refused(why) });
     }
     let mut content = String::new();
     for record in batch {

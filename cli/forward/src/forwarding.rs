@@ -22,6 +22,8 @@ use super::target::ForwardTarget;
 const RETRIES: Retries = Retries { times: u32::MAX, backoff: Duration::from_millis(200) };
 /// Interval of the looks for new records, and for the end of another forwarder.
 const POLL: Duration = Duration::from_secs(1);
+/// End of the identity of a target that gets no arguments.
+const WITHOUT_ARGUMENTS: &str = " --without-arguments";
 
 /// A log, its target, and the manner of forwarding.
 #[derive(Debug)]
@@ -89,6 +91,8 @@ enum Sender {
 struct Forwarder {
     sender: Sender,
     cursor: Cursor,
+    is_following: bool,
+    retries: Retries,
     patience: Option<Duration>,
     summary: ForwardSummary,
 }
@@ -101,6 +105,10 @@ impl Forwarding {
     /// The log or the cursor cannot be used, another process forwards to this target, or the target refuses a batch or does not
     /// accept it in time.
     pub async fn run(self) -> anyhow::Result<ForwardSummary> {
+        self.run_with(RETRIES).await
+    }
+
+    async fn run_with(self, retries: Retries) -> anyhow::Result<ForwardSummary> {
         let Self { log, target, cursor, is_following, has_arguments, host, patience } = self;
         let target = match target {
             ForwardTarget::Folder(folder) => {
@@ -110,7 +118,8 @@ impl Forwarding {
             other => other,
         };
         let name = target.to_string();
-        let path = cursor.unwrap_or_else(|| cursor::beside(&log, &name));
+        let identity = target.identity() + if has_arguments { "" } else { WITHOUT_ARGUMENTS };
+        let path = cursor.unwrap_or_else(|| cursor::beside(&log, &identity));
         let sender = match target {
             ForwardTarget::Folder(folder) => Sender::Folder(folder),
             ForwardTarget::Collector(url) => Sender::Collector(Box::new(Collector::new(url, &host)?)),
@@ -121,7 +130,7 @@ impl Forwarding {
         let cursor = locked(&path, &name, is_following).await?;
         let place = cursor.read()?;
         let summary = ForwardSummary { target: name, ..ForwardSummary::default() };
-        let mut forwarder = Forwarder { sender, cursor, patience, summary };
+        let mut forwarder = Forwarder { sender, cursor, is_following, retries, patience, summary };
         forwarder.note(place);
         let mut reader = BatchReader::new(audit::tail(&log, place)?, BatchLimits::default(), has_arguments);
         let mut is_new = place.is_none();
@@ -165,6 +174,11 @@ async fn locked(path: &Path, target: &str, is_following: bool) -> anyhow::Result
         }
         tokio::time::sleep(POLL).await;
     }
+}
+
+/// Returns the wait after a failure: the target may ask for a longer one than the backoff, and for no shorter one.
+fn wait(retries: Retries, attempt: u32, asked: Option<Duration>) -> Duration {
+    retries.wait(attempt, None).max(asked.unwrap_or_default())
 }
 
 impl Forwarder {
@@ -219,7 +233,7 @@ impl Forwarder {
                 SendFailure::Retry { why, asked } => (why, asked),
             };
             attempt += 1;
-            let wait = RETRIES.wait(attempt, asked);
+            let wait = wait(self.retries, attempt, asked);
             if self.patience.is_some_and(|patience| since.elapsed() + wait > patience) {
                 return Err(self.refused(part, &why));
             }
@@ -233,7 +247,7 @@ impl Forwarder {
 
     async fn attempt(&self, part: &[ForwardedRecord]) -> Result<Option<(u64, String)>, SendFailure> {
         match &self.sender {
-            Sender::Folder(folder) => folder::send(folder, part).map(|()| None),
+            Sender::Folder(folder) => folder::send(folder, part, self.is_following).map(|()| None),
             Sender::Collector(collector) => collector.send(part).await,
             Sender::Syslog(receiver) => receiver.send(part).await.map(|()| None),
         }

@@ -3,13 +3,15 @@
 //! and chain value, so that the target can prove that none is missing and none was changed.
 //!
 //! The modules from the bottom up: `record` and `batch` (what is sent), `target` (where), `cursor` (how far), `folder`, `collector`
-//! and `syslog` (one way to send each), `forwarding` (the loop), `copy_lines` and `copy` (a copy compared with the log), and
-//! `retention` (old files).
+//! and `syslog` (one way to send each), `forwarding` (the loop), `copy_lines`, `copy_window`, `copy_proof` and `copy` (a copy compared
+//! with the log), and `retention` (old files).
 
 mod batch;
 mod collector;
 mod copy;
 mod copy_lines;
+mod copy_proof;
+mod copy_window;
 mod cursor;
 mod folder;
 mod forwarding;

@@ -1,5 +1,6 @@
 //! Records as they are sent: the line of the log, or the line without its arguments, and the few facts that receivers sort by.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -15,6 +16,17 @@ pub(crate) struct ForwardedRecord {
     /// One JSON object, as in the log, or without arguments.
     pub(crate) line: String,
     pub(crate) place: LogPlace,
+}
+
+/// Importance of a record for receivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RecordGrade {
+    /// The call had a result.
+    Info,
+    /// The call was refused.
+    Warning,
+    /// The call failed by itself, or the line is no record.
+    Error,
 }
 
 /// Facts in a record. Those that it does not have are empty.
@@ -47,41 +59,63 @@ impl ForwardedRecord {
 }
 
 impl RecordFacts {
-    /// Returns `true` if the call had a result.
-    pub(crate) fn is_ok(&self) -> bool {
-        self.outcome == "ok"
-    }
-
-    /// Returns `true` if the call was refused and did not fail by itself.
-    pub(crate) fn is_denied(&self) -> bool {
-        self.outcome == "denied"
+    /// Grades the outcome of the call.
+    pub(crate) fn grade(&self) -> RecordGrade {
+        match self.outcome.as_str() {
+            "ok" => RecordGrade::Info,
+            "denied" => RecordGrade::Warning,
+            _ => RecordGrade::Error,
+        }
     }
 }
 
-/// Removes the member `arguments` from a record and leaves everything else as it is. Of a line that cannot be read, only its place
-/// remains.
+/// Replaces control characters by spaces. A line of the log has no line break, and may have others.
+pub(crate) fn plain(line: &str) -> Cow<'_, str> {
+    if line.chars().any(char::is_control) { line.replace(char::is_control, " ").into() } else { line.into() }
+}
+
+/// Removes the members that state arguments or may quote one from a record, and leaves everything else as it is: `arguments`,
+/// `denied`, and `restsOn` of the decision. Of a line that cannot be read, only its place remains.
 pub(crate) fn without_arguments(line: &str, place: &LogPlace) -> String {
-    match arguments_in(line) {
-        Ok(None) => line.to_owned(),
-        Ok(Some(part)) => format!("{}{}", &line[..part.start], &line[part.end..]),
-        Err(()) => format!("{{\"seq\":{},\"chain\":\"{}\"}}", place.seq, place.chain),
+    let Ok(parts) = argument_parts(line) else {
+        return format!("{{\"seq\":{},\"chain\":\"{}\"}}", place.seq, place.chain);
+    };
+    let (mut short, mut start) = (String::new(), 0);
+    for part in parts {
+        short.push_str(&line[start..part.start]);
+        start = part.end;
     }
+    short + &line[start..]
 }
 
-/// Finds the member `arguments` in a record, with the comma before it.
-fn arguments_in(line: &str) -> Result<Option<Range<usize>>, ()> {
+/// Finds the members with arguments in a record, each with the comma before it, in their order.
+fn argument_parts(line: &str) -> Result<Vec<Range<usize>>, ()> {
     #[derive(Deserialize)]
-    struct Arguments<'a> {
+    struct Members<'a> {
         #[serde(borrow, default)]
         arguments: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        denied: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        decision: Option<Decision<'a>>,
     }
-    const NAME: &str = ",\"arguments\":";
-    let Arguments { arguments } = serde_json::from_str(line).map_err(|_| ())?;
-    let Some(value) = arguments.map(RawValue::get) else { return Ok(None) };
-    // The value borrows from the line.
-    let start = (value.as_ptr() as usize).checked_sub(line.as_ptr() as usize).ok_or(())?;
-    let before = line.get(..start).ok_or(())?.strip_suffix(NAME).ok_or(())?;
-    Ok(Some(before.len()..start + value.len()))
+    #[derive(Deserialize)]
+    struct Decision<'a> {
+        #[serde(borrow, default, rename = "restsOn")]
+        rests_on: Option<&'a RawValue>,
+    }
+    let Members { arguments, denied, decision } = serde_json::from_str(line).map_err(|_| ())?;
+    let rests_on = decision.and_then(|decision| decision.rests_on);
+    let mut parts = Vec::new();
+    for (name, value) in [(",\"arguments\":", arguments), (",\"denied\":", denied), (",\"restsOn\":", rests_on)] {
+        let Some(value) = value.map(RawValue::get) else { continue };
+        // The value borrows from the line.
+        let start = (value.as_ptr() as usize).checked_sub(line.as_ptr() as usize).ok_or(())?;
+        let before = line.get(..start).ok_or(())?.strip_suffix(name).ok_or(())?;
+        parts.push(before.len()..start + value.len());
+    }
+    parts.sort_by_key(|part| part.start);
+    Ok(parts)
 }
 
 /// Returns the name of this machine, as far as files or variables of the system have it.
@@ -120,6 +154,14 @@ mod tests {
             (r#"{"ts":"","x":{"arguments":1},"arguments":2}"#, r#"{"ts":"","x":{"arguments":1}}"#),
             (r#"{"ts":",\"arguments\":1","arguments":1,"seq":7}"#, r#"{"ts":",\"arguments\":1","seq":7}"#),
             (r#"{"ts":"","seq":7}"#, r#"{"ts":"","seq":7}"#),
+            (
+                r#"{"ts":"","decision":{"behavior":"deny","restsOn":"/key"},"denied":[{"capability":"read:/key"}],"ms":1,"arguments":2,"seq":7}"#,
+                r#"{"ts":"","decision":{"behavior":"deny"},"ms":1,"seq":7}"#,
+            ),
+            (
+                r#"{"argv":[],"denied":[],"x":1,"decision":{"reason":"rule","restsOn":"a","z":1}}"#,
+                r#"{"argv":[],"x":1,"decision":{"reason":"rule","z":1}}"#,
+            ),
         ] {
             assert_eq!(without_arguments(line, &place), expected);
         }
@@ -129,6 +171,9 @@ mod tests {
             r#"{"ts":"", "arguments" : 1}"#,
             r#"{"a":1,"arguments":1,"arguments":2}"#,
             r#"{"ts":"","arguments":"secret"#,
+            r#"{"ts":"","decision":"secret"}"#,
+            r#"{"ts":"","decision":{"rests\u004fn":"secret"}}"#,
+            r#"{"denied":["secret"]}"#,
             "no JSON",
         ] {
             assert_eq!(without_arguments(forged, &place), nothing, "{forged}");

@@ -31,11 +31,12 @@ pub fn prune(log: &Path, oldest: Day, is_trial: bool) -> anyhow::Result<PrunedLo
     let mut files = files(log)?;
     // Writers append to the newest one.
     files.pop();
-    let behind = registered(log)?.into_iter().min_by_key(|cursor| cursor.place.seq);
+    // Numbers restart in a log that was begun anew; a target without a record is behind everything.
+    let behind = registered(log)?.into_iter().min_by_key(|cursor| cursor.place.map(|place| (place.day, place.seq)));
     let mut pruned = PrunedLog::default();
     for (day, path) in files.into_iter().take_while(|(day, _)| *day < oldest) {
         // A cursor in a later file has passed this one.
-        if let Some(cursor) = behind.as_ref().filter(|cursor| cursor.place.day <= day) {
+        if let Some(cursor) = behind.as_ref().filter(|cursor| cursor.place.is_none_or(|place| place.day <= day)) {
             pruned.target = Some(cursor.target.clone());
             pruned.not_sent.push(path);
             continue;
@@ -94,10 +95,16 @@ mod tests {
         assert_eq!(names(&trial.removed), ["20260301.log"]);
         assert_eq!(names(&trial.not_sent), ["20260302.log", "20260303.log"]);
         assert_eq!(trial.target.as_deref(), Some("out"));
+        let new = Cursor::lock(&beside(log.path(), "new"), "new").unwrap().unwrap();
+        let pruned = prune(log.path(), day("2026-03-09"), false).unwrap();
+        assert_eq!((pruned.removed.len(), pruned.not_sent.len(), pruned.target.as_deref()), (0, 3, Some("new")));
+        // The numbers of a log that was begun anew are smaller than those before.
+        new.write(LogPlace { seq: 1, chain, day: day("2026-03-03"), offset: 0 }).unwrap();
         assert!(trial.removed[0].exists());
         assert_eq!(prune(log.path(), day("2026-03-09"), false).unwrap(), trial);
         assert!(!trial.removed[0].exists() && trial.not_sent.iter().all(|path| path.exists()));
         cursor.write(LogPlace { seq: 8, chain, day: day("2026-03-04"), offset: 0 }).unwrap();
+        new.write(LogPlace { seq: 2, chain, day: day("2026-03-04"), offset: 0 }).unwrap();
         assert_eq!(names(&prune(log.path(), day("2026-03-03"), false).unwrap().removed), ["20260302.log"]);
         assert_eq!(names(&prune(log.path(), day("2026-03-09"), false).unwrap().removed), ["20260303.log"]);
         assert_eq!(prune(log.path(), day("2026-03-09"), false).unwrap(), PrunedLog::default(), "the newest stays");

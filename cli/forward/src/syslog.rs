@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::forwarding::SendFailure;
-use super::record::ForwardedRecord;
+use super::record::{ForwardedRecord, RecordGrade, plain};
 
 /// Facility of audit logs.
 const FACILITY: u8 = 13;
@@ -28,6 +28,7 @@ const MAX_WRITE: Duration = Duration::from_secs(30);
 const MAX_END: Duration = Duration::from_secs(10);
 /// Minimum wait for a reset after the receiver's end.
 const MIN_RESET_WAIT: Duration = Duration::from_millis(20);
+const CLOSED_EARLY: &str = "the receiver closed the connection early";
 /// Maximum bytes that a receiver may send.
 const MAX_RECEIVED: usize = 64 << 10;
 
@@ -62,21 +63,19 @@ impl SyslogReceiver {
         let connected = timeout(MAX_CONNECT, TcpStream::connect((self.host.as_str(), self.port))).await;
         let stream = connected.map_err(|_| late("no connection", MAX_CONNECT))?.map_err(failed("cannot connect"))?;
         let round_trip = began.elapsed();
-        match &self.tls {
-            None => {
-                let stream = deliver(stream, &frames).await?;
-                // A receiver that had closed before answers what we sent with a reset.
-                tokio::time::sleep((2 * round_trip).clamp(MIN_RESET_WAIT, MAX_END)).await;
-                match stream.take_error() {
-                    Ok(None) => Ok(()),
-                    Ok(Some(error)) | Err(error) => Err(failed("the receiver closed the connection early")(error)),
-                }
-            }
+        let stream = match &self.tls {
+            None => deliver(stream, &frames).await?,
             Some((connector, name)) => {
                 let handshake = timeout(MAX_CONNECT, connector.connect(name.clone(), stream)).await;
                 let handshake = handshake.map_err(|_| late("no TLS handshake", MAX_CONNECT))?;
-                deliver(handshake.map_err(failed("the TLS handshake failed"))?, &frames).await.map(drop)
+                deliver(handshake.map_err(failed("the TLS handshake failed"))?, &frames).await?.into_inner().0
             }
+        };
+        // A receiver that had closed before answers what we sent with a reset.
+        tokio::time::sleep((2 * round_trip).clamp(MIN_RESET_WAIT, MAX_END)).await;
+        match stream.take_error() {
+            Ok(None) => Ok(()),
+            Ok(Some(error)) | Err(error) => Err(failed(CLOSED_EARLY)(error)),
         }
     }
 }
@@ -98,19 +97,18 @@ async fn deliver<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, frames: &[u8]
     };
     let written =
         timeout(MAX_WRITE, write).await.map_err(|_| late("the receiver did not read the batch", MAX_WRITE))?;
-    written.map_err(failed("the receiver closed the connection early"))?;
+    written.map_err(failed(CLOSED_EARLY))?;
     let (mut received, mut buffer) = (0, [0; 1024]);
     let end = async {
         loop {
             match stream.read(&mut buffer).await {
                 Ok(0) => return Ok(()),
-                // Many receivers end the connection without the end of the encryption.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
                 Ok(more) if received + more > MAX_RECEIVED => {
                     return Err(SendFailure::retry("the receiver sends data: it is no syslog receiver".to_owned()));
                 }
                 Ok(more) => received += more,
-                Err(error) => return Err(failed("the receiver closed the connection early")(error)),
+                // With TLS also an end without `close_notify`, which a receiver that died, or anyone between, can cause.
+                Err(error) => return Err(failed(CLOSED_EARLY)(error)),
             }
         }
     };
@@ -129,74 +127,15 @@ fn failed(what: &str) -> impl FnOnce(io::Error) -> SendFailure {
 /// Formats a record as a message, with its line as the content.
 fn message(record: &ForwardedRecord, sender: &str) -> String {
     let facts = record.facts();
-    let severity = match () {
-        () if facts.is_ok() => 6,
-        () if facts.is_denied() => 4,
-        () => 3,
+    let severity = match facts.grade() {
+        RecordGrade::Info => 6,
+        RecordGrade::Warning => 4,
+        RecordGrade::Error => 3,
     };
-    let time = if facts.ts.parse::<Timestamp>().is_ok() { facts.ts.as_str() } else { "-" };
-    // A line of the log has no line break; one that was changed may have other control characters.
-    let line = record.line.replace(|c: char| c.is_ascii_control(), " ");
+    let time = facts.ts.parse::<Timestamp>().map_or_else(|_| "-".to_owned(), |time| format!("{time:.3}"));
+    let line = plain(&record.line);
     format!("<{}>1 {time} {sender} toolcrib - audit - {line}", FACILITY * 8 + severity)
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::net::TcpListener;
-    use toolcrib::audit::LogPlace;
-
-    use super::*;
-
-    fn record(line: &str) -> ForwardedRecord {
-        let (chain, day) = ("0".repeat(64).parse().unwrap(), "2026-03-01".parse().unwrap());
-        ForwardedRecord { line: line.to_owned(), place: LogPlace { seq: 1, chain, day, offset: 0 } }
-    }
-
-    #[test]
-    fn messages_have_the_time_the_host_and_the_line() {
-        for (line, start) in [
-            (r#"{"ts":"2026-03-01T12:30:45.678Z","outcome":"ok"}"#, "<110>1 2026-03-01T12:30:45.678Z"),
-            (r#"{"ts":"2026-03-01T12:30:45.678Z","outcome":"denied"}"#, "<108>1 2026-03-01T12:30:45.678Z"),
-            (r#"{"ts":"a b","outcome":"trap"}"#, "<107>1 -"),
-            ("torn", "<107>1 -"),
-        ] {
-            assert_eq!(message(&record(line), "host"), format!("{start} host toolcrib - audit - {line}"));
-        }
-        assert!(message(&record("a\u{7}\nb"), "host").ends_with("audit - a  b"));
-    }
-
-    #[tokio::test]
-    async fn only_a_receiver_that_reads_to_the_end_has_the_batch() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let receiver = SyslogReceiver::new("127.0.0.1".to_owned(), port, false, "host").unwrap();
-        let batch = vec![record(&"x".repeat(100_000)); 20];
-        // It reads everything, closes at once, or closes amid the batch.
-        for bytes in [usize::MAX, 0, 1000] {
-            let serve = async {
-                let (mut stream, _) = listener.accept().await.unwrap();
-                let (mut left, mut all, mut buffer) = (bytes, Vec::new(), vec![0; 4096]);
-                while left > 0 {
-                    let read = stream.read(&mut buffer).await.unwrap();
-                    if read == 0 {
-                        break;
-                    }
-                    all.extend_from_slice(&buffer[..read]);
-                    left = left.saturating_sub(read);
-                }
-                all
-            };
-            let (sent, received) = tokio::join!(receiver.send(&batch), serve);
-            assert_eq!(sent.is_ok(), bytes == usize::MAX, "{bytes}: {sent:?}");
-            if sent.is_ok() {
-                let message = message(&batch[0], "host");
-                assert_eq!(received, format!("{} {message}", message.len()).repeat(20).into_bytes());
-            }
-        }
-        let chatter = async { listener.accept().await.unwrap().0.write_all(&vec![b'x'; 2 * MAX_RECEIVED]).await };
-        let (sent, _) = tokio::join!(receiver.send(&batch[..1]), chatter);
-        assert!(sent.is_err());
-        drop(listener);
-        assert!(matches!(receiver.send(&batch).await, Err(SendFailure::Retry { .. })));
-    }
-}
+mod tests;

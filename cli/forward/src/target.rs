@@ -33,6 +33,16 @@ pub enum ForwardTarget {
 }
 
 impl ForwardTarget {
+    /// Returns a text that distinguishes the target from every other one, such as another data set of a collector. It has no
+    /// password, which may be replaced by a new one, and may have keys: it is for digests alone.
+    pub(crate) fn identity(&self) -> String {
+        let Self::Collector(url) = self else { return self.to_string() };
+        let mut url = url.clone();
+        // An address without a host has no password.
+        let _ = url.set_password(None);
+        url.into()
+    }
+
     /// Returns `true` if records leave this machine without encryption.
     pub fn is_exposed(&self) -> bool {
         match self {
@@ -127,6 +137,10 @@ mod tests {
             let target: ForwardTarget = text.parse().unwrap();
             assert_eq!((target.to_string().as_str(), target.is_exposed()), (expected, is_exposed), "{text}");
         }
+        let identity = |text: &str| text.parse::<ForwardTarget>().unwrap().identity();
+        assert_ne!(identity("https://otel.example?dataset=a"), identity("https://otel.example?dataset=b"));
+        assert_eq!(identity("https://ada:old@otel.example"), identity("https://ada:new@otel.example"));
+        assert_eq!(identity("syslog://log.example"), "syslog://log.example:514");
         for text in
             ["", "ftp://x", "syslog://", "syslog://a/b", "syslog://ada@x", "syslog://x?y", "https://", "file://x/y?z"]
         {

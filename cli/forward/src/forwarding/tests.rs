@@ -23,15 +23,22 @@ fn forwarding(log: &Path, target: &str) -> Forwarding {
     }
 }
 
+/// Forwards without long waits after failures.
+async fn run(forwarding: Forwarding) -> anyhow::Result<ForwardSummary> {
+    forwarding.run_with(Retries { backoff: Duration::from_millis(2), ..RETRIES }).await
+}
+
 /// Collector with one answer per request, which may be cut off. It notes the numbers of each request's records.
 struct ScriptedCollector {
     listener: TcpListener,
+    path: String,
     requests: Vec<Vec<u64>>,
 }
 
 impl ScriptedCollector {
     async fn start() -> Self {
-        Self { listener: TcpListener::bind("127.0.0.1:0").await.unwrap(), requests: Vec::new() }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self { listener, path: "/v1/logs".to_owned(), requests: Vec::new() }
     }
 
     fn url(&self) -> String {
@@ -48,7 +55,7 @@ impl ScriptedCollector {
             text.extend_from_slice(&buffer[..read]);
             let all = String::from_utf8_lossy(&text);
             let Some((head, body)) = all.split_once("\r\n\r\n") else { continue };
-            assert!(head.starts_with("POST /v1/logs HTTP/1.1"), "{head}");
+            assert!(head.starts_with(&format!("POST {} HTTP/1.1", self.path)), "{head}");
             let length =
                 head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
             if body.len() == length.unwrap_or(usize::MAX) {
@@ -74,7 +81,7 @@ fn status(line: &str) -> String {
 }
 
 fn sent_to(log: &Path) -> u64 {
-    registered(log).unwrap().first().map_or(0, |cursor| cursor.place.seq)
+    registered(log).unwrap().iter().filter_map(|cursor| cursor.place).map(|place| place.seq).max().unwrap_or(0)
 }
 
 #[tokio::test]
@@ -82,7 +89,7 @@ async fn a_target_that_fails_for_a_while_gets_everything_and_the_answer_counts()
     let log = tempfile::tempdir().unwrap();
     let (_, head) = sample_log::log(log.path(), 3);
     let collector = ScriptedCollector::start().await;
-    let run = forwarding(log.path(), &collector.url()).run();
+    let run = run(forwarding(log.path(), &collector.url()));
     let cut = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 99\r\n\r\n{";
     let (busy, failed, ok) = (status("429 Too Many Requests"), status("500 Internal Server Error"), status("200 OK"));
     let answers = ["", cut, &busy, &failed, &ok];
@@ -172,6 +179,39 @@ async fn a_folder_gets_whole_files_in_order_and_goes_on_over_rotation() {
     assert_eq!((summary.sent, summary.problems, summary.seq), (2, 1, Some(610)));
     fs::remove_dir_all(out.path()).unwrap();
     assert!(forwarding(log.path(), target).run().await.is_err(), "a folder that is not mounted");
+    let mut reader = BatchReader::new(audit::tail(log.path(), None).unwrap(), BatchLimits::default(), true);
+    let part = reader.read(|problem| panic!("{problem}")).unwrap();
+    assert!(matches!(folder::send(out.path(), &part, false), Err(SendFailure::Refused(_))));
+    assert!(matches!(folder::send(out.path(), &part, true), Err(SendFailure::Retry { .. })), "it may come back");
+}
+
+#[tokio::test]
+async fn targets_that_are_displayed_alike_have_their_own_cursors() {
+    let log = tempfile::tempdir().unwrap();
+    sample_log::log(log.path(), 1);
+    let ok = status("200 OK");
+    for (query, has_arguments) in [("a", true), ("b", true), ("b", false)] {
+        let mut collector = ScriptedCollector::start().await;
+        collector.path = format!("/v1/logs?dataset={query}");
+        let url = collector.url() + &format!("?dataset={query}");
+        let forwarding = Forwarding { has_arguments, ..forwarding(log.path(), &url) };
+        let answers = [ok.as_str()];
+        let (summary, _) = tokio::join!(forwarding.run(), collector.answers(&answers));
+        let summary = summary.unwrap();
+        assert_eq!(summary.sent, 1);
+        assert!(summary.target.ends_with("/v1/logs?dataset=***"), "{}", summary.target);
+    }
+    assert_eq!(registered(log.path()).unwrap().len(), 3);
+}
+
+#[test]
+fn a_target_cannot_ask_for_a_shorter_wait_than_the_backoff() {
+    for attempt in [1, 3] {
+        let least = RETRIES.backoff.mul_f64(0.75) * 2_u32.pow(attempt - 1);
+        assert!(wait(RETRIES, attempt, Some(Duration::ZERO)) >= least);
+        assert!(wait(RETRIES, attempt, None) >= least);
+    }
+    assert_eq!(wait(RETRIES, 1, Some(Duration::from_secs(60))), Duration::from_secs(60));
 }
 
 #[tokio::test]

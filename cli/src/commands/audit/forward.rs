@@ -44,7 +44,7 @@ pub(super) struct Args {
     /// Wait for further records, until the program is interrupted
     #[arg(long)]
     follow: bool,
-    /// Leave out the arguments of calls; a copy without them proves the order of records and not their content
+    /// Leave out the arguments of calls; what may quote one, too, so that such a copy proves nothing without the log
     #[arg(long)]
     without_arguments: bool,
     /// Name of this machine in what is sent [default: its host name]
@@ -53,7 +53,7 @@ pub(super) struct Args {
     /// Time for further attempts after a failure [default: 1m; without end with --follow]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     retry_time: Option<Duration>,
-    /// File that notes what the target has [default: one beside the log]
+    /// File that notes what the target has; `audit prune` knows none elsewhere [default: one beside the log]
     #[arg(long, value_name = "FILE")]
     cursor: Option<PathBuf>,
     /// Print the result as one JSON object

@@ -17,8 +17,8 @@ Examples:
   toolcrib audit prune --older-than 52w
 
 The log has one file per UTC day. Files are removed as wholes, oldest first, and the newest one stays. A file with records \
-that a forwarder has not sent stays too, for every target with a cursor beside the log: remove the file `forward-….json` \
-of a target that is no longer used.
+that a forwarder has not sent stays too, for every target with a cursor beside the log, also before its first record: remove \
+the file `forward-….json` of a target that is no longer used. Cursors elsewhere (`audit forward --cursor`) are not known.
 
 `toolcrib audit verify` then states the log's first record. Keep the head that it prints before, or a forwarded copy.
 

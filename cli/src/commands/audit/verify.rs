@@ -105,6 +105,7 @@ fn described(copy: &CopyReport) -> Vec<String> {
         (copy.repeated, "repeated"),
         (copy.without_arguments, "without their arguments, which are not compared"),
         (copy.only_in_copy, "no longer in the log and proven by the copy's chain"),
+        (copy.further_versions, "not compared: the copy has more than 8 versions of a record"),
         (copy.not_sent, "of the log not forwarded yet"),
     ] {
         if count > 0 {
