@@ -118,7 +118,7 @@ mod tests {
         assert!(line.contains("  waiting  ask fs") && line.ends_with('…'), "{table}");
         let small = aligned(headings, [row.map(str::to_owned)].into_iter(), Some(40));
         let lines: Vec<&str> = small.lines().collect();
-        assert_eq!(lines[1..], ["7k3md-x0q9a  fs_write…  a run: process…", "(no room for ASKED, STATE, RULE)"]);
+        assert_eq!(lines[1..], ["7k3md-x0q9a  fs_write_file  a run: proc…", "(no room for ASKED, STATE, RULE)"]);
         let tiny = aligned(headings, [row.map(str::to_owned)].into_iter(), Some(10));
         assert_eq!(tiny.lines().nth(1), Some("7k3md-x0q…"), "{tiny}");
         assert_eq!(aligned(["NAME"], std::iter::empty(), Some(4)), "NAME");
