@@ -11,9 +11,9 @@ const MAX_SHOWN: usize = 60;
 /// Command with all deprecated options.
 const RUN: &str = "run";
 
-/// Options beside the permissions that a continued run never has: without trust it may do less, and name servers and certificates
-/// grant nothing.
-const GRANT_NOTHING: [&str; 3] = ["trust", "dns", "net-ca"];
+/// Options beside the permissions that a continued run never has: without trust it may do less; name servers, certificates, and
+/// the ways to ask somebody grant nothing.
+const GRANT_NOTHING: [&str; 5] = ["trust", "dns", "net-ca", "answers", "wait-approval"];
 
 /// The program as its long help shows it.
 fn shown() -> Command {
