@@ -28,7 +28,7 @@ const CHANGES: &str = "Changes";
 const ARGUMENTS: &str = "Arguments";
 /// Facts without which the subject would mislead: they are above the buttons too.
 const WARNINGS: [&str; 3] = ["Left out", "Flow", "Reason"];
-/// Capabilities of the tool, by which a person decides.
+/// Capabilities of the tool.
 const GRANTED: &str = "Granted";
 
 pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {

@@ -49,7 +49,7 @@ pub struct Forwarding {
 pub struct ForwardSummary {
     /// Target without passwords and keys.
     pub target: String,
-    /// Number of records that were sent now.
+    /// Number of records that the target accepted now.
     pub sent: u64,
     /// Number of the last record that the target has.
     pub seq: Option<u64>,
@@ -192,7 +192,11 @@ impl Forwarder {
                     parts.extend([second, first]);
                 }
                 sent => {
+                    let count = part.len() as u64;
+                    let mut accepted = count;
                     if let Some((rejected, why)) = sent.flatten() {
+                        let rejected = rejected.min(count);
+                        accepted -= rejected;
                         self.summary.problems += rejected;
                         let records = counted(rejected, "record");
                         render::explain(&anyhow!("{} rejected {records} for good: {why}", self.summary.target));
@@ -201,7 +205,7 @@ impl Forwarder {
                         self.cursor.write(last.place)?;
                         self.note(Some(last.place));
                     }
-                    self.summary.sent += part.len() as u64;
+                    self.summary.sent += accepted;
                 }
             }
         }

@@ -30,9 +30,9 @@ const MAX_SHOWN: usize = 200;
 /// Times of the kept keys.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyTimes {
-    /// Age from which on the keys are read again.
+    /// Minimum age of keys that are read again.
     pub(super) fresh: Duration,
-    /// Age from which on they are not used, if the issuer cannot be reached.
+    /// Maximum age of keys that are used while the issuer cannot be reached.
     pub(super) most: Duration,
     /// Minimum time between the end of a reading and the next one.
     pub(super) pause: Duration,

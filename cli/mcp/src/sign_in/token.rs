@@ -42,7 +42,7 @@ pub(super) struct UncheckedToken<'t> {
 #[derive(Debug)]
 pub(super) struct Claims {
     pub(super) subject: String,
-    /// Time from which on the token is refused, with the difference of the clocks.
+    /// End of the token, with the difference of the clocks.
     pub(super) expires: Timestamp,
     pub(super) all: Map<String, Value>,
 }

@@ -243,7 +243,7 @@ pub(crate) static KEYS: &[Key] = &[
         "File with the issuers at which people sign in and their rights, read again when it changes",
     )
     .option("sign-in"),
-    server("public_url", SECURE_URL, "Address by which clients reach the server").option("public-url"),
+    server("public_url", SECURE_URL, "Address of the server for its clients").option("public-url"),
     server("stateless", Kind::Bool, "Keep no conversation between requests")
         .flags(&[("true", "stateless")])
         .default("false"),
