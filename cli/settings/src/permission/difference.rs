@@ -29,6 +29,8 @@ const PARTS: [&str; 12] =
 const PATCHES: [&str; 3] = ["patch", "diff", "input"];
 /// Begins of a patch.
 const PATCH_STARTS: [&str; 4] = ["*** Begin Patch", "--- ", "diff --git ", "Index: "];
+/// Names of arguments that change the meaning of a pattern.
+const OTHER_MATCHES: [&str; 6] = ["regex", "regexp", "ignore_case", "ignoreCase", "count", "flags"];
 /// Names of two arguments: a text, and its replacement.
 const EDITS: [(&str, &str); 6] = [
     ("old_string", "new_string"),
@@ -39,26 +41,42 @@ const EDITS: [(&str, &str); 6] = [
     ("pattern", "replacement"),
 ];
 
-/// Returns the lines that a call would change, if its arguments are a patch, a text with its replacement, or the new content of a
-/// file in a granted folder.
-pub(super) fn of(request: &ApprovalRequest<'_>) -> Option<String> {
-    // A stage can show another file than the folder has, and only some tools replace whole files.
-    let name = request.tool.name.to_ascii_lowercase();
-    let replaces = request.stage.is_none() && WHOLE.iter().any(|word| name.contains(word)) && !name.contains("append");
-    difference(request.arguments, request.granted, replaces)
+/// Lines that a call would change.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// The lines, without control characters.
+    pub(super) text: String,
+    /// Names of the arguments whose whole values the lines show.
+    pub(super) arguments: Vec<String>,
 }
 
-fn difference(arguments: &str, granted: &[String], replaces: bool) -> Option<String> {
+impl Difference {
+    fn new(text: &str, arguments: &[&str]) -> Self {
+        Self { text: shown(text), arguments: arguments.iter().map(|name| (*name).to_owned()).collect() }
+    }
+}
+
+/// Returns the lines that a call would change, if its arguments are a patch, a text with its replacement, or the new content of a
+/// file in a granted folder.
+pub(super) fn of(request: &ApprovalRequest<'_>) -> Option<Difference> {
+    // A stage can show another file than the folder has, and only some tools replace whole files.
+    let name = request.tool.name.to_ascii_lowercase();
+    let replaces = WHOLE.iter().any(|word| name.contains(word)) && !name.contains("append");
+    difference(request.arguments, if request.stage.is_none() { request.granted } else { &[] }, replaces)
+}
+
+fn difference(arguments: &str, granted: &[String], replaces: bool) -> Option<Difference> {
     if arguments.len() > MAX_COMPARED {
         return None;
     }
     let arguments: Map<String, Value> = serde_json::from_str(arguments).ok()?;
-    let text = |name: &&str| arguments.get(*name).and_then(Value::as_str);
-    let is_patch = |patch: &&str| PATCH_STARTS.iter().any(|start| patch.trim_start().starts_with(start));
-    if let Some(patch) = PATCHES.iter().filter_map(text).find(is_patch) {
-        return Some(shown(patch));
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let is_patch = |patch: &str| PATCH_STARTS.iter().any(|start| patch.trim_start().starts_with(start));
+    let found = |names: &[&'static str]| names.iter().find_map(|name| Some((*name, text(name)?)));
+    if let Some(name) = PATCHES.into_iter().find(|name| text(name).is_some_and(is_patch)) {
+        return Some(Difference::new(text(name)?, &[name]));
     }
-    let named = PATHS.iter().find_map(text)?;
+    let (path_name, named) = found(&PATHS)?;
     let path = one_line(named);
     if let Some(edits) = arguments.get("edits").and_then(Value::as_array) {
         let until = Instant::now() + MAX_TIME;
@@ -69,18 +87,38 @@ fn difference(arguments: &str, granted: &[String], replaces: bool) -> Option<Str
             .collect();
         let left = edits.len() - shown_edits.len();
         let more = if left > 0 { format!("… {}", counted(left, "more edit")) } else { String::new() };
-        return (!shown_edits.is_empty()).then(|| shown(&format!("{path}\n{}{more}", shown_edits.concat())));
+        return (!shown_edits.is_empty())
+            .then(|| Difference::new(&format!("{path}\n{}{more}", shown_edits.concat()), &[]));
     }
-    if let Some(edit) = edit(&arguments) {
-        return Some(shown(&format!("{path}\n{edit}")));
+    if let Some((old, new)) = EDITS.into_iter().find(|(old, new)| text(old).is_some() && text(new).is_some()) {
+        return Some(match in_file(&arguments, (old, new), granted, named) {
+            Some(lines) => Difference::new(&format!("{path}\n{lines}"), &[path_name, old, new]),
+            None => Difference::new(&format!("{path}\n{}", edit(&arguments)?), &[]),
+        });
     }
     let is_part = PARTS.iter().any(|name| arguments.contains_key(*name));
-    let content = CONTENTS.iter().find_map(text).filter(|_| replaces && !is_part)?;
+    let (content_name, content) = found(&CONTENTS).filter(|_| replaces && !is_part)?;
     let before = before(granted, named)?;
     let is_new = before.is_none();
     let lines = unified(before.as_deref().unwrap_or_default(), content);
     let lines = if lines.is_empty() { "the same content" } else { lines.as_str() };
-    Some(shown(&format!("{path}{}\n{lines}", if is_new { " (new)" } else { "" })))
+    let text = format!("{path}{}\n{lines}", if is_new { " (new)" } else { "" });
+    Some(Difference::new(&text, &[path_name, content_name]))
+}
+
+/// Compares a file with its text after an edit: all matches of a pattern, or the only one of an old text. Returns `None` if it is
+/// not known which matches are meant.
+fn in_file(arguments: &Map<String, Value>, (old, new): (&str, &str), granted: &[String], path: &str) -> Option<String> {
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let is_set = |name: &&str| arguments.get(*name).is_some_and(|value| !matches!(value, Value::Bool(false)));
+    let (before, old_text, new_text) = (before(granted, path)??, text(old)?, text(new)?);
+    // A tool that keeps line breaks changes the texts.
+    if old_text.is_empty() || before.contains('\r') || OTHER_MATCHES.iter().any(|name| is_set(name)) {
+        return None;
+    }
+    let matches = before.matches(old_text).take(2).count();
+    let takes_all = old == "pattern" || is_set(&"replace_all");
+    (matches == 1 || (matches > 1 && takes_all)).then(|| unified(&before, &before.replace(old_text, new_text)))
 }
 
 /// Formats the two texts of an edit.
@@ -171,10 +209,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a.md"), "one\ntwo\n").unwrap();
         let granted = [format!("write:{}", folder.path().display())];
-        let of = |arguments: &str| difference(arguments, &granted, true);
+        let of = |arguments: &str| difference(arguments, &granted, true).map(|difference| difference.text);
         let content = r#"{"path":"a.md","content":"one\nthree\n"}"#;
         assert_eq!(of(content).as_deref(), Some("a.md\n@@ -1,2 +1,2 @@\n one\n-two\n+three"));
-        assert_eq!(difference(content, &granted, false), None, "a stage can show another file");
+        assert_eq!(difference(content, &granted, false), None, "a tool that writes no whole files");
+        assert_eq!(difference(content, &[], true), None, "a stage can show another file");
         assert_eq!(of(r#"{"path":"a.md","content":"x","start":1}"#), None, "a part of a file");
         assert_eq!(of(r#"{"file":"b","text":"x\n"}"#).as_deref(), Some("b (new)\n@@ -0,0 +1 @@\n+x"));
         assert_eq!(of(r#"{"path":"a.md","content":"one\ntwo\n"}"#).as_deref(), Some("a.md\nthe same content"));
@@ -188,6 +227,39 @@ mod tests {
         for other in [r#"{"path":"a.md"}"#, r#"{"content":"x"}"#, r#"{"patch":"no patch"}"#, "[]", "no JSON", &large] {
             assert_eq!(of(other), None, "{}", &other[..20.min(other.len())]);
         }
+    }
+
+    #[test]
+    fn an_edit_of_a_known_file_is_shown_in_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.md"), "one\ntwo\nthree\ntwo\n").unwrap();
+        fs::write(folder.path().join("crlf"), "one\r\n").unwrap();
+        let granted = [format!("write:{}", folder.path().display())];
+        let of = |arguments: &str| difference(arguments, &granted, false).unwrap();
+        let one = of(r#"{"path":"a.md","old_string":"thr","new_string":"fr","b":1}"#);
+        assert_eq!(one.text, "a.md\n@@ -1,4 +1,4 @@\n one\n two\n-three\n+free\n two");
+        assert_eq!(one.arguments, ["path", "old_string", "new_string"]);
+        let all = "a.md\n@@ -1,4 +1,4 @@\n one\n-two\n+2\n three\n-two\n+2";
+        for arguments in [
+            r#"{"path":"a.md","pattern":"two","replacement":"2","regex":false}"#,
+            r#"{"path":"a.md","old_string":"two","new_string":"2","replace_all":true}"#,
+        ] {
+            assert_eq!(of(arguments).text, all, "{arguments}");
+        }
+        for arguments in [
+            r#"{"path":"a.md","old_string":"two","new_string":"2"}"#,
+            r#"{"path":"a.md","pattern":"none","replacement":"2"}"#,
+            r#"{"path":"a.md","pattern":"","replacement":"2"}"#,
+            r#"{"path":"a.md","pattern":"two","replacement":"2","regex":true}"#,
+            r#"{"path":"a.md","pattern":"two","replacement":"2","ignore_case":true}"#,
+            r#"{"path":"crlf","pattern":"one","replacement":"2"}"#,
+            r#"{"path":"../a.md","pattern":"two","replacement":"2"}"#,
+        ] {
+            let other = of(arguments);
+            assert!(other.arguments.is_empty() && !other.text.contains("three"), "{other:?}");
+        }
+        let staged = difference(r#"{"path":"a.md","old_string":"thr","new_string":"fr"}"#, &[], false).unwrap();
+        assert!(staged.arguments.is_empty(), "a stage can show another file");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod difference;
 mod effects;
 mod folders;
 mod keyboard;
+mod layout;
 mod limits;
 mod pending;
 mod person;
@@ -93,7 +94,7 @@ impl RequestDetails {
 fn changes(request: &ApprovalRequest<'_>) -> Option<String> {
     match request.effects {
         Some(effects) => Some(effects::described(effects)),
-        None => difference::of(request).or_else(|| removal::of(request)),
+        None => difference::of(request).map(|difference| difference.text).or_else(|| removal::of(request)),
     }
 }
 

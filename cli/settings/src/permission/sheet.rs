@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use toolcrib::policy::{Approval, ApprovalRequest, StagedEffects};
-use toolcrib::tool::{Body, Fact, Tool};
+use toolcrib::tool::{Body, Fact, Tool, Trust};
 use toolcrib_base::render::{Tone, counted, from_here, inert_json, one_line, paint};
 
-use super::{Changes, action, changes, effects};
+use super::layout::{longest, pretty, without, wrapped};
+use super::{Changes, action, changes, difference, effects};
 
 /// Width of a label and its mark, in columns.
 const MARGIN: usize = 13;
@@ -23,8 +24,8 @@ const LAST_LINES: usize = 6;
 const CONTINUED: &str = "↳ ";
 /// Label of the changes.
 const CHANGES: &str = "Changes";
-/// Parts of a request that the short prompt leaves out.
-const LEFT_OUT: &str = "source, properties, identifier of the call: type d for details";
+/// Parts of a request that the short prompt always leaves out.
+const LEFT_OUT: &str = "source, properties, call ID: type d for details";
 
 /// Text of a prompt.
 #[derive(Debug)]
@@ -36,6 +37,10 @@ pub(super) struct Sheet {
     whole: bool,
     /// `true` for a terminal, which shows changed lines in colors.
     paints: bool,
+    /// Arguments that are left out because the changes show their whole values.
+    shown_arguments: Vec<String>,
+    /// `true` if a line was cut at the width of the terminal.
+    has_cut_line: bool,
 }
 
 impl Sheet {
@@ -43,10 +48,20 @@ impl Sheet {
     pub(super) fn short(question: &ApprovalRequest<'_>, width: usize) -> Self {
         let mut sheet = Self::about(question, width, false);
         if let Some(approval) = question.approval {
-            sheet.row("Scope", &format!("\"session\" and \"always\" cover {}", calls(approval)));
+            let rule = one_line(&approval.rule);
+            let calls = match rule == one_line(question.rests_on) {
+                true => format!("every `{}` call that this rule asks about", one_line(&approval.tool)),
+                false => calls(approval),
+            };
+            sheet.row("Scope", &format!("\"session\" and \"always\" cover {calls}"));
         }
-        let cut = if sheet.is_cut { "lines in the middle of long texts, " } else { "" };
-        sheet.row("Left out", &format!("{cut}{LEFT_OUT}"));
+        let parts = [
+            (sheet.is_cut, "lines in the middle of long texts, "),
+            (!sheet.shown_arguments.is_empty(), "arguments of the changes, "),
+            (question.preview.is_some() && sheet.says_action(question), "preview, "),
+        ];
+        let parts: String = parts.iter().filter(|(is_left_out, _)| *is_left_out).map(|(_, part)| *part).collect();
+        sheet.row("Left out", &format!("{parts}{LEFT_OUT}"));
         sheet
     }
 
@@ -91,10 +106,23 @@ impl Sheet {
         self.row("Tool", &one_line(&question.tool.name));
     }
 
-    /// Adds the lines that the call would change.
+    /// Returns `true` if the action says the same as a preview: both are then of the definition.
+    fn says_action(&self, question: &ApprovalRequest<'_>) -> bool {
+        !self.whole && action(question).is_some() && !matches!(question.tool.body, Body::Rich(_))
+    }
+
+    /// Adds the lines that the call would change. A short prompt then leaves out the arguments that they show.
     fn changes(&mut self, question: &ApprovalRequest<'_>) {
         let Some(effects) = question.effects else {
-            changes(question).iter().for_each(|lines| self.lines_row(CHANGES, lines));
+            let Some(difference) = difference::of(question) else {
+                changes(question).iter().for_each(|lines| self.lines_row(CHANGES, lines));
+                return;
+            };
+            self.lines_row(CHANGES, &difference.text);
+            let is_shown = !self.whole && !self.is_cut && !self.has_cut_line;
+            if is_shown && question.tool.origin.trust != Trust::Stranger {
+                self.shown_arguments = difference.arguments;
+            }
             return;
         };
         let (requests, changed) = (effects::requests(effects), effects::changed(effects));
@@ -112,8 +140,15 @@ impl Sheet {
         if let Some(fixed) = fixed(&question.tool.body) {
             self.row("Fixed", &one_line(&inert_json(&fixed)));
         }
-        self.row("Arguments", &pretty(&inert_json(question.arguments)));
-        if let Some(preview) = question.preview {
+        match without(question.arguments, &self.shown_arguments).filter(|_| !self.shown_arguments.is_empty()) {
+            Some(rest) if rest.is_empty() => {}
+            Some(rest) => self.row("Arguments", &pretty(&inert_json(&Value::from(rest).to_string()))),
+            None => {
+                self.shown_arguments.clear();
+                self.row("Arguments", &pretty(&inert_json(question.arguments)));
+            }
+        }
+        if let Some(preview) = question.preview.filter(|_| !self.says_action(question)) {
             self.row("Tool says", &preview.lines().map(one_line).collect::<Vec<_>>().join("\n"));
         }
     }
@@ -163,7 +198,15 @@ impl Sheet {
 
     /// Creates a sheet without rows; `whole` leaves nothing out of the rows that follow.
     pub(super) fn empty(width: usize, whole: bool) -> Self {
-        Self { text: String::new(), is_cut: false, width, whole, paints: false }
+        Self {
+            text: String::new(),
+            is_cut: false,
+            width,
+            whole,
+            paints: false,
+            shown_arguments: Vec::new(),
+            has_cut_line: false,
+        }
     }
 
     /// Adds the granted permissions, one per line.
@@ -183,6 +226,7 @@ impl Sheet {
                 continue;
             };
             if !self.whole {
+                self.has_cut_line = true;
                 lines.push(format!("{}…", &line[..cut]));
                 continue;
             }
@@ -324,77 +368,12 @@ fn with_basis<T>(value: &str, fact: &Fact<T>) -> String {
     format!("{value} ({})", format!("{:?}", fact.basis).to_lowercase())
 }
 
-/// Formats JSON over several lines and keeps every byte outside white space: parsing and writing it again could change it.
-pub(super) fn pretty(json: &str) -> String {
-    let mut text = String::with_capacity(json.len() * 2);
-    let (mut depth, mut quoted, mut escaped) = (0, false, false);
-    let line = |text: &mut String, depth: usize| {
-        text.push('\n');
-        text.extend(std::iter::repeat_n("  ", depth));
-    };
-    for c in json.chars() {
-        match c {
-            c if quoted => {
-                quoted = c != '"' || escaped;
-                escaped = c == '\\' && !escaped;
-                text.push(c);
-            }
-            c if c.is_ascii_whitespace() => {}
-            '{' | '[' => {
-                depth += 1;
-                text.push(c);
-                line(&mut text, depth);
-            }
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                text.truncate(text.trim_end().len());
-                if !text.ends_with(['{', '[']) {
-                    line(&mut text, depth);
-                }
-                text.push(c);
-            }
-            ',' => {
-                text.push(c);
-                line(&mut text, depth);
-            }
-            ':' => text.push_str(": "),
-            c => {
-                quoted = c == '"';
-                text.push(c);
-            }
-        }
-    }
-    text
-}
-
-/// Wraps `line` at `columns`, after a space if one lies in the second half of a part.
-fn wrapped(line: &str, columns: usize) -> Vec<&str> {
-    let (mut parts, mut rest) = (Vec::new(), line);
-    while let Some(full) = longest(rest, columns) {
-        let space = rest[..full].rfind(' ').map(|space| space + 1).filter(|space| *space > full / 2);
-        let (part, more) = rest.split_at(space.unwrap_or(full));
-        parts.push(part);
-        rest = more;
-    }
-    parts.push(rest);
-    parts
-}
-
-/// Byte index at which `line` must be cut; `None` if it fits. A non-ASCII character counts as two columns, the maximum.
-fn longest(line: &str, columns: usize) -> Option<usize> {
-    let mut used = 0;
-    line.find(|c: char| {
-        used += if c.is_ascii() { 1 } else { 2 };
-        used > columns
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn sheet(width: usize, whole: bool, text: &str) -> Sheet {
-        let mut sheet = Sheet { text: String::new(), is_cut: false, width, whole, paints: false };
+        let mut sheet = Sheet::empty(width, whole);
         sheet.row("Arguments", text);
         sheet
     }
@@ -439,12 +418,5 @@ mod tests {
         assert!(cut.text.contains("| line 13\n") && cut.text.contains("| line 94\n"), "{}", cut.text);
         assert!(cut.text.contains("\n  … 80 lines left out, 560 characters …\n"), "{}", cut.text);
         assert!(!sheet(80, true, &long.join("\n")).is_cut);
-    }
-
-    #[test]
-    fn json_is_shown_as_it_is_over_several_lines() {
-        let json = r#"{"a" :1.0,"a":[ ],"b":{"c":"x,{\"}\\"},"d":[1e400, {}]}"#;
-        let wanted = "{\n  \"a\": 1.0,\n  \"a\": [],\n  \"b\": {\n    \"c\": \"x,{\\\"}\\\\\"\n  },\n  \"d\": [\n    1e400,\n    {}\n  ]\n}";
-        assert_eq!(pretty(json), wanted);
     }
 }

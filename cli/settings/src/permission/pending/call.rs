@@ -9,7 +9,8 @@ use toolcrib::source::digest;
 use toolcrib_base::render::{counted, inert_json, one_line, shortened};
 use toolcrib_base::short_id;
 
-use crate::permission::sheet::{Sheet, calls, granted_text, pretty, scope};
+use crate::permission::layout::pretty;
+use crate::permission::sheet::{Sheet, calls, granted_text, scope};
 use crate::permission::{RequestDetails, action, difference, effects};
 
 /// Maximum time for which a call waits for an answer.
