@@ -24,6 +24,7 @@ mod conversations;
 mod crib;
 mod decisions;
 mod deferral;
+mod definitions;
 #[cfg(target_os = "linux")]
 mod editing;
 #[cfg(unix)]

@@ -23,6 +23,8 @@ const MAX_ENTRIES: usize = 10_000;
 const MAX_TIME: Duration = Duration::from_millis(100);
 /// Maximum characters of a path.
 const MAX_SHOWN: usize = 60;
+/// Maximum number of removed paths that are shown.
+const MAX_LISTED: usize = 20;
 
 /// Entries below a folder.
 #[derive(Default)]
@@ -45,18 +47,30 @@ fn described(tool: &str, arguments: &str, granted: &[String]) -> Option<String> 
     let has = |words: &[&str]| name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| words.contains(&word));
     let arguments: Map<String, Value> = serde_json::from_str(arguments).ok()?;
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let until = Instant::now() + MAX_TIME;
     let at = |path: &str| {
         // The root is a folder of the tool, whatever the host has there.
         let folder = granted_folder(granted, if path == "/" { "." } else { path })?;
         let path = path.trim_start_matches('/');
-        Some(entry(&folder, if path.is_empty() { "." } else { path }))
+        Some(entry(&folder, if path.is_empty() { "." } else { path }, until))
     };
     if has(&REMOVES) {
-        let path = PATHS.iter().find_map(|name| text(name))?;
-        return Some(match at(path)? {
-            Some(there) => format!("- {}\n  {there}", shown(path)),
-            None => format!("{}\n  does not exist", shown(path)),
-        });
+        let paths = match PATHS.iter().find_map(|name| arguments.get(*name))? {
+            Value::String(path) => vec![path.as_str()],
+            Value::Array(paths) => paths.iter().map(Value::as_str).collect::<Option<_>>()?,
+            _ => return None,
+        };
+        let line = |path: &&str| {
+            Some(match at(path)? {
+                Some(there) => format!("- {}\n  {there}", shown(path)),
+                None => format!("{}\n  does not exist", shown(path)),
+            })
+        };
+        let mut lines: Vec<String> = paths.iter().take(MAX_LISTED).map(line).collect::<Option<_>>()?;
+        if let Some(more @ 1..) = paths.len().checked_sub(MAX_LISTED) {
+            lines.push(format!("… {}", counted(more, "more path")));
+        }
+        return Some(lines.join("\n")).filter(|lines| !lines.is_empty());
     }
     let (from, to) = BOTH.iter().find_map(|(from, to)| Some((text(from)?, text(to)?))).filter(|_| has(&MOVES))?;
     let there = at(from)?.unwrap_or_else(|| "does not exist".to_owned());
@@ -83,7 +97,7 @@ fn shown(path: &str) -> String {
 }
 
 /// Describes an entry without following a link at its end; `None` if nothing is there.
-fn entry(folder: &Dir, path: &str) -> Option<String> {
+fn entry(folder: &Dir, path: &str, until: Instant) -> Option<String> {
     let about = match folder.symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(_) => return Some("it cannot be read".to_owned()),
@@ -95,7 +109,7 @@ fn entry(folder: &Dir, path: &str) -> Option<String> {
     if !about.is_dir() {
         return Some(counted(usize::try_from(about.len()).unwrap_or(usize::MAX), "byte"));
     }
-    let (mut count, until) = (Count::default(), Instant::now() + MAX_TIME);
+    let mut count = Count::default();
     count.add(folder, Path::new(path), until);
     let Count { files, folders, bytes, is_partial } = count;
     let least = if is_partial { "at least " } else { "" };
@@ -175,6 +189,13 @@ mod tests {
             assert_eq!(of("fs_rm", r#"{"path":"link/passwd"}"#).as_deref(), Some("- link/passwd\n  it cannot be read"));
         }
         assert_eq!(of("fs_rm", r#"{"path":"../x"}"#).as_deref(), Some("- ../x\n  it cannot be read"));
+        let two = "- a.md\n  4 bytes\nnone\n  does not exist";
+        assert_eq!(of("fs_rm", r#"{"path":["a.md","none"]}"#).as_deref(), Some(two));
+        let many = of("fs_rm", &format!(r#"{{"path":[{}"b.md"]}}"#, r#""a.md","#.repeat(MAX_LISTED))).unwrap();
+        assert!(many.ends_with("\n… 1 more path") && many.lines().count() == 2 * MAX_LISTED + 1, "{many}");
+        for none in [r#"{"path":[]}"#, r#"{"path":["a.md",1]}"#, r#"{"path":1}"#] {
+            assert_eq!(of("fs_rm", none), None, "{none}");
+        }
         for (tool, arguments) in [("fs_read", r#"{"path":"a.md"}"#), ("format", r#"{"path":"a.md"}"#), ("fs_rm", "[]")]
         {
             assert_eq!(of(tool, arguments), None, "{tool}");
