@@ -124,24 +124,61 @@ fn a_chat_is_listed_with_the_end_of_its_last_exchange() {
 fn undo_drops_the_last_exchange_and_names_what_stays() {
     let place = Place::new();
     let model = Model::start(vec![calls("I write.", "mark", &["a"]), says("It is done.")], None);
+    let mut child = place.start(&model, &["chat"]);
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"write it\n/undo\n/undo\n").unwrap();
+    let said = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    for words in [
+        "dropped from `write it` on",
+        "these calls are not undone; their effects remain",
+        "  mark",
+        "` takes back what all calls of this chat have changed in files",
+        "nothing to undo",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert_eq!(place.made().len(), 1, "nobody was asked");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn undo_puts_back_the_files_of_the_dropped_exchange_alone() {
+    let place = Place::new();
+    let model = Model::start(vec![calls("I write.", "mark", &["a"]), says("It is done.")], None);
     let mut terminal = chat(&place, &model, &[]);
     terminal.until("> ");
-    terminal.types("write it\r");
-    terminal.until("It is done.");
+    for words in ["one\r", "two\r", "three\r"] {
+        terminal.types(words);
+        terminal.until("It is done.");
+        terminal.until("> ");
+    }
     terminal.types("/undo\r");
-    terminal.until("dropped from `write it` on");
+    terminal.until("dropped from `three` on");
+    terminal.until("Take the changes back? [y/N] ");
+    terminal.types("y\n");
+    terminal.until("took back 1 change: 1 modified (work/log.txt)");
+    terminal.until("> ");
+    assert_eq!(place.made().len(), 2);
+    terminal.types("/undo\r");
+    terminal.until("dropped from `two` on");
+    terminal.until("[y/N] ");
+    terminal.types("\n");
+    terminal.until("files stay: 1 modified");
     terminal.until("these calls are not undone; their effects remain");
-    terminal.until("  mark");
-    terminal.types("/undo\r");
-    terminal.until("nothing to undo");
+    terminal.until("> ");
     terminal.types("again\r");
     terminal.until("It is done.");
+    terminal.until("> ");
+    assert_eq!(place.made().len(), 3);
+    std::fs::write(place.path("work/log.txt"), "changed by another\n").unwrap();
+    terminal.types("/undo\r");
+    terminal.until("`work/log.txt` stays: it has changed since");
+    terminal.until("these calls are not undone; their effects remain");
     terminal.types("/quit\r");
     assert_eq!(terminal.end().code, Some(0));
+    assert_eq!(place.made(), ["changed by another"]);
     let messages = place.messages(&place.id());
-    assert_eq!(messages[0], json!({ "role": "user", "content": "again" }), "{messages:#?}");
-    assert!(messages.iter().all(|message| message["content"] != "write it"));
-    assert_eq!(place.made().len(), 2, "the file keeps both lines");
+    let prompts = messages.iter().filter(|message| message["role"] == "user").map(|message| &message["content"]);
+    assert_eq!(prompts.collect::<Vec<_>>(), ["one"]);
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub struct Report {
     secrets: Vec<String>,
     /// Subagent that the report belongs to, if any.
     below: Option<Subagent>,
-    /// Folder for media shown by tools, if any.
+    /// Folder for media.
     media: Option<Arc<MediaFolder>>,
     /// Trace span of the run, if tracing is enabled.
     span: Option<AgentSpan>,
@@ -76,8 +76,8 @@ pub struct Report {
 
 impl Report {
     /// Creates a report. With `debug`, requests and responses go to standard error with `secrets` masked.
-    pub fn new(audience: Audience, debug: bool, secrets: Vec<String>) -> Self {
-        let mut secrets: Vec<String> = secrets.into_iter().filter(|secret| is_maskable(secret)).collect();
+    pub fn new(audience: Audience, debug: bool, mut secrets: Vec<String>) -> Self {
+        secrets.retain(|secret| is_maskable(secret));
         // Longer secrets first, since one may contain another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self {
@@ -130,8 +130,8 @@ impl Report {
             media: self.media.clone(),
             span: self.span.as_ref().map(AgentSpan::below),
             deny_flags: self.deny_flags.clone(),
-            unfinished: UnfinishedAnswer::default(),
             folders: self.folders.clone(),
+            unfinished: UnfinishedAnswer::default(),
             spinner: None,
             streamed: false,
             answer: AnswerStream::new(),
@@ -165,8 +165,8 @@ impl Report {
     /// Prepares for the next answer of a model: shows a spinner until it begins.
     pub(crate) fn begin_answer(&mut self, model: &str) {
         self.unfinished.begin();
-        let is_traced = matches!(self.audience, Audience::Person(detail) if detail >= Detail::Trace);
         self.spinner = None;
+        let is_traced = matches!(self.audience, Audience::Person(detail) if detail >= Detail::Trace);
         if is_traced && self.below.is_none() && !self.debug {
             self.spinner = progress::spinner(&format!("waiting for {}", one_line(&shortened(model, MAX_NAME))));
         }
@@ -200,7 +200,7 @@ impl Report {
         Ok(false)
     }
 
-    /// Returns `true` if text of the answer that arrives was shown. A subagent's text is not: no run goes on from it.
+    /// Returns `true` if text of the answer was shown. A subagent's text is not: no run goes on from it.
     pub(crate) fn has_text(&self) -> bool {
         self.below.is_none() && self.unfinished.has_text()
     }
@@ -210,16 +210,24 @@ impl Report {
         self.unfinished.keeper().map(|keeper| format!("toolcrib {} --resume {}", self.command, keeper.id()))
     }
 
-    /// Returns `true` in a chat, which goes on by itself after an error.
+    /// Returns `true` in a chat, which goes on after an error.
     pub(crate) fn is_chat(&self) -> bool {
         self.command == "chat"
+    }
+
+    /// Returns `true` if the trace is short: in a chat at a terminal.
+    pub(crate) fn is_brief(&self) -> bool {
+        self.is_chat() && self.audience == Audience::Person(Detail::Trace) && io::stderr().is_terminal()
     }
 
     /// Says why a run stopped without an answer, and how to go on.
     fn explain_stop(&self, totals: &Totals, stopped: Option<&str>) {
         match stopped {
             Some(stopped) => render::aside(&format!("error: stopped: {stopped}")),
-            None => render::aside(&out_of_steps(totals)),
+            None => {
+                let steps = counted(totals.steps, "step");
+                render::aside(&format!("error: stopped after {steps} without a final answer"));
+            }
         }
         self.explain_resume();
     }
@@ -232,7 +240,7 @@ impl Report {
         }
     }
 
-    /// Records in the trace that a request is sent to `server` or to a script.
+    /// Records a request to `server` or to a script in the trace.
     pub(crate) fn asked(&mut self, step: u32, server: Option<&Url>) {
         if let Some(span) = &mut self.span {
             span.asked(step, server);
@@ -403,10 +411,6 @@ fn line_width() -> usize {
 
 fn quiet(text: &str) -> Cow<'_, str> {
     paint(Tone::Quiet, text, io::stderr().is_terminal())
-}
-
-fn out_of_steps(totals: &Totals) -> String {
-    format!("error: stopped after {} without a final answer", counted(totals.steps, "step"))
 }
 
 fn summary(totals: &Totals) -> String {

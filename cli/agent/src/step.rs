@@ -1,6 +1,7 @@
 //! One step's calls: begun within the budgets, kept when each of them ends, and reported in their order.
 
 use toolcrib::call::{Part, Payload};
+use toolcrib::tool::Body;
 use toolcrib::{Outcome, Tool, ToolResult};
 use toolcrib_base::{interrupt, render};
 use toolcrib_settings::permission::{hint, limit_hint};
@@ -160,7 +161,18 @@ impl Agent {
     }
 
     fn emit(&mut self, step: u32, seen: &CallEvent) -> anyhow::Result<()> {
+        // The words of a definition say no more than the line of the call.
+        let is_preview = matches!(seen.kind, CallEventKind::Preview(_));
+        if is_preview && self.report.is_brief() && !self.has_own_preview(&seen.name) {
+            return Ok(());
+        }
         Event::of(step, seen).map_or(Ok(()), |event| self.report.emit(&event))
+    }
+
+    /// Returns `true` if a tool writes the previews of its calls.
+    fn has_own_preview(&self, name: &str) -> bool {
+        let tools = self.session.tools();
+        tools.iter().any(|tool| tool.name == name && matches!(&tool.body, Body::Rich(rich) if rich.exports.preview))
     }
 
     /// Returns `true` if an interruption stopped a call of a kept run before it began: it is made when the run goes on.

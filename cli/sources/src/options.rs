@@ -47,7 +47,7 @@ pub use audit_log::AuditLog;
 use checking::with_place;
 pub use checking::{DeadRule, RuleCheck, check_permissions, check_rules};
 pub use client::ClientOptions;
-pub use compiling::Compiling;
+pub use compiling::{Compiling, Programs};
 use denials::{denials, given_denials};
 pub use effects::{ClosedStage, Effects, header, history, required_history, warn_about_record};
 use permissions::{Permissions, refuse_unmatched, warn_about_assigned};
@@ -155,6 +155,9 @@ pub struct Sources {
     /// Name of the one tool that is called, if a call with its error follows.
     #[arg(skip)]
     pub called: Option<String>,
+    /// `true` to offer `run_code` beside the tools.
+    #[arg(skip)]
+    pub offers_programs: bool,
     #[arg(skip)]
     held: HeldBundles,
 }
@@ -239,11 +242,13 @@ impl Sources {
         // No tool changes what a later command may run.
         builder = config.interpreters.iter().fold(builder, Builder::protect);
         builder = skills::settle(builder, &config);
-        let calls_code = self.called.as_deref().is_some_and(|called| CODE_TOOLS.contains(&called));
-        builder = self.compiling.settle(builder, self.code || calls_code);
-        if self.code || calls_code {
+        let programs = self.programs();
+        builder = self.compiling.settle(builder, programs);
+        if programs != Programs::None {
             let add = |builder: Builder, file: &PathBuf| builder.code_component(file).context("`sources.interpreters`");
             builder = config.interpreters.iter().try_fold(builder, add)?;
+        }
+        if programs == Programs::Alone {
             builder = builder.code_mode(config.direct.clone());
         }
         if let Some(characters) = self.max_inline.map(|characters| characters as usize) {

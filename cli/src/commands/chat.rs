@@ -7,7 +7,7 @@ use toolcrib::Builder;
 use toolcrib_agent::Agent;
 use toolcrib_agent::approval::KeptApprover;
 use toolcrib_agent::briefing::briefing;
-use toolcrib_agent::chat::{AllowedAhead, Chat, ChatApprover};
+use toolcrib_agent::chat::{AllowedAhead, Chat, ChatApprover, FileChanges};
 use toolcrib_agent::prompt::{PromptOptions, StdinUse};
 use toolcrib_agent::runs::KeepOptions;
 use toolcrib_base::render;
@@ -16,6 +16,7 @@ use toolcrib_settings::permission::FolderHints;
 
 use super::run::{AgentOptions, OpenedAgent};
 use super::stage;
+use super::undo::ChatFiles;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,6 +48,8 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let shared = &mut args.shared;
     let settings = shared.settings()?;
     shared.sources.fetch().await?;
+    // The built-in tools alone cannot compute over a file.
+    shared.sources.offers_programs = shared.sources.are_builtin();
     shared.set_mode(false);
     let script = shared.script()?;
     let earlier = shared.keep.earlier(&shared.sources)?;
@@ -98,12 +101,16 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     if is_new && !shared.quiet {
-        shared.hint_tools(&runtime);
+        shared.hint_tools(&runtime, true);
     }
     if let (false, Some((id, model))) = (shared.quiet, begun) {
-        render::aside(&format!("chat {id} with {model}; `/help` lists the commands"));
+        let tools = if shared.sources.are_builtin() { " and the built-in tools" } else { "" };
+        render::aside(&format!("chat {id} with {model}{tools}; `/help` lists the commands"));
     }
-    let end = Chat::new(agent, runtime, allowed, keeper.clone(), folder.as_deref()).run().await;
+    let files = keeper.as_ref().map(|keeper| ChatFiles::of(&keeper.id())).transpose()?.flatten();
+    let files = files.map(|files| Box::new(files) as Box<dyn FileChanges>);
+    let chat = Chat::new(agent, runtime, allowed, keeper.clone(), folder.as_deref()).with_files(files);
+    let end = chat.run().await;
     let written = door.close().await;
     let staged = stage::close(effects, true).await;
     end?;

@@ -1,5 +1,7 @@
 //! `toolcrib undo`: takes back what tools have changed in the user's folders.
 
+mod chat;
+
 use std::io::{self, ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,12 +9,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::json;
-use toolcrib::staging::{Change, History, RecordHeader, RecordSummary, Recorded, Refused, Stage, Undo};
+use toolcrib::staging::{Change, History, RecordHeader, RecordSummary, Recorded, Refused, Stage, Stages, Undo};
 use toolcrib_base::render::{self, Advice, counted, from_here, one_line};
 use toolcrib_settings::differences::{Differences, counts};
 use toolcrib_sources::options::{header, required_history, stages};
 
 use super::stage::{agrees_to, commit_noted, show, take_others, warn_about_names};
+
+pub(crate) use chat::ChatFiles;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,12 +76,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let stages = stages()?;
     let _lock = history.lock_undo().map_err(|error| explained(&history, error))?;
-    if let Some(name) = history.sweep(&stages)? {
-        let hint = format!(
-            "`toolcrib stage commit {name}` goes on with it, `toolcrib stage drop {name}` leaves the rest as it is"
-        );
-        return Err(Advice::new("an undo was interrupted", hint).into());
-    }
+    sweep(&history, &stages)?;
     let Chosen { parts, taken, is_incomplete } = choose(&history, args.id.as_deref())?;
     let undo = history.undo(&parts, &stages, args.unverified).map_err(|error| explained(&history, error))?;
     let Undo { stage, mut refused } = undo;
@@ -116,24 +115,44 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         render::aside("nothing was changed");
         return Ok(ExitCode::FAILURE);
     }
-    let name = stage.name().to_owned();
     // A record that is taken back in part stays: the rest of it can be taken back too.
     let undoes = if args.paths.is_empty() { taken } else { Vec::new() };
-    let record = history.begin(RecordHeader { undoes, ..header(COMMAND) });
-    let done = commit_noted(stage, &name, false, Some(&record))?;
-    drop(planned);
-    warn_about_names(&changes);
-    let named = first_paths(changes.iter().map(|change| change.path.as_path()), changes.len());
-    render::aside(&format!("took back {}: {} ({named})", counted(changes.len(), "change"), counts(&changes)));
-    let id = done.record.and_then(|record| record.id());
-    if let Some(id) = &id {
-        render::hint(&format!("`toolcrib undo {id}` makes the changes again"));
-    }
+    let id = commit(&history, planned, &changes, undoes)?;
     if let Some(shown) = &mut shown {
         shown["record"] = json!(id);
         render::print_json(&shown.to_string())?;
     }
     Ok(code)
+}
+
+/// Removes what earlier undos have left. One that was interrupted goes on first.
+fn sweep(history: &History, stages: &Stages) -> anyhow::Result<()> {
+    let Some(name) = history.sweep(stages)? else { return Ok(()) };
+    let hint = format!(
+        "`toolcrib stage commit {name}` goes on with it, `toolcrib stage drop {name}` leaves the rest as it is"
+    );
+    Err(Advice::new("an undo was interrupted", hint).into())
+}
+
+/// Takes the changes back with a record of its own; returns its identifier.
+fn commit(
+    history: &History,
+    planned: Planned,
+    changes: &[Change],
+    undoes: Vec<Recorded>,
+) -> anyhow::Result<Option<String>> {
+    let name = planned.0.name().to_owned();
+    let record = history.begin(RecordHeader { undoes, ..header(COMMAND) });
+    let done = commit_noted(planned.0.clone(), &name, false, Some(&record))?;
+    drop(planned);
+    warn_about_names(changes);
+    let named = first_paths(changes.iter().map(|change| change.path.as_path()), changes.len());
+    render::aside(&format!("took back {}: {} ({named})", counted(changes.len(), "change"), counts(changes)));
+    let id = done.record.and_then(|record| record.id());
+    if let Some(id) = &id {
+        render::hint(&format!("`toolcrib undo {id}` makes the changes again"));
+    }
+    Ok(id)
 }
 
 /// Refuses to take back changes that others depend on.

@@ -30,7 +30,7 @@ pub(super) enum Typed {
 pub(super) const HELP: &str = "\
 /tools          the tools that the model may call, with their permissions
 /allow PATTERN  do not ask about calls of these tools in this chat, such as fs_rm or fs_*; alone: what is allowed
-/undo           drop your last message and everything after it from the conversation
+/undo           drop your last message and everything after it, and put back the files that its calls have changed
 /model [NAME]   show the model, or continue with another one on the same server
 /cost           requests, tokens and calls so far, money if `budgets.price` is set, and how full the context is
 /compact        let the model summarize the older messages, and continue with the summary in their place

@@ -1,6 +1,7 @@
 //! A chat at the terminal: messages and commands of the user, with the loop and permissions that `run` has.
 
 mod allowed;
+mod changes;
 mod command;
 mod editor;
 mod history;
@@ -26,6 +27,7 @@ use editor::{Editor, Input};
 use history::History;
 
 pub use allowed::{AllowedAhead, ChatApprover};
+pub use changes::{FileChanges, TakenBack};
 
 /// Maximum characters shown of a dropped message.
 const MAX_SHOWN: usize = 60;
@@ -39,6 +41,12 @@ pub struct Chat {
     allowed: AllowedAhead,
     keeper: Option<Keeper>,
     history: Option<History>,
+    /// Changes of files, if they are kept.
+    files: Option<Box<dyn FileChanges>>,
+    /// Number of calls that had changed files before each message of this process.
+    marks: Vec<usize>,
+    /// Number of calls that had changed files before the last message that was dropped, until another one follows.
+    dropped_from: Option<usize>,
 }
 
 impl Chat {
@@ -51,7 +59,12 @@ impl Chat {
         folder: Option<&Path>,
     ) -> Self {
         let history = folder.filter(|_| keeper.is_some()).map(History::in_folder);
-        Self { agent, runtime, allowed, keeper, history }
+        Self { agent, runtime, allowed, keeper, history, files: None, marks: Vec::new(), dropped_from: None }
+    }
+
+    /// Sets the changes of files that `/undo` takes back.
+    pub fn with_files(self, files: Option<Box<dyn FileChanges>>) -> Self {
+        Self { files, ..self }
     }
 
     /// Reads and answers until the person ends the chat.
@@ -73,6 +86,7 @@ impl Chat {
 
     async fn converse(&mut self, editor: &mut Editor) -> anyhow::Result<()> {
         if self.agent.awaits_model() {
+            self.mark();
             self.answer().await?;
         }
         while !interrupt::is_ending() {
@@ -102,18 +116,20 @@ impl Chat {
     async fn act(&mut self, typed: Typed) -> anyhow::Result<()> {
         match typed {
             Typed::Message(text) => {
+                self.mark();
                 self.agent.add(Message::text(Role::User, text))?;
                 self.answer().await?;
             }
             Typed::Go if self.agent.awaits_model() => self.answer().await?,
             Typed::Go => {
+                self.mark();
                 self.agent.add(Message::text(Role::User, "Go on."))?;
                 self.answer().await?;
             }
             Typed::Tools => self.show_tools(),
             Typed::Allow(Some(pattern)) => self.allow(pattern),
             Typed::Allow(None) => self.show_allowed(),
-            Typed::Undo => self.undo()?,
+            Typed::Undo => self.undo().await?,
             Typed::Cost => self.show_cost(),
             Typed::Compact => self.compact().await?,
             Typed::Model(None) => self.show_model(),
@@ -198,24 +214,60 @@ impl Chat {
         Ok(())
     }
 
-    fn undo(&mut self) -> anyhow::Result<()> {
+    /// Notes the number of calls that have changed files before a message.
+    fn mark(&mut self) {
+        // Without a number, the changes of the message are not taken back.
+        let count = self.files.as_ref().and_then(|files| files.count().ok());
+        self.marks.push(count.unwrap_or(usize::MAX));
+        self.dropped_from = None;
+    }
+
+    /// Drops the last exchange, and takes back what its calls have changed in files, if the user wants that.
+    async fn undo(&mut self) -> anyhow::Result<()> {
         let Some(DroppedExchange { prompt, changes }) = self.agent.undo()? else {
             render::aside("nothing to undo");
             return Ok(());
         };
         render::aside(&format!("dropped from `{}` on", one_line(&shortened(&prompt, MAX_SHOWN))));
+        let (from, until) = (self.marks.pop(), self.dropped_from);
+        self.dropped_from = from;
         if changes.is_empty() {
             render::aside("no dropped call can have changed anything outside the conversation");
             return Ok(());
         }
-        render::warning("these calls are not undone; their effects remain:");
+        let taken = match from {
+            Some(from) => self.take_back(from, until).await,
+            None => TakenBack::Unasked,
+        };
+        match taken {
+            TakenBack::All(calls) if calls >= changes.len() => return Ok(()),
+            TakenBack::All(_) => render::warning("files are as before; other effects of these calls remain:"),
+            _ => render::warning("these calls are not undone; their effects remain:"),
+        }
         for change in changes.iter().take(MAX_CHANGES) {
             render::aside(&format!("  {}", one_line(change)));
         }
         if let Some(more @ 1..) = changes.len().checked_sub(MAX_CHANGES) {
             render::aside(&format!("  and {more} more"));
         }
+        if let (TakenBack::Declined | TakenBack::Unasked, Some(_), Some(keeper)) = (taken, &self.files, &self.keeper) {
+            let id = keeper.id();
+            render::hint(&format!("`toolcrib undo {id}` takes back what all calls of this chat have changed in files"));
+        }
         Ok(())
+    }
+
+    /// Takes back the changes of the calls between two marks. An error is explained, and the chat goes on.
+    async fn take_back(&self, from: usize, until: Option<usize>) -> TakenBack {
+        let Some(files) = &self.files else { return TakenBack::Nothing };
+        let taken = async {
+            let until = until.map_or_else(|| files.count(), Ok)?;
+            files.take_back(from.min(until)..until).await
+        };
+        taken.await.unwrap_or_else(|error| {
+            render::explain(&error.context("the changes of files are not taken back"));
+            TakenBack::Part
+        })
     }
 
     fn show_tools(&self) {

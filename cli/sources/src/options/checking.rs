@@ -97,7 +97,7 @@ impl Sources {
             for source in self.paths()? {
                 builder = self.add_source(builder, source);
             }
-            Ok(self.compiling.settle(builder, self.code).build())
+            Ok(self.compiling.settle(builder, self.programs()).build())
         };
         match build() {
             Ok(Ok(runtime)) => {

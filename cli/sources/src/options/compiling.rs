@@ -28,6 +28,17 @@ pub struct Compiling {
     limit: CacheLimit,
 }
 
+/// Programs of a model that call tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Programs {
+    /// None are run.
+    None,
+    /// The model sees `run_code` with the first language beside the tools.
+    Beside,
+    /// The model sees the tools for programs in all languages in place of the others.
+    Alone,
+}
+
 impl Compiling {
     /// Returns the cache; `None` if no folder is named and the user has no home directory, which disables the cache.
     pub fn cache(&self) -> Option<Cache> {
@@ -39,15 +50,20 @@ impl Compiling {
         self.folder.path()
     }
 
-    /// Configures the compiler, the interpreters and the cache of a runtime. `runs_code` adds the interpreters of programs.
-    pub fn settle(&self, builder: Builder, runs_code: bool) -> Builder {
+    /// Configures the compiler, the interpreters and the cache of a runtime.
+    pub fn settle(&self, builder: Builder, programs: Programs) -> Builder {
         let builder = builder.compiler(Arc::new(CompilerProcesses::new(self.compile_timeout, self.compile_memory)));
         // A build without the guests' workspace has none.
         let builder = match INTERPRETER_DIGEST {
             "" => builder,
             digest => builder.stored_interpreter(digest, toolcrib_embedded::interpreter),
         };
-        let languages = LANGUAGES.iter().filter(|language| runs_code && !language.digest.is_empty());
+        let number = match programs {
+            Programs::None => 0,
+            Programs::Beside => 1,
+            Programs::Alone => LANGUAGES.len(),
+        };
+        let languages = LANGUAGES.iter().take(number).filter(|language| !language.digest.is_empty());
         let builder = languages.fold(builder, |builder, language| {
             builder.code_interpreter((language.name, language.guide), language.digest, language.read)
         });

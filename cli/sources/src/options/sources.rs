@@ -16,7 +16,7 @@ use toolcrib_packages::install::{AvailableBundles, LOCK_FILE, signer_name};
 use toolcrib_settings::config::{is_lasting, is_of_file, repair_of};
 
 use super::permissions::option_of;
-use super::{MAX_WARNINGS, Sources};
+use super::{CODE_TOOLS, MAX_WARNINGS, Programs, Sources};
 
 /// Source used if none is named.
 const DEFAULT_SOURCE: &str = "./tools.json";
@@ -142,11 +142,25 @@ impl Sources {
         self.trust.hint(runtime, tool, |source| settings_grant && !reaches(source));
     }
 
+    /// Returns the programs of a model that are offered, or called by name.
+    pub(super) fn programs(&self) -> Programs {
+        let calls_code = self.called.as_deref().is_some_and(|called| CODE_TOOLS.contains(&called));
+        match (self.code || calls_code, self.offers_programs) {
+            (true, _) => Programs::Alone,
+            (false, true) => Programs::Beside,
+            (false, false) => Programs::None,
+        }
+    }
+
+    /// Returns `true` if the tools are the built-in ones alone.
+    pub fn are_builtin(&self) -> bool {
+        self.paths().is_ok_and(|paths| paths.iter().all(|path| builtin::holds(path)))
+    }
+
     /// Prints a hint that the tools are the built-in ones, unless they are named: where the tools are listed, where a
     /// conversation begins, and where a tool is not found.
     pub fn hint_builtin(&self) {
-        let is_builtin = |paths: Vec<PathBuf>| paths.iter().all(|path| builtin::holds(path));
-        if !self.tools.is_empty() || !self.paths().is_ok_and(is_builtin) {
+        if !self.tools.is_empty() || !self.are_builtin() {
             return;
         }
         BUILTIN_HINT.call_once(|| {

@@ -172,9 +172,11 @@ impl AgentOptions {
         Ok(runtime)
     }
 
-    /// Prints the hints about the tools of a new conversation.
-    pub(crate) fn hint_tools(&self, runtime: &Runtime) {
-        self.sources.hint_builtin();
+    /// Prints the hints about the tools of a new conversation. A chat names the built-in ones in its first line.
+    pub(crate) fn hint_tools(&self, runtime: &Runtime, is_chat: bool) {
+        if !is_chat {
+            self.sources.hint_builtin();
+        }
         if let Some(hint) = unsent_hint(runtime) {
             render::hint(&hint);
         }
