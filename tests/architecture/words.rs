@@ -7,7 +7,7 @@ use std::fs;
 use super::{code, root, rust_files};
 
 /// Crates with the folder of their sources.
-const CRATES: [(&str, &str); 20] = [
+const CRATES: [(&str, &str); 21] = [
     ("toolcrib", "runtime/src"),
     ("toolcrib-agent-tool", "runtime/agent-tool/src"),
     ("toolcrib-windows-files", "runtime/windows-files/src"),
@@ -23,6 +23,7 @@ const CRATES: [(&str, &str); 20] = [
     ("toolcrib-authoring", "cli/authoring/src"),
     ("toolcrib-agent", "cli/agent/src"),
     ("toolcrib-forward", "cli/forward/src"),
+    ("toolcrib-shared-state", "cli/shared-state/src"),
     ("toolcrib-mcp", "cli/mcp/src"),
     ("toolcrib-console", "cli/console/src"),
     ("toolcrib-cli", "cli/src"),

@@ -19,6 +19,7 @@ pub mod render;
 pub mod retry;
 pub mod short_id;
 pub mod source_files;
+pub mod store_address;
 pub mod suggestion;
 pub mod whole_file;
 #[cfg(windows)]

@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use toolcrib::observe::{Event, EventKind};
+use toolcrib_shared_state::AdmittedCall;
 
 use super::metrics::Metrics;
-use super::quotas::{AdmittedCall, Quotas};
+use super::quotas::Quotas;
 
 /// Places where the calls of a token are counted.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl Charges {
         let call = event.call_id.split('/').next().unwrap_or_default();
         let charge = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(call).cloned();
         let Some(Charge { metrics, quotas, token, holder }) = charge else { return };
-        quotas.iter().for_each(|quotas| quotas.count(&holder, result, SystemTime::now()));
+        quotas.iter().for_each(|quotas| quotas.count(&holder, result));
         if call == event.call_id {
             // A name without a tool is the client's, and may be any.
             metrics.count(result, event.tool.is_some(), &token);

@@ -1,7 +1,6 @@
 //! Client requests in both revisions: list, call, stored results, and notices of a changed list. The state is outside
 //! of the handler, because the library may create one for each request.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -20,6 +19,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_base::render;
+use toolcrib_shared_state::{QuotaLimits, StateStore};
 
 use super::access::Identity;
 use super::answer::RESULTS;
@@ -31,7 +31,7 @@ use super::once::KeyedCalls;
 use super::pages::page;
 use super::paused::PausedCalls;
 use super::publication::{OwnFault, Publication, Published};
-use super::quotas::{QuotaLimits, Quotas};
+use super::quotas::Quotas;
 use super::skills::SCHEME;
 use super::state::Seal;
 use super::task_requests::TASK_AFTER;
@@ -134,16 +134,16 @@ impl Handler {
         Self { metrics: Arc::new(Metrics::new(true)), ..self }
     }
 
-    /// Limits the calls of each token over HTTP.
+    /// Limits the calls of each token over HTTP, which are counted in a store.
     #[must_use]
-    pub fn with_quotas(self, limits: QuotaLimits) -> Self {
-        Self { quotas: Some(Arc::new(Quotas::new(limits))), ..self }
+    pub fn with_quotas(self, limits: QuotaLimits, store: Arc<dyn StateStore>) -> Self {
+        Self { quotas: Some(Arc::new(Quotas::new(limits, store))), ..self }
     }
 
-    /// Keeps the keys that clients state for their calls, with the results, in a folder.
+    /// Keeps the keys that clients state for their calls, with the results, in a store.
     #[must_use]
-    pub fn with_keys_in(self, folder: PathBuf) -> Self {
-        Self { once: Some(KeyedCalls::new(folder)), ..self }
+    pub fn with_keys_in(self, store: Arc<dyn StateStore>) -> Self {
+        Self { once: Some(KeyedCalls::new(store)), ..self }
     }
 
     /// Makes a call a task after this time, for clients that know tasks.

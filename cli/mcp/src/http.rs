@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -313,7 +313,7 @@ impl Server {
         let call = if parts.method == Method::POST { conversations::call(&body) } else { None };
         if let Some((quotas, is_continued)) = self.handler.quotas().zip(call) {
             // The call keeps it as long as it runs.
-            parts.extensions.insert(Arc::new(quotas.admit(&identity.holder, is_continued, SystemTime::now())?));
+            parts.extensions.insert(Arc::new(quotas.admit(&identity.holder, is_continued).await?));
         }
         let beginning = self.conversations.begin(&parts, &body, &identity).await?;
         if beginning.is_none() {

@@ -9,11 +9,12 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 use toolcrib::flow::Label;
 use toolcrib_base::render;
+use toolcrib_shared_state::StoreError;
 
 use super::access::Identity;
 use super::answer::LABEL;
 use super::handler::{Handler, invalid};
-use super::once::{KeyState, KeyedCall, MAX_KEY_LEN};
+use super::once::{self, KeyState, KeyedCall, MAX_KEY_LEN};
 use super::publication::Published;
 
 /// Key in the metadata of a request.
@@ -49,27 +50,32 @@ impl Handler {
         let request = json!([name, arguments]).to_string();
         let missing = || invalid("this server keeps no keys of calls: it needs `--state-dir`".to_owned());
         let calls = self.once.clone().ok_or_else(missing)?;
-        let client = identity.holder.clone();
-        let begun = tokio::task::spawn_blocking(move || calls.begin(&client, &key, &request)).await;
-        let failed = |reason: String| {
-            render::warning(&format!("a call with a key is refused: {reason}"));
-            ErrorData::internal_error("the key of the call cannot be kept, so the call is not made", None)
+        let failed = |error: StoreError| {
+            render::warning(&format!("a call with a key is refused: {error}"));
+            let text = match error {
+                StoreError::Unavailable(_) => {
+                    "the shared store does not answer, so the call is not made: repeat the request later"
+                }
+                _ => "the key of the call cannot be kept, so the call is not made",
+            };
+            ErrorData::internal_error(text, None)
         };
-        let begun = begun.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
+        let begun = calls.begin(&identity.holder, &key, &request).await.map_err(failed)?;
         let refused = |message: String| {
             let text = json!({ "error": message }).to_string();
             Ok(KeyLookup::Before(Box::new(CallToolResult::error(vec![ContentBlock::text(text)]))))
+        };
+        let begun = match begun {
+            KeyState::Lost(call, _) if may_repeat(published, name) => {
+                call.again().await.map_err(failed)?.map_or_else(once::still_runs, KeyState::New)
+            }
+            begun => begun,
         };
         match begun {
             KeyState::New(call) => Ok(KeyLookup::Made(call)),
             KeyState::Without(reason) => refused(reason),
             KeyState::Ended(result) => {
                 repeated(result, published, identity).map(|result| KeyLookup::Before(Box::new(result)))
-            }
-            KeyState::Lost(call, _) if may_repeat(published, name) => {
-                let again = tokio::task::spawn_blocking(move || call.store()).await;
-                let again = again.map_err(|error| failed(error.to_string()))?;
-                again.map(KeyLookup::Made).map_err(|error| failed(error.to_string()))
             }
             KeyState::Lost(_, begun) => refused(format!(
                 "the call with this key began at {begun:.0} and did not end: it was stopped, or its server was. Its effect is \

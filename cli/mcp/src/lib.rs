@@ -64,7 +64,6 @@ pub use handler::Handler;
 pub use http::{Endpoint, own_address, serve as serve_http};
 pub use progress::ProgressListeners;
 pub use publication::{Publication, Published};
-pub use quotas::QuotaLimits;
 pub use reload::{WatchedSources, watch};
 pub use sign_in::SignIn;
 pub use state::Seal;

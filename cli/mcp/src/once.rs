@@ -1,44 +1,22 @@
-//! Calls with a key of their client, which have their effect once: a repeated request with the key gets the first result. A file for
-//! each key, locked while its call runs, is shared by all servers of a folder and outlives them.
+//! Calls with a key of their client, which have their effect once: a repeated request with the key gets the first result. The store
+//! keeps an entry for each key, which is held while its call runs; servers that share the store share the keys.
 
-use std::fs;
-use std::io::{self, ErrorKind};
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolcrib::owner_only::{FileLock, OwnerOnlyFile, SharedAccess};
 use toolcrib::source::digest;
+use toolcrib_shared_state::{HeldState, StateClaim, StateKind, StateName, StateStore, StoreError, UnheldState};
 
 /// Maximum size of a kept result in bytes.
 const MAX_RESULT: usize = 1 << 20;
-/// Maximum size of a file: a result with the facts of its call.
-const MAX_FILE: u64 = 2 << 20;
-/// Time that a result is kept.
-const KEPT: Duration = Duration::from_hours(24);
-/// Maximum number of keys in a folder.
-const MAX_KEYS: usize = 20_000;
-/// Maximum size of all files of a folder in bytes.
-const MAX_BYTES: u64 = 1 << 30;
-/// Number of new keys after which those that are too old are removed.
-const SWEEP: u64 = 256;
-/// Time to wait for another reader of the same file.
-const MAX_READ_WAIT: Duration = Duration::from_millis(200);
 /// Maximum length of a key in bytes.
 pub(super) const MAX_KEY_LEN: usize = 256;
 
-/// Keys of calls in a folder.
+/// Keys of calls in a store.
 #[derive(Debug)]
-pub(super) struct KeyedCalls {
-    folder: PathBuf,
-    begun: AtomicU64,
-    /// `true` while there are too many keys.
-    is_full: AtomicBool,
-}
+pub(super) struct KeyedCalls(Arc<dyn StateStore>);
 
 /// Facts of a call with a key, as they are stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,129 +49,94 @@ pub(super) enum KeyState {
     /// There is no result, for this reason.
     Without(String),
     /// The call began, and its server ended before the call did. The value makes it again.
-    Lost(KeyedCall, Timestamp),
+    Lost(LostCall, Timestamp),
 }
 
 /// Key of a running call. Dropping it leaves the call as one that began and has no result.
 #[derive(Debug)]
 pub(super) struct KeyedCall {
-    file: OwnerOnlyFile,
-    lock: FileLock,
+    entry: Box<dyn HeldState>,
+    call: StoredCall,
+}
+
+/// Key of a call that began and has no result.
+#[derive(Debug)]
+pub(super) struct LostCall {
+    entry: Box<dyn UnheldState>,
     call: StoredCall,
 }
 
 impl KeyedCalls {
-    /// Names the folder without opening it.
-    pub(super) fn new(folder: PathBuf) -> Arc<Self> {
-        Arc::new(Self { folder, begun: AtomicU64::new(0), is_full: AtomicBool::new(false) })
+    /// Creates the keys of a store.
+    pub(super) fn new(store: Arc<dyn StateStore>) -> Arc<Self> {
+        Arc::new(Self(store))
     }
 
-    /// Looks for the call of a client with a key. `request` is the text of the tool and its arguments. This blocks.
+    /// Looks for the call of a client with a key. `request` is the text of the tool and its arguments.
     ///
     /// # Errors
     ///
-    /// The folder cannot be used, or has too many keys.
-    pub(super) fn begin(&self, client: &str, key: &str, request: &str) -> io::Result<KeyState> {
-        if self.begun.fetch_add(1, Relaxed).is_multiple_of(SWEEP) || self.is_full.load(Relaxed) {
-            let swept = self.sweep(SystemTime::now());
-            self.is_full.store(swept.is_err(), Relaxed);
-            swept?;
-        }
-        let name = digest(&[client.as_bytes(), b"\0", key.as_bytes()].concat());
-        let name = name.trim_start_matches("sha256:");
-        let file = OwnerOnlyFile::new(self.folder.join(format!("{name}.json")), MAX_FILE, SharedAccess::None);
-        let lock = match lock(&file) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                return Ok(KeyState::Without("the call with this key still runs: repeat the request later".to_owned()));
-            }
-            lock => lock?,
-        };
+    /// The store does not answer, cannot be used, or has too many keys.
+    pub(super) async fn begin(&self, client: &str, key: &str, request: &str) -> Result<KeyState, StoreError> {
         let request = digest(request.as_bytes());
-        let stored = match file.read()? {
-            None => None,
-            Some(bytes) => Some(serde_json::from_slice::<StoredCall>(&bytes)?),
-        };
         let call = StoredCall { request, begun: Timestamp::now(), state: CallState::Begun };
-        let other = stored.as_ref().is_some_and(|stored| stored.request != call.request);
-        let new = KeyedCall { file, lock, call };
-        match stored {
-            None | Some(StoredCall { state: CallState::Refused, .. }) => new.store().map(KeyState::New),
-            Some(_) if other => Ok(KeyState::Without("the key was used for another call: choose a new one".to_owned())),
-            Some(StoredCall { state: CallState::Begun, begun, .. }) => Ok(KeyState::Lost(new, begun)),
-            Some(StoredCall { state: CallState::Ended(Some(result)), .. }) => Ok(KeyState::Ended(result)),
-            Some(StoredCall { state: CallState::Ended(None), begun, .. }) => Ok(KeyState::Without(format!(
-                "the call with this key, of {begun:.0}, has ended; its result was over {} KiB, and was not kept",
-                MAX_RESULT >> 10
-            ))),
-        }
-    }
-
-    /// Removes the keys that are too old.
-    fn sweep(&self, now: SystemTime) -> io::Result<()> {
-        let entries = match fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            entries => entries?,
+        let name = StateName::new(StateKind::Call, client, key);
+        let (stored, entry) = match self.0.claim(name, call.to_bytes()?).await? {
+            StateClaim::New(entry) => return Ok(KeyState::New(KeyedCall { entry, call })),
+            StateClaim::Held => return Ok(still_runs()),
+            StateClaim::Existing(stored, entry) => (StoredCall::parse(&stored)?, entry),
         };
-        let (mut kept, mut bytes) = (0, 0);
-        for entry in entries {
-            let entry = entry?;
-            let path = entry.path();
-            if path.extension().is_none_or(|extension| extension != "json") {
-                continue;
-            }
-            let facts = entry.metadata()?;
-            let age = facts.modified().ok().and_then(|changed| now.duration_since(changed).ok());
-            let file = OwnerOnlyFile::new(path, MAX_FILE, SharedAccess::None);
-            // A call that still runs holds the lock.
-            match age.filter(|age| *age > KEPT).and_then(|_| file.lock(Duration::ZERO).ok()) {
-                Some(_lock) => {
-                    fs::remove_file(file.path())?;
-                    let _ = fs::remove_file(file.beside("lock"));
-                }
-                None => (kept, bytes) = (kept + 1, bytes + facts.len()),
-            }
-        }
-        if kept >= MAX_KEYS || bytes >= MAX_BYTES {
-            let mib = (bytes >> 20, MAX_BYTES >> 20);
-            let message = format!(
-                "{kept} keys with {} MiB are kept for a day, and {MAX_KEYS} keys and {} MiB are the maximum",
-                mib.0, mib.1
-            );
-            return Err(io::Error::other(message));
-        }
-        Ok(())
+        let other = stored.request != call.request;
+        Ok(match stored.state {
+            CallState::Refused => LostCall { entry, call }.again().await?.map_or_else(still_runs, KeyState::New),
+            _ if other => KeyState::Without("the key was used for another call: choose a new one".to_owned()),
+            CallState::Begun => KeyState::Lost(LostCall { entry, call }, stored.begun),
+            CallState::Ended(Some(result)) => KeyState::Ended(result),
+            CallState::Ended(None) => KeyState::Without(format!(
+                "the call with this key, of {:.0}, has ended; its result was over {} KiB, and was not kept",
+                stored.begun,
+                MAX_RESULT >> 10
+            )),
+        })
     }
 }
 
-/// Locks a file that may be removed meanwhile, for its age.
-fn lock(file: &OwnerOnlyFile) -> io::Result<FileLock> {
-    loop {
-        let lock = file.lock(MAX_READ_WAIT)?;
-        // A lock of a removed file keeps nobody from another.
-        match file.lock(Duration::ZERO) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(lock),
-            other => drop(other?),
-        }
+/// Creates the state of a call that runs.
+pub(super) fn still_runs() -> KeyState {
+    KeyState::Without("the call with this key still runs: repeat the request later".to_owned())
+}
+
+impl StoredCall {
+    fn parse(bytes: &[u8]) -> Result<Self, StoreError> {
+        let wrong = |error| StoreError::Unusable(format!("the entry of the key is no record of a call: {error}"));
+        serde_json::from_slice(bytes).map_err(wrong)
+    }
+
+    fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
+        serde_json::to_vec(self).map_err(|error| StoreError::Unusable(error.to_string()))
+    }
+}
+
+impl LostCall {
+    /// Notes that the call begins again; `None` if another request was quicker.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer.
+    pub(super) async fn again(self) -> Result<Option<KeyedCall>, StoreError> {
+        let Self { entry, call } = self;
+        let held = entry.hold(call.to_bytes()?).await?;
+        Ok(held.map(|entry| KeyedCall { entry, call }))
     }
 }
 
 impl KeyedCall {
-    /// Notes that the call begins.
+    /// Keeps the result of the call, or notes that it was refused before its tool ran (`None`).
     ///
     /// # Errors
     ///
-    /// The file cannot be written.
-    pub(super) fn store(self) -> io::Result<Self> {
-        self.write()?;
-        Ok(self)
-    }
-
-    /// Keeps the result of the call, or notes that it was refused before its tool ran (`None`). This blocks.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written: the call is then one that began and has no result.
-    pub(super) fn end(mut self, result: Option<&Value>) -> io::Result<()> {
+    /// The result cannot be written: the call is then one that began and has no result.
+    pub(super) async fn end(mut self, result: Option<&Value>) -> Result<(), StoreError> {
         self.call.state = match result {
             None => CallState::Refused,
             Some(result) => {
@@ -201,97 +144,72 @@ impl KeyedCall {
                 CallState::Ended(is_small.then(|| result.clone()))
             }
         };
-        self.write()
-    }
-
-    fn write(&self) -> io::Result<()> {
-        self.file.replace(&self.lock, &serde_json::to_vec(&self.call)?)
+        self.entry.finish(self.call.to_bytes()?).await
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
+    use toolcrib_shared_state::FileStore;
 
     use super::*;
 
     fn calls() -> (tempfile::TempDir, Arc<KeyedCalls>) {
         let folder = tempfile::tempdir().unwrap();
-        let calls = KeyedCalls::new(folder.path().join("calls"));
+        let calls = KeyedCalls::new(Arc::new(FileStore::new(Some(folder.path().join("calls")), None)));
         (folder, calls)
     }
 
-    fn new(calls: &KeyedCalls, client: &str, request: &str) -> KeyedCall {
-        match calls.begin(client, "k", request).unwrap() {
+    async fn new(calls: &KeyedCalls, client: &str, request: &str) -> KeyedCall {
+        match calls.begin(client, "k", request).await.unwrap() {
             KeyState::New(call) => call,
             other => panic!("{other:?}"),
         }
     }
 
-    #[test]
-    fn the_first_result_is_the_result_of_each_repetition() {
+    #[tokio::test]
+    async fn the_first_result_is_the_result_of_each_repetition() {
         let (_folder, calls) = calls();
-        let call = new(&calls, "ada", "echo");
-        assert!(
-            matches!(calls.begin("ada", "k", "echo").unwrap(), KeyState::Without(why) if why.contains("still runs"))
-        );
-        new(&calls, "bob", "echo").end(None).unwrap();
-        call.end(Some(&json!({"n": 1}))).unwrap();
+        let call = new(&calls, "ada", "echo").await;
+        let running = calls.begin("ada", "k", "echo").await.unwrap();
+        assert!(matches!(running, KeyState::Without(why) if why.contains("still runs")));
+        new(&calls, "bob", "echo").await.end(None).await.unwrap();
+        call.end(Some(&json!({"n": 1}))).await.unwrap();
         for _ in 0..2 {
-            assert!(
-                matches!(calls.begin("ada", "k", "echo").unwrap(), KeyState::Ended(result) if result == json!({"n": 1}))
-            );
+            let again = calls.begin("ada", "k", "echo").await.unwrap();
+            assert!(matches!(again, KeyState::Ended(result) if result == json!({"n": 1})));
         }
-        assert!(
-            matches!(calls.begin("ada", "k", "rm").unwrap(), KeyState::Without(why) if why.contains("another call"))
-        );
+        let other = calls.begin("ada", "k", "rm").await.unwrap();
+        assert!(matches!(other, KeyState::Without(why) if why.contains("another call")));
         // A refused call had no effect.
-        new(&calls, "bob", "echo").end(Some(&json!("x".repeat(MAX_RESULT)))).unwrap();
-        assert!(matches!(calls.begin("bob", "k", "echo").unwrap(), KeyState::Without(why) if why.contains("not kept")));
+        new(&calls, "bob", "echo").await.end(Some(&json!("x".repeat(MAX_RESULT)))).await.unwrap();
+        let large = calls.begin("bob", "k", "echo").await.unwrap();
+        assert!(matches!(large, KeyState::Without(why) if why.contains("not kept")));
     }
 
-    #[test]
-    fn a_call_whose_server_ended_is_lost_and_can_be_made_again_on_request_alone() {
+    #[tokio::test]
+    async fn a_call_whose_server_ended_is_lost_and_can_be_made_again_on_request_alone() {
         let (_folder, calls) = calls();
-        drop(new(&calls, "ada", "echo"));
+        drop(new(&calls, "ada", "echo").await);
         for _ in 0..2 {
-            assert!(matches!(calls.begin("ada", "k", "echo").unwrap(), KeyState::Lost(..)));
+            assert!(matches!(calls.begin("ada", "k", "echo").await.unwrap(), KeyState::Lost(..)));
         }
-        let KeyState::Lost(again, _) = calls.begin("ada", "k", "echo").unwrap() else { panic!("it is lost") };
-        again.store().unwrap().end(Some(&json!(2))).unwrap();
-        assert!(matches!(calls.begin("ada", "k", "echo").unwrap(), KeyState::Ended(result) if result == 2));
+        let KeyState::Lost(again, _) = calls.begin("ada", "k", "echo").await.unwrap() else { panic!("it is lost") };
+        again.again().await.unwrap().expect("nothing else is quicker").end(Some(&json!(2))).await.unwrap();
+        let ended = calls.begin("ada", "k", "echo").await.unwrap();
+        assert!(matches!(ended, KeyState::Ended(result) if result == 2));
     }
 
-    #[test]
-    fn old_keys_are_removed_and_too_many_are_an_error() {
-        let (_folder, calls) = calls();
-        let running = new(&calls, "ada", "echo");
-        new(&calls, "bob", "echo").end(Some(&json!(1))).unwrap();
-        calls.sweep(SystemTime::now()).unwrap();
-        let files = || fs::read_dir(&calls.folder).unwrap().count();
-        assert_eq!(files(), 4);
-        calls.sweep(SystemTime::now() + KEPT + Duration::from_secs(60)).unwrap();
-        assert_eq!(files(), 2, "that of the running call");
-        running.end(Some(&json!(1))).unwrap();
-        for number in 0..MAX_KEYS {
-            fs::write(calls.folder.join(format!("{number}.json")), "").unwrap();
-        }
-        calls.begun.store(SWEEP, Relaxed);
-        for _ in 0..3 {
-            let error = calls.begin("ada", "other", "echo").unwrap_err();
-            assert!(error.to_string().contains("20000 keys"), "{error}");
-        }
-        calls.sweep(SystemTime::now() + KEPT + Duration::from_secs(60)).unwrap();
-        assert!(matches!(calls.begin("ada", "other", "echo").unwrap(), KeyState::New(_)));
-    }
-
-    #[test]
-    fn a_file_that_is_no_record_of_a_call_is_an_error_and_nothing_runs() {
-        let (_folder, calls) = calls();
-        new(&calls, "ada", "echo").end(Some(&json!(1))).unwrap();
-        let files = fs::read_dir(&calls.folder).unwrap().map(|entry| entry.unwrap().path());
+    #[tokio::test]
+    async fn a_file_that_is_no_record_of_a_call_is_an_error_and_nothing_runs() {
+        let (folder, calls) = calls();
+        new(&calls, "ada", "echo").await.end(Some(&json!(1))).await.unwrap();
+        let files = fs::read_dir(folder.path().join("calls")).unwrap().map(|entry| entry.unwrap().path());
         let file = files.into_iter().find(|path| path.extension().unwrap() == "json").unwrap();
         fs::write(file, "{").unwrap();
-        calls.begin("ada", "k", "echo").unwrap_err();
+        calls.begin("ada", "k", "echo").await.unwrap_err();
     }
 }

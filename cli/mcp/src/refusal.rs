@@ -3,28 +3,21 @@
 use std::borrow::Cow;
 
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use toolcrib_shared_state::{QuotaExceeded, QuotaPart};
 
 use super::access::TokenScope;
 use super::sign_in::{SignIn, SignInFault};
 
-/// Part of a quota.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QuotaPart {
-    Calls,
-    ProcessorTime,
-    Bytes,
-    /// Calls at once.
-    Running,
-}
+/// Seconds after which a store that did not answer may do so.
+const STORE_WAIT: u64 = 2;
 
-impl QuotaPart {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Calls => "calls",
-            Self::ProcessorTime => "processor time",
-            Self::Bytes => "bytes",
-            Self::Running => "calls at once",
-        }
+/// Returns the name of a part of a quota.
+fn part_name(part: QuotaPart) -> &'static str {
+    match part {
+        QuotaPart::Calls => "calls",
+        QuotaPart::ProcessorTime => "processor time",
+        QuotaPart::Bytes => "bytes",
+        QuotaPart::Running => "calls at once",
     }
 }
 
@@ -49,8 +42,10 @@ pub(super) enum Refusal {
     SignIn(SignInFault),
     /// The client sends too many requests in one second.
     Rate,
-    /// A quota of the token is used up, and the seconds until it begins anew.
-    Quota(QuotaPart, u64),
+    /// A quota of the token is used up.
+    Quota(QuotaExceeded),
+    /// The request needs the shared store, which does not answer.
+    Store,
     /// Too many requests run.
     Running,
     /// There are too many conversations.
@@ -76,7 +71,7 @@ impl Refusal {
             Self::NoToken | Self::UnknownToken | Self::EndedToken => StatusCode::UNAUTHORIZED,
             Self::SignIn(fault) => fault.status(),
             Self::Rate | Self::Quota(..) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Running | Self::Conversations | Self::UnreadTokens => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Running | Self::Conversations | Self::UnreadTokens | Self::Store => StatusCode::SERVICE_UNAVAILABLE,
             Self::Head => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::Body => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Late => StatusCode::REQUEST_TIMEOUT,
@@ -88,9 +83,12 @@ impl Refusal {
     /// Returns the text of the answer: the reason, and what to do, also where people sign in.
     pub(super) fn text(self, has_sign_in: bool) -> Cow<'static, str> {
         let text = match self {
-            Self::Quota(part, seconds) => {
-                let part = part.as_str();
-                return format!("the quota of {part} is used up: repeat the request in {seconds} s\n").into();
+            Self::Quota(QuotaExceeded { part, wait }) => {
+                return format!("the quota of {} is used up: repeat the request in {wait} s\n", part_name(part)).into();
+            }
+            Self::Store => {
+                "the shared store does not answer, and the request needs it for its quota or its key: nothing was done; repeat the \
+                 request later\n"
             }
             Self::SignIn(fault) => return fault.text(),
             Self::Host => "the host of the request is not served: name it with `--host`\n",
@@ -145,7 +143,8 @@ impl Refusal {
                 };
                 return Some((header::WWW_AUTHENTICATE, challenge.parse().ok()?));
             }
-            Self::Quota(_, seconds) => return Some((header::RETRY_AFTER, seconds.into())),
+            Self::Quota(exceeded) => return Some((header::RETRY_AFTER, exceeded.wait.into())),
+            Self::Store => return Some((header::RETRY_AFTER, STORE_WAIT.into())),
             Self::Rate | Self::Running | Self::Conversations => "1",
             _ => return None,
         };

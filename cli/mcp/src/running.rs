@@ -228,10 +228,8 @@ impl<'a> Attendance<'a> {
 
 /// Stores the end of a call with a key; `None` if it had no effect.
 async fn end_key(key: KeyedCall, result: Option<Value>) {
-    let written = tokio::task::spawn_blocking(move || key.end(result.as_ref())).await;
-    let failure = written.map_or_else(|error| Some(error.to_string()), |written| written.err().map(|e| e.to_string()));
-    if let Some(reason) = failure {
-        render::warning(&format!("the result of a call with a key is not kept: {reason}"));
+    if let Err(error) = key.end(result.as_ref()).await {
+        render::warning(&format!("the result of a call with a key is not kept: {error}"));
     }
 }
 

@@ -1,16 +1,14 @@
 //! Sealed state of a call that waits for input: bound to the caller, to the request and to a time, and used once. Several
-//! servers accept the states of each other if they share a folder with the key and the used states.
+//! servers accept the states of each other if they share a store with the key and the used states.
 
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
 use rmcp::model::{RequestStateCodec, SealOptions};
 use serde::{Deserialize, Serialize};
-use toolcrib::ListFile;
-use toolcrib::owner_only::{OwnerOnlyFile, SharedAccess};
+use toolcrib_shared_state::{StateKind, StateName, StateStore};
 
 /// Time within which the client repeats the call, with the answer of its user.
 pub(super) const MAX_AGE: Duration = Duration::from_secs(600);
@@ -18,12 +16,10 @@ pub(super) const MAX_AGE: Duration = Duration::from_secs(600);
 const MAX_USED: usize = 65_536;
 /// Length of the key in bytes.
 const KEY_LEN: usize = 32;
-/// Maximum size of the used states file in bytes: [`MAX_USED`] of about 90 bytes.
-const MAX_FILE_BYTES: u64 = 8 << 20;
 /// Maximum difference between the clocks of servers that share states.
 const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(10);
-/// Maximum wait for the lock of the key.
-const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
+/// Name of the key among those of the servers.
+const SEAL_KEY: &str = "states";
 /// Maximum number of questions per call.
 const MAX_QUESTIONS: usize = 16;
 
@@ -65,20 +61,19 @@ struct Sealed {
 }
 
 /// State that was used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct UsedState {
     id: String,
     expires: Timestamp,
 }
 
-/// Seal of one server, or several that share a folder.
+/// Seal of one server, or several that share a store.
 pub struct Seal {
     codec: RequestStateCodec,
     /// States that were used here.
     used: Mutex<Vec<UsedState>>,
-    /// File of the states that some server has used.
-    shared: Option<ListFile<UsedState>>,
+    /// Store of the states that some server has used.
+    shared: Option<Arc<dyn StateStore>>,
 }
 
 impl Seal {
@@ -91,20 +86,22 @@ impl Seal {
         Self::with(rand::random(), None)
     }
 
-    /// Creates a seal with the key of a folder. The first server creates the key.
+    /// Creates a seal with the key of a store. The first server creates the key.
     ///
     /// # Errors
     ///
-    /// The folder or the key cannot be used, or other users can read or write it.
-    pub fn shared(folder: &Path) -> anyhow::Result<Self> {
-        let file = OwnerOnlyFile::new(folder.join("states.key"), KEY_LEN as u64, SharedAccess::None);
-        let unusable = || format!("cannot use the key `{}`", file.path().display());
-        let key = key(&file).with_context(unusable)?;
-        let used = ListFile::new(folder.join("states.json"), "used", MAX_FILE_BYTES);
-        Self::with(key, Some(used))
+    /// The store does not answer, or has another value as the key.
+    pub async fn shared(store: Arc<dyn StateStore>) -> anyhow::Result<Self> {
+        let own: [u8; KEY_LEN] = rand::random();
+        let kept = store.insert(StateName::new(StateKind::SealKey, "", SEAL_KEY), own.to_vec()).await?;
+        let key = match kept {
+            None => own,
+            Some(kept) => kept.try_into().ok().with_context(|| format!("the key of states has not {KEY_LEN} bytes"))?,
+        };
+        Self::with(key, Some(store))
     }
 
-    fn with(key: [u8; KEY_LEN], shared: Option<ListFile<UsedState>>) -> anyhow::Result<Self> {
+    fn with(key: [u8; KEY_LEN], shared: Option<Arc<dyn StateStore>>) -> anyhow::Result<Self> {
         let codec = RequestStateCodec::try_new(key).context("cannot seal states of calls")?;
         Ok(Self { codec, used: Mutex::default(), shared })
     }
@@ -123,15 +120,15 @@ impl Seal {
         Ok(self.codec.seal_with(&bytes, &options))
     }
 
-    /// Opens a state, once if this server continues the call (`continues`). This may wait for a file.
+    /// Opens a state of a client, once if this server continues the call (`continues`).
     ///
     /// # Errors
     ///
-    /// The state was changed, has expired, was used, or is of another caller or request.
-    pub(super) fn open(
+    /// The state was changed, has expired, was used, or is of another caller or request; or the store does not answer.
+    pub(super) async fn open(
         &self,
         sealed: &str,
-        binding: &str,
+        (client, binding): (&str, &str),
         continues: impl FnOnce(&Questions) -> bool,
     ) -> anyhow::Result<Questions> {
         let bytes = self.codec.open_with(sealed, binding.as_bytes()).context(INVALID)?;
@@ -144,13 +141,12 @@ impl Seal {
         if !continues(&questions) {
             return Ok(questions);
         }
-        let state = UsedState { id, expires };
-        if let Some(file) = &self.shared {
-            let unusable = || format!("cannot use the states in `{}`", file.path().display());
-            file.change(|used| mark_used(used, state.clone())).with_context(unusable)??;
+        if let Some(store) = &self.shared {
+            let name = StateName::new(StateKind::UsedState, client, &id);
+            anyhow::ensure!(store.insert(name, Vec::new()).await?.is_none(), USED);
         }
-        // Also if the file is lost.
-        mark_used(&mut self.used.lock().unwrap_or_else(PoisonError::into_inner), state)?;
+        // Also if the store is lost.
+        mark_used(&mut self.used.lock().unwrap_or_else(PoisonError::into_inner), UsedState { id, expires })?;
         Ok(questions)
     }
 }
@@ -166,24 +162,15 @@ fn mark_used(used: &mut Vec<UsedState>, state: UsedState) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Reads the key of a folder, or creates it.
-fn key(file: &OwnerOnlyFile) -> anyhow::Result<[u8; KEY_LEN]> {
-    let lock = file.lock(MAX_LOCK_WAIT)?;
-    if let Some(key) = file.read()? {
-        return key.try_into().ok().with_context(|| format!("expected {KEY_LEN} bytes"));
-    }
-    let key: [u8; KEY_LEN] = rand::random();
-    file.replace(&lock, &key)?;
-    Ok(key)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::time::UNIX_EPOCH;
 
     use base64::Engine as _;
     use base64::prelude::BASE64_URL_SAFE_NO_PAD;
     use rmcp::model::RequestStateError;
+    use toolcrib_shared_state::FileStore;
 
     use super::*;
 
@@ -191,84 +178,80 @@ mod tests {
         true
     }
 
+    fn store(folder: &Path) -> Arc<dyn StateStore> {
+        Arc::new(FileStore::new(Some(folder.join("calls")), Some(folder)))
+    }
+
+    /// Opens a state of a client whose name is part of the binding.
+    async fn open(seal: &Seal, sealed: &str, binding: &str) -> anyhow::Result<Questions> {
+        seal.open(sealed, ("ada", binding), any).await
+    }
+
     fn questions() -> Questions {
         Questions { agreed: vec!["a".to_owned()], open: "b".to_owned(), program: None }
     }
 
-    #[test]
-    fn a_state_opens_once_for_its_caller_and_request() {
+    #[tokio::test]
+    async fn a_state_opens_once_for_its_caller_and_request() {
         let seal = Seal::new().unwrap();
         let sealed = seal.seal(questions(), "ada|echo").unwrap();
         for binding in ["bob|echo", "ada|other", ""] {
-            assert!(seal.open(&sealed, binding, any).is_err(), "{binding}");
+            assert!(open(&seal, &sealed, binding).await.is_err(), "{binding}");
         }
-        assert_eq!(seal.open(&sealed, "ada|echo", any).unwrap(), questions());
-        let again = seal.open(&sealed, "ada|echo", any).unwrap_err();
+        assert_eq!(open(&seal, &sealed, "ada|echo").await.unwrap(), questions());
+        let again = open(&seal, &sealed, "ada|echo").await.unwrap_err();
         assert_eq!(again.to_string(), USED);
     }
 
-    #[test]
-    fn a_state_that_another_server_continues_is_not_used() {
+    #[tokio::test]
+    async fn a_state_that_another_server_continues_is_not_used() {
         let seal = Seal::new().unwrap();
         let sealed = seal.seal(questions(), "x").unwrap();
-        assert_eq!(seal.open(&sealed, "x", |_| false).unwrap(), questions());
-        assert_eq!(seal.open(&sealed, "x", any).unwrap(), questions());
-        assert_eq!(seal.open(&sealed, "x", any).unwrap_err().to_string(), USED);
+        assert_eq!(seal.open(&sealed, ("ada", "x"), |_| false).await.unwrap(), questions());
+        assert_eq!(open(&seal, &sealed, "x").await.unwrap(), questions());
+        assert_eq!(open(&seal, &sealed, "x").await.unwrap_err().to_string(), USED);
     }
 
-    #[test]
-    fn a_changed_state_and_one_of_another_process_are_refused() {
+    #[tokio::test]
+    async fn a_changed_state_and_one_of_another_process_are_refused() {
         let seal = Seal::new().unwrap();
         let sealed = seal.seal(questions(), "x").unwrap();
         for at in 0..sealed.len() {
             let mut changed = sealed.clone().into_bytes();
             changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
-            assert!(seal.open(&changed, "x", any).is_err(), "{at}");
+            assert!(open(&seal, &changed, "x").await.is_err(), "{at}");
         }
-        assert!(Seal::new().unwrap().open(&sealed, "x", any).is_err());
-        assert!(seal.open(&sealed, "x", any).is_ok());
+        assert!(open(&Seal::new().unwrap(), &sealed, "x").await.is_err());
+        assert!(open(&seal, &sealed, "x").await.is_ok());
     }
 
-    #[test]
-    fn more_states_than_are_remembered_are_refused() {
+    #[tokio::test]
+    async fn more_states_than_are_remembered_are_refused() {
         let seal = Seal::new().unwrap();
         let expires = Timestamp::now() + MAX_AGE;
         seal.used.lock().unwrap().extend((0..MAX_USED).map(|id| UsedState { id: id.to_string(), expires }));
         let sealed = seal.seal(questions(), "x").unwrap();
-        assert!(seal.open(&sealed, "x", any).unwrap_err().to_string().starts_with("too many states"));
+        assert!(open(&seal, &sealed, "x").await.unwrap_err().to_string().starts_with("too many states"));
     }
 
-    #[test]
-    fn servers_with_one_folder_open_a_state_once_among_them() {
+    #[tokio::test]
+    async fn servers_with_one_folder_open_a_state_once_among_them() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("states");
-        let (one, two) = (Seal::shared(&folder).unwrap(), Seal::shared(&folder).unwrap());
+        let (one, two) = (Seal::shared(store(&folder)).await.unwrap(), Seal::shared(store(&folder)).await.unwrap());
         let sealed = one.seal(questions(), "x").unwrap();
-        assert!(Seal::new().unwrap().open(&sealed, "x", any).is_err());
-        assert_eq!(two.open(&sealed, "x", any).unwrap(), questions());
-        for seal in [&one, &two, &Seal::shared(&folder).unwrap()] {
-            assert_eq!(seal.open(&sealed, "x", any).unwrap_err().to_string(), USED);
+        assert!(open(&Seal::new().unwrap(), &sealed, "x").await.is_err());
+        assert_eq!(open(&two, &sealed, "x").await.unwrap(), questions());
+        for seal in [&one, &two, &Seal::shared(store(&folder)).await.unwrap()] {
+            assert_eq!(open(seal, &sealed, "x").await.unwrap_err().to_string(), USED);
         }
         std::fs::remove_file(folder.join("states.json")).unwrap();
-        assert_eq!(two.open(&sealed, "x", any).unwrap_err().to_string(), USED, "without the file");
+        assert_eq!(open(&two, &sealed, "x").await.unwrap_err().to_string(), USED, "without the file");
     }
 
-    #[test]
-    fn a_key_of_another_length_is_refused_and_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path().join("states");
-        drop(Seal::shared(&folder).unwrap());
-        for key in [&b""[..], b"short", &[7; KEY_LEN + 1]] {
-            std::fs::write(folder.join("states.key"), key).unwrap();
-            let error = Seal::shared(&folder).err().unwrap().to_string();
-            assert!(error.contains("states.key"), "{error}");
-            assert_eq!(std::fs::read(folder.join("states.key")).unwrap(), key);
-        }
-    }
-
-    #[test]
-    fn expired_states_are_forgotten() {
+    #[tokio::test]
+    async fn expired_states_are_forgotten() {
         let state = |id: &str, age: SignedDuration| UsedState { id: id.to_owned(), expires: Timestamp::now() - age };
         let (second, day) = (SignedDuration::from_secs(1), SignedDuration::from_hours(24));
         let mut used = vec![state("old", MAX_CLOCK_SKEW + second), state("late", second), state("future", -day)];
@@ -280,20 +263,20 @@ mod tests {
             .codec
             .seal_with(&serde_json::to_vec(&sealed).unwrap(), &SealOptions::new().associated_data(b"x").ttl(MAX_AGE));
         assert_eq!(
-            seal.open(&sealed, "x", any).unwrap_err().to_string(),
+            open(&seal, &sealed, "x").await.unwrap_err().to_string(),
             "the state of the call has expired: call the tool again without it"
         );
     }
 
-    #[test]
-    fn a_state_expires() {
+    #[tokio::test]
+    async fn a_state_expires() {
         let seal = Seal::new().unwrap();
         let (expires, id) = (Timestamp::now() + MAX_AGE, "x".to_owned());
         let bytes = serde_json::to_vec(&Sealed { questions: questions(), id, expires }).unwrap();
         let options = SealOptions::new().associated_data(b"x").ttl(Duration::from_millis(1));
         let sealed = seal.codec.seal_with(&bytes, &options);
         std::thread::sleep(Duration::from_millis(50));
-        let error = seal.open(&sealed, "x", any).unwrap_err();
+        let error = open(&seal, &sealed, "x").await.unwrap_err();
         let expired = error.root_cause().downcast_ref::<RequestStateError>();
         assert!(matches!(expired, Some(RequestStateError::Expired)), "{error:?}");
         let sealed = seal.seal(questions(), "x").unwrap();

@@ -58,7 +58,7 @@ impl Handler {
         let arguments = Value::Object(arguments).to_string();
         let binding = json!([identity.holder, name, arguments]).to_string();
         let questions = match request.request_state {
-            Some(state) => self.questions(state, binding.clone()).await?,
+            Some(state) => self.questions(&state, (&identity.holder, &binding)).await?,
             None => Questions::default(),
         };
         let answer = request.input_responses.as_ref().and_then(|all| all.get(QUESTION));
@@ -220,14 +220,10 @@ impl Handler {
     }
 
     /// Opens the state of a repeated call.
-    async fn questions(&self, state: String, binding: String) -> Result<Questions, ErrorData> {
-        let seal = self.seal.clone();
-        let paused = self.paused.clone();
+    async fn questions(&self, state: &str, asked: (&str, &str)) -> Result<Questions, ErrorData> {
         let continues =
-            move |questions: &Questions| questions.program.as_ref().is_none_or(|program| paused.waits(&program.place));
-        let opened = tokio::task::spawn_blocking(move || seal.open(&state, &binding, continues)).await;
-        let opened = opened.map_err(|_| ErrorData::internal_error("the state of the call cannot be opened", None))?;
-        opened.map_err(|error| invalid(render::message(&error)))
+            |questions: &Questions| questions.program.as_ref().is_none_or(|program| self.paused.waits(&program.place));
+        self.seal.open(state, asked, continues).await.map_err(|error| invalid(render::message(&error)))
     }
 
     /// Creates the answer after which the client asks its user and repeats the call.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolcrib_base::parse::{count, duration, size, window};
-use toolcrib_mcp::QuotaLimits;
+use toolcrib_shared_state::QuotaLimits;
 
 /// Quotas. The settings are their names; the options exist for these alone.
 #[derive(Debug, Clone, clap::Args)]

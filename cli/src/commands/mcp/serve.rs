@@ -27,6 +27,7 @@ use toolcrib_mcp::{
     Publication, Published, Seal, Tokens, WatchedSources, own_address, serve_http, serve_stdio, watch,
 };
 use toolcrib_packages::builtin;
+use toolcrib_shared_state::{FileStore, StateStore};
 use toolcrib_sources::options::{AskOptions, ClientOptions, Effects, Sources, StageOption};
 
 use super::limits::LimitOptions;
@@ -159,17 +160,21 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let again = args.clone();
     let publication = Publication::new(first, move |options| again.publish_again(observer.clone(), options));
     tokio::spawn(watch(publication.clone(), watched));
-    let seal = args.state_dir.as_deref().map_or_else(Seal::new, Seal::shared)?;
+    let store: Arc<dyn StateStore> = Arc::new(args.file_store());
+    let seal = match args.state_dir {
+        Some(_) => Seal::shared(store.clone()).await?,
+        None => Seal::new()?,
+    };
     let handler = Handler::new(publication, seal, args.ask_in == Place::Client);
     let mut handler = handler.with_tasks_after(args.task_after);
-    if let Some(keys) = args.keys_folder() {
-        handler = handler.with_keys_in(keys);
+    if args.keys_folder().is_some() {
+        handler = handler.with_keys_in(store.clone());
     }
     if args.metrics_by_token {
         handler = handler.counting_tokens();
     }
     if let Some(limits) = args.quotas.limits() {
-        handler = handler.with_quotas(limits);
+        handler = handler.with_quotas(limits, store);
     }
     // Until the last spans are sent.
     let _guard = interrupt::server();
@@ -207,6 +212,11 @@ impl Args {
         // The same key of another project is of another call.
         let project = digest(std::env::current_dir().ok()?.as_os_str().as_encoded_bytes());
         Some(state_folder(KEYS)?.join(project.trim_start_matches("sha256:")))
+    }
+
+    /// Returns the store of one server, or several that share a folder.
+    fn file_store(&self) -> FileStore {
+        FileStore::new(self.keys_folder(), self.state_dir.as_deref())
     }
 
     /// Checks the combination of options.

@@ -1,0 +1,52 @@
+//! Operations of the store with their statements: one function of the schema each, so that each is one exchange.
+
+/// Operation of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StoreOperation {
+    /// Creation of an entry.
+    Claim,
+    /// Change of an entry.
+    Change,
+    /// Removal of an entry.
+    Remove,
+    /// Count of a call that begins.
+    Admit,
+    /// Return of the place of a call that has ended.
+    Release,
+    /// Sign of life of a server.
+    Live,
+    /// Removal of expired rows.
+    Sweep,
+}
+
+impl StoreOperation {
+    /// All operations, in the order of their values.
+    pub const ALL: [Self; 7] =
+        [Self::Claim, Self::Change, Self::Remove, Self::Admit, Self::Release, Self::Live, Self::Sweep];
+
+    /// Name of the operation.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claim => "claim",
+            Self::Change => "change",
+            Self::Remove => "remove",
+            Self::Admit => "admit",
+            Self::Release => "release",
+            Self::Live => "live",
+            Self::Sweep => "sweep",
+        }
+    }
+
+    /// Statement of the operation.
+    pub(super) fn statement(self) -> &'static str {
+        match self {
+            Self::Claim => "SELECT * FROM toolcrib.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            Self::Change => "SELECT toolcrib.change($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            Self::Remove => "SELECT toolcrib.remove($1, $2, $3, $4, $5)",
+            Self::Admit => "SELECT * FROM toolcrib.admit($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            Self::Release => "SELECT toolcrib.release($1, $2, $3)",
+            Self::Live => "SELECT toolcrib.live($1, $2)",
+            Self::Sweep => "SELECT toolcrib.sweep($1)",
+        }
+    }
+}
