@@ -52,6 +52,8 @@ mod mcp;
 mod mcp_config;
 mod only;
 mod permissions;
+#[cfg(unix)]
+mod postgres;
 mod preview1;
 mod programs;
 mod records;

@@ -18,6 +18,8 @@ pub(crate) mod programs;
 mod refusals;
 mod reload;
 mod rights;
+#[cfg(unix)]
+mod shared;
 mod sign_in;
 mod sizes;
 mod stdio;

@@ -144,7 +144,7 @@ fn the_dashboard_shows_the_figures_that_exist() {
 }
 
 /// Setting of a window that does not end within the next minutes.
-fn window() -> &'static str {
+pub(super) fn window() -> &'static str {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let is_safe = |hours: u64| hours * 3600 - now % (hours * 3600) > 1200;
     if is_safe(24) { "--set=server.quota_window=24h" } else { "--set=server.quota_window=23h" }

@@ -202,9 +202,17 @@ fn may_begin(body: &[u8]) -> bool {
     serde_json::from_slice::<Message<'_>>(body).map_or(true, |message| message.method == "initialize")
 }
 
-/// Returns `Some` for a message that calls a tool: `true` if it goes on with a call, after a question. A message that cannot be read
-/// counts as a call.
-pub(super) fn call(body: &[u8]) -> Option<bool> {
+/// Request of a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct CallRequest {
+    /// `true` if it goes on with a call after a question.
+    pub(super) is_continued: bool,
+    /// `true` if its client states a key in the metadata.
+    pub(super) has_key: bool,
+}
+
+/// Returns `Some` for a message that calls a tool. A message that cannot be read counts as a call.
+pub(super) fn call(body: &[u8]) -> Option<CallRequest> {
     #[derive(Deserialize)]
     struct Message<'a> {
         #[serde(borrow)]
@@ -216,8 +224,15 @@ pub(super) fn call(body: &[u8]) -> Option<bool> {
     struct Parameters {
         request_state: Option<IgnoredAny>,
         uri: Option<String>,
+        #[serde(rename = "_meta")]
+        meta: Option<Metadata>,
     }
-    let Ok(message) = serde_json::from_slice::<Message<'_>>(body) else { return Some(false) };
+    #[derive(Deserialize)]
+    struct Metadata {
+        #[serde(rename = "toolcrib/idempotencyKey")]
+        key: Option<IgnoredAny>,
+    }
+    let Ok(message) = serde_json::from_slice::<Message<'_>>(body) else { return Some(CallRequest::default()) };
     // A file of a skill is read by a call.
     let is_of_skill = |parameters: &Parameters| parameters.uri.as_ref().is_some_and(|uri| uri.starts_with(SCHEME));
     let is_call = message.method.is_some_and(|method| match &*method {
@@ -225,7 +240,11 @@ pub(super) fn call(body: &[u8]) -> Option<bool> {
         "resources/read" => message.params.as_ref().is_some_and(is_of_skill),
         _ => false,
     });
-    is_call.then(|| message.params.is_some_and(|params| params.request_state.is_some()))
+    let params = message.params.filter(|_| is_call);
+    is_call.then(|| CallRequest {
+        is_continued: params.as_ref().is_some_and(|params| params.request_state.is_some()),
+        has_key: params.and_then(|params| params.meta).is_some_and(|meta| meta.key.is_some()),
+    })
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_base::render;
-use toolcrib_shared_state::{QuotaLimits, StateStore};
+use toolcrib_shared_state::{QuotaLimits, StateStore, StoreObserver};
 
 use super::access::Identity;
 use super::answer::RESULTS;
@@ -87,6 +87,8 @@ pub struct Handler {
     pub(super) metrics: Arc<Metrics>,
     /// Quotas of each token over HTTP.
     pub(super) quotas: Option<Arc<Quotas>>,
+    /// Store of the server, if one is shared.
+    store: Option<Arc<dyn StateStore>>,
     closing: CancellationToken,
     pub(super) stopping: CancellationToken,
     pub(super) running: TaskTracker,
@@ -115,6 +117,7 @@ impl Handler {
             asks_clients,
             metrics: Arc::new(Metrics::new(false)),
             quotas: None,
+            store: None,
             closing: CancellationToken::new(),
             stopping: CancellationToken::new(),
             running: TaskTracker::new(),
@@ -144,6 +147,22 @@ impl Handler {
     #[must_use]
     pub fn with_keys_in(self, store: Arc<dyn StateStore>) -> Self {
         Self { once: Some(KeyedCalls::new(store)), ..self }
+    }
+
+    /// Refuses requests that need this store while it does not answer.
+    #[must_use]
+    pub fn on_store(self, store: Arc<dyn StateStore>) -> Self {
+        Self { store: Some(store), ..self }
+    }
+
+    /// Returns the observer that counts operations of a store in the figures.
+    pub fn store_observer(&self) -> Arc<dyn StoreObserver> {
+        self.metrics.clone()
+    }
+
+    /// Returns `false` while the shared store does not answer.
+    pub(super) fn has_store(&self) -> bool {
+        self.store.as_ref().is_none_or(|store| store.is_available())
     }
 
     /// Makes a call a task after this time, for clients that know tasks.

@@ -28,6 +28,7 @@ use super::access::{Access, Identity, Limits, TokenScope};
 use super::certificate::Certificate;
 use super::conversations::{self, Conversations};
 use super::handler::Handler;
+use super::key;
 use super::media_ranges;
 use super::message;
 use super::metrics;
@@ -235,7 +236,7 @@ impl Server {
                 .admit(&request, TokenScope::Metrics, used)
                 .await
                 .map(|_| figures(&metrics.text(self.running(), self.connections.number()))),
-            (READINESS, &Method::GET) => Ok(readiness()),
+            (READINESS, &Method::GET) => Ok(self.readiness()),
             (PROTOCOL, _) => self.protocol(request, used).await,
             (path, &Method::GET) if path.starts_with(WELL_KNOWN) => self.description(&request).await,
             _ => Err(Refusal::UnknownPath),
@@ -259,6 +260,15 @@ impl Server {
     /// Returns the number of running protocol requests.
     fn running(&self) -> usize {
         self.limits.requests - self.requests.available_permits()
+    }
+
+    /// Answers whether a balancer should send requests: not to a server that ends, or has lost its shared store.
+    fn readiness(&self) -> Response<Body> {
+        match (interrupt::is_requested(), self.handler.has_store()) {
+            (true, _) => text(StatusCode::SERVICE_UNAVAILABLE, "the server ends: send requests to another one\n"),
+            (false, false) => text(StatusCode::SERVICE_UNAVAILABLE, "the shared store does not answer\n"),
+            (false, true) => text(StatusCode::OK, "ready\n"),
+        }
     }
 
     /// Returns the client of a request.
@@ -311,9 +321,15 @@ impl Server {
             Err(_) => return Err(Refusal::Late),
         };
         let call = if parts.method == Method::POST { conversations::call(&body) } else { None };
-        if let Some((quotas, is_continued)) = self.handler.quotas().zip(call) {
-            // The call keeps it as long as it runs.
-            parts.extensions.insert(Arc::new(quotas.admit(&identity.holder, is_continued).await?));
+        if let Some(call) = call {
+            let needs_store = call.is_continued || call.has_key || parts.headers.contains_key(key::HEADER);
+            if needs_store && !self.handler.has_store() {
+                return Err(Refusal::Store);
+            }
+            if let Some(quotas) = self.handler.quotas() {
+                // The call keeps it as long as it runs.
+                parts.extensions.insert(Arc::new(quotas.admit(&identity.holder, call.is_continued).await?));
+            }
         }
         let beginning = self.conversations.begin(&parts, &body, &identity).await?;
         if beginning.is_none() {
@@ -377,14 +393,6 @@ fn unreadable(message: &[u8]) -> Response<Body> {
     let mut response = text(StatusCode::BAD_REQUEST, &message::refusal(message));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
     response
-}
-
-/// Answers whether a balancer should send requests: not to a server that ends.
-fn readiness() -> Response<Body> {
-    match interrupt::is_requested() {
-        false => text(StatusCode::OK, "ready\n"),
-        true => text(StatusCode::SERVICE_UNAVAILABLE, "the server ends: send requests to another one\n"),
-    }
 }
 
 /// Creates the answer with the figures.

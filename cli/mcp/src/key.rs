@@ -20,7 +20,7 @@ use super::publication::Published;
 /// Key in the metadata of a request.
 const META: &str = "toolcrib/idempotencyKey";
 /// Header of a request over HTTP.
-const HEADER: &str = "idempotency-key";
+pub(super) const HEADER: &str = "idempotency-key";
 /// Mark in the metadata of a result that an earlier request has got.
 const REPEATED: &str = "toolcrib/repeated";
 
@@ -53,7 +53,7 @@ impl Handler {
         let failed = |error: StoreError| {
             render::warning(&format!("a call with a key is refused: {error}"));
             let text = match error {
-                StoreError::Unavailable(_) => {
+                error if error.is_temporary() => {
                     "the shared store does not answer, so the call is not made: repeat the request later"
                 }
                 _ => "the key of the call cannot be kept, so the call is not made",

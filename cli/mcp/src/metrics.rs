@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -14,6 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use toolcrib::ToolResult;
+use toolcrib_shared_state::{StoreObserver, StoreOperation};
 
 use super::process_metrics::ProcessMetrics;
 
@@ -44,6 +46,8 @@ pub(crate) struct Metrics {
     refused: Family<RefusalLabels, Counter>,
     connections: Gauge,
     running: Gauge,
+    store: Times<StoreLabels>,
+    store_failures: Family<StoreFailureLabels, Counter>,
     /// `true` if the calls of each token are counted.
     by_token: bool,
     tools: Mutex<HashSet<String>>,
@@ -53,6 +57,18 @@ pub(crate) struct Metrics {
 
 /// Name and value of a label.
 type Label = (&'static str, String);
+
+/// Labels of an operation, of a bounded number.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StoreLabels {
+    operation: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StoreFailureLabels {
+    operation: &'static str,
+    reason: &'static str,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ToolLabels {
@@ -78,6 +94,8 @@ impl Metrics {
             refused: Family::default(),
             connections: Gauge::default(),
             running: Gauge::default(),
+            store: Family::new_with_constructor(histogram),
+            store_failures: Family::default(),
             by_token,
             tools: Mutex::default(),
             series: AtomicUsize::new(0),
@@ -92,6 +110,9 @@ impl Metrics {
         registry.register("toolcrib_http_refused", "Refused requests over HTTP", all.refused.clone());
         registry.register("toolcrib_http_connections", "Open connections", all.connections.clone());
         registry.register("toolcrib_http_running", "Running requests of the protocol", all.running.clone());
+        registry.register("toolcrib_store_seconds", "Time of operations of the shared store", all.store.clone());
+        let help = "Operations of the shared store that failed";
+        registry.register("toolcrib_store_failures", help, all.store_failures.clone());
         registry.register_collector(Box::new(ProcessMetrics));
         all
     }
@@ -153,6 +174,16 @@ impl Metrics {
     }
 }
 
+impl StoreObserver for Metrics {
+    fn operated(&self, operation: StoreOperation, time: Duration, failure: Option<&'static str>) {
+        let operation = operation.as_str();
+        self.store.get_or_create(&StoreLabels { operation }).observe(time.as_secs_f64());
+        if let Some(reason) = failure {
+            self.store_failures.get_or_create(&StoreFailureLabels { operation, reason }).inc();
+        }
+    }
+}
+
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metrics").field("by_token", &self.by_token).finish_non_exhaustive()
@@ -199,6 +230,6 @@ mod tests {
         assert!(text.contains("toolcrib_http_refused_total{status=\"429\"} 1\n"), "{text}");
         assert!(text.contains("toolcrib_http_running 1\n") && text.contains("toolcrib_http_connections 2\n"), "{text}");
         let of = |kind: &str| text.lines().filter(|line| line.starts_with(kind)).count();
-        assert_eq!((of("# HELP"), of("# TYPE"), of("# EOF")), (16, 16, 1));
+        assert_eq!((of("# HELP"), of("# TYPE"), of("# EOF")), (18, 18, 1));
     }
 }

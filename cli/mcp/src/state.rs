@@ -8,6 +8,7 @@ use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
 use rmcp::model::{RequestStateCodec, SealOptions};
 use serde::{Deserialize, Serialize};
+use toolcrib_base::render;
 use toolcrib_shared_state::{StateKind, StateName, StateStore};
 
 /// Time within which the client repeats the call, with the answer of its user.
@@ -143,7 +144,11 @@ impl Seal {
         }
         if let Some(store) = &self.shared {
             let name = StateName::new(StateKind::UsedState, client, &id);
-            anyhow::ensure!(store.insert(name, Vec::new()).await?.is_none(), USED);
+            let used = store.insert(name, Vec::new()).await.map_err(|error| {
+                render::warning(&format!("the state of a call is refused: {error}"));
+                anyhow::anyhow!("the state of the call cannot be checked: repeat the request later")
+            })?;
+            anyhow::ensure!(used.is_none(), USED);
         }
         // Also if the store is lost.
         mark_used(&mut self.used.lock().unwrap_or_else(PoisonError::into_inner), UsedState { id, expires })?;

@@ -24,6 +24,7 @@ mod path;
 mod place;
 mod profile;
 mod schema;
+mod store;
 mod table;
 mod values;
 
@@ -54,6 +55,7 @@ pub(crate) use mistake::repair;
 pub use own_file::own_text;
 pub use profile::{profile, use_profile};
 pub use schema::schema;
+pub use store::StoreSettings;
 pub use table::{Field, Place, Table, json_of_table};
 pub use values::check_values;
 
@@ -98,6 +100,8 @@ pub struct Config {
     pub history: HistoryLimits,
     /// Limits of a conversation with a model.
     pub conversation: ConversationLimits,
+    /// Database that servers share.
+    pub store: Option<StoreSettings>,
 }
 
 /// Limits of a conversation with a model.
@@ -213,6 +217,7 @@ impl Config {
         config.stage = staged.is_some_and(|(_, setting)| setting.value == Value::Bool(true));
         config.history = history(layers)?;
         config.conversation = conversation(layers);
+        config.store = StoreSettings::of(layers)?;
         Ok(config)
     }
 }

@@ -4,6 +4,7 @@
 mod checks;
 mod remotes;
 mod servers;
+mod store;
 
 use std::fmt;
 use std::io::{self, IsTerminal};
@@ -86,6 +87,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let is_sound = findings.iter().all(|finding| finding.status != Status::Fail) && args.sources.paths().is_ok();
     findings.extend(servers::all(&args.sources, is_sound).await);
     findings.extend(remotes::all(&args.sources).await);
+    findings.extend(store::check(&args.sources).await);
     if args.json {
         render::print_json(&serde_json::to_string(&findings)?)?;
     } else {

@@ -5,6 +5,7 @@ mod limits;
 mod quotas;
 mod serve;
 mod sign_in;
+mod store;
 mod token;
 
 use std::iter::once;
@@ -18,6 +19,7 @@ use toolcrib_settings::config::{Assignment, SET};
 use super::Command;
 
 pub(crate) use config::settings_file;
+pub(crate) use store::connect as connect_store;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -6,8 +6,8 @@ use toolcrib::flow::Meaning;
 use super::key::{ANY, Key};
 use super::kind::{
     ADDRESS, DELAY, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, LISTEN, MASK, NAME, NAMED_RULE, NAMES, NUMBER,
-    PAGE_ORIGIN, PATHS, PLACES, POSITIVE, PRICE, RULE, SECURE_URL, SERVED_HOST, SIZE, STAGED_RULE, TAG, TIME, TOOL,
-    URL, WAIT, WINDOW,
+    PAGE_ORIGIN, PATHS, PLACES, POSITIVE, PRICE, RULE, SECURE_URL, SERVED_HOST, SIZE, STAGED_RULE, STORE, TAG, TIME,
+    TOOL, URL, WAIT, WINDOW,
 };
 use super::path::PathRule;
 
@@ -248,6 +248,10 @@ pub(crate) static KEYS: &[Key] = &[
         .flags(&[("true", "stateless")])
         .default("false"),
     server("state_dir", DIR, "Directory of the states that several servers share").option("state-dir"),
+    server("store", STORE, "PostgreSQL database of the state that many servers share"),
+    server("store_name", NAME, "Name of the servers that share state with one another").default("default"),
+    server("store_password_env", NAME, "Environment variable that holds the password of the database"),
+    server("store_password_file", DIR, "File that holds the password of the database"),
     server("max_connections", Kind::Count(1, 65_536), "Maximum connections at once").option("max-connections"),
     server("max_running", Kind::Count(1, 65_536), "Maximum requests at once").option("max-running"),
     server("max_sessions", Kind::Count(1, 65_536), "Maximum conversations of the earlier revision")

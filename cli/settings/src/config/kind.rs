@@ -8,6 +8,7 @@ use toolcrib_base::oauth::SecureUrl;
 use toolcrib_base::parse::{
     MAX_COUNT, approval_wait, delay, duration, listen_address, name_server, not_allowed, price, size, window,
 };
+use toolcrib_base::store_address::StoreAddress;
 
 use super::path::PathRule;
 use crate::selection::{split as split_selection, split_destination};
@@ -83,6 +84,11 @@ pub(super) const SECURE_URL: Kind = Kind::Text {
     wanted: "an address over TLS as text, such as \"https://tools.example.com/mcp\"",
     pattern: "^[hH][tT][tT][pP][sS]?:",
     check: |text| text.parse::<SecureUrl>().map(drop).map_err(str::to_owned),
+};
+pub(super) const STORE: Kind = Kind::Text {
+    wanted: "the address of a database as text, such as \"postgres://toolcrib@db.example.com/toolcrib\"",
+    pattern: "^postgres(ql)?://",
+    check: |text| text.parse::<StoreAddress>().map(drop),
 };
 pub(super) const WINDOW: Kind = Kind::Text {
     wanted: "a time of whole seconds as text, such as \"1h\"",

@@ -162,8 +162,10 @@ pub(super) fn failure(error: &Error) -> StoreError {
     let (code, text) = (answer.code().code(), answer.message());
     match code {
         "TC001" => StoreError::Full(text.to_owned()),
-        // Timeouts and waits, conflicts, a database that starts, stops or only follows another, and one without room.
-        "57014" | "55P03" | "40001" | "40P01" | "25006" => StoreError::Unavailable(format!("{text} ({code})")),
+        // Waits for others, and conflicts.
+        "57014" | "55P03" | "40001" | "40P01" => StoreError::Busy(format!("{text} ({code})")),
+        // A database that only follows another, starts, stops, or has no room.
+        "25006" => StoreError::Unavailable(format!("{text} ({code})")),
         _ if ["57P", "53", "08"].iter().any(|class| code.starts_with(class)) => {
             StoreError::Unavailable(format!("{text} ({code})"))
         }

@@ -43,12 +43,12 @@ impl HeldState for DatabaseEntry {
             self.name.check(&value)?;
             let value = self.last.insert(value);
             let change = self.inner.change(&self.name, (self.version, rand::random()), Some(value), None).await;
-            self.is_held = matches!(change, Err(StoreError::Unavailable(_)));
+            self.is_held = change.as_ref().is_err_and(StoreError::is_temporary);
             match change {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(StoreError::Unusable("another server has taken over the call".to_owned())),
                 // It is written later.
-                Err(StoreError::Unavailable(_)) => Ok(()),
+                Err(error) if error.is_temporary() => Ok(()),
                 Err(error) => Err(error),
             }
         }
@@ -65,7 +65,10 @@ impl UnheldState for FoundEntry {
             // Dropped without an answer, it gives the entry back.
             let mut held = DatabaseEntry::new(inner.clone(), name.clone(), new);
             let change = inner.change(&name, (version, new), Some(&value), Some(&inner.server)).await;
-            held.is_held = matches!(change, Ok(true) | Err(StoreError::Unavailable(_)));
+            held.is_held = match &change {
+                Ok(is_held) => *is_held,
+                Err(error) => error.is_temporary(),
+            };
             Ok(change?.then(|| Box::new(held) as Box<dyn HeldState>))
         }
         .boxed()
@@ -107,7 +110,7 @@ impl<'a> UncertainClaim<'a> {
 
     /// Ends the doubt if there is an answer.
     pub(super) fn settle(mut self, answer: &Result<Row, StoreError>) {
-        if !matches!(answer, Err(StoreError::Unavailable(_))) {
+        if !answer.as_ref().is_err_and(StoreError::is_temporary) {
             self.claim = None;
         }
     }

@@ -115,9 +115,21 @@ impl LateWork {
         self.waiting().released.remove(owner).unwrap_or_default()
     }
 
-    /// Takes the calls of all owners that have ended.
+    /// Returns the calls of all owners that have ended. They stay until they are released: an owner's next call must not find them
+    /// gone before that.
     pub(super) fn released(&self) -> HashMap<Arc<str>, Vec<i64>> {
-        std::mem::take(&mut self.waiting().released)
+        self.waiting().released.clone()
+    }
+
+    /// Forgets calls that were released.
+    pub(super) fn forget(&self, owner: &str, ended: &[i64]) {
+        let mut waiting = self.waiting();
+        if let Some(all) = waiting.released.get_mut(owner) {
+            all.retain(|id| !ended.contains(id));
+            if all.is_empty() {
+                waiting.released.remove(owner);
+            }
+        }
     }
 
     /// Adds the use of a window.
@@ -174,6 +186,11 @@ mod tests {
             late.charge((owner, 3600), QuotaUse { bytes: 1, ..QuotaUse::default() });
         }
         assert_eq!((late.released().len(), late.used().len()), (MAX_OWNERS, MAX_OWNERS));
+        late.forget("7", &[1]);
+        assert_eq!(
+            (late.released().len(), late.released_by("7"), late.released_by("8")),
+            (MAX_OWNERS - 1, vec![], vec![1])
+        );
     }
 
     #[test]

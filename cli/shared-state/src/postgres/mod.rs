@@ -1,7 +1,7 @@
 //! State of many servers in a PostgreSQL database. Each operation is one statement, so that no server can end within one. What a
 //! server holds ends with its signs of life, by the clock of the database.
 //!
-//! The modules from the bottom up: `operation` (the statements), `stream` and `connect` (connections), `schema`, `pool`, `later`
+//! The modules from the bottom up: `operation` (the statements), `stream` and `connect` (connections), `schema`, `turns` and `pool`, `later`
 //! (work that waits for the database), `held` (claims), and `upkeep`.
 
 mod connect;
@@ -14,6 +14,7 @@ mod schema;
 #[cfg_attr(not(unix), path = "socket_other.rs")]
 mod socket;
 mod stream;
+mod turns;
 mod upkeep;
 
 use std::sync::Arc;
@@ -47,7 +48,7 @@ const MAX_SPACE: usize = 128;
 /// Store in a database.
 pub struct PostgresStore {
     inner: Arc<Inner>,
-    _upkeep: AbortOnDropHandle<()>,
+    upkeep: AbortOnDropHandle<()>,
 }
 
 /// Parts of the store that claims keep.
@@ -81,7 +82,7 @@ impl PostgresStore {
         let inner = Arc::new(Inner { pool, space: space.to_owned(), server, late: Arc::default() });
         inner.live(upkeep::ALIVE).await?;
         let upkeep = AbortOnDropHandle::new(tokio::spawn(upkeep::keep_up(Arc::downgrade(&inner))));
-        Ok(Self { inner, _upkeep: upkeep })
+        Ok(Self { inner, upkeep })
     }
 
     /// Notes all later operations.
@@ -173,6 +174,7 @@ impl StateStore for PostgresStore {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
+        self.upkeep.abort();
         self.inner.end().boxed()
     }
 }
@@ -190,7 +192,8 @@ impl Inner {
         let (entries, bytes) = (bounded(entries), bounded(bytes));
         let (owner, key) = (hashed(&name.owner), hashed(&name.key));
         self.pool
-            .run(
+            .run_for(
+                &owner,
                 StoreOperation::Claim,
                 &[&self.space, &kind, &owner, &key, &value, &version, &holder, &seconds, &entries, &bytes],
             )
@@ -233,7 +236,8 @@ impl Inner {
         let adds = vec![1_i64, 0, 0];
         let (owner, seconds) = (hashed(owner), bounded(limits.seconds()));
         self.pool
-            .run(
+            .run_for(
+                &owner,
                 StoreOperation::Admit,
                 &[&self.space, &owner, &seconds, &adds, &most, &place, &running, &self.server, released],
             )

@@ -12,6 +12,7 @@ use tokio_postgres::types::ToSql;
 
 use super::connect::{Connected, Connector, failure};
 use super::operation::StoreOperation;
+use super::turns::OwnerTurns;
 use crate::StoreFuture;
 use crate::error::StoreError;
 
@@ -19,12 +20,14 @@ use crate::error::StoreError;
 const MAX_CONNECTIONS: usize = 8;
 /// Maximum time of an operation, with its wait for a connection. Statements end before.
 const MAX_WAIT: Duration = Duration::from_secs(3);
+/// Message about an owner with too many operations.
+const LATE_TURN: &str = "other operations of the same owner take too long";
 /// Time after a failed connection in which no other is tried.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Observer of operations, such as figures.
 pub trait StoreObserver: Send + Sync {
-    /// Notes an operation with its time; `failure` is its kind: `unavailable`, `full` or `unusable`.
+    /// Notes an operation with its time; `failure` is its kind: `unavailable`, `busy`, `full` or `unusable`.
     fn operated(&self, operation: StoreOperation, time: Duration, failure: Option<&'static str>);
 }
 
@@ -33,6 +36,7 @@ pub(super) struct Pool {
     connector: Connector,
     idle: Mutex<Vec<Connected>>,
     room: Semaphore,
+    turns: OwnerTurns,
     is_available: AtomicBool,
     /// Last failed connection.
     failed: Mutex<Option<(Instant, StoreError)>>,
@@ -51,6 +55,7 @@ impl Pool {
             connector,
             idle: Mutex::new(vec![first]),
             room: Semaphore::new(MAX_CONNECTIONS),
+            turns: OwnerTurns::default(),
             is_available: AtomicBool::new(true),
             failed: Mutex::default(),
             observer: OnceLock::new(),
@@ -68,7 +73,7 @@ impl Pool {
         self.is_available.load(Relaxed)
     }
 
-    /// Runs an operation. If it fails, it may have been done.
+    /// Runs an operation of the server. If it fails, it may have been done.
     ///
     /// # Errors
     ///
@@ -78,15 +83,45 @@ impl Pool {
         operation: StoreOperation,
         values: &'a [&'a (dyn ToSql + Sync)],
     ) -> StoreFuture<'a, Row> {
-        self.observed(operation, values).boxed()
+        self.observed(None, operation, values).boxed()
     }
 
-    async fn observed(&self, operation: StoreOperation, values: &[&(dyn ToSql + Sync)]) -> Result<Row, StoreError> {
+    /// Runs an operation of an owner, as [`Pool::run`] does.
+    pub(super) fn run_for<'a>(
+        &'a self,
+        owner: &'a str,
+        operation: StoreOperation,
+        values: &'a [&'a (dyn ToSql + Sync)],
+    ) -> StoreFuture<'a, Row> {
+        self.observed(Some(owner), operation, values).boxed()
+    }
+
+    async fn observed(
+        &self,
+        owner: Option<&str>,
+        operation: StoreOperation,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Row, StoreError> {
         let begin = Instant::now();
-        let done = tokio::time::timeout(MAX_WAIT, self.attempt(operation, values)).await;
-        let late = || StoreError::Unavailable(format!("no answer within {} s", MAX_WAIT.as_secs()));
-        let done = done.unwrap_or_else(|_| Err(late()));
-        self.is_available.store(!matches!(done, Err(StoreError::Unavailable(_))), Relaxed);
+        let end = tokio::time::Instant::now() + MAX_WAIT;
+        let done = async {
+            let _turn = match owner {
+                None => None,
+                Some(owner) => {
+                    let turn = tokio::time::timeout_at(end, self.turns.of(owner)).await;
+                    Some(turn.unwrap_or_else(|_| Err(StoreError::Busy(LATE_TURN.to_owned())))?)
+                }
+            };
+            let done = tokio::time::timeout_at(end, self.attempt(operation, values)).await;
+            let late = || StoreError::Unavailable(format!("no answer within {} s", MAX_WAIT.as_secs()));
+            done.unwrap_or_else(|_| Err(late()))
+        };
+        let done = done.await;
+        match &done {
+            Err(StoreError::Unavailable(_)) => self.is_available.store(false, Relaxed),
+            Err(StoreError::Busy(_)) => {}
+            _ => self.is_available.store(true, Relaxed),
+        }
         if let Some(observer) = self.observer.get() {
             observer.operated(operation, begin.elapsed(), done.as_ref().err().map(StoreError::kind));
         }
@@ -98,19 +133,12 @@ impl Pool {
         let _room = self.room.acquire().await.map_err(closed)?;
         // Dropped, and so closed, if the operation is not awaited to its end.
         let connected = self.connected().await?;
-        match connected.client.query_one(connected.statement(operation), values).await {
-            Ok(row) => {
-                self.idle().push(connected);
-                Ok(row)
-            }
-            Err(error) => {
-                let failure = failure(&error);
-                if error.as_db_error().is_some() && !matches!(failure, StoreError::Unavailable(_)) {
-                    self.idle().push(connected);
-                }
-                Err(failure)
-            }
+        let answer = connected.client.query_one(connected.statement(operation), values).await;
+        let answer = answer.map_err(|error| failure(&error));
+        if !matches!(answer, Err(StoreError::Unavailable(_))) {
+            self.idle().push(connected);
         }
+        answer
     }
 
     async fn connected(&self) -> Result<Connected, StoreError> {

@@ -50,8 +50,10 @@ pub(super) async fn upgrade(client: &mut Client) -> Result<(), StoreError> {
 
 /// Returns the version of the schema; `None` if there is none.
 async fn version(client: &Client) -> Result<Option<usize>, Error> {
-    let exists: bool =
-        client.query_one("SELECT to_regclass('toolcrib.schema_version') IS NOT NULL", &[]).await?.try_get(0)?;
+    // From the tables themselves: functions about names may not know yet what another server has just created.
+    let exists = "SELECT EXISTS (SELECT FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid \
+                  WHERE n.nspname = 'toolcrib' AND c.relname = 'schema_version')";
+    let exists: bool = client.query_one(exists, &[]).await?.try_get(0)?;
     if !exists {
         return Ok(None);
     }

@@ -65,11 +65,8 @@ impl Inner {
     /// Does the work that waits, as far as it is due.
     async fn work_off(&self) -> Result<(), StoreError> {
         for (owner, ended) in self.late.released() {
-            let done = self.pool.run(StoreOperation::Release, &[&self.space, &super::hashed(&owner), &ended]).await;
-            if let Err(error) = done {
-                self.late.release(&owner, ended);
-                return Err(error);
-            }
+            self.pool.run(StoreOperation::Release, &[&self.space, &super::hashed(&owner), &ended]).await?;
+            self.late.forget(&owner, &ended);
         }
         for ((owner, seconds), used) in self.late.used() {
             if let Err(error) = self.add(&owner, seconds, used).await {
@@ -86,7 +83,7 @@ impl Inner {
             };
             match done {
                 Ok(()) => {}
-                Err(error @ StoreError::Unavailable(_)) => {
+                Err(error) if error.is_temporary() => {
                     self.late.change(LateChange { due: Instant::now() + RETRY, ..change });
                     return Err(error);
                 }

@@ -27,12 +27,14 @@ use toolcrib_mcp::{
     Publication, Published, Seal, Tokens, WatchedSources, own_address, serve_http, serve_stdio, watch,
 };
 use toolcrib_packages::builtin;
-use toolcrib_shared_state::{FileStore, StateStore};
+use toolcrib_settings::config::StoreSettings;
+use toolcrib_shared_state::FileStore;
 use toolcrib_sources::options::{AskOptions, ClientOptions, Effects, Sources, StageOption};
 
 use super::limits::LimitOptions;
 use super::quotas::QuotaOptions;
 use super::sign_in::SignInOptions;
+use super::store::OpenedStore;
 use crate::commands::stage;
 
 /// Address of a server over HTTP.
@@ -121,6 +123,9 @@ pub(super) struct Args {
     /// The stage, once it is open, and the record: one for all clients.
     #[arg(skip)]
     opened: Option<Effects>,
+    /// Database of the settings.
+    #[arg(skip)]
+    database: Option<StoreSettings>,
     #[command(flatten)]
     telemetry: TelemetryOptions,
     #[command(flatten)]
@@ -144,6 +149,9 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.sources.rules.asks_about_flows = true;
     args.sources.fetch().await?;
     args.opened = Some(Effects::open(&args.stage, "mcp", None, args.sources.rules.config_file())?);
+    if args.is_http() {
+        args.database = args.sources.rules.config(&args.sources.trust.trusted()?, false)?.store;
+    }
     let telemetry = args.telemetry.start(Root::Server)?;
     let observer = telemetry.observer();
     // The built-in tools do not change, but other processes record that they use the copy.
@@ -160,22 +168,24 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let again = args.clone();
     let publication = Publication::new(first, move |options| again.publish_again(observer.clone(), options));
     tokio::spawn(watch(publication.clone(), watched));
-    let store: Arc<dyn StateStore> = Arc::new(args.file_store());
-    let seal = match args.state_dir {
-        Some(_) => Seal::shared(store.clone()).await?,
-        None => Seal::new()?,
+    let opened = OpenedStore::open(args.database.as_ref(), args.file_store()).await?;
+    let store = opened.store.clone();
+    let seal = match args.state_dir.is_some() || opened.is_database() {
+        true => Seal::shared(store.clone()).await?,
+        false => Seal::new()?,
     };
     let handler = Handler::new(publication, seal, args.ask_in == Place::Client);
     let mut handler = handler.with_tasks_after(args.task_after);
-    if args.keys_folder().is_some() {
+    if opened.is_database() || args.keys_folder().is_some() {
         handler = handler.with_keys_in(store.clone());
     }
     if args.metrics_by_token {
         handler = handler.counting_tokens();
     }
     if let Some(limits) = args.quotas.limits() {
-        handler = handler.with_quotas(limits, store);
+        handler = handler.with_quotas(limits, store.clone());
     }
+    handler = opened.attach(handler);
     // Until the last spans are sent.
     let _guard = interrupt::server();
     let end = match args.address() {
@@ -187,6 +197,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         }
         Some(address) => serve_http(handler, args.endpoint(address).await?).await,
     };
+    store.close().await;
     telemetry.finish().await;
     let staged = stage::close(args.opened, false).await;
     let end = end?;
@@ -285,6 +296,8 @@ impl Args {
             let builder = own.fold(builder, |builder, (label, path)| builder.reserve(label, path, Access::Read));
             let builder = builder.approver(approver).observer(parts.clone()).application("mcp", Map::new());
             let builder = self.tokens.as_deref().into_iter().chain(self.sign_in.file()).fold(builder, Builder::protect);
+            let files = self.database.iter().flat_map(StoreSettings::files);
+            let builder = files.fold(builder, Builder::protect);
             let builder = self.opened.iter().fold(builder, |builder, effects| effects.attach(builder));
             observer.into_iter().fold(builder, Builder::observer)
         })?;
