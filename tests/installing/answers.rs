@@ -9,11 +9,13 @@ use crate::screen::Page;
 #[test]
 fn a_person_grants_all_some_or_none_or_installs_nothing() {
     let page = Page::new();
-    let question = "acme/weather: Install it and grant [a]ll, [s]ome or [n]one of these permissions, or [Q]uit? ";
+    let question = "acme/weather: Install with [a]ll, [s]ome or [w]ithout these permissions, or do [N]ot install? ";
     for (answers, granted) in [
         (&["all\n"][..], Some(json!(["env:REGION", "env:TOKEN"]))),
         (&["s\n", "no\n", "yes\n"], Some(json!(["env:TOKEN"]))),
-        (&["n\n"], Some(json!(null))),
+        (&["w\n"], Some(json!(null))),
+        (&["n\n"], None),
+        (&["none\n"], None),
         (&["\n"], None),
         (&["q\n"], None),
         (&["yes\n"], None),
@@ -45,7 +47,7 @@ fn a_bundle_that_changes_during_the_question_is_not_installed() {
     let crib = crib();
     Release::new("1.2.0").write(&crib, FILE);
     let mut terminal = Terminal::start(crib.toolcrib(&["install", FILE]));
-    terminal.until("[Q]uit? ");
+    terminal.until("do [N]ot install? ");
     Release::new("1.2.0").with(|tool| tool["description"] = json!("Other.")).write(&crib, FILE);
     terminal.types("all\n");
     let left = terminal.end();

@@ -206,7 +206,19 @@ fn mistakes_of_the_sign_in_stop_the_start_and_an_issuer_that_is_gone_does_not() 
     let issuer = Issuer::start();
     issuer.configure(&crib, RULES);
     let held = issuer.token(&json!({"sub": "1", "groups": "ops", "scope": "tools:call"}));
+    let checked = || {
+        let ran = crib.run(&["doctor", "--config=server.toml", "--json"]);
+        let findings: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+        findings.into_iter().find(|finding| finding["check"] == "sign-in").unwrap_or_default()
+    };
+    let found = checked();
+    assert!(found["status"] == "ok" && found["detail"].as_str().unwrap().ends_with(", 1 key"), "{found}");
     drop(issuer);
+    let found = checked();
+    assert!(found["status"] == "fail" && found["cure"].is_string(), "{found}");
+    fs::rename(crib.path("people.toml"), crib.path("moved.toml")).unwrap();
+    assert_eq!(checked()["status"], "fail");
+    fs::rename(crib.path("moved.toml"), crib.path("people.toml")).unwrap();
     let server = Server::start(&crib, &["--config=server.toml"]);
     let answer = server.list(&held);
     assert!(answer.status == 503 && answer.body.contains("keys of the issuer cannot be read"), "{answer:?}");

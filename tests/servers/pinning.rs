@@ -169,6 +169,8 @@ fn a_faulty_tool_of_a_server_is_left_out_and_named() {
             json!({"name": "bare"}),
             json!({"name": "marked", "inputSchema": marked}),
             json!({"name": "\u{1b}[2J", "inputSchema": {}}),
+            json!({"name": "zero\u{200b}width", "inputSchema": {}}),
+            json!({"name": " spaces ", "inputSchema": {}}),
             json!(7),
         ];
     });
@@ -176,7 +178,7 @@ fn a_faulty_tool_of_a_server_is_left_out_and_named() {
     let (crib, address) = (crib(), address(&server));
     let shown = crib.run(&["install", &address]);
     for part in
-        ["a second tool has its name", "`bare`: it has no inputSchema", "`marked`", "its name has not", "no object"]
+        ["another tool has the same name", "`bare`: no inputSchema", "`marked`", "the name must have", "not an object"]
     {
         assert!(shown.stderr.contains(part), "{part}: {shown:?}");
     }

@@ -57,14 +57,7 @@ fn of_text(path: &Path, text: &str) -> Subject {
     // No other kind of file has the digest of instructions.
     let digest = digest([b"instructions\0", text.as_bytes()].concat().as_slice());
     let requests = vec![format!("instructions:{FILE_NAME} ({})", counted(text.lines().count(), "line"))];
-    let item = Item {
-        name: "instructions".to_owned(),
-        definition: digest.clone(),
-        program: None,
-        requests,
-        restrictions: Vec::new(),
-        ceilings: Vec::new(),
-    };
+    let item = Item { requests, ..Item::new("instructions".to_owned(), digest.clone()) };
     Subject {
         path: path.canonicalize().unwrap_or_else(|_| path.to_path_buf()),
         digest,

@@ -95,12 +95,23 @@ pub fn globs(text: &str) -> Result<Limited<Glob>, String> {
 
 /// Parses destinations, in which a comma may also separate methods.
 pub fn destinations(text: &str) -> Result<Limited<Destination>, String> {
+    check_meaning(text)?;
     let values = split_destination(text).1;
     match values.len() == text.len() {
         true => Destination::parse_list(text)
             .map(|values| Limited { tools: None, values })
             .map_err(|error| error.to_string()),
         false => Limited::parse(text, Destination::parse_list),
+    }
+}
+
+/// Refuses a destination that reads as every port, and would be `https` alone for every tool.
+pub(crate) fn check_meaning(text: &str) -> Result<(), String> {
+    match text.trim() {
+        "*:*" => Err("`*:*` is not a destination: write `*` for every host over https, or `*:PORT` for one port over \
+                      http and https"
+            .to_owned()),
+        _ => Ok(()),
     }
 }
 

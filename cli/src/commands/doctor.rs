@@ -4,6 +4,7 @@
 mod checks;
 mod remotes;
 mod servers;
+mod sign_in;
 mod store;
 
 use std::fmt;
@@ -21,7 +22,8 @@ Examples:
   toolcrib doctor --json | jq '.[] | select(.status != \"ok\")'
 
 MCP clients' servers are started as the clients start them, asked for their tools, and stopped. \
-Only this program is started, and no tool is called. Installed remote servers are asked for their tools.
+Only this program is started, and no tool is called. Installed remote servers are asked for their tools, \
+and the issuers of `server.sign_in` for their keys.
 
 Exit status: 1 if a check reports `fail`; a `warn` is advice.";
 
@@ -73,9 +75,9 @@ impl fmt::Display for Finding {
             Status::Fail => ("fail", Tone::Bad),
         };
         let terminal = io::stdout().is_terminal();
-        write!(f, "{} {:11} {}", render::paint(tone, word, terminal), self.check, render::one_line(&self.detail))?;
+        write!(f, "{} {:11}  {}", render::paint(tone, word, terminal), self.check, render::one_line(&self.detail))?;
         if let Some(fix) = &self.fix {
-            write!(f, "\n     {} {}", render::paint(Tone::Advice, "fix:       ", terminal), render::one_line(fix))?;
+            write!(f, "\n     {}  {}", render::paint(Tone::Advice, "fix:       ", terminal), render::one_line(fix))?;
         }
         Ok(())
     }
@@ -88,11 +90,12 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     findings.extend(servers::all(&args.sources, is_sound).await);
     findings.extend(remotes::all(&args.sources).await);
     findings.extend(store::check(&args.sources).await);
+    findings.extend(sign_in::all(&args.sources).await);
     if args.json {
         render::print_json(&serde_json::to_string(&findings)?)?;
     } else {
         let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
-        render::print(&lines.join("\n"))?;
+        render::print_screen(&lines.join("\n"))?;
     }
     let broken = findings.iter().any(|finding| finding.status == Status::Fail);
     Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::media_type::MediaType;
 use crate::oci::{self, Annotations, TITLE};
 use crate::path::BundlePath;
-use crate::text::Text;
+use crate::text::{Text, TextError};
 
 /// Maximum number of tools per bundle.
 pub const MAX_TOOLS: usize = 4096;
@@ -135,6 +135,15 @@ impl BundledTool {
     pub fn new(name: impl Into<String>, definition: BundlePath) -> Self {
         Self { name: name.into(), description: None, definition, program: None }
     }
+
+    /// Checks the name of a tool.
+    ///
+    /// # Errors
+    ///
+    /// [`TextError`] if a bundle with this tool cannot be written.
+    pub fn check_name(name: &str) -> Result<(), TextError> {
+        Text::ToolName.check("tool name", name)
+    }
 }
 
 /// File of a bundle.
@@ -204,7 +213,7 @@ impl Config {
         let paths = self.files.iter().map(|file| &file.path).collect::<std::collections::HashSet<_>>();
         let mut names = std::collections::HashSet::new();
         for tool in &self.tools {
-            Text::ToolName.check("tool name", &tool.name)?;
+            BundledTool::check_name(&tool.name)?;
             tool.description.as_ref().map_or(Ok(()), |text| Text::Prose.check("description of a tool", text))?;
             if !names.insert(&tool.name) {
                 return Err(Self::invalid(format!("tool `{}` occurs twice", tool.name)));

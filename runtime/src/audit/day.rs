@@ -40,12 +40,12 @@ impl Day {
         self.0
     }
 
-    /// Parses eight digits, without a check against the calendar.
+    /// Parses the eight digits of a day in the calendar.
     pub(super) fn of_digits(digits: &[u8]) -> Option<Self> {
         let digits: [u8; 8] = digits.try_into().ok()?;
         let number =
             digits.iter().try_fold(0, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + u32::from(digit - b'0')));
-        number.map(Self)
+        number.map(Self).filter(|day| day.date().is_some())
     }
 
     pub(super) fn file_name(self) -> String {
@@ -74,8 +74,7 @@ impl FromStr for Day {
 
     fn from_str(text: &str) -> Result<Self, InvalidDay> {
         let [year @ .., b'-', m1, m2, b'-', d1, d2] = text.as_bytes() else { return Err(InvalidDay) };
-        let day = Self::of_digits(&[year, &[*m1, *m2, *d1, *d2]].concat()).ok_or(InvalidDay)?;
-        day.date().map(|_| day).ok_or(InvalidDay)
+        Self::of_digits(&[year, &[*m1, *m2, *d1, *d2]].concat()).ok_or(InvalidDay)
     }
 }
 
@@ -125,6 +124,16 @@ mod tests {
         for text in ["", "2026-02-29", "20260301", "2026-3-1", "2026-03-01T", "-026-03-01", "today"] {
             assert_eq!(text.parse::<Day>(), Err(InvalidDay), "{text}");
         }
+    }
+
+    #[test]
+    fn a_file_of_no_day_is_not_a_part_of_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["99999999.log", "20260230.log", "00000000.log", "20260301.log"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let days: Vec<String> = days(folder.path()).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(days, ["2026-03-01"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 mod addresses;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use toolcrib_foundation::address::is_metadata;
@@ -49,7 +50,10 @@ impl FlagHints {
     pub(crate) fn names_flag(&self, target: &Target, method: &str) -> bool {
         let Target { scheme, host, port } = target;
         let is_denied = |denied: &Destination| denied.matches(*scheme, host, *port, method);
+        // No destination can be written for an IPv4 address in IPv6 notation.
+        let is_mapped = matches!(host, Host::Address(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some());
         self.can_allow(method)
+            && !is_mapped
             && !matches!(host, Host::Address(address) if is_metadata(*address))
             && !self.denied.iter().any(is_denied)
     }

@@ -1,7 +1,7 @@
 //! Review of a source: its tools and hooks, what each requests, and one digest that pins everything. A person reviews a
 //! source once; as long as its digest stays the same, its requests are granted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,9 @@ pub struct ReviewedItem {
     /// `limit:memory=1073741824`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
+    /// Digests of a skill's files, as `sha256:HEX`, by their paths from its folder. The definition covers them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
     /// Everything that the tool or hook requests, also what trust does not grant. It is not serialized.
     #[serde(skip)]
     pub requested: Capabilities,
@@ -123,9 +126,16 @@ impl ReviewedItem {
             definition: item_definition(tool, hook, base),
             program,
             requests: named_requests(tool),
+            files: skill_files(tool),
             requested: tool.requested.clone(),
         })
     }
+}
+
+/// Returns the digests of a skill's files.
+fn skill_files(tool: &Tool) -> BTreeMap<String, String> {
+    let files = tool.body.skill().into_iter().flat_map(|skill| &skill.files);
+    files.map(|file| (file.path.clone(), file.digest.clone())).collect()
 }
 
 /// Returns the base folder of relative paths in definitions: the source's folder at its real path.

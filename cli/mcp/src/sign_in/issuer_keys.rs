@@ -97,6 +97,12 @@ impl IssuerKeys {
         }
     }
 
+    /// Reads the keys without keeping them; returns their number.
+    pub(super) async fn check(&self) -> anyhow::Result<usize> {
+        let read = tokio::time::timeout(MAX_READING, self.read()).await;
+        read.unwrap_or_else(|_| bail!("no answer within {} seconds", MAX_READING.as_secs())).map(|keys| keys.len())
+    }
+
     /// Reads the keys, or waits for the reading that runs, unless the last one ended a moment ago.
     pub(super) async fn refresh(self: &Arc<Self>) {
         let began = Instant::now();
@@ -164,7 +170,7 @@ impl IssuerKeys {
 
     async fn read(&self) -> anyhow::Result<KeySet> {
         let keys = self.keys_address().await?;
-        let document = self.document(keys.url()).await?.with_context(|| format!("nothing is at `{keys}`"))?;
+        let document = self.document(keys.url()).await?.with_context(|| format!("`{keys}` does not exist"))?;
         KeySet::parse(&document).map_err(|reason| anyhow::anyhow!("`{keys}`: {reason}"))
     }
 
@@ -189,7 +195,7 @@ impl IssuerKeys {
             }
             return Ok(address);
         }
-        bail!("there is no document about it at the usual paths")
+        bail!("no metadata found at the well-known paths")
     }
 
     /// Gets a document; `None` if there is none. Redirects are not followed.

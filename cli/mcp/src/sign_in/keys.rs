@@ -33,6 +33,11 @@ impl KeySet {
         if keys.is_empty() { Err("the document has no public key for signatures".to_owned()) } else { Ok(Self(keys)) }
     }
 
+    /// Returns the number of keys.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Finds the only key with this identifier for an algorithm, or the only key for it if a token names none.
     pub(super) fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<&DecodingKey> {
         let is_meant = |key: &&SigningKey| {

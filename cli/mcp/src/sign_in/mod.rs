@@ -68,6 +68,20 @@ impl SignIn {
         join_all(trusted.issuers.iter().map(|(_, keys)| keys.refresh())).await;
     }
 
+    /// Reads the file, then each issuer's metadata and keys; returns the issuers with their number of keys.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be used.
+    pub async fn check(path: &Path) -> anyhow::Result<Vec<(String, anyhow::Result<usize>)>> {
+        signature::install();
+        let read =
+            |path: &Path, _: &TrustedIssuers| TrustedIssuers::new(SignInFile::read(path)?, &[], KeyTimes::default());
+        let trusted = RereadFile::open(path, "rules of the sign-in", read)?.present().await;
+        let checks = trusted.issuers.iter().map(async |(entry, keys)| (entry.url.to_string(), keys.check().await));
+        Ok(join_all(checks).await)
+    }
+
     /// Returns the person with a token, if they may use a part of the server.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
+use toolcrib_bundle::BundledTool;
 
 use super::fault::{Fault, shown};
 use super::headers::marked;
@@ -65,7 +66,7 @@ impl ListedPages {
                     self.bytes += tool.to_string().len();
                     self.listing.tools.push(tool);
                 }
-                Ok(tool) => self.listing.skip(format!("`{}`: a second tool has its name", name_of(&tool))),
+                Ok(tool) => self.listing.skip(format!("`{}`: another tool has the same name", name_of(&tool))),
                 Err(reason) => self.listing.skip(format!("`{}`: {reason}", name_of(tool))),
             }
             if self.listing.tools.len() > MAX_TOOLS || self.bytes > MAX_BYTES {
@@ -95,7 +96,7 @@ pub(super) async fn list(peer: &mut Peer<'_>) -> Result<Listing, Fault> {
                 return Ok(pages.listing);
             }
             Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR => cursor.clone(),
-            Some(_) => return Err(Fault::foreign("the mark of the next page is no short text")),
+            Some(_) => return Err(Fault::foreign("the cursor of the next page is not a short text")),
         };
         if !cursors.insert(cursor.clone()) {
             return Err(Fault::foreign("the list of tools leads back to an earlier page"));
@@ -107,20 +108,21 @@ pub(super) async fn list(peer: &mut Peer<'_>) -> Result<Listing, Fault> {
 
 /// Reduces a definition to what is pinned.
 fn definition(tool: &Value, has_handshake: bool) -> Result<Value, String> {
-    let members = tool.as_object().ok_or("its definition is no object")?;
+    let members = tool.as_object().ok_or("the definition is not an object")?;
     let name = members.get("name").and_then(Value::as_str).unwrap_or_default();
-    if name.trim().is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
-        return Err(format!("its name has not 1 to {MAX_NAME} visible characters"));
+    // A bundle, and so the whole server, is refused with another name.
+    if name.chars().count() > MAX_NAME || BundledTool::check_name(name).is_err() {
+        return Err(format!("the name must have 1 to {MAX_NAME} visible characters, without spaces at its ends"));
     }
     if !members.get("inputSchema").is_some_and(Value::is_object) {
-        return Err("it has no inputSchema".to_owned());
+        return Err("no inputSchema".to_owned());
     }
     let is_of =
         |field: &str, fits: fn(&Value) -> bool| members.get(field).is_none_or(|value| value.is_null() || fits(value));
     let wrong = |fields: [&'static str; 2], fits| fields.into_iter().find(|field| !is_of(field, fits));
     let wrong_text = wrong(["title", "description"], Value::is_string);
     if let Some(field) = wrong_text.or_else(|| wrong(["outputSchema", "annotations"], Value::is_object)) {
-        return Err(format!("its {field} has another type"));
+        return Err(format!("{field} has the wrong type"));
     }
     if !has_handshake {
         marked(&members["inputSchema"])?;

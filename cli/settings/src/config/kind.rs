@@ -11,7 +11,7 @@ use toolcrib_base::parse::{
 use toolcrib_base::store_address::StoreAddress;
 
 use super::path::PathRule;
-use crate::selection::{split as split_selection, split_destination};
+use crate::selection::{check_meaning, split as split_selection, split_destination};
 
 /// Kind of a value.
 #[derive(Debug, Clone, Copy)]
@@ -136,7 +136,10 @@ pub(super) const PRICE: Kind = Kind::Text {
 const HOST: Kind = Kind::Text {
     wanted: "a destination as text, such as \"api.example.com\", or \"*\"",
     pattern: ANY_TEXT,
-    check: |text| Destination::parse_list(split_destination(text).1).map(drop).map_err(|error| error.to_string()),
+    check: |text| {
+        check_meaning(text)?;
+        Destination::parse_list(split_destination(text).1).map(drop).map_err(|error| error.to_string())
+    },
 };
 pub(super) const ADDRESS: Kind = Kind::Text {
     wanted: "an address as text, such as \"192.0.2.53\"",

@@ -25,6 +25,9 @@ pub struct ReviewChange {
     /// Settings that asked or denied, and no longer do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lifted: Vec<String>,
+    /// Changed files of a skill, each with its change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<String>,
 }
 
 /// Kind of a difference.
@@ -59,6 +62,9 @@ pub fn text(path: &Path, subject: &Subject, state: &State) -> String {
             phrases(&change.requests).iter().for_each(|phrase| {
                 let _ = writeln!(text, "    new: {phrase}");
             });
+            for file in &change.files {
+                let _ = writeln!(text, "    file {}", one_line(file));
+            }
             for lifted in &change.lifted {
                 let _ = writeln!(text, "    no longer: {}", one_line(lifted));
             }
@@ -84,7 +90,9 @@ pub fn changes(record: &TrustRecord, subject: &Subject) -> Vec<ReviewChange> {
             () => return None,
         };
         let added = missing(&item.requests, &before.requests);
-        Some(ReviewChange::new(&item.name, kind, added, missing(&before.restrictions, &item.restrictions)))
+        let lifted = missing(&before.restrictions, &item.restrictions);
+        let files = changed_files(&before, item);
+        Some(ReviewChange { files, ..ReviewChange::new(&item.name, kind, added, lifted) })
     });
     let removed = record.items.iter().filter(|item| find(&subject.items, &item.name).is_none());
     let removed =
@@ -103,6 +111,19 @@ fn missing(all: &[String], others: &[String]) -> Vec<String> {
     all.iter().filter(|text| !others.contains(text)).cloned().collect()
 }
 
+/// Lists the changed files of a skill. A record from an older program has none.
+fn changed_files(before: &Item, item: &Item) -> Vec<String> {
+    if before.files.is_empty() {
+        return Vec::new();
+    }
+    let present = item.files.iter().filter_map(|(path, digest)| match before.files.get(path) {
+        None => Some(format!("{path} is new")),
+        Some(other) => (other != digest).then(|| format!("{path} changed")),
+    });
+    let removed = before.files.keys().filter(|path| !item.files.contains_key(*path));
+    present.chain(removed.map(|path| format!("{path} was removed"))).collect()
+}
+
 /// Returns `true` for a setting of a settings file.
 fn is_setting(item: &Item) -> bool {
     !item.restrictions.is_empty() || item.requests.iter().any(|request| request.starts_with(SETTING))
@@ -110,7 +131,7 @@ fn is_setting(item: &Item) -> bool {
 
 impl ReviewChange {
     fn new(name: &str, kind: ChangeKind, requests: Vec<String>, lifted: Vec<String>) -> Self {
-        Self { name: name.to_owned(), kind, requests, lifted }
+        Self { name: name.to_owned(), kind, requests, lifted, files: Vec::new() }
     }
 
     fn line(&self) -> String {
@@ -118,13 +139,14 @@ impl ReviewChange {
         match self.kind {
             ChangeKind::New => format!("{name} is new"),
             ChangeKind::Removed => format!("{name} was removed"),
-            ChangeKind::Program => format!("{name} has another program"),
+            ChangeKind::Program => format!("{name}: the program changed"),
             ChangeKind::Text => {
-                format!("the text of {name} changed, and no setting, tool or program in it")
+                format!("the text of {name} changed, but no setting, tool or program in it")
             }
-            ChangeKind::Value => format!("{name} has another value"),
+            ChangeKind::Value => format!("{name}: the value changed"),
+            ChangeKind::Definition if !self.files.is_empty() => format!("{name}: files of the skill changed"),
             ChangeKind::Definition => {
-                format!("{name} has another definition: description, schema, arguments or requests")
+                format!("{name}: the definition changed (description, schema, arguments or requests)")
             }
         }
     }
@@ -154,8 +176,29 @@ mod tests {
 
     fn item(name: &str, definition: &str, requests: &[&str]) -> Item {
         let requests = requests.iter().map(ToString::to_string).collect();
-        let (name, definition, program) = (name.to_owned(), definition.to_owned(), Some("p".to_owned()));
-        Item { name, definition, program, requests, restrictions: Vec::new(), ceilings: Vec::new() }
+        let program = Some("p".to_owned());
+        Item { program, requests, ..Item::new(name.to_owned(), definition.to_owned()) }
+    }
+
+    #[test]
+    fn changed_files_of_a_skill_are_named() {
+        let item = |definition: &str, files: &[(&str, &str)]| Item {
+            files: files.iter().map(|(path, digest)| (path.to_string(), digest.to_string())).collect(),
+            ..item("tally", definition, &[])
+        };
+        let before = item("1", &[("SKILL.md", "1"), ("a.py", "1"), ("gone.md", "1")]);
+        let record = TrustRecord {
+            path: "/p/tally".into(),
+            digest: "sha256:0".into(),
+            given: Timestamp::UNIX_EPOCH,
+            items: vec![before],
+            has_tools_alone: true,
+        };
+        let items = vec![item("2", &[("SKILL.md", "1"), ("a.py", "2"), ("b.md", "1")])];
+        let subject = Subject { path: record.path.clone(), digest: "sha256:1".into(), items, has_tools_alone: true };
+        let text = text(Path::new("/p/tally"), &subject, &State::Changed(Box::new(record)));
+        let lines = "  tally: files of the skill changed\n    file a.py changed\n    file b.md is new\n    file gone.md was removed\n";
+        assert!(text.contains(lines), "{text}");
     }
 
     #[test]
@@ -174,9 +217,9 @@ mod tests {
         let text = text(Path::new("/p/tools.json"), &subject, &State::Changed(Box::new(record)));
         for line in [
             "/p/tools.json has changed since it was trusted on 1970-01-01T00:00:00Z.",
-            "  a has another definition: description, schema, arguments or requests",
+            "  a: the definition changed (description, schema, arguments or requests)",
             "    new: read the environment variable TOKEN",
-            "  b has another program",
+            "  b: the program changed",
             "  c is new",
             "  gone was removed",
             "    send requests to a:443",

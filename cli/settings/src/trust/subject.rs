@@ -1,5 +1,6 @@
 //! Subject of trust: a tool source or a settings file, with its requests and its digest.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -42,22 +43,38 @@ pub struct Item {
     /// Settings that ask or deny, each with one value. They count without trust, which grants none of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) restrictions: Vec<String>,
+    /// Digests of a skill's files, by their paths.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) files: BTreeMap<String, String>,
     /// Requests without a name, in plain words. Trust grants none of them, so no record has them.
     #[serde(skip)]
     pub(crate) ceilings: Vec<String>,
 }
 
 impl Item {
+    /// Creates a part without program, requests and restrictions.
+    pub(crate) fn new(name: String, definition: String) -> Self {
+        Self {
+            name,
+            definition,
+            program: None,
+            requests: Vec::new(),
+            restrictions: Vec::new(),
+            files: BTreeMap::new(),
+            ceilings: Vec::new(),
+        }
+    }
+
     /// Creates a setting that counts once it is trusted.
     pub(crate) fn of_requests(name: String, requests: Vec<String>) -> Self {
         let definition = digest(requests.join("\n").as_bytes());
-        Self { name, definition, program: None, requests, restrictions: Vec::new(), ceilings: Vec::new() }
+        Self { requests, ..Self::new(name, definition) }
     }
 
     /// Creates a setting that asks or denies.
     pub(crate) fn of_restrictions(name: String, restrictions: Vec<String>) -> Self {
         let definition = digest(restrictions.join("\n").as_bytes());
-        Self { name, definition, program: None, requests: Vec::new(), restrictions, ceilings: Vec::new() }
+        Self { restrictions, ..Self::new(name, definition) }
     }
 
     fn asks(&self) -> bool {
@@ -107,10 +124,10 @@ impl Subject {
 impl From<SourceReview> for Subject {
     fn from(review: SourceReview) -> Self {
         let item = |item: ReviewedItem| {
-            let ReviewedItem { name, event, definition, program, requests, requested, .. } = item;
+            let ReviewedItem { name, event, definition, program, requests, files, requested, .. } = item;
             let name = event.map_or(name.clone(), |event| format!("hook {name} ({event})"));
             let ceilings = ceilings(&requested);
-            Item { name, definition, program, requests, restrictions: Vec::new(), ceilings }
+            Item { program, requests, files, ceilings, ..Item::new(name, definition) }
         };
         let SourceReview { path, digest, items, has_tools_alone, .. } = review;
         Self { path, digest, items: items.into_iter().map(item).collect(), has_tools_alone }

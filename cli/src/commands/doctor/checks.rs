@@ -187,7 +187,7 @@ fn config(sources: &Sources) -> Finding {
             match sources.policy(&config).map(|policy| sources.check_rules(policy, &config.rules)) {
                 Ok(RuleCheck::Checked(warnings)) if warnings.is_empty() => match sources.missing_folders().first() {
                     Some((missing, repair)) => {
-                        let text = format!("{shown}; {missing}: nothing is granted for it");
+                        let text = format!("{shown}; {missing}: it grants nothing");
                         Finding::wrong(CHECK, Status::Warn, text, *repair)
                     }
                     None => Finding::ok(CHECK, shown),

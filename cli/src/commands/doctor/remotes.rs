@@ -64,11 +64,11 @@ async fn check(name: String, remotes: Vec<Remote>, mut access: ServerAccess, den
     let asked = std::iter::once(host).chain(source.capability());
     if let Some(denial) = asked.filter_map(|capability| denied.overriding(&name, &capability)).next() {
         let detail = format!("{name}: not asked, since `{denial}` denies it");
-        return Finding::wrong(CHECK, Status::Warn, detail, "remove the denial if the server shall be used");
+        return Finding::wrong(CHECK, Status::Warn, detail, "remove the denial to use the server");
     }
     if let Some(capability) = source.capability().filter(|capability| !access.granted.contains(capability)) {
         let detail = format!("{name}: not asked, since `{capability}` is not granted");
-        let fix = "install it again, and grant the secret if the server shall get it";
+        let fix = "install it again and grant the secret to the server";
         return Finding::wrong(CHECK, Status::Warn, detail, fix);
     }
     if source.secret.is_none() {
@@ -80,7 +80,7 @@ async fn check(name: String, remotes: Vec<Remote>, mut access: ServerAccess, den
         Ok(pinning) => pinning,
         Err(error) => {
             let fix =
-                toolcrib_base::render::hint_of(&error).unwrap_or_else(|| "see whether the server runs".to_owned());
+                toolcrib_base::render::hint_of(&error).unwrap_or_else(|| "check that the server is running".to_owned());
             return Finding::wrong(CHECK, Status::Fail, format!("{name}: {}", message(&error)), fix);
         }
     };

@@ -60,10 +60,10 @@ pub(super) async fn ask(name: &str, undecided: &[String]) -> Option<Vec<String>>
     if undecided.is_empty() {
         return is_yes(&format!("Install this release of `{name}`? Type yes: ")).await.then(Vec::new);
     }
-    let words = "Install it and grant [a]ll, [s]ome or [n]one of these permissions, or [Q]uit? ";
+    let words = "Install with [a]ll, [s]ome or [w]ithout these permissions, or do [N]ot install? ";
     match question(&format!("{name}: {words}")).await?.to_lowercase().as_str() {
         "a" | "all" => Some(undecided.to_vec()),
-        "n" | "none" => Some(Vec::new()),
+        "w" | "without" => Some(Vec::new()),
         "s" | "some" => {
             let mut granted = Vec::new();
             for (request, phrase) in ranked(undecided) {

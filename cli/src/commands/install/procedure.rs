@@ -197,7 +197,7 @@ impl Procedure<'_> {
             object["installing"] = json!(verdict.refusals.is_empty() && !is_complete);
             render::print_json(&object.to_string())?;
         } else if !(is_complete && order.is_frozen) {
-            render::print(&review.text())?;
+            render::print_screen(&review.text())?;
         }
         if !verdict.refusals.is_empty() {
             self.report(&verdict.refusals);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use toolcrib_base::render::{listed, one_line, shortened};
+use toolcrib_base::render::{inert, listed, one_line, shortened};
 use toolcrib_packages::builtin;
 use toolcrib_packages::install::{Case, Change, LockedBundle, Release, ReleasedTool, Verdict, difference, signer_name};
 use toolcrib_settings::trust::ranked;
@@ -12,7 +12,7 @@ use toolcrib_settings::trust::ranked;
 /// Maximum number of tools that are listed with their descriptions.
 const MAX_TOOLS: usize = 100;
 /// Maximum characters of a description in the tool list.
-const MAX_DESCRIPTION: usize = 80;
+const MAX_DESCRIPTION: usize = 200;
 /// Maximum lines of one tool on a server, whose whole definition is pinned.
 const MAX_LINES: usize = 40;
 /// Interfaces that prove a request, by the kind of the request.
@@ -63,20 +63,20 @@ impl Review<'_> {
         let version = version.map_or_else(String::new, |version| format!(" {version}"));
         line(&format!("{}{version} {heading}.", one_line(name)));
         line("");
-        line(&format!("  source  {}", one_line(source)));
+        line(&format!("source  {}", one_line(source)));
         if self.release.name != *name {
-            line(&format!("  bundle  it calls itself {}", one_line(&self.release.name)));
+            line(&format!("name    {}, as it names itself", one_line(&self.release.name)));
         }
-        line(&format!("  digest  {digest}"));
+        line(&format!("digest  {digest}"));
         if let Some(package) = &self.release.package {
-            line(&format!("  package {}", one_line(package)));
+            line(&format!("package {}", one_line(package)));
         }
         if let Some(licenses) = &self.release.licenses {
-            line(&format!("  licence {}", one_line(licenses)));
+            line(&format!("licence {}", one_line(licenses)));
         }
         line(&match signers.as_slice() {
-            [] => "  signer  none that is verified".to_owned(),
-            some => format!("  signer  {}", one_line(&names_of(some))),
+            [] => "signer  none verified".to_owned(),
+            some => format!("signer  {}", one_line(&names_of(some))),
         });
         self.requests().iter().for_each(|text| line(text));
         self.tools().iter().for_each(|text| line(text));
@@ -137,7 +137,7 @@ impl Review<'_> {
         let heading = match (self.undecided.is_empty() && ceilings.is_empty(), self.verdict.is_new) {
             (true, true) => "\nIt asks for no permissions.",
             (true, false) => return lines,
-            (false, _) if self.undecided.is_empty() => "\nWhere a flag of yours allows it, it can:",
+            (false, _) if self.undecided.is_empty() => "\nWith your flags it can also:",
             (false, false) if self.verdict.changes.iter().any(Change::is_new_capability) => "\nNew: it asks to",
             (false, _) => "\nIt asks to:",
         };
@@ -155,7 +155,7 @@ impl Review<'_> {
             lines.push(format!("      {request}: {}; {proof}", listed(&tools), request = one_line(request)));
         }
         if !ceilings.is_empty() && !self.undecided.is_empty() {
-            lines.push("\nWhere a flag of yours allows it, it can also:".to_owned());
+            lines.push("\nWith your flags it can also:".to_owned());
         }
         for (phrase, tools) in ceilings {
             lines.push(format!("  {phrase}"));
@@ -188,7 +188,7 @@ impl Review<'_> {
         let new = self.release.tools.iter().map(|tool| tool.name.as_str()).filter(|name| self.is_new(name));
         let replaced = builtin::names_like(new);
         if !replaced.is_empty() {
-            lines.push(format!("\nIn a folder without a project, they replace the built-in {}.", listed(&replaced)));
+            lines.push(format!("\nIn a directory without a project, they replace the built-in {}.", listed(&replaced)));
         }
         lines
     }
@@ -240,7 +240,7 @@ impl Review<'_> {
                     format!("the definition of `{}` changed", one_line(tool))
                 }
                 Change::AddedSigner { signer } => {
-                    format!("another signer, who is not pinned: {}", one_line(signer_name(signer)))
+                    format!("another signer, not pinned: {}", one_line(signer_name(signer)))
                 }
             };
             if lines.is_empty() {
@@ -248,7 +248,7 @@ impl Review<'_> {
             }
             lines.push(format!("  {sentence}"));
             let difference = self.lines(change).into_iter().flatten();
-            lines.extend(difference.map(|line| format!("    {}", toolcrib_base::render::inert(&line))));
+            lines.extend(difference.map(|line| format!("    {}", inert(&line))));
         }
         if lines.is_empty() && !self.verdict.is_installed && self.undecided.is_empty() {
             lines.push("\nDescriptions, schemas and permissions are the same.".to_owned());
@@ -294,15 +294,50 @@ impl Review<'_> {
 /// Shows the definition of a tool on a server, which a model gets as it is.
 fn pinned_lines(tool: &ReleasedTool) -> Vec<String> {
     let claims = tool.definition.lines().filter(|line| line.contains("as the server claims"));
-    let all = tool.description.lines().chain(tool.schema.lines()).chain(claims);
+    let parameters = parameters(&tool.schema);
+    let all = tool.description.lines().chain(parameters.iter().map(String::as_str)).chain(claims);
     let mut lines: Vec<String> = std::iter::once(format!("  {}", one_line(&tool.name)))
-        .chain(all.map(|line| format!("      {}", one_line(line))))
+        .chain(all.map(|line| format!("    {}", inert(line).trim_end())))
         .collect();
     if let Some(more @ 1..) = lines.len().checked_sub(MAX_LINES) {
         lines.truncate(MAX_LINES);
-        lines.push(format!("      … and {more} more lines, which `--json` shows"));
+        lines.push(format!("    … and {more} more lines, which `--json` shows"));
     }
     lines
+}
+
+/// Shows each parameter of a schema on a line; a schema with other parts than usual is shown as it is.
+fn parameters(schema: &str) -> Vec<String> {
+    let as_it_is = || schema.lines().map(str::to_owned).collect();
+    let Ok(Value::Object(parts)) = serde_json::from_str(schema) else { return as_it_is() };
+    let Some(Value::Object(properties)) = parts.get("properties") else { return as_it_is() };
+    let is_named = |value: &Value| value.as_str().is_some_and(|name| properties.contains_key(name));
+    // A model reads every other part too.
+    let is_usual = |(part, value): (&String, &Value)| match part.as_str() {
+        "type" => value == "object",
+        "properties" => true,
+        "required" => value.as_array().is_some_and(|names| names.iter().all(is_named)),
+        "additionalProperties" => value.is_boolean(),
+        _ => false,
+    };
+    if !parts.iter().all(is_usual) {
+        return as_it_is();
+    }
+    let required = parts.get("required").and_then(Value::as_array);
+    let line = |(name, property): (&String, &Value)| {
+        let is_required = required.is_some_and(|required| required.iter().any(|one| one == name));
+        let required = if is_required { "required, " } else { "" };
+        let text = |part: &str| property.get(part).and_then(Value::as_str);
+        let has_words_alone =
+            property.as_object().is_some_and(|parts| parts.keys().all(|part| part == "type" || part == "description"));
+        match (text("type"), text("description")) {
+            (Some(kind), Some(description)) if has_words_alone => format!("- {name} ({required}{kind}): {description}"),
+            (Some(kind), None) if has_words_alone => format!("- {name} ({required}{kind})"),
+            _ => format!("- {name}{}: {property}", if is_required { " (required)" } else { "" }),
+        }
+    };
+    // A name or a description with a line break makes no line of its own.
+    properties.iter().map(line).map(|line| one_line(&line)).collect()
 }
 
 /// Names signers.

@@ -259,7 +259,7 @@ fn check_host(grant: &Grant, name: &str, shown: &str) -> Result<(), (Denial, Str
             let why = if network.is_empty() {
                 "no network is granted".to_owned()
             } else {
-                format!("connect `{shown}`: permission denied by the grant")
+                format!("`{target}` is not an allowed host")
             };
             Err((denial(flag), why))
         }

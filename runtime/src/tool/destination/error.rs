@@ -46,9 +46,12 @@ pub enum DestinationErrorReason {
     /// Invalid port.
     #[error("its port is not a number from 1 to 65535")]
     Port,
-    /// Path, or malformed network.
-    #[error("a path or a malformed network; a grant has no path")]
+    /// Path.
+    #[error("it has a path, and a grant covers a whole host: leave out the path")]
     Path,
+    /// Malformed network.
+    #[error("its network is not an address with a number of bits")]
+    Network,
     /// Wildcard before an IP address.
     #[error("`*.` must be followed by a name")]
     WildcardAddress,

@@ -1,6 +1,7 @@
 //! Pattern over hosts in a destination: every name, one name, the names below a name, or a network of addresses.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use ipnet::IpNet;
 
@@ -31,9 +32,10 @@ impl HostPattern {
         if text == "*" {
             return Ok(HostPattern::Any);
         }
-        if text.contains('/') {
-            let network: IpNet = text.parse().map_err(|_| DestinationErrorReason::Path)?;
-            return of_network(network);
+        if let Some((address, _)) = text.split_once('/') {
+            let is_address = address.parse::<IpAddr>().is_ok();
+            let reason = if is_address { DestinationErrorReason::Network } else { DestinationErrorReason::Path };
+            return of_network(text.parse().map_err(|_| reason)?);
         }
         let parent = text.strip_prefix("*.");
         match Host::parse(parent.unwrap_or(text))? {
