@@ -45,7 +45,7 @@ const VOLATILE: [(&str, &str); 29] = [
     (r" on (linux|macos|windows) \w+", " on [system]"),
     // Releases.
     (r"\b(wasmtime|toolcrib) \d+\.\d+\.\d+", "$1 [version]"),
-    (r"(?m)^(ok   toolcrib    )\d+\.\d+\.\d+", "$1[version]"),
+    (r"(?m)^(ok   toolcrib     )\d+\.\d+\.\d+", "$1[version]"),
     (r"\b(wasi:[a-z/-]+@0\.2\.)\d+", "${1}x"),
 ];
 

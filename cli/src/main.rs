@@ -97,7 +97,8 @@ impl Cli {
         let first = arguments.get(1).and_then(|name| name.to_str()).map(str::to_owned);
         let parse = |command: clap::Command, arguments: &[OsString]| {
             let arguments = folders::with_home(arguments.iter().cloned());
-            command.try_get_matches_from(arguments).unwrap_or_else(|error| help::advise(error, first.as_deref()).exit())
+            let found = command.try_get_matches_from(arguments);
+            found.unwrap_or_else(|error| leave(&help::advise(error, first.as_deref())))
         };
         let define = |arguments: &[OsString]| help::prepare(Self::define(first.as_deref()), arguments.iter().cloned());
         let mut given = parse(define(&arguments), &arguments);
@@ -116,11 +117,11 @@ impl Cli {
             Ok(Some(command)) => parse(command, &arguments),
             Ok(None) => given,
             Err(error) => {
-                let cli = Self::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+                let cli = Self::from_arg_matches(&given).unwrap_or_else(|error| leave(&error));
                 return Err(cli.command.refuse(&error));
             }
         };
-        let cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| leave(&error));
         Ok((cli, warnings))
     }
 
@@ -139,6 +140,12 @@ impl Cli {
             None => Self::command(),
         }
     }
+}
+
+/// Ends the program after help, or after a usage error.
+fn leave(usage: &clap::Error) -> ! {
+    render::print_usage(usage);
+    std::process::exit(usage.exit_code())
 }
 
 /// Returns the arguments of the program. `help settings` lists the keys of the settings.

@@ -33,17 +33,18 @@ fn a_chat_answers_edits_lines_and_is_kept() {
     terminal.types("/cost\r");
     terminal.until("in this process: 2 steps · 1 call · 20 + 10 tokens · cost 0.000040 at your price");
     terminal.types("/tools\r");
-    terminal.until("mark leaves a line [write:");
+    terminal.until("mark");
+    terminal.until("leaves a line [write:");
     terminal.types("/nonsense\r");
     terminal.until("unknown command `/nonsense`");
     terminal.types("/allow mrak\r");
-    terminal.until("`mrak` matches no tool, and nothing is allowed: did you mean `/allow mark`?");
+    terminal.until("`mrak` matches no tool, so nothing was allowed: did you mean `/allow mark`?");
     terminal.types("/allow zzz*\r");
-    terminal.until("`zzz*` matches no tool, and nothing is allowed: `/tools` lists the tools");
+    terminal.until("`zzz*` matches no tool, so nothing was allowed: `/tools` lists the tools");
     terminal.types("/allow\r");
     terminal.until("no calls are pre-approved");
     terminal.types("/help\r");
-    terminal.until("/undo           drop your last message");
+    terminal.until("/undo           remove your last message");
     // The first line of this chat comes back.
     terminal.types(&"\u{1b}[A".repeat(8));
     terminal.types("\r");
@@ -152,14 +153,14 @@ fn undo_puts_back_the_files_of_the_dropped_exchange_alone() {
         terminal.until("> ");
     }
     terminal.types("/undo\r");
-    terminal.until("dropped from `three` on");
+    terminal.until("dropped `three` and everything after it");
     terminal.until("Take the changes back? [y/N] ");
     terminal.types("y\n");
     terminal.until("took back 1 change: 1 modified (work/log.txt)");
     terminal.until("> ");
     assert_eq!(place.made().len(), 2);
     terminal.types("/undo\r");
-    terminal.until("dropped from `two` on");
+    terminal.until("dropped `two` and everything after it");
     terminal.until("[y/N] ");
     terminal.types("\n");
     terminal.until("files stay: 1 modified");
@@ -198,7 +199,7 @@ fn a_tool_that_is_allowed_ahead_is_not_asked_about() {
     terminal.until("It is done.");
     assert!(place.made().is_empty());
     terminal.types("/undo\r");
-    terminal.until("no dropped call can have changed anything");
+    terminal.until("none of the dropped calls can have changed anything");
     terminal.types("/allow ma*\r");
     terminal.until("`ma*` calls are allowed without asking in this chat");
     terminal.types("go\r");
@@ -246,7 +247,7 @@ Makes a tool.
     terminal.until("It is made.");
     terminal.until("> ");
     terminal.types("/allow raeder\r");
-    terminal.until("`raeder` matches no tool, and nothing is allowed: did you mean `/allow reader`?");
+    terminal.until("`raeder` matches no tool, so nothing was allowed: did you mean `/allow reader`?");
     terminal.types("/allow reader\r");
     terminal.until("`reader` calls are allowed without asking in this chat");
     terminal.types("use it\r");

@@ -111,7 +111,7 @@ fn facts_of_the_first_turns_are_known_after_a_thousand_turns_and_three_compactio
     let resumed = &model.bodies()[before];
     assert!(resumed["messages"].as_array().unwrap().len() < 900, "the summary replaces the older part");
     let shown = place.crib.run(&["runs", "show", "last"]);
-    assert_eq!(shown.stdout.matches("summary that the model gets in place of the messages above: ## Facts").count(), 1);
+    assert_eq!(shown.stdout.matches("summary that replaces the messages above for the model: ## Facts").count(), 1);
     // So does a copy of it.
     let ran = place.run(&model, &["run", "what is FACT-49?", "--fork", &id, "--quiet"]);
     assert_eq!(ran.stdout, "FACT-49=value49\n", "{ran:?}");
@@ -181,9 +181,9 @@ fn a_chat_shows_and_switches_its_model_and_counts_the_context() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "I am \"m\".\nI am \"other/2\".\n", "{told}");
     for wanted in [
         "model m; `/model NAME` continues with another one",
-        "continuing with other/2; the price and the context window are those of the settings",
+        "continuing with other/2; price and context window are still those in the settings",
         "a name of a model is one word",
-        "error: the conversation is not compacted",
+        "error: cannot compact the conversation",
         "cause: the summary is not shorter than what it would replace",
         "tokens, estimated from its size; `model.context_window` is not set",
     ] {

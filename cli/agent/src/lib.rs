@@ -41,6 +41,7 @@ pub mod settings;
 mod spending;
 mod step;
 pub mod telemetry;
+mod trace_line;
 pub mod turn;
 mod unfinished;
 pub mod unsent;

@@ -33,7 +33,7 @@ pub enum StdinUse {
 /// Options for the initial messages and for the conversation file.
 #[derive(Debug, clap::Args)]
 pub struct PromptOptions {
-    /// The prompt, or `-` for standard input; text that is piped besides a prompt is added to it
+    /// The prompt, or `-` for standard input; piped text is added to a prompt
     #[arg(value_name = "PROMPT")]
     text: Option<String>,
     /// The prompt

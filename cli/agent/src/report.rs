@@ -8,21 +8,20 @@ use std::sync::Arc;
 use anyhow::Context;
 use reqwest::Url;
 use toolcrib_base::progress::{self, Spinner};
-use toolcrib_base::render::{self, AnswerStream, Tone, counted, one_line, ours, paint, shortened};
-use toolcrib_settings::permission::{DenyFlags, FolderHints, ask_person, denial_hints};
+use toolcrib_base::render::{self, AnswerStream, counted, one_line, ours, shortened};
+use toolcrib_settings::permission::{DenyFlags, FolderHints, ask_person};
 use toolcrib_sources::media::MediaFolder;
 use toolcrib_sources::options::is_maskable;
 
 use super::budget::UsedUp;
-use super::event::{Ending, Event, EventLine, Subagent, ToolResult, Totals};
+use super::event::{Ending, Event, EventLine, Subagent, Totals};
 use super::keeper::Keeper;
+use super::trace_line::{fitting, milliseconds, print_result, quiet};
 use super::turn::Turn;
 use super::unfinished::UnfinishedAnswer;
 use crate::telemetry::AgentSpan;
 use crate::watch;
 
-/// Width of a trace line if standard error is not a terminal, in characters.
-const DEFAULT_WIDTH: usize = 160;
 /// Maximum characters shown of a called name.
 const MAX_NAME: usize = 80;
 
@@ -188,7 +187,7 @@ impl Report {
         }
         self.close_line()?;
         let so_far = format!("\n{}: {used_up}.\n", summary(totals));
-        let question = format!("Continue with {} more [y], or stop [N]? ", used_up.limit());
+        let question = format!("Continue with another {}? [y]es, or [N]o: ", used_up.limit());
         for lead in [so_far.as_str(), "Type `y` or `n` and press Enter. ", "Type `y` or `n` and press Enter. "] {
             let Some(answer) = ask_person(&format!("{lead}{question}")).await else { return Ok(false) };
             match answer.to_lowercase().as_str() {
@@ -372,45 +371,6 @@ impl Report {
     }
 }
 
-fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flags: &DenyFlags) {
-    let outcome = result.receipt.outcome.as_str();
-    // The call's waiting time, for a person or for other calls, does not count as tool time.
-    let took = format!(" {}", milliseconds((result.receipt.ms - result.receipt.waited_ms).max(0.0)));
-    let name = if result.alone { String::new() } else { format!("{} ", one_line(result.name)) };
-    let tone = if result.is_error { Tone::Bad } else { Tone::Good };
-    let painted = paint(tone, outcome, io::stderr().is_terminal());
-    let width = outcome.len() + took.len() + name.chars().count() + 4;
-    let content = match result.display {
-        Some(display) => fitting(width, &format!("{} · {}", one_line(display), result.content), detail),
-        None => fitting(width, result.content, detail),
-    };
-    ours(&format!("{} {painted}{took}  {name}{}", quiet(&render::spoken(&format!("{margin}←"))), quiet(&content)));
-    render::executed(&result.receipt.executed);
-    match (detail, result.log_end) {
-        (Detail::Verbose, _) if !result.log.is_empty() => render::quoted("|", result.log),
-        (Detail::Verbose, _) | (_, None) => {}
-        (_, Some(end)) => render::quoted("|", end),
-    }
-    render::flags(&result.receipt.flags);
-    let shows_all = result.is_error || detail == Detail::Verbose;
-    render::hints(&denial_hints(result.receipt, shows_all, deny_flags));
-    [result.limit, result.hint].into_iter().flatten().for_each(render::hint);
-}
-
-/// Cuts `text` to one line beside `width` other characters.
-fn fitting(width: usize, text: &str, detail: Detail) -> String {
-    let most = if detail == Detail::Verbose { usize::MAX } else { line_width().saturating_sub(width).max(20) };
-    // Cut first, since a result may be large.
-    let line = one_line(&shortened(text, most));
-    shortened(&line, most).into_owned()
-}
-
-fn line_width() -> usize {
-    terminal_size::terminal_size_of(io::stderr()).map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))
-}
-
-fn quiet(text: &str) -> Cow<'_, str> {
-    paint(Tone::Quiet, text, io::stderr().is_terminal())
 }
 
 fn summary(totals: &Totals) -> String {
@@ -432,10 +392,6 @@ fn summary(totals: &Totals) -> String {
     }
     parts.push(milliseconds(totals.ms as f64));
     parts.join(" · ")
-}
-
-fn milliseconds(ms: f64) -> String {
-    if ms < 1000.0 { format!("{ms:.1} ms") } else { format!("{:.1} s", ms / 1e3) }
 }
 
 #[cfg(test)]

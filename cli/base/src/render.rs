@@ -3,6 +3,7 @@
 
 mod answer;
 mod errors;
+mod fill;
 mod hooks;
 mod mistake;
 mod sequences;
@@ -26,7 +27,8 @@ use table::terminal_width;
 use terminal_lock::Stream;
 
 pub use answer::{AnswerStream, print_answer};
-pub use errors::{Advice, explain, failure, hint_of, is_output_closed, message, usage_error};
+pub use errors::{Advice, explain, failure, hint_of, is_output_closed, message, print_usage, usage_error};
+pub use fill::{filled, question};
 pub use hooks::hooks;
 pub use mistake::Mistake;
 pub use shell::{quoted_word, shell_path, shell_word};
@@ -60,8 +62,7 @@ pub fn use_plain(plain: bool) {
     let _ = PLAIN.set(plain);
 }
 
-/// Returns `true` if output is for a screen reader: no progress bars, no symbols, no drawings and, unless they
-/// are asked for, no colors.
+/// Returns `true` if output is for a screen reader: no bars, no symbols, no drawings and, unless asked for, no colors.
 pub fn is_plain() -> bool {
     PLAIN.get().copied().unwrap_or_default()
 }
@@ -126,6 +127,11 @@ pub fn paint(tone: Tone, text: &str, terminal: bool) -> Cow<'_, str> {
 /// Writes `text` and a line break to standard output and flushes.
 pub fn print(text: &str) -> anyhow::Result<()> {
     to_stdout(format!("{text}\n").as_bytes())
+}
+
+/// Writes a screen for people to standard output, on a terminal with lines that end between words.
+pub fn print_screen(text: &str) -> anyhow::Result<()> {
+    print(&fill::for_output(text))
 }
 
 /// Writes a path to standard output, [`inert`] on a terminal.
@@ -227,8 +233,8 @@ pub fn hint(text: &str) {
 pub fn quoted(mark: &str, text: &str) {
     let mark = spoken(mark);
     let text = text.trim_matches('\n');
-    // One message, so that lines of other calls do not come between.
-    aside(&text.split('\n').map(|line| format!("{mark} {line}")).collect::<Vec<_>>().join("\n"));
+    // One message, so that lines of other calls do not come between. The terminal divides long lines.
+    ours(&inert(&text.split('\n').map(|line| format!("{mark} {line}")).collect::<Vec<_>>().join("\n")));
 }
 
 /// Lines of standard error that are shown of a failed call, and characters of each.
@@ -288,14 +294,15 @@ pub fn flags(flags: &[Flag]) {
 
 /// Writes [`inert`] text to standard error.
 pub fn aside(text: &str) {
-    ours(&inert(text.trim_end_matches('\n')));
+    ours(&fill::for_messages(&inert(text.trim_end_matches('\n')), 0));
 }
 
 fn label(tone: Tone, label: &str, text: &str) {
-    let label = format!("{label}:");
-    let label = paint(tone, &label, io::stderr().is_terminal());
+    let label = format!("{label}: ");
     // Further lines are indented so that text from outside cannot imitate a label.
-    to_stderr(&format!("{label} {}", inert(text).replace('\n', "\n  ")));
+    let text = fill::for_messages(&inert(text).replace('\n', "\n  "), label.len());
+    let label = paint(tone, label.trim_end(), io::stderr().is_terminal());
+    to_stderr(&format!("{label} {text}"));
 }
 
 /// Writes trusted text to standard error, with its colors.

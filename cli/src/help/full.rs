@@ -3,6 +3,8 @@
 use clap::builder::PossibleValue;
 use clap::{Arg, Command};
 
+use super::groups;
+
 /// Arranges the help of the command at `path`; the texts in a list of commands stay short.
 pub(super) fn arrange(command: Command, path: &[String]) -> Command {
     if let Some((first, below)) = path.split_first() {
@@ -13,7 +15,8 @@ pub(super) fn arrange(command: Command, path: &[String]) -> Command {
     let after = command.get_after_long_help().or(command.get_after_help()).cloned().unwrap_or_default();
     // A command without long texts has the layout of `-h`.
     let command = command.about(about).long_about(None::<&'static str>);
-    command.after_help(after).after_long_help(None::<&'static str>).mut_args(whole)
+    let command = command.after_help(after).after_long_help(None::<&'static str>).mut_args(whole);
+    groups::after(command, groups::width())
 }
 
 /// Makes the whole text of an option its short one.

@@ -1,7 +1,8 @@
 //! Commands of the program in groups.
 
 use clap::Command;
-use toolcrib_base::render::shortened;
+use clap::builder::StyledStr;
+use toolcrib_base::render::{filled, shortened};
 
 /// Groups with their commands, in the order of the help.
 const GROUPS: [(&str, &[&str]); 6] = [
@@ -27,19 +28,25 @@ pub(super) fn arrange(command: Command) -> Command {
     for (heading, names) in grouped(&command) {
         lines.push(format!("\n{heading}:"));
         for name in names {
-            let text = about(&command, &name);
-            let wrapped = wrapped(&text, width.saturating_sub(column).max(MIN_WIDTH / 2));
-            for (at, line) in wrapped.iter().enumerate() {
-                let label = if at == 0 { format!("  {name}") } else { String::new() };
-                lines.push(format!("{label:column$}{line}"));
-            }
+            let label = format!("  {name}");
+            lines.push(filled(&format!("{label:column$}{}", about(&command, &name)), width));
         }
     }
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{}\n\n{{options}}{{after-help}}",
         lines.join("\n")
     );
-    command.help_template(template)
+    after(command, width).help_template(template)
+}
+
+/// Fills the examples behind the options, which [`clap`] would do without their columns.
+pub(super) fn after(command: Command, width: usize) -> Command {
+    // Paragraphs have no columns.
+    let line = |line: &str| if line.starts_with(' ') { filled(line, width) } else { line.to_owned() };
+    let filled = |text: &StyledStr| text.to_string().split('\n').map(line).collect::<Vec<_>>().join("\n");
+    let (short, long) = (command.get_after_help().map(filled), command.get_after_long_help().map(filled));
+    let command = if let Some(text) = short { command.after_help(text) } else { command };
+    if let Some(text) = long { command.after_long_help(text) } else { command }
 }
 
 /// Replaces the short help of the program by one screen.
@@ -54,15 +61,11 @@ pub(super) fn brief(command: Command) -> Command {
     }
     lines.push(String::new());
     for (heading, names) in grouped(&command) {
-        let indent = 2;
-        let all = format!("{heading}: {}", names.join(", "));
-        for (at, line) in wrapped(&all, width - indent).into_iter().enumerate() {
-            lines.push(if at == 0 { line } else { format!("{}{line}", " ".repeat(indent)) });
-        }
+        lines.push(filled(&format!("{heading}: {}", names.join(", ")), width));
     }
     lines.push(String::new());
-    lines.push("Options of a command: toolcrib COMMAND -h".to_owned());
-    lines.push("All commands with their purpose, and examples: --help".to_owned());
+    lines.push(filled("Options of a command: `toolcrib COMMAND -h`", width));
+    lines.push(filled("All commands with their purpose, and examples: `--help`", width));
     command.override_help(lines.join("\n") + "\n")
 }
 
@@ -85,27 +88,10 @@ fn about(command: &Command, name: &str) -> String {
 }
 
 /// Width of help, which [`clap`] determines in the same way.
-fn width() -> usize {
+pub(super) fn width() -> usize {
     let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     let stated = || std::env::var("COLUMNS").ok()?.parse::<usize>().ok();
     terminal.or_else(stated).unwrap_or(MAX_WIDTH).clamp(MIN_WIDTH, MAX_WIDTH)
-}
-
-/// Breaks a text into lines of at most `width` characters.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let Some(line) = lines.last_mut() else { break };
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.chars().count() + 1 + word.chars().count() <= width {
-            *line += " ";
-            *line += word;
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

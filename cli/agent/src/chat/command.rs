@@ -29,16 +29,17 @@ pub(super) enum Typed {
 /// Help of a chat.
 pub(super) const HELP: &str = "\
 /tools          the tools that the model may call, with their permissions
-/allow PATTERN  do not ask about calls of these tools in this chat, such as fs_rm or fs_*; alone: what is allowed
-/undo           drop your last message and everything after it, and put back the files that its calls have changed
-/model [NAME]   show the model, or continue with another one on the same server
-/cost           requests, tokens and calls so far, money if `budgets.price` is set, and how full the context is
-/compact        let the model summarize the older messages, and continue with the summary in their place
+/allow PATTERN  allow calls of tools such as fs_rm or fs_* without asking in this chat; without PATTERN, list them
+/undo           remove your last message and everything after it, and put back the files that its calls have changed
+/model [NAME]   show the model, or switch to another one on the same server
+/cost           requests, tokens, calls and cost so far, and how full the context is
+/compact        replace the older messages by a summary that the model writes
 /go             let the model continue without a new message, after an interruption, an error or a budget
-/help           this list
-/quit           end the chat, which is kept; Ctrl-D does the same
-Ctrl-C stops an answer, and its text stays. A line that ends with `\\` goes on in the next one.
-A message that begins with `/` needs a space before it.";
+/help           show this list
+/quit           end the chat; it stays saved (also Ctrl-D)
+
+Ctrl-C stops an answer and keeps its text. End a line with `\\` to continue it on the next line.
+Start a message with a space if it begins with `/`.";
 
 impl Typed {
     /// Parses a line.

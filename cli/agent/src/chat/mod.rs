@@ -154,7 +154,7 @@ impl Chat {
             Some(nearest) => format!("did you mean `/allow {}`?", one_line(nearest)),
             None => "`/tools` lists the tools".to_owned(),
         };
-        render::aside(&format!("`{shown}` matches no tool, and nothing is allowed: {meant}"));
+        render::aside(&format!("`{shown}` matches no tool, so nothing was allowed: {meant}"));
     }
 
     /// Lets the model answer. An error is explained, and the chat goes on.
@@ -188,7 +188,7 @@ impl Chat {
             Ok(Some(_)) => {}
             Ok(None) => render::aside("info: interrupted; the conversation is as before"),
             Err(error) => {
-                render::explain(&error.context("the conversation is not compacted"));
+                render::explain(&error.context("cannot compact the conversation"));
             }
         }
         Ok(())
@@ -203,12 +203,12 @@ impl Chat {
 
     fn switch_model(&mut self, name: &str) -> anyhow::Result<()> {
         if self.agent.model().is_none() {
-            render::aside("a script replaces the model, so there is no other one");
+            render::aside("a script replaces the model: there is no other one");
             return Ok(());
         }
         self.agent.switch_model(name)?;
         render::aside(&format!(
-            "continuing with {}; the price and the context window are those of the settings",
+            "continuing with {}; price and context window are still those in the settings",
             one_line(name)
         ));
         Ok(())
@@ -228,11 +228,11 @@ impl Chat {
             render::aside("nothing to undo");
             return Ok(());
         };
-        render::aside(&format!("dropped from `{}` on", one_line(&shortened(&prompt, MAX_SHOWN))));
+        render::aside(&format!("dropped `{}` and everything after it", one_line(&shortened(&prompt, MAX_SHOWN))));
         let (from, until) = (self.marks.pop(), self.dropped_from);
         self.dropped_from = from;
         if changes.is_empty() {
-            render::aside("no dropped call can have changed anything outside the conversation");
+            render::aside("none of the dropped calls can have changed anything outside the conversation");
             return Ok(());
         }
         let taken = match from {
@@ -275,11 +275,13 @@ impl Chat {
         if tools.is_empty() {
             render::aside("the model has no tools");
         }
+        let column = tools.iter().map(|tool| tool.name.chars().count()).max().unwrap_or(0);
         for tool in tools {
             let granted = self.runtime.grant(&tool.name).map(|grant| grant.granted()).unwrap_or_default();
             let granted = if granted.is_empty() { String::new() } else { format!(" [{}]", granted.join(", ")) };
             let description = shortened(tool.description.as_deref().unwrap_or_default(), MAX_SHOWN);
-            render::aside(&one_line(&format!("{}  {description}{granted}", tool.name)));
+            let text = one_line(&format!("{description}{granted}"));
+            render::aside(&format!("{:column$}  {text}", one_line(&tool.name)));
         }
     }
 
@@ -295,13 +297,13 @@ impl Chat {
         let totals = self.agent.totals();
         let tokens = match totals.usage {
             Some(usage) => format!("{} + {} tokens", usage.prompt_tokens, usage.completion_tokens),
-            None => "the server reported no token counts".to_owned(),
+            None => "no token counts from the server".to_owned(),
         };
         let (steps, calls) = (counted(totals.steps, "step"), counted(totals.calls, "call"));
         let context = self.agent.context().in_words();
         let money = match totals.cost {
             Some(cost) => format!("cost {cost:.6} at your price"),
-            None => "no price is set (`budgets.price`), so no cost is counted".to_owned(),
+            None => "no cost: set `budgets.price`".to_owned(),
         };
         render::aside(&format!("in this process: {steps} · {calls} · {tokens} · {money}\ncontext: {context}"));
     }

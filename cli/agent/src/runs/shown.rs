@@ -129,7 +129,7 @@ fn file(media: &Media, mask: impl Fn(&str) -> String, is_full: bool, room: &mut 
     let name = name.as_deref().map(|name| shortened(&mask(name), 200).into_owned());
     let mime_type = shortened(mime_type, 200).into_owned();
     if data.len() > *room {
-        return ShownPart::Note { text: not_kept(&mime_type, name.as_deref(), "the run has no room for it") };
+        return ShownPart::Note { text: not_kept(&mime_type, name.as_deref(), "the run is full") };
     }
     let text = String::from_utf8_lossy(data);
     if is_full || mask(&text) != text {

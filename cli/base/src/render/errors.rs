@@ -2,10 +2,11 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IsTerminal};
 use std::process::ExitCode;
 
-use super::{Mistake, Tone, forget_hints, hint, label};
+use super::terminal_lock::Stream;
+use super::{Mistake, Tone, fill, forget_hints, hint, label, uses_colors};
 
 /// Standard output was closed by its reader. The program ends without an error.
 #[derive(Debug)]
@@ -58,12 +59,29 @@ pub fn failure(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let Some(usage) = error.downcast_ref::<clap::Error>() {
-        // Standard error may be closed.
-        let _ = usage.print();
+        print_usage(usage);
         return ExitCode::from(2);
     }
     explain(error);
     ExitCode::FAILURE
+}
+
+/// Prints help or a usage error, on a terminal with lines that end between words.
+pub fn print_usage(usage: &clap::Error) {
+    let is_error = usage.use_stderr();
+    let terminal = if is_error { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
+    // The stream may be closed.
+    if !terminal {
+        let _ = usage.print();
+        return;
+    }
+    let text = usage.render();
+    let text = if uses_colors(true) { text.ansi().to_string() } else { text.to_string() };
+    let (stream, text) = match is_error {
+        true => (Stream::Err, fill::for_messages(&text, 0)),
+        false => (Stream::Out, fill::for_output(&text)),
+    };
+    let _ = stream.put(text.as_bytes());
 }
 
 /// Returns `true` if the reader of standard output has closed it, which is not an error.

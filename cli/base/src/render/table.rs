@@ -1,8 +1,9 @@
-//! Tables with headings that fit the terminal, or its width in `COLUMNS`. Anywhere else nothing is cut: programs read it.
+//! Tables with headings that fit the terminal, or its width in `COLUMNS`: as columns if all of them have room, else as one record
+//! of named values per row. Anywhere else nothing is cut: programs read it.
 
 use std::io::{self, IsTerminal};
 
-use super::shortened;
+use super::{filled, shortened};
 
 /// Variable with the width of the terminal.
 const WIDTH_VARIABLE: &str = "COLUMNS";
@@ -10,117 +11,143 @@ const WIDTH_VARIABLE: &str = "COLUMNS";
 const MAX_WIDTH: usize = 40;
 /// Minimum width of a column that is cut: less says nothing.
 const MIN_WIDTH: usize = 8;
+/// Minimum width of the last column, which says most in words.
+const MIN_LAST: usize = 12;
+/// Width of the last column for which the others are cut.
+const WANTED_LAST: usize = 24;
+/// Maximum width of a column with equally long numbers, such as times, which are useless if they are cut.
+const MAX_EQUAL: usize = 20;
 /// Gap between two columns.
 const GAP: usize = 2;
+/// Maximum characters of a value in a record.
+const MAX_VALUE: usize = 400;
+/// Cells without a value, which a record leaves out.
+const EMPTY: [&str; 3] = ["", "-", "nothing"];
 
 /// Formats rows of inert cells under headings for standard output.
 pub fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let width = if io::stdout().is_terminal() { terminal_width() } else { None };
-    aligned(headings, rows, width)
+    let rows: Vec<_> = rows.collect();
+    match width {
+        Some(_) if rows.is_empty() => format!("{}\n(none)", headings.join("  ")),
+        Some(width) => fitting(headings, &rows, width).unwrap_or_else(|| records(headings, &rows, width)),
+        None => aligned(headings, &rows, [usize::MAX; N], usize::MAX),
+    }
 }
 
 /// Returns the columns of the terminal at standard output.
 pub(super) fn terminal_width() -> Option<usize> {
-    let variable = || std::env::var(WIDTH_VARIABLE).ok()?.trim().parse::<usize>().ok().filter(|width| *width > 0);
-    variable().or_else(|| terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)))
+    stated_width().or_else(|| terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)))
 }
 
-/// Aligns the columns and cuts each line to `width`, if given: the widest columns first, and the first column, which names the
-/// row, last. Columns at the end without room are left out, and a line under the table names them.
-fn aligned<const N: usize>(
-    headings: [&str; N],
-    rows: impl Iterator<Item = [String; N]>,
-    width: Option<usize>,
-) -> String {
-    let rows: Vec<_> = std::iter::once(headings.map(str::to_owned)).chain(rows).collect();
-    let widest = if width.is_some() { MAX_WIDTH } else { usize::MAX };
-    let length = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let mut columns: [usize; N] = std::array::from_fn(|column| length(column).min(widest));
-    let mut shown = N;
-    if let Some(width) = width {
-        shown = fitting(&columns, width);
-        if let Some(last) = shown.checked_sub(1) {
-            let kept = columns[last].min(MIN_WIDTH) + GAP * last;
-            narrow(&mut columns[..last], width.saturating_sub(kept));
+/// Returns the columns of the terminal at standard error.
+pub(super) fn message_width() -> Option<usize> {
+    stated_width().or_else(|| terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0)))
+}
+
+fn stated_width() -> Option<usize> {
+    std::env::var(WIDTH_VARIABLE).ok()?.trim().parse::<usize>().ok().filter(|width| *width > 0)
+}
+
+/// Formats rows as columns within `width`, and cuts the widest ones; `None` if a column would say too little.
+fn fitting<const N: usize>(headings: [&str; N], rows: &[[String; N]], width: usize) -> Option<String> {
+    let length = |at: usize| rows.iter().map(move |row| row[at].chars().count());
+    let full = |at: usize| length(at).chain([headings[at].len()]).max().unwrap_or(0);
+    let last = N.checked_sub(1)?;
+    let mut columns: [usize; N] = std::array::from_fn(|at| if at == last { full(at) } else { full(at).min(MAX_WIDTH) });
+    // The first column names the row.
+    let least: [usize; N] = std::array::from_fn(|at| {
+        let is_number = rows.iter().all(|row| row[at].starts_with(|c: char| c.is_ascii_digit()));
+        let is_equal = is_number && length(at).max() == length(at).min() && full(at) <= MAX_EQUAL;
+        match at {
+            _ if at == last => full(at).min(MIN_LAST),
+            0 => columns[at],
+            _ if is_equal => full(at),
+            _ => full(at).min(MIN_WIDTH),
         }
+    });
+    let gaps = GAP * last;
+    if least.iter().sum::<usize>() + gaps > width {
+        return None;
     }
-    let mut lines: Vec<String> = rows
-        .iter()
-        .map(|row| {
-            let mut line = String::new();
-            for (at, (cell, column)) in row.iter().zip(columns).enumerate().take(shown) {
-                line += &if at + 1 == shown { cell.clone() } else { format!("{:column$}  ", shortened(cell, column)) };
-            }
-            shortened(line.trim_end(), width.unwrap_or(usize::MAX)).into_owned()
-        })
-        .collect();
-    if shown < N {
-        lines.push(format!("(no room for {})", headings[shown..].join(", ")));
+    let wanted = full(last).min(WANTED_LAST);
+    while columns[..last].iter().sum::<usize>() + wanted + gaps > width {
+        let cut = (1..last).filter(|at| columns[*at] > least[*at]).max_by_key(|at| columns[*at]);
+        let Some(at) = cut else { break };
+        columns[at] -= 1;
     }
-    lines.join("\n")
+    Some(aligned(headings, rows, columns, width))
 }
 
-/// Number of columns with room for the first one and something of each other one.
-fn fitting(columns: &[usize], width: usize) -> usize {
-    let room = |shown: &usize| {
-        let cut: usize = columns[1..*shown].iter().map(|column| (*column).min(MIN_WIDTH)).sum();
-        columns[0] + cut + GAP * (shown - 1) <= width
+/// Aligns columns, each cut to its width, in lines of at most `width` characters.
+fn aligned<const N: usize>(headings: [&str; N], rows: &[[String; N]], widths: [usize; N], width: usize) -> String {
+    let headings = headings.map(str::to_owned);
+    let rows: Vec<&[String; N]> = std::iter::once(&headings).chain(rows).collect();
+    let widths: [usize; N] =
+        std::array::from_fn(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0).min(widths[at]));
+    let lines = rows.into_iter().map(|row| {
+        let mut line = String::new();
+        for (at, (cell, column)) in row.iter().zip(widths).enumerate() {
+            line += &if at + 1 == N { cell.clone() } else { format!("{:column$}  ", shortened(cell, column)) };
+        }
+        shortened(line.trim_end(), width).into_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Formats each row as a record: its first cell, and below it the other ones that have a value, each behind its name.
+fn records<const N: usize>(headings: [&str; N], rows: &[[String; N]], width: usize) -> String {
+    let [_, names @ ..] = headings.as_slice() else { return String::new() };
+    let column = names.iter().map(|name| name.len()).max().unwrap_or(0);
+    let record = |row: &[String; N]| {
+        let [title, values @ ..] = row.as_slice() else { return String::new() };
+        let values = names.iter().zip(values).filter(|(_, value)| !EMPTY.contains(&value.as_str()));
+        let lines = values.map(|(name, value)| {
+            let line = format!("  {:column$}  {}", name.to_lowercase(), shortened(value, MAX_VALUE));
+            filled(&line, width)
+        });
+        std::iter::once(filled(title, width)).chain(lines).collect::<Vec<_>>().join("\n")
     };
-    (2..=columns.len()).rev().find(room).unwrap_or(columns.len().min(1))
-}
-
-/// Cuts columns until they are together at most `most` wide, or all are as narrow as possible.
-fn narrow(columns: &mut [usize], most: usize) {
-    while columns.iter().sum::<usize>() > most {
-        let Some((first, others)) = columns.split_first_mut() else { return };
-        let widest = others.iter_mut().max().filter(|column| **column > MIN_WIDTH);
-        match widest {
-            Some(column) => *column -= 1,
-            None if *first > MIN_WIDTH => *first -= 1,
-            None => return,
-        }
-    }
+    rows.iter().map(record).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_table_fits_its_terminal_and_is_whole_in_a_pipe() {
-        let headings = ["NAME", "MAY USE", "SOURCE", "DESCRIPTION"];
-        let row =
-            || ["get_time", "nothing", "./tools.json", "Get the current time for an IANA timezone"].map(str::to_owned);
-        let narrow = aligned(headings, [row()].into_iter(), Some(50));
-        assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
-        let whole = aligned(headings, [row()].into_iter(), None);
-        assert_eq!(
-            whole.lines().last(),
-            Some("get_time  nothing  ./tools.json  Get the current time for an IANA timezone")
-        );
+    fn rows<const N: usize>(row: [&str; N]) -> [[String; N]; 1] {
+        [row.map(str::to_owned)]
     }
 
     #[test]
-    fn a_narrow_table_keeps_its_first_column_and_leaves_out_the_last_ones_without_room() {
-        let headings = ["ID", "TOOL", "CLIENT", "ASKED", "STATE", "RULE"];
-        let row = [
-            "7k3md-x0q9a",
-            "fs_write_file",
-            "a run: process 4711, 0123456789abcdef",
-            "2026-03-01T12:00:00Z",
-            "waiting",
-            "ask fs_* (--ask-tool)",
-        ];
-        let table = aligned(headings, [row.map(str::to_owned)].into_iter(), Some(60));
-        let line = table.lines().last().unwrap();
-        assert_eq!(line.chars().count(), 60, "{table}");
-        assert!(line.starts_with("7k3md-x0q9a  fs_wri"), "{table}");
-        assert!(line.contains("  waiting  ask fs") && line.ends_with('…'), "{table}");
-        let small = aligned(headings, [row.map(str::to_owned)].into_iter(), Some(40));
-        let lines: Vec<&str> = small.lines().collect();
-        assert_eq!(lines[1..], ["7k3md-x0q9a  fs_write_file  a run: proc…", "(no room for ASKED, STATE, RULE)"]);
-        let tiny = aligned(headings, [row.map(str::to_owned)].into_iter(), Some(10));
-        assert_eq!(tiny.lines().nth(1), Some("7k3md-x0q…"), "{tiny}");
-        assert_eq!(aligned(["NAME"], std::iter::empty(), Some(4)), "NAME");
+    fn a_table_fits_its_terminal_and_is_whole_in_a_pipe() {
+        let headings = ["NAME", "NEEDS", "SOURCE", "DESCRIPTION"];
+        let row =
+            rows(["get_time", "nothing", "a/long/folder/tools.json", "Get the current time for an IANA timezone"]);
+        let narrow = fitting(headings, &row, 60).unwrap();
+        assert_eq!(narrow.lines().last(), Some("get_time  nothing  a/long/folder/…  Get the current time fo…"));
+        let whole = table(headings, row.into_iter());
+        let line = "get_time  nothing  a/long/folder/tools.json  Get the current time for an IANA timezone";
+        assert_eq!(whole.lines().last(), Some(line));
+    }
+
+    #[test]
+    fn times_are_never_cut_and_the_last_column_keeps_some_words() {
+        let headings = ["ID", "CREATED", "STATE", "PROMPT"];
+        let row = rows(["7k3md-x0q9a", "2026-03-01T12:00:00Z", "answer", "Which of the jobs can start now?"]);
+        let table = fitting(headings, &row, 60).unwrap();
+        assert_eq!(table.lines().last(), Some("7k3md-x0q9a  2026-03-01T12:00:00Z  answer  Which of the job…"));
+        assert_eq!(fitting(headings, &row, 54), None);
+    }
+
+    #[test]
+    fn a_table_without_room_becomes_records_of_named_values() {
+        let headings = ["TOOL", "CLIENT", "ASKED", "RULE"];
+        let row = rows(["fs_write_file", "-", "2026-03-01T12:00:00Z", "ask fs_* when the path is below out"]);
+        assert_eq!(fitting(headings, &row, 40), None);
+        let record =
+            "fs_write_file\n  asked   2026-03-01T12:00:00Z\n  rule    ask fs_* when the path is\n          below out";
+        assert_eq!(records(headings, &row, 40), record);
+        assert_eq!(records(["NAME"], &rows(["a"]), 4), "a");
     }
 }

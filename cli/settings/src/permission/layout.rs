@@ -45,11 +45,11 @@ pub(super) fn pretty(json: &str) -> String {
     text
 }
 
-/// Wraps `line` at `columns`, after a space if one lies in the second half of a part.
+/// Wraps `line` at `columns`, after a space unless that leaves most of the line empty.
 pub(super) fn wrapped(line: &str, columns: usize) -> Vec<&str> {
     let (mut parts, mut rest) = (Vec::new(), line);
     while let Some(full) = longest(rest, columns) {
-        let space = rest[..full].rfind(' ').map(|space| space + 1).filter(|space| *space > full / 2);
+        let space = rest[..full].rfind(' ').map(|space| space + 1).filter(|space| *space > full / 4);
         let (part, more) = rest.split_at(space.unwrap_or(full));
         parts.push(part);
         rest = more;

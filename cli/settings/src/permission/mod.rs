@@ -32,7 +32,7 @@ use std::path::Path;
 
 use toolcrib::policy::{ApprovalRequest, Withheld};
 use toolcrib::tool::Trust;
-use toolcrib_base::render::{lock_terminal, one_line};
+use toolcrib_base::render::{self, lock_terminal, one_line};
 
 use keyboard::Keyboard;
 
@@ -58,7 +58,7 @@ async fn ask_at(mut keyboard: Keyboard, question: &str) -> Option<String> {
         let _lock = lock_terminal();
         let mut stderr = io::stderr();
         // A question that cannot be printed is not answered.
-        write!(stderr, "{question}").and_then(|()| stderr.flush()).ok()?;
+        write!(stderr, "{}", render::question(question)).and_then(|()| stderr.flush()).ok()?;
     }
     keyboard.line().await
 }

@@ -130,8 +130,7 @@ async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, offered: D
     let session = if offered.session { ", for this [s]ession" } else { "" };
     let always = if offered.always { ", [a]lways" } else { "" };
     loop {
-        let width =
-            terminal_size::terminal_size_of(io::stderr()).map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0));
+        let width = width();
         let sheet = match in_full {
             true => Sheet::full(question, width, true).with_scope(question.approval),
             false => Sheet::short(question, width),
@@ -163,12 +162,17 @@ async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, offered: D
     }
 }
 
+/// Returns the columns of the terminal.
+fn width() -> usize {
+    terminal_size::terminal_size_of(io::stderr()).map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))
+}
+
 /// A line on which the user types. Dropping it ends the line.
 struct OpenLine;
 
 impl OpenLine {
     fn new(text: &str) -> Self {
-        say(text);
+        say(&render::question(text));
         Self
     }
 

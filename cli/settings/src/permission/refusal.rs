@@ -50,7 +50,7 @@ fn held_hint(held: &HeldChanges, invocation: &str) -> Option<String> {
             Some(format!("`toolcrib undo {invocation}` takes {changes} of this call back"))
         }
         HeldEnd::Incomplete => Some(format!(
-            "`toolcrib stage commit {invocation}` goes on with what was not changed yet; requests that waited are not sent"
+            "`toolcrib stage commit {invocation}` commits the remaining changes; requests that were held back are not sent"
         )),
         _ => None,
     }

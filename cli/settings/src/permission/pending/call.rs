@@ -165,7 +165,7 @@ impl PendingCall {
         self.answer.iter_mut().for_each(|answer| answer.session = false);
     }
 
-    /// Returns `true` if nobody answered in time, or the answer was not used in time. A time in the future counts as passed
+    /// Returns `true` if no one answered in time, or the answer was not used in time. A time in the future counts as passed
     /// unless the clock of another host explains it.
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
         let (since, max) = self.age();

@@ -343,7 +343,7 @@ fn once(call: &PendingCall) -> String {
 fn answered(call: &PendingCall, earlier: &PendingAnswer) -> anyhow::Error {
     let message = format!("`{}` (`{}`) was {} at {:.0}", call.id, one_line(&call.tool), call.state(), earlier.time);
     let hint = match earlier.allowed {
-        true if call.until.is_some() => "the call goes on with that answer".to_owned(),
+        true if call.until.is_some() => "the call continues with that answer".to_owned(),
         true => format!("the call passes once if it is repeated; `toolcrib approvals deny {}` denies it", call.id),
         false => "the call is denied once if it is repeated; after that it waits under a new identifier".to_owned(),
     };
