@@ -191,7 +191,7 @@ fn a_conflict_stops_the_commit_and_is_named() {
 fn names_and_stages_that_are_none_are_refused() {
     let crib = Crib::new();
     for (args, message) in [
-        (vec!["stage", "diff"], "there are no stages"),
+        (vec!["stage", "diff"], "no stages exist"),
         (vec!["stage", "commit", "none", "--yes"], "there is no stage `none`"),
         (vec!["call", "fs_list_dir", "--tools=builtin", "--allow-read=work", "--stage=../x"], "is no name of a stage"),
         (vec!["list", "--tools=builtin", "--stage"], "--stage"),
@@ -203,7 +203,7 @@ fn names_and_stages_that_are_none_are_refused() {
     let ran = crib.run(&["stage", "diff", "onn"]);
     assert!(ran.stderr.contains("did you mean `one`?"), "{ran:?}");
     let ran = crib.run(&["stage", "commit", "one"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("no one can answer here"), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("cannot ask: no terminal is available"), "{ran:?}");
 }
 
 #[test]

@@ -294,6 +294,6 @@ fn a_wrong_use_is_explained() {
     }
     call(&crib, "fs_rm", &json!({"path": "a"}));
     let (code, _, said) = undo(&crib, &[]);
-    assert!(code == Some(1) && said.contains("no one can answer here"), "{said}");
+    assert!(code == Some(1) && said.contains("cannot ask: no terminal is available"), "{said}");
     assert_eq!((text(&crib, "a"), crib.run(&["stage", "list", "--json"]).stdout.as_str()), (None, "[]\n"));
 }

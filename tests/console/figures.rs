@@ -86,7 +86,7 @@ fn figures_show_tools_times_and_denials_by_capability() {
     let console = Console::start(&crib, &[]);
     let browser = console.browser();
     let page = browser.page("figures");
-    assert!(page.contains("104 calls, 5 failures (every outcome but ok)"), "{page}");
+    assert!(page.contains("104 calls, 5 failures (outcomes other than ok)"), "{page}");
     let tools = rows(&page);
     assert!(tools[0].starts_with("slow 3 3 30.00 30.00 30.00 90.00 8,192.0"), "the slowest is first: {tools:?}");
     assert!(tools.len() == 3 && tools[1].starts_with("quick 99 0 "), "{tools:?}");

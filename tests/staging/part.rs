@@ -126,7 +126,7 @@ fn a_refusal_a_conflict_and_a_no_leave_everything() {
     let crib = filled();
     let folder = crib.path("home/.local/state/toolcrib/stages/one");
     let ran = crib.run(&["stage", "commit", "one", "work/a.md"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("no one can answer here"), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("cannot ask: no terminal is available"), "{ran:?}");
     let ran = crib.run(&["stage", "commit", "one", "work/a.md", "--yes", "--skip"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("takes no PATH and no --call"), "{ran:?}");
     let ran = crib.run(&["stage", "commit", "one", "work/none", "--yes"]);

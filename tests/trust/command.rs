@@ -15,7 +15,7 @@ use super::{digest, is_granted, stranger, trust};
 fn a_review_shows_requests_in_plain_words_and_grants_nothing_by_itself() {
     let page = Page::new();
     let crib = stranger();
-    page.note("nobody answered");
+    page.note("no one answered");
     let ran = page.run(&crib, &["trust", "tools.json"]);
     let folder = crib.path("work").canonicalize().unwrap();
     for line in [

@@ -91,7 +91,7 @@ fn tables(visit: &Visit, figures: &Figures, order: SortOrder) -> Markup {
         figures.tools.iter().map(|(name, tool)| (measure(order.key, tool), name, tool)).collect();
     tools.sort_by(|one, other| order.directed(one.0.total_cmp(&other.0)).then(order.directed(one.1.cmp(other.1))));
     html! {
-        p { (counted(whole.calls, "call")) ", " (counted(whole.failures, "failure")) " (every outcome but ok), "
+        p { (counted(whole.calls, "call")) ", " (counted(whole.failures, "failure")) " (outcomes other than ok), "
             (layout::duration(whole.ms)) " in all." }
         div.charts {
             @if let Some(axis) = figures.axis { (chart::columns("Calls over time", &buckets(axis, &figures.times))) }
@@ -166,7 +166,7 @@ fn totals(visit: &Visit, tools: &[(f64, &String, &ToolFigures)], order: SortOrde
         Column::number(whole_unit.heading("Whole time")).by("whole time"),
         Column::number(size.heading("Peak memory")).by("memory"),
     ];
-    let caption = format!("Tools {}. Median and percentile are right to a few percent", order.in_words());
+    let caption = format!("Tools {}. Median and percentile are approximate to a few percent", order.in_words());
     html! {
         (columns(&caption, headings, shown.iter().map(row).collect(), Some((&visit.query, order))))
         @if tools.len() > ROWS { p.quiet { "and " (tools.len() - ROWS) " more" } }
@@ -197,7 +197,7 @@ fn times(figures: &Figures) -> Markup {
         Column::number(unit.heading("Whole time")),
         Column::number(size.heading("Peak memory")),
     ];
-    let caption = format!("Each row is {}, without those that have no calls", length(axis.width));
+    let caption = format!("Each row is {}; rows without calls are left out", length(axis.width));
     columns(&caption, headings, rows.collect(), None)
 }
 

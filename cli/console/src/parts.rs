@@ -57,7 +57,7 @@ impl PartView {
         match part {
             ShownPart::Text { text } | ShownPart::Note { text } if text.len() > room.text => {
                 room.text = 0;
-                Self::Note("a text for which this page has no room".to_owned())
+                Self::Note("a text that is too long for this page".to_owned())
             }
             ShownPart::Text { text } => {
                 room.text -= text.len();
@@ -145,7 +145,7 @@ mod tests {
         let mut room = Room { pictures: 0, text: 100 };
         let shown: Vec<PartView> = (0..3).map(|_| PartView::of_kept(&text, &mut room)).collect();
         assert!(matches!(&shown[0], PartView::Text(text) if text.len() == 60));
-        assert!(shown[1..].iter().all(|part| matches!(part, PartView::Note(note) if note.contains("no room"))));
+        assert!(shown[1..].iter().all(|part| matches!(part, PartView::Note(note) if note.contains("too long for this page"))));
     }
 
     #[test]

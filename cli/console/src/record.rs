@@ -187,7 +187,7 @@ pub(super) fn in_words(reason: &str) -> &str {
         "session" => "allowed for the session by the user",
         "always" => "always allowed by the user",
         "refused" => "denied by the user",
-        "nobody" => "nobody answered",
+        "nobody" => "no one answered",
         other => other,
     }
 }

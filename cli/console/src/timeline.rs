@@ -104,7 +104,7 @@ impl Timeline {
             Column::number(size.heading("Memory")),
         ];
         let rows = shown.iter().map(|call| row(call, (first, end - first), time, size)).collect();
-        let caption = "Calls with a record, in the order of the conversation, each before those that it made. A bar begins with \
+        let caption = "Logged calls in order, nested calls below the call that made them. A bar begins with \
                        its wait, in amber";
         html! {
             @if !self.calls.is_empty() {
@@ -115,7 +115,7 @@ impl Timeline {
                 @if self.unread > 0 {
                     p.quiet { (counted(self.unread, "call")) " of tools in the log, of this or other runs, were not looked at." }
                 }
-                @if self.unknown > 0 { p.quiet { (counted(self.unknown, "more call")) " without a record of its own." } }
+                @if self.unknown > 0 { p.quiet { (counted(self.unknown, "more call")) " without an audit record." } }
             }
         }
     }

@@ -61,7 +61,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
             @if text.is_some() || query.get("state").is_some() || !order.is_default() { a href=(visit.path("tools")) { "Show all" } }
         }
         @if rows.is_empty() { p.empty { "No tool matches." } } @else {
-            (columns("Tools with what they need and what these options grant", headings, rows, Some((query, order))))
+            (columns("Tools, their needs and what these options grant", headings, rows, Some((query, order))))
         }
         (pager(query, page, all > (page + 1) * ROWS))
     };

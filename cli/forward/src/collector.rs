@@ -59,7 +59,7 @@ impl Collector {
                 Err(SendFailure::retry("the connection ended within the answer".to_owned()))
             }
             status if status.is_success() && !answer.is_of_collector() => {
-                Err(SendFailure::retry("the answer is not that of a collector".to_owned()))
+                Err(SendFailure::retry("the answer is not from a collector".to_owned()))
             }
             status if status.is_success() => Ok(answer.rejected("rejectedLogRecords")),
             StatusCode::PAYLOAD_TOO_LARGE => Err(SendFailure::TooLarge(answer.failure())),

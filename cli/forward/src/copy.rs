@@ -117,7 +117,7 @@ fn compare_in_windows(folder: &Path, copies: &[PathBuf], size: usize) -> anyhow:
         report.last = Some(report.last.map_or(record.seq, |last| last.max(record.seq)));
     })?;
     let (Some(first), Some(last)) = (report.first, report.last) else {
-        bail!("the copy has no record of a log: {} without one", counted(report.other_lines, "line"));
+        bail!("the copy contains no audit record: {} without one", counted(report.other_lines, "line"));
     };
     let mut log = LogReader::start(folder)?;
     let mut start = first;
@@ -314,7 +314,7 @@ impl fmt::Display for CopyDifference {
             }
             Self::Unknown { first, last } => write!(f, "{} in the copy and not in the log", range(*first, *last)),
             Self::Unproven { first, last } => {
-                write!(f, "{} no longer in the log and not proven by the records beside them", range(*first, *last))
+                write!(f, "{} no longer in the log and not proven by neighboring records", range(*first, *last))
             }
         }
     }

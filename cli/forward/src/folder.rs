@@ -18,7 +18,7 @@ const CHAIN: usize = 16;
 pub(crate) fn send(folder: &Path, batch: &[ForwardedRecord], is_following: bool) -> Result<(), SendFailure> {
     let (Some(first), Some(last)) = (batch.first(), batch.last()) else { return Ok(()) };
     if !folder.is_dir() {
-        let why = format!("`{}` is no directory: create or mount it", folder.display());
+        let why = format!("`{}` is not a directory: create or mount it", folder.display());
         return Err(if is_following { SendFailure::retry(why) } else { SendFailure::Refused(why) });
     }
     let mut content = String::new();

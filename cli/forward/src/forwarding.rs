@@ -261,7 +261,7 @@ impl Forwarder {
     fn refused(&self, part: &[ForwardedRecord], why: &str) -> anyhow::Error {
         let first = part.first().map_or(0, |record| record.place.seq);
         let message = format!("{} did not accept record {first} and the following: {why}", self.summary.target);
-        Advice::new(message, "nothing is lost: run the command again, and it goes on with this record").into()
+        Advice::new(message, "nothing is lost: run the command again, and it continues with this record").into()
     }
 }
 

@@ -104,7 +104,7 @@ async fn deliver<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, frames: &[u8]
             match stream.read(&mut buffer).await {
                 Ok(0) => return Ok(()),
                 Ok(more) if received + more > MAX_RECEIVED => {
-                    return Err(SendFailure::retry("the receiver sends data: it is no syslog receiver".to_owned()));
+                    return Err(SendFailure::retry("the receiver sends data: it is not a syslog receiver".to_owned()));
                 }
                 Ok(more) => received += more,
                 // With TLS also an end without `close_notify`, which a receiver that died, or anyone between, can cause.

@@ -22,7 +22,7 @@ tokio::task_local! {
 
 /// Client that made a call.
 pub(super) struct Caller {
-    /// Name of the client: its token or person, if it has one, and its name and version as it calls itself. Approvals belong to it, so
+    /// Name of the client: its token or person, if it has one, and its name and version in its own words. Approvals belong to it, so
     /// no two tokens and no two people have the same one.
     pub(super) client: String,
     /// Holder of the client's token, who owns its conversation and its waiting calls.
@@ -82,7 +82,7 @@ pub(super) enum OpenQuestion {
 }
 
 impl Caller {
-    /// Creates the caller of a request. `name` is the client's name and version, as it calls itself.
+    /// Creates the caller of a request. `name` is the client's own name and version.
     pub(super) fn new(name: String, identity: &Identity, channel: Channel) -> Self {
         let Identity { name: token, holder, has_token, .. } = identity;
         // Without a token, the name cannot pass for one with a token.

@@ -103,11 +103,11 @@ fn acceptor(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
     let unusable = |path: &Path, content: &str| {
         Advice::new(format!("cannot use `{}`", path.display()), format!("name a PEM file with {content}"))
     };
-    let no_chain = || unusable(certificate, "the certificate of the server and those that sign it");
+    let no_chain = || unusable(certificate, "the server's certificate and its intermediate certificates");
     let pem = content(certificate).with_context(no_chain)?;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let chain = chain.with_context(no_chain)?;
-    anyhow::ensure!(!chain.is_empty(), anyhow::anyhow!("it has no certificate").context(no_chain()));
+    anyhow::ensure!(!chain.is_empty(), anyhow::anyhow!("the file contains no certificate").context(no_chain()));
     let no_key = || unusable(key, "the private key of the certificate");
     let pem = content(key).with_context(no_key)?;
     let secret = PrivateKeyDer::from_pem_slice(&pem).with_context(no_key)?;

@@ -230,7 +230,7 @@ pub(super) fn read(answer: &Value) -> Answer {
 async fn ask(peer: &Peer<RoleServer>, request: &ApprovalRequest<'_>) -> Answer {
     let Some(form) = message(request).and_then(form) else { return Answer::None };
     let answer = peer.create_elicitation_with_timeout(form, Some(MAX_WAIT)).await;
-    // Without an answer, the client ended, cannot ask after all, or nobody answered in time.
+    // Without an answer, the client ended, cannot ask after all, or no one answered in time.
     answer.ok().and_then(|answer| serde_json::to_value(answer).ok()).map_or(Answer::None, |answer| read(&answer))
 }
 

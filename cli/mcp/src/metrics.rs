@@ -103,7 +103,7 @@ impl Metrics {
         let registry = &mut all.registry;
         registry.register("toolcrib_calls", "Calls of clients that have ended", all.calls.clone());
         registry.register("toolcrib_call_seconds", "Time from the start to the end of calls", all.whole.clone());
-        let help = "Time in which calls waited for their turn and for answers of people";
+        let help = "Time that calls waited for their turn and for answers from users";
         registry.register("toolcrib_call_wait_seconds", help, all.waited.clone());
         registry.register("toolcrib_call_run_seconds", "Time of calls without their waits", all.ran.clone());
         registry.register("toolcrib_http_requests", "Requests over HTTP", all.requests.clone());

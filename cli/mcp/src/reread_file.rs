@@ -105,7 +105,7 @@ impl<T: Default + Send + Sync + 'static> Reader<T> {
         let (path, content) = (self.path.display(), self.content);
         if found == FileState::Missing {
             *self.state() = State { value: Arc::default(), read: found, refused: None };
-            render::warning(&format!("`{path}` is missing: the {content} admit nobody until it is there again"));
+            render::warning(&format!("`{path}` is missing: the {content} admit no one until the file exists again"));
             return;
         }
         let before = self.state().value.clone();
@@ -118,7 +118,7 @@ impl<T: Default + Send + Sync + 'static> Reader<T> {
                 let effect = {
                     let mut state = self.state();
                     state.refused = Some(found);
-                    if state.read == FileState::Missing { "admit nobody" } else { "from before apply" }
+                    if state.read == FileState::Missing { "admit no one" } else { "from before apply" }
                 };
                 let error = render::message(&error);
                 render::warning(&format!("{error}; the {content} {effect}"));

@@ -122,7 +122,7 @@ fn entry(skill: &Skill) -> Result<SkillEntry, String> {
     let mut extra: JsonObject = skill.front_matter.clone();
     let mut text = |field: &str| match extra.remove(field) {
         Some(Value::String(text)) => Ok(text),
-        _ => Err(format!("its front matter has no text `{field}`")),
+        _ => Err(format!("its front matter has no `{field}` text")),
     };
     let mut front_matter = SkillFrontmatter::new(text("name")?, text("description")?);
     front_matter.extra = extra;

@@ -23,7 +23,7 @@ const DIGITS: usize = 64;
 #[derive(Debug, Clone, clap::Args)]
 pub struct TrustOptions {
     /// Grant everything that the source or settings file with this digest requests; `toolcrib trust PATH` shows requests
-    /// and the digest, which is not that of a bundle; repeatable
+    /// and the digest, which differs from the digest of a bundle; repeatable
     #[arg(long = "trust", value_name = "DIGEST", value_delimiter = ',', value_parser = digest, help_heading = PERMISSIONS)]
     digests: Vec<String>,
 }

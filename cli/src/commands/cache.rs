@@ -96,7 +96,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Prune(args) => report(args.folder.cache()?.prune(args.max as u64)?),
         Action::Clear(args) => {
             let cache = args.folder.cache()?;
-            BuildFolder::clear(cache.path()).context("cannot remove the folder in which tools are built")?;
+            BuildFolder::clear(cache.path()).context("cannot remove the build folder")?;
             report(cache.clear()?);
         }
     }

@@ -113,7 +113,7 @@ fn show(
     if json {
         render::print_json(&serde_json::to_string(&record()?)?)?;
     } else {
-        render::print(&sheet())?;
+        render::print_screen(&sheet())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -135,7 +135,7 @@ fn as_file(name: &str) -> Option<String> {
 /// Error for a name that no tool has; it may be meant as a file.
 async fn unknown_tool(runtime: &Runtime, name: &str) -> anyhow::Error {
     let error = runtime.prepare(name).await.err();
-    let neither = "there is no file of this name either; `toolcrib list` lists the tools, and a file is named by its \
+    let neither = "no file has this name either; `toolcrib list` lists the tools; name a file by its \
                    path, such as `./tool.wasm`";
     let is_near = |error: &&toolcrib::Error| matches!(error, toolcrib::Error::UnknownTool { nearest: Some(_), .. });
     let nearest = error.as_ref().filter(is_near).and_then(toolcrib::Error::hint);

@@ -18,7 +18,7 @@ Examples:
   toolcrib outdated --json | jq -r '.[] | select(.outdated) | .name'
 
 A release that is listed counts as seen: its age for `toolcrib update --min-age` begins.";
-const HEADINGS: [&str; 4] = ["BUNDLE", "INSTALLED", "PRESENT", "SOURCE"];
+const HEADINGS: [&str; 4] = ["BUNDLE", "INSTALLED", "AVAILABLE", "SOURCE"];
 
 /// List bundles with newer releases.
 #[derive(clap::Args)]

@@ -123,7 +123,7 @@ fn show(results: &Results, args: &Show) -> anyhow::Result<ExitCode> {
     let part = results.open(&args.reference, args.offset..end).map_err(explained)?;
     if args.offset > 0 && args.offset >= part.stored.bytes {
         let bytes = render::counted(part.stored.bytes, "byte");
-        render::warning(&format!("nothing is at offset {}: the result has {bytes}", args.offset));
+        render::warning(&format!("offset {} is past the end: the result has {bytes}", args.offset));
     }
     if args.json {
         let line = Line { stored: &part.stored, offset: part.offset, next: part.next, text: &part.text() };

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Sign the bytes of the tar with a minisign key
     #[arg(long)]
     minisign: bool,
-    /// Write the signature to this file, and for a reference push nothing [default: beside the tar]
+    /// Write the signature to this file instead of pushing it [default: next to the tar]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]

@@ -28,9 +28,9 @@ Examples:
   toolcrib stage commit work
 
 With --stage, `run`, `chat`, `call` and `mcp` write into a stage over the granted folders: the tools see their own \
-changes, and the folders stay as they are. A commit replaces each file in one step, and goes on where it was after a kill. \
-A file that others have changed since is a conflict: nothing is committed with it until it is dropped. A commit with a PATH or \
---call makes these changes alone, and the others stay in the stage.";
+changes, and the folders do not change. A commit replaces each file in one step, and can be continued after a kill. \
+A file that was changed outside the stage is a conflict: nothing is committed until you drop it. A commit with a PATH or \
+--call makes only these changes; the others stay in the stage.";
 const HEADINGS: [&str; 4] = ["NAME", "CHANGES", "STATE", "FOLDER"];
 
 /// List, show, commit or drop what tools have written with --stage.
@@ -109,7 +109,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
                 // What the commit has done differs from what it was.
                 changes.iter_mut().for_each(|change| change.conflict = None);
                 render::hint(&format!(
-                    "its commit has done {done} of {all} steps: `toolcrib stage commit {name}` goes on"
+                    "its commit was interrupted after {done} of {all} steps: `toolcrib stage commit {name}` continues it"
                 ));
             }
             match (json, stat) {
@@ -136,7 +136,7 @@ impl Named {
     fn resolve(self, stages: &Stages) -> anyhow::Result<String> {
         let names = stages.names()?;
         let hint = |first: &str| match names.is_empty() {
-            true => format!("{first}`--stage` of `run`, `chat`, `call` or `mcp` begins one"),
+            true => format!("{first}create one with `--stage` of `run`, `chat`, `call` or `mcp`"),
             false => format!("{first}there are `{}`", names.join("`, `")),
         };
         match self.name {
@@ -144,11 +144,11 @@ impl Named {
             Some(name) => {
                 let near = suggestion::nearest(&name, names.iter().map(String::as_str));
                 let first = near.map(|near| format!("did you mean `{}`? ", one_line(near))).unwrap_or_default();
-                Err(Advice::new(format!("there is no stage `{}`", render::excerpt(&name)), hint(&first)).into())
+                Err(Advice::new(format!("no stage `{}`", render::excerpt(&name)), hint(&first)).into())
             }
             None => match <[String; 1]>::try_from(names.clone()) {
                 Ok([name]) => Ok(name),
-                Err(_) if names.is_empty() => Err(Advice::new("there are no stages", hint("")).into()),
+                Err(_) if names.is_empty() => Err(Advice::new("no stages exist", hint("")).into()),
                 Err(_) => Err(Advice::new("there are several stages", hint("name one: ")).into()),
             },
         }
@@ -286,7 +286,7 @@ async fn drop_all(stage: &Stage, name: &str) -> anyhow::Result<ExitCode> {
     }
     for path in aside {
         let path = one_line(&from_here(&path).display().to_string());
-        render::warning(&format!("`{path}` is an entry of yours that the commit had moved aside"));
+        render::warning(&format!("`{path}` is your entry, which the commit had moved aside"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -309,7 +309,7 @@ fn has_conflicts(name: &str, changes: &[Change]) -> bool {
 fn hint_conflicts(name: &str, changes: &[Change]) {
     if changes.iter().any(|change| change.conflict.is_some()) {
         render::hint(&format!(
-            "nothing is committed with a conflict; drop the change: `toolcrib stage drop {name} PATH`"
+            "nothing is committed while there are conflicts; drop the change: `toolcrib stage drop {name} PATH`"
         ));
     }
 }

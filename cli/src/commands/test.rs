@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// A component, a Markdown tool, or a folder: every tool with cases in it and below
     #[arg(value_name = "PATH", default_value = ".")]
     path: PathBuf,
-    /// File with the test cases [default: `NAME.tests.json` beside NAME.md or NAME.wasm, else `tests.json`]
+    /// File with the test cases [default: `NAME.tests.json` next to NAME.md or NAME.wasm, else `tests.json`]
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
     /// Test components that are older than their sources

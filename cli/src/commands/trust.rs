@@ -83,7 +83,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         if args.json {
             render::print_json(&describe(&subject, &state).to_string())?;
         } else {
-            render::print(&review::text(path, &subject, &state))?;
+            render::print_screen(&review::text(path, &subject, &state))?;
         }
         if state == State::Trusted {
             continue;

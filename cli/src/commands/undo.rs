@@ -26,9 +26,9 @@ Examples:
   toolcrib undo 7k3md-x0q9a notes.md
   toolcrib undo --dry-run
 
-Without an ID, the newest record about the current directory is taken back. A file goes back to its content, permissions \
-and time of change before the call, as long as nobody has changed it since; each one that stays is named with the reason, and the command ends \
-with 1. An undo has a record of its own, so that it can be taken back too.
+Without an ID, the newest record for the current directory is reverted. A file gets back its content, permissions and \
+modification time from before the call, unless it has changed since; each file that stays is named with the reason, and the \
+command exits with 1. An undo is recorded too, so you can revert it.
 
 The settings `history.days`, `history.bytes` and `history.file` limit what is kept: `toolcrib config keys history`.";
 /// Name of this command in its records.
@@ -129,7 +129,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn sweep(history: &History, stages: &Stages) -> anyhow::Result<()> {
     let Some(name) = history.sweep(stages)? else { return Ok(()) };
     let hint = format!(
-        "`toolcrib stage commit {name}` goes on with it, `toolcrib stage drop {name}` leaves the rest as it is"
+        "`toolcrib stage commit {name}` continues it; `toolcrib stage drop {name}` leaves the rest unchanged"
     );
     Err(Advice::new("an undo was interrupted", hint).into())
 }
@@ -177,7 +177,11 @@ impl Drop for Planned {
 /// Shows the differences, and asks at the terminal.
 async fn agrees(stage: &Arc<Stage>, changes: &[Change]) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Advice::new("no one can answer here", "read `toolcrib undo --dry-run`, then pass --yes").into());
+        return Err(Advice::new(
+            "cannot ask: no terminal is available",
+            "read `toolcrib undo --dry-run`, then pass --yes",
+        )
+        .into());
     }
     show(stage, stage.name(), changes);
     Ok(agrees_to(&format!("{}. Take the changes back? [y/N] ", counts(changes))).await)
@@ -244,7 +248,7 @@ fn choose(history: &History, id: Option<&str>) -> anyhow::Result<Chosen> {
     };
     let found = find(&records, id);
     if found.is_empty() {
-        let message = format!("no change is kept of `{}`", render::excerpt(id));
+        let message = format!("no recorded change of `{}`", render::excerpt(id));
         let hint = "`toolcrib undo --list` lists what can be taken back";
         return Err(Advice::new(message, hint).into());
     }

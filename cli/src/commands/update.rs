@@ -19,7 +19,7 @@ Examples:
   toolcrib update acme/weather --accept=signer-changed
   toolcrib update --json
 
-A reference whose tag is a version, such as `:1.2.0`, leads to the highest version in its repository.
+A reference with a version as its tag, such as `:1.2.0`, is updated to the highest version in its repository.
 
 An update asks only for what is new: permissions, tools, descriptions and schemas. It is refused \
 if the signer changed, a signature is missing, the version is lower, a version was published \

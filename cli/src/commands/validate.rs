@@ -64,7 +64,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         render::print_json(&serde_json::to_string(&problems)?)?;
     } else if !problems.is_empty() {
         let lines: Vec<String> = problems.iter().map(line).collect();
-        render::print(&lines.join("\n"))?;
+        render::print_screen(&lines.join("\n"))?;
     }
     let count = |severity| problems.iter().filter(|problem| problem.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));

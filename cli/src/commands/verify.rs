@@ -62,7 +62,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     match args.json {
         true => render::print_json(&report.to_json().to_string())?,
-        false => render::print(&report.text())?,
+        false => render::print_screen(&report.text())?,
     }
     if report.signers().is_empty() {
         render::explain(&not_verified(&report, args.signers.is_empty()).into());

@@ -127,7 +127,7 @@ pub(crate) fn act(views: &Views, visit: &Visit, page: &str, sent: &Query) -> Res
     let mut draft = read(sent);
     let mut messages = Messages::default();
     if draft.schema != schema_digest(tool) {
-        messages.about_all.push("The tool has changed since this form was shown, so the form begins anew.".to_owned());
+        messages.about_all.push("The tool has changed since this form was shown. Fill in the form again.".to_owned());
         return Ok(Ok(shown(visit, runtime, tool, &first(tool), &messages)));
     }
     let button = sent.get("do").unwrap_or("show");

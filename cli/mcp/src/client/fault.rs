@@ -98,7 +98,7 @@ impl fmt::Display for Fault {
             Self::Foreign(text) => write!(f, "sent text that is not an MCP message: `{text}`"),
             Self::Refused { method, message } => write!(f, "refused `{method}`: {message}"),
             Self::Unreachable(reason) => write!(f, "cannot be reached: {reason}"),
-            Self::Unauthorized => f.write_str("requires a token, and the entry has no valid token"),
+            Self::Unauthorized => f.write_str("requires a token, but the entry has no valid token"),
             Self::Status(status) => write!(f, "answered with the HTTP status {status}"),
         }
     }

@@ -119,14 +119,14 @@ impl Refusal {
             }
             Code::NameTaken => "to replace it from the new source",
             Code::ToolTaken if self.cure.starts_with("toolcrib remove") => "to remove the other bundle first",
-            Code::ToolTaken => "rename or remove the tool in the other source first; to list what is available here",
+            Code::ToolTaken => "rename or remove the tool in the other source first; to list the available tools",
             Code::SignerChanged => "if the publisher announced the new signer",
             Code::SignatureMissing => "if the publisher announced releases without signatures",
             Code::Downgrade => "to go back to that version",
             Code::TagMoved => "if the publisher announced that the version was replaced",
             Code::TooYoung => "to install it before that time",
             Code::NeedsReview => "to agree to exactly this release",
-            Code::LockDiffers => "to review the bundle and write its entry anew",
+            Code::LockDiffers => "to review the bundle and rewrite its entry",
         }
     }
 }

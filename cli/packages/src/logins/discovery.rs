@@ -140,7 +140,7 @@ pub(super) async fn authorization_server(
         }
         return read(documents, stated, &document);
     }
-    bail!("the authorization server `{base}` has no metadata at the usual paths")
+    bail!("the authorization server `{base}` has no metadata at the well-known paths")
 }
 
 fn read(documents: &Documents<'_>, issuer: String, document: &Value) -> anyhow::Result<AuthorizationServer> {

@@ -71,7 +71,7 @@ impl AnswerListener {
         let query = query.filter(|query| is_meant(query));
         let (status, text) = match &query {
             Some(_) => ("200 OK", "The answer has arrived. Return to the terminal; this page can be closed."),
-            None => ("400 Bad Request", "This is no answer to a login that waits."),
+            None => ("400 Bad Request", "No login is waiting for this answer."),
         };
         let length = text.len();
         let response = format!(

@@ -166,7 +166,7 @@ async fn within<T>(who: &str, step: impl Future<Output = anyhow::Result<T>>) -> 
 
 /// Returns the secret of a client that was registered before.
 fn client_secret(name: &str, vault: &Vault) -> anyhow::Result<Zeroizing<String>> {
-    let secret = vault.value(name)?.with_context(|| format!("there is no secret `{name}`"))?;
+    let secret = vault.value(name)?.with_context(|| format!("no secret `{name}`"))?;
     Ok(Zeroizing::new(secret.value().to_owned()))
 }
 

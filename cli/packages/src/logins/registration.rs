@@ -24,7 +24,7 @@ pub(super) async fn register(
     scope: Option<&str>,
 ) -> anyhow::Result<OAuthClient> {
     let Some(endpoint) = &server.registration else {
-        let message = format!("the authorization server `{}` registers no clients by itself", server.issuer);
+        let message = format!("the authorization server `{}` does not register clients automatically", server.issuer);
         let hint = match server.takes_documents {
             true => {
                 "register one with its owner, or publish a document about your client, and name it with `--client-id`"

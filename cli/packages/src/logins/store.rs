@@ -56,7 +56,7 @@ impl TokenStore {
         if let Some(secret) = self.present(&login, refused)? {
             return Ok(secret);
         }
-        let logins = self.logins.as_ref().context("there are no logins")?;
+        let logins = self.logins.as_ref().context("no logins are stored")?;
         let _lock = logins.lock(&login.server.parse()?)?;
         // Another process may have renewed it.
         let login = logins.named(&login.secret)?.with_context(|| ended(&login, "it was logged out"))?;

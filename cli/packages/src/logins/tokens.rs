@@ -78,7 +78,7 @@ fn read(answer: &Value) -> anyhow::Result<Tokens> {
     let access = text(answer, "access_token").context("the answer has no `access_token`")?;
     let kind = text(answer, "token_type").unwrap_or_default();
     if !kind.eq_ignore_ascii_case("bearer") {
-        bail!("the token is no bearer token");
+        bail!("the token is not a bearer token");
     }
     let life = match &answer["expires_in"] {
         Value::Null => None,

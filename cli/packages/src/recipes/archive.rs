@@ -31,7 +31,7 @@ pub(super) fn file(package: &[u8], path: &str) -> anyhow::Result<Vec<u8>> {
         if header.iter().all(|byte| *byte == 0) {
             break;
         }
-        let size = number(&header[124..136]).context("the package is no tar file")?;
+        let size = number(&header[124..136]).context("the package is not a tar file")?;
         let content = after.get(..size).context("the package ends in the middle of a file")?;
         let is_file = matches!(header[156], b'0' | 0);
         if is_file && name(header).split_once('/').is_some_and(|(_, inner)| inner == path) {
@@ -44,7 +44,7 @@ pub(super) fn file(package: &[u8], path: &str) -> anyhow::Result<Vec<u8>> {
 
 fn decompressed(package: &[u8]) -> anyhow::Result<Vec<u8>> {
     let cut = || anyhow!("the package is cut");
-    ensure!(package.starts_with(&GZIP), "the package is no gzip file");
+    ensure!(package.starts_with(&GZIP), "the package is not a gzip file");
     let flags = *package.get(3).ok_or_else(cut)?;
     let mut at = HEADER_LEN;
     if flags & HAS_EXTRA != 0 {

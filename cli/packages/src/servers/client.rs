@@ -161,7 +161,7 @@ impl From<Fault> for CallFault {
 }
 
 fn refusal(difference: &str) -> String {
-    format!("{difference}, and nobody has agreed to that; `toolcrib update` shows the present definition, and asks")
+    format!("{difference}, which was not approved; `toolcrib update` shows the current definition and asks")
 }
 
 /// Names the way out for a server that speaks another revision than it did.

@@ -74,7 +74,7 @@ fn collect<'s>(schema: &'s Value, path: &mut Vec<&'s str>, found: &mut Found) ->
             let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
             let mark =
                 mark.as_str().filter(|mark| !mark.is_empty() && mark.len() <= MAX_NAME && mark.chars().all(is_token));
-            let mark = mark.ok_or_else(|| format!("`{MARK}` of `{name}` is no name of a header"))?;
+            let mark = mark.ok_or_else(|| format!("`{MARK}` of `{name}` is not a header name"))?;
             if !matches!(property["type"].as_str(), Some("string" | "integer" | "boolean")) {
                 return Err(format!("`{name}` has `{MARK}`, and is neither a string, an integer nor a boolean"));
             }

@@ -51,7 +51,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Incoming, Fault> {
     let value = parse_within(bytes, LIMITS).map_err(|error| Fault::foreign(format!("{error}")))?;
     let quoted = || shown(&String::from_utf8_lossy(&bytes[..bytes.len().min(400)]));
     let foreign = |why: &str| Fault::foreign(format!("{why}: `{}`", quoted()));
-    let Value::Object(mut message) = value else { return Err(foreign("a message is no object")) };
+    let Value::Object(mut message) = value else { return Err(foreign("a message is not an object")) };
     if message.get("jsonrpc") != Some(&json!("2.0")) {
         return Err(foreign("a message is not of JSON-RPC 2.0"));
     }
@@ -61,7 +61,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Incoming, Fault> {
         (Some(Value::String(method)), None) => {
             Ok(Incoming::Notification(method, message.remove("params").unwrap_or_default()))
         }
-        (Some(_), _) => Err(foreign("a method is no text")),
+        (Some(_), _) => Err(foreign("a method is not a text")),
         (None, id) => {
             let id = id.unwrap_or_default();
             match (message.remove("result"), message.remove("error")) {

@@ -215,7 +215,7 @@ pub(crate) async fn pack(source: &ServerSource, access: &ServerAccess) -> anyhow
         render::warning(&format!("`{}`: left out: {skipped}", source.address));
     }
     if pinning.listing.tools.is_empty() {
-        return Err(anyhow!("the server `{}` has no tool that can be used", source.address));
+        return Err(anyhow!("the server `{}` has no usable tool", source.address));
     }
     let folder = tempfile::Builder::new().prefix("toolcrib-server-").tempdir();
     let folder = folder.context("cannot create a temporary folder")?;

@@ -272,7 +272,7 @@ fn session(response: &GateResponse) -> Result<Option<String>, Fault> {
 /// Returns a result that is complete.
 fn complete(result: Value) -> Result<Value, Fault> {
     if !result.is_object() {
-        return Err(Fault::foreign("a result is no object"));
+        return Err(Fault::foreign("a result is not an object"));
     }
     match result.get("resultType").map(|kind| kind.as_str().unwrap_or_default()) {
         None | Some("complete") => Ok(result),

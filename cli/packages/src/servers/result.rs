@@ -28,7 +28,7 @@ pub(super) fn answer(result: &Value, has_schema: bool) -> Result<RemoteAnswer, F
         Value::Null => &[][..],
         Value::Array(parts) if parts.len() <= MAX_PARTS => parts,
         Value::Array(_) => return Err(Fault::TooMuch(format!("more than {MAX_PARTS} parts in a result"))),
-        _ => return Err(Fault::foreign("`content` of a result is no array")),
+        _ => return Err(Fault::foreign("`content` of a result is not an array")),
     };
     if result.get("content").is_none() && structured.is_none() {
         return Err(Fault::foreign("a result has neither `content` nor `structuredContent`"));

@@ -62,7 +62,7 @@ impl ServerSource {
     pub fn set_prefix(&mut self, prefix: &str) -> anyhow::Result<()> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         if prefix.len() > MAX_PREFIX || !prefix.chars().all(is_plain) {
-            bail!("`{prefix}` is no prefix: use up to {MAX_PREFIX} letters, digits, `_`, `-` and `.`");
+            bail!("`{prefix}` is not a valid prefix: use up to {MAX_PREFIX} letters, digits, `_`, `-` and `.`");
         }
         prefix.clone_into(&mut self.prefix);
         Ok(())

@@ -15,7 +15,7 @@ use toolcrib_signature::{Claim, Digest, Error, SignedBy, Verified, minisign, ver
 
 use super::TrustedSigners;
 
-const UNSIGNED: &str = "nobody signed it";
+const UNSIGNED: &str = "it is not signed";
 
 /// Format of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +181,7 @@ impl Finding {
 
     /// Judges a minisign signature of a file.
     pub(super) fn of_minisign(place: String, signature: &[u8], file: &mut File, trusted: &TrustedSigners) -> Self {
-        let mut reason = "there is no trusted minisign key".to_owned();
+        let mut reason = "no minisign key is trusted".to_owned();
         for key in &trusted.minisign {
             let verified = match file.seek(SeekFrom::Start(0)) {
                 Ok(_) => minisign::verify(&mut *file, signature, key),

@@ -60,7 +60,7 @@ impl PassphraseOptions {
 
 fn ask(question: &str) -> anyhow::Result<Zeroizing<String>> {
     let hint = format!("pass `--passphrase-from` with {FORMS}");
-    ensure!(io::stdin().is_terminal(), Advice::new("cannot ask for the passphrase: there is no terminal", hint));
+    ensure!(io::stdin().is_terminal(), Advice::new("cannot ask for the passphrase: no terminal is available", hint));
     let line = prompt::ask(question)
         .map_err(|error| Advice::new(format!("cannot ask for the passphrase: {error}"), format!("use {FORMS}")))?;
     line.ok_or_else(|| {

@@ -75,7 +75,7 @@ fn refuse_public(path: &Path) -> anyhow::Result<()> {
     let secret = shown.strip_suffix(PUBLIC_SUFFIX).filter(|secret| Path::new(secret).is_file());
     let hint = match secret {
         Some(secret) => format!("sign with the secret key: `--key {secret}`"),
-        None => "sign with the secret key, which `toolcrib key new FILE` creates beside `FILE.pub`".to_owned(),
+        None => "sign with the secret key; `toolcrib key new FILE` creates it next to `FILE.pub`".to_owned(),
     };
     Err(Advice::new(format!("`{shown}` is a public key, which verifies and cannot sign"), hint).into())
 }

@@ -66,7 +66,7 @@ pub(crate) static KEYS: &[Key] = &[
     Key::new("budgets", "bytes", SIZE, "Maximum bytes that all calls of a run print, write, send and receive")
         .option("max-bytes")
         .replaces(),
-    Key::new("budgets", "cost", Kind::Number(1e9), "Maximum money of a run, in the currency of the price")
+    Key::new("budgets", "cost", Kind::Number(1e9), "Maximum cost of a run, in the currency of the price")
         .option("max-cost"),
     Key::new("budgets", "price", PRICE, "Price of a million prompt tokens and of a million tokens of answers")
         .option("price")
@@ -259,9 +259,9 @@ pub(crate) static KEYS: &[Key] = &[
     server("max_body", SIZE, "Maximum size of a request").option("max-body"),
     server("max_rate", Kind::Count(1, 1_000_000), "Maximum requests of a token in one second").option("max-rate"),
     server("arrival_timeout", TIME, "Time limit for the parts of a request").option("arrival-timeout"),
-    server("drain_timeout", TIME, "Time in which running requests may finish at the end of the server")
+    server("drain_timeout", TIME, "Time for running requests to finish when the server shuts down")
         .option("drain-timeout"),
-    server("drain_delay", DELAY, "Time in which `/readyz` fails before the server accepts no more requests")
+    server("drain_delay", DELAY, "Time that `/readyz` fails before the server stops accepting requests")
         .option("drain-delay"),
     server("task_after", DELAY, "Time after which a call becomes a task, for clients that know tasks")
         .option("task-after")
@@ -279,10 +279,10 @@ pub(crate) static KEYS: &[Key] = &[
     server("metrics_by_token", Kind::Bool, "Count the calls of each token in `/metrics`")
         .flags(&[("true", "metrics-by-token")])
         .default("false"),
-    Key::new("network", "nameservers", Kind::List(&ADDRESS), "Name servers instead of those of the system")
+    Key::new("network", "nameservers", Kind::List(&ADDRESS), "Name servers to use instead of the system's")
         .option("dns")
         .replaces(),
-    Key::new("network", "ca", PATHS, "PEM files with root certificates to trust besides those of the system")
+    Key::new("network", "ca", PATHS, "PEM files with root certificates to trust in addition to the system's")
         .option("net-ca")
         .replaces()
         .of_host(),
@@ -297,7 +297,7 @@ pub(crate) static KEYS: &[Key] = &[
         "run",
         "repeats",
         Kind::Count(0, 1000),
-        "Identical calls at which the model is told, and twice as many at which the run stops; 0 for no limit",
+        "Number of identical calls after which the model is warned; the run stops after twice as many; 0 for no limit",
     )
     .default("5")
     .of(&["run", "chat"]),

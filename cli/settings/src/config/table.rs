@@ -187,7 +187,7 @@ impl<'a> Field<'a> {
             return Err(self.wrong("a table"));
         }
         let Field { file, name, value } = self;
-        let Ok(entries) = value.into_table() else { return Err(anyhow!("`{name}` is no table")) };
+        let Ok(entries) = value.into_table() else { return Err(anyhow!("`{name}` is not a table")) };
         Ok(Table { file, name, entries, known: Vec::new() })
     }
 

@@ -72,7 +72,7 @@ impl AskOptions {
         }
         if self.ask.is_some() && !is_quiet {
             render::hint(&format!(
-                "no one can answer here, so `--ask={value}` has no effect: only the permissions decide; \
+                "no terminal is available to ask, so `--ask={value}` has no effect: only the permissions decide; \
                  `--ask-tool={class}` denies such calls"
             ));
         }

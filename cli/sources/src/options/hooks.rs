@@ -11,7 +11,7 @@ use toolcrib_settings::selection::ALL;
 pub(crate) struct HookOptions {
     /// Let the hooks of this source, or of all, handle the tools of other sources too; repeatable
     ///
-    /// PATH is that of --tools. By default, a hook handles calls of tools of its own source alone, and events without a
+    /// PATH is a source as in --tools. By default, a hook handles calls of tools of its own source alone, and events without a
     /// tool, such as `run.start`, if all tools are of its source.
     #[arg(long, value_name = "PATH", help_heading = PERMISSIONS)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ALL)]

@@ -128,7 +128,7 @@ impl Sources {
     pub(super) fn is_there(permission: &Permission) -> bool {
         let Some((missing, repair)) = missing_folder(permission) else { return true };
         if MISSING.lock().unwrap_or_else(PoisonError::into_inner).insert(missing.clone()) {
-            render::warning(&format!("{missing}, so nothing is granted for it; {repair}"));
+            render::warning(&format!("{missing}, so it grants nothing; {repair}"));
         }
         false
     }

@@ -33,7 +33,7 @@ impl StageOption {
                 if stages()
                     .is_ok_and(|stages| stages.names().is_ok_and(|known| known.iter().any(|one| one == name))) =>
             {
-                render::aside(&format!("the run has a stage, and goes on in it: `{name}`"));
+                render::aside(&format!("the run continues in its stage `{name}`"));
                 name.to_owned()
             }
             (None, _) if !is_default => return Ok(None),
@@ -65,7 +65,7 @@ pub(super) fn for_calls() -> anyhow::Result<Stages> {
     match cfg!(target_os = "linux") {
         true => stages(),
         false => Err(Advice::new(
-            "a rule holds back what calls write, and this system has no stages",
+            "a rule holds back writes, but stages are not available on this system",
             "leave out --stage-tool, `permissions.stage` and `permissions.hold`, and ask before the calls: --ask-tool",
         )
         .into()),
@@ -76,7 +76,7 @@ pub(super) fn for_calls() -> anyhow::Result<Stages> {
 pub fn refused(name: &str, error: &std::io::Error) -> anyhow::Error {
     let name = render::excerpt(name);
     let (message, hint) = match error.kind() {
-        ErrorKind::InvalidInput => (format!("`{name}` is no name of a stage: {error}"), "choose another name"),
+        ErrorKind::InvalidInput => (format!("`{name}` is not a valid stage name: {error}"), "choose another name"),
         ErrorKind::WouldBlock => (
             format!("another process works in the stage `{name}`"),
             "wait for its end, or choose another name; `toolcrib stage diff` reads it meanwhile",
@@ -86,7 +86,7 @@ pub fn refused(name: &str, error: &std::io::Error) -> anyhow::Error {
             "finish it with `toolcrib stage commit`, or choose another name",
         ),
         ErrorKind::Unsupported => ("stages are not available on this system".to_owned(), "leave out --stage"),
-        ErrorKind::NotFound => (format!("there is no stage `{name}`"), "`toolcrib stage list` lists all stages"),
+        ErrorKind::NotFound => (format!("no stage `{name}`"), "`toolcrib stage list` lists all stages"),
         _ => {
             (format!("cannot open the stage `{name}`: {error}"), "check the disk and the rights of the state directory")
         }

@@ -22,9 +22,9 @@ Targets: `https://HOST` and `http://HOST` are OpenTelemetry collectors, which ge
 `syslog+tls://HOST` and `syslog://HOST` get messages of RFC 5424; a directory or `file:///DIR` gets one file per batch, \
 for a shipper or a mounted object store.
 
-Every record is sent in order and at least once, with its arguments as the log has them, its number (`seq`) and its \
-chain value. A file beside the log notes what the target has, so a second start goes on after it, and one process at a \
-time forwards to a target. Records that were removed before they were sent are an error, and the others are sent.
+Every record is sent in order and at least once, with its logged arguments, its number (`seq`) and its chain value. A file \
+next to the log records the progress, so the next start continues there; one process at a time forwards to a target. Records \
+that were removed before they were sent are an error, and the others are sent.
 
 OTEL_EXPORTER_OTLP_HEADERS has headers for a collector, such as `authorization=Bearer%20TOKEN`.
 
@@ -53,7 +53,7 @@ pub(super) struct Args {
     /// Time for further attempts after a failure [default: 1m; without end with --follow]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     retry_time: Option<Duration>,
-    /// File that notes what the target has; `audit prune` knows none elsewhere [default: one beside the log]
+    /// File with the progress of this target; `audit prune` finds it only next to the log [default: next to the log]
     #[arg(long, value_name = "FILE")]
     cursor: Option<PathBuf>,
     /// Print the result as one JSON object

@@ -16,11 +16,11 @@ Examples:
   toolcrib audit prune --older-than 90d --dry-run
   toolcrib audit prune --older-than 52w
 
-The log has one file per UTC day. Files are removed as wholes, oldest first, and the newest one stays. A file with records \
-that a forwarder has not sent stays too, for every target with a cursor beside the log, also before its first record: remove \
-the file `forward-….json` of a target that is no longer used. Cursors elsewhere (`audit forward --cursor`) are not known.
+The log has one file per UTC day. Whole files are removed, oldest first; the newest one stays. A file with records that were \
+not sent to a target with a `forward-….json` next to the log stays too: remove that file if you no longer use the target. \
+Progress files elsewhere (`audit forward --cursor`) are not found.
 
-`toolcrib audit verify` then states the log's first record. Keep the head that it prints before, or a forwarded copy.
+`toolcrib audit verify` then states the log's first record. Keep the head that it printed before, or a forwarded copy.
 
 Exit status: 0 removed or nothing to remove, 1 files stay because they were not sent.";
 

@@ -151,6 +151,6 @@ fn row(entry: &LogEntry) -> [String; 7] {
 fn outcome() -> impl TypedValueParser<Value = Outcome> {
     PossibleValuesParser::new(Outcome::ALL.map(Outcome::as_str)).map(|name| {
         let named = Outcome::ALL.into_iter().find(|outcome| outcome.as_str() == name);
-        named.expect("the names are those of the outcomes")
+        named.expect("use the names of outcomes")
     })
 }

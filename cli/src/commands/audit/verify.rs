@@ -75,7 +75,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         if args.json {
             problems.push(problem);
         } else {
-            render::print(&line(&problem))?;
+            render::print_screen(&line(&problem))?;
         }
     }
     let summary = verification.summary();
@@ -84,7 +84,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         print_json(sound, summary, &problems, copy.as_ref())?;
     } else {
-        render::print(&describe(summary))?;
+        render::print_screen(&describe(summary))?;
         copy.iter().flat_map(described).try_for_each(|line| render::print(&line))?;
     }
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })

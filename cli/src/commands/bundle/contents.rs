@@ -170,10 +170,9 @@ impl Outside {
         let folder = self.folder.display();
         let (reason, hint) = match self.is_link {
             true => ("is a link that leads out of", "replace the link by the file that it leads to"),
-            false => (
-                "lies outside of",
-                "copy the file into the folder and name it there; definitions are packed as they are",
-            ),
+            false => {
+                ("lies outside of", "copy the file into the folder and name it there; definitions are packed unchanged")
+            }
         };
         Advice::new(format!("{what} {reason} the folder of its source, `{folder}`"), hint).into()
     }

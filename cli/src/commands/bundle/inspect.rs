@@ -66,7 +66,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         render::print_json(&sheet.describe(&args.bundle).to_string())?;
     } else {
-        render::print(&sheet.text(&args.bundle))?;
+        render::print_screen(&sheet.text(&args.bundle))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -86,7 +86,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         render::print_json(&packed.describe(&args.out).to_string())?;
     } else {
-        render::print(&packed.text(&args.out))?;
+        render::print_screen(&packed.text(&args.out))?;
     }
     Ok(ExitCode::SUCCESS)
 }

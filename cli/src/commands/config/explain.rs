@@ -74,7 +74,7 @@ pub(super) async fn explain(key: Option<&str>, view: &View) -> anyhow::Result<Ex
     }
     if key.is_none() {
         for line in lines(&files) {
-            render::print(&line)?;
+            render::print_screen(&line)?;
         }
         if !all.is_empty() {
             render::print("")?;
@@ -272,7 +272,7 @@ fn layer_files(layers: &Layers, broken: &[(LayerKind, anyhow::Error)], view: &Vi
 fn lines(files: &[LayerFile]) -> Vec<String> {
     let line = |(kind, path, state): &LayerFile| {
         let path = path.as_ref().map(|path| one_line(&render::from_here(path).to_string_lossy()));
-        let path = path.unwrap_or_else(|| "no file".to_owned());
+        let Some(path) = path else { return format!("{:8} {state}", kind.as_str()) };
         let name = match (kind, profile()) {
             (LayerKind::Profile, Some(name)) => format!(" [profile.{}]", one_line(name)),
             _ => String::new(),

@@ -59,7 +59,7 @@ impl Component {
             lines.push(("exports", render::one_line(&exports.join(", "))));
         }
         if let Some(why) = pure {
-            lines.push(("pure", format!("proven: it can reach nothing but what it is given, for {why}")));
+            lines.push(("pure", format!("proven: it can reach only its inputs, because {why}")));
         }
         match (&self.problem, self.tools.is_empty()) {
             (Some(problem), _) => lines.push(("no tool", render::one_line(problem))),

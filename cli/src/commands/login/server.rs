@@ -46,7 +46,7 @@ pub(super) async fn log_in(
     let life = match (login.ends, login.is_renewable) {
         (_, true) => "is renewed when it ends".to_owned(),
         (Some(ends), false) => format!("ends at {ends:.0}"),
-        (None, false) => "has no stated end".to_owned(),
+        (None, false) => "no expiry stated".to_owned(),
     };
     render::aside(&format!(
         "logged in to {server}: the token is stored as the secret `{}`, is sent to this server alone, and {life}",

@@ -35,11 +35,11 @@ pub(super) struct LimitOptions {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     #[arg(requires = "http", help_heading = HEADING)]
     arrival_timeout: Duration,
-    /// Time in which running requests may finish after an interruption
+    /// Time for running requests to finish after an interruption
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     #[arg(requires = "http", help_heading = HEADING)]
     drain_timeout: Duration,
-    /// Time in which `/readyz` fails before the server accepts no more requests
+    /// Time that `/readyz` fails before the server stops accepting requests
     #[arg(long, value_name = "TIME", value_parser = delay, default_value = "0s", hide = true)]
     #[arg(requires = "http", help_heading = HEADING)]
     drain_delay: Duration,

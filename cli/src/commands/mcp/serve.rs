@@ -59,7 +59,7 @@ pub(super) struct Args {
     /// Require no token; only on a loopback address, where every program of this machine can connect then
     #[arg(long, requires = "http", help_heading = HTTP)]
     no_token: bool,
-    /// Accept the tokens that this file declares, besides those of `toolcrib mcp token`
+    /// Accept the tokens that this file declares, in addition to those of `toolcrib mcp token`
     #[arg(long, value_name = "FILE", requires = "http", conflicts_with = "no_token", help_heading = HTTP)]
     tokens: Option<PathBuf>,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub(super) struct Args {
     /// Private key of the certificate, a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = HTTP)]
     tls_key: Option<PathBuf>,
-    /// Accept requests for these hosts besides the loopback names, such as `tools.example.com`
+    /// Accept requests for these hosts in addition to the loopback names, such as `tools.example.com`
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "http", help_heading = HTTP)]
     host: Vec<ServedHost>,
     /// Accept requests from web pages of these origins, such as `https://app.example.com`; by default only from the

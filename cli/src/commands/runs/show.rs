@@ -61,8 +61,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let tokens =
         usage.map_or(String::new(), |usage| format!(" · {} + {} tokens", usage.prompt_tokens, usage.completion_tokens));
     let (steps, calls) = (counted(*steps, "step"), counted(*calls, "call"));
-    render::print(&format!("{}  {:.0}  {state}  {steps} · {calls}{tokens}", header.id, header.created))?;
-    render::print(&format!("model {}, folder {}", one_line(&header.model), one_line(&header.folder)))?;
+    render::print_screen(&format!("{}  {:.0}  {state}  {steps} · {calls}{tokens}", header.id, header.created))?;
+    render::print_screen(&format!("model {}, directory {}", one_line(&header.model), one_line(&header.folder)))?;
     if let Some(parent) = &header.parent {
         render::print(&format!("forked from {}", one_line(parent)))?;
     }
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     for (at, message) in messages.iter().enumerate() {
         if let Some(compaction) = compaction.as_ref().filter(|compaction| compaction.messages == at) {
             let summary = render::legible(compaction.summary.trim_end()).replace('\n', "\n    ");
-            render::print(&format!("\nsummary that the model gets in place of the messages above: {summary}"))?;
+            render::print(&format!("\nsummary that replaces the messages above for the model: {summary}"))?;
         }
         show(message, &names, args.full)?;
         names.extend(message.calls().into_iter().map(|call| (call.id, call.name)));

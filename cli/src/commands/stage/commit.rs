@@ -36,9 +36,8 @@ pub(super) async fn commit(
     answers: Answers,
 ) -> anyhow::Result<ExitCode> {
     if answers.skip && !selection.is_all() {
-        let message =
-            "--skip is for a commit that goes on, and that has its changes already: it takes no PATH and no --call";
-        return Err(Advice::new(message, format!("`toolcrib stage commit {name} --skip` goes on")).into());
+        let message = "--skip continues an interrupted commit with its changes: it takes no PATH and no --call";
+        return Err(Advice::new(message, format!("use `toolcrib stage commit {name} --skip`")).into());
     }
     let stage = stages.take(name).map_err(|error| refused(name, &error))?;
     if stage.is_committing() && !selection.is_all() {
@@ -46,7 +45,7 @@ pub(super) async fn commit(
         return Err(Advice::new("a commit has begun: its changes can no longer be chosen", hint).into());
     }
     if stage.is_committing() {
-        render::aside(&format!("`{name}`: the commit was interrupted and goes on"));
+        render::aside(&format!("`{name}`: continuing the interrupted commit"));
         return perform(stage, name, None, answers);
     }
     let changes = stage.changes()?;
@@ -63,7 +62,7 @@ pub(super) async fn commit(
     if !answers.yes {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             let hint = format!("read `toolcrib stage diff {name}`, then pass --yes");
-            return Err(Advice::new("no one can answer here", hint).into());
+            return Err(Advice::new("cannot ask: no terminal is available", hint).into());
         }
         if !agrees(&stage, name, &changes).await {
             render::aside(&format!("nothing was changed; `{name}` stays"));
@@ -120,7 +119,7 @@ pub(crate) async fn close(effects: Option<Effects>, asks: bool) -> anyhow::Resul
     let can_ask = asks && io::stdin().is_terminal() && io::stderr().is_terminal();
     if can_ask && !has_conflicts(&name, &changes) {
         show(&stage, &name, &changes);
-        let question = format!("{}. Commit them, drop them, or keep them staged? [c/d/K] ", counts(&changes));
+        let question = format!("{}. [c]ommit, [d]rop, or [K]eep staged? ", counts(&changes));
         match ask(&question).await.unwrap_or_default().trim().to_ascii_lowercase().as_str() {
             "c" | "commit" => {
                 perform(stage, &name, None, Answers::default())?;
@@ -272,7 +271,7 @@ pub(crate) fn commit_noted(
         Err(CommitError::System(path, error)) => {
             let path = from_here(&path).display().to_string();
             let message = format!("cannot commit `{}`: {error}", one_line(&path));
-            Err(Advice::new(message, format!("mend the cause, then repeat `toolcrib stage commit {name}`: it goes on"))
+            Err(Advice::new(message, format!("fix the cause, then repeat `toolcrib stage commit {name}` to continue"))
                 .into())
         }
     }

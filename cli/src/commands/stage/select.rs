@@ -9,7 +9,7 @@ use toolcrib_base::render::{self, Advice, from_here};
 /// Changes that are meant; all of them without an option.
 #[derive(Debug, clap::Args)]
 pub(super) struct Selection {
-    /// Paths or patterns, such as `src/a.rs`, `src` or `'src/*.rs'`; a `*` also stands for `/`
+    /// Paths or patterns, such as `src/a.rs`, `src` or `'src/*.rs'`; `*` also matches `/`
     #[arg(value_name = "PATH")]
     paths: Vec<String>,
     /// Only changes by this tool or this call: its `invocation` in `toolcrib audit show --json`
@@ -108,7 +108,10 @@ impl Pattern {
         let variants = [text.to_owned(), text.replace("**/", "")];
         let globs: Result<Vec<Glob>, _> = variants.iter().map(|variant| variant.parse()).collect();
         let globs = globs.map_err(|error| {
-            Advice::new(format!("`{}` is no pattern: {error}", render::excerpt(text)), "write one such as 'src/*'")
+            Advice::new(
+                format!("`{}` is not a valid pattern: {error}", render::excerpt(text)),
+                "write one such as 'src/*'",
+            )
         })?;
         Ok(if Path::new(text).is_absolute() { Self::Absolute(globs) } else { Self::Below(globs) })
     }

@@ -115,7 +115,7 @@ fn case_of(at: String, value: Value) -> anyhow::Result<Case> {
     let files = fields.files("files")?.map(|files| files.into_iter().map(is_text).collect()).transpose()?;
     let after = fields.files("after")?.unwrap_or_default();
     if files.is_none() && !after.is_empty() {
-        return Err(fields.wrong("`after` needs `files`, which may be `{}`: without `files` there is no folder"));
+        return Err(fields.wrong("`after` needs `files`: add it, if only as `{}`"));
     }
     Ok(Case { name, tool: fields.text("tool")?, payload, expect, files, after })
 }

@@ -155,7 +155,7 @@ impl Conversion<'_> {
         own.shift_remove("$ref");
         if self.subset.is_recursive && own.keys().all(|keyword| keyword == "description" || keyword == "title") {
             if !own.is_empty() {
-                self.notes.add(place, "its description is left out: a reference has no other keyword");
+                self.notes.add(place, "its description is left out: a reference allows no other keyword");
             }
             if self.failed.iter().any(|failed| failed == to) {
                 return Err(format!("`$ref` {to:?} cannot be stated"));

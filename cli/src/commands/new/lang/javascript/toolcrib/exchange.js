@@ -11,7 +11,7 @@ const PIECE = 4096;
 const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
 /** Words for the reasons of the host. */
 const REASONS = {
-  "HTTP-request-denied": "denied by the grant",
+  "HTTP-request-denied": "the host is not allowed",
   "destination-IP-prohibited": "its address is prohibited",
   "DNS-timeout": "there is no such host",
   "DNS-error": "there is no such host",
