@@ -3,6 +3,8 @@
 MAIN = types.ModuleType("__main__")
 # Loop of all programs of a session: their tasks and generators go on with it.
 LOOP = Loop()
+# The snapshot has the same random numbers for all programs.
+IS_SEEDED = False
 
 
 def make_calls_of_tasks():
@@ -13,8 +15,19 @@ def make_calls_of_tasks():
         LOOP.run_until_complete(asyncio.sleep(0))
 
 
+def seed():
+    """Seeds the random numbers of a fresh instance; those of a session go on."""
+    global IS_SEEDED
+    if not IS_SEEDED:
+        IS_SEEDED = True
+        for module in map(sys.modules.get, ("random", "numpy.random")):
+            if module is not None:
+                module.seed()
+
+
 def run(source, tools, limits):
     """Runs a program, and reports its end."""
+    seed()
     try:
         tree = parse(source)
         last = tree.body[-1] if tree.body else None
@@ -126,8 +139,8 @@ def main():
 sys.set_int_max_str_digits(0)
 # The packages of whoever built the interpreter.
 sys.path.append("/usr/local/lib/packages.zip")
-# Loaded before the snapshot: modules that programs often import, and that take long to load.
-for name in ("statistics", "zoneinfo", "secrets", "textwrap", "heapq", "cmath", "array", "queue", "email.message"):
+# Loaded before the snapshot.
+for name in LOADED:
     try:
         __import__(name)
     except ImportError:
@@ -141,4 +154,4 @@ def breakpointhook(*_, **__):
 
 
 sys.breakpointhook = breakpointhook
-_bashkit_boot.main = main
+begin(main)

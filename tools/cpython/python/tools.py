@@ -149,6 +149,13 @@ class Loop(asyncio.SelectorEventLoop):
         self.selector = Selector()
         super().__init__(self.selector)
 
+    def _make_self_pipe(self):
+        # No other thread wakes the loop.
+        self._ssock = self._csock = None
+
+    def _close_self_pipe(self):
+        pass
+
     def create_task(self, coroutine, **options):
         # Also of the result of a plain call, and of a call.
         return super().create_task(coroutine if asyncio.iscoroutine(coroutine) else ready(coroutine), **options)

@@ -1,7 +1,7 @@
 """Python code of the interpreter, in files that become one module: values and failures.
 
 The module is loaded once, and each program starts from the memory after that. `ask` is the only way out: a name and pairs of
-texts, answered by pairs of texts.
+texts, answered by pairs of texts. `request` and `begin` are those of the build.
 """
 
 import ast
@@ -20,9 +20,6 @@ import time
 import traceback
 import types
 
-import _bashkit
-import _bashkit_boot
-
 # Start of the names of programs in tracebacks, and the lines of the programs of this session by name.
 FILE, SOURCES = "program", {}
 # Names in programs: the tools, those whose calls are awaited, `ready`, and the value of the last expression.
@@ -33,7 +30,7 @@ MAX_PROBLEMS = 50
 
 
 def ask(name, pairs=()):
-    return _bashkit.http(name, "", tuple((plain(key), plain(text)) for key, text in pairs), None, None)[1]
+    return request(name, tuple((plain(key), plain(text)) for key, text in pairs))
 
 
 def plain(text):
@@ -110,6 +107,11 @@ def member(value):
         return value.isoformat()
     if isinstance(value, pathlib.PurePath):
         return str(value)
+    # Tables, columns and arrays.
+    if hasattr(value, "to_dict"):
+        return value.to_dict("records") if hasattr(value, "columns") else value.to_dict()
+    if hasattr(value, "tolist"):
+        return value.tolist()
     raise TypeError(f"a value of the type `{type(value).__name__}` is no JSON")
 
 

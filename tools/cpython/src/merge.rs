@@ -7,7 +7,7 @@ use wasm_encoder::reencode::{self, Reencode};
 use wasm_encoder::{
     CodeSection, ConstExpr, CustomSection, DataSection, ElementSection, EntityType, ExportKind, ExportSection,
     FunctionSection, GlobalSection, GlobalType, ImportSection, MemorySection, MemoryType, Module, TableSection,
-    TypeSection, ValType,
+    TagSection, TypeSection, ValType,
 };
 use wasmparser::{ExternalKind, FunctionBody, Operator, Parser, Payload, TypeRef};
 
@@ -30,6 +30,7 @@ struct Sections<'a> {
     functions: Option<wasmparser::FunctionSectionReader<'a>>,
     tables: Option<wasmparser::TableSectionReader<'a>>,
     memories: Vec<wasmparser::MemoryType>,
+    tags: Option<wasmparser::TagSectionReader<'a>>,
     globals: Option<wasmparser::GlobalSectionReader<'a>>,
     exports: HashMap<&'a str, wasmparser::Export<'a>>,
     elements: Option<wasmparser::ElementSectionReader<'a>>,
@@ -68,7 +69,7 @@ impl<'a> Sections<'a> {
                 Payload::CustomSection(custom) if custom.name().starts_with(CONTRACT) => {
                     sections.contracts.push((custom.name(), custom.data()));
                 }
-                Payload::TagSection(_) => return Err("the module has exceptions".to_owned()),
+                Payload::TagSection(tags) => sections.tags = Some(tags),
                 Payload::StartSection { .. } => sections.starts = true,
                 _ => (),
             }
@@ -94,6 +95,7 @@ struct Numbers {
     types: u32,
     functions: Vec<u32>,
     tables: u32,
+    tags: u32,
     globals: u32,
     elements: u32,
     data: u32,
@@ -112,6 +114,10 @@ impl Reencode for Numbers {
 
     fn table_index(&mut self, index: u32) -> Result<u32, reencode::Error> {
         Ok(self.tables + index)
+    }
+
+    fn tag_index(&mut self, index: u32) -> Result<u32, reencode::Error> {
+        Ok(self.tags + index)
     }
 
     fn global_index(&mut self, index: u32) -> Result<u32, reencode::Error> {
@@ -152,12 +158,13 @@ pub(crate) fn modules(python: &[u8], guest: &[u8]) -> Result<Vec<u8>, String> {
     if stack_pointer(&python)? != Some(PYTHON_STACK) || stack_pointer(&guest)?.is_none() {
         return Err("the stack of a module is not where it is expected".to_owned());
     }
-    let mut python_numbers = numbers(&python, [0; 5]);
+    let mut python_numbers = numbers(&python, [0; 6]);
     let mut guest_numbers = numbers(
         &guest,
         [
             python.types.as_ref().map_or(0, |types| types.count()),
             python.tables.as_ref().map_or(0, |tables| tables.count()),
+            python.tags.as_ref().map_or(0, |tags| tags.count()),
             python.globals.as_ref().map_or(0, |globals| globals.count()),
             python.elements.as_ref().map_or(0, |elements| elements.count()),
             python.data.as_ref().map_or(0, |data| data.count()),
@@ -201,6 +208,7 @@ pub(crate) fn modules(python: &[u8], guest: &[u8]) -> Result<Vec<u8>, String> {
     let mut types = TypeSection::new();
     let mut functions = FunctionSection::new();
     let mut tables = TableSection::new();
+    let mut tags = TagSection::new();
     let mut globals = GlobalSection::new();
     let mut elements = ElementSection::new();
     let mut code = CodeSection::new();
@@ -215,6 +223,9 @@ pub(crate) fn modules(python: &[u8], guest: &[u8]) -> Result<Vec<u8>, String> {
         }
         if let Some(section) = sections.tables.clone() {
             numbers.parse_table_section(&mut tables, section).map_err(failed)?;
+        }
+        if let Some(section) = sections.tags.clone() {
+            numbers.parse_tag_section(&mut tags, section).map_err(failed)?;
         }
         for (index, global) in sections.globals.clone().into_iter().flatten().enumerate() {
             let global = global.map_err(|error| error.to_string())?;
@@ -248,6 +259,10 @@ pub(crate) fn modules(python: &[u8], guest: &[u8]) -> Result<Vec<u8>, String> {
         exports.export(export.name, ExportKind::Func, of_guest(export.index));
     }
     module.section(&types).section(&imports).section(&functions).section(&tables).section(&memories);
+    // A component without exceptions can run where the engine has none.
+    if !tags.is_empty() {
+        module.section(&tags);
+    }
     module.section(&globals).section(&exports).section(&elements).section(&code).section(&data);
     for (name, data) in &guest.contracts {
         module.section(&CustomSection { name: (*name).into(), data: (*data).into() });
@@ -268,9 +283,9 @@ fn stack_pointer(sections: &Sections<'_>) -> Result<Option<i32>, String> {
 }
 
 /// Numbers of a module whose items follow as many others.
-fn numbers(sections: &Sections<'_>, [types, tables, globals, elements, data]: [u32; 5]) -> Numbers {
+fn numbers(sections: &Sections<'_>, [types, tables, tags, globals, elements, data]: [u32; 6]) -> Numbers {
     let count = sections.imported_functions() as usize + sections.bodies.len();
-    Numbers { types, functions: Vec::with_capacity(count), tables, globals, elements, data }
+    Numbers { types, functions: Vec::with_capacity(count), tables, tags, globals, elements, data }
 }
 
 #[cfg(test)]
@@ -311,13 +326,22 @@ mod tests {
     }
 
     #[test]
+    fn exceptions_of_both_remain() {
+        let throws = "(tag $other) (tag $own (param i32)) (func (export \"throws\") (throw $own (i32.const 1)))";
+        let python = PYTHON_TEXT.replace("(memory", &format!("{throws} (memory"));
+        let merged = merged(&python, &GUEST_TEXT.replace("(global", &format!("{throws} (global"))).expect("a module");
+        wasmparser::validate(&merged).expect("a valid module");
+        let tags = Sections::read(&merged).expect("a module").tags;
+        assert_eq!(tags.map(|tags| tags.count()), Some(4));
+    }
+
+    #[test]
     fn modules_that_do_not_fit_together_are_refused() {
         for (python, guest) in [
             (PYTHON_TEXT.replace("\"twice\"", "\"thrice\""), GUEST_TEXT.to_owned()),
             (PYTHON_TEXT.to_owned(), GUEST_TEXT.replace("\"python\" \"run\"", "\"python\" \"walk\"")),
             (PYTHON_TEXT.replace("16777216", "1048576"), GUEST_TEXT.to_owned()),
             (PYTHON_TEXT.replace("(table 1", "(func $begin) (start $begin) (table 1"), GUEST_TEXT.to_owned()),
-            (PYTHON_TEXT.replace("(memory", "(tag) (memory"), GUEST_TEXT.to_owned()),
         ] {
             assert!(merged(&python, &guest).is_err(), "{python} {guest}");
         }

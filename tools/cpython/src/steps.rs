@@ -8,7 +8,8 @@ use serde_json::json;
 use wasm_encoder::{ComponentSection, CustomSection};
 use wit_component::ComponentEncoder;
 
-use crate::{language, merge, package, packages};
+use crate::package::Build;
+use crate::{merge, packages};
 
 /// Target of the guest: it imports nothing but what its contract names.
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -22,18 +23,18 @@ const ARCHIVES: [&str; 2] = ["CPYTHON_ARCHIVE", "CPYTHON_PACKAGES"];
 /// # Errors
 ///
 /// The reason why a step failed.
-pub(crate) fn build(interpreter: &Path, packages: Option<&Path>) -> Result<(), String> {
+pub(crate) fn build(build: Build, interpreter: &Path, packages: Option<&Path>) -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = root.join("target/steps");
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|error| format!("cannot remove `{}`: {error}", folder.display()))?;
     }
     fs::create_dir_all(&folder).map_err(|error| format!("cannot create `{}`: {error}", folder.display()))?;
-    let package = package::fetch(&folder)?;
-    let archives = [folder.join("python314.zip"), folder.join("packages.zip")];
+    let package = build.fetch(&folder)?;
+    let archives = [folder.join("library.zip"), folder.join("packages.zip")];
     write(&archives[0], &package.archive)?;
     write(&archives[1], &packages::archive(packages)?)?;
-    let guest = read(&guest(root, &archives, merge::memory(&package.module)?)?)?;
+    let guest = read(&guest(build, root, &archives, merge::memory(&package.module)?)?)?;
     let merged = merge::modules(&package.module, &guest)?;
     let component = ComponentEncoder::default().module(&merged).and_then(|encoder| encoder.validate(true).encode());
     let component = component.map_err(|error| format!("{error:#}"))?;
@@ -42,14 +43,18 @@ pub(crate) fn build(interpreter: &Path, packages: Option<&Path>) -> Result<(), S
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["run", "--quiet", "--release", "--locked", "--manifest-path"]).arg(root.join("../snapshot/Cargo.toml"));
     let snapshot = folder.join("snapshot.wasm");
+    if build == Build::Numeric {
+        cargo.args(["--features", "compiled"]);
+    }
     cargo.arg("--target-dir").arg(root.join("target/snapshot")).arg("--").arg(&started).arg(&snapshot);
     run(cargo, "taking the snapshot")?;
     let mut bytes = read(&snapshot)?;
+    let language = build.language();
     let described = json!({
-        "language": language::LANGUAGE,
-        "version": language::VERSION,
-        "implementation": language::IMPLEMENTATION,
-        "guide": language::GUIDE,
+        "language": language.name,
+        "version": language.version,
+        "implementation": language.implementation,
+        "guide": language.guide,
     });
     let data = described.to_string().into_bytes();
     CustomSection { name: LANGUAGE.into(), data: data.into() }.append_to_component(&mut bytes);
@@ -62,7 +67,7 @@ pub(crate) fn build(interpreter: &Path, packages: Option<&Path>) -> Result<(), S
 }
 
 /// Compiles the guest, with its data from an address on, and returns its path.
-fn guest(root: &Path, archives: &[PathBuf; 2], data: u64) -> Result<PathBuf, String> {
+fn guest(build: Build, root: &Path, archives: &[PathBuf; 2], data: u64) -> Result<PathBuf, String> {
     let target = root.join("target/guest");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args([
@@ -76,6 +81,9 @@ fn guest(root: &Path, archives: &[PathBuf; 2], data: u64) -> Result<PathBuf, Str
         "--target",
         TARGET,
     ]);
+    if build == Build::Numeric {
+        cargo.args(["--features", "numeric"]);
+    }
     cargo.arg("--manifest-path").arg(root.join("Cargo.toml")).arg("--target-dir").arg(&target);
     cargo.env("RUSTFLAGS", format!("-C link-arg=--import-memory -C link-arg=--global-base={data}"));
     cargo.envs(ARCHIVES.into_iter().zip(archives));

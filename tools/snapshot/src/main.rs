@@ -1,5 +1,12 @@
 //! Takes a snapshot of a component: `toolcrib-snapshot COMPONENT SNAPSHOT`.
 
+#[cfg(feature = "compiled")]
+#[path = "compiled.rs"]
+mod engine;
+#[cfg(not(feature = "compiled"))]
+#[path = "interpreted.rs"]
+mod engine;
+
 mod component;
 
 use std::env;

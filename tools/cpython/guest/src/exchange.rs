@@ -1,34 +1,27 @@
 //! Exchange between the contract and the Python code of the interpreter. That code sends requests: a name and pairs of texts,
-//! for which it gets pairs of texts. The published build has one function that does this, meant for requests of HTTP.
+//! for which it gets pairs of texts, by the function of its build (module `python`).
 
 #![allow(unsafe_code, reason = "CPython passes addresses")]
 
 use std::cell::RefCell;
 use std::mem::take;
-use std::slice;
 
 use crate::bindings::exports::toolcrib::code::interpreter::{Limits, Problem, Program, Step};
 use crate::bindings::toolcrib::code::calls;
 use crate::bindings::toolcrib::code::types::{
     Call, CallFailure, Completion, Failure, FailureKind, Form, Frame, Output, Reason,
 };
-use crate::{session, system};
+use crate::{python, session, system};
 
 /// Python code of the interpreter.
-const CODE: &str = concat!(
+pub(crate) const CODE: &str = concat!(
     include_str!("../../python/values.py"),
+    python::requests!(),
     include_str!("../../python/tools.py"),
     include_str!("../../python/awaited.py"),
     include_str!("../../python/checks.py"),
     include_str!("../../python/runs.py"),
 );
-/// Statement that loads [`CODE`]: the arguments of the first start of CPython.
-const LOAD: &str = "import _bashkit, types, sys
-code = dict(_bashkit.http('code', '', (), None, None)[1])['code']
-module = sys.modules['toolcrib_program'] = types.ModuleType('toolcrib_program')
-exec(compile(code, 'toolcrib_program', 'exec'), module.__dict__)
-";
-
 /// Task of one start of CPython.
 pub(crate) enum Job {
     /// Check a program.
@@ -60,18 +53,10 @@ struct State {
     max: u32,
     /// `true` once a program reached a limit.
     is_over: bool,
-    /// Response that CPython has not fetched.
-    response: Vec<u8>,
 }
 
 thread_local! {
     static STATE: RefCell<State> = RefCell::default();
-}
-
-#[link(wasm_import_module = "python")]
-unsafe extern "C" {
-    /// Runs the Python code of the interpreter once.
-    safe fn bashkit_run() -> i32;
 }
 
 /// Runs a task to its end.
@@ -87,7 +72,7 @@ pub(crate) fn run(job: Job) -> Ended {
         state.job = Some(job);
         state.ended = Ended::default();
     });
-    bashkit_run();
+    python::run();
     STATE.with_borrow_mut(|state| take(&mut state.ended))
 }
 
@@ -100,43 +85,22 @@ pub(crate) fn is_over() -> bool {
 #[unsafe(export_name = "wizer-initialize")]
 extern "C" fn initialize() {
     session::begin();
-    system::set_arguments(&["python3", "-c", LOAD]);
-    let code = bashkit_run();
-    system::set_arguments(&["python3"]);
-    assert!(code == 0, "the Python code of the interpreter cannot be loaded");
+    assert!(python::load(), "the Python code of the interpreter cannot be loaded");
     session::remember();
 }
 
-/// Handles a request, and keeps its response until [`http_take`].
-#[unsafe(no_mangle)]
-unsafe extern "C" fn http_request(request: *const u8, length: i32, _timeout: i64, response: *mut u32) -> i32 {
-    const NETWORK: i32 = 1;
-    const INVALID: i32 = 3;
-    // SAFETY: CPython passes the bytes of its request, which live until this function returns.
-    let request = unsafe { slice::from_raw_parts(request, length as usize) };
-    let (code, bytes) = match read(request) {
-        Some((name, pairs)) => match answer(&name, pairs) {
-            Some(pairs) => (0, encode(&pairs)),
-            None => (NETWORK, b"programs have no network: use a tool".to_vec()),
-        },
-        None => (INVALID, b"not a request".to_vec()),
-    };
-    // SAFETY: the address of a number on the stack of CPython.
-    unsafe { response.write(bytes.len() as u32) };
-    STATE.with_borrow_mut(|state| state.response = bytes);
-    code
+/// Response to a request of the Python code, as bytes; an error for bytes that are no request, or one of HTTP.
+pub(crate) fn respond(request: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let (name, pairs) = read(request).ok_or(Refusal::Invalid)?;
+    answer(&name, pairs).map(|pairs| encode(&pairs)).ok_or(Refusal::Network)
 }
 
-/// Copies the kept response; a negative length drops it.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn http_take(buffer: *mut u8, length: i32) -> i32 {
-    let bytes = STATE.with_borrow_mut(|state| take(&mut state.response));
-    if bytes.len() != length as usize {
-        return 1;
-    }
-    // SAFETY: CPython allocated as many bytes as it says.
-    unsafe { buffer.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-    0
+/// Reason why a request has no response.
+pub(crate) enum Refusal {
+    /// The bytes are no request.
+    Invalid,
+    /// Programs have no network.
+    Network,
 }
 
 /// Reads a request: name, address, number of pairs, pairs, body; each text after its length.

@@ -2,11 +2,13 @@
 
 use std::cell::RefCell;
 
+use crate::python::LIBRARY;
+
 /// Folder of the archives below the root.
 const FOLDER: &[u8] = b"usr/local/lib";
-/// Archives by name. The published snapshot has read the directory of the standard library, so it must be that of that build.
+/// Archives by name.
 static ARCHIVES: [(&[u8], &[u8]); 2] = [
-    (b"python314.zip", include_bytes!(env!("CPYTHON_ARCHIVE"))),
+    (LIBRARY, include_bytes!(env!("CPYTHON_ARCHIVE"))),
     (b"packages.zip", include_bytes!(env!("CPYTHON_PACKAGES"))),
 ];
 

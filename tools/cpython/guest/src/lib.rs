@@ -7,7 +7,11 @@ mod allocator;
 mod exchange;
 mod files;
 #[path = "../../language.rs"]
+#[allow(dead_code, reason = "each build has one language")]
 mod language;
+#[cfg_attr(feature = "numeric", path = "numeric.rs")]
+#[cfg_attr(not(feature = "numeric"), path = "plain.rs")]
+mod python;
 mod session;
 mod system;
 
@@ -41,17 +45,16 @@ use bindings::exports::toolcrib::code::interpreter::{CallResult, Description, Gu
 use bindings::toolcrib::code::types::{Failure, FailureKind, Output};
 use exchange::Job;
 
-const _: () = assert!(language::GUIDE.len() <= 2_000);
-
 struct Interpreter;
 
 impl Guest for Interpreter {
     fn describe() -> Description {
+        let language = if cfg!(feature = "numeric") { language::NUMERIC } else { language::PLAIN };
         Description {
-            language: language::LANGUAGE.to_owned(),
-            version: language::VERSION.to_owned(),
-            implementation: language::IMPLEMENTATION.to_owned(),
-            guide: language::GUIDE.to_owned(),
+            language: language.name.to_owned(),
+            version: language.version.to_owned(),
+            implementation: language.implementation.to_owned(),
+            guide: language.guide.to_owned(),
         }
     }
 

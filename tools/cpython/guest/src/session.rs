@@ -10,9 +10,8 @@ use std::ops::Range;
 use code_image::{BLOCK, Layout, MAX_IMAGE};
 
 use crate::allocator::{self, MAX_PARTS};
+use crate::python::MAX_MEMORY;
 
-/// Maximum memory of a fresh instance, in bytes.
-const MAX_MEMORY: usize = 64 << 20;
 /// Size of a page of WebAssembly in bytes.
 const PAGE: usize = 1 << 16;
 /// End of the stack of CPython, which begins the memory.

@@ -51,6 +51,7 @@ pub(crate) fn start(max_printed: usize) {
 }
 
 /// Sets the arguments of CPython.
+#[cfg_attr(feature = "numeric", allow(dead_code, reason = "its programs are passed as texts"))]
 pub(crate) fn set_arguments(arguments: &'static [&'static str]) {
     STATE.with_borrow_mut(|state| state.arguments = arguments);
 }
@@ -161,7 +162,10 @@ extern "C" fn clock_time_get(clock: u32, _: u64, time: *mut u64) -> u32 {
 #[unsafe(no_mangle)]
 extern "C" fn random_get(buffer: *mut u8, length: u32) -> u32 {
     if !STATE.with_borrow(|state| state.is_started) {
-        return NOT_SUPPORTED;
+        // Packages seed their numbers when they are loaded: the first program of an instance seeds them again.
+        // SAFETY: the buffer has the length that CPython says.
+        unsafe { buffer.write_bytes(0, length as usize) };
+        return SUCCESS;
     }
     let random = random::get_random_bytes(u64::from(length));
     // SAFETY: the buffer has the length that CPython says.
@@ -338,7 +342,10 @@ extern "C" fn poll_oneoff(subscriptions: *const [u64; 6], events: *mut [u64; 4],
         clock_time_get(*clock as u32, 0, &raw mut now);
         timeout.saturating_sub(now)
     };
-    monotonic_clock::subscribe_duration(pause.min(MAX_PAUSE)).block();
+    // Nothing waits while the snapshot is taken.
+    if STATE.with_borrow(|state| state.is_started) {
+        monotonic_clock::subscribe_duration(pause.min(MAX_PAUSE)).block();
+    }
     put(events, [*user, CLOCK, 0, 0]);
     put(ready, 1)
 }
