@@ -144,7 +144,8 @@ fn undo_drops_the_last_exchange_and_names_what_stays() {
 #[cfg(target_os = "linux")]
 fn undo_puts_back_the_files_of_the_dropped_exchange_alone() {
     let place = Place::new();
-    let model = Model::start(vec![calls("I write.", "mark", &["a"]), says("It is done.")], None);
+    let turns = ["a", "b", "c", "d"].map(|id| [calls("I write.", "mark", &[id]), says("It is done.")]);
+    let model = Model::start(turns.into_iter().flatten().collect(), None);
     let mut terminal = chat(&place, &model, &[]);
     terminal.until("> ");
     for words in ["one\r", "two\r", "three\r"] {

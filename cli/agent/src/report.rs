@@ -111,7 +111,7 @@ impl Report {
         Self { folders, ..self }
     }
 
-    /// Sets the folder for media shown by tools.
+    /// Sets the folder for media.
     pub fn saving(self, media: Option<Arc<MediaFolder>>) -> Self {
         Self { media, ..self }
     }
@@ -224,8 +224,7 @@ impl Report {
         match stopped {
             Some(stopped) => render::aside(&format!("error: stopped: {stopped}")),
             None => {
-                let steps = counted(totals.steps, "step");
-                render::aside(&format!("error: stopped after {steps} without a final answer"));
+                render::aside(&format!("error: stopped after {} without a final answer", counted(totals.steps, "step")))
             }
         }
         self.explain_resume();

@@ -6,7 +6,7 @@ use std::path::Path;
 use toolcrib::source::{self, Diagnostic, Severity};
 use toolcrib::{Audit, Runtime, Tool};
 use toolcrib_settings::unrequested::UnrequestedVariables;
-use toolcrib_sources::options::{Compiling, Programs};
+use toolcrib_sources::options::{Compiling, ProgramUse};
 
 /// Collects every problem of a source: of its files, and of loading it.
 pub async fn problems(path: &Path, compiling: &Compiling) -> Vec<Diagnostic> {
@@ -35,7 +35,7 @@ fn diagnostic(path: &Path, error: toolcrib::Error) -> Diagnostic {
 
 /// Collects the problems of loading the tools together, compiling their programs and parsing their scripts.
 async fn load_problems(path: &Path, compiling: &Compiling) -> Vec<Diagnostic> {
-    let builder = compiling.settle(Runtime::builder(Audit::off()).source(path), Programs::None);
+    let builder = compiling.settle(Runtime::builder(Audit::off()).source(path), ProgramUse::None);
     let runtime = match builder.build() {
         Ok(runtime) => runtime,
         Err(error) => return vec![diagnostic(path, error)],

@@ -47,7 +47,7 @@ pub use audit_log::AuditLog;
 use checking::with_place;
 pub use checking::{DeadRule, RuleCheck, check_permissions, check_rules};
 pub use client::ClientOptions;
-pub use compiling::{Compiling, Programs};
+pub use compiling::{Compiling, ProgramUse};
 use denials::{denials, given_denials};
 pub use effects::{ClosedStage, Effects, header, history, required_history, warn_about_record};
 use permissions::{Permissions, refuse_unmatched, warn_about_assigned};
@@ -244,11 +244,11 @@ impl Sources {
         builder = skills::settle(builder, &config);
         let programs = self.programs();
         builder = self.compiling.settle(builder, programs);
-        if programs != Programs::None {
+        if programs != ProgramUse::None {
             let add = |builder: Builder, file: &PathBuf| builder.code_component(file).context("`sources.interpreters`");
             builder = config.interpreters.iter().try_fold(builder, add)?;
         }
-        if programs == Programs::Alone {
+        if programs == ProgramUse::Alone {
             builder = builder.code_mode(config.direct.clone());
         }
         if let Some(characters) = self.max_inline.map(|characters| characters as usize) {

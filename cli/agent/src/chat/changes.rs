@@ -1,10 +1,10 @@
-//! Changes of files that the calls of a chat have made, as the program keeps them.
+//! File changes that calls have made in a chat, as the program keeps them.
 
 use std::ops::Range;
 
 use futures::future::BoxFuture;
 
-/// Outcome of taking back changes of files.
+/// Outcome of taking file changes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TakenBack {
     /// The changes of so many calls were taken back.
@@ -19,7 +19,7 @@ pub enum TakenBack {
     Nothing,
 }
 
-/// Access to the changes of files that the calls of this process have made in a chat.
+/// Access to the file changes that this process has made in a chat.
 pub trait FileChanges: Send + Sync {
     /// Returns the number of calls so far that have changed files.
     ///

@@ -41,11 +41,11 @@ pub struct Chat {
     allowed: AllowedAhead,
     keeper: Option<Keeper>,
     history: Option<History>,
-    /// Changes of files, if they are kept.
+    /// File changes, if they are kept.
     files: Option<Box<dyn FileChanges>>,
-    /// Number of calls that had changed files before each message of this process.
+    /// Number of calls with file changes before each message.
     marks: Vec<usize>,
-    /// Number of calls that had changed files before the last message that was dropped, until another one follows.
+    /// Number of calls with file changes before the last dropped message, until another message follows.
     dropped_from: Option<usize>,
 }
 
@@ -62,7 +62,7 @@ impl Chat {
         Self { agent, runtime, allowed, keeper, history, files: None, marks: Vec::new(), dropped_from: None }
     }
 
-    /// Sets the changes of files that `/undo` takes back.
+    /// Sets the file changes that `/undo` takes back.
     pub fn with_files(self, files: Option<Box<dyn FileChanges>>) -> Self {
         Self { files, ..self }
     }
@@ -214,7 +214,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Notes the number of calls that have changed files before a message.
+    /// Counts the calls with file changes before a message.
     fn mark(&mut self) {
         // Without a number, the changes of the message are not taken back.
         let count = self.files.as_ref().and_then(|files| files.count().ok());
@@ -257,7 +257,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Takes back the changes of the calls between two marks. An error is explained, and the chat goes on.
+    /// Takes back the file changes between two marks. An error is explained, and the chat goes on.
     async fn take_back(&self, from: usize, until: Option<usize>) -> TakenBack {
         let Some(files) = &self.files else { return TakenBack::Nothing };
         let taken = async {

@@ -29,7 +29,7 @@ const PARTS: [&str; 12] =
 const PATCHES: [&str; 3] = ["patch", "diff", "input"];
 /// Begins of a patch.
 const PATCH_STARTS: [&str; 4] = ["*** Begin Patch", "--- ", "diff --git ", "Index: "];
-/// Names of arguments that change the meaning of a pattern.
+/// Argument names that change what a pattern matches.
 const OTHER_MATCHES: [&str; 6] = ["regex", "regexp", "ignore_case", "ignoreCase", "count", "flags"];
 /// Names of two arguments: a text, and its replacement.
 const EDITS: [(&str, &str); 6] = [
@@ -46,7 +46,7 @@ const EDITS: [(&str, &str); 6] = [
 pub(super) struct Difference {
     /// The lines, without control characters.
     pub(super) text: String,
-    /// Names of the arguments whose whole values the lines show.
+    /// Argument names whose whole values the lines show.
     pub(super) arguments: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ fn difference(arguments: &str, granted: &[String], replaces: bool) -> Option<Dif
     Some(Difference::new(&text, &[path_name, content_name]))
 }
 
-/// Compares a file with its text after an edit: all matches of a pattern, or the only one of an old text. Returns `None` if it is
+/// Compares a file with its text after an edit, which replaces all matches of a pattern or the only old text. Returns `None` if it is
 /// not known which matches are meant.
 fn in_file(arguments: &Map<String, Value>, (old, new): (&str, &str), granted: &[String], path: &str) -> Option<String> {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);

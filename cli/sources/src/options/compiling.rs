@@ -28,9 +28,9 @@ pub struct Compiling {
     limit: CacheLimit,
 }
 
-/// Programs of a model that call tools.
+/// Use of programs that a model writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Programs {
+pub enum ProgramUse {
     /// None are run.
     None,
     /// The model sees `run_code` with the first language beside the tools.
@@ -51,7 +51,7 @@ impl Compiling {
     }
 
     /// Configures the compiler, the interpreters and the cache of a runtime.
-    pub fn settle(&self, builder: Builder, programs: Programs) -> Builder {
+    pub fn settle(&self, builder: Builder, programs: ProgramUse) -> Builder {
         let builder = builder.compiler(Arc::new(CompilerProcesses::new(self.compile_timeout, self.compile_memory)));
         // A build without the guests' workspace has none.
         let builder = match INTERPRETER_DIGEST {
@@ -59,9 +59,9 @@ impl Compiling {
             digest => builder.stored_interpreter(digest, toolcrib_embedded::interpreter),
         };
         let number = match programs {
-            Programs::None => 0,
-            Programs::Beside => 1,
-            Programs::Alone => LANGUAGES.len(),
+            ProgramUse::None => 0,
+            ProgramUse::Beside => 1,
+            ProgramUse::Alone => LANGUAGES.len(),
         };
         let languages = LANGUAGES.iter().take(number).filter(|language| !language.digest.is_empty());
         let builder = languages.fold(builder, |builder, language| {

@@ -16,7 +16,7 @@ use toolcrib_packages::install::{AvailableBundles, LOCK_FILE, signer_name};
 use toolcrib_settings::config::{is_lasting, is_of_file, repair_of};
 
 use super::permissions::option_of;
-use super::{CODE_TOOLS, MAX_WARNINGS, Programs, Sources};
+use super::{CODE_TOOLS, MAX_WARNINGS, ProgramUse, Sources};
 
 /// Source used if none is named.
 const DEFAULT_SOURCE: &str = "./tools.json";
@@ -143,12 +143,12 @@ impl Sources {
     }
 
     /// Returns the programs of a model that are offered, or called by name.
-    pub(super) fn programs(&self) -> Programs {
+    pub(super) fn programs(&self) -> ProgramUse {
         let calls_code = self.called.as_deref().is_some_and(|called| CODE_TOOLS.contains(&called));
         match (self.code || calls_code, self.offers_programs) {
-            (true, _) => Programs::Alone,
-            (false, true) => Programs::Beside,
-            (false, false) => Programs::None,
+            (true, _) => ProgramUse::Alone,
+            (false, true) => ProgramUse::Beside,
+            (false, false) => ProgramUse::None,
         }
     }
 

@@ -13,7 +13,7 @@ use toolcrib_sources::options::{history, stages};
 
 use super::{Planned, agrees, commit, explained, sweep, warn_about_refused};
 
-/// Changes of files that the calls of this process have made in a chat.
+/// File changes that this process has made in a chat.
 pub(crate) struct ChatFiles {
     history: History,
     /// Identifier of the kept run.
@@ -23,7 +23,7 @@ pub(crate) struct ChatFiles {
 }
 
 impl ChatFiles {
-    /// Finds the changes of a chat; `None` if no changes are noted here.
+    /// Finds the file changes of a chat; `None` if no changes are noted here.
     ///
     /// # Errors
     ///
