@@ -58,7 +58,7 @@ pub(crate) struct Metrics {
 /// Name and value of a label.
 type Label = (&'static str, String);
 
-/// Labels of an operation, of a bounded number.
+/// Labels of an operation; their number is bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StoreLabels {
     operation: &'static str,

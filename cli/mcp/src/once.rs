@@ -22,7 +22,7 @@ pub(super) struct KeyedCalls(Arc<dyn StateStore>);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredCall {
-    /// Digest of the tool's name and of the arguments.
+    /// Digest of the tool's name and the arguments.
     request: String,
     begun: Timestamp,
     state: CallState,

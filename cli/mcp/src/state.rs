@@ -19,7 +19,7 @@ const MAX_USED: usize = 65_536;
 const KEY_LEN: usize = 32;
 /// Maximum difference between the clocks of servers that share states.
 const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(10);
-/// Name of the key among those of the servers.
+/// Name of the key in the store.
 const SEAL_KEY: &str = "states";
 /// Maximum number of questions per call.
 const MAX_QUESTIONS: usize = 16;
@@ -187,7 +187,7 @@ mod tests {
         Arc::new(FileStore::new(Some(folder.join("calls")), Some(folder)))
     }
 
-    /// Opens a state of a client whose name is part of the binding.
+    /// Opens a client's state.
     async fn open(seal: &Seal, sealed: &str, binding: &str) -> anyhow::Result<Questions> {
         seal.open(sealed, ("ada", binding), any).await
     }

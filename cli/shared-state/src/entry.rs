@@ -1,4 +1,4 @@
-//! Entries of a store: their names, their kinds with all limits, and claims of them.
+//! Entries: their names, their kinds with all limits, and claims.
 
 use std::fmt;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl StateKind {
         }
     }
 
-    /// Maximum number of entries in files, and maximum size of their values in bytes.
+    /// Maximum number of entries in files, and maximum bytes in their values.
     pub(crate) fn max_in_files(self) -> (u64, u64) {
         match self {
             Self::Call => (20_000, 1 << 30),
@@ -57,7 +57,7 @@ impl StateKind {
         }
     }
 
-    /// Maximum number of entries of an owner in a database, and maximum size of their values in bytes.
+    /// Maximum entries for each owner in a database, and maximum bytes in their values.
     pub(crate) fn max_of_owner(self) -> (u64, u64) {
         match self {
             Self::Call => (10_000, 256 << 20),

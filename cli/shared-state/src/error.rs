@@ -23,7 +23,7 @@ impl StoreError {
         matches!(self, Self::Unavailable(_) | Self::Busy(_))
     }
 
-    /// Name of the kind of failure.
+    /// Name of the failure's kind.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Unavailable(_) => "unavailable",

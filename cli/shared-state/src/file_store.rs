@@ -1,4 +1,4 @@
-//! State of one server, or of several that share a folder: entries in files that are locked while they are held, and counters in
+//! State of one server, or several that share a folder: entries in files that are locked while they are held, and counters in
 //! this process. A lock ends with its process.
 
 use std::fs;
@@ -54,7 +54,7 @@ struct EntryFile {
 }
 
 impl FileStore {
-    /// Names the folder of claimed entries, and the folder of the states that several servers share, without opening them.
+    /// Names the folder for claimed entries, and the folder for states that several servers share, without opening them.
     pub fn new(claims: Option<PathBuf>, states: Option<&Path>) -> Self {
         Self {
             files: claims.map(EntryFiles::new).map(Arc::new),

@@ -9,7 +9,7 @@ use toolcrib::ListFile;
 use crate::entry::StateKind;
 use crate::error::StoreError;
 
-/// Maximum size of the file in bytes: all names of about 90 bytes.
+/// Maximum file size in bytes: all names with about 90 bytes each.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 
 /// Name that was used.

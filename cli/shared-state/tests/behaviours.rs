@@ -1,6 +1,8 @@
 //! Behaviours of a store, each tried with both: files, and a database where PostgreSQL is installed. Several openings of a store stand
 //! for several servers.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 #[path = "../../../tests/postgres.rs"]
 mod postgres;
 
@@ -208,7 +210,7 @@ async fn both_stores_behave_alike() {
     each(postgres, quotas_are_exact_and_of_one_owner).await;
     if let Some(postgres) = postgres {
         an_owner_cannot_fill_the_database(postgres).await;
-        what_a_dead_server_held_is_free_and_expired_rows_leave(postgres).await;
+        entries_of_a_dead_server_are_free_and_expired_rows_leave(postgres).await;
     }
 }
 
@@ -239,7 +241,7 @@ async fn an_owner_cannot_fill_the_database(postgres: &Postgres) {
     assert!(store.is_available(), "a refusal is an answer");
 }
 
-async fn what_a_dead_server_held_is_free_and_expired_rows_leave(postgres: &Postgres) {
+async fn entries_of_a_dead_server_are_free_and_expired_rows_leave(postgres: &Postgres) {
     let (dead, store) = (database(postgres, "dead").await, database(postgres, "dead").await);
     let store: Store = Arc::new(store);
     let StateClaim::New(held) = dead.claim(call("ada", "k"), b"begun".to_vec()).await.unwrap() else { panic!("new") };

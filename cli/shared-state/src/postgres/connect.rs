@@ -1,4 +1,4 @@
-//! Connections to the database, with all statements of the store prepared, and the meaning of its errors.
+//! Connections to the database, with all statements prepared, and the meaning of its errors.
 
 use std::error::Error as _;
 use std::fmt;
@@ -16,13 +16,13 @@ use super::socket;
 use super::stream::{PlainStream, StoreTls};
 use crate::error::StoreError;
 
-/// Settings of each connection: no statement runs longer than its server waits, and all are of one isolation level.
+/// Settings of each connection: no statement runs longer than its server waits, and all have one isolation level.
 const SETTINGS: &str = "SET statement_timeout = '2500ms'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '60s'; \
                         SET default_transaction_isolation = 'read committed'; SET client_min_messages = 'warning'; \
                         SET search_path = pg_catalog";
 /// Maximum time to connect, with all that precedes the first statement.
 const MAX_CONNECT: Duration = Duration::from_secs(3);
-/// Name of this program for the administrator of the database.
+/// Name of this program for the database administrator.
 const APPLICATION: &str = "toolcrib";
 
 /// Way to new connections.

@@ -124,7 +124,7 @@ impl Drop for UncertainClaim<'_> {
     }
 }
 
-/// Place of a call, with those of calls that have ended, without an answer yet.
+/// Place of a call, with places to return, without an answer yet.
 pub(super) struct UncertainPlace<'a> {
     inner: &'a Inner,
     owner: &'a Arc<str>,

@@ -42,7 +42,7 @@ pub use self::pool::StoreObserver;
 
 /// Interval between two attempts to connect at the start.
 const RETRY: Duration = Duration::from_millis(500);
-/// Maximum length of the name of a space in bytes.
+/// Maximum length of a space's name in bytes.
 const MAX_SPACE: usize = 128;
 
 /// Store in a database.
@@ -259,7 +259,7 @@ impl Inner {
     }
 }
 
-/// Returns a name of bounded length for one of any length: names of owners and keys are of strangers.
+/// Returns a bounded name for one of any length. Strangers choose the names of owners and keys.
 fn hashed(name: &str) -> String {
     digest(name.as_bytes()).trim_start_matches("sha256:").to_owned()
 }

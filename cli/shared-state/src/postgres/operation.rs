@@ -1,4 +1,4 @@
-//! Operations of the store with their statements: one function of the schema each, so that each is one exchange.
+//! Operations with their statements: one function of the schema each, so that each is one exchange.
 
 /// Operation of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -11,9 +11,9 @@ pub enum StoreOperation {
     Remove,
     /// Count of a call that begins.
     Admit,
-    /// Return of the place of a call that has ended.
+    /// Return of an ended call's place.
     Release,
-    /// Sign of life of a server.
+    /// Server's sign of life.
     Live,
     /// Removal of expired rows.
     Sweep,

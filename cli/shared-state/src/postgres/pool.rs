@@ -16,7 +16,7 @@ use super::turns::OwnerTurns;
 use crate::StoreFuture;
 use crate::error::StoreError;
 
-/// Maximum number of connections of a server.
+/// Maximum number of connections.
 const MAX_CONNECTIONS: usize = 8;
 /// Maximum time of an operation, with its wait for a connection. Statements end before.
 const MAX_WAIT: Duration = Duration::from_secs(3);

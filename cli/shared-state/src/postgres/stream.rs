@@ -48,7 +48,7 @@ impl PlainStream {
 }
 
 impl StoreTls {
-    /// Creates TLS for a host, with the authorities of the system or of a PEM file.
+    /// Creates TLS for a host, with the system's authorities or a PEM file.
     ///
     /// # Errors
     ///

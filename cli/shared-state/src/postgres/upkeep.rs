@@ -1,4 +1,4 @@
-//! Upkeep of the store by each server: its signs of life, work that waited, and the removal of expired rows in small pieces.
+//! Upkeep by each server: its signs of life, work that waited, and the removal of expired rows in small pieces.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const RETRY: Duration = Duration::from_millis(500);
 pub(super) const ALIVE: f64 = 10.0;
 /// Time between two removals.
 const SWEEP: Duration = Duration::from_secs(30);
-/// Maximum number of entries of one removal.
+/// Maximum number of entries in one removal.
 const MAX_SWEPT: i64 = 500;
 /// Maximum time of the last work.
 const MAX_CLOSE: Duration = Duration::from_secs(3);

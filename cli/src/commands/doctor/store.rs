@@ -1,4 +1,4 @@
-//! Check of the database that servers share: it answers, and its schema is of this program. A missing schema is created.
+//! Check of the database that servers share: it answers, and this program knows its schema. A missing schema is created.
 
 use toolcrib_base::render::{hint_of, message};
 use toolcrib_shared_state::StateStore;

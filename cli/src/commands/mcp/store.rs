@@ -1,4 +1,4 @@
-//! Store of `toolcrib mcp`: files of this machine, or the database of `server.store`, which many servers share.
+//! Store of `toolcrib mcp`: files, or the database in `server.store`, which many servers share.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl OpenedStore {
     }
 }
 
-/// Connects to the database of the settings, with progress, within the time of its address.
+/// Connects to the configured database, with progress, within its time to wait.
 ///
 /// # Errors
 ///
