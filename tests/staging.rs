@@ -192,8 +192,11 @@ fn names_and_stages_that_are_none_are_refused() {
     let crib = Crib::new();
     for (args, message) in [
         (vec!["stage", "diff"], "no stages exist"),
-        (vec!["stage", "commit", "none", "--yes"], "there is no stage `none`"),
-        (vec!["call", "fs_list_dir", "--tools=builtin", "--allow-read=work", "--stage=../x"], "is no name of a stage"),
+        (vec!["stage", "commit", "none", "--yes"], "no stage `none`"),
+        (
+            vec!["call", "fs_list_dir", "--tools=builtin", "--allow-read=work", "--stage=../x"],
+            "is not a valid stage name",
+        ),
         (vec!["list", "--tools=builtin", "--stage"], "--stage"),
     ] {
         let ran = crib.run(&args);
@@ -218,7 +221,7 @@ fn a_resumed_run_goes_on_in_its_stage() {
     let end: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
     let name = end["run"].as_str().unwrap();
     let ran = crib.run(&[&["run", "--resume", name], &flags[..]].concat());
-    assert!(ran.stderr.contains(&format!("goes on in it: `{name}`")), "{ran:?}");
+    assert!(ran.stderr.contains(&format!("the run continues in its stage `{name}`")), "{ran:?}");
     assert!(ran.stderr.contains("2 added"), "{}", ran.stderr);
     assert_eq!((written(&crib, "a"), written(&crib, "b")), (None, None));
 }

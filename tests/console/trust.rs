@@ -52,7 +52,9 @@ fn a_click_trusts_what_was_shown_and_ends_it() {
     // Another content is shown with its difference.
     request(&crib, "OTHER");
     let page = browser.page("decisions");
-    for part in ["has changed since it was trusted", "the definition changed", "new: read the environment variable OTHER"] {
+    for part in
+        ["has changed since it was trusted", "the definition changed", "new: read the environment variable OTHER"]
+    {
         assert!(page.contains(part), "{part} in {page}");
     }
     // A content that is not the one that was shown is not trusted.

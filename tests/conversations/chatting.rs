@@ -61,7 +61,7 @@ fn a_chat_answers_edits_lines_and_is_kept() {
     terminal.until("> ");
     // The lines of the earlier chat are there too.
     terminal.types("\u{1b}[A\u{1b}[A\r");
-    terminal.until("/undo           drop");
+    terminal.until("/undo           remove");
     terminal.types("/quit\r");
     assert_eq!(terminal.end().code, Some(0));
 }

@@ -27,14 +27,16 @@ fn the_model_and_the_permissions_come_along_and_are_shown_first() {
     assert_eq!((first.code, place.made().len()), (Some(4), 1), "{first:?}");
     let mut terminal = Terminal::start(bare(&place, &["run", "-c"]));
     terminal.until(&format!("run {} continues with --model=m --base-url={}", place.id(), model.address));
-    terminal.until("continues with its permissions: --allow-write=work --allow-tool=mark --deny-tool=note");
+    terminal.until("continues with its permissions: --allow-write=work --allow-tool=mark");
+    terminal.until("--deny-tool=note");
     terminal.until("→ mark");
     let left = terminal.end();
     assert_eq!((left.code, place.made().len()), (Some(0), 2), "{left:?}");
     assert_eq!(left.stdout, "It is done.\n");
     // What was taken along is taken along again.
     let mut terminal = Terminal::start(bare(&place, &["run", "more", "--continue"]));
-    terminal.until("continues with its permissions: --allow-write=work --allow-tool=mark --deny-tool=note");
+    terminal.until("continues with its permissions: --allow-write=work --allow-tool=mark");
+    terminal.until("--deny-tool=note");
     assert_eq!(terminal.end().code, Some(0));
     assert_eq!(model.bodies().last().unwrap()["model"], "m");
 }

@@ -19,8 +19,8 @@ fn a_server_is_asked_for_its_tools_and_called_after_consent_in_both_revisions() 
         assert_eq!(refused.code, Some(1), "nobody agreed: {refused:?}");
         for part in [
             "net:http://127.0.0.1",
-            "  echo\n      Returns its arguments.\n",
-            "\"additionalProperties\": false",
+            "  echo\n    Returns its arguments.\n",
+            "    - text (required, string)\n",
             "annotations, as the server claims: {\"readOnlyHint\":true}",
             "scripted 7",
         ] {

@@ -165,7 +165,10 @@ fn an_interrupted_commit_of_a_part_goes_on_by_the_name_of_the_stage() {
     let ran = crib.run(&["stage", "commit", "one", "work/a.md", "--yes"]);
     assert!(ran.stderr.contains("a commit has begun"), "{ran:?}");
     let ran = crib.run(&["stage", "commit", "one", "--yes"]);
-    assert!(ran.stderr.contains("goes on") && ran.stderr.contains("committed a part of `one`"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("continuing the interrupted commit") && ran.stderr.contains("committed a part of `one`"),
+        "{ran:?}"
+    );
     assert!(!folder.join("part").exists());
     assert_eq!(listed(&crib).len(), 3, "no step was done, so nothing is lost");
 }

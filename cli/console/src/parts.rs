@@ -145,7 +145,11 @@ mod tests {
         let mut room = Room { pictures: 0, text: 100 };
         let shown: Vec<PartView> = (0..3).map(|_| PartView::of_kept(&text, &mut room)).collect();
         assert!(matches!(&shown[0], PartView::Text(text) if text.len() == 60));
-        assert!(shown[1..].iter().all(|part| matches!(part, PartView::Note(note) if note.contains("too long for this page"))));
+        assert!(
+            shown[1..]
+                .iter()
+                .all(|part| matches!(part, PartView::Note(note) if note.contains("too long for this page")))
+        );
     }
 
     #[test]
