@@ -287,7 +287,7 @@ fn an_undo_that_runs_and_one_that_was_interrupted_are_named() {
 fn a_wrong_use_is_explained() {
     let crib = filled();
     for (args, hint) in
-        [(&["nothing", "--yes"][..], "no change is kept of `nothing`"), (&["--list", "--yes"], "cannot be used with")]
+        [(&["nothing", "--yes"][..], "no recorded change of `nothing`"), (&["--list", "--yes"], "cannot be used with")]
     {
         let (code, _, said) = undo(&crib, args);
         assert!(code != Some(0) && said.contains(hint), "{args:?}: {said}");
