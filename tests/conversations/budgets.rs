@@ -154,7 +154,7 @@ mod at_a_terminal {
         let model = Model::start(turns(), None);
         let mut terminal = Terminal::start(place.command(&model, &["run", "go", "--set", "budgets.calls=2"]));
         terminal.until("the budget of 2 calls is used up.");
-        terminal.until("Continue with another 2 calls? [y]es, or [N]o: ");
+        terminal.until("Raise the budget by 2 calls and continue? [y]es, or [N]o: ");
         terminal.types("maybe\n");
         terminal.until("Type `y` or `n` and press Enter. ");
         terminal.types("y\n");
@@ -168,7 +168,7 @@ mod at_a_terminal {
         let place = Place::new();
         let model = Model::start(turns(), None);
         let mut terminal = Terminal::start(place.command(&model, &["run", "go", "--max-steps", "1"]));
-        terminal.until("Continue with another 1 step? [y]es, or [N]o: ");
+        terminal.until("Raise the budget by 1 step and continue? [y]es, or [N]o: ");
         terminal.types("n\n");
         let left = terminal.end();
         assert_eq!(left.code, Some(4), "{left:?}");

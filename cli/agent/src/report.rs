@@ -187,7 +187,7 @@ impl Report {
         }
         self.close_line()?;
         let so_far = format!("\n{}: {used_up}.\n", summary(totals));
-        let question = format!("Continue with another {}? [y]es, or [N]o: ", used_up.limit());
+        let question = format!("Raise the budget by {} and continue? [y]es, or [N]o: ", used_up.limit());
         for lead in [so_far.as_str(), "Type `y` or `n` and press Enter. ", "Type `y` or `n` and press Enter. "] {
             let Some(answer) = ask_person(&format!("{lead}{question}")).await else { return Ok(false) };
             match answer.to_lowercase().as_str() {
@@ -368,8 +368,6 @@ impl Report {
     fn close_line(&mut self) -> anyhow::Result<()> {
         self.answer.close()
     }
-}
-
 }
 
 fn summary(totals: &Totals) -> String {

@@ -265,7 +265,9 @@ impl Server {
     /// Answers whether a balancer should send requests: not to a server that ends, or has lost its shared store.
     fn readiness(&self) -> Response<Body> {
         match (interrupt::is_requested(), self.handler.has_store()) {
-            (true, _) => text(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down: send requests to another one\n"),
+            (true, _) => {
+                text(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down: send requests to another one\n")
+            }
             (false, false) => text(StatusCode::SERVICE_UNAVAILABLE, "the shared store does not answer\n"),
             (false, true) => text(StatusCode::OK, "ready\n"),
         }

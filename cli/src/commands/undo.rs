@@ -128,9 +128,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Removes what earlier undos have left. One that was interrupted goes on first.
 fn sweep(history: &History, stages: &Stages) -> anyhow::Result<()> {
     let Some(name) = history.sweep(stages)? else { return Ok(()) };
-    let hint = format!(
-        "`toolcrib stage commit {name}` continues it; `toolcrib stage drop {name}` leaves the rest unchanged"
-    );
+    let hint =
+        format!("`toolcrib stage commit {name}` continues it; `toolcrib stage drop {name}` leaves the rest unchanged");
     Err(Advice::new("an undo was interrupted", hint).into())
 }
 

