@@ -217,7 +217,7 @@ fn where_nobody_can_answer_the_grant_alone_decides() {
     let ended = |command: &mut Command| Ran::from(command.stdin(Stdio::null()).output().unwrap());
     let ran = ended(&mut run(&crib, &["--ask=destructive"]));
     assert_eq!(reasons(&ran.stdout), ["default"], "{ran:?}");
-    let hint = "hint: cannot ask: no terminal is available, so `--ask=destructive` has no effect";
+    let hint = "hint: no terminal is available to ask, so `--ask=destructive` has no effect";
     assert!(ran.stderr.contains(hint) && ran.stderr.contains("`--ask-tool=@overwrites` denies such calls"), "{ran:?}");
     fs::write(crib.path("work/x"), "text").unwrap();
     let ran = ended(&mut run(&crib, &[]));
