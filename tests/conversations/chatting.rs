@@ -129,7 +129,7 @@ fn undo_drops_the_last_exchange_and_names_what_stays() {
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"write it\n/undo\n/undo\n").unwrap();
     let said = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
     for words in [
-        "dropped from `write it` on",
+        "dropped `write it` and everything after it",
         "these calls are not undone; their effects remain",
         "  mark",
         "` takes back what all calls of this chat have changed in files",
@@ -145,7 +145,7 @@ fn undo_drops_the_last_exchange_and_names_what_stays() {
 fn undo_puts_back_the_files_of_the_dropped_exchange_alone() {
     let place = Place::new();
     let turns = ["a", "b", "c", "d"].map(|id| [calls("I write.", "mark", &[id]), says("It is done.")]);
-    let model = Model::start(turns.into_iter().flatten().collect(), None);
+    let model = Model::by_exchange(turns.into_iter().flatten().collect());
     let mut terminal = chat(&place, &model, &[]);
     terminal.until("> ");
     for words in ["one\r", "two\r", "three\r"] {

@@ -55,8 +55,22 @@ impl Model {
         Self::counting(turns, pause, Counted::All)
     }
 
+    /// Starts a server with two turns for each message of the user: a call, and an answer.
+    pub(super) fn by_exchange(turns: Vec<Turn>) -> Self {
+        Self::with(turns, None, Counted::All, |messages| {
+            let asked = messages.iter().filter(|message| message["role"] == "user").count().max(1);
+            2 * (asked - 1) + usize::from(messages.last().is_some_and(|message| message["role"] == "tool"))
+        })
+    }
+
     /// Starts a server that counts the tokens of these requests alone.
     pub(super) fn counting(turns: Vec<Turn>, pause: Option<Pause>, counted: Counted) -> Self {
+        let steps = |messages: &[Value]| messages.iter().filter(|message| message["tool_calls"].is_array()).count();
+        Self::with(turns, pause, counted, steps)
+    }
+
+    /// Starts a server that finds the number of its turn by the messages of a request.
+    fn with(turns: Vec<Turn>, pause: Option<Pause>, counted: Counted, turn: fn(&[Value]) -> usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}/v1", listener.local_addr().expect("an address"));
         let bodies = Arc::new(Mutex::new(Vec::new()));
@@ -66,7 +80,7 @@ impl Model {
             for connection in listener.incoming() {
                 let Ok(connection) = connection else { return };
                 let (turns, log, pause, sender) = (turns.clone(), log.clone(), pause.clone(), sender.clone());
-                thread::spawn(move || serve(connection, &turns, &log, &pause, &sender, counted));
+                thread::spawn(move || serve(connection, (&turns, turn), &log, &pause, &sender, counted));
             }
         });
         Self { address, bodies, paused }
@@ -110,17 +124,14 @@ impl Model {
 
 fn serve(
     mut connection: TcpStream,
-    turns: &[Turn],
+    (turns, turn): (&[Turn], fn(&[Value]) -> usize),
     log: &Mutex<Vec<Value>>,
     pause: &Mutex<Option<Pause>>,
     paused: &Sender<()>,
     counted: Counted,
 ) {
     let Some(body) = request(&mut connection) else { return };
-    let steps = body["messages"]
-        .as_array()
-        .map_or(0, |messages| messages.iter().filter(|message| message["tool_calls"].is_array()).count());
-    let at = steps.min(turns.len() - 1);
+    let at = body["messages"].as_array().map_or(0, |messages| turn(messages)).min(turns.len() - 1);
     log.lock().unwrap().push(body.clone());
     let is_now = |wanted: Pause| {
         let mut pause = pause.lock().unwrap();

@@ -225,6 +225,7 @@ mod tests {
         let labels = vec![("tool", "a\"\n".to_owned()), ("outcome", "ok".to_owned()), ("token", "ada".to_owned())];
         metrics.calls.get_or_create(&labels).inc();
         metrics.whole.get_or_create(&ToolLabels { tool: "a".to_owned() }).observe(1.0);
+        metrics.operated(StoreOperation::Claim, Duration::from_secs(1), Some("busy"));
         let text = metrics.text(1, 2);
         assert!(text.contains("toolcrib_calls_total{tool=\"a\\\"\\n\",outcome=\"ok\",token=\"ada\"} 1\n"), "{text}");
         assert!(text.contains("toolcrib_http_refused_total{status=\"429\"} 1\n"), "{text}");

@@ -215,6 +215,7 @@ fn samples(kind: &Kind) -> (String, String) {
             wanted if wanted.starts_with("an origin") => ("'https://h.example'".into(), "'h.example'".into()),
             wanted if wanted.starts_with("an address over") => ("'https://h.example'".into(), "'h.example'".into()),
             wanted if wanted.starts_with("an address") => ("'192.0.2.53'".into(), "'dns.example'".into()),
+            wanted if wanted.starts_with("the address of a database") => ("'postgres://u@h/d'".into(), "'h/d'".into()),
             wanted if wanted.starts_with("a destination") => ("'api.example.com'".into(), "''".into()),
             wanted if wanted.starts_with("a price") => ("'0.25/2'".into(), "'1'".into()),
             wanted if wanted.starts_with("a regular") => ("'a+'".into(), "3".into()),
