@@ -247,7 +247,7 @@ fn a_server_that_listens_on_this_machine_is_asked_with_the_token_of_the_entry() 
         let ran = Ran::from(command.env("http_proxy", "http://127.0.0.1:9").output().unwrap());
         let line = ran.stdout.lines().find(|line| line.contains(" mcp ")).unwrap_or_else(|| panic!("{ran:?}"));
         assert!(
-            line.starts_with("ok   mcp         Cursor: 3 tools in ") && line.ends_with(&format!("({url})")),
+            line.starts_with("ok   mcp          Cursor: 3 tools in ") && line.ends_with(&format!("({url})")),
             "{flags:?}: {ran:?}"
         );
         assert!(!ran.stdout.contains("crib_"), "{ran:?}");

@@ -30,7 +30,7 @@ fn a_part_says_where_the_next_begins() {
     assert_eq!(first.stderr, "\nhint: the result has 11 bytes; continue with `--offset 3`\n");
     let beyond = show(&["--offset", "11"]);
     assert_eq!((beyond.code, beyond.stdout.as_str()), (Some(0), ""));
-    assert_eq!(beyond.stderr, "warning: nothing is at offset 11: the result has 11 bytes\n");
+    assert_eq!(beyond.stderr, "warning: offset 11 is past the end: the result has 11 bytes\n");
     let last = show(&["--offset", "6", "--limit", "1KiB"]);
     assert_eq!((last.code, last.stdout.as_str(), last.stderr.as_str()), (Some(0), "💻z", ""));
     let line = show(&["--offset", "1", "--limit", "2", "--json"]);
