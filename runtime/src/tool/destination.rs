@@ -357,7 +357,7 @@ mod tests {
             ("a.example:+80", "its port is not a number"),
             ("a.example:65536", "its port is not a number"),
             ("a.example:", "its port is not a number"),
-            ("a.example/v1", "a grant has no path"),
+            ("a.example/v1", "a grant covers a whole host"),
             ("::1", "an IPv6 address must be in brackets"),
             ("user@a.example", "the host is not a DNS name"),
             ("a.*.example", "the host is not a DNS name"),
