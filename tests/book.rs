@@ -396,7 +396,13 @@ impl Hook for ReadOnly {
 #[tokio::test]
 async fn the_program_of_the_page_on_embedding_reads_a_line() {
     let crib = working_folder("target/crib");
-    let result = first_line_of_the_jobs(&crib.path("work")).await.expect("a runtime");
+    let mut result = first_line_of_the_jobs(&crib.path("work")).await.expect("a runtime");
+    // A busy machine may not compile the program within the deadline.
+    for _ in 0..3 {
+        if result.receipt.outcome == toolcrib::Outcome::Deadline {
+            result = first_line_of_the_jobs(&crib.path("work")).await.expect("a runtime");
+        }
+    }
     assert_eq!(result.receipt.outcome, toolcrib::Outcome::Ok, "{}", result.content());
 }
 
@@ -408,6 +414,7 @@ async fn the_hook_of_the_page_on_embedding_blocks_what_is_not_read_only() {
     let builder = Runtime::builder(Audit::off()).source(&folder).policy(policy);
     let runtime = builder.hook(Arc::new(ReadOnly)).build().expect("a runtime");
     for (name, outcome) in [("fs_stat", toolcrib::Outcome::Ok), ("fs_rm", toolcrib::Outcome::Denied)] {
+        runtime.prepare(name).await.expect("a program");
         let result = runtime.call(ToolCall::new("call-1", name, r#"{"path":"jobs.md"}"#)).await;
         assert_eq!(result.receipt.outcome, outcome, "{}", result.content());
     }

@@ -351,13 +351,20 @@ fn a_dropped_call_stops_and_frees_its_slot() {
     let runtime = runtime.unwrap();
     tokio.block_on(async {
         for name in ["spin", "sleep", "spin", "sleep"] {
-            let call = nesting::call(&runtime, ToolCall::new("dropped", name, "{}"));
-            let dropped = tokio::time::timeout(Duration::from_millis(200), call).await;
-            assert!(dropped.is_err(), "{name} ended by itself");
+            let known = crib.records().len();
+            // On a busy machine a call may not have begun, and leaves no record then.
+            for wait in [200, 2_000, 10_000] {
+                let call = nesting::call(&runtime, ToolCall::new("dropped", name, "{}"));
+                let dropped = tokio::time::timeout(Duration::from_millis(wait), call).await;
+                assert!(dropped.is_err(), "{name} ended by itself");
+                if crib.records().len() > known {
+                    break;
+                }
+            }
         }
     });
     let outcomes: Vec<_> = crib.records().iter().map(|record| record["outcome"].clone()).collect();
-    assert_eq!(outcomes, vec!["cancelled"; 4]);
+    assert!(outcomes.len() >= 4 && outcomes.iter().all(|outcome| outcome == "cancelled"), "{outcomes:?}");
 }
 
 #[test]

@@ -42,6 +42,9 @@ pub(super) enum Counted {
     None,
 }
 
+/// Finds the number of the turn that answers the messages of a request.
+type Position = fn(&[Value]) -> usize;
+
 /// The server.
 pub(super) struct Model {
     pub(super) address: String,
@@ -70,7 +73,7 @@ impl Model {
     }
 
     /// Starts a server that finds the number of its turn by the messages of a request.
-    fn with(turns: Vec<Turn>, pause: Option<Pause>, counted: Counted, turn: fn(&[Value]) -> usize) -> Self {
+    fn with(turns: Vec<Turn>, pause: Option<Pause>, counted: Counted, turn: Position) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}/v1", listener.local_addr().expect("an address"));
         let bodies = Arc::new(Mutex::new(Vec::new()));
@@ -124,7 +127,7 @@ impl Model {
 
 fn serve(
     mut connection: TcpStream,
-    (turns, turn): (&[Turn], fn(&[Value]) -> usize),
+    (turns, turn): (&[Turn], Position),
     log: &Mutex<Vec<Value>>,
     pause: &Mutex<Option<Pause>>,
     paused: &Sender<()>,

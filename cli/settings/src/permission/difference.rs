@@ -113,7 +113,7 @@ fn in_file(arguments: &Map<String, Value>, (old, new): (&str, &str), granted: &[
     let is_set = |name: &&str| arguments.get(*name).is_some_and(|value| !matches!(value, Value::Bool(false)));
     let (before, old_text, new_text) = (before(granted, path)??, text(old)?, text(new)?);
     // A tool that keeps line breaks changes the texts.
-    if old_text.is_empty() || before.contains('\r') || OTHER_MATCHES.iter().any(|name| is_set(name)) {
+    if old_text.is_empty() || before.contains('\r') || OTHER_MATCHES.iter().any(&is_set) {
         return None;
     }
     let matches = before.matches(old_text).take(2).count();
