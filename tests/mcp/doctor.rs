@@ -264,7 +264,7 @@ fn a_server_that_listens_on_this_machine_is_asked_with_the_token_of_the_entry() 
         format!("[mcp_servers.toolcrib]\nurl = \"http://{}/mcp\"\nbearer_token_env_var = \"CRIB\"\n", server.address);
     cursor(&crib, &json!({}));
     for (folder, ending) in
-        [("home/.codex", "ok   mcp         Codex: 3"), (".codex", "Codex (project): requires a token")]
+        [("home/.codex", "ok   mcp          Codex: 3"), (".codex", "Codex (project): requires a token")]
     {
         fs::create_dir_all(crib.path(folder)).unwrap();
         fs::write(crib.path(folder).join("config.toml"), &codex).unwrap();
