@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthChar;
 
 use super::table::{message_width, terminal_width};
 
-/// Columns by which the further lines of a text are indented.
+/// Indentation of the further lines of a text, in columns.
 const INDENT: usize = 2;
 /// Width below which lines are left to the terminal.
 const MIN_WIDTH: usize = 20;
