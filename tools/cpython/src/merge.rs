@@ -329,7 +329,8 @@ mod tests {
     fn exceptions_of_both_remain() {
         let throws = "(tag $other) (tag $own (param i32)) (func (export \"throws\") (throw $own (i32.const 1)))";
         let python = PYTHON_TEXT.replace("(memory", &format!("{throws} (memory"));
-        let merged = merged(&python, &GUEST_TEXT.replace("(global", &format!("{throws} (global"))).expect("a module");
+        let merged = merged(&python, &GUEST_TEXT.replace("(global $stack", &format!("{throws} (global $stack")))
+            .expect("a module");
         wasmparser::validate(&merged).expect("a valid module");
         let tags = Sections::read(&merged).expect("a module").tags;
         assert_eq!(tags.map(|tags| tags.count()), Some(4));
