@@ -219,13 +219,13 @@ fn of_direct(mut record: Value) -> Value {
     record
 }
 
-/// Creates a builder whose runtime can make the calls of a test from programs, if the switch is on.
+/// Creates a builder whose runtime can make the calls of a test from programs, if the switch is on. Programs are compiled once for all
+/// tests, so that no call spends its time on it.
 pub(crate) fn builder(audit: Audit) -> Builder {
-    let builder = Runtime::builder(audit);
+    let builder = Runtime::builder(audit).compile_cache(target().join("test-cache"));
     if !is_on() {
         return builder;
     }
-    let builder = builder.compile_cache(target().join("test-cache"));
     builder.code_interpreter(
         (toolcrib_embedded::LANGUAGES[0].name, ""),
         toolcrib_embedded::LANGUAGES[0].digest,
