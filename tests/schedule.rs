@@ -2,6 +2,7 @@
 //! an exhausted budget on the other calls.
 
 mod asking;
+mod shared;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,15 +14,16 @@ use toolcrib::{Audit, Builder, Outcome, Runtime, Scheduler, ToolCall, ToolResult
 
 use crate::crib::Crib;
 
-/// Observer that records starts and ends, in order.
+/// Observer that records starts and ends, in order, and the calls that have waited for their turn.
 #[derive(Default)]
-struct Diary(Mutex<Vec<String>>);
+struct Diary(Mutex<Vec<String>>, Mutex<Vec<String>>);
 
 impl Observer for Diary {
     fn observe(&self, event: &Event<'_>) {
         let word = match &event.kind {
             EventKind::Started(_) => "starts",
             EventKind::Ended(_) => "ends",
+            EventKind::Queued => return self.1.lock().unwrap().push(event.call_id.to_owned()),
             _ => return,
         };
         self.0.lock().unwrap().push(format!("{} {word}", event.call_id));
@@ -31,6 +33,13 @@ impl Observer for Diary {
 impl Diary {
     fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
+    }
+
+    /// Waits until a call waits for its turn.
+    async fn queued(&self, call: &str) {
+        while !self.1.lock().unwrap().iter().any(|queued| queued == call) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// Returns `true` if a call that ran has ended. One that is refused ends without a start.

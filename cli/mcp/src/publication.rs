@@ -16,8 +16,8 @@ use super::catalog::{Catalog, is_callable};
 use super::progress::ProgressListeners;
 use super::skills::SkillCatalog;
 
-/// Maximum number of different client options in use at once. Each has a runtime of its own.
-pub(super) const MAX_OWN: usize = 32;
+/// Maximum number of different client options in use at once. Each has a runtime of its own, which shares the compiled programs.
+pub(super) const MAX_OWN: usize = 1000;
 /// Maximum number of clients with a conversation. People who sign in can be many more than tokens.
 const MAX_CONVERSATIONS: usize = 10_000;
 /// Time without a request after which a client's conversation makes room for another's.
@@ -44,8 +44,9 @@ struct OwnSession {
     used: Instant,
 }
 
-/// Reads the sources and publishes their tools, with the options of a client in addition.
-type Publish = dyn Fn(&[String]) -> anyhow::Result<Published> + Send + Sync;
+/// Reads the sources and publishes their tools, with the options of a client in addition. The new runtime shares the compiled
+/// programs and the limits of calls with the given one.
+type Publish = dyn Fn(&[String], &Runtime) -> anyhow::Result<Published> + Send + Sync;
 
 /// State from one reading of the sources.
 struct Edition {
@@ -222,7 +223,7 @@ impl Publication {
     /// Publishes a first state. `publish` reads the sources again, and blocks.
     pub fn new(
         first: Published,
-        publish: impl Fn(&[String]) -> anyhow::Result<Published> + Send + Sync + 'static,
+        publish: impl Fn(&[String], &Runtime) -> anyhow::Result<Published> + Send + Sync + 'static,
     ) -> Self {
         let present = Arc::new(RwLock::new(Arc::new(Edition::new(first))));
         Self { present, publish: Arc::new(publish), changes: watch::Sender::new(0) }
@@ -251,7 +252,9 @@ impl Publication {
             Built::Not | Built::Failed(_) => {}
         }
         let (publish, options) = (self.publish.clone(), client.options.clone());
-        let state = tokio::task::spawn_blocking(move || publish(&options)).await.map_err(anyhow::Error::from).flatten();
+        let general = edition.general.clone();
+        let build = move || publish(&options, &general.runtime);
+        let state = tokio::task::spawn_blocking(build).await.map_err(anyhow::Error::from).flatten();
         let state = state.map(Arc::new).inspect_err(|error| cannot_use(&client.name, error)).ok();
         *built = state.clone().map_or_else(|| Built::Failed(Instant::now()), Built::Done);
         state.ok_or(OwnFault::Unusable)
@@ -271,12 +274,12 @@ impl Publication {
     /// The sources cannot be used; the state stays.
     pub(super) fn reload(&self) -> anyhow::Result<bool> {
         let before = self.edition();
-        let next = (self.publish)(&[])?;
+        let next = (self.publish)(&[], &before.general.runtime)?;
         next.check_programs(&before.general)?;
         let next = Edition::new(next.continuing(&before.general));
         let mut is_changed = before.general.catalog.tools() != next.general.catalog.tools();
         for (options, old) in before.built() {
-            let state = match (self.publish)(&options) {
+            let state = match (self.publish)(&options, &next.general.runtime) {
                 Ok(state) => Arc::new(state.continuing(&old)),
                 Err(error) => {
                     cannot_use("a client", &error);
@@ -364,7 +367,7 @@ mod tests {
         let broken = Arc::new(Mutex::new(true));
         let publish = {
             let broken = broken.clone();
-            move |options: &[String]| {
+            move |options: &[String], _: &Runtime| {
                 anyhow::ensure!(options.is_empty() || !*broken.lock().unwrap(), "broken");
                 Ok(published())
             }
@@ -383,7 +386,7 @@ mod tests {
 
     #[tokio::test]
     async fn options_beyond_the_number_in_use_are_not_taken_for_unusable_ones() {
-        let publication = Publication::new(published(), |_: &[String]| Ok(published()));
+        let publication = Publication::new(published(), |_: &[String], _: &Runtime| Ok(published()));
         let edition = publication.edition();
         let used: Vec<_> = (0..MAX_OWN).map(|number| edition.own(&options(number)).unwrap()).collect();
         assert_eq!(publication.of(&client(MAX_OWN)).await.err(), Some(OwnFault::TooMany));

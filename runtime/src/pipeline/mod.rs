@@ -47,7 +47,8 @@ pub(crate) use run::stub_language;
 pub use session::{CallInterrupt, Session, Step};
 pub use state::Scheduler;
 pub(crate) use state::{
-    CallContexts, CallScope, ChainedHook, Concurrency, HookChain, Memory, Pipeline, UnstartedCall, builtin, session_id,
+    CallContexts, CallScope, ChainedHook, Concurrency, HookChain, Memory, Pipeline, ToolPlaces, UnstartedCall, builtin,
+    session_id,
 };
 
 use recorder::{CallRecorder, redact};

@@ -74,6 +74,10 @@ pub struct Builder {
     pub(super) ceiling: LimitRequest,
     pub(super) concurrency: u32,
     pub(super) scheduler: Scheduler,
+    /// Runtime with the shared engine, programs and limits of calls.
+    pub(super) shared: Option<Arc<Pipeline>>,
+    /// Limits of concurrent calls, once a tool needs them.
+    pub(super) limits_of_calls: OnceLock<Arc<Concurrency>>,
 
     pub(super) compile_cache: Option<PathBuf>,
     pub(super) max_cache: u64,
@@ -167,6 +171,8 @@ impl Builder {
             ceiling: LimitRequest::default(),
             concurrency: 32,
             scheduler: Scheduler::default(),
+            shared: None,
+            limits_of_calls: OnceLock::new(),
             compile_cache: None,
             max_cache: cache::DEFAULT_MAX_BYTES,
             compiler: None,
@@ -205,7 +211,9 @@ impl Builder {
             let concurrency = std::mem::replace(&mut self.concurrency, 1);
             match self.content(sources, Some(&name)) {
                 // A tool that could not be used might take no name.
-                Err(Error::Duplicate { .. } | Error::LookAlike { .. }) => self.concurrency = concurrency,
+                Err(Error::Duplicate { .. } | Error::LookAlike { .. }) => {
+                    (self.concurrency, self.limits_of_calls) = (concurrency, OnceLock::new());
+                }
                 content => return self.assemble(content?, Instances::OfOneCall),
             }
         }
@@ -219,6 +227,7 @@ impl Builder {
         let Content { registry, prepared, languages, hooks, hook_access, policies, bundles, warnings, untrusted } =
             content;
         let skills = self.find_skill_programs(registry.tools())?;
+        let concurrency = self.limits_of_calls().clone();
         let audit = match &self.secrets {
             Some(secrets) => self.audit.redact_secrets(secrets),
             None => self.audit,
@@ -227,9 +236,26 @@ impl Builder {
         getrandom::fill(&mut seed).map_err(|error| Error::Engine(error.to_string()))?;
         let seed = u64::from_ne_bytes(seed);
         let run = self.run.unwrap_or_else(|| format!("run_{seed:016x}"));
-        let client = HttpClient::new(self.name_servers, self.roots);
-        let cache = self.compile_cache.map(|folder| Cache::folder(folder).max_bytes(self.max_cache));
-        let sandbox = Arc::new(Sandbox::new(instances, cache, self.compiler, client)?);
+        let only = self.direct.is_some();
+        let (sandbox, programs, interpreters, code) = match self.shared.as_deref() {
+            Some(Pipeline { sandbox, programs, interpreters, code, .. }) => (
+                sandbox.clone(),
+                programs.with_bundles(bundles),
+                interpreters.with_component(sandbox, self.interpreter),
+                code.with_languages(sandbox, languages, only),
+            ),
+            None => {
+                let client = HttpClient::new(self.name_servers, self.roots);
+                let cache = self.compile_cache.map(|folder| Cache::folder(folder).max_bytes(self.max_cache));
+                let sandbox = Arc::new(Sandbox::new(instances, cache, self.compiler, client)?);
+                (
+                    sandbox.clone(),
+                    ProgramCompiler::new(sandbox.clone(), bundles),
+                    Interpreters::new(sandbox.clone(), self.interpreter),
+                    CodeInterpreters::new(&sandbox, languages, only),
+                )
+            }
+        };
         let pipeline = Pipeline {
             registry,
             prepared,
@@ -242,9 +268,9 @@ impl Builder {
             approver: self.approver,
             hooks: HookChain::new(hooks),
             hook_access,
-            interpreters: Interpreters::new(sandbox.clone(), self.interpreter),
+            interpreters,
             skills,
-            code: CodeInterpreters::new(&sandbox, languages, self.direct.is_some()),
+            code,
             names: OnceLock::new(),
             delegate: self.delegate,
             model: self.model,
@@ -253,7 +279,7 @@ impl Builder {
             contexts: self.contexts,
             policies,
             observers: self.observers,
-            concurrency: Concurrency::new(self.concurrency, self.scheduler.queue),
+            concurrency,
             scheduler: self.scheduler,
             results: self.results,
             keyvalue: self.keyvalue,
@@ -261,7 +287,7 @@ impl Builder {
             secrets: self.secrets.clone(),
             audit: Arc::new(audit),
             maskings: Arc::new(Semaphore::new(MAX_MASKINGS)),
-            programs: ProgramCompiler::new(sandbox.clone(), bundles),
+            programs,
             sandbox,
             seed,
             run,
@@ -270,6 +296,14 @@ impl Builder {
         };
         let memory = Arc::new(Memory::open(session_id(seed, 0)));
         Ok(Runtime { pipeline: Arc::new(pipeline), warnings: warnings.into(), untrusted: untrusted.into(), memory })
+    }
+
+    /// Returns the limits of concurrent calls: the shared ones, or new ones.
+    pub(super) fn limits_of_calls(&self) -> &Arc<Concurrency> {
+        self.limits_of_calls.get_or_init(|| match self.shared.as_deref() {
+            Some(shared) => shared.concurrency.clone(),
+            None => Arc::new(Concurrency::new(self.concurrency, self.scheduler.queue)),
+        })
     }
 
     /// Decides the trust in the sources and the grant of each tool and hook. Leaves out all tools but the `only` one, if there

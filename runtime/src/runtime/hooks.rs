@@ -50,6 +50,7 @@ impl Builder {
             return fault(&definition.tool, format!("when.args: {why}"));
         }
         let mut prepared = self.prepare_tool(&mut definition.tool, allowed, reserved, false)?;
+        prepared.places = self.limits_of_calls().new_places();
         if self.policy.rules().restrict_hook(&definition.tool, &prepared.grant) {
             warnings.push(reads_only(&definition.tool));
             prepared = prepared.reading();

@@ -25,6 +25,7 @@ use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
 use crate::tool::{Access, LimitRequest, Limits};
 
+use super::Runtime;
 use super::builder::Builder;
 
 /// # Sources
@@ -238,6 +239,16 @@ impl Builder {
     #[must_use]
     pub fn concurrency(mut self, calls: usize) -> Self {
         self.concurrency = u32::try_from(calls).unwrap_or(u32::MAX).clamp(1, 1000);
+        self
+    }
+
+    /// Shares the engine, the compiled programs and the limits of concurrent and waiting calls with another runtime of this process,
+    /// so that one for each user costs little. The compiler, its cache and the settings of the network are those of the other
+    /// runtime; permissions, rules, sources and conversations are not shared. While several conversations have calls, none of them
+    /// takes the last free place from the others.
+    #[must_use]
+    pub fn share_with(mut self, runtime: &Runtime) -> Self {
+        self.shared = Some(runtime.pipeline.clone());
         self
     }
 

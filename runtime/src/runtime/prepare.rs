@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::audit::Redactions;
 use crate::call::{Behavior, Decision, Reason};
 use crate::error::Error;
-use crate::pipeline::{PreparedTool, SharedPrograms};
+use crate::pipeline::{PreparedTool, SharedPrograms, ToolPlaces};
 use crate::policy::{Allowed, Folder, Grant, Location, Mounts, Protected, Rule};
 use crate::schema::ToolValidator;
 use crate::source::{self, Diagnostic, Severity};
@@ -87,8 +87,8 @@ impl Builder {
             || discovery.schema_visibility.value == Visibility::Deferred
             || (defers && !discovery.always_load.value);
         let disabled = self.disabled(tool, &grant);
-        let slots = (self.concurrency as usize).div_ceil(2);
-        let mut ready = PreparedTool::new(input, grant, limits, slots);
+        let places = self.limits_of_calls().places_of(&tool.name);
+        let mut ready = PreparedTool::new(input, grant, limits, places);
         (ready.disabled, ready.deferred, ready.masks, ready.only_reads) = (disabled, deferred, masks, only_reads);
         Ok(ready)
     }
@@ -153,7 +153,7 @@ impl Builder {
             }
         };
         let grant = Grant::new(&bare, &Allowed::default(), &HashMap::new())?;
-        let mut ready = PreparedTool::new(input, grant, self.limits, 1);
+        let mut ready = PreparedTool::new(input, grant, self.limits, ToolPlaces::new(1));
         let why = tool.unusable.as_ref().map(|unusable| unusable.reason.clone()).unwrap_or_default();
         ready.disabled = Some((Decision::new(Behavior::Deny, Reason::Record, "program"), why));
         Ok(ready)

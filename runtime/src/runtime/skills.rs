@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use crate::error::Error;
-use crate::pipeline::{PreparedTool, SkillProgram, SkillPrograms};
+use crate::pipeline::{PreparedTool, SkillProgram, SkillPrograms, ToolPlaces};
 use crate::policy::{Allowed, Grant};
 use crate::schema::ToolValidator;
 use crate::tool::{Body, Limits, Origin, ScriptLanguage, Tool};
@@ -47,7 +47,7 @@ impl Builder {
             let prepare = |fuel: Option<u64>| {
                 let input = ToolValidator::compile(&tool).map_err(Error::Engine)?;
                 let grant = Grant::new(&tool, &Allowed::default(), &HashMap::new())?;
-                Ok::<_, Error>(PreparedTool::new(input, grant, Limits { fuel, ..self.limits }, 1))
+                Ok::<_, Error>(PreparedTool::new(input, grant, Limits { fuel, ..self.limits }, ToolPlaces::new(1)))
             };
             let (plain, metered) = (prepare(None)?, prepare(Some(u64::MAX))?);
             skills.programs.push(SkillProgram { language, plain, metered, tool });

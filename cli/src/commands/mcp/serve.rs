@@ -157,7 +157,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     // The built-in tools do not change, but other processes record that they use the copy.
     let sources = args.sources.paths()?.into_iter().filter(|path| !builtin::holds(path)).collect();
     let watched = WatchedSources::of(sources);
-    let first = args.publish(observer.clone(), &[])?;
+    let first = args.publish(observer.clone(), &[], None)?;
     args.sources.hint_untrusted(first.runtime(), None);
     for (name, own) in first.renamed() {
         render::hint(&format!("clients see `{}` as `{name}`", render::one_line(own)));
@@ -166,7 +166,8 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         args.prepare(first.runtime()).await?;
     }
     let again = args.clone();
-    let publication = Publication::new(first, move |options| again.publish_again(observer.clone(), options));
+    let publication =
+        Publication::new(first, move |options, shared| again.publish_again(observer.clone(), options, shared));
     tokio::spawn(watch(publication.clone(), watched));
     let opened = OpenedStore::open(args.database.as_ref(), args.file_store()).await?;
     let store = opened.store.clone();
@@ -273,7 +274,12 @@ impl Args {
     }
 
     /// Builds the runtime for clients with these options, and publishes its tools. The observer outlives the runtime.
-    fn publish(&self, observer: Option<Arc<dyn Observer>>, options: &[String]) -> anyhow::Result<Published> {
+    fn publish(
+        &self,
+        observer: Option<Arc<dyn Observer>>,
+        options: &[String],
+        shared: Option<&Runtime>,
+    ) -> anyhow::Result<Published> {
         let sources = match options {
             [] => Cow::Borrowed(&self.sources),
             options => Cow::Owned(self.sources.for_client(ClientOptions::parse(options)?)),
@@ -293,6 +299,7 @@ impl Args {
                 ("results of calls with a key", self.keys_folder()),
             ];
             let own = own.into_iter().filter_map(|(label, path)| Some((label, path?)));
+            let builder = shared.into_iter().fold(builder, Builder::share_with);
             let builder = own.fold(builder, |builder, (label, path)| builder.reserve(label, path, Access::Read));
             let builder = builder.approver(approver).observer(parts.clone()).application("mcp", Map::new());
             let builder = self.tokens.as_deref().into_iter().chain(self.sign_in.file()).fold(builder, Builder::protect);
@@ -307,8 +314,13 @@ impl Args {
     }
 
     /// Publishes the tools for clients with these options while the server runs. This blocks.
-    fn publish_again(&self, observer: Option<Arc<dyn Observer>>, options: &[String]) -> anyhow::Result<Published> {
-        let published = self.publish(observer, options)?;
+    fn publish_again(
+        &self,
+        observer: Option<Arc<dyn Observer>>,
+        options: &[String],
+        shared: &Runtime,
+    ) -> anyhow::Result<Published> {
+        let published = self.publish(observer, options, Some(shared))?;
         // A changed source is no longer trusted.
         if options.is_empty() {
             self.sources.hint_untrusted(published.runtime(), None);

@@ -302,7 +302,7 @@ pub(crate) async fn judge_command(
         if !applies {
             continue;
         }
-        // The script that runs the command holds the permits.
+        // The script that runs the command holds the place.
         let context = HookContext::new(pipeline, memory, usage).of_command();
         let handler = Handler::new(hook, context);
         let (invocation, call_id) = ("", "");

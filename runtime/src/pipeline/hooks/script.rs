@@ -32,8 +32,8 @@ pub(super) struct HookContext<'a> {
     depth: u32,
     /// Deadline of the hook.
     until: Instant,
-    /// `true` if the caller of the hook holds permits already.
-    has_permits: bool,
+    /// `true` if the caller of the hook holds a place already.
+    has_place: bool,
     /// Effects that a call above the judged one holds back: the hook sees them, and its own writes join them.
     effects: Option<&'a Arc<CallEffects>>,
 }
@@ -42,12 +42,12 @@ impl<'a> HookContext<'a> {
     /// Creates the context of a hook outside a call.
     pub(super) fn new(pipeline: &'a Arc<Pipeline>, memory: &'a Arc<Memory>, usage: &'a Arc<Usage>) -> Self {
         let until = Instant::now() + Limits::default().deadline;
-        Self { pipeline, memory, usage, depth: memory.depth, until, has_permits: false, effects: None }
+        Self { pipeline, memory, usage, depth: memory.depth, until, has_place: false, effects: None }
     }
 
-    /// Returns the context for a command of a running call, which holds permits already.
+    /// Returns the context for a command of a running call, which holds a place already.
     pub(super) fn of_command(self) -> Self {
-        Self { has_permits: true, effects: self.usage.whole().effects.get(), ..self }
+        Self { has_place: true, effects: self.usage.whole().effects.get(), ..self }
     }
 
     /// Creates the context of a hook that judges a call.
@@ -59,7 +59,7 @@ impl<'a> HookContext<'a> {
     ) -> Self {
         // What the call itself holds back has its end before the hooks after it.
         let effects = scope.parent.and_then(|parent| parent.usage.whole().effects.get());
-        Self { pipeline, memory: scope.memory, usage, depth: scope.depth, until, has_permits: false, effects }
+        Self { pipeline, memory: scope.memory, usage, depth: scope.depth, until, has_place: false, effects }
     }
 }
 
@@ -95,19 +95,19 @@ impl<'a> ScriptHandler<'a> {
         }
     }
 
-    /// Runs the script as soon as there are permits; `None` if its condition does not hold.
+    /// Runs the script as soon as there is a place; `None` if its condition does not hold.
     async fn interpret(&self, act: ScriptCall<'_>) -> Result<Option<String>, ToolError> {
         let ScriptHook { definition, prepared, .. } = self.hook;
-        let HookContext { pipeline, memory, usage, depth, until, has_permits, effects } = self.context;
+        let HookContext { pipeline, memory, usage, depth, until, has_place, effects } = self.context;
         let Body::Script(script) = &definition.tool.body else {
             return Err(ToolError::new(Outcome::BadComponent, "it has no script"));
         };
         let interpreter = pipeline.interpreters.interpreter(prepared).await?;
         let remaining = until.saturating_duration_since(Instant::now());
         let limits = &Limits { deadline: prepared.limits.deadline.min(remaining), ..prepared.limits };
-        let permits = match has_permits {
+        let place = match has_place {
             true => None,
-            false => Some(pipeline.concurrency.acquire(prepared, limits, depth).await?),
+            false => Some(pipeline.concurrency.acquire(prepared, memory, limits, depth).await?),
         };
         prepared.grant.env_keys().for_each(|name| usage.whole().flow.read(Source::Variable(name)));
         let usage = Usage::of_hook(usage);
@@ -119,7 +119,7 @@ impl<'a> ScriptHandler<'a> {
         let source = pipeline.interpreters.source(&interpreter, prepared, script, EntryPoint::Handle, when);
         let GuestOutput { result: answer, stderr, .. } =
             pipeline.sandbox.interpret(&interpreter, source, act, call, Some(services), &usage).await;
-        drop(permits);
+        drop(place);
         self.log.lock().unwrap_or_else(PoisonError::into_inner).push_str(&String::from_utf8_lossy(&stderr));
         answer?.map_err(|wrong| ToolError::new(Outcome::Failed, wrong.message))
     }

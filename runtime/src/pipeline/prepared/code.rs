@@ -25,25 +25,38 @@ pub(crate) struct CodeLanguage {
 
 /// The interpreters of programs, and the permits to run one.
 pub(crate) struct CodeInterpreters {
-    languages: Vec<(String, HostComponent<CodeInterpreter>)>,
+    languages: Vec<(String, Arc<HostComponent<CodeInterpreter>>)>,
     /// `true` if a model is shown the tools for programs instead of those that programs can call.
     pub(crate) only: bool,
     /// Permits by depth: programs of a delegated agent take none from the programs that wait for it.
-    permits: [Semaphore; MAX_DEPTH as usize + 1],
+    permits: Arc<[Semaphore; MAX_DEPTH as usize + 1]>,
 }
 
 impl CodeInterpreters {
     /// Creates the state of interpreters that are not compiled; without a language no program can run.
     pub(crate) fn new(sandbox: &Arc<Sandbox>, languages: Vec<CodeLanguage>, only: bool) -> Self {
+        let permits = Arc::new(std::array::from_fn(|_| Semaphore::new(MAX_PROGRAMS as usize)));
+        Self { languages: Vec::new(), only, permits }.with_languages(sandbox, languages, only)
+    }
+
+    /// Creates the state of another runtime in the same sandbox, which shares the permits and compiled interpreters.
+    pub(crate) fn with_languages(&self, sandbox: &Arc<Sandbox>, languages: Vec<CodeLanguage>, only: bool) -> Self {
         let component = |language: CodeLanguage| {
+            let known = |(name, known): &&(String, Arc<HostComponent<CodeInterpreter>>)| {
+                *name == language.name && known.is_of(Some(&language.component))
+            };
+            if let Some((name, known)) = self.languages.iter().find(known) {
+                return (name.clone(), known.clone());
+            }
             let prepare = |sandbox: &Sandbox, digest: &str, read: &dyn Fn() -> _, counts_fuel| {
                 sandbox.prepare_code_interpreter(digest, read, counts_fuel)
             };
             let component = Some(language.component);
-            (language.name, HostComponent::new(sandbox.clone(), component, "interpreter of programs", prepare))
+            let component = HostComponent::new(sandbox.clone(), component, "interpreter of programs", prepare);
+            (language.name, Arc::new(component))
         };
         let languages = languages.into_iter().map(component).collect();
-        Self { languages, only, permits: std::array::from_fn(|_| Semaphore::new(MAX_PROGRAMS as usize)) }
+        Self { languages, only, permits: self.permits.clone() }
     }
 
     /// Returns `true` if a model can write programs.

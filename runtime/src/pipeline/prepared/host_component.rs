@@ -29,6 +29,16 @@ pub(crate) enum InterpreterSource {
     Stored(Arc<str>, Arc<ReadInterpreter>),
 }
 
+impl PartialEq for InterpreterSource {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Bytes(own), Self::Bytes(other)) => own == other,
+            (Self::Stored(own, _), Self::Stored(other, _)) => own == other,
+            _ => false,
+        }
+    }
+}
+
 impl InterpreterSource {
     /// Returns the digest of the component.
     fn digest(&self) -> Cow<'_, str> {
@@ -76,6 +86,11 @@ impl<T: Send + Sync + 'static> HostComponent<T> {
         prepare: Prepare<T>,
     ) -> Self {
         Self { sandbox, component, name, prepare, plain: CompileOnce::default(), metered: CompileOnce::default() }
+    }
+
+    /// Returns `true` if this is the state of a component, or of none.
+    pub(super) fn is_of(&self, component: Option<&InterpreterSource>) -> bool {
+        self.component.as_ref() == component
     }
 
     /// Returns the compiled component for a tool or hook.

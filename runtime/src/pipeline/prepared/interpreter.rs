@@ -13,18 +13,29 @@ use super::image::ImageReader;
 
 /// The interpreter of scripts with its images.
 pub(crate) struct Interpreters {
-    component: HostComponent<Interpreter>,
-    images: ImageReader,
+    component: Arc<HostComponent<Interpreter>>,
+    images: Arc<ImageReader>,
 }
 
 impl Interpreters {
     /// Creates the state of an interpreter that is not compiled; without a component no script can run.
     pub(crate) fn new(sandbox: Arc<Sandbox>, component: Option<InterpreterSource>) -> Self {
-        let images = ImageReader::new(sandbox.clone());
+        let images = Arc::new(ImageReader::new(sandbox.clone()));
+        Self { component: Self::compiled_once(sandbox, component), images }
+    }
+
+    /// Creates the state of another runtime in the same sandbox, which shares the compiled interpreter if it is the same.
+    pub(crate) fn with_component(&self, sandbox: &Arc<Sandbox>, component: Option<InterpreterSource>) -> Self {
+        let is_same = self.component.is_of(component.as_ref());
+        let component = if is_same { self.component.clone() } else { Self::compiled_once(sandbox.clone(), component) };
+        Self { component, images: self.images.clone() }
+    }
+
+    fn compiled_once(sandbox: Arc<Sandbox>, component: Option<InterpreterSource>) -> Arc<HostComponent<Interpreter>> {
         let prepare = |sandbox: &Sandbox, digest: &str, read: &dyn Fn() -> _, counts_fuel| {
             sandbox.prepare_interpreter(digest, read, counts_fuel)
         };
-        Self { component: HostComponent::new(sandbox, component, "interpreter of scripts", prepare), images }
+        Arc::new(HostComponent::new(sandbox, component, "interpreter of scripts", prepare))
     }
 
     /// Returns the interpreter for the scripts of a tool or hook.

@@ -26,6 +26,7 @@ use crate::audit::Redactions;
 use crate::call::Decision;
 use crate::error::{Outcome, ToolError};
 use crate::pipeline::recorder::CallRecorder;
+use crate::pipeline::state::ToolPlaces;
 use crate::policy::{self, Credentials, Grant};
 use crate::sandbox::{CallEffects, Program};
 use crate::schema::{CheckedArguments, ToolValidator};
@@ -82,8 +83,8 @@ pub(crate) struct PreparedTool {
     pub(crate) only_reads: bool,
     /// Masks of its answers.
     pub(crate) masks: Redactions,
-    /// Permits for concurrent calls of the tool.
-    pub(crate) permits: Arc<Semaphore>,
+    /// Places for concurrent calls of the tool.
+    pub(crate) places: Arc<ToolPlaces>,
     /// Permits for computations on blocking threads.
     asides: Semaphore,
     program: Arc<CompileOnce<Program>>,
@@ -96,9 +97,14 @@ pub(crate) struct PreparedTool {
 }
 
 impl PreparedTool {
-    /// Prepares a tool for at most `permits` calls at once.
-    pub(crate) fn new(input: impl Into<Arc<ToolValidator>>, grant: Grant, limits: Limits, permits: usize) -> Self {
-        Self::with(input.into(), Arc::new(grant), limits, Arc::new(Semaphore::new(permits)))
+    /// Prepares a tool with places for its concurrent calls.
+    pub(crate) fn new(
+        input: impl Into<Arc<ToolValidator>>,
+        grant: Grant,
+        limits: Limits,
+        places: Arc<ToolPlaces>,
+    ) -> Self {
+        Self::with(input.into(), Arc::new(grant), limits, places)
     }
 
     /// Returns the tool with read access only.
@@ -117,10 +123,10 @@ impl PreparedTool {
         }
     }
 
-    /// Prepares a tool that a script adds. It shares the grant, the permits and the masks of its maker.
+    /// Prepares a tool that a script adds. It shares the grant, the places and the masks of its maker.
     pub(crate) fn derived(&self, input: ToolValidator, limits: Limits) -> Self {
         let masks = self.masks.clone();
-        Self { masks, ..Self::with(Arc::new(input), self.grant.clone(), limits, self.permits.clone()) }
+        Self { masks, ..Self::with(Arc::new(input), self.grant.clone(), limits, self.places.clone()) }
     }
 
     /// Shares one compiled program among all tools of the same file.
@@ -132,7 +138,7 @@ impl PreparedTool {
         self
     }
 
-    fn with(input: Arc<ToolValidator>, grant: Arc<Grant>, limits: Limits, permits: Arc<Semaphore>) -> Self {
+    fn with(input: Arc<ToolValidator>, grant: Arc<Grant>, limits: Limits, places: Arc<ToolPlaces>) -> Self {
         Self {
             input,
             grant,
@@ -141,7 +147,7 @@ impl PreparedTool {
             deferred: false,
             only_reads: false,
             masks: Redactions::default(),
-            permits,
+            places,
             asides: Semaphore::new(MAX_ASIDE),
             program: Arc::default(),
             image: Arc::default(),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 use futures::FutureExt;
@@ -29,10 +29,10 @@ pub(crate) struct ProgramCompiler {
     _bundles: Vec<Arc<OpenBundle>>,
 }
 
-/// Cell of a compiled program: empty until it is compiled.
-type ProgramCell = Arc<Mutex<Option<Arc<Program>>>>;
+/// Cell of a compiled program: empty until it is compiled, and once no tool has it any more.
+type ProgramCell = Arc<Mutex<Weak<Program>>>;
 
-/// Compiled programs by digest and by `true` if their fuel is counted.
+/// Compiled programs by digest and by `true` if their fuel is counted. Runtimes can share them.
 #[derive(Default)]
 struct ProgramCells(Mutex<HashMap<(String, bool), ProgramCell>>);
 
@@ -40,7 +40,15 @@ impl ProgramCells {
     /// Returns the cell of a program. The holder of its lock compiles the program.
     fn cell(&self, digest: String, counts_fuel: bool) -> ProgramCell {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        cells.entry((digest, counts_fuel)).or_default().clone()
+        let key = (digest, counts_fuel);
+        if let Some(cell) = cells.get(&key) {
+            return cell.clone();
+        }
+        let is_used = |cell: &ProgramCell| {
+            Arc::strong_count(cell) > 1 || cell.try_lock().is_ok_and(|program| program.strong_count() > 0)
+        };
+        cells.retain(|_, cell| is_used(cell));
+        cells.entry(key).or_default().clone()
     }
 }
 
@@ -48,6 +56,11 @@ impl ProgramCompiler {
     /// Creates a compiler that runs in this sandbox and reads programs from these bundles, among others.
     pub(crate) fn new(sandbox: Arc<Sandbox>, bundles: Vec<Arc<OpenBundle>>) -> Self {
         Self { sandbox, cells: Arc::default(), _bundles: bundles }
+    }
+
+    /// Creates the compiler of another runtime, which shares the compiled programs.
+    pub(crate) fn with_bundles(&self, bundles: Vec<Arc<OpenBundle>>) -> Self {
+        Self { sandbox: self.sandbox.clone(), cells: self.cells.clone(), _bundles: bundles }
     }
 
     /// Returns the compiled program of a tool.
@@ -155,17 +168,22 @@ fn prepare(
     let digest = pinned_digest(path, pin)?;
     let cell = cells.cell(digest.clone(), counts_fuel);
     let mut cell = cell.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(program) = cell.as_ref() {
-        return Ok(program.clone());
+    if let Some(program) = cell.upgrade() {
+        return Ok(program);
     }
+    let mut keep = |program| {
+        let program = Arc::new(program);
+        *cell = Arc::downgrade(&program);
+        program
+    };
     if let Some(program) = sandbox.prepare_cached(&digest, counts_fuel)? {
-        return Ok(cell.insert(Arc::new(program)).clone());
+        return Ok(keep(program));
     }
     let bytes = source::program_bytes(path).map_err(unreadable)?;
     if source::digest(&bytes) != digest {
         return Err(CompileError::system("the program changed while it was read"));
     }
-    Ok(cell.insert(Arc::new(sandbox.prepare(&bytes, digest, counts_fuel)?)).clone())
+    Ok(keep(sandbox.prepare(&bytes, digest, counts_fuel)?))
 }
 
 /// Returns the digest of a program, which must match its pin.

@@ -61,21 +61,21 @@ pub(crate) async fn run(
     pipeline: &Arc<Pipeline>,
     execution: &Execution<'_>,
     (checked, credentials): (&CheckedArguments, Option<&Arc<Credentials>>),
-    Scheduled { limits, permits, .. }: Scheduled<'_>,
+    Scheduled { limits, permit, .. }: Scheduled<'_>,
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<Finished, ToolError> {
     let input = RunInput { checked, credentials, limits: &limits };
     let answer = match &execution.runner {
         Runner::Host(Builtin::RunCode) => {
-            // The calls of a program take permits of their own.
-            drop(permits);
+            // The calls of a program take places of their own.
+            drop(permit);
             let run = code::run(pipeline, execution.prepared, &checked.value, limits, scope, recorder);
             return Ok(Finished::Host(Box::pin(run).await));
         }
         Runner::Host(builtin) => {
             // A tool of the host can wait for long, and needs no sandbox.
-            drop(permits);
+            drop(permit);
             let answer = host::run(pipeline, *builtin, &checked.value, scope, recorder).await;
             // Another call may have ended meanwhile.
             recorder.usage.flow.join_seen();

@@ -49,7 +49,7 @@ async fn own_preview(
     let invocation = invocation.with(rich, payload(tool, checked), prepared.as_deref());
     let limits = Limits { deadline: settled.limits.deadline.min(MAX_SIDE_TIME), ..settled.limits };
     let usage = Arc::new(Usage::default());
-    let ended = match pipeline.concurrency.acquire(settled, &limits, scope.depth).await {
+    let ended = match pipeline.concurrency.acquire(settled, scope.memory, &limits, scope.depth).await {
         Ok(_permits) => pipeline.sandbox.preview_rich(program, invocation, &limits, &usage).await,
         Err(busy) => Err(busy),
     };

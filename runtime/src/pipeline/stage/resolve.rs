@@ -115,7 +115,7 @@ async fn opinion<'p>(
     };
     let limits = Limits { deadline: entry.prepared.limits.deadline.min(MAX_SIDE_TIME), ..entry.prepared.limits };
     let since = Instant::now();
-    let opinion = match pipeline.concurrency.acquire(entry.prepared, &limits, scope.depth).await {
+    let opinion = match pipeline.concurrency.acquire(entry.prepared, scope.memory, &limits, scope.depth).await {
         Ok(_permits) => {
             let usage = Arc::new(Usage::default());
             let prepared = scope.memory.prepared(&pipeline.contexts.preparation_key(entry.tool, rich, &program));

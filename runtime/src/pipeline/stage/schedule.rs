@@ -1,11 +1,11 @@
-//! Waits for the turn of a call in its step and for its permits, and starts it.
+//! Waits for the turn of a call in its step and for its place, and starts it.
 
 use std::time::Instant;
 
 use crate::error::ToolError;
 use crate::observe::EventKind;
 use crate::pipeline::recorder::CallRecorder;
-use crate::pipeline::state::{CallScope, Execution, Permits, Pipeline, unless_cancelled};
+use crate::pipeline::state::{CallScope, Execution, Permit, Pipeline, unless_cancelled};
 use crate::schema::CheckedArguments;
 use crate::tool::Limits;
 
@@ -17,7 +17,7 @@ pub(crate) struct Scheduled<'p> {
     pub(crate) until: Instant,
     /// `true` if the time of the step ends before the tool's deadline.
     pub(crate) is_shortened: bool,
-    pub(crate) permits: Permits<'p>,
+    pub(crate) permit: Permit<'p>,
 }
 
 /// Waits until a call may run.
@@ -42,20 +42,20 @@ pub(crate) async fn schedule<'p>(
             turn.begin().await?;
         }
         let since = Instant::now();
-        let permits = pipeline.concurrency.acquire(prepared, &remaining, scope.depth);
-        let permits = unless_cancelled(scope.turn, permits).await??;
-        // The wait for permits counts against the deadline, the wait for the turn does not.
+        let permit = pipeline.concurrency.acquire(prepared, scope.memory, &remaining, scope.depth);
+        let permit = unless_cancelled(scope.turn, permit).await??;
+        // The wait for a place counts against the deadline, the wait for the turn does not.
         let limits = Limits { deadline: remaining.deadline.saturating_sub(since.elapsed()), ..remaining };
         let shared = scope.turn.map_or(Ok(limits), |turn| turn.share(&limits))?;
-        Ok::<_, ToolError>((shared, shared.deadline < limits.deadline, permits))
+        Ok::<_, ToolError>((shared, shared.deadline < limits.deadline, permit))
     };
     let waited = waited.await;
     recorder.budget.add_wait(since);
-    let (limits, is_shortened, permits) = waited?;
+    let (limits, is_shortened, permit) = waited?;
     let until = Instant::now() + limits.deadline;
     recorder.budget.set_end(until);
     recorder.emit(EventKind::Started(&checked.value));
     // Requests of hooks do not explain a failure of the tool.
     recorder.usage.requests().clear_latest();
-    Ok(Scheduled { limits, until, is_shortened, permits })
+    Ok(Scheduled { limits, until, is_shortened, permit })
 }

@@ -201,7 +201,7 @@ async fn run_check(
     let Execution { tool, prepared, .. } = execution;
     let since = Instant::now();
     let limits = recorder.remaining(&prepared.limits)?;
-    let permits = pipeline.concurrency.acquire(prepared, &limits, scope.depth).await?;
+    let permits = pipeline.concurrency.acquire(prepared, scope.memory, &limits, scope.depth).await?;
     let ended = match execution.rich() {
         None => pipeline.sandbox.check(program, &checked.text, &limits, &recorder.usage).await,
         Some(RichRunner { rich, invocation, .. }) => {

@@ -1,91 +1,157 @@
-//! Limits the calls that run at once, per tool and in total, and the calls that wait.
+//! Limits the calls that run at once, per tool and in total, and the calls that wait. Runtimes can share the limits; the
+//! conversations of all of them share the places fairly.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::oneshot::{self, Receiver};
+use tokio::time::timeout;
 
-use crate::delegate::MAX_DEPTH;
 use crate::error::{Outcome, ToolError};
-use crate::figures::{Present, WAITING_CALLS};
+use crate::figures::WAITING_CALLS;
 use crate::pipeline::prepared::PreparedTool;
 use crate::tool::Limits;
 
-/// Permits of one running call: one from its tool and one from the runtime.
-pub(crate) type Permits<'a> = [Option<SemaphorePermit<'a>>; 2];
+use super::Memory;
+use super::places::{Admission, CallPlace, Places, ToolPlaces};
 
 /// Limits of concurrent and waiting calls.
 pub(crate) struct Concurrency {
-    /// Permits by depth: calls of a delegated agent take none from the agents that wait for it.
-    running: [Semaphore; MAX_DEPTH as usize + 1],
-    waiting: AtomicUsize,
+    places: Mutex<Places>,
+    /// Places of tools by their names.
+    tools: Mutex<HashMap<String, Weak<ToolPlaces>>>,
+    max_running: usize,
     max_waiting: usize,
+}
+
+/// Place of one running call, which is given back on drop.
+pub(crate) struct Permit<'a> {
+    concurrency: &'a Concurrency,
+    place: CallPlace,
+}
+
+/// Call that waits for a place, and leaves the queue on drop.
+struct QueuedCall<'a> {
+    concurrency: &'a Concurrency,
+    /// The wanted place; `None` once the call was admitted or refused.
+    place: Option<CallPlace>,
+    number: u64,
+    admission: Receiver<Admission>,
 }
 
 impl Concurrency {
     /// Creates the limits for `running` calls at once at each depth, and `max_waiting` waiting calls.
     pub(crate) fn new(running: u32, max_waiting: usize) -> Self {
-        let running = std::array::from_fn(|_| Semaphore::new(running as usize));
-        Self { running, waiting: AtomicUsize::new(0), max_waiting }
+        let max_running = running as usize;
+        let places = Mutex::new(Places::new(max_running, max_waiting));
+        Self { places, tools: Mutex::default(), max_running, max_waiting }
     }
 
-    /// Waits for the permits of a call: the tool's own first, so that a tool that hangs leaves permits to the others. Below
-    /// the first depth a call needs no permit of its tool, which its caller may hold.
+    /// Returns the places of a tool: half of all.
+    pub(crate) fn places_of(&self, tool: &str) -> Arc<ToolPlaces> {
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(places) = tools.get(tool).and_then(Weak::upgrade) {
+            return places;
+        }
+        tools.retain(|_, places| places.strong_count() > 0);
+        let places = self.new_places();
+        tools.insert(tool.to_owned(), Arc::downgrade(&places));
+        places
+    }
+
+    /// Creates places for the calls of one hook: half of all.
+    pub(crate) fn new_places(&self) -> Arc<ToolPlaces> {
+        ToolPlaces::new(self.max_running.div_ceil(2))
+    }
+
+    /// Waits for the place of a call: among the calls of its tool, so that a tool that hangs leaves places to the others, and
+    /// among all. Below the first depth a call needs no place of its tool, which its caller may hold.
     ///
     /// # Errors
     ///
-    /// [`Outcome::Busy`] if too many calls wait, [`Outcome::Deadline`] if no permit is free in time.
+    /// [`Outcome::Busy`] if too many calls wait, [`Outcome::Deadline`] if no place is free in time.
     pub(crate) async fn acquire<'a>(
         &'a self,
-        prepared: &'a PreparedTool,
+        prepared: &PreparedTool,
+        memory: &Memory,
         limits: &Limits,
         depth: u32,
-    ) -> Result<Permits<'a>, ToolError> {
-        let all = &self.running[(depth as usize).min(self.running.len() - 1)];
-        let own = (depth == 0).then_some(&*prepared.permits);
-        let free = || {
-            let own = own.map(Semaphore::try_acquire).transpose().ok()?;
-            Some([own, Some(all.try_acquire().ok()?)])
-        };
-        match free() {
-            Some(permits) => Ok(permits),
-            None => Box::pin(self.wait(own, all, limits)).await,
+    ) -> Result<Permit<'a>, ToolError> {
+        let place = CallPlace::new(depth, memory, &prepared.places);
+        if self.places().start(&place) {
+            return Ok(Permit { concurrency: self, place });
+        }
+        Box::pin(self.wait(place, limits)).await
+    }
+
+    async fn wait(&self, place: CallPlace, limits: &Limits) -> Result<Permit<'_>, ToolError> {
+        let max = self.max_waiting;
+        let busy = || ToolError::new(Outcome::Busy, format!("{max} calls are already queued; try again later"));
+        let (admit, admission) = oneshot::channel();
+        let queued = self.places().enqueue(&place, admit);
+        let (number, displaced) = queued.ok_or_else(busy)?;
+        if let Some(displaced) = displaced {
+            // A call that was dropped needs no answer.
+            let _ = displaced.send(Admission::Refused);
+        }
+        let _waiting = WAITING_CALLS.enter();
+        let mut queued = QueuedCall { concurrency: self, place: Some(place), number, admission };
+        match timeout(limits.deadline, &mut queued.admission).await {
+            Ok(Ok(Admission::Admitted)) => queued.take().ok_or_else(busy),
+            Ok(Ok(Admission::Refused) | Err(_)) => {
+                queued.place = None;
+                Err(busy())
+            }
+            Err(_) => Err(ToolError::new(Outcome::Deadline, "tool timed out waiting for its turn")),
         }
     }
 
-    async fn wait<'a>(
-        &'a self,
-        own: Option<&'a Semaphore>,
-        all: &'a Semaphore,
-        limits: &Limits,
-    ) -> Result<Permits<'a>, ToolError> {
-        let max = self.max_waiting;
-        let _waiting = Waiting::among(&self.waiting, max)
-            .ok_or_else(|| ToolError::new(Outcome::Busy, format!("{max} calls are already queued; try again later")))?;
-        // An acquisition fails only on a closed semaphore, and neither is ever closed.
-        let permits = async {
-            let own = match own {
-                Some(own) => own.acquire().await.ok(),
-                None => None,
-            };
-            [own, all.acquire().await.ok()]
-        };
-        let permits = tokio::time::timeout(limits.deadline, permits).await;
-        permits.map_err(|_| ToolError::new(Outcome::Deadline, "tool timed out waiting for its turn"))
+    /// Ends a running call, and admits calls that waited for its place.
+    fn end(&self, place: &CallPlace) {
+        self.places().end(place);
+        self.admit(place.depth());
+    }
+
+    /// Admits the calls at one depth that have a place now. They are woken outside of the lock.
+    fn admit(&self, depth: usize) {
+        loop {
+            let Some((place, admit)) = self.places().next_admitted(depth) else { return };
+            if admit.send(Admission::Admitted).is_err() {
+                // The call was dropped meanwhile.
+                self.places().end(&place);
+            }
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One of the calls that wait for a permit.
-struct Waiting<'a>(&'a AtomicUsize, #[expect(dead_code, reason = "it counts until it is dropped")] Present);
-
-impl<'a> Waiting<'a> {
-    fn among(waiting: &'a AtomicUsize, max: usize) -> Option<Self> {
-        let added = waiting.fetch_update(Relaxed, Relaxed, |count| (count < max).then_some(count + 1));
-        added.is_ok().then(|| Self(waiting, WAITING_CALLS.enter()))
+impl<'a> QueuedCall<'a> {
+    /// Returns the place of a call that was admitted.
+    fn take(&mut self) -> Option<Permit<'a>> {
+        Some(Permit { concurrency: self.concurrency, place: self.place.take()? })
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueuedCall<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+        let Some(place) = self.place.take() else { return };
+        let was_queued = self.concurrency.places().withdraw(&place, self.number);
+        // An admission that is not sent yet fails from now on.
+        self.admission.close();
+        match was_queued {
+            // Conversations can have more places now that this one has fewer calls.
+            true => self.concurrency.admit(place.depth()),
+            false if matches!(self.admission.try_recv(), Ok(Admission::Admitted)) => self.concurrency.end(&place),
+            false => {}
+        }
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.concurrency.end(&self.place);
     }
 }

@@ -8,6 +8,7 @@ mod execution;
 mod held_effects;
 mod hook_chain;
 mod memory;
+mod places;
 mod programs;
 mod schedule;
 mod scope;
@@ -43,11 +44,12 @@ use crate::pipeline::prepared::{
 use crate::pipeline::recorder::{CallOrigin, CallRecorder};
 
 pub(crate) use call_context::{CallContexts, InvocationFields, payload};
-pub(crate) use concurrency::{Concurrency, Permits};
+pub(crate) use concurrency::{Concurrency, Permit};
 pub(crate) use execution::{Execution, RichRunner, Runner};
 pub(crate) use held_effects::HeldEffects;
 pub(crate) use hook_chain::{ChainedHook, HookChain};
 pub(crate) use memory::{AddedTool, Cache, Memory};
+pub(crate) use places::ToolPlaces;
 pub(crate) use programs::{OpenSession, ProgramSessions};
 pub use schedule::Scheduler;
 pub(crate) use schedule::{Slot, SlotState, StepSchedule, Turn, unless_cancelled};
@@ -113,7 +115,7 @@ pub(crate) struct Pipeline {
     pub(crate) maskings: Arc<Semaphore>,
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) programs: ProgramCompiler,
-    pub(crate) concurrency: Concurrency,
+    pub(crate) concurrency: Arc<Concurrency>,
     /// Random part of the identifiers for all invocations and sessions in this pipeline.
     pub(crate) seed: u64,
     /// Identifier of the program's run in records.
