@@ -30,7 +30,8 @@ seccompProfile: {type: RuntimeDefault}
 {{- end }}
 
 {{- define "toolcrib.mounts" -}}
-- {name: settings, mountPath: /etc/toolcrib, readOnly: true}
+{{- /* A file by itself: every user can write the folder of a whole volume, and such settings are refused. */}}
+- {name: settings, mountPath: /etc/toolcrib/config.toml, subPath: config.toml, readOnly: true}
 - {name: state, mountPath: /var/lib}
 - {name: tmp, mountPath: /tmp}
 {{- end }}
