@@ -12,7 +12,7 @@ fn main() {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).unwrap();
     if text.contains("slow") {
-        std::thread::sleep(std::time::Duration::from_secs(3));
+        std::thread::sleep(std::time::Duration::from_secs(5));
     }
     let id: String = text.chars().filter(char::is_ascii_digit).collect();
     // A second effect gets another name.
