@@ -93,7 +93,8 @@
 //! ```
 //!
 //! `lark = "…"` and `lark_file = "PATH"` (relative to the folder of the `Cargo.toml`) set a grammar. `field` names the
-//! argument that carries the text for an API that accepts only objects.
+//! argument that carries the text for an API that accepts only objects. A tool with further parameters, all optional, gets
+//! an object in either case, with the text in that argument.
 //!
 //! # Answers and failures
 //!

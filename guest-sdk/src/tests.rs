@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::{Call, Encoding, FailureKind, Json, Part, Result, Schema, Value, json, testing, tool, tools};
 
-tools!(greet, patch, whole, lax, rich);
+tools!(greet, patch, edit, whole, lax, rich);
 
 /// Greet someone by name.
 ///
@@ -28,6 +28,12 @@ fn greet(
 #[tool(name = "apply_patch", aliases("patch"), text(field = "patch", regex = "^\\*+$"))]
 fn patch(call: &Call, text: String) -> String {
     format!("{} {text}", call.id)
+}
+
+/// Edit by text, with options.
+#[tool(text(field = "text"))]
+fn edit(text: &str, #[arg(default = 2)] times: u8) -> String {
+    text.repeat(times.into())
 }
 
 /// A field of every kind.
@@ -157,6 +163,15 @@ fn a_tool_that_takes_text_has_a_grammar_and_no_schema() {
     assert_eq!(answer.content, [Part::text("call_1 ***")]);
     let refused = testing::call::<patch>(json!({})).expect_err("refused").to_string();
     assert_eq!(refused, "`apply_patch` takes text, not an object of arguments");
+}
+
+#[test]
+fn a_tool_that_takes_text_and_options_has_a_schema_too() {
+    let described = testing::descriptor::<edit>();
+    assert_eq!(described["text"], json!({ "field": "text" }));
+    assert_eq!(described["schema"]["required"], json!(["text"]));
+    let answer = testing::call::<edit>(json!({ "text": "a" })).expect("an answer");
+    assert_eq!(answer.content, [Part::text("aa")]);
 }
 
 #[test]

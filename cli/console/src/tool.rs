@@ -33,7 +33,7 @@ pub(super) fn page(views: &Views, visit: &Visit) -> Result<Page, ViewError> {
         @if let Some(description) = &tool.description { (layout::block(description, MAX_BLOCK)) }
         (facts(head(views, visit, &runtime, tool)))
         h2 { "Arguments" }
-        @if tool.text.is_some() { p { "It takes text instead of arguments." } }
+        @if let Some(text) = &tool.text { p { "It also takes plain text, as " code { (layout::line(&text.field, 120)) } "." } }
         @match schema {
             Some((rows, is_cut)) if !rows.is_empty() => {
                 (table("Arguments, from the schema of the tool", ARGUMENTS, rows))

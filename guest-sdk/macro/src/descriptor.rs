@@ -19,9 +19,11 @@ pub(crate) fn node(
 ) -> TokenStream {
     let mut members: Members = vec![("name".into(), node::text(name))];
     members.extend(node::described(description));
-    match &options.text {
-        Some(text) => members.push(("text".into(), node::object(text))),
-        None => members.push(("schema".into(), schema(options, parameters))),
+    if let Some(text) = &options.text {
+        members.push(("text".into(), node::object(&text.members)));
+    }
+    if !parameters.iter().any(|parameter| matches!(parameter, Parameter::Text(_))) {
+        members.push(("schema".into(), schema(options, parameters)));
     }
     if options.output {
         let ty = match returned {

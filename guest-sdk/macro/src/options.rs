@@ -35,13 +35,22 @@ const LIMITS: [(&str, &str); 7] = [
     ("received_kb", "receivedKb"),
 ];
 
+/// Free-text input of a tool.
+#[derive(Default)]
+pub(crate) struct TextInput {
+    /// Members that describe it.
+    pub(crate) members: Members,
+    /// Name of the argument that carries the text, if stated.
+    pub(crate) field: Option<String>,
+}
+
 /// Options of a tool.
 #[derive(Default)]
 pub(crate) struct Options {
     /// Name, if it differs from the function's.
     pub(crate) name: Option<(String, Span)>,
-    /// Members that describe free-text input, if the tool accepts it.
-    pub(crate) text: Option<Members>,
+    /// Free-text input, if the tool accepts it.
+    pub(crate) text: Option<TextInput>,
     /// Set if the tool accepts arguments that its schema does not name.
     pub(crate) open: Option<Span>,
     /// `true` if the answer has a schema.
@@ -229,15 +238,16 @@ fn pairs(meta: &Meta) -> Result<Punctuated<Meta, Token![,]>> {
 }
 
 /// Reads `text`, or `text(field = "…", description = "…", lark = "…")` with at most one grammar.
-fn text_input(meta: &Meta) -> Result<Members> {
-    let mut members = Members::new();
+fn text_input(meta: &Meta) -> Result<TextInput> {
+    let TextInput { mut members, mut field } = TextInput::default();
     if let Meta::Path(_) = meta {
-        return Ok(members);
+        return Ok(TextInput { members, field });
     }
     for meta in pairs(meta)? {
         let word = name_of(&meta);
         let (key, node) = match word.as_str() {
-            "field" | "description" => (word.as_str(), node::text(&text(&meta)?)),
+            "field" => ("field", node::text(field.insert(text(&meta)?))),
+            "description" => ("description", node::text(&text(&meta)?)),
             "lark" | "regex" => ("grammar", grammar(&word, node::text(&text(&meta)?))),
             "lark_file" => {
                 let file = text(&meta)?;
@@ -256,7 +266,7 @@ fn text_input(meta: &Meta) -> Result<Members> {
         }
         members.push((key.to_owned(), node));
     }
-    Ok(members)
+    Ok(TextInput { members, field })
 }
 
 fn grammar(syntax: &str, definition: TokenStream) -> TokenStream {

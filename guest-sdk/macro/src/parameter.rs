@@ -72,7 +72,7 @@ pub(crate) fn read(input: &mut FnArg, takes_text: bool) -> Result<Parameter> {
         Type::Reference(TypeReference { mutability: None, elem, .. }) => (&**elem, true),
         ty => (ty, false),
     };
-    if last(ty).is_some_and(|name| name == "Call") {
+    if is_call_type(ty) {
         return Ok(Parameter::Call(borrowed));
     }
     let is_str = borrowed && last(ty).is_some_and(|name| name == "str");
@@ -114,6 +114,21 @@ fn one(typed: &PatType, attributes: &[Attribute], ty: Type, borrowed: bool) -> R
         return Err(Error::new_spanned(&typed.pat, "an argument has a name: give it one"));
     }
     Ok(Parameter::One(Box::new(One { field, name, ty, borrowed, docs: node::docs(attributes), arg })))
+}
+
+/// Returns `true` if a parameter is the call.
+pub(crate) fn is_call(input: &FnArg) -> bool {
+    match input {
+        FnArg::Typed(PatType { ty, .. }) => match &**ty {
+            Type::Reference(TypeReference { mutability: None, elem, .. }) => is_call_type(elem),
+            ty => is_call_type(ty),
+        },
+        FnArg::Receiver(_) => false,
+    }
+}
+
+fn is_call_type(ty: &Type) -> bool {
+    last(ty).is_some_and(|name| name == "Call")
 }
 
 fn is_ours(attribute: &Attribute) -> bool {

@@ -143,6 +143,42 @@ fn a_function_that_is_no_tool_is_refused() {
         ),
         "a tool that takes text has one `String`"
     );
+    for (function, start) in [
+        (
+            quote!(
+                fn a(b: String, c: Option<u8>) {}
+            ),
+            "the text is the argument `t`",
+        ),
+        (
+            quote!(
+                fn a(t: u8, c: Option<u8>) {}
+            ),
+            "the text is the argument `t`",
+        ),
+        (
+            quote!(
+                fn a(t: Option<String>, c: Option<u8>) {}
+            ),
+            "the text is the argument `t`",
+        ),
+        (
+            quote!(
+                fn a(t: String, c: u8) {}
+            ),
+            "a call with text lacks `c`",
+        ),
+        (
+            quote!(
+                fn a(t: &str, c: Option<u8>) {}
+            ),
+            "",
+        ),
+    ] {
+        let function = quote!(#[doc = "A."] #function);
+        let refusal = refused(quote!(text(field = "t")), function);
+        assert!(refusal.starts_with(start) && refusal.is_empty() == start.is_empty(), "{refusal}");
+    }
     begins!(
         refused(
             quote!(),

@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::{Error, Ident, ItemFn, Path, Result};
 
-use crate::options::{HOOKS, Options};
+use crate::options::{HOOKS, Options, TextInput};
 use crate::parameter::{self, One, Parameter};
 use crate::{descriptor, node};
 
@@ -53,7 +53,9 @@ fn tool(options: TokenStream, function: &mut ItemFn) -> Result<TokenStream> {
         let message = "a tool says what it is for: write a doc comment (`/// …`) above it, which the model reads";
         return Err(Error::new_spanned(&signature.ident, message));
     }
-    let takes_text = options.text.is_some();
+    // With further arguments, the text is one of them.
+    let takes_text =
+        options.text.is_some() && signature.inputs.iter().filter(|input| !parameter::is_call(input)).count() < 2;
     let parameters = all(signature.inputs.iter_mut().map(|input| parameter::read(input, takes_text)))?;
     agree(&options, &parameters, &signature.ident)?;
     let name = name(&options, &signature.ident)?;
@@ -105,11 +107,15 @@ fn agree(options: &Options, parameters: &[Parameter], ident: &Ident) -> Result<(
     let count = |is: fn(&Parameter) -> bool| parameters.iter().filter(|parameter| is(parameter)).count();
     let (texts, wholes) = (count(|p| matches!(p, Parameter::Text(_))), count(|p| matches!(p, Parameter::Args(_))));
     let ones: Vec<&One> = ones(parameters).collect();
-    if options.text.is_some() && texts != 1 {
-        return Err(Error::new_spanned(
-            ident,
-            "a tool that takes text has one parameter for it: `text: String` or `text: &str`",
-        ));
+    match &options.text {
+        Some(text) if texts == 0 && ones.len() > 1 => beside_text(text, &ones, ident)?,
+        Some(_) if texts != 1 => {
+            return Err(Error::new_spanned(
+                ident,
+                "a tool that takes text has one parameter for it: `text: String` or `text: &str`",
+            ));
+        }
+        _ => {}
     }
     if wholes > 1 || (wholes == 1 && !ones.is_empty()) {
         return Err(Error::new_spanned(ident, "`#[args]` takes every argument: make the others fields of its type"));
@@ -126,6 +132,26 @@ fn agree(options: &Options, parameters: &[Parameter], ident: &Ident) -> Result<(
         }
     }
     Ok(())
+}
+
+/// Checks that one argument carries the text, and that a call with text alone lacks none of the others.
+fn beside_text(text: &TextInput, ones: &[&One], ident: &Ident) -> Result<()> {
+    let field = text.field.as_deref().unwrap_or("input");
+    match ones.iter().find(|one| one.name == field) {
+        Some(one)
+            if one.property().2 && (one.borrowed || parameter::last(&one.ty).is_some_and(|ty| ty == "String")) => {}
+        _ => {
+            let message = format!("the text is the argument `{field}`, a `String` or `&str` without a default: add it");
+            return Err(Error::new_spanned(ident, message));
+        }
+    }
+    match ones.iter().find(|one| one.name != field && one.property().2) {
+        None => Ok(()),
+        Some(one) => {
+            let message = format!("a call with text lacks `{}`: make it an `Option`, or give it a default", one.name);
+            Err(Error::new(one.field.span(), message))
+        }
+    }
 }
 
 fn ones(parameters: &[Parameter]) -> impl Iterator<Item = &One> {

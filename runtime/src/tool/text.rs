@@ -1,4 +1,4 @@
-//! Input for tools that take text: as free text where the model API supports it, else in the single field of an object.
+//! Input for tools that take text: as free text where the model API supports it, else in one field of an object.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -51,6 +51,19 @@ impl TextInput {
     /// Creates the description of a text without a grammar, carried in `field`.
     pub fn new(field: impl Into<String>) -> Self {
         Self { grammar: None, field: field.into(), description: None }
+    }
+
+    /// Returns `true` if a schema takes an object with the text alone.
+    pub(crate) fn is_carried_by(&self, schema: &Value) -> bool {
+        let required = schema.get("required").and_then(Value::as_array);
+        let is_required = |name: &Value| name.as_str() == Some(self.field.as_str());
+        schema["properties"][&self.field]["type"] == "string"
+            && required.is_some_and(|names| !names.is_empty() && names.iter().all(is_required))
+    }
+
+    /// Returns `true` if a schema has the text and no other field.
+    pub(crate) fn is_all_of(&self, schema: &Value) -> bool {
+        schema["properties"].as_object().is_some_and(|fields| fields.len() == 1 && fields.contains_key(&self.field))
     }
 
     /// Returns the schema of the object that carries the text.

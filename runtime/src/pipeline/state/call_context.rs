@@ -148,9 +148,10 @@ impl InvocationFields {
     }
 }
 
-/// Returns the payload of a call: the one field's text for a tool that takes text, the object for every other.
+/// Returns the payload of a call: the one field's text for a tool that takes nothing else, the object for every other.
 pub(crate) fn payload<'a>(tool: &Tool, checked: &'a CheckedArguments) -> GuestPayload<'a> {
-    let text = tool.text.as_ref().and_then(|text| checked.value.get(&text.field)?.as_str());
+    let text = tool.text.as_ref().filter(|text| tool.parameters.as_ref().is_some_and(|schema| text.is_all_of(schema)));
+    let text = text.and_then(|text| checked.value.get(&text.field)?.as_str());
     text.map_or(GuestPayload::Object(&checked.text), GuestPayload::Text)
 }
 

@@ -75,7 +75,12 @@ impl Descriptor {
             report.error(&format!("schema must be an object, found {}", kind(schema)));
         }
         let text = fields.shift_remove("text").and_then(|text| report.value(text_input(text)));
-        report.require(schema.is_none() || text.is_none(), "schema and text are both stated: a tool takes one of them");
+        if let (Some(schema), Some(text)) = (&schema, &text) {
+            report.require(
+                text.is_carried_by(schema),
+                &format!("schema must have the string `{}`, which text names, and require no other field", text.field),
+            );
+        }
         let mut stated = Statement::default();
         if let Some(interface) =
             fields.shift_remove("interface").and_then(|value| report.value(members("interface", value)))
@@ -123,7 +128,7 @@ impl Descriptor {
         fields.shift_remove("$schema");
         report.unknown("", &fields, &FIELDS);
         name::warn_of_servers(&name, None, report);
-        let parameters = text.as_ref().map(TextInput::schema).or(schema);
+        let parameters = schema.or_else(|| text.as_ref().map(TextInput::schema));
         let limits = LimitRequest { deadline, ..limits };
         Some(Self { name, description, parameters, text, requested, limits, stated, enablement, says, package })
     }
