@@ -66,7 +66,7 @@ impl Registry {
     pub(crate) fn add(&mut self, tool: Tool) -> Result<(), Error> {
         self.admits(&tool)?;
         let index = self.tools.len();
-        for name in names(&tool) {
+        for name in tool.names() {
             if self.by_name.insert(name.to_owned(), index).is_some() {
                 return Err(duplicate(name, &tool, &tool));
             }
@@ -84,12 +84,12 @@ impl Registry {
     ///
     /// See [`Registry::add`].
     pub(crate) fn admits(&self, tool: &Tool) -> Result<(), Error> {
-        for name in names(tool) {
+        for name in tool.names() {
             if let Some(first) = self.by_name.get(name) {
                 return Err(duplicate(name, &self.tools[*first], tool));
             }
         }
-        for name in names(tool) {
+        for name in tool.names() {
             for skeleton in confusables::skeletons(name) {
                 if let Some((index, like)) = self.by_skeleton.get(&skeleton) {
                     return Err(Error::LookAlike {
@@ -135,7 +135,7 @@ impl Registry {
             return None;
         }
         let is_internal = |tool: &&Tool| tool.interface.discovery.schema_visibility.value == Visibility::Internal;
-        let known = || self.tools.iter().filter(|tool| !is_internal(tool)).flat_map(names);
+        let known = || self.tools.iter().filter(|tool| !is_internal(tool)).flat_map(|tool| tool.names());
         let plain = |name: &str| name.to_lowercase().replace('-', "_");
         let last = plain(name.rsplit(['.', ':', '/']).next().unwrap_or(name));
         known().find(|known| plain(known) == last).or_else(|| nearest(name, known()))
@@ -151,11 +151,6 @@ impl Registry {
         let first = wordings.next().unwrap_or_default();
         if wordings.all(|wording| wording == first) { first } else { UnknownToolWording::default() }
     }
-}
-
-/// Iterates over the name and the aliases of a tool.
-fn names(tool: &Tool) -> impl Iterator<Item = &str> {
-    std::iter::once(&tool.name).chain(&tool.interface.identity.aliases.value).map(String::as_str)
 }
 
 fn duplicate(name: &str, first: &Tool, second: &Tool) -> Error {

@@ -131,7 +131,7 @@ impl Rule {
             _ if self.pattern.flow().is_some() => false,
             _ if !self.pattern.names_tools() => self.behavior != Behavior::Allow,
             Behavior::Allow => self.pattern.matches_tool(&tool.name),
-            _ => names(tool).any(|name| self.pattern.matches_tool(name)),
+            _ => tool.names().any(|name| self.pattern.matches_tool(name)),
         }
     }
 
@@ -255,13 +255,9 @@ impl Rules {
             let Rule { behavior, pattern, .. } = rule;
             *behavior == Behavior::Deny
                 && pattern.arguments.is_empty()
-                && names(tool).any(|name| pattern.matches_tool(name))
+                && tool.names().any(|name| pattern.matches_tool(name))
         })
     }
-}
-
-fn names(tool: &Tool) -> impl Iterator<Item = &str> {
-    std::iter::once(&tool.name).chain(&tool.interface.identity.aliases.value).map(String::as_str)
 }
 
 /// Returns `true` if an argument matches. Of an array, one item is sufficient, or all are required if `certain`.

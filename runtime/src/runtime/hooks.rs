@@ -102,7 +102,7 @@ fn is_limited(hook: &ScriptedHook, tools: &[Tool], left: &mut usize) -> bool {
     let of_calls = matches!(hook.event, HookPoint::ToolPre | HookPoint::ToolPost);
     let rest = left.checked_sub(hook.when.tools.len().saturating_mul(tools.len()));
     *left = rest.unwrap_or_default();
-    let asks_for = |tool: &Tool| !of_calls || rest.is_none() || hook.matches(&tool.name);
+    let asks_for = |tool: &Tool| !of_calls || rest.is_none() || hook.matches(Some(tool));
     tools.iter().any(|tool| !hook.reaches(tool) && asks_for(tool))
 }
 

@@ -39,7 +39,7 @@ impl ScriptedHook {
     /// Returns `true` if the hook may handle calls of a tool, as far as its event, its scope and the tool's name
     /// determine. Other conditions depend on the call.
     pub fn handles(&self, tool: &Tool) -> bool {
-        matches!(self.event, HookPoint::ToolPre | HookPoint::ToolPost) && self.reaches(tool) && self.matches(&tool.name)
+        matches!(self.event, HookPoint::ToolPre | HookPoint::ToolPost) && self.reaches(tool) && self.matches(Some(tool))
     }
 
     /// Returns `true` if a tool is in the scope of the hook. Names do not count, so that no name brings a tool into a scope.
@@ -48,10 +48,12 @@ impl ScriptedHook {
         self.scope == HookScope::AllSources || (own.is_some() && tool.origin.source == *own)
     }
 
-    /// Returns `true` if the patterns of the hook match a tool's name.
-    pub(crate) fn matches(&self, tool: &str) -> bool {
+    /// Returns `true` if the patterns of the hook match a tool's name or one of its aliases; an event without a tool has an
+    /// empty name.
+    pub(crate) fn matches(&self, tool: Option<&Tool>) -> bool {
         let tools = &self.when.tools;
-        tools.is_empty() || tools.iter().any(|glob| glob.is_match(tool))
+        let matches = |name: &str| tools.iter().any(|glob| glob.is_match(name));
+        tools.is_empty() || tool.map_or_else(|| matches(""), |tool| tool.names().any(matches))
     }
 }
 
@@ -163,6 +165,9 @@ mod tests {
         ] {
             assert_eq!(hook(Some("/a"), pattern, scope).handles(&tool), handles, "{pattern} {scope:?} {tool:?}");
         }
+        let mut renamed = of(Some("/a"), "t");
+        renamed.interface.identity.aliases.value = vec!["old".to_owned()];
+        assert!(hook(Some("/a"), "old", own).handles(&renamed) && !hook(Some("/b"), "old", own).handles(&renamed));
         assert!(!hook(None, "*", own).handles(&of(None, "t")), "a hook without a source has no tools of its own");
         let started = ScriptedHook { event: HookPoint::RunStart, ..hook(Some("/a"), "*", all) };
         assert!(!started.handles(&of(Some("/a"), "t")), "it handles no calls");

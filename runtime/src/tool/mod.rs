@@ -103,6 +103,11 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// Iterates over the name and the aliases.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.name).chain(&self.interface.identity.aliases.value).map(String::as_str)
+    }
+
     /// Creates a tool with defaults in all other fields.
     pub(crate) fn new(name: impl Into<String>, body: Body, origin: Origin) -> Self {
         Self {

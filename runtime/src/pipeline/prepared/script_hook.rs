@@ -57,12 +57,11 @@ impl ScriptHook {
     /// Returns `true` if the hook is for this event of this tool, or for the run's event, whatever the arguments. A
     /// tool without a source is one of the host.
     pub(crate) fn is_for(&self, event: &HookPoint, tool: Option<&Tool>) -> bool {
-        let name = tool.map_or("", |tool| &tool.name);
         let reaches = match tool.filter(|tool| tool.origin.source.is_some()) {
             Some(tool) => self.definition.reaches(tool),
             None => self.handles_run,
         };
-        self.definition.event == *event && reaches && self.definition.matches(name)
+        self.definition.event == *event && reaches && self.definition.matches(tool)
     }
 
     /// Returns `true` if the hook judges a command that a script runs. Conditions on arguments count as met for an
